@@ -65,7 +65,8 @@ const withoutUnneeded = {
 /** SQL stands in the source as people read it: what a pass loads is 1 % smaller without the indentation. */
 const withoutIndentation = {
   name: 'sql-without-indentation',
-  transform: (code: string, id: string) => (/\/src\/store\/sqlite\//.test(id) ? code.replace(/\n[ \t]+/g, '\n') : null),
+  transform: (code: string, id: string) =>
+    /\/src\/store\/(sqlite|server|mysql|postgres)\//.test(id) ? code.replace(/\n[ \t]+/g, '\n') : null,
 };
 
 /** What `report`, `status` and `why` load. */
@@ -81,10 +82,13 @@ const readers = [
 ];
 
 /** What health checks load, which few passes run: apart from all that others load, too. */
-const checks = ['monitor/checks/run-checks.ts', 'store/sqlite/statements/checks.ts'];
+const checks = ['monitor/checks/run-checks.ts', 'store/sqlite/statements/monitor/checks.ts'];
 
 /** What many passes load at their end, which nearly always find nothing wrong: one file. */
-const keepers = ['worker/housekeeping/housekeep.ts', 'store/sqlite/statements/glance.ts'];
+const keepers = ['worker/housekeeping/housekeep.ts', 'store/sqlite/statements/monitor/glance.ts'];
+
+/** What each pass loads; the log that is a file, too, as hardly anybody has it on a server. */
+const passes = ['commands/cli.ts', 'commands/run/run-tier.ts', 'store/sqlite/open.ts'];
 
 /** What runs scripts: with node:child_process, and all that this loads. */
 const runners = ['worker/loop/script-executor.ts'];
@@ -129,7 +133,7 @@ export default defineConfig([
     outputOptions: {
       codeSplitting: {
         groups: [
-          chunkOf('pass', 5, ['commands/cli.ts', 'commands/run/run-tier.ts', 'schedule/expected-call.ts']),
+          chunkOf('pass', 5, [...passes, 'schedule/expected-call.ts']),
           chunkOf('housekeep', 4, keepers),
           // Apart, as neither of these two is to load the other.
           chunkOf('shared', 3, readers, runners),

@@ -20,6 +20,11 @@ export class Bench {
     return Math.max(10, Math.round(count * Number(process.env.BENCH_SCALE || 1)));
   }
 
+  /** To see whether it runs: what only adds rows to a table may be left out. */
+  get isShort(): boolean {
+    return Number(process.env.BENCH_SCALE || 1) < 0.1;
+  }
+
   say(line: string): void {
     process.stdout.write(`${line}\n`);
   }

@@ -7,6 +7,7 @@ import { choreParts } from './chores.ts';
 import { logParts } from './log.ts';
 import { queueParts } from './queue.ts';
 import { reportParts } from './report.ts';
+import { scaleParts } from './scale.ts';
 import { tierParts } from './tiers.ts';
 import { usualParts } from './usual.ts';
 import { webParts } from './web.ts';
@@ -20,6 +21,7 @@ const benches: Readonly<Record<string, Readonly<Record<string, Part>>>> = {
   usual: usualParts,
   log: logParts,
   web: webParts,
+  scale: scaleParts,
 };
 
 const wanted = process.argv.slice(2);

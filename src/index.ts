@@ -48,7 +48,7 @@ export {
   type TierSettingsInput,
 } from './settings/settings.ts';
 export { type StoreFailureKind, StoreUnavailable } from './store/failures.ts';
-export type { ChildFailurePolicy, JobState, MissedPolicy } from './store/schema.ts';
+export type { ChildFailurePolicy, JobState, MissedPolicy } from './store/words.ts';
 
 /**
  * Opens the job queue of a root, and creates its log if there is none. Several calls may run at the same

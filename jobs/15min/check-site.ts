@@ -5,11 +5,11 @@
  * @env CHECK_URL CHECK_STATUS CHECK_TEXT CHECK_WITHIN_SECONDS CHECK_CERTIFICATE_DAYS
  *
  * Set by environment variables, in runner.config.js or in the crontab:
- *   CHECK_URL               addresses, with spaces between: https://example.org/ https://shop.example.org/
+ *   CHECK_URL               addresses, separated by spaces: https://example.org/ https://shop.example.org/
  *   CHECK_STATUS            the status they must answer with (default 200)
  *   CHECK_TEXT              text that must be in the page (default: any page will do)
  *   CHECK_WITHIN_SECONDS    how long the whole page may take (default 10)
- *   CHECK_CERTIFICATE_DAYS  how many days the certificate must still last (default 14)
+ *   CHECK_CERTIFICATE_DAYS  how many more days the certificate must be valid (default 14)
  */
 import { get as getHttp, type IncomingMessage } from 'node:http';
 // Not fetch: it needs WebAssembly, which fails under the memory limits of some hosts.

@@ -6,10 +6,10 @@
  * @env BACKUP_FOLDER BACKUP_KEEP
  *
  * Set by environment variables, in runner.config.js or in the crontab:
- *   BACKUP_FOLDER  where the copies go (default: .runner/backups in the root)
+ *   BACKUP_FOLDER  the folder for the copies (default: .runner/backups in the root)
  *   BACKUP_KEEP    how many copies are kept (default 7)
  *
- * SQLite's own backup is used: a copy of the file alone would miss what is still in its journal.
+ * SQLite's own backup is used: a plain copy of the file would miss the contents of its journal.
  */
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';

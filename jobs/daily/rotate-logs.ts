@@ -1,5 +1,5 @@
 /**
- * @description Sets large or old log files aside, compresses them and keeps the newest.
+ * @description Moves large or old log files aside, compresses them and keeps the newest.
  * @timeout 30m
  * @nice 10
  * @tags disk
@@ -9,14 +9,14 @@
  *   ROTATE_FOLDER           the folder with the logs, as a full path: /home/me/logs
  *   ROTATE_NAMES            regular expression for their names (default \.log$|^error_log$)
  *   ROTATE_LARGER_THAN_MB   rotate from this size on (default 10)
- *   ROTATE_OLDER_THAN_DAYS  rotate after so many days, whatever the size (default 7)
- *   ROTATE_KEEP             how many old ones of each log are kept (default 10)
+ *   ROTATE_OLDER_THAN_DAYS  rotate after this many days, whatever the size (default 7)
+ *   ROTATE_KEEP             how many compressed files are kept for each log (default 10)
  *   ROTATE_MODE             rename (default) or copy
  *
  * rename: the log becomes `error_log.20261231-235959`, which is compressed a day after the last line
  * was written to it, and not while a program has it open: no line is lost.
  * copy: for a program that keeps one log open for ever. The log is copied and then emptied; a line
- * written in the very moment between the two is lost.
+ * written exactly between the two is lost.
  */
 import {
   closeSync,

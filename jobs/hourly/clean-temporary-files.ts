@@ -8,9 +8,9 @@
  * Set by environment variables, in runner.config.js or in the crontab:
  *   CLEAN_FOLDER           the folder, as a full path: /home/me/tmp
  *   CLEAN_OLDER_THAN_DAYS  how many days a file must be unchanged (default 7)
- *   CLEAN_DRY_RUN          1: only tell what would be removed
+ *   CLEAN_DRY_RUN          1: only list the files that would be removed
  *
- * Only regular files of your own user go; symbolic links are neither followed nor removed, and
+ * Only regular files of your own user are removed; symbolic links are neither followed nor removed, and
  * folders stay. A folder that holds more than temporary files is refused.
  */
 import { lstatSync, readdirSync, realpathSync, type Stats, unlinkSync } from 'node:fs';

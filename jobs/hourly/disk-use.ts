@@ -7,8 +7,8 @@
  *
  * Set by environment variables, in runner.config.js or in the crontab:
  *   DISK_FOLDER        the folder to measure (default: the root)
- *   DISK_QUOTA         what your host gives you: 500mb, 10gb, 1tb (default: nothing is compared)
- *   DISK_WARN_PERCENT  the share of the quota from which on the run fails (default 90)
+ *   DISK_QUOTA         the quota of your host: 500mb, 10gb, 1tb (default: nothing is compared)
+ *   DISK_WARN_PERCENT  the percentage of the quota at which the run fails (default 90)
  */
 import { lstatSync, readdirSync, realpathSync, type Stats } from 'node:fs';
 import { join } from 'node:path';

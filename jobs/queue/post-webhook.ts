@@ -1,15 +1,15 @@
 /**
- * @description Posts JSON to an address, and tries again later where that may help.
+ * @description Posts JSON to an address, and tries again later if that may help.
  * @timeout 1m
  * @retries 5
  * @retry-delay exponential 30s 2h
  * @tags site
  *
- * Run once for each job of its name:
+ * It runs once for each job of this name:
  *   npx runner add post-webhook '{"url": "https://example.org/hook", "body": {"order": 12}}'
  *
- *   url      where to post to
- *   body     what to post, as JSON (default {})
+ *   url      the address to post to
+ *   body     the JSON to post (default {})
  *   headers  further headers: {"authorization": "Bearer …"}
  */
 import { request as requestHttp } from 'node:http';

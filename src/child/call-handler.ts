@@ -63,7 +63,7 @@ function refuse(refusal: string): HandlerEnd {
 }
 
 function describeNoFunction(path: string): string {
-  return `${path} exports no function to call; a handler expects one, as in: export default async ({ data }) => { … }`;
+  return `${path} exports no function to call; a handler needs one, as in: export default async ({ data }) => { … }`;
 }
 
 /** Ends a handler from within; what it asked for is kept elsewhere, should it catch this. */
@@ -151,7 +151,7 @@ function toRetry(request: RetryRequest = {}): SpokenAsk {
   assertRetry(request);
   const { delay, priority, name, data } = request;
   // Whether it can have that is for the runner to say; here it must only come as far as there.
-  const words = JSON.parse(writeFor('what it asks for', { delay, priority, name }));
+  const words = JSON.parse(writeFor('its argument', { delay, priority, name }));
   return {
     kind: 'retry',
     ...words,

@@ -51,7 +51,7 @@ export function openLog(isOpen: () => boolean = () => true): Log {
   };
   const count = (name: string, by: number = 1): void => {
     const expected = addCount(counts, name, by);
-    if (expected !== null) throw new TypeError(`log.count() expects ${expected}`);
+    if (expected !== null) throw new TypeError(`log.count() needs ${expected}`);
   };
   return Object.assign(write, { count });
 }

@@ -15,6 +15,8 @@ import type { Log } from './counts.ts';
 export interface JobContext {
   /** `hourly/clean-tmp` */
   readonly script: string;
+  /** What stands after `--` in `runner run hourly/clean-tmp -- --all`; empty in a pass. */
+  readonly args: readonly string[];
   /** Start of the period that this run is for. */
   readonly scheduledFor: Date;
   /** How late it was started; a catch-up or a retry comes late. */

@@ -30,7 +30,9 @@ export function recordEnd(
   });
   process.on('exit', (code) => {
     if (code === UNSETTLED_EXIT_CODE)
-      error ??= failure('a top-level await never settled. Did the script wait for input? Its stdin is empty.');
+      error ??= failure(
+        'a top-level await never settled. Did the script wait for input? Scripts have no keyboard (stdin is empty).',
+      );
     const unsettled = code === 0 ? findUnsettled() : null;
     if (unsettled !== null) {
       error = failure(unsettled.sentence);

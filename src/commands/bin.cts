@@ -52,7 +52,7 @@ if (found[0]! > 22 || (found[0] === 22 && found[1]! >= 18)) {
     process.stderr.write(
       'runner: the package is not complete (' +
         String((error as Error).message).split('\n')[0] +
-        '): it is being installed, or was removed. The next call goes on; if this stays, install it again.\n',
+        '): it is being installed, or was removed. The next call tries again; if this stays so, install it again.\n',
     );
     process.exitCode = 1;
   }

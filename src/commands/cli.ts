@@ -1,97 +1,32 @@
-import { readdirSync, readFileSync, writeSync } from 'node:fs';
-import { registerHooks } from 'node:module';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { writeSync } from 'node:fs';
 import packageJson from '../../package.json' with { type: 'json' };
 import { QueueError } from '../queue/errors.ts';
 import { StoreUnavailable } from '../store/failures.ts';
 import { preferNodesOwn } from '../store/sqlite/driver.ts';
-import { errorCode, PackageIncomplete, UsageError } from '../system/base/errors.ts';
+import { now } from '../system/base/clock.ts';
+import { isCommandName } from '../system/base/command-names.ts';
+import { errorCode, toPackageIncomplete, UsageError } from '../system/base/errors.ts';
 import { printableName } from '../system/base/values.ts';
-import type { CommandLine, Commands, Complaint } from './program.ts';
+import { keepPackage } from '../system/process/package-files.ts';
+import type { CommandLine, Complaint } from './program.ts';
 import { runTierCommand } from './run/run-tier.ts';
 import type { CommandContext } from './shared/context.ts';
-
-/** Only the one that is asked for is loaded: start-up is the hot path. In the order of `--help`. */
-export const commands: Commands = {
-  init: async () => (await import('./site/setup.ts')).initCommand,
-  cron: async () => (await import('./site/setup.ts')).cronCommand,
-  list: async () => (await import('./show/status.ts')).listCommand,
-  due: async () => (await import('./run/run.ts')).dueCommand,
-  run: async () => (await import('./run/run.ts')).runCommand,
-  add: async () => (await import('./jobs/queue.ts')).addCommand,
-  work: async () => (await import('./run/run.ts')).workCommand,
-  jobs: async () => (await import('./jobs/jobs.ts')).jobsCommand,
-  job: async () => (await import('./jobs/job.ts')).jobCommand,
-  claim: async () => (await import('./jobs/claim.ts')).claimCommand,
-  kick: async () => (await import('./jobs/queue.ts')).kickCommand,
-  report: async () => (await import('./show/report.ts')).reportCommand,
-  metrics: async () => (await import('./show/metrics.ts')).metricsCommand,
-  status: async () => (await import('./show/status.ts')).statusCommand,
-  why: async () => (await import('./show/status.ts')).whyCommand,
-  check: async () => (await import('./show/check.ts')).checkCommand,
-  doctor: async () => (await import('./site/doctor.ts')).doctorCommand,
-  alert: async () => (await import('./site/alert.ts')).alertCommand,
-  show: async () => (await import('./show/show.ts')).showCommand,
-  activity: async () => (await import('./show/show.ts')).activityCommand,
-  tail: async () => (await import('./show/tail.ts')).tailCommand,
-  watch: async () => (await import('./show/watch.ts')).watchCommand,
-  backup: async () => (await import('./site/backup.ts')).backupCommand,
-  pause: async () => (await import('./site/pause.ts')).pauseCommand,
-  resume: async () => (await import('./site/pause.ts')).resumeCommand,
-  incidents: async () => (await import('./site/incidents.ts')).incidentsCommand,
-  acknowledge: async () => (await import('./site/incidents.ts')).acknowledgeCommand,
-  mute: async () => (await import('./site/incidents.ts')).muteCommand,
-  unmute: async () => (await import('./site/incidents.ts')).unmuteCommand,
-  web: async () => (await import('./site/web.ts')).webCommand,
-  repeat: async () => (await import('./jobs/jobs.ts')).repeatCommand,
-  import: async () => (await import('./site/import.ts')).importCommand,
-};
 
 /** Runs the command line: 0 succeeded, 1 some run failed, 2 wrong use. */
 export async function main(distFolder: string): Promise<void> {
   // What settings print, which are code, is no part of an answer: a program may read that.
   console.log = console.info = console.debug = console.error;
-  setTimeout(keepChunks, LASTING_MS, distFolder).unref();
+  setTimeout(keepPackage, LASTING_MS, distFolder).unref();
   await runCommandLine(process.argv.slice(2), createContext(distFolder));
   endSoon();
 }
 
-/** A pass over nothing is over by then; others wait for their first script. */
+/** A pass over nothing is over by then. */
 const LASTING_MS = 50;
-
-/** Chunks have their hash in their names. */
-const CHUNK = /-[\w-]{8}\.cjs$/;
-
-/**
- * Keeps in memory what a call may still load: an upgrade takes it off the disk, and what lies there then is of another
- * version. To be loaded all of it would take ten times as long as to be read.
- */
-function keepChunks(distFolder: string): void {
-  const kept = new Map<string, Buffer>();
-  try {
-    for (const name of readdirSync(distFolder).filter((each) => CHUNK.test(each))) {
-      const path = join(distFolder, name);
-      kept.set(pathToFileURL(path).href, readFileSync(path));
-    }
-  } catch {
-    // It is being replaced at this moment: what was read is of one version all the same.
-  }
-  registerHooks({
-    resolve: (specifier, context, next) => {
-      const url = CHUNK.test(specifier) && context.parentURL ? new URL(specifier, context.parentURL).href : '';
-      return kept.has(url) ? { url, format: 'commonjs', shortCircuit: true } : next(specifier, context);
-    },
-    load: (url, context, next) => {
-      const source = kept.get(url);
-      return source === undefined ? next(url, context) : { format: 'commonjs', source, shortCircuit: true };
-    },
-  });
-}
 
 /** A call in a world of its caller's, which is all that it reads and writes besides files. */
 export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<void> {
-  const line = { args, commands, context };
+  const line = { args, context };
   try {
     const call = readTierCall(args);
     if (call !== null) await runTierCommand(context, call.tier, call);
@@ -106,7 +41,7 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
 /** `<tier>` or `--root <folder> <tier>`, as in a crontab: these load no library that parses arguments. */
 function readTierCall(args: readonly string[]): { tier: string; root?: string } | null {
   const [tier = '', root, option, ...others] = args.toReversed();
-  const isTier = /^\w/.test(tier) && tier !== 'help' && !Object.hasOwn(commands, tier);
+  const isTier = /^\w/.test(tier) && !isCommandName(tier);
   if (!isTier || others.length > 0) return null;
   if (root === undefined) return { tier };
   return option === '--root' && !root.startsWith('-') ? { tier, root } : null;
@@ -132,7 +67,7 @@ function createContext(distFolder: string): CommandContext {
     get stderr() {
       return withHandler(process.stderr, goOnWithoutReader);
     },
-    now: Date.now,
+    now,
     distFolder,
     version: packageJson.version,
     setExitCode: (code) => {
@@ -141,7 +76,7 @@ function createContext(distFolder: string): CommandContext {
     asksLittle: preferNodesOwn,
     findWrongUse: async (root, args) => {
       const { findWrongUse } = await import('./program.ts');
-      return await findWrongUse({ args, commands, context: { ...context, cwd: root } });
+      return await findWrongUse({ args, context: { ...context, cwd: root } });
     },
   };
   return context;
@@ -162,10 +97,12 @@ async function describeError(error: unknown, line: CommandLine): Promise<Complai
     return await (await import('./program.ts')).describeWrongUse(error, line);
   }
   if (error instanceof QueueError) return describeQueueError(error);
-  if (isMissingChunk(error)) return { message: new PackageIncomplete(error.message).message, exitCode: 1 };
-  if (error instanceof PackageIncomplete) return { message: error.message, exitCode: 1 };
-  if (error instanceof StoreUnavailable || isSystemError(error)) {
-    return { message: error.message, exitCode: 1 };
+  const incomplete = toPackageIncomplete(error);
+  if (incomplete !== null) return { message: incomplete.message, exitCode: 1 };
+  if (error instanceof StoreUnavailable) return { message: error.message, exitCode: 1 };
+  if (isSystemError(error)) {
+    const { describeSystemError } = await import('./shared/system-error.ts');
+    return describeSystemError(error);
   }
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { message, exitCode: 70 };
@@ -175,12 +112,6 @@ async function describeError(error: unknown, line: CommandLine): Promise<Complai
 function describeQueueError({ message, code, cause }: QueueError): Complaint {
   if (cause instanceof UsageError) return { message: cause.message, exitCode: 2 };
   return { message: printableName(message), exitCode: code === 'invalid' ? 2 : 1 };
-}
-
-/** One of ours, that an upgrade has taken off the disk before it was kept. */
-function isMissingChunk(error: unknown): error is Error {
-  if (errorCode(error) !== 'MODULE_NOT_FOUND') return false;
-  return /^Cannot find module '\.\/[\w-]+\.cjs'/.test((error as Error).message);
 }
 
 /** Of the operating system or of SQLite: the disk, the rights, the lock; not a defect. */

@@ -1,16 +1,13 @@
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
+import { type CommandName, commandNames, isHiddenCommand } from '../system/base/command-names.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { findRoot } from '../system/place/root.ts';
+import { commands } from './commands.ts';
 import { type CommandContext, enterSite } from './shared/context.ts';
-
-type LoadCommand = () => Promise<(context: CommandContext) => Command>;
-
-/** By name, in the order of `--help`. */
-export type Commands = Readonly<Record<string, LoadCommand>>;
+import { asksForPlan } from './shared/dry-run-options.ts';
 
 export interface CommandLine {
   readonly args: readonly string[];
-  readonly commands: Commands;
   readonly context: CommandContext;
 }
 
@@ -43,6 +40,10 @@ const readers = [
   'watch',
   'repeat',
   'incidents',
+  'version',
+  'completion',
+  'complete',
+  'man',
 ];
 
 interface GlobalOptions {
@@ -72,7 +73,7 @@ function findRootIfAny({ cwd, env }: Pick<CommandContext, 'cwd' | 'env'>, option
 }
 
 async function buildProgram(line: CommandLine): Promise<Command> {
-  const { commands, context } = line;
+  const { context } = line;
   // Wrong use is told in one place, as one sentence.
   const output = {
     writeOut: (text: string) => context.stdout.write(text),
@@ -83,7 +84,12 @@ async function buildProgram(line: CommandLine): Promise<Command> {
     .argument('[tier]', 'run every script of jobs/<tier>, as cron does')
     .option('--root <folder>', 'the folder that contains jobs/ (default: RUNNER_ROOT, else the nearest one upward)')
     .option('--as-root', "as root, in another user's site: act with that user's rights")
-    .version(context.version, '-V, --version', 'print the version')
+    .version(context.version, '-v, --version', 'print the version')
+    .addOption(new Option('-V').hideHelp())
+    .on('option:V', () => {
+      context.stdout.write(`${context.version}\n`);
+      throw new CommanderError(0, 'commander.version', context.version);
+    })
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
     .addHelpText('after', examples)
@@ -97,12 +103,30 @@ async function buildProgram(line: CommandLine): Promise<Command> {
       '--budget <duration>',
       'total time for this call; scripts that would exceed it wait for the next call',
     );
+    program.option('--dry-run', 'with a tier: show what would run, in which order and how; run nothing');
+    program.option('--json', 'with --dry-run: as JSON');
   }
+  addHidden(program, line);
   for (const name of chosen) {
-    const create = await (commands[name] as LoadCommand)();
+    const create = await commands[name]();
     program.addCommand(prepare(create(context), (each) => each.exitOverride().configureOutput(output)));
   }
   return program;
+}
+
+/** What shells and the build call: people have no use for it. */
+function addHidden(program: Command, line: CommandLine): void {
+  const { context } = line;
+  const complete = new Command('complete').argument('[words...]').action(async (words: string[]) => {
+    const { complete } = await import('./shell/complete.ts');
+    // The last word is still being written.
+    await complete({ context, words, program: await buildProgram({ args: words.slice(0, -1), context }) });
+  });
+  const man = new Command('man').action(async () => {
+    const { renderMan } = await import('./shell/shell.ts');
+    context.stdout.write(renderMan(await buildProgram({ args: [], context }), context.version));
+  });
+  for (const each of [complete, man]) program.addCommand(each, { hidden: true });
 }
 
 /** So that a command of commands is as its own are. */
@@ -112,12 +136,13 @@ function prepare(command: Command, set: (command: Command) => Command): Command 
 }
 
 /** The command that is named; all of them for the help; none for a tier. */
-function chooseCommands({ args, commands }: CommandLine): string[] {
+function chooseCommands({ args }: CommandLine): readonly CommandName[] {
   const isFolder = (index: number): boolean => args[index - 1] === '--root';
-  const isCommand = (arg: string, index: number): boolean => Object.hasOwn(commands, arg) && !isFolder(index);
-  const named = args.filter(isCommand).slice(0, 1);
+  const words = args.filter((_, index) => !isFolder(index));
+  if (isHiddenCommand(args[0] ?? '')) return [];
+  const named = words.flatMap((word) => commandNames.find((name) => name === word) ?? []).slice(0, 1);
   const wantsAll = args.length === 0 || args.some((arg) => ['help', '-h', '--help'].includes(arg));
-  return named.length > 0 || !wantsAll ? named : Object.keys(commands);
+  return named.length > 0 || !wantsAll ? named : commandNames;
 }
 
 async function runTier(context: CommandContext, program: Command, tier: string | undefined): Promise<void> {
@@ -125,6 +150,10 @@ async function runTier(context: CommandContext, program: Command, tier: string |
     throw new UsageError('--budget needs a tier, such as `runner hourly --budget 5m`, or `due`.');
   }
   if (tier === undefined) program.help();
+  if (asksForPlan(program.opts())) {
+    const { planTier } = await import('./run/dry-run.ts');
+    return await planTier(context, tier as string, program.opts());
+  }
   const { runTierCommand } = await import('./run/run-tier.ts');
   await runTierCommand(context, tier as string, program.opts());
 }
@@ -145,7 +174,7 @@ export async function findWrongUse(line: CommandLine): Promise<string | null> {
     const meant = await guessMeaning(error, line);
     if (meant instanceof UsageError) return meant.message;
     if (!(meant instanceof CommanderError)) throw meant;
-    return meant.exitCode === 0 ? null : sentenceOf(meant);
+    return meant.exitCode === 0 ? null : sentenceOf(meant, line);
   }
 }
 
@@ -163,20 +192,55 @@ export async function describeWrongUse(error: unknown, line: CommandLine): Promi
   const [command] = chooseCommands(line);
   // Of a monitoring plugin, 2 would say that what it looks at is in a critical state.
   const exitCode = command === 'check' ? 3 : 2;
-  if (meant instanceof CommanderError) return describeCommanderError(meant, exitCode);
+  if (meant instanceof CommanderError) return describeCommanderError(meant, exitCode, line);
   return { message: (meant as Error).message, exitCode };
 }
 
-function describeCommanderError(error: CommanderError, exitCode: number): Complaint {
+function describeCommanderError(error: CommanderError, exitCode: number, line: CommandLine): Complaint {
   if (error.exitCode === 0) return { message: null, exitCode: 0 };
   // The help, printed for want of a command of that name, says enough.
   if (error.code === 'commander.help') return { message: null, exitCode };
-  return { message: sentenceOf(error), exitCode };
+  return { message: sentenceOf(error, line), exitCode };
 }
 
-function sentenceOf({ message }: CommanderError): string {
-  const sentence = message.replace(/^error: /, '').replace(/\n\((Did.*)\)$/, '; $1');
-  return sentence.replace('; Did', '; did');
+/** What the library says, in our words; the first that fits. */
+const plainer: readonly (readonly [RegExp, (found: readonly string[], help: string) => string])[] = [
+  [
+    /^unknown option '(.+?)'\n\(Did you mean (.+)\?\)$/s,
+    ([option, meant]) => `Unknown option ${option}; did you mean ${meant}?`,
+  ],
+  [/^unknown option '(.+)'$/, ([option], help) => `Unknown option ${option}; ${help} lists the options.`],
+  [/^missing required argument '(.+)'$/, ([name], help) => `<${name}> is missing; ${help} shows what to write.`],
+  [
+    /^too many arguments.* Expected (\d+) .* got (\d+)\.$/,
+    ([most, count], help) => `Too many arguments: expected ${most}, found ${count}; ${help} shows what to write.`,
+  ],
+  [
+    /^option '(.* )?(-.+) [<[].*' argument missing$/,
+    ([, option], help) => `${option} needs a value; ${help} shows which.`,
+  ],
+  [
+    /^option '(.* )?(-.+) <.*' argument '(.*)' is invalid\. Allowed choices are (.+)\.$/,
+    ([, option, found, choices]) => `${option} must be one of ${choices}, found ${JSON.stringify(found)}.`,
+  ],
+  [
+    /^command-argument value '(.*)' is invalid for argument '(.+)'\. Allowed choices are (.+)\.$/,
+    ([found, name, choices]) => `<${name}> must be one of ${choices}, found ${JSON.stringify(found)}.`,
+  ],
+  [
+    /^option '(-[\w-]+).*' cannot be used with option '(-[\w-]+).*'$/,
+    ([one, other]) => `${one} and ${other} exclude each other: leave out one of them.`,
+  ],
+];
+
+function sentenceOf({ message }: CommanderError, line: CommandLine): string {
+  const said = message.replace(/^error: /, '');
+  const help = `\`${['runner', ...chooseCommands(line)].join(' ')} --help\``;
+  for (const [form, say] of plainer) {
+    const [all, ...found] = form.exec(said) ?? [];
+    if (all !== undefined) return say(found, help);
+  }
+  return said;
 }
 
 const examples = `
@@ -190,7 +254,7 @@ Examples:
 
 Exit codes: 0 all succeeded, 1 some run failed, 2 usage error.`;
 
-interface TypedLine extends Pick<CommandLine, 'args' | 'commands'> {
+interface TypedLine extends Pick<CommandLine, 'args'> {
   readonly context: Pick<CommandContext, 'cwd' | 'env'>;
 }
 
@@ -200,9 +264,9 @@ interface TypedLine extends Pick<CommandLine, 'args' | 'commands'> {
  *
  * @returns the error that is to be told, mostly as it was
  */
-export async function guessCommand(error: unknown, { args, commands, context }: TypedLine): Promise<unknown> {
+export async function guessCommand(error: unknown, { args, context }: TypedLine): Promise<unknown> {
   const words = wordsOf(args);
-  const meant = await guessWords(words, Object.keys(commands));
+  const meant = await guessWords(words);
   if (error instanceof UsageError) return nameCommand(error, meant);
   if (meant === null) return error;
   if (!isOfWords(error, words, args) || (await isTier(words[0], args, context))) return error;
@@ -215,8 +279,28 @@ function wordsOf(args: readonly string[]): string[] {
   return args.filter((arg, index) => !arg.startsWith('-') && !isValue(index));
 }
 
+/** What other programs call what is done here by another name. */
+const synonyms: Readonly<Record<string, string>> = {
+  create: 'new <tier>/<name>',
+  crontab: 'cron',
+  delete: 'disable <script>',
+  history: 'report',
+  info: 'status',
+  install: 'cron --install',
+  log: 'tail <script>',
+  logs: 'tail <script>',
+  ls: 'list',
+  open: 'edit <script>',
+  ps: 'status',
+  remove: 'disable <script>',
+  schedule: 'cron',
+  start: 'resume',
+  stop: 'pause',
+  test: 'run <script>',
+};
+
 /** `bury 5` → `job 5 bury`; `reprot` → `report`; `hourly/clean` → `run hourly/clean`; null: nothing is near. */
-async function guessWords(words: readonly string[], commands: readonly string[]): Promise<string | null> {
+async function guessWords(words: readonly string[]): Promise<string | null> {
   const { nearestName } = await import('../system/base/suggest.ts');
   const { jobVerbs } = await import('./jobs/job.ts');
   const [first = '', second = ''] = words;
@@ -225,18 +309,19 @@ async function guessWords(words: readonly string[], commands: readonly string[])
   const meant = nearestName(verb, jobVerbs);
   if (meant !== null && id !== undefined) return `job ${id} ${meant}`;
   if (first.includes('/')) return `run ${first}`;
+  if (first === 'start' && second !== '') return second.includes('/') ? `run ${second}` : second;
+  if (Object.hasOwn(synonyms, first)) return synonyms[first] as string;
   // Without a job's number, a word that is only near to a verb is rather near to a tier.
-  return nearestName(first, commands) ?? (meant === verb ? `job <id> ${verb}` : null);
+  return nearestName(first, [...commandNames, 'help']) ?? (meant === verb ? `job <id> ${verb}` : null);
 }
 
 function nameCommand(error: UsageError, meant: string | null): UsageError {
   if (!error.message.startsWith('There is no tier')) return error;
   const isGuess = error.message.endsWith('?');
   if (meant === null) {
-    const hint = '; `runner --help` lists the commands.';
-    return isGuess ? error : new UsageError(error.message + hint);
+    return isGuess ? error : new UsageError(`${error.message.slice(0, -1)}; \`runner --help\` lists the commands.`);
   }
-  const start = isGuess ? `${error.message.slice(0, -1)}, or` : `${error.message}; did you mean`;
+  const start = `${error.message.slice(0, -1)}${isGuess ? ', or' : '; did you mean'}`;
   return new UsageError(`${start} \`runner ${meant}\`?`);
 }
 

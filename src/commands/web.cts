@@ -13,7 +13,7 @@ interface WebApp {
 module.exports = function serve(app: WebApp) {
   if (!app || typeof app.url !== 'string') {
     throw new TypeError(
-      'folder-runner/web expects where browsers reach it: require("folder-runner/web")({ url: "https://example.org/runner" })',
+      'folder-runner/web needs the address that browsers use: require("folder-runner/web")({ url: "https://example.org/runner" })',
     );
   }
   var root = app.root ? ['--root', app.root] : [];

@@ -4,7 +4,7 @@ import { getRequestListener } from '@hono/node-server';
 import { StoreUnavailable } from '../store/failures.ts';
 import { errorCode, UsageError } from '../system/base/errors.ts';
 import { type AccessOptions, createAccess } from './access/access.ts';
-import { secureAnswer } from './access/headers.ts';
+import { secureAnswer } from './access/browsers.ts';
 import { canKnowPeers, isLoopback } from './access/peer.ts';
 import { makeToken } from './access/tokens.ts';
 import { createApi } from './api/api.ts';
@@ -160,7 +160,7 @@ function describeListenError(error: Error, { host, port }: ServerPlace): Error {
     return new UsageError(`Port ${port} of ${host} is in use; choose another one, or --port 0 for any that is free.`);
   if (code === 'EACCES') return new UsageError(`Port ${port} is reserved for root; choose one from 1024 on.`);
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new UsageError(`${host} is no address of this machine; 127.0.0.1 always is.`);
+    return new UsageError(`${host} is not an address of this machine; 127.0.0.1 always is.`);
   }
   return error;
 }

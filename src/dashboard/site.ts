@@ -1,19 +1,23 @@
-import { type Stats, statSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { discoverNames } from '../discovery/discover.ts';
 import { lookIntoJobs } from '../discovery/look-into-jobs.ts';
+import { readCrontabTimes } from '../hosting/doctor/crontab-calls.ts';
+import { readKnownTiers } from '../report/model/known-tiers.ts';
 import type { KnownTier } from '../report/model/overview.ts';
 import { hasOpenWork, type LogView } from '../report/model/runs/run.ts';
+import type { ReadCrontab } from '../schedule/crontab-times.ts';
 import { checkStateFolder } from '../settings/access.ts';
-import type { ChangeWatch, Pause, Store } from '../store/contract.ts';
+import type { Pause } from '../store/contract/housekeeping.ts';
+import type { ChangeWatch, Store } from '../store/contract/store.ts';
 import { toldPlainly } from '../store/describe-failure.ts';
 import { StoreUnavailable } from '../store/failures.ts';
-import { emptyQueries } from '../store/sqlite/dialect.ts';
-import { openExistingStore } from '../store/sqlite/open.ts';
+import { openExistingStore } from '../store/open.ts';
+import { emptyQueries } from '../store/sqlite/queries.ts';
+import { logIdentity } from '../store/which-log.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { trustedFallbacksOf } from '../system/place/fallback.ts';
 import { type StateFolder, stateFolderOf } from '../system/place/state-folder.ts';
 import { type Changes, openChanges } from './changes.ts';
+import { type KeptOpen, keepOpen } from './keep-open.ts';
 import { type ChangeFeed, createFeed } from './live/feed.ts';
 
 /** The root that is shown, and its log, whatever becomes of the file meanwhile. */
@@ -31,8 +35,10 @@ export interface Site {
   readonly now: () => number;
   /** Lets the log be read as it is now. Nothing in it is changed by reading. */
   read<T>(use: (log: SiteLog) => Promise<T>): Promise<T>;
+  /** When the crontab calls the tiers, as it was a minute ago at most. */
+  readonly crontab: ReadCrontab;
   /** The scripts and handlers of `jobs/` by name; undefined: it cannot be read. */
-  knownTiers(): Promise<KnownTier[] | undefined>;
+  knownTiers(): KnownTier[] | undefined;
   /** What is in `jobs/`, each file read. */
   lookIntoJobs(): ReturnType<typeof lookIntoJobs>;
   /** Which log is there, and which of its commits is seen: another text after each commit. */
@@ -62,7 +68,7 @@ export type SitePlace = Pick<Site, 'root' | 'env' | 'version' | 'now' | 'distFol
 
 export function openSite(place: SitePlace): Site {
   const state = stateFolderOf(place.root);
-  const log = keepOpen(place.root, state);
+  const log = keepLogOpen(place.root, state);
   const read: Site['read'] = (use) =>
     log.use(({ store, problem }) =>
       toldPlainly(state, async () => {
@@ -83,14 +89,25 @@ export function openSite(place: SitePlace): Site {
     ...place,
     ...{ state, read, revision, feed },
     states: [state, ...trustedFallbacksOf(place.root)],
-    knownTiers: () => findKnownTiers(place.root),
+    crontab: keepForAMinute(() => readCrontabTimes(place.root, place.env), place.now),
+    knownTiers: () => readKnownTiers(place.root),
     lookIntoJobs: () => lookIntoJobs(place.root),
     changes,
     close: async () => {
       feed.close();
       await changes.close();
-      log.close();
+      await log.close();
     },
+  };
+}
+
+/** It takes programs of the host to read it. */
+function keepForAMinute<T>(read: () => Promise<T>, now: () => number): () => Promise<T> {
+  let kept: { readonly value: Promise<T>; readonly sinceMs: number } | null = null;
+  return () => {
+    const nowMs = now();
+    if (kept === null || Math.abs(nowMs - kept.sinceMs) > 60_000) kept = { value: read(), sinceMs: nowMs };
+    return kept.value;
   };
 }
 
@@ -112,16 +129,6 @@ async function waitForChange(log: OpenedLog, since: string, ms: number, signal: 
   else await wait(Math.min(ms, POLL_MS), undefined, { signal }).catch(() => undefined);
 }
 
-async function findKnownTiers(root: string): Promise<KnownTier[] | undefined> {
-  try {
-    const { tiers, unread } = await discoverNames(root);
-    return [...tiers, ...unread.map(({ tier }) => ({ tier, scripts: [], isUnread: true }))];
-  } catch (error) {
-    if (error instanceof UsageError) return undefined;
-    throw error;
-  }
-}
-
 interface OpenedLog extends Pick<SiteLog, 'store' | 'problem'> {
   /** Which file it is; null: there is none. */
   readonly file: string | null;
@@ -129,57 +136,20 @@ interface OpenedLog extends Pick<SiteLog, 'store' | 'problem'> {
   readonly watch: ChangeWatch | null;
 }
 
-interface Opened extends Pick<OpenedLog, 'file'> {
-  readonly log: Promise<OpenedLog>;
-  users: number;
-  isRetired: boolean;
-  isClosed: boolean;
+/** Another log is opened once it is in its place: a broken one is quarantined, a backup restored. */
+function keepLogOpen(root: string, state: StateFolder): KeptOpen<OpenedLog> {
+  return keepOpen({
+    identity: () => logIdentity(state) ?? '',
+    open: () => openLog(root, state),
+    // It may be readable, or there, the next time.
+    isGood: ({ store }) => store !== null,
+    retire: ({ watch }) => watch?.close(),
+    close: async ({ store }) => await store?.close(),
+  });
 }
 
-/**
- * Keeps the log open between requests, and opens it anew once another file is in its place: a broken log is
- * quarantined, a backup restored.
- */
-function keepOpen(root: string, state: StateFolder) {
-  let current: Opened | null = null;
-  const retire = (opened: Opened): void => {
-    opened.isRetired = true;
-    void opened.log.then(async ({ store, watch }) => {
-      // Who waits for a change of it is a user, too.
-      watch?.close();
-      if (opened.users > 0 || opened.isClosed) return;
-      opened.isClosed = true;
-      await store?.close();
-    });
-  };
-  const find = (): Opened => {
-    const file = fileOf(state.database);
-    if (current !== null && current.file === file && file !== null) return current;
-    if (current !== null) retire(current);
-    current = { file, log: openLog(root, state, file), users: 0, isRetired: false, isClosed: false };
-    return current;
-  };
-  const use = async <T>(work: (log: OpenedLog) => Promise<T>): Promise<T> => {
-    const opened = find();
-    opened.users += 1;
-    try {
-      const log = await opened.log;
-      // It may be readable the next time.
-      if (log.problem !== null && current === opened) current = null;
-      return await work(log);
-    } finally {
-      opened.users -= 1;
-      if (opened.isRetired) retire(opened);
-    }
-  };
-  const close = (): void => {
-    if (current !== null) retire(current);
-    current = null;
-  };
-  return { use, close };
-}
-
-async function openLog(root: string, state: StateFolder, file: string | null): Promise<OpenedLog> {
+async function openLog(root: string, state: StateFolder): Promise<OpenedLog> {
+  const file = logIdentity(state);
   try {
     checkStateFolder(root, state);
     const store = await openExistingStore(state);
@@ -188,9 +158,4 @@ async function openLog(root: string, state: StateFolder, file: string | null): P
     if (!(error instanceof StoreUnavailable || error instanceof UsageError)) throw error;
     return { store: null, problem: error.message, file, watch: null };
   }
-}
-
-function fileOf(path: string): string | null {
-  const found: Stats | undefined = statSync(path, { throwIfNoEntry: false });
-  return found === undefined ? null : `${found.dev}:${found.ino}`;
 }

@@ -2,7 +2,7 @@ import { describeProblem } from '../settings/problem.ts';
 import { LONGEST_NAME, type ScriptOptions } from '../settings/readers.ts';
 import type { Settings, TierSettings } from '../settings/settings.ts';
 import { printableName, shellWord } from '../system/base/values.ts';
-import { chooseLaunch, type LaunchChoice } from './launch.ts';
+import { chooseLaunch, isShell, type LaunchChoice, launchByShell, parseShebang } from './launch.ts';
 import { distrustOf, fileName, matchableNames, type PatternMatcher, QUEUE_TIER, type TierPlace } from './place.ts';
 import type { Ignored, Launch, Script } from './script.ts';
 import { hashWithImports, type ScriptFile } from './script-file.ts';
@@ -14,27 +14,30 @@ export function buildScript(place: TierPlace, path: string, label: string, conte
   const choice = chooseLaunch(path, file, content);
   if ('ignored' in choice) return { path, reason: choice.ignored };
   const { contentHash, head } = content;
-  if ('refusal' in choice) return refuseScript(place, path, label, choice.refusal, contentHash);
   const tags = readTags(choice, file, content);
+  const options = optionsOf(place, path, label, tags.options);
+  const launch = launchOf(choice, path, options, content);
+  if (launch === null)
+    return refuseScript(place, path, label, 'refusal' in choice ? choice.refusal : null, contentHash);
   return {
     ...identify(place, path, label),
-    launch: choice.launch,
-    options: optionsOf(place, path, label, tags.options),
+    launch,
+    options,
     contentHash:
-      choice.launch.kind === 'node'
-        ? hashWithImports(place.root, path, contentHash, head.toString('utf8'))
-        : contentHash,
+      launch.kind === 'node' ? hashWithImports(place.root, path, contentHash, head.toString('utf8')) : contentHash,
     refusals: [
       ...place.distrust,
       ...distrustOf(place, path),
       ...tags.problems.map(describeProblem),
+      ...refuseShell(choice, file, tags, content),
       ...refuseName(place, path, label),
     ],
     warnings: [
       ...tags.warnings,
       ...warnOfIsolation(place, file, tags),
       ...warnOfPing(place, file, tags),
-      ...warnOfUse(choice.launch, file, tags, content),
+      ...warnOfEveryHost(place, file, tags),
+      ...warnOfUse(launch, file, tags, content),
     ],
   };
 }
@@ -96,10 +99,36 @@ export function isNotUtf8(path: string): boolean {
 
 const noTags: ScriptTags = { options: {}, problems: [], warnings: [] };
 
-type Runnable = Extract<LaunchChoice, { readonly launch: Launch }>;
+type Choice = Exclude<LaunchChoice, { readonly ignored: string }>;
 
-function readTags({ comments }: Runnable, file: string, { head }: ScriptFile): ScriptTags {
+function readTags(choice: Choice, file: string, { head }: ScriptFile): ScriptTags {
+  const comments = 'refusal' in choice ? (choice.lacksShebang ? 'hashes' : null) : choice.comments;
   return comments === null ? noTags : readScriptTags(head.toString('utf8'), comments, file);
+}
+
+/** Null: nothing says what runs it. */
+function launchOf(choice: Choice, path: string, { shell }: ScriptOptions, content: ScriptFile): Launch | null {
+  if (shell !== undefined && isShellsOwn(choice, content)) return launchByShell(path, shell);
+  return 'refusal' in choice ? null : choice.launch;
+}
+
+/** Whether it is for a shell, and it does not say itself for which one. */
+function isShellsOwn(choice: Choice, { head }: ScriptFile): boolean {
+  if ('refusal' in choice) return choice.lacksShebang === true;
+  const { launch } = choice;
+  return isShell(launch) && head.toString('latin1', 0, 2) !== '#!';
+}
+
+/** Where settings say it of many scripts, it is meant for those that it fits. */
+function refuseShell(choice: Choice, file: string, { options }: ScriptTags, content: ScriptFile): readonly string[] {
+  if (options.shell === undefined || isShellsOwn(choice, content)) return [];
+  const line = parseShebang(content.head.toString('utf8'))?.line;
+  const isNode = 'launch' in choice && choice.launch.kind === 'node';
+  if (line === undefined || isNode)
+    return [`${file}: @shell is for shell scripts, and this is not one; remove the tag`];
+  return [
+    `${file}: @shell is for scripts without a #! line, and this one begins with ${printableName(line)}; keep one of them`,
+  ];
 }
 
 function warnOfIsolation({ tier }: TierPlace, file: string, { options }: ScriptTags): readonly string[] {
@@ -112,23 +141,27 @@ function warnOfPing({ tier }: TierPlace, file: string, { options }: ScriptTags):
   return [`${file}: @ping is for scripts of tiers and has no effect on handlers`];
 }
 
+function warnOfEveryHost({ tier }: TierPlace, file: string, { options }: ScriptTags): readonly string[] {
+  if (tier !== QUEUE_TIER || options.everyHost === undefined) return [];
+  return [`${file}: @every-host is for scripts of tiers and has no effect on handlers: each job runs once`];
+}
+
 function warnOfUse(launch: Launch, file: string, { options }: ScriptTags, { head }: ScriptFile): readonly string[] {
   if (launch.kind === 'node') return [];
   const warnings: string[] = [];
   if (options.memoryBytes !== undefined) {
     warnings.push(`${file}: @memory limits only the heap of Node scripts and has no effect here`);
   }
-  if (launch.command[0] === '/bin/sh' && /^[^\n]*\r\n/.test(head.toString('latin1'))) {
-    const cure = String.raw`sed -i 's/\r$//' ${shellWord(file)}`;
-    warnings.push(
-      `${file}: its lines end as on Windows (CRLF), which a shell takes as part of each command; convert it with: ${cure}`,
-    );
-  }
-  return isShell(launch.command) ? [...warnings, ...warnOfTruncation(file, head)] : warnings;
+  if (!isShell(launch)) return warnings;
+  const ends = warnOfWindowsEnds(file, head.toString('latin1'));
+  return [...warnings, ...(ends === null ? [] : [ends]), ...warnOfTruncation(file, head), ...warnOfOwnLog(file, head)];
 }
 
-function isShell(command: readonly string[]): boolean {
-  return command.slice(0, 2).some((word) => /(?:^|\/)(?:ba|da|k|z)?sh$/.test(word));
+/** Of a shell script, whose end tells that, too; null: its first line ends as it should. */
+export function warnOfWindowsEnds(file: string, source: string): string | null {
+  if (!/^[^\n]*\r\n/.test(source)) return null;
+  const cure = String.raw`sed -i 's/\r$//' ${shellWord(file)}`;
+  return `${file}: its lines end as on Windows (CRLF), which a shell takes as part of each command; convert it with: ${cure}`;
 }
 
 /** The run's output is a file: what is opened by `>` is emptied, as it is under `cron … >> log 2>&1`. */
@@ -143,6 +176,29 @@ function warnOfTruncation(file: string, head: Buffer): readonly string[] {
         ? []
         : `${place}: > ${device} empties the run's output so far; write >&2 or >&1 instead`;
     });
+}
+
+/** `exec >> file`, and what sends both outputs of a command to a file of its own, unless it runs on by itself. */
+const ownLogs = [
+  /^\s*exec\s+((?:[12]?|&)>>?\s*([^\s&>(;|]+))/,
+  /((?<![0-9])1?>>?\s*([^\s&>(;|]+)\s+2>&1)\s*[)};]*\s*$/,
+  /(&>>?\s*([^\s&>(;|]+))\s*[)};]*\s*$/,
+];
+
+/** Its runs look as if it printed nothing. One line of it is enough to be told. */
+function warnOfOwnLog(file: string, head: Buffer): readonly string[] {
+  const lines = head.toString('utf8').split('\n');
+  for (const [index, line] of lines.entries()) {
+    if (/^\s*#/.test(line)) continue;
+    const [, redirection, target = ''] =
+      ownLogs.flatMap((form) => [form.exec(line) ?? []]).find(({ length }) => length > 0) ?? [];
+    if (redirection === undefined || /^["']?\/dev\//.test(target)) continue;
+    return [
+      `${file}:${index + 1}: ${printableName(redirection)} sends its output to a file of its own, so the ` +
+        `activity log has none of it; remove that, and \`runner tail\` and \`runner show\` have it`,
+    ];
+  }
+  return [];
 }
 
 /** Which options win: a script's tags, then globs (later ones first), then its tier, then the defaults. */

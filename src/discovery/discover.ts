@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { tierPeriodMs } from '../schedule/period.ts';
-import { defaultSettings, type Settings } from '../settings/settings.ts';
+import { defaultSettings, type Runner, type Settings } from '../settings/settings.ts';
+import { UsageError } from '../system/base/errors.ts';
 import { nearestName } from '../system/base/suggest.ts';
 import { compareBytes } from '../system/base/values.ts';
 import { plainFolder, readHandlers, readScriptNames, readTier } from './folder.ts';
@@ -22,7 +23,23 @@ export interface DiscoverOptions {
 export async function discover(root: string, settings: Settings, { tier }: DiscoverOptions = {}): Promise<Discovery> {
   const matches = await createPatternMatcher(Object.keys(settings.scripts));
   const place = enterJobs(root, settings, matches);
-  return tier === undefined ? await discoverAll(place) : discoverTier(place, tier);
+  const found = tier === undefined ? await discoverAll(place) : discoverTier(place, tier);
+  return await withSchedules(found);
+}
+
+/** The tier with its scripts; a name that is none is wrong use, answered with the nearest. */
+export async function findTier(runner: Pick<Runner, 'root' | 'settings'>, name: string): Promise<Tier> {
+  const { tiers, unread } = await discover(runner.root, runner.settings, { tier: name });
+  for (const { reason } of unread) throw new UsageError(reason);
+  return tiers[0] as Tier;
+}
+
+/** What reads schedules is loaded where there is one. */
+async function withSchedules(found: Discovery): Promise<Discovery> {
+  const hasSchedule = ({ options }: Script): boolean => options.schedule !== undefined;
+  if (!found.tiers.some(({ scripts }) => scripts.some(hasSchedule))) return found;
+  const { checkSchedules } = await import('./schedules.ts');
+  return { ...found, tiers: found.tiers.map((tier) => ({ ...tier, scripts: checkSchedules(tier.scripts) })) };
 }
 
 /** What there is in `jobs/`, by names alone. */
@@ -58,7 +75,8 @@ async function discoverAll(place: JobsPlace): Promise<Discovery> {
     unread: [...found.flatMap((one) => one.unread), ...queue.unread],
     handlers: queue.scripts,
     ignored: await listPlainFolders(ignored),
-    warnings: warnOfUnusedSettings(place, tiers, queue.scripts),
+    elsewhere: [...found.flatMap((one) => one.elsewhere), ...queue.elsewhere],
+    warnings: warnOfUnusedSettings(place, tiers, [...queue.scripts, ...queue.elsewhere]),
   };
 }
 
@@ -70,9 +88,9 @@ function byPeriod(one: Tier, other: Tier): number {
 
 function discoverTier(place: JobsPlace, tier: string): Discovery {
   const folder = tierFolder(place.root, tier);
-  const { scripts, ignored, unread } = readTier({ ...place, tier }, folder);
-  const tiers = unread.length > 0 ? [] : [{ name: tier, periodMs: tierPeriodMs(tier), scripts }];
-  return { tiers, unread, handlers: [], ignored, warnings: [] };
+  const { scripts, elsewhere, ignored, unread } = readTier({ ...place, tier }, folder);
+  const found = { name: tier, periodMs: tierPeriodMs(tier), scripts, ...(elsewhere.length > 0 && { elsewhere }) };
+  return { tiers: unread.length > 0 ? [] : [found], unread, handlers: [], ignored, elsewhere, warnings: [] };
 }
 
 /** More would drown the rest of the list. */
@@ -103,7 +121,7 @@ function warnOfUnusedSettings(
 ): readonly string[] {
   const { settings } = place;
   const names = [...tiers.map(({ name }) => name), ...(handlers.length > 0 ? [QUEUE_TIER] : [])];
-  const scripts = [...tiers.flatMap((tier) => tier.scripts), ...handlers];
+  const scripts = [...tiers.flatMap((tier) => [...tier.scripts, ...(tier.elsewhere ?? [])]), ...handlers];
   const scriptNames = scripts.map(({ name }) => name);
   return [
     ...Object.keys(settings.tiers)

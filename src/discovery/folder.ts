@@ -1,7 +1,9 @@
 import { type Dirent, readdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, extname, join, relative } from 'node:path';
 import { LONGEST_NAME } from '../settings/readers.ts';
+import { matchAny } from '../system/base/glob.ts';
 import { compareBytes, printableName } from '../system/base/values.ts';
+import { machineName } from '../system/process/identity.ts';
 import { buildScript, isNotUtf8, refuseScript, scriptName } from './build-script.ts';
 import { reasonToIgnore } from './jobs-folder.ts';
 import { isScriptExtension } from './launch.ts';
@@ -12,6 +14,8 @@ import { isExecutableFile, readScriptFile } from './script-file.ts';
 /** What the folder of a tier, or of the handlers, holds. */
 export interface FolderContent {
   readonly scripts: readonly Script[];
+  /** Those that say that they run on other machines. */
+  readonly elsewhere: readonly Script[];
   readonly ignored: readonly Ignored[];
   /** The folder itself, where it cannot be read. */
   readonly unread: readonly Unread[];
@@ -33,7 +37,7 @@ export function readHandlers(jobs: JobsPlace): FolderContent {
   return isThere ? readTier({ ...jobs, tier: QUEUE_TIER }, folder) : nothing;
 }
 
-const nothing: FolderContent = { scripts: [], ignored: [], unread: [], folders: [] };
+const nothing: FolderContent = { scripts: [], elsewhere: [], ignored: [], unread: [], folders: [] };
 
 /** Reads one tier's folder: one `readdir`, and one `read` for each script. */
 export function readTier(outside: TierPlace, folder: string): FolderContent {
@@ -43,8 +47,10 @@ export function readTier(outside: TierPlace, folder: string): FolderContent {
   const folders: string[] = [];
   const above = place.tier === QUEUE_TIER ? listAncestors(folder) : [];
   const found = readEntries({ place, prefix: '', above, folders, walk: { left: MOST_ENTRIES } }, folder, entries);
+  const scripts = found.filter(isScript);
   return {
-    scripts: rejectDuplicates(place.root, found.filter(isScript)),
+    scripts: rejectDuplicates(place.root, scripts.filter(isForHere)),
+    elsewhere: scripts.filter((script) => !isForHere(script)),
     ignored: found.filter((one): one is Ignored => !isScript(one)),
     unread: [],
     folders,
@@ -85,6 +91,10 @@ function sortedEntries(folder: string): readonly Dirent[] {
 
 function isScript(found: Found): found is Script {
   return 'launch' in found;
+}
+
+function isForHere({ options: { host } }: Script): boolean {
+  return host === undefined || matchAny(host, machineName());
 }
 
 /** Where in the tree a folder is. */

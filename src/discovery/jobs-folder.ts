@@ -1,5 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { isCommandName } from '../system/base/command-names.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { nearestName } from '../system/base/suggest.ts';
 import { compareBytes, printableName } from '../system/base/values.ts';
@@ -31,21 +32,13 @@ export function reasonToIgnore(name: string): string | null {
   return ignoredNames.find(([form]) => form.test(name))?.[1] ?? null;
 }
 
-/** Words that mean something else after `runner`. */
-const commands: ReadonlySet<string> = new Set(
-  (
-    'add backup check claim cron doctor due help import init job jobs kick list pause repeat report resume run show ' +
-    'status tail why work'
-  ).split(' '),
-);
-
 /** Files of its lock are called after it, with more behind that; encrypted homes take names of 143 bytes. */
 const LONGEST_TIER_BYTES = 100;
 
 /** Why a folder of this name directly under `jobs/` is no tier; null if it is one. */
 function reasonAgainstTier(name: string): string | null {
   if (name === QUEUE_TIER) return 'it contains the handlers of queued jobs';
-  if (commands.has(name)) return `\`runner ${name}\` is a command; rename the folder`;
+  if (isCommandName(name)) return `\`runner ${name}\` is a command; rename the folder`;
   if (printableName(name) !== name) return 'its name contains control characters';
   if (Buffer.byteLength(name) > LONGEST_TIER_BYTES) {
     return `its name is longer than the ${LONGEST_TIER_BYTES} bytes that a tier's may have; rename it`;
@@ -87,7 +80,7 @@ function namesIn(jobs: string): readonly string[] {
   try {
     return readdirSync(jobs).toSorted(compareBytes);
   } catch (error) {
-    throw new UsageError(describeReadFailure(jobs, jobs, error) ?? `${jobs}: it vanished`);
+    throw new UsageError(describeReadFailure(jobs, jobs, error) ?? `${jobs} vanished while it was read; try again.`);
   }
 }
 
@@ -110,12 +103,12 @@ export function tierFolder(root: string, name: string): string {
 
 function describeUnknownTier(root: string, name: string): string {
   if (name === QUEUE_TIER) {
-    return 'jobs/queue is not a tier: it contains the handlers of queued jobs, which `runner work` processes';
+    return 'jobs/queue is not a tier: it contains the handlers of queued jobs, which `runner work` processes.';
   }
   const { tiers, ignored } = readJobsFolder(root);
   const own = ignored.find(({ path }) => path === join(root, 'jobs', name));
-  if (own !== undefined) return `jobs/${printableName(name)} is not a tier: ${own.reason}`;
+  if (own !== undefined) return `jobs/${printableName(name)} is not a tier: ${own.reason}.`;
   const nearest = nearestName(name, tiers);
-  const hint = nearest === null ? `the tiers here are ${tiers.join(', ') || '(none)'}` : `did you mean ${nearest}?`;
+  const hint = nearest === null ? `the tiers here are ${tiers.join(', ') || '(none)'}.` : `did you mean ${nearest}?`;
   return `There is no tier ${JSON.stringify(name)} in ${join(root, 'jobs')}; ${hint}`;
 }

@@ -33,7 +33,7 @@ export function parseShebang(source: string): Shebang | null {
 /** How a file is run, or why it cannot be, or why it is no script at all. */
 export type LaunchChoice =
   | { readonly launch: Launch; readonly comments: CommentStyle | null }
-  | { readonly refusal: string }
+  | { readonly refusal: string; readonly lacksShebang?: true }
   | { readonly ignored: string };
 
 const nodeExtensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.cts', '.js', '.mjs', '.cjs']);
@@ -65,7 +65,7 @@ export function chooseLaunch(path: string, file: string, content: ScriptFile): L
   if (source.startsWith(elfMagic)) return launchProgram([path], null);
   const interpreter = usualInterpreters.get(extension);
   if (interpreter !== undefined) return launchProgram([interpreter, path], styleOf(interpreter));
-  return { refusal: describeMissingShebang(file, content) };
+  return { refusal: describeMissingShebang(file, content), lacksShebang: true };
 }
 
 function isRunnable(extension: string, { isExecutable }: ScriptFile): boolean {
@@ -101,16 +101,16 @@ function describeByteOrderMark(file: string): string {
 
 function describeCarriageReturn(file: string, { line }: Shebang): string {
   const cure = String.raw`sed -i 's/\r$//' ${shellWord(file)}`;
-  return `${file}:1: the #! line expects an interpreter and a plain line end, found ${describeFound(line)} with a Windows line end (CRLF); convert the file with: ${cure}`;
+  return `${file}:1: the #! line needs an interpreter and a line end without CR, found ${describeFound(line)} with a Windows line end (CRLF); convert the file with: ${cure}`;
 }
 
 function describeEmptyShebang(file: string): string {
-  return `${file}:1: the #! line expects an interpreter, found none; write one such as #!/bin/sh`;
+  return `${file}:1: the #! line needs an interpreter, found none; write one such as #!/bin/sh`;
 }
 
 function describeMissingShebang(file: string, { head }: ScriptFile): string {
   const found = head.length === 0 ? 'an empty file' : 'neither';
-  return `${file}: an executable file without a known extension expects a #! line or a program for this system, found ${found}; write a first line such as #!/bin/sh`;
+  return `${file}: an executable file without a known extension needs a #! line or a program for this system, found ${found}; write a first line such as #!/bin/sh`;
 }
 
 function launchByShebang(path: string, content: ScriptFile, { interpreter, argument }: Shebang): LaunchChoice {
@@ -139,6 +139,18 @@ function mayExportFunction(source: string): boolean {
 
 function launchProgram([program = '', ...args]: readonly string[], comments: CommentStyle | null): LaunchChoice {
   return { launch: { kind: 'program', command: [program, ...args] }, comments };
+}
+
+/** The shell, with its flags, of a script that does not say itself what runs it. */
+export function launchByShell(path: string, shell: readonly string[]): Launch {
+  const [program = '', ...flags] = shell;
+  return { kind: 'program', command: [program, ...flags, path] };
+}
+
+/** Whether a shell reads it line by line, as its interpreter or behind `env`. */
+export function isShell(launch: Launch): boolean {
+  if (launch.kind === 'node') return false;
+  return launch.command.slice(0, 2).some((word) => /(?:^|\/)(?:ba|da|k|z|a)?sh$/.test(word));
 }
 
 function styleOf(interpreter: string, extension = ''): CommentStyle {

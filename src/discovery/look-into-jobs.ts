@@ -1,6 +1,7 @@
 import { loadSettings, loadSettingsIfRight } from '../settings/load.ts';
 import { defaultSettings } from '../settings/settings.ts';
 import { UsageError } from '../system/base/errors.ts';
+import { type DisabledScript, findDisabled } from './disabled.ts';
 import { discover } from './discover.ts';
 import { openHandlers } from './handlers.ts';
 import type { Discovery } from './script.ts';
@@ -8,17 +9,19 @@ import type { Discovery } from './script.ts';
 /** What is in `jobs/`, and what is wrong with the settings. */
 interface JobsFound {
   readonly discovery: Discovery;
+  readonly disabled: readonly DisabledScript[];
   /** Null: nothing; else the defaults were taken in their place. */
   readonly settingsProblem: string | null;
 }
 
 /** For what does not run anything: wrong settings don't keep it from finding the scripts. */
 export async function lookIntoJobs(root: string): Promise<JobsFound> {
+  const disabled = findDisabled(root);
   try {
-    return { discovery: await discoverScripts(root), settingsProblem: null };
+    return { discovery: await discoverScripts(root), disabled, settingsProblem: null };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    return { discovery: await discover(root, defaultSettings), settingsProblem: error.message };
+    return { discovery: await discover(root, defaultSettings), disabled, settingsProblem: error.message };
   }
 }
 

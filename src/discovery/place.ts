@@ -44,7 +44,7 @@ function describe(root: string, distrust: Distrust): string {
 }
 
 /** How messages name a file: relative to the root, printable. */
-export function fileName({ root }: JobsPlace, path: string): string {
+export function fileName({ root }: Pick<JobsPlace, 'root'>, path: string): string {
   return printableName(relative(root, path));
 }
 

@@ -1,4 +1,6 @@
+import { statSync } from 'node:fs';
 import type { ScriptOptions } from '../settings/readers.ts';
+import { machineName } from '../system/process/identity.ts';
 
 /** A runnable file of a tier, or a handler of queued jobs; or why it is refused. */
 export interface Script {
@@ -34,11 +36,35 @@ export interface Ignored {
   readonly reason: string;
 }
 
+/** Whether it has times of its own: passes of its tier do not run it at each call. A refused one is told by each. */
+export function hasOwnTimes({ options, refusals }: Pick<Script, 'options' | 'refusals'>): boolean {
+  return refusals.length === 0 && (options.schedule !== undefined || options.reboot === true);
+}
+
+/**
+ * When its file was put there or last changed; null: it cannot be looked at. Not the time of its content: a file that
+ * was moved here, or made executable, is new as a script.
+ */
+export function fileChangedMs({ path }: Pick<Script, 'path'>): number | null {
+  try {
+    return statSync(path).ctimeMs;
+  } catch {
+    return null;
+  }
+}
+
 export interface Tier {
   readonly name: string;
   /** Null: a tier that only runs by hand. */
   readonly periodMs: number | null;
   readonly scripts: readonly Script[];
+  /** Scripts that say that they run on other machines. Left out: none. */
+  readonly elsewhere?: readonly Script[];
+}
+
+/** "runs on web-*; this is db-1" */
+export function describeHosts({ options }: Script): string {
+  return `runs on ${(options.host ?? []).join(', ')}; this is ${machineName()}`;
 }
 
 /** A folder of `jobs/` that cannot be read: what is in it is unknown. */
@@ -56,6 +82,8 @@ export interface Discovery {
   /** When all of `jobs/` was looked at. */
   readonly handlers: readonly Script[];
   readonly ignored: readonly Ignored[];
+  /** Scripts and handlers that say that they run on other machines. */
+  readonly elsewhere: readonly Script[];
   /** Settings that fit nothing here, when all tiers were looked at: one sentence each. */
   readonly warnings: readonly string[];
 }

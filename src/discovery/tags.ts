@@ -1,6 +1,6 @@
+import { nearestSetting } from '../settings/near-miss.ts';
 import type { Problem } from '../settings/problem.ts';
 import { type ScriptOptions, type ScriptSetting, scriptSettings } from '../settings/readers.ts';
-import { nearestName } from '../system/base/suggest.ts';
 
 /** `slashes`: JavaScript and its kin. `hashes`: shells, Python, Perl, Ruby. `php`: both, within `<?php`. */
 export type CommentStyle = 'slashes' | 'hashes' | 'php';
@@ -26,14 +26,13 @@ const markers: Readonly<Record<CommentStyle, Markers>> = {
   php: { line: /^(?:\/\/+|#+(?!\[))/, opensBlock: true },
 };
 
-/** The first comment block of a script, and those that follow it with no code between. */
+/** The comment blocks of a script; what stands beside code is none. */
 export function readCommentBlocks(source: string, style: CommentStyle): readonly CommentBlock[] {
   const lines = codeLines(source, style);
   const blocks: CommentBlock[] = [];
   for (let index = 0; index < lines.length; ) {
     const block = readBlockAt(lines, index, markers[style]);
     if (block) blocks.push(block);
-    else if (blocks.length > 0 && lines[index]?.text !== '') break;
     index += block?.length ?? 1;
   }
   return blocks;
@@ -118,7 +117,10 @@ interface Tag {
 
 const noTags: ScriptTags = { options: {}, problems: [], warnings: [] };
 const settingsByTag = new Map(scriptSettings.map((setting) => [setting.tag, setting]));
-const accumulating: ReadonlySet<string> = new Set(['env', 'tags']);
+const accumulating: ReadonlySet<string> = new Set(['env', 'tags', 'fail-on', 'expect']);
+
+/** Whatever stands behind these is theirs. */
+const prose: ReadonlySet<string> = new Set(['description', 'fail-on', 'expect']);
 
 /** Reads the tags in the first comment block of `source`; `file` is how messages name it. */
 export function readScriptTags(source: string, style: CommentStyle, file: string): ScriptTags {
@@ -143,18 +145,39 @@ function byLine(one: Problem, other: Problem): number {
   return (one.line ?? 0) - (other.line ?? 0);
 }
 
-/** A tag's value is the rest of its line; only a description goes on until the next tag. */
+/** A tag's value is the rest of its line, up to another tag of ours; only a description goes on until the next tag. */
 function parseTags(block: CommentBlock): readonly Tag[] {
   const tags: Tag[] = [];
   for (const { line, text } of block) {
-    const [, name, value = ''] = /^@([A-Za-z][\w-]*)(?![\w/-])\s*(.*)$/.exec(text) ?? [];
+    const found = parseTagLine(text, line);
     const last = tags.at(-1);
-    if (name !== undefined) tags.push({ name, line, value: value.trim() });
+    if (found.length > 0) tags.push(...found);
     else if (last?.name === 'description') {
       tags[tags.length - 1] = { ...last, value: `${last.value} ${text}` };
     }
   }
   return tags;
+}
+
+/** `@timeout 20s`, `@timeout: 20s`, `@timeout=20s`; `@timeout 20s @retries 2` are two. */
+function parseTagLine(text: string, line: number): readonly Tag[] {
+  const [, name, rest = ''] = /^@([A-Za-z][\w-]*)(?![\w/-])(?:[:=]|\s+[:=](?=\s))?\s*(.*)$/.exec(text) ?? [];
+  if (name === undefined) return [];
+  const setting = settingsByTag.get(name);
+  const next = prose.has(name) || setting === undefined ? -1 : findSecondTag(rest, setting);
+  if (next === -1) return [{ name, line, value: rest.trim() }];
+  return [{ name, line, value: rest.slice(0, next).trim() }, ...parseTagLine(rest.slice(next), line)];
+}
+
+/** Where in the value of a tag another one of ours begins, or what must be a misspelled one; -1: nowhere. */
+function findSecondTag(value: string, setting?: ScriptSetting): number {
+  const isRight = (text: string): boolean => setting !== undefined && 'value' in setting.read(tidy(text));
+  const isMisspelled = (name: string, index: number): boolean =>
+    nearestSetting(name, settingsByTag.keys()) !== null && !isRight(value) && isRight(value.slice(0, index));
+  const second = [...value.matchAll(/(?<=^|\s)@([a-z][a-z-]*)(?=[\s:=]|$)/gi)].find(
+    ({ 1: name = '', index }) => settingsByTag.has(name) || isMisspelled(name, index),
+  );
+  return second?.index ?? -1;
 }
 
 type Reading = Pick<ScriptTags, 'options' | 'problems'>;
@@ -164,6 +187,7 @@ function readSetting(setting: ScriptSetting, tags: readonly Tag[], file: string)
   if (!first || isEmptyDescription(first)) return { options: {}, problems: [] };
   const readings = tags.map((tag) => readTag(setting, tag, file));
   const problems = [...readings.flatMap((reading) => reading.problems)];
+  if (prose.has(setting.tag)) problems.push(...tags.flatMap((tag) => refuseSecondTag(tag, file)));
   if (!accumulating.has(setting.tag)) problems.push(...repetitions(tags, file));
   return { options: combine(readings.map((reading) => reading.options)), problems };
 }
@@ -171,16 +195,17 @@ function readSetting(setting: ScriptSetting, tags: readonly Tag[], file: string)
 function readTag(setting: ScriptSetting, tag: Tag, file: string): Reading {
   const reading = setting.read(tidy(tag.value));
   if ('value' in reading) return { options: reading.value, problems: [] };
-  const problem = problemOf(tag, file, reading.expected);
-  return { options: {}, problems: [{ ...problem, statement: describeSecondTag(tag) }] };
+  return { options: {}, problems: [problemOf(tag, file, reading.expected)] };
 }
 
-/** `@timeout 20s @retries 2`: a tag's value is the rest of its line. */
-function describeSecondTag({ name, value }: Tag): string | undefined {
-  const [, own, second, rest] = /^(.*?)\s@([a-z][a-z-]*)\b(.*)$/.exec(tidy(value)) ?? [];
-  if (second === undefined || !settingsByTag.has(second)) return undefined;
-  const lines = `\`@${name} ${own}\`, then \`@${second}${rest}\``;
-  return `shares its line with another tag; write each tag on a line of its own: ${lines}`;
+/** `@expect done @timeout 20s`: what is searched for may hold anything, so nobody can tell what is meant. */
+function refuseSecondTag(tag: Tag, file: string): readonly Problem[] {
+  const { name, value } = tag;
+  const next = name === 'description' ? -1 : findSecondTag(value);
+  if (next === -1) return [];
+  const lines = `\`@${name} ${value.slice(0, next).trim()}\`, then \`${value.slice(next)}\``;
+  const statement = `shares its line with another tag; write each tag on a line of its own: ${lines}`;
+  return [{ ...problemOf(tag, file, 'one tag'), statement }];
 }
 
 function tidy(value: string): string {
@@ -202,11 +227,13 @@ function repetitions([first, ...repeated]: readonly Tag[], file: string): readon
   return repeated.map((tag) => ({ ...problemOf(tag, file, 'one value'), statement }));
 }
 
-/** `@env` and `@tags` add up; of a repeated tag that does not, the problem is told elsewhere. */
+/** Lists add up; of a repeated tag that does not, the problem is told elsewhere. */
 function combine(options: readonly ScriptOptions[]): ScriptOptions {
-  const env = unique(options.flatMap((one) => one.env ?? []));
-  const tags = unique(options.flatMap((one) => one.tags ?? []));
-  return Object.assign({}, ...options, env.length > 0 && { env }, tags.length > 0 && { tags });
+  const lists = (['env', 'tags', 'failOn', 'expect'] as const).map((key) => {
+    const words = unique(options.flatMap((one) => one[key] ?? []));
+    return words.length > 0 && { [key]: words };
+  });
+  return Object.assign({}, ...options, ...lists);
 }
 
 function unique(words: readonly string[]): readonly string[] {
@@ -216,7 +243,7 @@ function unique(words: readonly string[]): readonly string[] {
 function warnOfNearMisses(tags: readonly Tag[], file: string): readonly string[] {
   return tags.flatMap(({ name, line }) => {
     if (settingsByTag.has(name) || isForeignTag(name)) return [];
-    const nearest = nearestName(name, settingsByTag.keys());
+    const nearest = nearestSetting(name, settingsByTag.keys());
     if (nearest === null) return [];
     return [`${file}:${line}: @${name} is not known and has no effect; did you mean @${nearest}?`];
   });

@@ -76,11 +76,24 @@ export function restoreFolders(paths: readonly string[]): void {
 
 function create(files: RunFiles, output: string, input: string | null): OpenOutput {
   mkdirSync(files.temporary, { mode: 0o700 });
-  return {
-    appendFd: openSync(output, 'ax', 0o600),
-    fd: openSync(output, 'r+'),
-    inputFd: input === null ? null : openInput(files, input),
-  };
+  const [appendFd, fd, inputFd = null] = openAll([
+    () => openSync(output, 'ax', 0o600),
+    () => openSync(output, 'r+'),
+    ...(input === null ? [] : [() => openInput(files, input)]),
+  ]);
+  return { appendFd: appendFd as number, fd: fd as number, inputFd };
+}
+
+/** All of these descriptors, or none: on a full disk, a worker that goes on would have more of them with each run. */
+export function openAll(opens: readonly (() => number)[]): readonly number[] {
+  const opened: number[] = [];
+  try {
+    for (const open of opens) opened.push(open());
+    return opened;
+  } catch (error) {
+    for (const fd of opened) closeSync(fd);
+    throw error;
+  }
 }
 
 /** A file without a name: who does not read it blocks nobody, and nobody has to remove it. */

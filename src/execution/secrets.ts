@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { Settings } from '../settings/settings.ts';
 
 /** Where a piece was cut out of a longer text: a secret may have been cut with it. */
@@ -289,14 +290,29 @@ export function findSecrets(
   settings: Pick<Settings, 'env' | 'secrets'>,
   environment: NodeJS.ProcessEnv = process.env,
 ): readonly Secret[] {
-  const variables = [...Object.entries(environment), ...Object.entries(settings.env)];
+  const address = readAddress(environment.RUNNER_DATABASE_URL_FILE);
+  const variables = [...Object.entries({ ...environment, ...address }), ...Object.entries(settings.env)];
   const secrets = variables.flatMap(([name, value = '']) => secretsOf(name, value, settings));
   return secrets.toSorted((one, other) => other.value.length - one.value.length);
 }
 
-function secretsOf(name: string, value: string, { secrets }: Pick<Settings, 'secrets'>): readonly Secret[] {
-  const isSecret = secrets.includes(name) || (secretWords.test(name) && !folders.includes(name));
-  const values = [...(isSecret ? [value.trim()] : []), ...passwordsOf(value)];
+/** The password of the database, where it stands in a file instead of the environment. */
+function readAddress(path: string | undefined): NodeJS.ProcessEnv {
+  try {
+    return path === undefined || path === '' ? {} : { RUNNER_DATABASE_URL: readFileSync(path, 'utf8').trim() };
+  } catch {
+    // Whoever opens the log says so.
+    return {};
+  }
+}
+
+/** Whether a variable's value is kept out of sight because of its name. */
+export function isSecretName(name: string, { secrets }: Pick<Settings, 'secrets'>): boolean {
+  return secrets.includes(name) || (secretWords.test(name) && !folders.includes(name));
+}
+
+function secretsOf(name: string, value: string, settings: Pick<Settings, 'secrets'>): readonly Secret[] {
+  const values = [...(isSecretName(name, settings) ? [value.trim()] : []), ...passwordsOf(value)];
   return values.flatMap(spellings).map((spelling) => ({ value: spelling, mask: toBytes(`[${name}]`) }));
 }
 

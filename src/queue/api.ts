@@ -1,5 +1,5 @@
 import type { Signal } from '../child/job-context.ts';
-import type { ChildFailurePolicy, JobState, MissedPolicy } from '../store/schema.ts';
+import type { ChildFailurePolicy, JobState, MissedPolicy } from '../store/words.ts';
 
 /** What can be written as JSON. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };

@@ -1,4 +1,4 @@
-import type { JobState } from '../store/schema.ts';
+import type { JobState } from '../store/words.ts';
 
 /**
  * `invalid`: an argument. `no-such-job`. `wrong-state`: the job is not in a state for that.

@@ -1,5 +1,5 @@
+import { matchesNothing } from '../system/base/glob.ts';
 import { invalid } from './add/values.ts';
-import { matchesNothing } from './glob.ts';
 
 /** One glob over names, or several: a name that fits any of them is meant. */
 export type Patterns = string | readonly string[];
@@ -16,7 +16,7 @@ export function readPatterns(patterns: Patterns): readonly string[] {
   }
   const open = list.find(matchesNothing);
   if (open === undefined) return list;
-  throw invalid('A pattern', 'a ] for each [, and [[] for a [ itself', open);
+  throw invalid('A pattern', 'a glob with a ] for each [, and [[] for a [ itself', open);
 }
 
 function isPattern(pattern: unknown): pattern is string {

@@ -1,7 +1,8 @@
-import type { Pause, StoreSession } from '../store/contract.ts';
-import type { PauseKind } from '../store/schema.ts';
+import type { Pause } from '../store/contract/housekeeping.ts';
+import type { StoreSession } from '../store/contract/store.ts';
+import type { PauseKind } from '../store/words.ts';
+import { matchGlob } from '../system/base/glob.ts';
 import { shellWord } from '../system/base/values.ts';
-import { matchGlob } from './glob.ts';
 
 /** The pause that keeps this tier, script, or job (`queue/mail/welcome`) from running: the widest one. */
 export function findPause(pauses: readonly Pause[], name: string): Pause | null {

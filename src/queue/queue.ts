@@ -1,4 +1,3 @@
-import { parseRepeat } from '../schedule/repeat/parse.ts';
 import { planNext } from '../schedule/repeat/plan.ts';
 import type { RepeatRule } from '../schedule/repeat/rule.ts';
 import { leadsNowhere } from '../schedule/repeat/series.ts';
@@ -7,6 +6,7 @@ import { loadSettings } from '../settings/load.ts';
 import type { QueueSettings } from '../settings/settings.ts';
 import { toStoreUnavailable } from '../store/describe-failure.ts';
 import type { JobRow } from '../store/schema.ts';
+import { now as fleetNow } from '../system/base/clock.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { describeOwner, findOtherOwner } from '../system/place/owner.ts';
 import { findRoot } from '../system/place/root.ts';
@@ -58,7 +58,7 @@ export interface OpenQueueOptions {
   readonly cwd?: string;
   /** Default: `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** The clock, in UTC epoch milliseconds. Default: `Date.now`. */
+  /** The clock, in UTC epoch milliseconds. Default: the machine's, or that of the database server. */
   readonly now?: () => number;
 }
 
@@ -95,7 +95,7 @@ async function openParts(
   read: JsonReader,
   ...watching: Parameters<typeof openQueueLog> extends [unknown, unknown, ...infer Rest] ? Rest : never
 ): Promise<QueueParts> {
-  const { env = process.env, now = Date.now } = checkOptions('openQueue', options);
+  const { env = process.env, now = fleetNow } = checkOptions('openQueue', options);
   const { root, settings } = await findPlace(options, env);
   const state = stateFolderOf(root);
   makeFolder(state);
@@ -154,7 +154,7 @@ function createQueue(parts: QueueParts): Queue {
 function addingVerbs({ log, now }: QueueParts): Pick<Queue, 'add' | 'addMany' | 'addUnique' | 'addManyUnique'> {
   const addManyUnique: Queue['addManyUnique'] = async (jobs) => {
     const areJobs = Array.isArray(jobs) && jobs.every((job) => typeof job === 'object' && job !== null);
-    if (!areJobs) throw invalid('What is added', 'a list of jobs', jobs);
+    if (!areJobs) throw invalid('The argument of addMany()', 'a list of jobs', jobs);
     return await log.change(async (session) => {
       const at = now();
       const added = await addJobs(session, jobs, at);
@@ -274,7 +274,7 @@ function pausingVerbs({ log, now }: QueueParts): Pick<Queue, 'pause' | 'resume'>
 function readPause({ for: duration, fail }: PauseOptions, at: number) {
   return {
     kind: fail === true ? ('fail-fast' as const) : ('pause' as const),
-    until: duration === undefined ? null : at + requireDurationMs('How long it is paused', duration),
+    until: duration === undefined ? null : at + requireDurationMs('The length of the pause', duration),
     createdAt: at,
   };
 }
@@ -302,9 +302,9 @@ interface Change {
 /** Changes a job in any state, without changing that. To be called in a transaction. */
 async function updateJob(session: VerbSession, ref: JobRef, options: UpdateOptions, updating: Updating): Promise<void> {
   const { at } = updating;
-  const change = readChange(options, at);
+  const change = await readChange(options, at);
   const changed = Object.keys(change).filter((key) => change[key as keyof Change] !== undefined);
-  if (changed.length === 0) throw invalid('An update', 'data, priority, repeat or runAt', options);
+  if (changed.length === 0) throw invalid('An update', 'an object with data, priority, repeat or runAt', options);
   const job = await findJob(session, ref);
   const set = { ...plainColumns(change), ...(await timeColumns(job, change, updating)) };
   await session.jobs.change([{ id: job.id, set }], at);
@@ -319,19 +319,20 @@ const words: Readonly<Record<keyof Change, string>> = {
   rule: 'rule',
 };
 
-function readChange({ data, priority, repeat, runAt }: UpdateOptions, at: number): Change {
+async function readChange({ data, priority, repeat, runAt }: UpdateOptions, at: number): Promise<Change> {
   return {
     data: data === undefined ? undefined : writeJson("A job's data", data),
     priority: priority === undefined ? undefined : readPriority(priority),
-    rule: repeat === undefined || repeat === null ? repeat : readRule(repeat),
+    rule: repeat === undefined || repeat === null ? repeat : await readRule(repeat),
     runAt: runAt === undefined ? undefined : readWhen(runAt, at),
   };
 }
 
-function readRule(text: unknown): RepeatRule {
+async function readRule(text: unknown): Promise<RepeatRule> {
   if (typeof text !== 'string' || text === '') {
     throw invalid('A repeat rule', 'text such as SCHEDULED, +1 HOUR, or null for none', text);
   }
+  const { parseRepeat } = await import('../schedule/repeat/parse.ts');
   const parsed = parseRepeat(text);
   if ('problem' in parsed) throw new QueueError('invalid', parsed.problem);
   return parsed.rule;

@@ -1,19 +1,22 @@
+import type { DisabledScript } from '../discovery/disabled.ts';
 import type { Discovery, Script } from '../discovery/script.ts';
 import { type Finding, worstStatus } from '../monitor/checks/finding.ts';
 import type { Metrics } from '../monitor/metrics/read-metrics.ts';
 import type { ClaimedJob, EndedChildren, Job, JobCount, JobTotals } from '../queue/api.ts';
 import { findPause } from '../queue/pauses.ts';
 import type { MissedPasses } from '../schedule/expected-call.ts';
-import type { ContentChange, Mute, Pause } from '../store/contract.ts';
+import type { Mute } from '../store/contract/alerts.ts';
+import type { Pause } from '../store/contract/housekeeping.ts';
+import type { ContentChange } from '../store/contract/runs.ts';
 import type { IncidentRow } from '../store/schema.ts';
 import { writeExactly } from '../system/base/exact-json.ts';
 import { isInstant } from '../system/base/values.ts';
 import type { Activity, JobActivity } from './model/activity.ts';
-import type { UpcomingRun } from './model/jobs.ts';
+import type { JobStory, UpcomingRun } from './model/jobs.ts';
+import type { NextTime, Upcoming } from './model/next-times.ts';
 import type { Overview, ScriptOverview, TierOverview } from './model/overview.ts';
 import type { RunningRun, RunRecord } from './model/runs/run.ts';
 import type { QueueStatus, Status, StatusRun } from './model/status.ts';
-import type { JobStory } from './model/story.ts';
 import type { RecordedPass, TierHolder, TierState, WaitingScriptJob } from './model/tier.ts';
 
 /**
@@ -119,19 +122,28 @@ export function changeToJson(change: ContentChange | null) {
 
 /** What is in `jobs/`: `runner list --json`. */
 export function discoveryToJson(
-  { tiers, unread, handlers, ignored, warnings }: Discovery,
+  { tiers, unread, handlers, ignored, elsewhere, warnings }: Discovery,
   pauses: readonly Pause[] = [],
+  disabled: readonly DisabledScript[] = [],
+  times: readonly NextTime[] = [],
 ) {
+  const isDisabled = (path: string): boolean => disabled.some((script) => script.path === path);
+  const timed = (script: Script) => {
+    const time = times.find((each) => each.script === script.name);
+    return { ...foundScriptToJson(script, pauses), ...whenToJson(time) };
+  };
   return {
     tiers: tiers.map(({ name, periodMs, scripts }) => ({
       tier: name,
       periodMs,
       pause: pausedToJson(pauses, name),
-      scripts: scripts.map((script) => foundScriptToJson(script, pauses)),
+      scripts: scripts.map(timed),
     })),
     unread: unread.map(({ tier, reason }) => ({ tier, reason })),
     handlers: handlers.map((script) => foundScriptToJson(script, pauses)),
-    ignored: ignored.map(({ path, reason }) => ({ path, reason })),
+    disabled: disabled.map(({ name, path }) => ({ script: name, path })),
+    ignored: ignored.filter(({ path }) => !isDisabled(path)).map(({ path, reason }) => ({ path, reason })),
+    elsewhere: elsewhere.map(({ name, path, options }) => ({ script: name, path, hosts: options.host ?? [] })),
     warnings,
   };
 }
@@ -292,11 +304,14 @@ export function statusToJson(status: Status) {
     running: status.running.map(statusRunToJson),
     waiting: status.waiting.map(waitingToJson),
     pauses: status.pauses.map(pauseToJson),
+    disabled: status.disabled,
     queue: queueToJson(status),
     tiers: status.tiers.map(tierStateToJson),
+    scheduled: status.scheduled.map(nextTimeToJson),
     isLogUnread: status.isLogUnread,
     spooledRuns: status.spooledRuns,
     quarantinedLogs: status.quarantined,
+    differences: status.differences,
   };
 }
 
@@ -332,12 +347,29 @@ export function tierStateToJson(state: TierState) {
     periodMs: state.periodMs,
     lastPass: lastPass && { state: lastPass.state, startedAt: instant(lastPass.startedAtMs) },
     lastCalledBySchedule: instant(state.lastScheduledCallMs),
+    isInCrontab: state.isInCrontab,
     nextCall: instant(expected?.atMs ?? null),
     isOverdue: expected?.isOverdue ?? false,
     isDueAgain: state.dueAgainFor !== null,
     holder: holder && holderToJson(holder),
     pause: pause && pauseToJson(pause),
   };
+}
+
+/** When a script with times of its own runs next. */
+export function nextTimeToJson(time: NextTime) {
+  const { script, tier, schedule, timezone, isAfterBoot } = time;
+  return { script, tier, schedule, timezone, isAfterBoot, ...whenToJson(time) };
+}
+
+/** `runner status --upcoming --json`. */
+export function upcomingTimeToJson({ atMs, kind, name, id, rule, passMs }: Upcoming) {
+  return { at: instant(atMs), kind, name, id, rule, pass: instant(passMs) };
+}
+
+/** Null: it has no times of its own, or no further one; or nothing is known of its tier. */
+function whenToJson(time: NextTime | undefined) {
+  return { next: instant(time?.atMs ?? null), nextPass: instant(time?.passMs ?? null) };
 }
 
 function holderToJson({ kind, pid, host, sinceMs }: TierHolder) {
@@ -393,8 +425,8 @@ function transitionToJson({ atMs, event, detail, runId, actor }: JobActivity) {
 
 /** `runner activity --json`. */
 export function activityToJson(activity: Activity) {
-  const { jobId: job, name, workerId: worker } = activity;
-  return { ...transitionToJson(activity), job, name, worker };
+  const { jobId: job, name, workerId: worker, host } = activity;
+  return { ...transitionToJson(activity), job, name, worker, host };
 }
 
 /** `runner claim`: a job, and what whoever works it off needs. */

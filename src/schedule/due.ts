@@ -1,6 +1,6 @@
 import type { CatchUp } from '../settings/settings.ts';
-import type { StoreSession } from '../store/contract.ts';
-import type { WorkerState } from '../store/schema.ts';
+import type { StoreSession } from '../store/contract/store.ts';
+import type { WorkerState } from '../store/words.ts';
 
 /** The newest pass of a tier that had its lock. */
 export interface LastPass {

@@ -60,7 +60,7 @@ interface MissedGap {
   readonly count: number;
 }
 
-interface PassHistory {
+export interface PassHistory {
   readonly periodMs: number | null;
   /**
    * When the tier was called, ascending: the passes inside the window, those that found the lock
@@ -95,4 +95,22 @@ function countExpected(fromMs: number, endMs: number, periodMs: number, sinceMs:
   const upToEnd = Math.ceil((endMs - fromMs) / periodMs) - 1;
   const beforeWindow = Math.max(0, Math.ceil((sinceMs - fromMs) / periodMs) - 1);
   return Math.max(0, upToEnd - beforeWindow);
+}
+
+/**
+ * The first call of a tier that comes at or after a time, as its next one is expected; null: nothing can be. `runner
+ * due` is called often, and runs a script when its time has come.
+ */
+export function expectCallAfter(
+  tier: string,
+  next: ExpectedCall | null,
+  isDue: boolean,
+  timeMs: number,
+): number | null {
+  if (next === null) return null;
+  if (isDue) return timeMs;
+  if (timeMs <= next.atMs) return next.atMs;
+  const minuteMs = next.atMs - (periodStart(tier, next.atMs) as number);
+  const atMs = (periodStart(tier, timeMs) as number) + minuteMs;
+  return atMs >= timeMs ? atMs : (nextPeriodStart(tier, timeMs) as number) + minuteMs;
 }

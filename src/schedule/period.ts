@@ -39,6 +39,15 @@ export function tierPeriodMs(name: string): number | null {
   return period && period.count * unitMs[period.unit];
 }
 
+/** The same of its shortest period, where they differ: the month of February, a year of 365 days. */
+export function shortestPeriodMs(name: string): number | null {
+  const period = parseTierPeriod(name);
+  if (period === null) return null;
+  return period.unit === 'months' ? period.count * SHORTEST_MONTH_MS : period.count * unitMs[period.unit];
+}
+
+const SHORTEST_MONTH_MS = 28 * dayMs;
+
 /** What the name of a tier says; null if it tells no period. */
 export function parseTierPeriod(name: string): TierPeriod | null {
   const counted = /^([1-9]\d{0,5})(min|hours|days)$/.exec(name);
@@ -138,4 +147,27 @@ const ONE_HOUR_MS = 3_600_000;
 /** The tier's period, at most one hour: a pass is to be over before the next one is due. */
 export function defaultTimeoutMs(tier: string): number {
   return Math.min(tierPeriodMs(tier) ?? ONE_HOUR_MS, ONE_HOUR_MS);
+}
+
+/**
+ * A period belongs to the slot that begins next once this much of it has passed. Not at half of it: a clock that is
+ * wrong by a round number of minutes would meet that now from this side, now from the other.
+ */
+const ROUNDED_UP_FROM = 0.55;
+
+/**
+ * The slot of a pass, by which many machines know that it is the same: the start of the fleet's period nearest to that
+ * of this machine's own period. So a call just before or after a boundary neither skips a slot nor has one twice,
+ * however wrong the machine's clock is. Null if the tier's name tells no period.
+ *
+ * @param ownMs what this machine's clock shows
+ * @param aheadMs how much the fleet's clock is ahead of it
+ */
+export function slotOf(tier: string, ownMs: number, aheadMs: number): number | null {
+  const start = periodStart(tier, ownMs);
+  if (start === null || aheadMs === 0) return start;
+  const at = start + aheadMs;
+  const before = periodStart(tier, at) as number;
+  const after = nextPeriodStart(tier, at) as number;
+  return at - before < ROUNDED_UP_FROM * (after - before) ? before : after;
 }

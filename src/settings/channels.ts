@@ -135,7 +135,7 @@ function readOption(
   value: unknown,
 ): ParseResult<unknown> {
   const read = Object.hasOwn(shape, key) ? shape[key] : undefined;
-  return read?.(value) ?? { expected: `nothing: ${kind} has ${Object.keys(shape).join(', ')}` };
+  return read?.(value) ?? { expected: `left out: ${kind} has ${Object.keys(shape).join(', ')}` };
 }
 
 function toChannel(kind: ChannelKind, target: string, values: ReadonlyMap<string, unknown>): ChannelSettings {
@@ -199,13 +199,13 @@ export function parseAlertsVariable(text: string, environment: NodeJS.ProcessEnv
     const place = `${ALERTS_VARIABLE}: word ${index + 1}`;
     const input = Object.hasOwn(wordKinds, kind) ? wordKinds[kind]?.(target) : undefined;
     if (input === undefined) {
-      problems.push(`${place} expects ${Object.keys(wordKinds).join(', ')} and a target: mail:me@example.org`);
+      problems.push(`${place} must be ${Object.keys(wordKinds).join(', ')} and a target: mail:me@example.org`);
       continue;
     }
     const smtp = kind === 'mail' && environment.SMTP_URL ? { smtp: '$SMTP_URL' } : {};
     const checked = readChannel({ ...input, ...smtp });
     if ('channel' in checked) found.push(checked.channel);
-    else problems.push(...checked.issues.map(({ expected }) => `${place} (${kind}) expects ${expected}`));
+    else problems.push(...checked.issues.map(({ expected }) => `${place} (${kind}) must be ${expected}`));
   }
   return { channels: nameChannels(found), problems };
 }

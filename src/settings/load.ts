@@ -1,6 +1,6 @@
-import { existsSync, readFileSync, writeSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { registerHooks } from 'node:module';
-import { join } from 'node:path';
+import { basename, extname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { types } from 'node:util';
 import { runInThisContext } from 'node:vm';
@@ -12,7 +12,8 @@ import { describeProblem, type Problem } from './problem.ts';
 import type { SettingIssue } from './schema.ts';
 import { defaultSettings, type Settings } from './settings.ts';
 
-const fileNames = ['runner.config.ts', 'runner.config.js', 'runner.config.mjs', 'runner.config.json'] as const;
+const extensions = ['ts', 'mts', 'cts', 'js', 'mjs', 'cjs', 'json'];
+const fileNames: readonly string[] = extensions.map((extension) => `runner.config.${extension}`);
 
 /**
  * The settings of the root's `runner.config.*`, or the defaults if it has none. `RUNNER_ALLOW_UNSAFE`
@@ -58,6 +59,11 @@ export async function loadSettingsIfRight(
   }
 }
 
+/** Where a root may have its settings. */
+export function settingsFilesOf(root: string): readonly string[] {
+  return fileNames.map((name) => join(root, name));
+}
+
 /** The name of the root's settings file; null: it has none, or several, of which none counts. */
 export function findSettingsFile(root: string): string | null {
   const [name = null, other] = fileNames.filter((file) => existsSync(join(root, file)));
@@ -65,11 +71,58 @@ export function findSettingsFile(root: string): string | null {
 }
 
 async function loadFile(root: string, allowUnsafe: boolean): Promise<Settings> {
-  const [name, other] = fileNames.filter((file) => existsSync(join(root, file)));
-  if (name === undefined) return defaultSettings;
-  if (other !== undefined) throw new UsageError(describeRivals(root, name, other));
+  const names = findNames(root);
+  const [name, other] = [...fileNames.filter((file) => names.includes(file)), ...names.filter(isOfOtherFormat)];
+  if (name === undefined && names.length === 0) return defaultSettings;
+  if (other !== undefined) throw new UsageError(describeRivals(root, name as string, other));
+  if (name === undefined || !fileNames.includes(name))
+    throw new UsageError(describeUnread(root, name ?? names[0] ?? ''));
   if (!allowUnsafe) refuseUnsafeFile(root, name);
   return checkConfigFile(await readConfigFile(root, name));
+}
+
+const otherFormats = ['json5', 'jsonc', 'yaml', 'yml', 'toml', 'ini', 'tsx', 'jsx'];
+
+/** A slip swaps, doubles or leaves out letters of the word that is meant. */
+const nearName =
+  /^\.?(?:folder[-_. ]?)?(?:[rune]{4,8}s?|jobs?)[-_. ]?(?:rc|cfg|c[onfig]{2,6}s?|configuration|set+ings?)$/i;
+const nearFormat = /^\.(?:[cm]?[jt]s+x?|[json]{3,5}[c5]?|[yaml]{3,5}|[toml]{4,5}|ini)$/i;
+
+/**
+ * Whoever has such a file means the settings: without them scripts would run without their limits. Code that is only
+ * called `runner`, and data that are only called `jobs`, are likely a site's own.
+ */
+function isLikeSettings(name: string): boolean {
+  const format = extname(name);
+  const stem = basename(name, format);
+  const isPlainData = /^\.?(?:folder-)?runner$/i.test(stem) && /^\.(?:json[c5]?|ya?ml|toml|ini)$/i.test(format);
+  return isPlainData || nearName.test(name) || (nearName.test(stem) && nearFormat.test(format));
+}
+
+/** What is called as the settings are, or nearly so. */
+function findNames(root: string): readonly string[] {
+  try {
+    const entries = readdirSync(root, { withFileTypes: true });
+    return entries
+      .filter((entry) => fileNames.includes(entry.name) || (isLikeSettings(entry.name) && !entry.isDirectory()))
+      .map(({ name }) => name);
+  } catch {
+    // A folder may be entered, and not be listed.
+    return fileNames.filter((name) => existsSync(join(root, name)));
+  }
+}
+
+/** `runner.config.yaml` */
+function isOfOtherFormat(name: string): boolean {
+  return otherFormats.some((format) => name === `runner.config.${format}`);
+}
+
+function describeUnread(root: string, name: string): string {
+  if (otherFormats.some((format) => name.endsWith(`.${format}`))) {
+    return `${root}/${name} is not read: settings are TypeScript, JavaScript or JSON. Write them to runner.config.json, and remove this file.`;
+  }
+  const [, format = 'json'] = /\.([cm]?[jt]s)[sx]*$/.exec(name.toLowerCase()) ?? [];
+  return `${root}/${name} is not read: the settings file must be called runner.config.${format}. Rename it, or remove it.`;
 }
 
 /** Its code runs at once, so what it says itself cannot allow it. */
@@ -173,12 +226,19 @@ export function requireSettings(path: string, timeout = LONGEST_MS): SettingsMod
   try {
     const code = `process.getBuiltinModule('node:module').createRequire(${quoted})(${quoted})`;
     const exported: unknown = runInThisContext(code, { timeout, displayErrors: false });
-    return types.isModuleNamespaceObject(exported) ? (exported as SettingsModule) : { default: exported };
+    if (types.isModuleNamespaceObject(exported)) return exported as SettingsModule;
+    return isNothing(exported, path) ? {} : { default: exported };
   } catch (error) {
     if (errorCode(error) === 'ERR_REQUIRE_ASYNC_MODULE') return null;
     if (errorCode(error) === 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw new Error(describeLate(timeout));
     throw error;
   }
+}
+
+/** Of a file that exports nothing, CommonJS makes an empty object. */
+function isNothing(exported: unknown, path: string): boolean {
+  const isEmpty = typeof exported === 'object' && exported !== null && Object.keys(exported).length === 0;
+  return isEmpty && !/\bexports\b/.test(readPlainFile(path));
 }
 
 async function importSettings(path: string, name: string): Promise<SettingsModule> {

@@ -5,21 +5,21 @@ export interface Problem {
   readonly line: number | null;
   /** As it is written there: `@timeout`, `tiers.hourly.timeout`. */
   readonly setting: string;
-  /** Completes "expects …". */
+  /** Completes "must be …". */
   readonly expected: string;
   readonly found: unknown;
-  /** Completes the setting's name instead of "expects …, found …". */
+  /** Completes the setting's name instead of "must be …, found …". */
   readonly statement?: string | undefined;
   /** Whether only the kind of what was found may be told. */
   readonly isSecret?: boolean;
 }
 
-/** `jobs/hourly/clean.sh:3: @timeout expects a duration such as 30s, 10m or 2h, found "10 parsecs"` */
+/** `jobs/hourly/clean.sh:3: @timeout must be a duration such as 30s, 10m or 2h, found "10 parsecs"` */
 export function describeProblem(problem: Problem): string {
   const place = problem.line === null ? problem.file : `${problem.file}:${problem.line}`;
   if (problem.statement !== undefined) return `${place}: ${problem.setting} ${problem.statement}`;
   const found = problem.isSecret ? describeKind(problem.found) : describeValue(problem.found);
-  return `${place}: ${problem.setting} expects ${problem.expected}, found ${found}`;
+  return `${place}: ${problem.setting} must be ${problem.expected}, found ${found}`;
 }
 
 function describeKind(value: unknown): string {

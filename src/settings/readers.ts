@@ -1,5 +1,6 @@
 import bytes from 'bytes';
 import ms from 'ms';
+import { matchesNothing } from '../system/base/glob.ts';
 
 /** A value that was understood, or what was expected in its place. */
 export type ParseResult<T> = { readonly value: T } | { readonly expected: string };
@@ -97,6 +98,9 @@ function splitWords(text: string): readonly string[] {
 /** What becomes of a job whose runner or machine died under it. */
 export type CrashPolicy = 'retry' | 'skip' | 'fail';
 
+/** `run`: without knowing what other machines do. */
+export type OfflinePolicy = 'run' | 'wait';
+
 /** What a script's tags or the settings say about how it is run. Every option is optional. */
 export interface ScriptOptions {
   readonly description?: string;
@@ -107,6 +111,8 @@ export interface ScriptOptions {
   readonly retryDelay?: RetryDelay;
   /** Default: a crash is a failure like any other, and `retries` says what follows. */
   readonly onCrash?: CrashPolicy;
+  /** What becomes of it while the database of many machines is away. Default: it waits. */
+  readonly offline?: OfflinePolicy;
   /** Heap limit of a Node script. Default: V8's own. */
   readonly memoryBytes?: number;
   /** Resident memory of the run's processes together: above this it is noted. Default: no limit. */
@@ -126,8 +132,27 @@ export interface ScriptOptions {
   /** Failures in a row before people are told. Default: the settings' `alerts.after`. */
   readonly alertAfter?: number;
   readonly tags?: readonly string[];
+  /** The machines that it runs on: globs over their names. Default: any. */
+  readonly host?: readonly string[];
+  /** Each of these machines runs it by itself. Default false: whichever comes first. */
+  readonly everyHost?: boolean;
   /** URL of a service that notices silence, or the variable that holds it: `$NAME`. */
   readonly ping?: string;
+  /** When it runs, within its tier: a rule of docs/repeat.md, as it is written. Default: in each pass. */
+  readonly schedule?: string;
+  /** The zone of a schedule that names none. Default: that of the host. */
+  readonly timezone?: string;
+  /** It runs once after each boot of its machine. */
+  readonly reboot?: boolean;
+  /**
+   * A run whose output has a line that fits one of these has failed: texts, `/regular expressions/`, or `KNOWN_SIGNS`.
+   * None of them: its output may say what it likes.
+   */
+  readonly failOn?: readonly string[];
+  /** So has one whose output has no line for one of these. */
+  readonly expect?: readonly string[];
+  /** The shell, and its flags, of a shell script without a `#!` line. Default: `/bin/sh`. */
+  readonly shell?: readonly [string, ...string[]];
 }
 
 /** How long a failed job waits before its next try. */
@@ -300,6 +325,92 @@ function asOptions(option: keyof ScriptOptions, reading: ParseResult<unknown>): 
 
 export const readTagWords = readWords(/^[^\s,\p{Cc}]+$/u, 'one or more words');
 
+const expectedRule = 'a time or a rule such as daily at 02:30, weekly on monday at 07:00 or 0 7 * * 1';
+
+/** What reads such rules is large, and loaded where there is one. */
+const readRuleText: Reader<string> = (found) => {
+  const text = typeof found === 'string' ? found.trim() : null;
+  if (text === null) return { expected: expectedRule };
+  // Nothing is left of `*/15 * * * *` in such a comment.
+  return text === ''
+    ? { expected: `${expectedRule} (in a /* comment, */15 ends it: write every 15min)` }
+    : { value: text };
+};
+
+const readZoneName: Reader<string> = (found) =>
+  typeof found === 'string' && /^[\w+/-]+$/.test(found.trim())
+    ? { value: found.trim() }
+    : { expected: 'one time zone such as Europe/Berlin or UTC' };
+
+const readHostPatterns: Reader<readonly string[]> = (found) => {
+  const reading = readHostWords(found);
+  const isClosed = 'expected' in reading || !reading.value.some(matchesNothing);
+  return isClosed ? reading : { expected: expectedHosts };
+};
+
+const expectedHosts = 'names of machines such as web-1, or globs over them such as web-*';
+const readHostWords = readWords(/^[\w.*?[\]^!-]+$/, expectedHosts);
+
+/** In `failOn`: any line by which programs are known to say that something failed. */
+export const KNOWN_SIGNS = '';
+
+interface RegularExpression {
+  readonly source: string;
+  readonly ignoresCase: boolean;
+}
+
+/** Of `/^ERROR\b/i`; null: it is a plain text. */
+export function readRegularExpression(pattern: string): RegularExpression | null {
+  const [, source, flags] = /^\/(.+)\/([a-z]*)$/.exec(pattern) ?? [];
+  return source === undefined ? null : { source, ignoresCase: flags === 'i' };
+}
+
+/** What takes more time than a line is long, on some lines. */
+const unbounded = /\(\?<?[=!]|\\[1-9]|\\k</;
+
+function describeWrongPattern(pattern: string): string | null {
+  const [, source, flags = ''] = /^\/(.+)\/([a-z]*)$/.exec(pattern) ?? [];
+  if (source === undefined) return null;
+  if (!['', 'i'].includes(flags)) return 'a regular expression with no flag but i';
+  if (unbounded.test(source)) return 'a regular expression without look-around and back-references';
+  try {
+    new RegExp(source);
+    return null;
+  } catch (error) {
+    return `a regular expression (${(error as Error).message.split(': ').at(-1)?.toLowerCase()})`;
+  }
+}
+
+/** Whoever writes `"no rows"` does not look for quotes. */
+function withoutQuotes(text: string): string {
+  return /^(["'])(.*)\1$/.exec(text)?.[2]?.trim() ?? text;
+}
+
+const expectedPattern = 'a text such as done, or /a regular expression/';
+
+/** One or more of them. Where the known signs are allowed, yes or no, as of `readFlag`, is about these. */
+function readPatterns(allowsSigns: boolean): Reader<readonly string[]> {
+  return (found) => {
+    const flag = allowsSigns ? readFlag(found) : { expected: expectedPattern };
+    if ('value' in flag) return { value: flag.value ? [KNOWN_SIGNS] : [] };
+    const patterns: readonly unknown[] = Array.isArray(found) ? found : [found];
+    const texts = patterns.flatMap((each) => (typeof each === 'string' ? withoutQuotes(each.trim()) || [] : []));
+    if (texts.length === 0 || texts.length < patterns.length) return { expected: expectedPattern };
+    const wrong = texts.map(describeWrongPattern).find((each) => each !== null);
+    return wrong === undefined ? { value: [...new Set(texts)] } : { expected: wrong };
+  };
+}
+
+const shellName = /^(?:\/\S*\/)?(?:ba|da|a|k|mk|z|ya)?sh$/;
+const shellFlag = /^(?:[-+](?!.*[csi])[a-zA-Z]+|--[a-z][a-z-]*|[a-z]+)$/;
+
+/** `bash -euo pipefail`: the script's path is put behind it. */
+export const readShell: Reader<readonly [string, ...string[]]> = (found) => {
+  const [shell = '', ...flags] = typeof found === 'string' ? found.trim().split(/\s+/) : [];
+  const isRight = shellName.test(shell) && flags.every((flag) => shellFlag.test(flag));
+  return isRight ? { value: [shell, ...flags] } : { expected: 'a shell with its flags such as bash -euo pipefail' };
+};
+
 /** One list for both places, so that a value is right or wrong in both alike. */
 export const scriptSettings: readonly ScriptSetting[] = [
   define('description', 'description', 'description', readText),
@@ -307,6 +418,7 @@ export const scriptSettings: readonly ScriptSetting[] = [
   define('retries', 'retries', 'retries', readWholeNumber(0, 100)),
   define('retryDelay', 'retry-delay', 'retryDelay', readRetryDelay),
   define('onCrash', 'on-crash', 'onCrash', readChoice('retry', 'skip', 'fail')),
+  define('offline', 'offline', 'offline', readChoice('run', 'wait')),
   define('memory', 'memory', 'memoryBytes', readByteSize('16mb')),
   define('warnRss', 'warn-rss', 'warnRssBytes', readByteSize('1mb')),
   define('maxRss', 'max-rss', 'maxRssBytes', readByteSize('1mb')),
@@ -317,7 +429,15 @@ export const scriptSettings: readonly ScriptSetting[] = [
   define('isolate', 'isolate', 'isolate', readFlag),
   define('alertAfter', 'alert-after', 'alertAfter', readWholeNumber(1, 1_000)),
   define('tags', 'tags', 'tags', readTagWords),
+  define('host', 'host', 'host', readHostPatterns),
+  define('everyHost', 'every-host', 'everyHost', readFlag),
   define('ping', 'ping', 'ping', readUrl),
+  define('schedule', 'schedule', 'schedule', readRuleText),
+  define('timezone', 'timezone', 'timezone', readZoneName),
+  define('reboot', 'reboot', 'reboot', readFlag),
+  define('failOn', 'fail-on', 'failOn', readPatterns(true)),
+  define('expect', 'expect', 'expect', readPatterns(false)),
+  define('shell', 'shell', 'shell', readShell),
 ];
 
 /** No job's name has more characters. */

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
-import { nearestName } from '../system/base/suggest.ts';
 import { nameChannels, readChannel, variablesOf } from './channels.ts';
+import { nearestSetting } from './near-miss.ts';
 import {
   type Reader,
   readBoolean,
@@ -294,7 +294,7 @@ function unknownKey(path: readonly string[], key: string): SettingIssue {
 function hintFor(key: string, known: readonly string[], isOnTop: boolean): string {
   if (key === 'ping') return 'put it under tiers.<tier> or scripts, as each needs a URL of its own';
   if (isOnTop && Object.hasOwn(scriptShape, key)) return 'put it under defaults, tiers.<tier> or scripts';
-  const nearest = nearestName(key, known);
+  const nearest = nearestSetting(key, known);
   return nearest === null ? `known are ${known.join(', ')}` : `did you mean ${nearest}?`;
 }
 

@@ -216,6 +216,11 @@ export interface ScriptOptionsInput {
    * (until its tier's next pass), `fail` (no more tries). Default: as after any failure.
    */
   readonly onCrash?: 'retry' | 'skip' | 'fail';
+  /**
+   * While the database of many machines is away: `run`, without knowing what other machines do, or `wait`. Default
+   * `wait`.
+   */
+  readonly offline?: 'run' | 'wait';
   /** Heap limit of Node scripts: `256mb`, at least `16mb`. Default: V8's own. */
   readonly memory?: string;
   /** Resident memory of a run's processes together that is worth a note: `200mb`. */
@@ -235,11 +240,30 @@ export interface ScriptOptionsInput {
   /** Failures in a row before people are told, 1 to 1000. Default: `alerts.after`. */
   readonly alertAfter?: number | string;
   readonly tags?: string | readonly string[];
+  /** The machines that it runs on, by `RUNNER_HOST` or host name: `web-*`, `['web-1', 'web-2']`. Default: any. */
+  readonly host?: string | readonly string[];
+  /** Of many machines, each runs it. Default false: of a period, one of them does. */
+  readonly everyHost?: boolean | string;
   /**
    * A URL that is called when a run starts, succeeds and fails, in the style of healthchecks.io; or the variable that
    * holds it: `$HEALTHCHECK_URL`. Of a tier: when a pass does. Not among `defaults`.
    */
   readonly ping?: string;
+  /** When it runs, within its tier: `daily at 02:30`, `0 7 * * 1`; docs/repeat.md has all rules. Default: each pass. */
+  readonly schedule?: string;
+  /** The zone of a schedule that names none: `Europe/Berlin`. Default: that of the host. */
+  readonly timezone?: string;
+  /** It runs once after each boot of the machine. Default false. */
+  readonly reboot?: boolean | string;
+  /**
+   * A run has failed that has printed such a line: a text, `/a regular expression/`, or several; `true`: any line by
+   * which shells, PHP, Python, mysqldump and others say that something failed; `false`: such a line is no warning either.
+   */
+  readonly failOn?: string | readonly string[] | boolean;
+  /** A run has failed that has not printed a line with this text, or for `/this regular expression/`. */
+  readonly expect?: string | readonly string[];
+  /** The shell of shell scripts without a `#!` line: `bash -euo pipefail`. Default: `/bin/sh`. */
+  readonly shell?: string;
 }
 
 export interface TierSettingsInput extends ScriptOptionsInput {
@@ -281,7 +305,7 @@ interface QueueInput {
   readonly archive?: Readonly<Record<string, 'keep' | 'keep-failed' | 'remove'>>;
   /** How many jobs of one group may run at the same time. Default: any number. */
   readonly groupLimit?: number;
-  /** How many jobs a warm child serves before it is replaced. Default 1000. */
+  /** How many jobs a warm child serves before it is replaced. Default 10000. */
   readonly childJobs?: number;
   /** A warm child that holds more than this after a job is replaced. Default `256mb`. */
   readonly childMemory?: string;
@@ -396,7 +420,7 @@ interface ReportInput {
   readonly protect?: boolean;
 }
 
-/** What `runner.config.{ts,js,mjs,json}` may hold; every setting is optional. */
+/** What `runner.config.{ts,js,json}` may hold; every setting is optional. */
 export interface SettingsInput {
   /** Options of every script. */
   readonly defaults?: ScriptOptionsInput;

@@ -2,12 +2,18 @@ import { existsSync, lstatSync, type Stats, type StatsFs, statfsSync, statSync }
 import { dirname, join } from 'node:path';
 import { errorCode } from '../system/base/errors.ts';
 import { demandAccess, listStateFolders, type StateFolder } from '../system/place/state-folder.ts';
-
 import { isLogFailure, kindOfStoreFailure, mayBeFull, type StoreFailureKind, StoreUnavailable } from './failures.ts';
+import { isOnServer } from './which-log.ts';
+
+/** "fomv": the application id of a file whose log lives elsewhere now. */
+export const MOVED_ID = 0x666f6d76;
 
 type Describe = (path: string, reason: string) => string;
 
-const sentences: Readonly<Record<StoreFailureKind, Describe>> = {
+/** Servers have sentences of their own: `server/connect/describe-failure.ts`. */
+type FileFailureKind = Exclude<StoreFailureKind, 'away' | 'refused'>;
+
+const sentences: Readonly<Record<FileFailureKind, Describe>> = {
   locked: (path, reason) =>
     `${path} stays locked by another program (${reason}). ` +
     `If that lasts, end the program: \`fuser -v ${path}\` names it.`,
@@ -18,16 +24,18 @@ const sentences: Readonly<Record<StoreFailureKind, Describe>> = {
     `No space left for ${path} (${reason}): the disk is full, or your quota is used up. ` +
     'Delete files that you do not need.',
   broken: (path, reason) =>
-    `${path} is damaged (${reason}). The next pass checks it, quarantines it if it is, ` +
-    'and creates a new log; nothing is deleted.',
+    `${path} seems to be damaged (${reason}). The next pass checks it: a damaged file is kept under another ` +
+    'name, and a new log is created.',
   changed: (path, reason) =>
     `${path} could not be used (${reason}): perhaps another program has changed it. The next pass looks through it, ` +
     'and quarantines it if a table or column is missing; `runner doctor` says what else is wrong.',
   'newer-schema': (path, reason) =>
     `${path} was written by a newer runner (${reason}). ` +
     'Update the package with `npm install folder-runner@latest`.',
-  foreign: (path) =>
-    `${path} is not an activity log: another program created it. Move it away; then a new log is created.`,
+  foreign: (path, reason) =>
+    reason.endsWith(`${MOVED_ID}`)
+      ? `${path} was moved to a database: set RUNNER_DATABASE_URL here, too. \`runner migrate --help\` has the way back.`
+      : `${path} is not an activity log: another program created it. Move it away; then a new log is created.`,
   'no-driver': (path, reason) =>
     `${path} cannot be opened: SQLite could not be loaded (${reason}). ` +
     'Install the package again for this Node, or use a Node that has `node:sqlite`.',
@@ -44,6 +52,7 @@ export function describeStoreFailure(error: unknown, folder: StateFolder): strin
 /** The same as an error. */
 export function toStoreUnavailable(error: unknown, folder: StateFolder): StoreUnavailable {
   if (error instanceof StoreUnavailable) return error;
+  if (isOnServer()) return new StoreUnavailable('changed', describeUnforeseen(error), { cause: error });
   const kind = kindAt(folder, error);
   return new StoreUnavailable(kind, describe(error, kind, folder), { cause: error });
 }
@@ -61,8 +70,13 @@ export async function toldPlainly<T>(folder: StateFolder, work: () => Promise<T>
   }
 }
 
-function kindAt({ path }: StateFolder, error: unknown): StoreFailureKind {
-  const kind = kindOfStoreFailure(error) ?? (isOfFileSystem(error) ? 'io' : 'changed');
+/** What a server is known to refuse has been told by then. */
+function describeUnforeseen(error: unknown): string {
+  return `The activity log on the database server could not be used (${reasonOf(error)}). \`runner doctor\` checks it.`;
+}
+
+function kindAt({ path }: StateFolder, error: unknown): FileFailureKind {
+  const kind = (kindOfStoreFailure(error) as FileFailureKind | null) ?? (isOfFileSystem(error) ? 'io' : 'changed');
   return kind === 'io' && mayBeFull(error) && isFull(path) ? 'full' : kind;
 }
 
@@ -92,7 +106,7 @@ function hasLittle(folder: string, judge: (stats: StatsFs) => boolean): boolean 
   }
 }
 
-function describe(error: unknown, kind: StoreFailureKind, folder: StateFolder): string {
+function describe(error: unknown, kind: FileFailureKind, folder: StateFolder): string {
   const { database } = folder;
   if (errorCode(error) === 'SQLITE_READONLY_DBMOVED') {
     return `${database} was moved away while it was in use. The next pass uses the log that exists then.`;
@@ -104,8 +118,8 @@ function describe(error: unknown, kind: StoreFailureKind, folder: StateFolder): 
   const reason = reasonOf(error);
   if (kind === 'full' && isOutOfInodes(folder.path)) {
     return (
-      `No file can be made in ${folder.path} (${reason}): the disk holds as many files as it can. ` +
-      'Delete files that you do not need, however small: caches and old sessions are often the most.'
+      `No file can be made in ${folder.path} (${reason}): it has no inodes left, so it takes no more files. ` +
+      'Delete files that you do not need, small ones too: caches and old sessions are usually the most.'
     );
   }
   return sentences[kind](place, reason);
@@ -177,7 +191,7 @@ function reasonOf(error: unknown): string {
 
 /** For what no error of SQLite's tells. */
 export function storeUnavailable(
-  kind: StoreFailureKind,
+  kind: FileFailureKind,
   path: string,
   reason: string,
   cause?: unknown,

@@ -24,9 +24,9 @@ export function isStoreFailure(error: unknown): boolean {
   return kindOfStoreFailure(error) !== null;
 }
 
-/** The same, of work that also meets other files: only SQLite's failures are the log's. */
+/** The same, of work that also meets other files: only the database's failures are the log's. */
 export function isLogFailure(error: unknown): boolean {
-  return errorCode(error).startsWith('SQLITE_') && isStoreFailure(error);
+  return error instanceof StoreUnavailable || (errorCode(error).startsWith('SQLITE_') && isStoreFailure(error));
 }
 
 /** True when the file itself is damaged: to be marked by `markSuspect`. */
@@ -63,7 +63,11 @@ export type StoreFailureKind =
   | 'newer-schema'
   | 'foreign'
   | 'no-driver'
-  | 'io';
+  | 'io'
+  /** Of a server: it cannot be reached, or has no room for a connection. */
+  | 'away'
+  /** Of a server: it does not let this user in, or do what is needed. */
+  | 'refused';
 
 /** The activity log cannot be opened. The message says what happened and what to do about it. */
 export class StoreUnavailable extends Error {

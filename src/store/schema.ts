@@ -1,55 +1,22 @@
 import type { Generated, Selectable } from 'kysely';
-
-/** Where a job is in its life; the diagram is in docs/architecture.md. */
-export type JobState =
-  | 'queued'
-  /** A worker has claimed it: it begins in a moment, or has for less than 0.1 s. */
-  | 'claimed'
-  | 'running'
-  | 'finished'
-  | 'retrying'
-  | 'failed'
-  | 'paused'
-  | 'cancelled';
-
-/** What becomes of a repeating job's times that have passed meanwhile. */
-export type MissedPolicy = 'all' | 'once' | 'skip';
-
-/** What becomes of a parent one of whose children has failed. */
-export type ChildFailurePolicy = 'resume' | 'fail';
-
-/** What a worker is doing, or how it ended. */
-export type WorkerState = 'running' | 'finished' | 'skipped' | 'crashed';
-
-/**
- * `tier`: a pass over a whole folder. `script`: one script, started by hand. `backlog`: what was due
- * of a tier besides its passes: retries, and what an earlier pass deferred or died before. `queue`:
- * jobs of the queue.
- */
-export type WorkerKind = 'tier' | 'script' | 'backlog' | 'queue';
-
-/**
- * Who called. `cron`: its own line of the crontab, or whatever else has no terminal. `due`: the one line
- * for all tiers, which calls none of them at a time of its own. `manual`: somebody at a terminal.
- */
-export type Trigger = 'cron' | 'due' | 'manual';
-
-/** Why a call did not get to run its tier. */
-export type SkipCode = 'paused' | 'held' | 'missed' | 'moved';
-
-/** How one attempt ended; `running` until it has, `released` when its job was given back. */
-export type Outcome =
-  | 'running'
-  | 'succeeded'
-  | 'failed'
-  | 'timed-out'
-  | 'killed'
-  | 'crashed'
-  | 'not-started'
-  | 'released';
-
-/** `self`: the script's own `process.resourceUsage()`. `sampled`: the process tree in `/proc`. */
-export type MeasuredBy = 'self' | 'sampled';
+import type {
+  ActivityEvent,
+  ChildFailurePolicy,
+  DeliveryKind,
+  JobState,
+  Measure,
+  MeasuredBy,
+  MissedPolicy,
+  Outcome,
+  PauseKind,
+  Severity,
+  SkipCode,
+  StoredEvent,
+  TokenPermission,
+  Trigger,
+  WorkerKind,
+  WorkerState,
+} from './words.ts';
 
 /** A host as it was booted, with the versions that ran on it: what many workers share. */
 export interface HostsTable {
@@ -75,6 +42,8 @@ export interface WorkersTable {
   /** Beginning of the period that the pass stands for. */
   readonly scheduled_for: number | null;
   readonly started_at: number;
+  /** Until when other machines believe that it lives; null: its process tells. */
+  readonly lease_expires_at: number | null;
   readonly finished_at: number | null;
   readonly skip_code: SkipCode | null;
   /** Why it was skipped, stopped early, or is known to have crashed: one sentence. */
@@ -106,6 +75,8 @@ export interface JobsTable {
   readonly name: string;
   /** Null: it is one of the queue. */
   readonly tier: string | null;
+  /** Of a script that runs on every machine, the one that this row is for; null: any. */
+  readonly host: string | null;
   readonly state: Generated<JobState>;
   /**
    * Of a job of the queue that waits: 1 once its time has come, 0 until then, or until somebody has
@@ -228,9 +199,6 @@ export interface UncomparedTable {
   readonly run_id: number;
 }
 
-/** What of a run is compared. `creep`: its memory, which has been growing for weeks. */
-export type Measure = 'duration' | 'memory' | 'creep' | 'output' | 'count';
-
 /** In what a run was unlike those before it. Milliseconds, bytes, or whatever a script has counted. */
 export interface DeviationsTable {
   readonly run_id: number;
@@ -246,8 +214,6 @@ export interface DeviationsTable {
   readonly since: number | null;
 }
 
-export type PauseKind = 'pause' | 'fail-fast';
-
 /** What is not to be run for a while. */
 export interface PausesTable {
   /** `*`: everything; a tier's name; a script's: `hourly/clean-tmp`; `queue/` and a glob of job names. */
@@ -258,44 +224,6 @@ export interface PausesTable {
   readonly until: number | null;
   readonly created_at: number;
 }
-
-/** Transitions that no other row tells. */
-export type StoredEvent =
-  | 'lock-taken-over'
-  | 'lock-lost'
-  /** Queued again, though not by a run: its children have ended, its parent waits for it. */
-  | 'job-queued'
-  /** It waits for its children. */
-  | 'job-paused'
-  /** Ended without a run. */
-  | 'job-failed'
-  | 'job-cancelled'
-  | 'job-buried'
-  | 'job-deferred'
-  | 'job-kicked'
-  | 'job-updated'
-  /** By a caller of the API: what else tells of it does not say who it was. */
-  | 'job-added'
-  | 'job-claimed'
-  | 'job-ended'
-  | 'job-requeued'
-  | 'job-deleted'
-  | 'job-imported'
-  | 'job-lease-expired'
-  /** A pass found it running, left by a runner that died. */
-  | 'run-orphaned'
-  | 'paused'
-  | 'resumed'
-  | 'muted'
-  | 'unmuted'
-  | 'incident-acknowledged'
-  /** Somebody has started a script from the dashboard. */
-  | 'run-requested'
-  | 'log-quarantined'
-  | 'log-pruned'
-  /** A message that was given up. */
-  | 'alert-undelivered'
-  | 'spool-replayed';
 
 export interface EventsTable {
   readonly id: Generated<number>;
@@ -310,18 +238,6 @@ export interface EventsTable {
   readonly actor: string | null;
 }
 
-/** What happened, as the view `activity` tells it. */
-export type ActivityEvent =
-  | StoredEvent
-  | 'worker-started'
-  | 'worker-skipped'
-  | 'worker-finished'
-  | 'worker-crashed'
-  | 'run-started'
-  | 'job-finished'
-  | 'job-retrying'
-  | 'job-released';
-
 /** View over workers, jobs, runs and events: every transition of a job, run or worker. */
 export interface ActivityView {
   readonly at: number;
@@ -333,15 +249,12 @@ export interface ActivityView {
   readonly actor: string | null;
 }
 
-/** How bad what is wrong is. */
-export type Severity = 'warning' | 'critical';
-
 /** What is wrong with one subject, from its first sign until it is over. */
 export interface IncidentsTable {
   readonly id: Generated<number>;
   /** A script or handler (`hourly/clean-tmp`, `queue/mail/welcome`), a tier, `queue`, `log`, `disk`, `alerts`. */
   readonly subject: string;
-  /** `script-failing`, or the code of the check that has found it. */
+  /** `script-failing`, `script-warning`, or the code of the check that has found it. */
   readonly code: string;
   /** Tells one error of a script from another; '' for what a check has found. */
   readonly fingerprint: string;
@@ -387,9 +300,6 @@ export interface MutesTable {
   readonly created_at: number;
 }
 
-/** What a token allows: to look, or also to change something. */
-export type TokenPermission = 'read' | 'manage';
-
 /** Who may use the dashboard and its API from elsewhere. */
 export interface TokensTable {
   /** Never used twice. */
@@ -405,7 +315,25 @@ export interface TokensTable {
   readonly last_used_at: number | null;
 }
 
-export type DeliveryKind = 'alert' | 'ping' | 'telemetry' | 'report';
+/** A machine that uses the log with others. */
+export interface MachinesTable {
+  readonly host: string;
+  /** When it last called the runner. */
+  readonly seen_at: number;
+  /** The clock of the log's server minus its own. */
+  readonly clock_offset_ms: number;
+  readonly runner_version: string;
+}
+
+/** A script that a machine has. */
+export interface CopiesTable {
+  readonly host: string;
+  readonly name: string;
+  readonly tier: string;
+  readonly content_hash: string | null;
+  /** The machines that it is for, a glob; null: all. */
+  readonly host_pattern: string | null;
+}
 
 /** A message on its way to somebody outside; its row goes once it has arrived. */
 export interface DeliveriesTable {
@@ -553,6 +481,8 @@ export interface ActivityLog {
   readonly tellings: TellingsTable;
   readonly mutes: MutesTable;
   readonly tokens: TokensTable;
+  readonly machines: MachinesTable;
+  readonly copies: CopiesTable;
   readonly deliveries: DeliveriesTable;
   readonly chores: ChoresTable;
   readonly told_runs: ToldRunsTable;
@@ -591,23 +521,3 @@ export type FinishedRun = Omit<
   /** What the script has counted, by name. */
   readonly counts?: Readonly<Record<string, number>>;
 };
-
-/** What was given back, to be taken again, is neither a success nor a failure. */
-const areFailures: Readonly<Record<Outcome, boolean>> = {
-  succeeded: false,
-  failed: true,
-  'timed-out': true,
-  killed: true,
-  crashed: true,
-  'not-started': true,
-  released: false,
-  running: false,
-};
-
-/** All there are. */
-export const outcomes = Object.keys(areFailures) as readonly Outcome[];
-
-/** Whether somebody should know that a run ended like this. */
-export function isFailure(outcome: Outcome): boolean {
-  return areFailures[outcome];
-}

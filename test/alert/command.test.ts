@@ -151,8 +151,11 @@ describe('runner doctor', () => {
     const root = makeTemporaryRoot({ 'runner.config.json': JSON.stringify({ alerts: { channels } }) });
 
     expect(await check(root, makeFakeCrontab().env, 'alerts')).toMatchObject([
-      { status: 'problem', found: 'command: ./notify.sh is no program that can be run' },
-      { status: 'note', found: 'webhook: its URL stands in the open, and whoever reads it can post there' },
+      { status: 'problem', found: 'command: ./notify.sh is not a program that can be run' },
+      {
+        status: 'note',
+        found: 'webhook: its URL is in the settings file: anybody who can read that file can post there',
+      },
     ]);
   });
 });

@@ -1,3 +1,4 @@
+// On a fleet a script runs once in a slot, however often its tier is called: this is about SQLite.
 import { expect, test } from 'vitest';
 import { queryLog } from '../support/open-log.ts';
 import { cronEnv, readRuns } from '../support/run-pass.ts';

@@ -317,7 +317,7 @@ describe('by the local mail program', () => {
 
     expect(sent).toMatchObject({
       isPermanent: true,
-      reason: `${join(root, 'sendmail')} is no program that can be run`,
+      reason: `${join(root, 'sendmail')} is not a program that can be run`,
     });
   });
 });

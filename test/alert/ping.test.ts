@@ -1,3 +1,4 @@
+// On a fleet a script runs once in a slot, however often its tier is called: this is about SQLite.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

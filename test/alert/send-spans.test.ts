@@ -76,12 +76,15 @@ test('a run that was sent in vain is the same span the next time, and is sent on
 test('a long list of runs is sent in several bodies, and none is lost where time is short', async () => {
   const site = await makeSite();
   const { collector, log } = site;
-  const insert = log.store.connection.prepare(
-    `insert into runs (job_id, script_id, attempt, outcome, started_at, finished_at, duration_ms)
-     select 1, 1, 1, 'succeeded', ? + value, ? + value, 1 from json_each(?)`,
-  );
   await log.addRun('hourly/a', start);
-  insert.run([start, start, JSON.stringify(Array.from({ length: 1_199 }, (_, index) => index))]);
+  const rows = Array.from(
+    { length: 1_199 },
+    (_, index) => `(1, 1, 1, 'succeeded', ${start + index}, ${start + index}, 1)`,
+  );
+  log.change(
+    `insert into runs (job_id, script_id, attempt, outcome, started_at, finished_at, duration_ms)
+     values ${rows.join(', ')}`,
+  );
   const soon = AbortSignal.abort();
   expect(await send(site, {}, soon)).toMatchObject({ ok: false });
   await send(site);

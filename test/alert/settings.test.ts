@@ -41,31 +41,31 @@ test('channels are read with all that they may have', async () => {
 
 describe('a wrong channel gets one sentence for each mistake', () => {
   test.each([
-    [{ kind: 'fax' }, 'kind expects mail, webhook or command, found "fax"'],
-    [{ kind: 'mail' }, 'to expects one or more addresses such as me@example.org, or $NAME, found nothing'],
+    [{ kind: 'fax' }, 'kind must be mail, webhook or command, found "fax"'],
+    [{ kind: 'mail' }, 'to must be one or more addresses such as me@example.org, or $NAME, found nothing'],
     [
       { kind: 'mail', to: '-oQ/tmp@x' },
-      'to expects one or more addresses such as me@example.org, or $NAME, found "-oQ/tmp@x"',
+      'to must be one or more addresses such as me@example.org, or $NAME, found "-oQ/tmp@x"',
     ],
     [
       { kind: 'mail', to: 'a@b.c', url: 'https://x.org' },
-      'url expects nothing: mail has to, from, smtp, sendmail, name, severity, tags, found a string',
+      'url must be left out: mail has to, from, smtp, sendmail, name, severity, tags, found a string',
     ],
     [
       { kind: 'mail', to: 'a@b.c', smtp: 'smtp://me:geheim@x.org' },
-      'smtp expects a URL without password, or the name of a variable that holds it, such as $NAME, found a string',
+      'smtp must be a URL without password, or the name of a variable that holds it, such as $NAME, found a string',
     ],
     [
       { kind: 'webhook', url: 'https://me:geheim@x.org' },
-      'url expects a URL without password, or the name of a variable that holds it, such as $NAME, found a string',
+      'url must be a URL without password, or the name of a variable that holds it, such as $NAME, found a string',
     ],
-    [{ kind: 'webhook', url: 'ftp://x.org' }, 'url expects a URL (https://…), or $NAME, found a string'],
+    [{ kind: 'webhook', url: 'ftp://x.org' }, 'url must be a URL (https://…), or $NAME, found a string'],
     [
       { kind: 'webhook', preset: 'telegram', chat: 1, token: '123:geheim' },
-      'token expects the name of a variable that holds it, such as $NAME, found a string',
+      'token must be the name of a variable that holds it, such as $NAME, found a string',
     ],
-    [{ kind: 'webhook', preset: 'pushover', token: '$T' }, 'user expects a text, found nothing'],
-    [{ kind: 'command' }, 'run expects a text, found nothing'],
+    [{ kind: 'webhook', preset: 'pushover', token: '$T' }, 'user must be a text, found nothing'],
+    [{ kind: 'command' }, 'run must be a text, found nothing'],
   ])('%j', async (channel, expected) => {
     expect(await problemsOf({ alerts: { channels: [channel] } })).toEqual([`alerts.channels.0.${expected}`]);
   });
@@ -73,9 +73,9 @@ describe('a wrong channel gets one sentence for each mistake', () => {
   test('what is wrong around them', async () => {
     const alerts = { channels: 'mail', quiet: '22-7', remind: 'daily', perhour: 3 };
     expect(await problemsOf({ alerts, defaults: { ping: 'https://x.org' }, ping: '$X' })).toEqual([
-      'alerts.channels expects a list, found "mail"',
-      'alerts.quiet expects two times of the day such as 22:00-07:00, found "22-7"',
-      'alerts.remind expects a duration such as 30s, 10m or 2h, found "daily"',
+      'alerts.channels must be a list, found "mail"',
+      'alerts.quiet must be two times of the day such as 22:00-07:00, found "22-7"',
+      'alerts.remind must be a duration such as 30s, 10m or 2h, found "daily"',
       'alerts.perhour is not a known setting; did you mean perHour?',
       'defaults.ping is not a known setting; put it under tiers.<tier> or scripts, as each needs a URL of its own',
       'ping is not a known setting; put it under tiers.<tier> or scripts, as each needs a URL of its own',
@@ -108,8 +108,8 @@ describe('RUNNER_ALERTS', () => {
   test('that is wrong is told without its value', async () => {
     const RUNNER_ALERTS = 'mail:nobody slak:https://hooks.slack.com/geheim';
     await expect(loadSettings(makeTemporaryRoot(), { RUNNER_ALERTS })).rejects.toThrow(
-      'RUNNER_ALERTS: word 1 (mail) expects one or more addresses such as me@example.org, or $NAME\n' +
-        'RUNNER_ALERTS: word 2 expects mail, webhook, command, slack, discord, teams, ntfy, telegram, pushover and a ' +
+      'RUNNER_ALERTS: word 1 (mail) must be one or more addresses such as me@example.org, or $NAME\n' +
+        'RUNNER_ALERTS: word 2 must be mail, webhook, command, slack, discord, teams, ntfy, telegram, pushover and a ' +
         'target: mail:me@example.org',
     );
   });

@@ -16,6 +16,7 @@ test('a default function is told about its run', () => {
   hour.setMinutes(0, 0, 0);
   const facts = {
     script: 'hourly/a',
+    args: [],
     scheduledFor: hour.toISOString(),
     latenessMs: run.started_at - hour.getTime(),
     attempt: 1,

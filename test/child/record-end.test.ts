@@ -109,7 +109,8 @@ test('a promise that never settles is a failure, not an early success', () => {
   expect(endOf(pass, 'module')).toMatchObject({
     outcome: 'failed',
     exit_code: 13,
-    error_message: 'a top-level await never settled. Did the script wait for input? Its stdin is empty.',
+    error_message:
+      'a top-level await never settled. Did the script wait for input? Scripts have no keyboard (stdin is empty).',
   });
 });
 

@@ -147,22 +147,22 @@ describe('runner add', () => {
   });
 
   test.each([
-    [[], 'runner add expects the name of a job, such as mail/welcome.'],
+    [[], 'runner add needs the name of a job, such as mail/welcome.'],
     [['x', '{a'], 'The data is not valid JSON'],
     [['x', '{}', '--stdin'], 'Give the data either as an argument or, with --stdin, on stdin; not both.'],
-    [['../x'], "A job's name expects"],
-    [['x', '--priority', '1.5'], 'A priority expects a whole number such as 500, found "1.5".'],
-    [['x', '--at', 'soon'], 'A time expects one such as +10 minutes'],
-    [['x', '--retries', 'many'], 'The number of retries expects a whole number from 0 to 100, found "many".'],
+    [['../x'], "A job's name must be"],
+    [['x', '--priority', '1.5'], 'A priority must be a whole number such as 500, found "1.5".'],
+    [['x', '--at', 'soon'], 'A time must be one such as +10 minutes'],
+    [['x', '--retries', 'many'], 'The number of retries must be a whole number from 0 to 100, found "many".'],
     [['x', '--repeat', 'NEVER EVER'], 'The repeat rule "NEVER EVER" is wrong'],
-    [['x', '--missed', 'never'], 'expects one of all, once, skip, found "never".'],
+    [['x', '--missed', 'never'], 'must be one of all, once, skip, found "never".'],
     [['x', '--missed', 'skip'], 'needs a repeat rule.'],
     [['x', '--on-duplicate', 'merge'], 'needs a unique key.'],
-    [['x', '--lease', '5'], 'A lease expects a duration'],
-    [['x', '--parent', 'one'], 'The parent expects a job\'s number, found "one".'],
+    [['x', '--lease', '5'], 'A lease must be a duration'],
+    [['x', '--parent', 'one'], 'The parent must be a job\'s number, found "one".'],
     [['x', '--many'], '`runner add --many` reads the names from stdin.'],
     [['--many', '--priority', '5'], 'With --many each line has its own options'],
-    [['x', '--prioritty', '5'], "unknown option '--prioritty'"],
+    [['x', '--prioritty', '5'], 'Unknown option --prioritty'],
   ])('%j is wrong use, and adds nothing', (args, message) => {
     const root = makeQueueSite();
     const { status, stdout, stderr } = withInput(root, '', 'add', ...args);
@@ -198,13 +198,13 @@ describe('runner add', () => {
     expect(await inRoot(root, 'add', 'export', '--parent', '9')).toEqual({
       status: 1,
       stdout: '',
-      stderr: 'runner: There is no parent job 9.\n',
+      stderr: 'runner: There is no parent job 9; `runner jobs` lists all jobs.\n',
     });
   });
 
   test('a name cannot write to the terminal', async () => {
     const { stderr } = await inRoot(makeQueueSite(), 'add', 'a\u001b[2J\u009bb\u202e');
-    expect(stderr).toMatch(/^runner: A job's name expects/);
+    expect(stderr).toMatch(/^runner: A job's name must be/);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
     expect(stderr).not.toMatch(/[\u001b\u009b\u202e]/);
   });
@@ -238,7 +238,7 @@ describe('runner add --many', () => {
     expect(withInput(root, input, 'add', '--many').stderr).toBe('');
     expect(jobsOf(root)).toEqual([{ id: 1, name: 'export', data: 'null', priority: 500 }]);
     const nameless = withInput(root, line({ name: null }), 'add', '--many');
-    expect([nameless.status, nameless.stderr]).toEqual([2, expect.stringContaining("A job's name expects")]);
+    expect([nameless.status, nameless.stderr]).toEqual([2, expect.stringContaining("A job's name must be")]);
   });
 
   test('tells how many were not added, as another has the unique key', () => {
@@ -257,7 +257,7 @@ describe('runner add --many', () => {
     const input = `${line({ name: 'export' })}\n${line({ name: 'mail/welcome', priority: 'x' })}`;
     const { status, stderr } = withInput(root, input, 'add', '--many');
     expect(status).toBe(2);
-    expect(stderr).toMatch(/^runner: Line 3 \(.*mail\/welcome.*\): A priority expects/);
+    expect(stderr).toMatch(/^runner: Line 3 \(.*mail\/welcome.*\): A priority must be/);
     expect(jobsOf(root)).toEqual([]);
   });
 

@@ -77,11 +77,11 @@ test('a file that is there is replaced only if that is asked for', async () => {
   expect(backUp(root, path)).toEqual({
     status: 2,
     stdout: '',
-    stderr: `runner: ${path} is there already; --force replaces it.\n`,
+    stderr: `runner: ${path} exists already; --force replaces it.\n`,
   });
   const forced = backUp(root, '--force', path);
   expect(forced).toMatchObject({ status: 2, stdout: '' });
-  expect(forced.stderr).toContain('is no copy of a log');
+  expect(forced.stderr).toContain('is not a copy of a log');
   expect(readFileSync(path, 'utf8')).toBe('mine');
   const copy = join(root, 'yesterday.db');
   expect(backUp(root, copy).status).toBe(0);
@@ -94,7 +94,7 @@ test('an empty name is no file', async () => {
   expect(backUp(root, '')).toEqual({
     status: 2,
     stdout: '',
-    stderr: 'runner: `runner backup` expects the name of a file for the copy, found an empty one.\n',
+    stderr: 'runner: `runner backup` needs the name of a file for the copy, found an empty one.\n',
   });
   expect(namesIn(root)).toEqual(['.runner', 'jobs']);
 });
@@ -175,7 +175,7 @@ test('where nothing has ever run there is nothing to copy, and no log is made', 
   const root = makeTemporaryRoot();
   const { status, stderr } = backUp(root, 'copy.db');
   const log = join(root, '.runner/activity.db');
-  expect([status, stderr]).toEqual([1, `runner: There is no activity log at ${log} yet.\n`]);
+  expect([status, stderr]).toEqual([1, `runner: There is no activity log at ${log} yet; the first pass creates it.\n`]);
   expect(namesIn(root)).toEqual(['jobs']);
 });
 
@@ -221,5 +221,5 @@ test('its help has examples', () => {
   const { status, stdout } = runCommand(['backup', '--help'], { cwd: '/', env: {} });
   expect(status).toBe(0);
   expect(stdout).toContain('runner backup ~/backups');
-  expect(stdout).toContain('Exit codes: 0 the copy was made, 1 there is none, 2 usage error.');
+  expect(stdout).toContain('Exit codes: 0 the copy was made, 1 no copy was made, 2 usage error.');
 });

@@ -6,9 +6,10 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { makeExamplePlace, readExamples, writeExampleFile } from '../support/doc-examples.ts';
+import { engine } from '../support/engines.ts';
 import { inRoot } from '../support/in-root.ts';
 import { checkInvariants } from '../support/invariants.ts';
-import { changeLog, queryLog } from '../support/open-log.ts';
+import { queryLog } from '../support/open-log.ts';
 import { jsonOf, makeQueueSite, withInput } from '../support/queue-site.ts';
 import { addJob, readJobRow, readJobRuns } from '../support/queue-workers.ts';
 import { commandPath } from '../support/run-command.ts';
@@ -121,9 +122,9 @@ describe('runner claim --follow', () => {
     const such = 'such as {"id":7,"verb":"finish","result":{"sent":true}}.';
     const wrong: readonly [string, number | null, string, string][] = [
       ['finish', null, 'invalid', `The verdict is not valid JSON (not a JSON value); expected JSON ${such}`],
-      ['[]', null, 'invalid', `A verdict expects an object ${such}`],
-      ['null', null, 'invalid', `A verdict expects an object ${such}`],
-      ['{"verb":"finish"}', null, 'invalid', 'A verdict expects the number of a job as its id'],
+      ['[]', null, 'invalid', `A verdict must be an object ${such}`],
+      ['null', null, 'invalid', `A verdict must be an object ${such}`],
+      ['{"verb":"finish"}', null, 'invalid', 'A verdict needs the number of a job as its id'],
       [`{"id":${id}}`, id, 'invalid', 'The verb of a verdict is one of finish, retry, fail, bury, touch, update'],
       [`{"id":${id},"verb":"finsh"}`, id, 'invalid', 'found "finsh"; did you mean finish?'],
       [`{"id":${id},"verb":"toString"}`, id, 'invalid', 'found "toString"'],
@@ -133,9 +134,9 @@ describe('runner claim --follow', () => {
         'invalid',
         '`finish` has no option "reslut"; did you mean result?',
       ],
-      [`{"id":${id},"verb":"retry","delay":"soon"}`, id, 'invalid', 'expects a duration'],
+      [`{"id":${id},"verb":"retry","delay":"soon"}`, id, 'invalid', 'must be a duration'],
       ['{"id":99,"verb":"finish"}', 99, 'stale-claim', 'Job 99 is not in hand'],
-      ['x'.repeat(17 * 1024 * 1024), null, 'invalid', 'A verdict expects a line of at most 16777216 bytes.'],
+      ['x'.repeat(17 * 1024 * 1024), null, 'invalid', 'A verdict must be a line of at most 16777216 bytes.'],
     ];
     for (const [line, of, code, message] of wrong) {
       say(`\n  \n${line}\n`);
@@ -188,10 +189,10 @@ describe('runner claim --follow', () => {
     const id = await addJob(root, 'export');
     const { say, read, end, exit } = follow(root);
     await read();
-    changeLog(root, "create trigger t before update on runs begin select raise(abort, 'no room'); end");
+    const makeRoom = engine.refuse(root, 'update on runs');
     say(finish(id));
     expect(await read()).toMatchObject({ error: { id, code: 'unavailable' } });
-    changeLog(root, 'drop trigger t');
+    makeRoom();
     say(finish(id));
     expect(await read()).toEqual({ ok: { id, verb: 'finish' } });
     end();
@@ -302,12 +303,12 @@ describe('runner claim --follow', () => {
 
   test.each([
     [['--for', '1m'], '--for goes with --follow'],
-    [['--follow', '--for', 'soon'], '--for expects a duration'],
-    [['--follow', '--wait', 'long'], 'The wait expects'],
-    [['--follow', '--lease', '5'], 'A lease expects a duration'],
+    [['--follow', '--for', 'soon'], '--for must be a duration'],
+    [['--follow', '--wait', 'long'], 'The wait must be'],
+    [['--follow', '--lease', '5'], 'A lease must be a duration'],
     [['--follow', '--count', '1001'], 'a whole number from 1 to 1000'],
-    [['--follow', '--job', '1'], 'cannot be used with option'],
-    [['--follow', '--holding', '1'], 'cannot be used with option'],
+    [['--follow', '--job', '1'], 'exclude each other'],
+    [['--follow', '--holding', '1'], 'exclude each other'],
   ])('%j is wrong use', async (args, message) => {
     const ended = withInput(makeQueueSite(), '', 'claim', ...args);
     expect(ended).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining(message) });

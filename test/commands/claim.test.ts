@@ -148,15 +148,15 @@ describe('runner claim', () => {
   });
 
   test.each([
-    [['--wait', 'long'], 'expects a duration'],
-    [['mail['], 'A pattern expects a ] for each [, and [[] for a [ itself, found "mail["'],
-    [['--lease', '5'], 'A lease expects a duration'],
-    [['--count', '0'], '--count expects a whole number from 1'],
-    [['--min-priority', 'high'], 'A priority expects a whole number such as 500, found "high"'],
-    [['--holding', 'x'], 'A job\'s number expects a whole number above 0, found "x"'],
-    [['--job', 'x'], 'A job\'s number expects a whole number above 0, found "x"'],
+    [['--wait', 'long'], 'must be a duration'],
+    [['mail['], 'A pattern must be a glob with a ] for each [, and [[] for a [ itself, found "mail["'],
+    [['--lease', '5'], 'A lease must be a duration'],
+    [['--count', '0'], '--count must be a whole number from 1'],
+    [['--min-priority', 'high'], 'A priority must be a whole number such as 500, found "high"'],
+    [['--holding', 'x'], 'A job\'s number must be a whole number above 0, found "x"'],
+    [['--job', 'x'], 'A job\'s number must be a whole number above 0, found "x"'],
     [['--job', '1', 'mail/*'], 'takes no names'],
-    [['--job', '1', '--wait', '1s'], "'--job <id>' cannot be used with option '--wait <duration>'"],
+    [['--job', '1', '--wait', '1s'], '--job and --wait exclude each other'],
   ])('%j is wrong use', async (args, message) => {
     const { status, stdout, stderr } = await inRoot(makeQueueSite(), 'claim', ...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });

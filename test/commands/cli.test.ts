@@ -38,6 +38,14 @@ describe('help', () => {
   });
 });
 
+test('what the system refuses is told with its file, in words, and how to cure it', () => {
+  const { status, stdout, stderr } = run('move', `/tmp/${'x'.repeat(300)}`);
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  expect(stderr).toMatch(
+    /^runner: \/tmp\/x{300}: its name is too long \(ENAMETOOLONG\)\. Correct that, or name another file or folder\.\n$/,
+  );
+});
+
 test('a root may be called as a command is', () => {
   const root = makeTemporaryRoot({ 'jobs/jobs/hourly/a.sh': 'true\n' });
   const { status, stdout } = runCommand(['--root', 'jobs', 'list'], { cwd: root, env: cronEnv(root) });
@@ -45,8 +53,8 @@ test('a root may be called as a command is', () => {
   expect(stdout).toContain('hourly/a');
 });
 
-test('the version is the package’s', () => {
-  expect(run('--version')).toEqual({ status: 0, stdout: `${packageJson.version}\n`, stderr: '' });
+test.for(['--version', '-v', '-V', 'version'])('%s: the version is the package’s', (word) => {
+  expect(run(word)).toEqual({ status: 0, stdout: `${packageJson.version}\n`, stderr: '' });
 });
 
 describe('a current folder that was removed under its shell', () => {

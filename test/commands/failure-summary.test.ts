@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -127,7 +127,7 @@ test('cron is told of what a check finds, with its cure, and that it is over; th
   changeLog(root, 'update incidents set printed_at = printed_at - 86400000, due_at = 1');
   const reminder = await inRoot(root, 'hourly');
   expect(reminder.stderr).toMatch(
-    /\n\ndisk-full since \S+ \S+: only .*\n {2}Delete .*\n {2}no more reminders: runner acknowledge 1\n$/,
+    /\n\ndisk-full since \d+ \S+ \S+: only .*\n {2}Delete .*\n {2}no more reminders: runner acknowledge 1\n$/,
   );
   writeFileSync(join(root, 'runner.config.json'), settings('1kb'));
   expect((await checked()).stderr).toMatch(/^runner: news of checks \(.*\)\n\ndisk-full: over, after \S+ \(disk\)\n$/);
@@ -146,19 +146,25 @@ test('a run of a script has no job to look at', async () => {
 
 const hasScript = spawnSync('script', ['--version']).status === 0;
 
-test.runIf(hasScript)('a terminal is told of tries that were made again, and of the others when they are', async () => {
-  const root = makeTemporaryRoot({ 'jobs/queue/fails.sh': executable('#!/bin/sh\nexit 3\n') });
-  await inRoot(root, 'add', 'fails', '--retries', '2', '--retry-delay', '1s');
-  await inRoot(root, 'add', 'fails', '--retries', '1', '--retry-delay', '1h');
-  const work = `'${process.execPath}' '${commandPath}' work --max-jobs 3 --wait 1m`;
-  const { stdout } = spawnSync('script', ['-qec', work, '/dev/null'], {
-    cwd: root,
-    env: cronEnv(root),
-    encoding: 'utf8',
-  });
-  const [, ...failures] = stdout.replaceAll('\r', '').split('did not succeed').at(-1)?.split('\n\n') ?? [];
-  const told = failures.map((failure) => failure.split('\n').slice(1, 3).join());
-  const later = (when: string) =>
-    expect.stringMatching(`no output\\),  will be retried by the next worker, ${when} from now or later$`);
-  expect(told).toEqual(['  | (no output),  tried again meanwhile', later('59m \\d+s'), later('\\d+m?s')]);
-});
+test.runIf(hasScript)(
+  'a terminal is told of each try; whom its errors go to besides, of tries that were made again, and of the others when they are',
+  async () => {
+    const root = makeTemporaryRoot({ 'jobs/queue/fails.sh': executable('#!/bin/sh\nexit 3\n') });
+    await inRoot(root, 'add', 'fails', '--retries', '2', '--retry-delay', '1s');
+    await inRoot(root, 'add', 'fails', '--retries', '1', '--retry-delay', '1h');
+    const work = `'${process.execPath}' '${commandPath}' work --max-jobs 3 --wait 1m 2>errors`;
+    const { stdout } = spawnSync('script', ['-qec', work, '/dev/null'], {
+      cwd: root,
+      env: cronEnv(root),
+      encoding: 'utf8',
+    });
+    expect(stdout).not.toContain('did not succeed');
+    expect(stdout.match(/`runner show \d+` · `runner job \d+` · retried in/g)).toHaveLength(3);
+    const errors = readFileSync(join(root, 'errors'), 'utf8');
+    const [, ...failures] = errors.split('did not succeed').at(-1)?.split('\n\n') ?? [];
+    const told = failures.map((failure) => failure.split('\n').slice(1, 3).join());
+    const later = (when: string) =>
+      expect.stringMatching(`no output\\),  will be retried by the next worker, ${when} from now or later$`);
+    expect(told).toEqual(['  | (no output),  tried again meanwhile', later('59m \\d+s'), later('\\d+m?s')]);
+  },
+);

@@ -190,7 +190,7 @@ test('as JSON it says all that it did', async () => {
     names: ['Mail'],
     known: 0,
     leftOut: { ended: 1, mocked: 1 },
-    bad: [{ id: '4', problem: expect.stringContaining("A job's name expects") }],
+    bad: [{ id: '4', problem: expect.stringContaining("A job's name must be") }],
     notes: [],
   });
 });
@@ -203,16 +203,17 @@ describe('told in one sentence, with exit code 2:', () => {
   };
 
   test.each([
-    ['a file that is not there', ['bedrock', 'none.db'], /none\.db is not there \(ENOENT/],
+    ['a file that is not there', ['bedrock', 'none.db'], /none\.db does not exist; check its name \(ENOENT/],
     ['another system’s file', ['bedrock', 'later.db'], /not a queue of Bedrock: there is no table jobs/],
     ['a table that is another', ['laterjob', 'bedrock.db', '--table', 'jobs'], /table jobs has no job_id/],
-    ['a text file', ['bedrock', 'jobs/hourly/a.sh'], /a\.sh is not an SQLite database\.$/],
-    ['an unknown system', ['celery', 'bedrock.db'], /celery.* Allowed choices are laterjob, bedrock/],
+    ['a text file', ['bedrock', 'jobs/hourly/a.sh'], /a\.sh is not an SQLite database; name the file of the queue\.$/],
+    ['an unknown system', ['celery', 'bedrock.db'], /import needs laterjob or bedrock, found "celery"\./],
+    ['a crontab', ['crontab'], /did you mean `runner cron --import`\?/],
     ['a name for Bedrock’s', ['bedrock', 'bedrock.db', '--name', 'x'], /--name is for laterjob only/],
     ['a zone for Bedrock’s', ['bedrock', 'bedrock.db', '--time-zone', 'UTC'], /--time-zone is for/],
     ['a zone that is none', ['laterjob', 'later.db', '--time-zone', 'Berlin'], /did you mean Europe\/Berlin\?/],
-    ['a name that is none', ['laterjob', 'later.db', '--name', 'a//b'], /A job's name expects .* found "a\/\/b"/],
-    ['a newer table', ['bedrock', 'newer.db'], /nobody can say what sequentialKey would mean .* --table\.$/],
+    ['a name that is none', ['laterjob', 'later.db', '--name', 'a//b'], /A job's name must be .* found "a\/\/b"/],
+    ['a newer table', ['bedrock', 'newer.db'], /it cannot tell what sequentialKey means .* --table\.$/],
   ])('%s', async (_what, args, message) => {
     const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n'.repeat(40) });
     makeBedrock({ folder: root }, [{ jobID: 1 }]);

@@ -15,7 +15,7 @@ async function makeFailing() {
 test('incidents are listed, also at the top of status, and among all once they are over', async () => {
   const root = await makeFailing();
   const listed = await inRoot(root, 'incidents');
-  expect(listed.stdout).toMatch(/^ {2}#1 hourly\/a · 1 failure since \S+ \S+ · run 1\n {4}exit code 3/);
+  expect(listed.stdout).toMatch(/^ {2}#1 hourly\/a · 1 failure since \d+ \S+ \S+ · run 1\n {4}exit code 3/);
   expect((await inRoot(root, 'status')).stdout).toMatch(/^incidents\n {2}#1 hourly\/a · 1 failure since /);
   expect(jsonOf(await inRoot(root, 'status', '--json'))).toMatchObject({ incidents: [{ id: 1, subject: 'hourly/a' }] });
   writeFileSync(join(root, 'fixed'), '');
@@ -54,9 +54,9 @@ test('what is muted is told once the mute ends', async () => {
 test.each([
   [
     ['mute', '[a'],
-    'The pattern expects a name or a glob with * and ?, such as hourly/import or \'mail/*\', found "[a".',
+    'The pattern must be a name or a glob with * and ?, such as hourly/import or \'mail/*\', found "[a".',
   ],
-  [['mute', 'a', '--for', '2'], '--for expects a duration such as 30m, 2h or 7d, found "2".'],
+  [['mute', 'a', '--for', '2'], '--for must be a duration such as 30m, 2h or 7d, found "2".'],
   [['acknowledge', 'x'], 'No open incident has the subject "x"; `runner incidents` lists them.'],
 ])('%j is refused', async (args, sentence) => {
   expect(await inRoot(makeTemporaryRoot({ 'jobs/hourly/notes.txt': '' }), ...args)).toEqual({

@@ -28,7 +28,7 @@ test.each(verbs)('%s is a verb, and takes its own options alone', (verb) => {
 describe('wrong use is told in one sentence:', () => {
   test.each([
     ['finsh', 'found "finsh"; did you mean finish?'],
-    ['explode', 'expects one of finish, retry, fail, bury, kick, cancel'],
+    ['explode', 'needs one of finish, retry, fail, bury, kick, cancel'],
     ['constructor', 'found "constructor"'],
   ])('%s is no verb', (word, message) => {
     expect(() => readVerb(word)).toThrow(message);

@@ -41,8 +41,8 @@ test('a number that is no name is told to be one of a job', async () => {
 });
 
 test.each([
-  [[], "missing required argument 'pattern'"],
-  [['*', '--count', 'all'], '--count expects a whole number from 1'],
+  [[], '<pattern> is missing'],
+  [['*', '--count', 'all'], '--count must be a whole number from 1'],
 ])('%j is wrong use', async (args, message) => {
   const { status, stderr } = await inRoot(makeQueueSite(), 'kick', ...args);
   expect(status).toBe(2);

@@ -53,7 +53,9 @@ describe.runIf(hasTmux)('on a terminal', () => {
     expect(screen).toMatch(/^✔ hourly\/b-slow +succeeded +\S+ +\S+B$/mu);
     expect(screen).toMatch(/^✖ hourly\/c +failed +\S+ +\S+ +exit code 3$/mu);
     expect(screen).not.toMatch(/[⠋-⠿]/u);
-    expect(screen).toContain('runner: 1 of 3 scripts of hourly did not succeed');
+    expect(screen).toMatch(/^✖ .*\n {2}`runner show 3`\nhourly: 2 succeeded, 1 did not, in \S+\nexit 1$/mu);
+    // Said once: the summary is for who has not seen it.
+    expect(screen).not.toContain('runner: 1 of 3');
     // Colours, unless somebody does without.
     expect(terminal.read('-e')).toContain('\x1b[32m');
   });
@@ -89,7 +91,7 @@ describe.runIf(hasTmux)('on a terminal', () => {
     await until('the run has ended', () => readRuns(root).runs[0]?.outcome === 'failed');
     expect(readRuns(root).run('a')).toMatchObject({
       outcome: 'failed',
-      reason: 'stopped with the runner, ended with SIGTERM',
+      reason: 'stopped because the runner was stopped (Ctrl-C or kill), ended with SIGTERM',
     });
     expect(readFileSync(join(root, 'stderr'), 'utf8')).not.toContain('EIO');
   });

@@ -35,7 +35,7 @@ describe('what is to be paused is found', () => {
 });
 
 test.each(['queue/', '[mail', 'queue/[mail'])('%j, which fits no name, is refused', (word) => {
-  expect(() => findPausable(word, known)).toThrow(/^A pattern expects .*, found "/);
+  expect(() => findPausable(word, known)).toThrow(/^A pattern must be .*, found "/);
 });
 
 describe('what could be meant otherwise is refused', () => {

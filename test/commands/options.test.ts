@@ -86,8 +86,8 @@ test('data stays text, letter by letter; options are read', () => {
 describe('a wrong line is named:', () => {
   test.each([
     ['{"name":"a"}\n{"name":', 'Line 2 is not valid JSON'],
-    ['\n[]', 'Line 2 expects an object such as {"name":"mail/welcome","data":{}}.'],
-    ['null', 'Line 1 expects an object'],
+    ['\n[]', 'Line 2 must be an object such as {"name":"mail/welcome","data":{}}.'],
+    ['null', 'Line 1 must be an object'],
     ['{"name":"a","prioriti":1}', 'Line 1: "prioriti" is not a key of a job; did you mean priority?'],
     ['{"name":"a","zzzzzzz":1}', 'Line 1: "zzzzzzz" is not a key of a job; a job has name, data'],
   ])('%j', (text, message) => {
@@ -96,10 +96,10 @@ describe('a wrong line is named:', () => {
 
   test('what the queue says of a job is told of its line', () => {
     const lines = readJobLines('{"name":"a"}\n\n{"name":"b"}');
-    const error = new QueueError('invalid', 'Job 2 of 2 (b): A priority expects a whole number.');
+    const error = new QueueError('invalid', 'Job 2 of 2 (b): A priority must be a whole number.');
     expect(nameLine(error, lines)).toMatchObject({
       code: 'invalid',
-      message: 'Line 3 (b): A priority expects a whole number.',
+      message: 'Line 3 (b): A priority must be a whole number.',
     });
   });
 

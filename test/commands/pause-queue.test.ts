@@ -104,13 +104,13 @@ describe('a pause of jobs of the queue', () => {
   });
 
   test.each([
-    [['hourly', '--fail'], '--fail expects names of jobs of the queue'],
-    [['--fail'], '--fail expects names of jobs of the queue'],
+    [['hourly', '--fail'], '--fail needs names of jobs of the queue'],
+    [['--fail'], '--fail needs names of jobs of the queue'],
     [['hourly/*'], 'Patterns are for queue jobs: `runner pause hourly`'],
     [['mail/welcom'], 'did you mean mail/welcome?'],
-    [['mail/[a-m'], 'A pattern expects a ] for each [, and [[] for a [ itself, found "mail/[a-m"'],
-    [['queue/mail/[a-m', '--fail'], 'A pattern expects a ] for each ['],
-    [['queue/'], 'A pattern expects a name or a glob over names such as mail/*'],
+    [['mail/[a-m'], 'A pattern must be a glob with a ] for each [, and [[] for a [ itself, found "mail/[a-m"'],
+    [['queue/mail/[a-m', '--fail'], 'A pattern must be a glob with a ] for each ['],
+    [['queue/'], 'A pattern must be a name or a glob over names such as mail/*'],
   ])('%j is wrong use', async (args, message) => {
     const { status, stdout, stderr } = await inRoot(makeQueueSite(), 'pause', ...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });

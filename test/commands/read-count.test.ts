@@ -10,6 +10,6 @@ test.each([
 
 test.each([['0'], ['-1'], ['1001'], ['1.5'], ['many'], ['']])('%j is refused', (word) => {
   expect(() => readCount('--limit', word, 1000)).toThrow(
-    `--limit expects a whole number from 1 to 1000, found ${JSON.stringify(word)}.`,
+    `--limit must be a whole number from 1 to 1000, found ${JSON.stringify(word)}.`,
   );
 });

@@ -164,15 +164,15 @@ describe('as JSON', () => {
 describe('wrong use exits 2:', () => {
   test.each([
     [['blabla'], /^runner: The repeat rule "blabla" is wrong: it begins with "blabla", but .+\.\n$/],
-    [['HOURLY', '--count', '0'], /^runner: --count expects a whole number from 1 to 1000, found "0"\.\n$/],
-    [['HOURLY', '--count', '1001'], /^runner: --count expects a whole number from 1 to 1000/],
+    [['HOURLY', '--count', '0'], /^runner: --count must be a whole number from 1 to 1000, found "0"\.\n$/],
+    [['HOURLY', '--count', '1001'], /^runner: --count must be a whole number from 1 to 1000/],
     [
       ['HOURLY', '--started', 'now'],
-      /^runner: --started expects a time in UTC such as 2026-03-10 or "2026-03-10 13:00:00", found "now"\.\n$/,
+      /^runner: --started must be a time in UTC such as 2026-03-10 or "2026-03-10 13:00:00", found "now"\.\n$/,
     ],
-    [['HOURLY', '--missed', 'some'], /^runner: .*'some' is invalid.*Allowed choices are all, once, skip/],
-    [['FINISHED,', '+1', 'HOUR'], /^runner: too many arguments for 'repeat'/],
-    [[], /^runner: missing required argument 'rule'/],
+    [['HOURLY', '--missed', 'some'], /^runner: --missed must be one of all, once, skip, found "some"\.\n$/],
+    [['FINISHED,', '+1', 'HOUR'], /^runner: Too many arguments: expected 1, found 3/],
+    [[], /^runner: <rule> is missing/],
   ])('%j', async (args, complaint) => {
     const { status, stdout, stderr } = await repeat(...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });

@@ -23,12 +23,11 @@ async function writeWeek(root: string): Promise<WrittenLog> {
   const failed = { outcome: 'failed', exit_code: 3, reason: 'exit code 3', output: 'disk <full>\n' } as const;
   await log.addRun('hourly/backup', now - dayMs, failed);
   await log.addPass('hourly', now - dayMs, { state: 'skipped' });
-  log.store.connection
-    .prepare(
-      `insert into incidents (subject, code, severity, opened_at, last_at, occurrences)
-       values ('hourly/backup', 'script-failing', 'critical', ?, ?, 12)`,
-    )
-    .run([now - dayMs, now - dayMs]);
+  log.change(
+    `insert into incidents (subject, code, severity, opened_at, last_at, occurrences)
+     values ('hourly/backup', 'script-failing', 'critical', ?, ?, 12)`,
+    ...[now - dayMs, now - dayMs],
+  );
   return log;
 }
 
@@ -52,7 +51,7 @@ test('the report of the week is sent by the mail channel, as text and as HTML', 
   const plain = readPart(mail as never, 'text/plain');
   expect(plain).toContain('hourly/backup  1 of 1 failed  exit code 3: disk <full>');
   expect(plain).toContain('hourly/import  5s instead of 1s  5.0×');
-  expect(plain).toContain('hourly/import  6s of CPU    99.1%');
+  expect(plain).toContain('hourly/import  6s of CPU    99.2%');
   expect(plain).toMatch(/hourly {2}.*1 pass skipped/);
   expect(plain).toMatch(/hourly\/backup {2}script failing {2}since .+ {2}still open {2}12 times/);
   const html = readPart(mail as never, 'text/html');
@@ -98,9 +97,9 @@ test('a report that cannot be sent now is left to the next passes', async () => 
 test.each([
   [['report', '--mail'], /No address to send the report to: add --to/],
   [['report', '--to', 'me@example.org'], /--to needs --mail/],
-  [['report', '--mail', '--to', 'me'], /--to expects an address such as me@example\.org, found "me"/],
-  [['report', '--mail', '--json'], /beside it only --to, --since and --until/],
-  [['report', 'import', '--mail'], /beside it only --to, --since and --until/],
+  [['report', '--mail', '--to', 'me'], /--to must be an address such as me@example\.org, found "me"/],
+  [['report', '--mail', '--json'], /leave out everything else but --to, --since and --until/],
+  [['report', 'import', '--mail'], /leave out everything else but --to, --since and --until/],
 ])('%j is wrong use', async (args, message) => {
   const root = makeTemporaryRoot(scripts);
   await writeWeek(root);
@@ -114,6 +113,6 @@ test('without a mail program it says how to get one, and exits 1', async () => {
   const config = `export default { alerts: { channels: [{ kind: 'mail', to: 'a@example.org', sendmail: '/nowhere/sendmail' }] } };`;
   writeFileSync(join(root, 'runner.config.mjs'), config);
   const { status, stderr } = await callCommand(['report', '--mail'], { cwd: root, env: {} });
-  expect([status, stderr]).toEqual([1, expect.stringContaining('/nowhere/sendmail is no program')]);
+  expect([status, stderr]).toEqual([1, expect.stringContaining('/nowhere/sendmail is not a program that can be run')]);
   expect(queryLog(root, 'select * from deliveries')).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { inRoot } from '../support/in-root.ts';
@@ -57,11 +57,45 @@ test('while a pass runs it says so and exits 1; another pass is silent and exits
 });
 
 test.each(['hourly/clean-tmp.sh', 'jobs/hourly/clean-tmp.sh', './jobs/hourly/clean-tmp.sh'])(
-  'the file of a script, %s, is answered with its name',
+  'the file of a script, %s, is as good as its name',
   async (word) => {
     const root = makeTemporaryRoot({ 'jobs/hourly/clean-tmp.sh': 'true\n' });
-    const { status, stderr } = await inRoot(root, 'run', word);
-    expect(status).toBe(2);
-    expect(stderr).toContain(`There is no script "${word}" in ${root}/jobs; did you mean hourly/clean-tmp?`);
+    expect(await inRoot(root, 'run', word)).toMatchObject({ status: 0, stderr: '' });
+    expect(queryLog(root, 'select name from jobs')).toEqual([{ name: 'hourly/clean-tmp' }]);
   },
 );
+
+test('the tier may be left out where only one has such a script', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n', 'jobs/daily/b.sh': 'true\n' });
+  expect(await inRoot(root, 'run', 'b')).toMatchObject({ status: 0, stderr: '' });
+  expect(queryLog(root, 'select name from jobs')).toEqual([{ name: 'daily/b' }]);
+  writeFileSync(join(root, 'jobs/daily/a.sh'), 'true\n');
+  const { status, stderr } = await inRoot(root, 'run', 'a');
+  expect(status).toBe(2);
+  expect(stderr).toBe('runner: "a" is the name of 2 scripts: hourly/a, daily/a. Name one with its tier.\n');
+});
+
+test('arguments after -- reach a program and a Node script, and are written down nowhere', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/sh.sh': '# @retries 3\n[ "$#" = 2 ] && [ "$2" = "--x y" ] && exit 3\n',
+    'jobs/hourly/node.mjs': `export default ({ args }) => {
+      if (JSON.stringify([args, process.argv.slice(2)]) !== '[["kept-by-nobody","--help"],["kept-by-nobody","--help"]]') throw 1;
+    };\n`,
+    'jobs/hourly/none.mjs': 'export default ({ args }) => { if (args.length > 0) throw 1; };\n',
+  });
+  const inRootWith = (...args: readonly string[]) => inRoot(root, 'run', ...args);
+  expect(await inRootWith('node', '--', 'kept-by-nobody', '--help')).toMatchObject({ status: 0 });
+  expect(await inRootWith('none')).toMatchObject({ status: 0 });
+  expect(await inRootWith('sh', '--', 'kept-by-nobody', '--x y')).toMatchObject({ status: 1 });
+  // Its retry would not have them.
+  expect(queryLog(root, "select state from jobs where name = 'hourly/sh'")).toEqual([{ state: 'failed' }]);
+  expect((await inRoot(root, 'show', '3', '--json')).stdout).not.toContain('kept-by-nobody');
+  expect((await inRoot(root, 'activity', '--json')).stdout).not.toContain('kept-by-nobody');
+});
+
+test('two names are not taken for a script and its argument', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n', 'jobs/hourly/b.sh': 'true\n' });
+  const { status, stderr } = await inRoot(root, 'run', 'a', 'b');
+  expect(status).toBe(2);
+  expect(stderr).toBe('runner: `run` runs one script, found also "b". Put arguments for the script after `--`.\n');
+});

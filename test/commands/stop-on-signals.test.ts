@@ -31,13 +31,13 @@ test.for([
   pass.kill(signal);
   const printed = await text(pass.stderr);
   expect(await ended).toEqual([code, null]);
-  expect(printed).toContain('stopped with the runner, ended with SIGTERM');
+  expect(printed).toContain('stopped because the runner was stopped (Ctrl-C or kill), ended with SIGTERM');
   const { runs } = readRuns(root);
   expect(runs).toHaveLength(1);
   expect(runs[0]).toMatchObject({
     outcome: 'failed',
     output: 'working\n',
-    reason: 'stopped with the runner, ended with SIGTERM',
+    reason: 'stopped because the runner was stopped (Ctrl-C or kill), ended with SIGTERM',
   });
   expect(existsSync(join(root, 'never'))).toBe(false);
   expect(queryLog(root, 'select name, state from jobs order by id')).toEqual([

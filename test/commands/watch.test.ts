@@ -78,7 +78,7 @@ describe.runIf(hasScript)('on a terminal', () => {
     watch.press('\r');
     await watch.shows('its runs', /hourly\/b-slow · since[\s\S]*› +2 /);
     watch.press('w');
-    await watch.shows('an empty queue', /\[3 queue\][\s\S]*no such job/);
+    await watch.shows('an empty queue', /\[3 queue\][\s\S]*No jobs found in the queue/);
     runner(root, 'add', 'mail');
     await watch.shows('the job', /› +\d+ +mail +queued/);
     watch.press('\r');

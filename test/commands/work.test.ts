@@ -85,7 +85,7 @@ test('parameters in the names of jobs tell them apart, and their handler is the 
   expect(status).toContain('mail/b: 1 job without a handler here');
   const report = runCommand(['--root', root, 'report'], cronPlace(root)).stdout;
   // Its runs are the handler's, whatever the parameters.
-  expect(report).toMatch(/ mail\/a +\S+ \S+ +succeeded +1 /);
+  expect(report).toMatch(/ mail\/a +\d+ \S+ \S+ +succeeded +1 /);
   expect(report).not.toContain('gone');
   checkInvariants(root);
 });
@@ -109,13 +109,14 @@ test('patterns that lead to no job are told of, or refused', async () => {
   expect(work(root, 'mial/*', 'noop')).toEqual({
     status: 0,
     stdout: '',
-    stderr: 'Note: jobs/queue/ has no handler that matches mial/* here, so no such job is claimed.\n',
+    stderr:
+      'Note: jobs/queue/ has no handler that matches mial/* here, so no such job is claimed. Check the name, or add the handler.\n',
   });
   expect(work(root, 'mial/*', '--fail-unknown').stderr).toBe('');
   for (const wrong of ['', 'mail[']) {
     expect(work(root, wrong)).toMatchObject({
       status: 2,
-      stderr: expect.stringMatching(/^runner: A pattern expects .+, found .+\n$/),
+      stderr: expect.stringMatching(/^runner: A pattern must be .+, found .+\n$/),
     });
   }
 });
@@ -202,7 +203,7 @@ test('a handler that asks for what the log would refuse has failed like any othe
   const id = await addJob(root, 'out');
   const { status, stderr } = work(root);
   expect(status).toBe(1);
-  const reason = expect.stringMatching(/^retry\(\) expects a handler's path .*, found "\.\.\/x"$/);
+  const reason = expect.stringMatching(/^retry\(\) needs a handler's path .*, found "\.\.\/x"$/);
   expect(stderr).toContain('queue/out (job 1) failed after');
   expect(readJobRuns(root, id)).toMatchObject([{ outcome: 'failed', reason }]);
   expect(readJobRow(root, id)).toMatchObject({ state: 'failed', name: 'out', reason });
@@ -254,7 +255,7 @@ test('a second signal ends the job in hand, which is given back', async () => {
   expect(stderr).toBe('');
   expect(readJobRow(root, id)).toMatchObject({ state: 'retrying', attempts: 0 });
   expect(readJobRuns(root, id)).toMatchObject([
-    { outcome: 'released', reason: 'stopped with the runner, ended with SIGTERM' },
+    { outcome: 'released', reason: 'stopped because the runner was stopped (Ctrl-C or kill), ended with SIGTERM' },
   ]);
   checkInvariants(root);
 });
@@ -308,7 +309,7 @@ function endIfThere(pid: number): void {
   }
 }
 
-test.each(['.runner/restart', 'runner.config.json', 'deployed'])(
+test.each(['.runner/restart', 'runner.config.json', 'runner.config.mts', 'deployed'])(
   'a worker that waits finishes when %s is touched',
   async (file) => {
     const root = makeSite();
@@ -366,6 +367,6 @@ test.each([
 ])('%s %s is refused', (option, value, expected) => {
   const root = makeSite();
   const { status, stderr } = work(root, `${option}=${value}`);
-  expect(stderr).toBe(`runner: ${option} expects ${expected}, found "${value}".\n`);
+  expect(stderr).toBe(`runner: ${option} must be ${expected}, found "${value}".\n`);
   expect(status).toBe(2);
 });

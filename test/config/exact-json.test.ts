@@ -47,7 +47,7 @@ test('a mebibyte of escapes, of signs or of one text is as good', () => {
   }
 });
 
-test('null is null; what is no JSON is refused', () => {
+test('null is null; a value that is not JSON is refused', () => {
   expect(parseExactly(' null ')).toBeNull();
   expect(() => parseExactly('{a:1}')).toThrow(SyntaxError);
 });

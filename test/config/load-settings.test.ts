@@ -142,6 +142,75 @@ test('two config files are refused, whichever they are', async () => {
   );
 });
 
+test.each(['runner.config.mts', 'runner.config.cjs', 'runner.config.cts'])('%s is read', async (name) => {
+  const source = name.endsWith('.mts') ? 'export default { concurrency: 4 as number };' : 'exports.concurrency = 4;';
+  expect(await load({ [name]: source })).toMatchObject({ settings: { concurrency: 4 }, stderr: '' });
+});
+
+test.each([
+  [
+    'runner.config.yaml',
+    'settings are TypeScript, JavaScript or JSON. Write them to runner.config.json, and remove this file.',
+  ],
+  [
+    'runner.config.toml',
+    'settings are TypeScript, JavaScript or JSON. Write them to runner.config.json, and remove this file.',
+  ],
+  ['runner.conf.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
+  ['runner-config.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
+  ['runnner.config.ts', 'the settings file must be called runner.config.ts. Rename it, or remove it.'],
+  ['Runner.config.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
+  ['.runnerrc', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
+  ['.runnerrc.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
+  ['runner.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
+  ['.runner.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
+  ['folder-runner.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
+  ['jobs.config.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
+  ['runners.settings.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
+  ['runner.config.jsno', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
+  ['runner.config.tss', 'the settings file must be called runner.config.ts. Rename it, or remove it.'],
+  ['runner.configuration.ts', 'the settings file must be called runner.config.ts. Rename it, or remove it.'],
+  [
+    'runner.yml',
+    'settings are TypeScript, JavaScript or JSON. Write them to runner.config.json, and remove this file.',
+  ],
+])('%s is refused, as it would not be read', async (file, statement) => {
+  const { root, name, message } = await load({ [file]: '{"concurrency": 4}' });
+  expect({ name, message }).toEqual({ name: 'UsageError', message: `${root}/${file} is not read: ${statement}` });
+});
+
+test('a file of another format beside the settings is a second one; what only has a name like theirs is none', async () => {
+  const { root, message } = await load({ 'runner.config.json': '{}', 'runner.config.yaml': '' });
+  expect(message).toBe(
+    `${root} has both runner.config.json and runner.config.yaml, but only one settings file is allowed; remove one of them.`,
+  );
+  const others = [
+    'runner.js',
+    'runner.ts',
+    'runner.log',
+    'runners.json',
+    'runner.config.ts.bak',
+    'runner.config.ts.example',
+    'runner.config.txt',
+    'runner.config.css',
+    'prettier.config.js',
+    'render.config.js',
+    'jobs.json',
+    'jobs.yml',
+    'job.ts',
+    'config.json',
+    'package.json',
+    'runner-config/notes.txt',
+    'runner.config.d.ts',
+    'runner.config.json~',
+  ];
+  const beside = Object.fromEntries(others.map((name) => [name, 'x']));
+  expect(await loadHere(makeTemporaryRoot(beside))).toMatchObject({ settings: defaults });
+  const near = { 'runner.conf.json': '{}', 'runner.json': '{}', 'runner.config.jsno': '{}' };
+  const wellNamed = { 'runner.config.json': '{"concurrency": 4}', ...near, ...beside };
+  expect(await loadHere(makeTemporaryRoot(wellNamed))).toMatchObject({ settings: { concurrency: 4 } });
+});
+
 test('all wrong settings are reported at once, in the order of their lines', async () => {
   const source = `export default {
     concurency: 2,
@@ -163,19 +232,19 @@ test('all wrong settings are reported at once, in the order of their lines', asy
   expect(name).toBe('UsageError');
   expect(message.split('\n').map((line: string) => line.replace('runner.config.mjs:', ''))).toEqual([
     '2: concurency is not a known setting; did you mean concurrency?',
-    '3: defaults.timeout expects a duration such as 30s, 10m or 2h, found "10 parsecs"',
-    '3: defaults.nice expects a whole number from 0 to 19, found 77',
+    '3: defaults.timeout must be a duration such as 30s, 10m or 2h, found "10 parsecs"',
+    '3: defaults.nice must be a whole number from 0 to 19, found 77',
     '3: defaults.timout is not a known setting; did you mean timeout?',
-    '6: tiers.hourly.timeout expects a duration of at most 24 days, found "99d"',
-    '7: tiers.hourly.concurrency expects a whole number from 1 to 64, found 0',
-    '9: tiers.daily expects an object, found 3',
-    '11: scripts expects an object, found an empty list',
-    '12: env.a b expects a name such as API_KEY, found "a b"',
-    '12: env.B expects a text, found a number',
-    '13: retention.failed expects a duration such as 30s, 10m or 2h, found "never"',
+    '6: tiers.hourly.timeout must be a duration of at most 24 days, found "99d"',
+    '7: tiers.hourly.concurrency must be a whole number from 1 to 64, found 0',
+    '9: tiers.daily must be an object, found 3',
+    '11: scripts must be an object, found an empty list',
+    '12: env.a b must be a name such as API_KEY, found "a b"',
+    '12: env.B must be a text, found a number',
+    '13: retention.failed must be a duration such as 30s, 10m or 2h, found "never"',
     '13: retention.forever is not a known setting; known are succeeded, failed, maxDatabaseSize',
-    '14: exitZeroOnFailure expects true or false, found "yes"',
-    '15: maxOutput expects a size of at least 64kb, found "1kb"',
+    '14: exitZeroOnFailure must be true or false, found "yes"',
+    '15: maxOutput must be a size of at least 64kb, found "1kb"',
   ]);
 });
 
@@ -197,7 +266,7 @@ test('what stands in env is never shown: cron would mail it', async () => {
 test('settings made by code are reported without a line', async () => {
   const source = `export default Object.fromEntries([['conc' + 'urrency', 0]]);`;
   expect((await load({ 'runner.config.mjs': source })).message).toBe(
-    'runner.config.mjs: concurrency expects a whole number from 1 to 64, found 0',
+    'runner.config.mjs: concurrency must be a whole number from 1 to 64, found 0',
   );
 });
 
@@ -235,8 +304,13 @@ test.each([
     'export const concurrency = 1;',
     'runner.config.mjs cannot be loaded: it has no default export; write `export default defineConfig({ … })`',
   ],
-  ['runner.config.mjs', 'export default null;', 'runner.config.mjs: the default export expects an object, found null'],
-  ['runner.config.json', '[]', 'runner.config.json: the default export expects an object, found an empty list'],
+  [
+    'runner.config.ts',
+    'const settings = { concurrency: 2 };',
+    'runner.config.ts cannot be loaded: it has no default export; write `export default defineConfig({ … })`',
+  ],
+  ['runner.config.mjs', 'export default null;', 'runner.config.mjs: the default export must be an object, found null'],
+  ['runner.config.json', '[]', 'runner.config.json: the default export must be an object, found an empty list'],
 ])('%s with %j is wrong use, in one sentence', async (file, source, message) => {
   const loaded = await load({ [file]: source });
   expect(loaded.name).toBe('UsageError');

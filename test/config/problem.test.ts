@@ -10,13 +10,13 @@ const problem = {
 
 test('a problem names file, line, setting, expectation and value', () => {
   expect(describeProblem({ ...problem, found: '10 parsecs' })).toBe(
-    'jobs/hourly/clean.sh:3: @timeout expects a duration such as 30s, 10m or 2h, found "10 parsecs"',
+    'jobs/hourly/clean.sh:3: @timeout must be a duration such as 30s, 10m or 2h, found "10 parsecs"',
   );
 });
 
 test('a problem without a known line names the file alone', () => {
   expect(describeProblem({ ...problem, line: null, found: 3 })).toBe(
-    'jobs/hourly/clean.sh: @timeout expects a duration such as 30s, 10m or 2h, found 3',
+    'jobs/hourly/clean.sh: @timeout must be a duration such as 30s, 10m or 2h, found 3',
   );
 });
 

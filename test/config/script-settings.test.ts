@@ -20,12 +20,15 @@ test.each([
   ['env', 'A, B  C,A', { env: ['A', 'B', 'C'] }],
   ['env', ['A', 'B'], { env: ['A', 'B'] }],
   ['tags', 'night größe', { tags: ['night', 'größe'] }],
+  ['schedule', ' weekly on monday at 07:00 ', { schedule: 'weekly on monday at 07:00' }],
+  ['timezone', 'America/Argentina/Buenos_Aires', { timezone: 'America/Argentina/Buenos_Aires' }],
 ])('%s takes %j', (key, found, options) => {
   expect(read(key, found)).toEqual({ value: options });
 });
 
 const duration = 'a duration such as 30s, 10m or 2h';
 const delay = 'a duration such as 5m, or exponential with a first and a longest one, such as exponential 1m 1h';
+const rule = 'a time or a rule such as daily at 02:30, weekly on monday at 07:00 or 0 7 * * 1';
 const size = 'a size such as 64mb, 512mb or 1gb';
 const variables = 'names of environment variables such as API_KEY';
 const noCode = (name: string) =>
@@ -33,6 +36,9 @@ const noCode = (name: string) =>
 
 test.each([
   ['description', 3, 'a text'],
+  ['schedule', 7, rule],
+  ['schedule', '', `${rule} (in a /* comment, */15 ends it: write every 15min)`],
+  ['timezone', 'Europe/Berlin, UTC', 'one time zone such as Europe/Berlin or UTC'],
   ['timeout', '', duration],
   ['timeout', 30, duration],
   ['timeout', '25d', 'a duration of at most 24 days'],

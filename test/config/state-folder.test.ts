@@ -39,13 +39,14 @@ test('the state folder lies in the root, and knowing where makes nothing', () =>
 });
 
 test.each([0o000, 0o022, 0o177, 0o377, 0o777])("its folders are its owner's alone, even with umask %o", (umask) => {
-  const { database, reserve, ...folders } = stateFolderOf(makeTemporaryRoot());
+  const state = stateFolderOf(makeTemporaryRoot());
+  const { database, reserve, unsettledImport, ...folders } = state;
   const before = process.umask(umask);
   onTestFinished(() => void process.umask(before));
-  createStateFolder({ database, reserve, ...folders });
+  createStateFolder(state);
   for (const path of Object.values(folders)) expect(statSync(path).mode & 0o777).toBe(0o700);
-  expect([existsSync(database), existsSync(reserve)]).toEqual([false, false]);
-  expect([...listStateFolders({ database, reserve, ...folders })].sort()).toEqual(Object.values(folders).sort());
+  expect([database, reserve, unsettledImport].map((path) => existsSync(path))).toEqual([false, false, false]);
+  expect([...listStateFolders(state)].sort()).toEqual(Object.values(folders).sort());
 });
 
 test('making it again changes nothing', () => {
@@ -126,8 +127,8 @@ test.each([0o000, 0o022, 0o177, 0o377, 0o777])("its folders are its owner's alon
 });
 
 test.each([
-  ['a symlink', (path: string) => symlinkSync(makeTemporaryRoot(), path), 'it is no folder'],
-  ['a file', (path: string) => writeFileSync(path, ''), 'it is no folder'],
+  ['a symlink', (path: string) => symlinkSync(makeTemporaryRoot(), path), 'it is not a folder'],
+  ['a file', (path: string) => writeFileSync(path, ''), 'it is not a folder'],
   [
     'a folder that others can write to',
     (path: string) => {

@@ -15,8 +15,8 @@ test.each([
   [Number.NaN, 'NaN'],
   [Symbol('a'), 'Symbol(a)'],
   ['x'.repeat(100), `"${'x'.repeat(79)}…`],
-  [circle, 'what is no JSON'],
-  [{ a: 1n }, 'what is no JSON'],
+  [circle, 'a value that is not JSON'],
+  [{ a: 1n }, 'a value that is not JSON'],
 ])('what was found is shown, whatever it is: %#', (found, shown) => {
   expect(describeFound(found)).toBe(shown);
 });

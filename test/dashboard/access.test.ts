@@ -6,7 +6,7 @@ import { uidOfPeer } from '../../src/dashboard/access/peer.ts';
 import { createApi } from '../../src/dashboard/api/api.ts';
 import { apiDocument } from '../../src/dashboard/api/document.ts';
 import type { Demand } from '../../src/dashboard/api/route.ts';
-import { openStore } from '../../src/store/sqlite/open.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { type Answer, type Asked, bearer, startTestServer, type TestServer } from '../support/web-server.ts';
 
@@ -94,7 +94,7 @@ describe('each route', () => {
     expect(await askAll({ headers: bearer(token) }, closed, server)).toEqual(all(closed, 401));
     const revoked = await server.addToken('lost', 'manage');
     const { cookie } = await logIn(server, revoked);
-    const store = await openStore(stateFolderOf(server.root));
+    const store = await openSqliteStore(stateFolderOf(server.root));
     await store.tokens.remove('lost');
     await store.close();
     for (const headers of [bearer(revoked), { cookie }]) {
@@ -303,7 +303,7 @@ describe('a session', () => {
   test('notes the day on which a token was last used, and nothing finer', async () => {
     const server = await startTestServer();
     await server.ask('/api/session', { headers: bearer(await server.addToken('laptop', 'read')) });
-    const store = await openStore(stateFolderOf(server.root));
+    const store = await openSqliteStore(stateFolderOf(server.root));
     onTestFinished(() => store.close());
     const day = server.clock.now - (server.clock.now % 86_400_000);
     expect(await store.tokens.list()).toMatchObject([{ name: 'laptop', lastUsedAt: day }]);

@@ -7,6 +7,7 @@ import { createApi } from '../../src/dashboard/api/api.ts';
 import { openSite } from '../../src/dashboard/site.ts';
 import { runFilesOf } from '../../src/execution/run-files.ts';
 import { openQueue } from '../../src/index.ts';
+import { machineName } from '../../src/system/process/identity.ts';
 import { brokenImport, writeHistory } from '../support/dashboard-history.ts';
 import { type Body, openReadApi, readDocument } from '../support/read-api.ts';
 import { makeStateOf } from '../support/state-of.ts';
@@ -91,7 +92,11 @@ test('a script, a run and a job have all that a page shows of them', async () =>
   const before = await log.addRun('hourly/new', 1_000_000, { content_hash: 'a'.repeat(64) });
   const after = { outcome: 'failed', reason: 'exit code 1', content_hash: 'b'.repeat(64) } as const;
   const changed = await api.ask(`/api/runs/${await log.addRun('hourly/new', 2_000_000, after)}`);
-  expect(changed).toMatchObject({ lastGood: before, change: { lastSuccessAt: '1970-01-01T00:16:40.000Z' } });
+  expect(changed).toMatchObject({
+    host: machineName(),
+    lastGood: before,
+    change: { lastSuccessAt: '1970-01-01T00:16:40.000Z' },
+  });
   expect(changed.changeText).toMatch(/^its content has changed: it last succeeded /);
   const versions = [
     { contentHash: 'b'.repeat(64), firstRunAt: '1970-01-01T00:33:20.000Z' },
@@ -172,49 +177,49 @@ test('pages have no gaps and no repeats, while more is added', async () => {
 });
 
 const expectsTime =
-  'expects a duration back from now such as 7d or 12h, or a local time such as 2026-11-01 or "2026-11-01 10:00"';
+  'must be a duration back from now such as 7d or 12h, a day such as yesterday or monday, or a local time such as 07:00, 2026-11-01 or "2026-11-01 10:00"';
 
 test.each([
   // As LaterJob's own tests have it: limits, offsets, orders and dates that are none.
-  ['jobs?limit=-1', 'limit: expects a whole number from 1 to 500, found "-1"'],
-  ['jobs?limit=10000000', 'limit: expects a whole number from 1 to 500, found "10000000"'],
-  ['jobs?limit=0', 'limit: expects a whole number from 1 to 500, found "0"'],
-  ['jobs?limit=501', 'limit: expects a whole number from 1 to 500, found "501"'],
-  ['jobs?limit=1&limit=2', 'limit: expects one value'],
-  ['jobs?offset=-1', 'offset: expects a whole number from 0 to 10000, found "-1"'],
-  ['jobs?offset=9999999999999999999', 'offset: expects a whole number from 0 to 10000, found "9999999999999999999"'],
-  ['jobs?order=none', 'order: expects one of asc, desc, next, soonest, kick, found "none"'],
+  ['jobs?limit=-1', 'limit: must be a whole number from 1 to 500, found "-1"'],
+  ['jobs?limit=10000000', 'limit: must be a whole number from 1 to 500, found "10000000"'],
+  ['jobs?limit=0', 'limit: must be a whole number from 1 to 500, found "0"'],
+  ['jobs?limit=501', 'limit: must be a whole number from 1 to 500, found "501"'],
+  ['jobs?limit=1&limit=2', 'limit: must be one value'],
+  ['jobs?offset=-1', 'offset: must be a whole number from 0 to 10000, found "-1"'],
+  ['jobs?offset=9999999999999999999', 'offset: must be a whole number from 0 to 10000, found "9999999999999999999"'],
+  ['jobs?order=none', 'order: must be one of asc, desc, next, soonest, kick, found "none"'],
   ['jobs?before=2012', `before: ${expectsTime}, found "2012"`],
   ['jobs?after=2012', `after: ${expectsTime}, found "2012"`],
-  ['jobs?state=6', /^state: expects some of queued, claimed, .*; found "6"$/],
+  ['jobs?state=6', /^state: must be some of queued, claimed, .*; found "6"$/],
   ['jobs?state=ready,failed', 'state: takes ready or delayed alone'],
   ['jobs?since=1h&after=1h', 'after: says the same as since: give one of them'],
   ['jobs?since=1h&until=2h', 'since: 1h is not before 2h, so there can be nothing between them'],
-  ['jobs?cursor=bm9uZQ', 'cursor: expects `next` of an answer to the same question'],
+  ['jobs?cursor=bm9uZQ', 'cursor: must be `next` of an answer to the same question'],
   ['jobs?order=next&cursor=WzFd', 'cursor: goes with the orders asc and desc only'],
   ['jobs?search=a&order=next', 'search: goes with the orders asc and desc only'],
   ['jobs?limt=5', 'limt: is not known here'],
-  ['jobs/1.5', 'id: expects a whole number from 1 to 9007199254740991, found "1.5"'],
-  ['activity?limit=501', 'limit: expects a whole number from 1 to 500, found "501"'],
-  ['activity?offset=-1', 'offset: expects a whole number from 0 to 10000, found "-1"'],
-  ['activity?order=none', 'order: expects one of asc, desc, found "none"'],
+  ['jobs/1.5', 'id: must be a whole number from 1 to 9007199254740991, found "1.5"'],
+  ['activity?limit=501', 'limit: must be a whole number from 1 to 500, found "501"'],
+  ['activity?offset=-1', 'offset: must be a whole number from 0 to 10000, found "-1"'],
+  ['activity?order=none', 'order: must be one of asc, desc, found "none"'],
   ['activity?before=2012', `before: ${expectsTime}, found "2012"`],
-  ['activity?worker=x', 'worker: expects a whole number from 1 to 9007199254740991, found "x"'],
-  ['metrics/1h?limit=1001', 'limit: expects a whole number from 1 to 1000, found "1001"'],
-  ['metrics/1h?limit=-1', 'limit: expects a whole number from 1 to 1000, found "-1"'],
+  ['activity?worker=x', 'worker: must be a whole number from 1 to 9007199254740991, found "x"'],
+  ['metrics/1h?limit=1001', 'limit: must be a whole number from 1 to 1000, found "1001"'],
+  ['metrics/1h?limit=-1', 'limit: must be a whole number from 1 to 1000, found "-1"'],
   ['metrics/1h?after=2012', `after: ${expectsTime}, found "2012"`],
-  ['metrics/2h', 'period: expects one of 1h, 6h, 12h, 1d, 1w, found "2h"'],
-  ['schedule?iterations=0', 'iterations: expects a whole number from 1 to 100, found "0"'],
-  ['schedule?iterations=101', 'iterations: expects a whole number from 1 to 100, found "101"'],
+  ['metrics/2h', 'period: must be one of 1h, 6h, 12h, 1d, 1w, found "2h"'],
+  ['schedule?iterations=0', 'iterations: must be a whole number from 1 to 100, found "0"'],
+  ['schedule?iterations=101', 'iterations: must be a whole number from 1 to 100, found "101"'],
   ['schedule?now=2012', `now: ${expectsTime}, found "2012"`],
-  ['runs?outcome=fine', /^outcome: expects some of running, succeeded, .*; found "fine"$|found "fine"$/],
-  ['runs/0', 'id: expects a whole number from 1 to 9007199254740991, found "0"'],
-  ['runs/1/output?from=-1', 'from: expects a whole number from 0 to 9007199254740991, found "-1"'],
-  ['calendar?script=hourly/x&year=12', 'year: expects a whole number from 1970 to 9998, found "12"'],
-  ['calendar?script=hourly/x&zone=Mars', 'zone: expects a time zone, found "Mars"'],
-  ['calendar', 'script: expects one value'],
-  ['health?code=all', /^code: expects some of tier-overdue, .*; found "all"$/],
-  ['incidents?state=bad', 'state: expects one of open, over, all, found "bad"'],
+  ['runs?outcome=fine', /^outcome: must be some of running, succeeded, .*; found "fine"$|found "fine"$/],
+  ['runs/0', 'id: must be a whole number from 1 to 9007199254740991, found "0"'],
+  ['runs/1/output?from=-1', 'from: must be a whole number from 0 to 9007199254740991, found "-1"'],
+  ['calendar?script=hourly/x&year=12', 'year: must be a whole number from 1970 to 9998, found "12"'],
+  ['calendar?script=hourly/x&zone=Mars', 'zone: must be a time zone, found "Mars"'],
+  ['calendar', 'script: must be one value'],
+  ['health?code=all', /^code: must be some of tier-overdue, .*; found "all"$/],
+  ['incidents?state=bad', 'state: must be one of open, over, all, found "bad"'],
 ])('%s is refused with what was expected', async (path, error) => {
   const { refused } = openReadApi(makeTemporaryRoot());
   const { status, detail, errors } = await refused(`/api/${path}`);

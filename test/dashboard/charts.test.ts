@@ -15,7 +15,7 @@ const DAY_MS = 86_400_000;
 
 /** A script that ran each day: each 41st failed, one 12 days ago was slow, its content changed twice. */
 async function writeYear(root: string, script: string) {
-  const { addRun, addPass, store } = await writeLog(root);
+  const { addRun, addPass, change } = await writeLog(root);
   const now = Date.now();
   const worker_id = await addPass('daily', now - 3_600_000);
   for (let day = 300; day > 0; day -= 1) {
@@ -29,11 +29,11 @@ async function writeYear(root: string, script: string) {
     };
     const id = await addRun(script, startedAt, fields);
     if (day !== 12) continue;
-    store.connection
-      .prepare(
-        "insert into deviations (run_id, measure, name, value, usual, runs) values (?, 'duration', '', ?, 53000, 30)",
-      )
-      .run([id, duration_ms]);
+    change(
+      "insert into deviations (run_id, measure, name, value, usual, runs) values (?, 'duration', '', ?, 53000, 30)",
+      id,
+      duration_ms,
+    );
   }
 }
 

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { compare } from 'bcryptjs';
-import { expect, test } from 'vitest';
+import Database from 'better-sqlite3';
+import { expect, onTestFinished, test } from 'vitest';
 import { describeUnread } from '../../src/dashboard/static/protect.ts';
 import { makeStaticReport } from '../../src/dashboard/static/report.ts';
 import { openPage } from '../support/browser.ts';
@@ -72,10 +73,10 @@ test('a report replaces only a report', async () => {
   expect((await write('site')).status).toBe(0);
   expect((await write('site/index.html')).status).toBe(0);
   const refusals = {
-    'mine.html': /mine\.html is no report of the runner, so that it is not replaced; name another file\.\n$/,
+    'mine.html': /mine\.html is not a report of the runner, so it is not replaced; name another file\.\n$/,
     'link.html': /link\.html is a symlink, which a report would replace; name a file for the report\.\n$/,
     'none/a.html': /There is no folder .*\/none; make it first\.\n$/,
-    'a\nb.html': /has a control character in it\.\n$/,
+    'a\nb.html': /has a control character in it; choose another name\.\n$/,
   };
   for (const [path, refusal] of Object.entries(refusals)) {
     const { status, stderr } = await write(path);
@@ -92,7 +93,7 @@ test.each([['--json'], ['--csv'], ['--mail'], ['--since', '1d'], ['hourly/clean'
   async (...other) => {
     const { status, stderr } = await inRoot(makeTemporaryRoot(), 'report', '--html', 'a.html', ...other);
     expect(status).toBe(2);
-    expect(stderr).toContain('beside it only --with-output and --[no-]protect can stand');
+    expect(stderr).toContain('leave out everything else but --with-output and --[no-]protect');
   },
 );
 
@@ -166,7 +167,7 @@ test('a setting writes it after each pass; that it cannot is mailed once a day',
   runner(root, 'daily');
   expect(statSync(file).ino).toBe(before);
   writeFileSync(join(root, 'www-status/index.html'), 'mine');
-  expect(runner(root, 'hourly').stderr).toMatch(/index\.html is no report of the runner, so that it is not replaced/);
+  expect(runner(root, 'hourly').stderr).toMatch(/index\.html is not a report of the runner, so it is not replaced/);
 });
 
 test('with 500 scripts a report is at most 2 MB', async () => {
@@ -208,12 +209,13 @@ test('the page is at most 250 KB, gzipped', () => {
 
 /** So many hours, in which each of these scripts of `hourly` has run once. */
 async function writeNights(root: string, labels: readonly string[], hours: number): Promise<void> {
-  const { store, addRun } = await writeLog(root);
-  const db = store.connection;
+  const { state, addRun } = await writeLog(root);
+  const db = new Database(state.database);
+  onTestFinished(() => void db.close());
   const first = Date.now() - hours * 3_600_000;
   db.exec('pragma synchronous = off');
   for (const label of labels) await addRun(`hourly/${label}`, first);
-  const columns = db.prepare("select name from pragma_table_info('runs') where name <> 'id'").all([]) as {
+  const columns = db.prepare("select name from pragma_table_info('runs') where name <> 'id'").all() as {
     name: string;
   }[];
   const names = columns.map(({ name }) => `"${name}"`);

@@ -70,8 +70,8 @@ test('a list is added whole or not at all, and a wrong field is named', async ()
   const slip = await send('POST', '/api/jobs', [{ name: 'export' }, { name: 'export', prority: 7 }]);
   expect(slip).toMatchObject({ status: 400 });
   expect(slip.text).toContain('prority');
-  const wrong = await send('POST', '/api/jobs', [{ name: 'export' }, { name: 'export', runAt: 'tomorrow' }]);
-  expect(wrong.body.detail).toMatch(/^Job 2 of 2 \("export"\): A time expects/);
+  const wrong = await send('POST', '/api/jobs', [{ name: 'export' }, { name: 'export', runAt: 'someday' }]);
+  expect(wrong.body.detail).toMatch(/^Job 2 of 2 \("export"\): A time must be/);
   expect((await send('GET', '/api/jobs')).body.items).toHaveLength(2);
 });
 

@@ -1,4 +1,4 @@
-import { appendFileSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readdirSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { cronPlace, runner } from '../support/cron-place.ts';
@@ -31,7 +31,9 @@ async function openFollowed(env: Readonly<Record<string, string>>) {
   };
   await until('its first line is there', async () => (await ask(0)).text.includes('first'));
   const letGo = async (word: string) => {
-    writeFileSync(join(root, 'go'), word);
+    // Whole as soon as it is there: who waits for it reads it once.
+    writeFileSync(join(root, 'go.new'), word);
+    renameSync(join(root, 'go.new'), join(root, 'go'));
     await pass.ended;
   };
   return { root, ask, letGo };

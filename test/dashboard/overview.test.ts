@@ -42,7 +42,9 @@ test('after a failing night the overview says what failed, since when and why, a
   const troubles = (await textsOf(page, '.trouble')).toSorted();
   expect(troubles[0]).toMatch(/daily\/backup-database since \d\d:\d\d, [34]m ago timed out after 30m \(limit 30m\)/);
   expect(troubles[1]).toMatch(/hourly\/import-orders .*Error: orders\.csv:3 has not 3 columns .*run \d+/);
-  expect(await page.locator('.running').innerText()).toMatch(/longer than usual\s+daily\/send-newsletter\s+for 1m \ds/);
+  expect(await page.locator('.running').innerText()).toMatch(
+    /longer than usual\s+daily\/send-newsletter\s+for 1m \d+s/,
+  );
   const tiers = await textsOf(page, 'tbody tr');
   expect(tiers[1]).toMatch(/^hourly every hour .*1 of 2 failed .* in 5\dm/);
   // The viewer's zone is Berlin's; UTC is what the pointer tells.
@@ -142,7 +144,7 @@ test('a broken log, a lost server, and what comes back, are told as such', async
   writeFileSync(state.database, 'no database, but somebody overwrote it. '.repeat(500));
   await page.reload();
   await page.getByText('The activity log cannot be read').waitFor();
-  await page.getByText('is damaged').waitFor();
+  await page.getByText('seems to be damaged').waitFor();
   await lookAt(page, 'overview-broken');
   await stop();
   await page.getByText('reconnecting').waitFor();

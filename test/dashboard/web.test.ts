@@ -34,24 +34,24 @@ describe('runner web', () => {
     const { port } = taken.address() as { port: number };
     const cases: readonly [string, string][] = [
       [`--port ${port}`, `Port ${port} of 127.0.0.1 is in use; choose another one, or --port 0 for any that is free.`],
-      ['--port x', '--port expects a number from 0 to 65535, found "x".'],
+      ['--port x', '--port must be a number from 0 to 65535, found "x".'],
       [
         '--port 0 --host nowhere.invalid',
         'Others can reach nowhere.invalid, and nobody could log in: make a token first',
       ],
-      ['--port 0 --host 192.0.2.1 --login', '192.0.2.1 is no address of this machine; 127.0.0.1 always is.'],
+      ['--port 0 --host 192.0.2.1 --login', '192.0.2.1 is not an address of this machine; 127.0.0.1 always is.'],
       [
         '--url example.org/runner',
-        '--url expects the address that a browser asks for, such as https://example.org/runner',
+        '--url must be the address that a browser asks for, such as https://example.org/runner',
       ],
-      ['--url https://example.org/?a', '--url expects the address that a browser asks for'],
-      ['--url https://example.org/a%2Fb', '--url expects the address that a browser asks for'],
-      ['token add', "missing required argument 'name'"],
+      ['--url https://example.org/?a', '--url must be the address that a browser asks for'],
+      ['--url https://example.org/a%2Fb', '--url must be the address that a browser asks for'],
+      ['token add', '<name> is missing'],
       [
         'token add a/b',
         'A token\'s name has 1 to 64 letters, digits or any of . @ + - _ , such as laptop; found "a/b".',
       ],
-      ['token add x --expires soon', '--expires expects a duration such as 12h or 90d, found "soon".'],
+      ['token add x --expires soon', '--expires must be a duration such as 12h or 90d, found "soon".'],
       ['token add x --read --manage', '--read and --manage exclude each other'],
       ['token revoke x', 'There is no token "x"; there are none.'],
     ];
@@ -68,7 +68,7 @@ describe('runner web', () => {
     mkdirSync(join(root, '.runner'), { mode: 0o700 });
     writeFileSync(join(root, '.runner/activity.db'), 'no database');
     const started = startNode([...commandOf(root)], cronPlace(root));
-    await until('it says what is wrong', () => /activity\.db is damaged/.test(started.printed()));
+    await until('it says what is wrong', () => /activity\.db seems to be damaged/.test(started.printed()));
     expect(started.printed()).toMatch(/^http:\S+\nThe activity log cannot be read\. /);
     started.kill('SIGTERM');
     expect(await started.ended).toMatchObject({ status: 0, stderr: '' });

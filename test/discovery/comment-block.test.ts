@@ -26,18 +26,19 @@ test.each([
 });
 
 test('a run of // lines ends with the first line that is none', () => {
-  expect(read('// one\n//\n// two\ncode();\n// three', 'slashes')).toEqual([['1:one', '2:', '3:two']]);
+  expect(read('// one\n//\n// two\ncode();\n// three', 'slashes')).toEqual([['1:one', '2:', '3:two'], ['5:three']]);
 });
 
 test('code before the first comment does not matter', () => {
   expect(read("'use strict';\nimport x from 'y';\n\n/** one */", 'slashes')).toEqual([['4:one']]);
 });
 
-test('further blocks are read until there is code', () => {
+test('further blocks are read, with code between them as well', () => {
   expect(read('/* one */\n\n// two\n\n/* three */\ncode();\n// four', 'slashes')).toEqual([
     ['1:one'],
     ['3:two'],
     ['5:three'],
+    ['7:four'],
   ]);
 });
 

@@ -105,6 +105,7 @@ describe('tiers', () => {
       unread: [],
       handlers: [],
       ignored: [],
+      elsewhere: [],
       warnings: [],
     });
   });
@@ -126,10 +127,10 @@ describe('tiers', () => {
 
   test.each([
     ['hurly', 'did you mean hourly?'],
-    ['../jobs/hourly', 'the tiers here are daily, hourly'],
+    ['../jobs/hourly', 'the tiers here are daily, hourly.'],
     ['hourly/', 'did you mean hourly?'],
-    ['.', 'the tiers here are daily, hourly'],
-    ['', 'the tiers here are daily, hourly'],
+    ['.', 'the tiers here are daily, hourly.'],
+    ['', 'the tiers here are daily, hourly.'],
   ])('the tier %j is wrong use', async (tier, cure) => {
     const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': '', 'jobs/daily/b.sh': '', 'jobs/queue/c.ts': '' });
     const asked = discover(root, defaultSettings, { tier });
@@ -142,7 +143,7 @@ describe('tiers', () => {
 test('to run the handlers as a tier is wrong use, with the command that runs them', async () => {
   const root = makeTemporaryRoot({ 'jobs/queue/c.ts': '' });
   await expect(discover(root, defaultSettings, { tier: 'queue' })).rejects.toThrow(
-    new UsageError('jobs/queue is not a tier: it contains the handlers of queued jobs, which `runner work` processes'),
+    new UsageError('jobs/queue is not a tier: it contains the handlers of queued jobs, which `runner work` processes.'),
   );
 });
 
@@ -414,8 +415,8 @@ describe('refusals', () => {
       'a.py': '#!/usr/bin/python3\n# @timeout soon\n# @nice x\n# @timout 5m',
     });
     expect(refusals).toEqual([
-      'jobs/hourly/a.py:2: @timeout expects a duration such as 30s, 10m or 2h, found "soon"',
-      'jobs/hourly/a.py:3: @nice expects a whole number from 0 to 19, found "x"',
+      'jobs/hourly/a.py:2: @timeout must be a duration such as 30s, 10m or 2h, found "soon"',
+      'jobs/hourly/a.py:3: @nice must be a whole number from 0 to 19, found "x"',
     ]);
     expect(warnings).toEqual(['jobs/hourly/a.py:4: @timout is not known and has no effect; did you mean @timeout?']);
   });
@@ -425,7 +426,7 @@ describe('refusals', () => {
       'CRLF',
       "it's.sh",
       '#!/bin/sh -e\r\necho works\r\n',
-      /^jobs\/hourly\/it's\.sh:1: the #! line expects an interpreter and a plain line end, found "#!\/bin\/sh -e\\r" with a Windows line end \(CRLF\); convert the file with: (.*)$/,
+      /^jobs\/hourly\/it's\.sh:1: the #! line needs an interpreter and a line end without CR, found "#!\/bin\/sh -e\\r" with a Windows line end \(CRLF\); convert the file with: (.*)$/,
     ],
     [
       'a byte-order mark',
@@ -458,17 +459,17 @@ describe('refusals', () => {
     [
       'a.sh',
       '#!\necho',
-      'jobs/hourly/a.sh:1: the #! line expects an interpreter, found none; write one such as #!/bin/sh',
+      'jobs/hourly/a.sh:1: the #! line needs an interpreter, found none; write one such as #!/bin/sh',
     ],
     [
       'tool',
       'echo',
-      'jobs/hourly/tool: an executable file without a known extension expects a #! line or a program for this system, found neither; write a first line such as #!/bin/sh',
+      'jobs/hourly/tool: an executable file without a known extension needs a #! line or a program for this system, found neither; write a first line such as #!/bin/sh',
     ],
     [
       'tool',
       '',
-      'jobs/hourly/tool: an executable file without a known extension expects a #! line or a program for this system, found an empty file; write a first line such as #!/bin/sh',
+      'jobs/hourly/tool: an executable file without a known extension needs a #! line or a program for this system, found an empty file; write a first line such as #!/bin/sh',
     ],
   ])('%s with %j is refused', async (file, content, refusal) => {
     expect((await discoverOne({ [file]: executable(content) })).refusals).toEqual([refusal]);
@@ -563,6 +564,19 @@ describe('warnings', () => {
     execFileSync('/bin/sh', ['-c', cure], { cwd: root });
     expect(readFileSync(join(root, 'jobs/hourly/a.sh'), 'utf8')).toBe('echo works\n');
     expect((await discoverHourly(root)).scripts[0]?.warnings).toEqual([]);
+  });
+
+  test('a script of a small shell such as ash is a shell script, too', async () => {
+    const files = {
+      'a.sh': '#!/bin/ash\necho so >/dev/stderr\n',
+      'b.sh': '#!/bin/busybox ash\necho so >/dev/stderr\n',
+    };
+    const { scripts } = await discoverHourly(makeHourly(files));
+    const empties = "> /dev/stderr empties the run's output so far; write >&2 or >&1 instead";
+    expect(scripts.map((script) => script.warnings)).toEqual([
+      [`jobs/hourly/a.sh:2: ${empties}`],
+      [`jobs/hourly/b.sh:2: ${empties}`],
+    ]);
   });
 
   test('@memory says that it has no effect on scripts of other languages', async () => {

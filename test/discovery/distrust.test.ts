@@ -77,7 +77,7 @@ test('what is wrong with its tags is told as well', async () => {
   const root = makeHourly({ 'a.sh': { content: '# @timeout soon\n', mode: 0o646 } });
   expect((await refusalsIn(root))['hourly/a']).toEqual([
     expect.stringContaining('anybody'),
-    expect.stringContaining('@timeout expects'),
+    expect.stringContaining('@timeout must be'),
   ]);
 });
 

@@ -254,7 +254,7 @@ describe('refusals', () => {
 
   test('wrong tags and control characters in a name refuse only that handler', async () => {
     const handlers = await open({ 'a.ts': '// @timeout soon\n', 'b\u0001.ts': '', 'c.ts': '' });
-    expect(refusalOf(handlers, 'a')).toEqual([expect.stringContaining('@timeout expects')]);
+    expect(refusalOf(handlers, 'a')).toEqual([expect.stringContaining('@timeout must be')]);
     expect(handlers.find('b\u0001')).toBeNull();
     expect(refusalOf(handlers, 'c')).toEqual([]);
   });

@@ -48,21 +48,74 @@ test('@env and @tags add up', () => {
 });
 
 test('all wrong values are told, in the order of their lines', () => {
-  const { problems } = readShell('@nice 99', '@timeout 10 parsecs', '@env', '@retries -1', '@memory: 1gb');
+  const { problems } = readShell('@nice 99', '@timeout 10 parsecs', '@env', '@retries -1', '@memory: 1 gig');
   expect(problems).toEqual([
-    'jobs/hourly/a.sh:2: @nice expects a whole number from 0 to 19, found "99"',
-    'jobs/hourly/a.sh:3: @timeout expects a duration such as 30s, 10m or 2h, found "10 parsecs"',
-    'jobs/hourly/a.sh:4: @env expects names of environment variables such as API_KEY, found ""',
-    'jobs/hourly/a.sh:5: @retries expects a whole number from 0 to 100, found "-1"',
-    'jobs/hourly/a.sh:6: @memory expects a size such as 64mb, 512mb or 1gb, found ": 1gb"',
+    'jobs/hourly/a.sh:2: @nice must be a whole number from 0 to 19, found "99"',
+    'jobs/hourly/a.sh:3: @timeout must be a duration such as 30s, 10m or 2h, found "10 parsecs"',
+    'jobs/hourly/a.sh:4: @env must be names of environment variables such as API_KEY, found ""',
+    'jobs/hourly/a.sh:5: @retries must be a whole number from 0 to 100, found "-1"',
+    'jobs/hourly/a.sh:6: @memory must be a size such as 64mb, 512mb or 1gb, found "1 gig"',
   ]);
 });
 
-test('two tags in one line are a problem, with the lines to write instead', () => {
-  expect(readShell('@timeout 20s @retries 2', '@nice 5 @author me').problems).toEqual([
-    'jobs/hourly/a.sh:2: @timeout shares its line with another tag; write each tag on a line of its own: `@timeout 20s`, then `@retries 2`',
-    'jobs/hourly/a.sh:3: @nice expects a whole number from 0 to 19, found "5 @author me"',
+test.each(['@timeout 20s', '@timeout: 20s', '@timeout=20s', '@timeout = 20s', '@timeout:20s'])('%s', (line) => {
+  expect(readShell(line)).toEqual({ options: { timeoutMs: 20_000 }, problems: [], warnings: [] });
+});
+
+test('several tags on one line are read as such', () => {
+  expect(readShell('@timeout 20s @retries 2', '@isolate @tags night @host web-1 @description Cleans @nice up')).toEqual(
+    {
+      options: {
+        ...{ timeoutMs: 20_000, retries: 2, isolate: true, tags: ['night'], host: ['web-1'] },
+        description: 'Cleans @nice up',
+      },
+      problems: [],
+      warnings: [],
+    },
+  );
+  expect(readShell('@timeout 20s @retrys 2')).toEqual({
+    options: { timeoutMs: 20_000 },
+    problems: [],
+    warnings: ['jobs/hourly/a.sh:2: @retrys is not known and has no effect; did you mean @retries?'],
+  });
+  expect(readShell('@tags a @tag')).toMatchObject({ options: { tags: ['a', '@tag'] }, problems: [] });
+});
+
+test('what cannot be told apart is a problem, with the lines to write instead', () => {
+  expect(readShell('@expect all done @timeout 20s', '@nice 5 @author me').problems).toEqual([
+    'jobs/hourly/a.sh:2: @expect shares its line with another tag; write each tag on a line of its own: `@expect all done`, then `@timeout 20s`',
+    'jobs/hourly/a.sh:3: @nice must be a whole number from 0 to 19, found "5 @author me"',
   ]);
+});
+
+test.each<readonly [line: string, found: object | string]>([
+  ['@fail-on', { failOn: [''] }],
+  ['@fail-on true', { failOn: [''] }],
+  ['@fail-on false', { failOn: [] }],
+  ['@fail-on no rows', { failOn: ['no rows'] }],
+  ['@fail-on "no rows"', { failOn: ['no rows'] }],
+  [`@expect 'done'`, { expect: ['done'] }],
+  ['@fail-on: /^ERROR\\b/i', { failOn: ['/^ERROR\\b/i'] }],
+  ['@expect /var/backup is full', { expect: ['/var/backup is full'] }],
+  ['@expect', 'must be a text such as done, or /a regular expression/, found ""'],
+  ['@expect /(/', 'must be a regular expression (unterminated group), found "/(/"'],
+  ['@expect /(?=a)/', 'must be a regular expression without look-around and back-references, found "/(?=a)/"'],
+  ['@fail-on /a/g', 'must be a regular expression with no flag but i, found "/a/g"'],
+  ['@shell bash -euo pipefail', { shell: ['bash', '-euo', 'pipefail'] }],
+  ['@shell /usr/local/bin/bash --posix', { shell: ['/usr/local/bin/bash', '--posix'] }],
+  ['@shell bash -c', 'must be a shell with its flags such as bash -euo pipefail, found "bash -c"'],
+  ['@shell rm -rf', 'must be a shell with its flags such as bash -euo pipefail, found "rm -rf"'],
+])('%s', (line, found) => {
+  const { options, problems } = readShell(line);
+  if (typeof found === 'string') expect(problems[0]?.replace(/^\S+ \S+ /, '')).toBe(found);
+  else expect({ options, problems }).toEqual({ options: found, problems: [] });
+});
+
+test('patterns add up', () => {
+  expect(readShell('@expect a', '@expect b', '@fail-on', '@fail-on c').options).toEqual({
+    expect: ['a', 'b'],
+    failOn: ['', 'c'],
+  });
 });
 
 test('a tag given twice is a problem, whatever its values', () => {
@@ -75,7 +128,9 @@ test('a tag given twice is a problem, whatever its values', () => {
 test.each([
   ['@timout 5m', 'timout', 'timeout'],
   ['@Timeout 5m', 'Timeout', 'timeout'],
-  ['@retry 3', 'retry', 'retry-delay'],
+  ['@retry 3', 'retry', 'retries'],
+  ['@time-limit 3m', 'time-limit', 'timeout'],
+  ['@interpreter bash', 'interpreter', 'shell'],
   ['@retrydelay 3m', 'retrydelay', 'retry-delay'],
   ['@tag x', 'tag', 'tags'],
 ])('%s is pointed out and changes nothing', (line, name, nearest) => {
@@ -117,13 +172,19 @@ test('an empty description is none, and control characters are no part of one', 
   expect(readShell('@description a\u001b[31m\tb').options).toEqual({ description: 'a [31m b' });
 });
 
-test('tags in a later comment before the code are pointed out, not read', () => {
+test('tags in a later comment are pointed out, not read', () => {
   const source = '/* A licence. */\n\n/**\n * @timeout 5m\n * @description x\n */\ncode();\n/** @nice 3 */';
   expect(readScriptTags(source, 'slashes', 'a.ts')).toEqual({
     options: {},
     problems: [],
-    warnings: ['a.ts:4: @timeout has no effect here; tags belong in the first comment block'],
+    warnings: [
+      'a.ts:4: @timeout has no effect here; tags belong in the first comment block',
+      'a.ts:8: @nice has no effect here; tags belong in the first comment block',
+    ],
   });
+  expect(readScriptTags('# A backup.\n\nset -eu\n# @timeout 5m\n', 'hashes', 'a.sh').warnings).toEqual([
+    'a.sh:4: @timeout has no effect here; tags belong in the first comment block',
+  ]);
 });
 
 test('tags with Windows line ends are read alike', () => {
@@ -174,7 +235,7 @@ test('any text is read without an error', () => {
   fc.assert(
     fc.property(fc.oneof(bytes, fc.string(), tagged), (source) => {
       const { problems } = readScriptTags(source, 'slashes', 'a.ts');
-      for (const problem of problems) expect(describeProblem(problem)).toMatch(/^a\.ts:\d+: @[a-z-]+ expects [^\n]+$/);
+      for (const problem of problems) expect(describeProblem(problem)).toMatch(/^a\.ts:\d+: @[a-z-]+ must be [^\n]+$/);
     }),
   );
 });

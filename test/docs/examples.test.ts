@@ -1,5 +1,5 @@
 import { globSync } from 'glob';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   type Example,
   type ExamplePlace,
@@ -9,6 +9,7 @@ import {
   runExample,
   writeExampleFile,
 } from '../support/doc-examples.ts';
+import { startOwnPostgres } from '../support/own-server.ts';
 import { runCommand } from '../support/run-command.ts';
 import { livePast, makeExampleSite } from './example-site.ts';
 import { bringForeignFiles } from './foreign-files.ts';
@@ -39,13 +40,17 @@ const otherPages = pages.filter((page) => {
 });
 
 describe('The examples of', () => {
-  test.each(otherPages)('%s do what the page says', (page) => {
-    const place = makeExamplePlace();
-    const examples = readExamples(page);
-    if (!examples.some(isScript)) makeNewRoot(place);
-    bringForeignFiles(page, place);
-    tryExamples(place, examples);
-  });
+  test.each(otherPages)(
+    '%s do what the page says',
+    async (page) => {
+      const place = makeExamplePlace();
+      const examples = await withDatabase(readExamples(page));
+      if (!examples.some(isScript) || page === 'docs/many-machines.md') makeNewRoot(place);
+      bringForeignFiles(page, place);
+      tryExamples(place, examples);
+    },
+    180_000,
+  );
 
   test('README.md do what it says, in a new root and in one that has been running for a while', () => {
     const examples = readExamples('README.md');
@@ -69,6 +74,17 @@ describe('The examples of', () => {
     expect(lines).toEqual(expect.arrayContaining(Object.keys(runElsewhere)));
   });
 });
+
+/** What pages call their database. */
+const DATABASE = 'postgres://fleet:a-long-password@db.example.com/fleet';
+
+/** Examples that use a database get one for themselves. */
+async function withDatabase(examples: readonly Example[]): Promise<readonly Example[]> {
+  if (!examples.some(({ language, content }) => language === 'sh' && content.includes(DATABASE))) return examples;
+  const server = await startOwnPostgres();
+  onTestFinished(() => server.stop());
+  return examples.map((each) => ({ ...each, content: each.content.replaceAll(DATABASE, server.url()) }));
+}
 
 /** A page that brings no scripts is for a reader who has called `runner init`, and runs a tier. */
 function makeNewRoot({ root, env }: ExamplePlace): void {

@@ -17,6 +17,30 @@ test('every link to a file leads to one', () => {
   expect(broken).toEqual([]);
 });
 
+test('every link to a heading leads to one', () => {
+  const broken = pages.flatMap((page) =>
+    [...read(page).matchAll(/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/g)]
+      .map(([, target = '', anchor = '']) => ({ file: target === '' ? page : join(dirname(page), target), anchor }))
+      .filter(({ file, anchor }) => file.endsWith('.md') && !anchorsOf(file).has(anchor))
+      .map(({ file, anchor }) => `${page}: ${file}#${anchor}`),
+  );
+  expect(broken).toEqual([]);
+});
+
+/** What GitHub makes of the headings of a page. */
+function anchorsOf(page: string): Set<string> {
+  const headings = read(page)
+    .replace(/^ *```[\s\S]*?^ *```/gm, '')
+    .matchAll(/^#+ (.+)$/gm);
+  return new Set([...headings].map(([, title = '']) => anchorOf(title)));
+}
+
+const anchorOf = (title: string): string =>
+  title
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}_ -]/gu, '')
+    .replaceAll(' ', '-');
+
 test('the index of pages names every page', () => {
   const index = read('docs/README.md');
   const missing = pages
@@ -41,7 +65,8 @@ test('the page on JSON names every option that `list` prints, and every state of
   const readers = read('src/settings/readers.ts');
   const keysOf = (type: string): string[] =>
     [...bodyOf(readers, `interface ${type} {`, '\n}').matchAll(/readonly (\w+)/g)].map(([, key = '']) => key);
-  const states = bodyOf(read('src/store/schema.ts'), 'type JobState =', '\n\n').match(/'\w+'/g) ?? [];
+  const states = bodyOf(read('src/store/words.ts'), 'type JobState =', '\n\n').match(/'\w+'/g) ?? [];
+  expect(states).toContain("'queued'");
   const names = [
     ...[...keysOf('ScriptOptions'), ...keysOf('RetryDelay')],
     ...states.map((state) => state.slice(1, -1)),
@@ -58,12 +83,23 @@ test('the README is a manual on one screen', () => {
 });
 
 test('the README names two commands, each alone in a block', () => {
-  const section = read('README.md').split('\n## Two commands\n')[1] ?? '';
+  const section = bodyOf(read('README.md'), '\n## Two commands\n', '\n## ');
   const inSection = readExamples('README.md').filter(({ content }) => section.includes(content));
   expect(inSection.map(({ language, content }) => [language, content])).toEqual([
     ['sh', 'npm install && npm start\n'],
     ['sh', 'npm install && npm test\n'],
   ]);
+});
+
+test('no line of a page is longer than 120 characters, but for tables and addresses', () => {
+  const long = pages.flatMap((page) =>
+    read(page)
+      .split('\n')
+      .map((line, index) => ({ line, place: `${page}:${index + 1}` }))
+      .filter(({ line }) => line.length > 120 && !line.startsWith('|') && !line.includes('https://'))
+      .map(({ place }) => place),
+  );
+  expect(long).toEqual([]);
 });
 
 test('no line of a page names a folder of the machine it was written on', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readChildMessage } from '../../src/execution/messages.ts';
+import { readChildMessage } from '../../src/execution/warm/messages.ts';
 
 const result = { exitCode: 0, error: null, userCpuMs: 0.5, systemCpuMs: 0, maxRssBytes: 4096 };
 const end = {
@@ -53,6 +53,6 @@ test.each<unknown>([
   expect(readChildMessage(JSON.stringify(message))).toBeNull();
 });
 
-test.each(['', 'junk', '{"end":', '{"ready":true}{"ready":true}'])('nor is what is no JSON: %j', (line) => {
+test.each(['', 'junk', '{"end":', '{"ready":true}{"ready":true}'])('nor is a value that is not JSON: %j', (line) => {
   expect(readChildMessage(line)).toBeNull();
 });

@@ -181,7 +181,7 @@ test('a script that asks for such a variable is refused, by name, and the others
     { env },
   );
   expect([run('a').output, run('c').output]).toEqual(['ran\n', 'ran\n']);
-  const reason = `jobs/hourly/b.pl:1: @env expects ${refusalOf('PERL5OPT')}, found "API_KEY PERL5OPT PERL5LIB"`;
+  const reason = `jobs/hourly/b.pl:1: @env must be ${refusalOf('PERL5OPT')}, found "API_KEY PERL5OPT PERL5LIB"`;
   expect(run('b')).toMatchObject({ outcome: 'not-started', reason });
   expect(stderr).toContain(reason);
 });

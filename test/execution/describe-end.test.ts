@@ -17,6 +17,8 @@ const succeeded: EndFacts = {
   startFailure: null,
   lastSeenRssBytes: 45 * MB,
   errorSentence: null,
+  refutation: null,
+  cause: null,
 };
 
 const bySignal = (signal: NodeJS.Signals) => ({ exitCode: null, signal }) as const;
@@ -45,7 +47,7 @@ test.for<readonly [Partial<EndFacts>, string, string | null]>([
   [
     { ...bySignal('SIGABRT'), memoryFailure: 'heap-limit', heapLimitBytes: 256 * MB },
     'killed',
-    'heap limit of 256 MB reached',
+    'heap limit of 256 MB reached; raise it with @memory',
   ],
   [{ ...bySignal('SIGABRT'), memoryFailure: 'heap-limit' }, 'killed', "V8's heap limit reached; raise it with @memory"],
   [
@@ -83,11 +85,15 @@ test.for<readonly [Partial<EndFacts>, string, string | null]>([
     'timed out after 40.1s (limit 30s), ended with SIGKILL after 10s of grace',
   ],
   [{ ...timedOut, exitCode: 0 }, 'timed-out', 'timed out after 30s (limit 30s), exited with code 0 after SIGTERM'],
-  [{ termination: 'stop', ...bySignal('SIGTERM') }, 'failed', 'stopped with the runner, ended with SIGTERM'],
+  [
+    { termination: 'stop', ...bySignal('SIGTERM') },
+    'failed',
+    'stopped because the runner was stopped (Ctrl-C or kill), ended with SIGTERM',
+  ],
   [
     { termination: 'stop', ...bySignal('SIGKILL'), killedAfterGrace: true },
     'failed',
-    'stopped with the runner, ended with SIGKILL after 10s of grace',
+    'stopped because the runner was stopped (Ctrl-C or kill), ended with SIGKILL after 10s of grace',
   ],
 ])('the end %j is called %s: %s', ([facts, outcome, reason]) => {
   const all = { ...succeeded, ...facts };

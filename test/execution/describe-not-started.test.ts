@@ -40,6 +40,10 @@ test.for([
     `node[4711]: ../src/node_platform.cc:1: Start(): Assertion \`(0) == (uv_thread_create(t.get(), start_thread, this))' failed.\n`,
     /limit of processes/,
   ],
+  [
+    `node:fs:483\n    return binding.readFileUtf8(path, stringToFlags(options.flag));\n                   ^\n\nError: ENOENT: no such file or directory, open '/home/me/node_modules/folder-runner/dist/probe-0.1.0.cjs'\n    at Object.readFileSync (node:fs:483:20)\n    at loadPreloadModules (node:internal/process/pre_execution:732:5)\n`,
+    /the package was replaced/,
+  ],
 ] as const)('Node ended itself at its start, saying %j', ([output, sentence]) => {
   expect(describeFailedStart(output)).toMatch(sentence);
 });

@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { umask } from 'node:process';
 import { describe, expect, test } from 'vitest';
@@ -41,6 +42,7 @@ test('a script gets an allow-listed environment and nothing of the runner’s se
     RUNNER_LATENESS_MS: expect.stringMatching(/^\d+$/),
     RUNNER_PREVIOUSLY_CRASHED: '',
     RUNNER_ROOT: root,
+    RUNNER_HOST: hostname(),
     RUNNER_SCHEDULED_FOR: new Date(scheduled_for ?? 0).toISOString(),
     RUNNER_RUN: '1.1',
     RUNNER_SCRIPT: 'hourly/a',

@@ -19,14 +19,14 @@ test.each([
 });
 
 test.each<[Omit<SpokenRetry, 'kind'>, string]>([
-  [{ name: '' }, `retry() expects ${path}, found ""`],
-  [{ name: '../x' }, `retry() expects ${path}, found "../x"`],
-  [{ name: 'mail//a' }, `retry() expects ${path}, found "mail//a"`],
-  [{ name: 'n'.repeat(256) }, `retry() expects ${path}, found "${'n'.repeat(79)}…`],
-  [{ data: nested(1001) }, 'the data of retry() expects JSON nested at most 1000 deep'],
+  [{ name: '' }, `retry() needs ${path}, found ""`],
+  [{ name: '../x' }, `retry() needs ${path}, found "../x"`],
+  [{ name: 'mail//a' }, `retry() needs ${path}, found "mail//a"`],
+  [{ name: 'n'.repeat(256) }, `retry() needs ${path}, found "${'n'.repeat(79)}…`],
+  [{ data: nested(1001) }, 'the data of retry() must be JSON nested at most 1000 deep'],
   [
     { data: textOf(MiB + 1) },
-    `the data of retry() expects JSON of at most 1 MiB, found ${MiB + 1} bytes; put large data into a file and pass its name`,
+    `the data of retry() must be JSON of at most 1 MiB, found ${MiB + 1} bytes; put large data into a file and pass its name`,
   ],
 ])('a retry that the log would refuse is none: %#', (asked, sentence) => {
   expect(readAsk({ kind: 'retry', ...asked })).toEqual({ ask: null, sentence });

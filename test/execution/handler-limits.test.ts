@@ -108,7 +108,10 @@ describe('when the runner is told to stop', () => {
     const run = place.run('a', { stop: stop.signal });
     await until('it runs', () => place.pids.length > 0);
     stop.abort();
-    expect(await run).toMatchObject({ outcome: 'failed', reason: 'stopped with the runner, ended with SIGTERM' });
+    expect(await run).toMatchObject({
+      outcome: 'failed',
+      reason: 'stopped because the runner was stopped (Ctrl-C or kill), ended with SIGTERM',
+    });
   });
 
   test('what ignores that is killed when it is to end at once', async () => {

@@ -47,7 +47,7 @@ describe('a program as a handler', () => {
     ['nothing', 'true', undefined],
     ['a number, as it may stand there by chance', 'echo 3', undefined],
     ['a word', `echo '"done"'`, undefined],
-    ['what is no JSON', `echo '[INFO] done'`, undefined],
+    ['a value that is not JSON', `echo '[INFO] done'`, undefined],
     ['an earlier line', `echo '{"a":1}'; echo done`, undefined],
   ])('gives back %s', async (_, script, result) => {
     const place = openPlace({ 'a.sh': `${script}\n` });

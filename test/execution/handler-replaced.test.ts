@@ -69,7 +69,10 @@ describe('an end that is more than a throw has the process replaced', () => {
       'bad.mjs': `// @memory 32mb\nexport default () => { const all = []; for (;;) all.push(new Array(1000).fill({})); };\n`,
       'good.mjs': good,
     });
-    expect(await place.run('bad')).toMatchObject({ outcome: 'killed', reason: 'heap limit of 32 MB reached' });
+    expect(await place.run('bad')).toMatchObject({
+      outcome: 'killed',
+      reason: 'heap limit of 32 MB reached; raise it with @memory',
+    });
     expect(await place.run('good')).toMatchObject({ outcome: 'succeeded' });
   });
 
@@ -255,7 +258,7 @@ export default () => ({
       'a.mjs': `import { chmodSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 export default ({ data }) => {
   const folder = process.env.TMPDIR;
-  if (lstatSync(folder).mode !== 0o40700) throw new Error('it is no private folder');
+  if (lstatSync(folder).mode !== 0o40700) throw new Error('it is not a private folder');
   writeFileSync(folder + '/mine', '');
   if (!data) return;
   rmSync(folder, { recursive: true });

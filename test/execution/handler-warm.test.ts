@@ -106,7 +106,7 @@ describe('a handler is a function that is exported', () => {
       const place = openPlace({ 'a.mjs': content });
       const end = await place.run('a');
       expect(end).toMatchObject({ outcome: 'failed', exitCode: null, error: null });
-      expect(end.reason).toMatch(/^\/.*\/a\.mjs exports no function to call; a handler expects one/);
+      expect(end.reason).toMatch(/^\/.*\/a\.mjs exports no function to call; a handler needs one/);
       expect(place.runner.pid).not.toBeNull();
     },
   );
@@ -234,20 +234,20 @@ describe('what it asks for', () => {
   });
 
   test.each([
-    [`job.retry({ delay: 'soon' });`, 'retry() expects a duration such as 10m as delay, found "soon"'],
-    [`job.retry({ delay: 10 });`, 'retry() expects a duration such as 10m as delay, found 10'],
-    [`job.retry({ priority: 'high' });`, 'retry() expects a whole number as priority, found "high"'],
+    [`job.retry({ delay: 'soon' });`, 'retry() needs a duration such as 10m as delay, found "soon"'],
+    [`job.retry({ delay: 10 });`, 'retry() needs a duration such as 10m as delay, found 10'],
+    [`job.retry({ priority: 'high' });`, 'retry() needs a whole number as priority, found "high"'],
     [
       `job.retry({ name: '../x' });`,
-      `retry() expects a handler's path such as mail/welcome, 1 to 255 characters as name, found "../x"`,
+      `retry() needs a handler's path such as mail/welcome, 1 to 255 characters as name, found "../x"`,
     ],
     [
       `job.retry({ priority: 1n });`,
-      'TypeError: retry(): what it asks for cannot be written as JSON: Do not know how to serialize a BigInt',
+      'TypeError: retry(): its argument cannot be written as JSON: Do not know how to serialize a BigInt',
     ],
     [
       `job.retry({ name: 'n'.repeat(${9 * MB}) });`,
-      `TypeError: retry(): what it asks for is ${9 * MB + 11} bytes of JSON, and at most ${MB} are kept`,
+      `TypeError: retry(): its argument is ${9 * MB + 11} bytes of JSON, and at most ${MB} are kept`,
     ],
     ...[
       ["'5m'", '"5m"'],

@@ -15,7 +15,7 @@ test.for([
   process.kill(-Number(readFileSync(join(request.root, 'group'), 'utf8')), 'SIGKILL');
   expect(end).toMatchObject({
     outcome: 'succeeded',
-    warning: `left ${count} running, whose further output is kept nowhere`,
+    warning: `left ${count} running, and their further output is not kept`,
   });
 });
 

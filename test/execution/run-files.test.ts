@@ -1,6 +1,7 @@
 import { closeSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createRunFiles, removeRunFiles, runFilesOf } from '../../src/execution/run-files.ts';
+import { WarmFiles } from '../../src/execution/warm/files.ts';
 import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -39,4 +40,28 @@ test('what cannot be removed, or is gone already, is nothing to fail for', () =>
   const files = runFilesOf({ ...state, output: '/dev/null', results: '/dev/null', temporary: '/dev/null' }, '1.7');
   expect(() => removeRunFiles(files)).not.toThrow();
   expect(() => removeRunFiles(runFilesOf(state, '1.8'))).not.toThrow();
+});
+
+describe('of files that cannot all be opened', () => {
+  const descriptors = () => readdirSync('/proc/self/fd').length;
+
+  test('none stays open', () => {
+    const state = makeState();
+    let long = state.temporary;
+    while (long.length < 4091 - 255) long += `/${'d'.repeat(200)}`;
+    mkdirSync(long, { recursive: true });
+    // Just short enough for itself, and too long for what is to be in it.
+    const temporary = `${long}/${'t'.repeat(4091 - long.length)}`;
+    const before = descriptors();
+    expect(() => createRunFiles({ ...runFilesOf(state, '1.7'), temporary }, 'data')).toThrow('ENAMETOOLONG');
+    expect(descriptors()).toBe(before);
+  });
+
+  test('a child leaves nothing', () => {
+    const state = { ...makeState(), output: '/dev/null' };
+    const before = descriptors();
+    expect(() => new WarmFiles(state)).toThrow('ENOTDIR');
+    expect(descriptors()).toBe(before);
+    expect([state.results, state.temporary].flatMap((folder) => readdirSync(folder))).toEqual([]);
+  });
 });

@@ -42,7 +42,7 @@ describe('how a script ends is a value', () => {
     expect(limited).toMatchObject({
       outcome: 'killed',
       signal: 'SIGABRT',
-      reason: 'heap limit of 32 MB reached',
+      reason: 'heap limit of 32 MB reached; raise it with @memory',
       measuredBy: 'sampled',
     });
     expect(limited.output.text).toContain('JavaScript heap out of memory');

@@ -64,7 +64,10 @@ if (!fs.existsSync(flag)) { fs.writeFileSync(flag, ''); console.log('lost'); ${w
         stop.abort();
       },
     });
-    expect(end).toMatchObject({ outcome: 'failed', reason: 'stopped with the runner, ended with SIGTERM' });
+    expect(end).toMatchObject({
+      outcome: 'failed',
+      reason: 'stopped because the runner was stopped (Ctrl-C or kill), ended with SIGTERM',
+    });
     expect(starts).toBe(1);
   });
 });

@@ -127,7 +127,7 @@ test('a script is stopped with the runner', async () => {
   expect(end).toMatchObject({
     outcome: 'failed',
     signal: 'SIGTERM',
-    reason: 'stopped with the runner, ended with SIGTERM',
+    reason: 'stopped because the runner was stopped (Ctrl-C or kill), ended with SIGTERM',
   });
 });
 

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { distinctPoints, kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
+import { distinctPoints, kindOf, listFaultPoints, runWithFault, traceFaultPoints } from '../support/fault-points.ts';
 import { queryLog } from '../support/open-log.ts';
 import { runNode } from '../support/run-command.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -63,6 +63,17 @@ test('the steps of a pass are all there, in their order', async () => {
   expect(count('sql update runs set left_job')).toBe(2);
   // It is claimed before it is started.
   expect(points.indexOf('sql update jobs set state#1')).toBeLessThan(points.indexOf('spawn#1'));
+});
+
+test('of points that do the same, those have the same place that differ in the script alone', async () => {
+  const scripts = ['a', 'b', 'c', 'd'].map((name) => [`jobs/hourly/${name}.sh`, executable('#!/bin/sh\nexit 0\n')]);
+  const { points, placeOf } = await traceFaultPoints(makeTemporaryRoot(Object.fromEntries(scripts)), ['hourly']);
+  for (const point of points) expect(placeOf(point)).toMatch(/\(?\S+\.cjs:\d+:\d+\)?/);
+  const [, second, third] = points.filter((point) => kindOf(point) === 'spawn').map(placeOf);
+  expect(second).toBe(third);
+  const commits = points.filter((point) => kindOf(point) === 'sql commit').map(placeOf);
+  expect(new Set(commits).size).toBeGreaterThan(5);
+  expect(new Set(commits).size).toBeLessThan(commits.length);
 });
 
 test('making what is there and removing what is not are no steps', async () => {

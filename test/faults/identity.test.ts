@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
-import { runWithFault } from '../support/fault-points.ts';
+import { listFaultPoints, runWithFault } from '../support/fault-points.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { HOLD, nodeScript, shellScript } from '../support/invariants-evidence.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
@@ -24,12 +24,17 @@ const scripts = { 'jobs/hourly/a.sh': shellScript({ tags: ['@timeout 1h'] }), 'j
 async function leaveDeadPass(files: Parameters<typeof makeTemporaryRoot>[0], { lives = false, hasRow = false } = {}) {
   const root = makeTemporaryRoot(files);
   if (lives || hasRow) writeFileSync(join(root, HOLD), '');
-  const at = hasRow ? 'after sql commit#5' : 'after spawn#1';
-  expect((await runWithFault(root, ['hourly'], { at })).status).toBeNull();
+  const at = hasRow ? await findCommitOfRun() : 'spawn#1';
+  expect((await runWithFault(root, ['hourly'], { at: `after ${at}` })).status).toBeNull();
   expect(queryLog(root, 'select outcome from runs')).toHaveLength(hasRow ? 1 : 0);
   if (hasRow && !lives) rmSync(join(root, HOLD));
   if (!lives) await untilNothingRuns(root);
   return root;
+}
+
+async function findCommitOfRun(): Promise<string | undefined> {
+  const points = await listFaultPoints(makeTemporaryRoot(scripts), ['hourly']);
+  return points.slice(points.indexOf('sql insert runs#1')).find((point) => point.startsWith('sql commit'));
 }
 
 const untilNothingRuns = (root: string) => until('nothing runs', () => listRunProcesses(root).length === 0);

@@ -5,7 +5,14 @@ import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { engine } from '../support/engines.ts';
-import { distinctPoints, kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
+import {
+  distinctPoints,
+  kindOf,
+  placeBetween,
+  runWithFault,
+  type Trace,
+  traceFaultPoints,
+} from '../support/fault-points.ts';
 import { findViolations } from '../support/invariants.ts';
 import { forget, HOLD, nodeScript, shellScript } from '../support/invariants-evidence.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
@@ -13,7 +20,7 @@ import { listOpenJobs, readLog } from '../support/invariants-log.ts';
 import type { LoggedJob, LoggedRun } from '../support/log-tables.ts';
 import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
-import { sample, someAtATime } from './rounds.ts';
+import { Places, type Played, type Round } from './rounds.ts';
 
 /** One command that is killed at each of its points, each time from the same beginning. */
 interface Scenario {
@@ -34,8 +41,7 @@ interface Scenario {
   readonly next: readonly (readonly string[])[];
 }
 
-interface Round {
-  readonly at: string;
+interface RunnerRound extends Round {
   /** Whether what the runner leaves running goes on until a later pass has met it. */
   readonly outlives: boolean;
 }
@@ -178,23 +184,23 @@ const scenarios: readonly Scenario[] = [
   },
 ];
 
-test.each(scenarios)(
+const places = new Places();
+
+test.each(places.order(scenarios))(
   'killed at any point: $name',
   async (scenario) => {
     const template = makeTemporaryRoot(scenario.files);
     await scenario.prepare?.(template);
-    const points = await listPoints(template, scenario);
-    const kinds = points.map(kindOf);
+    const trace = await tracePoints(template, scenario);
+    const kinds = trace.points.map(kindOf);
     expect(scenario.reaches.filter((kind) => !kinds.includes(kind))).toEqual([]);
 
-    const rounds = sample(planRounds(points));
-    const survived = await someAtATime(rounds, (round) => survive(template, scenario, round), AT_ONCE);
+    const play = (round: RunnerRound) => survive(template, scenario, round);
+    const { wanted, missed, wrong } = await places.play(planRounds(trace), play, AT_ONCE);
 
-    expect(survived.flatMap(({ wrong }) => wrong)).toEqual([]);
-    expect(survived.length).toBe(rounds.length);
+    expect(wrong).toEqual([]);
     // Ends that come together are one commit: a point of a high number may not come.
-    const missed = survived.filter(({ isHit }) => !isHit).length;
-    expect(missed).toBeLessThanOrEqual(1 + rounds.length / 10);
+    expect(missed).toBeLessThanOrEqual(1 + wanted / 10);
   },
   600_000,
 );
@@ -202,27 +208,31 @@ test.each(scenarios)(
 /** It takes longest of all files: with fewer, the others would wait for it in the end. */
 const AT_ONCE = 5;
 
-async function listPoints(template: string, { args, until: last }: Scenario) {
-  const all = await listFaultPoints(copyRoot(template), args);
+async function tracePoints(template: string, { args, until: last }: Scenario): Promise<Trace> {
+  const trace = await traceFaultPoints(copyRoot(template), args);
   // It comes by the clock, and changes nothing that is seen.
-  const points = all.filter((point) => kindOf(point) !== 'fs.fdatasync');
+  const points = trace.points.filter((point) => kindOf(point) !== 'fs.fdatasync');
   const end = last === undefined ? points.length : points.map(kindOf).indexOf(last) + 1;
-  return points.slice(0, end);
+  return { ...trace, points: points.slice(0, end) };
 }
 
 /**
  * Before every point, which is right after the one before it. From both sides where the runner then waits
  * for somebody else, and of the last one.
  */
-function planRounds(points: readonly string[]): Round[] {
-  return distinctPoints(points).flatMap((point, index, { length }) => {
+function planRounds(trace: Trace): RunnerRound[] {
+  return distinctPoints(trace.points).flatMap((point, index, points) => {
     const isWaiting = kindOf(point) === 'spawn';
-    const sides = isWaiting || index === length - 1 ? ['before', 'after'] : ['before'];
-    return sides.map((side, turn) => ({ at: `${side} ${point}`, outlives: (index + turn) % 2 === 0 }));
+    const sides = isWaiting || index === points.length - 1 ? ['before', 'after'] : ['before'];
+    return sides.map((side, turn) => ({
+      at: `${side} ${point}`,
+      place: placeBetween(trace, points[index - 1], side, point),
+      outlives: (index + turn) % 2 === 0,
+    }));
   });
 }
 
-async function survive(template: string, scenario: Scenario, round: Round) {
+async function survive(template: string, scenario: Scenario, round: RunnerRound): Promise<Played> {
   const root = copyRoot(template);
   const hold = join(root, HOLD);
   if (round.outlives) writeFileSync(hold, '');

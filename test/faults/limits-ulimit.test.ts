@@ -62,7 +62,7 @@ describe('address space (ulimit -v)', () => {
     expect(end).toMatchObject({ outcome: 'killed', reason: REFUSED });
     limitNode('-v 4000000');
     const limited = await runOne('limited.mjs', `// @memory 32mb\n${grows}`);
-    expect(limited).toMatchObject({ outcome: 'killed', reason: 'heap limit of 32 MB reached' });
+    expect(limited).toMatchObject({ outcome: 'killed', reason: 'heap limit of 32 MB reached; raise it with @memory' });
   });
 });
 

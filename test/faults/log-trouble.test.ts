@@ -140,7 +140,7 @@ test.each(['jobs', 'workers'])(
     await pass(root);
     spoil(root, table);
     forget(root);
-    expect(await pass(root)).toMatch(/activity\.db is damaged/);
+    expect(await pass(root)).toMatch(/activity\.db seems to be damaged/);
     expect(await pass(root)).toContain('activity.db.broken-');
     expect(runs(root)).toEqual(counted(2, 1));
     checkInvariants(root);

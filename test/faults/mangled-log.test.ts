@@ -92,7 +92,7 @@ function toSql(database: Database.Database, { kind, object, column, value }: Cha
       return `alter table "${table}" add column theirs`;
     case 'trigger':
       return `create trigger theirs before ${pick(verbs, column)} on "${table}"
-        begin select ${pick(refusals, Number(object) + Number(column))}; end`;
+        begin select ${typeof object === 'number' ? pick(refusals, object + Number(column)) : value}; end`;
     case 'unique index':
       return `create unique index theirs on "${table}" ("${name}")`;
     case 'view':
@@ -134,6 +134,8 @@ const wellTried: readonly Story[] = [
   { before: [], during: [{ ...setJobs, column: 'state', value: "'running'" }] },
   { before: [], during: [{ ...setJobs, column: 'claim_token', value: "'text'" }] },
   { before: [{ ...setJobs, column: 'claim_token', value: "'text'" }], during: [] },
+  // Nothing that is told of jobs is kept: what a worker had that has ended looks taken.
+  { before: [], during: [{ ...setJobs, kind: 'trigger', column: 'update', value: 'raise(ignore)' }] },
   // The log refuses how a script has ended, and takes it for running: two write as much as one another.
   {
     before: [],
@@ -203,5 +205,5 @@ test(`whatever is done to the log, every script runs once in each pass (FAULT_SE
       rmSync(root, { recursive: true, force: true, maxRetries: 3 });
     }
   };
-  await playRounds(250, stories, play, wellTried);
+  await playRounds(120, stories, play, wellTried);
 }, 1_800_000);

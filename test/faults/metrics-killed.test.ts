@@ -1,9 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
 import { closeHours } from '../../src/monitor/metrics/close-hours.ts';
-import { openStore } from '../../src/store/sqlite/open.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { distinctPoints, listFaultPoints, runWithFault } from '../support/fault-points.ts';
+import { distinctPoints, kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
 import { queryLog } from '../support/open-log.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { writeLog } from '../support/written-log.ts';
@@ -52,9 +53,9 @@ test('ended at each statement of closing hours, they are counted once all the sa
   const begin = Date.UTC(2026, 0, 5);
   const now = begin + 2 * HOUR;
   const closeAgain = async (root: string, statement: number) => {
-    const store = await openStore(stateFolderOf(root));
+    const store = await openSqliteStore(stateFolderOf(root));
     const count = dieAt(store, statement);
-    const ended = await closeHours(store, () => now).then(
+    const ended = await closeHours(store, () => now, 60_000).then(
       () => 'closed',
       ({ message }) => message as string,
     );
@@ -73,13 +74,11 @@ test('ended at each statement of closing hours, they are counted once all the sa
   }
   expect((await closeAgain(root, 0)).ended).toBe('closed');
   expect(metricsOf(root)).toEqual(expected);
-}, 20_000);
+});
 
 test('killed at each write of closing an hour, it is counted once all the same', async () => {
   const begin = Math.floor(Date.now() / HOUR) * HOUR - 2 * HOUR;
-  const undisturbed = await makeBacklog(begin);
-  const points = await listFaultPoints(undisturbed, ['hourly']);
-  const expected = metricsOf(undisturbed);
+  const { points, expected } = await closeAtOnce(begin);
   const inside = points.indexOf('sql update uncounted set counts_start#1');
   const first = points.findLastIndex((point, index) => point.startsWith('sql begin') && index < inside);
   const closing = points.slice(first, points.indexOf('sql delete worker_metrics#1') + 1);
@@ -89,8 +88,21 @@ test('killed at each write of closing an hour, it is counted once all the same',
   await someAtATime(sampleCases(kills), async (at) => {
     const root = await makeBacklog(begin);
     await runWithFault(root, ['hourly'], { at });
-    await runWithFault(root, ['hourly']);
-    const workers = (tables: readonly unknown[][]) => tables.filter((_, index) => index !== 1);
-    expect(workers(metricsOf(root))).toEqual(workers(expected));
+    // Each closes an hour at least, whatever it takes.
+    for (const _ of ['the one', 'the other']) {
+      await runWithFault(root, ['hourly']);
+      if (isDeepStrictEqual(withoutWorkers(metricsOf(root)), withoutWorkers(expected))) break;
+    }
+    expect(withoutWorkers(metricsOf(root))).toEqual(withoutWorkers(expected));
   });
-}, 30_000);
+});
+
+const withoutWorkers = (tables: readonly unknown[][]) => tables.filter((_, index) => index !== 1);
+
+/** What a pass does that closes both hours: on a busy machine the time of one may be over after the first. */
+async function closeAtOnce(begin: number): Promise<{ points: readonly string[]; expected: readonly unknown[][] }> {
+  const root = await makeBacklog(begin);
+  const points = await listFaultPoints(root, ['hourly']);
+  const hours = points.filter((point) => kindOf(point) === 'sql delete uncounted').length;
+  return hours === 2 ? { points, expected: metricsOf(root) } : await closeAtOnce(begin);
+}

@@ -158,7 +158,7 @@ test.each([0, 1, 2, 3, 5, 8, 12, 14, 16, 18, 20, 22, 24, 26, 30])(
       expect([status, readEvidence(site).length], stderr).toEqual([0, 3 * pass]);
       for (const line of stderr.trimEnd().split('\n').filter(Boolean)) {
         expect(line).toMatch(
-          /^runner: No file can be made in \S+\.runner .+: the disk holds as many files as it can\./,
+          /^runner: No file can be made in \S+\.runner .+: it has no inodes left, so it takes no more files\./,
         );
       }
       leaveInodes(site, 1_000);

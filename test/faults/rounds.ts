@@ -1,5 +1,10 @@
-/** Set by `.ci/run`: every fault point is hit. Elsewhere a named part of them, another one each day. */
-export const areAllWanted = process.env.FAULT_POINTS === 'all';
+import { groupBy } from '../support/group-by.ts';
+
+/** Of the fault points at one place in the code one is hit, as in `.ci/run`; all else as where all are wanted. */
+const isOneOfEachPlaceWanted = process.env.FAULT_POINTS === 'places';
+
+/** Every fault point is hit. Elsewhere a named part of them, another one each day. */
+export const areAllWanted = process.env.FAULT_POINTS === 'all' || isOneOfEachPlaceWanted;
 
 /** Of so many points one is hit where time is short. */
 export const SHARE = 20;
@@ -32,6 +37,68 @@ export function createRandom(): () => number {
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   };
+}
+
+/** A point at which somebody is killed, from the same beginning as all others of its scenario. */
+export interface Round {
+  readonly at: string;
+  /** What is done before it and after it, each with all that has called it: the same for several, maybe. */
+  readonly place: string;
+}
+
+export interface Played {
+  /** What comes by the clock comes more or less often: a point of a high number may not come. */
+  readonly isHit: boolean;
+  readonly wrong: readonly string[];
+}
+
+/** Plays the rounds of one scenario after the other that are wanted: of each place one, where that is. */
+export class Places {
+  readonly #hit = new Set<string>();
+
+  /** What a scenario has in common with one before it is left to that one: in turn, by the seed. */
+  order<Scenario>(scenarios: readonly Scenario[]): readonly Scenario[] {
+    return isOneOfEachPlaceWanted ? rotate(scenarios) : scenarios;
+  }
+
+  /** How many were to be hit, how many of them were not, and what went wrong. */
+  async play<OfScenario extends Round>(
+    rounds: readonly OfScenario[],
+    play: (round: OfScenario) => Promise<Played>,
+    atOnce?: number,
+  ): Promise<{ readonly wanted: number; readonly missed: number; readonly wrong: readonly string[] }> {
+    const wanted = isOneOfEachPlaceWanted ? this.#groupNew(rounds) : sample(rounds).map((round) => [round]);
+    const played = await someAtATime(wanted, (alike) => this.#playUntilHit(alike, play), atOnce);
+    const missed = played.filter(({ isHit }) => !isHit).length;
+    return { wanted: wanted.length, missed, wrong: played.flatMap(({ wrong }) => wrong) };
+  }
+
+  #groupNew<OfScenario extends Round>(rounds: readonly OfScenario[]): readonly (readonly OfScenario[])[] {
+    const left = rounds.filter(({ place }) => !this.#hit.has(place));
+    return [...groupBy(left, ({ place }) => place).values()].map(rotate);
+  }
+
+  /** Where one is not reached, the next one of its place stands in for it. */
+  async #playUntilHit<OfScenario extends Round>(
+    alike: readonly OfScenario[],
+    play: (round: OfScenario) => Promise<Played>,
+  ): Promise<Played> {
+    const wrong: string[] = [];
+    for (const round of alike) {
+      const played = await play(round);
+      wrong.push(...played.wrong);
+      if (!played.isHit) continue;
+      this.#hit.add(round.place);
+      return { isHit: true, wrong };
+    }
+    return { isHit: false, wrong };
+  }
+}
+
+/** The same ones, beginning where the seed says. */
+function rotate<Item>(items: readonly Item[]): readonly Item[] {
+  const first = seed % Math.max(items.length, 1);
+  return [...items.slice(first), ...items.slice(0, first)];
 }
 
 /** Works on some at a time, as each mostly waits, and collects what all of them answer. */

@@ -14,8 +14,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { commands } from '../../src/commands/cli.ts';
 import { openQueue } from '../../src/index.ts';
+import { commandNames } from '../../src/system/base/command-names.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { commandPath, type Ended } from '../support/run-command.ts';
@@ -164,7 +164,7 @@ describe('what has become root’s in a user’s .runner keeps no script from ru
       expect.stringMatching(`^runner: ${path} cannot be written \\(EACCES: .*\\). Make it .*\n$`),
     ]);
     // Why, somebody was told by the pass.
-    const refusal = 'runner: no queue job was run: they are only in the log\n';
+    const refusal = 'runner: no queue job was run: jobs are in the log, which cannot be used\n';
     expect(run('work')).toMatchObject({ status: 1, stderr: refusal });
     expect(run('status')).toMatchObject({ status: 0, stdout: expect.stringContaining('One run waits in the spool') });
     chownSync(path, ALICE, ALICE);
@@ -257,7 +257,7 @@ describe('root', () => {
     chownSync(join(root, 'jobs/hourly/a.sh'), ALICE, ALICE);
     expect(runAs(0, root).status).toBe(1);
     expect(reasonOf(root)).toMatch(
-      `jobs/hourly/a.sh belongs to uid ${ALICE}, and root uses only what is root's; look at it, and replace it by a copy of your own`,
+      `jobs/hourly/a.sh belongs to uid ${ALICE}, and root uses only files of its own; look at it, and replace it by a copy of your own`,
     );
   });
 
@@ -302,7 +302,8 @@ describe('root in a user’s site', () => {
 
   const readers = [
     ...['report', 'status', 'list', 'why hourly/a', 'show 1', 'tail hourly/a', 'jobs', 'job 2', 'activity', 'doctor'],
-    ...['repeat hourly', 'metrics', 'check', 'incidents', 'web token list', 'watch'],
+    ...['repeat hourly', 'metrics', 'check', 'incidents', 'web token list', 'watch', 'version'],
+    ...['completion bash'],
   ];
 
   const verbs = [
@@ -310,15 +311,24 @@ describe('root in a user’s site', () => {
     ...['hourly', 'due', 'run hourly/a', 'work', 'add h', 'claim h', 'kick h', 'pause', 'resume', 'job 1 cancel'],
     ...[
       'init',
+      'new hourly/n',
+      'edit a',
+      'disable a',
+      'enable a',
       'cron --print',
       'cron --install',
       'cron --remove',
       'backup x.db',
+      'restore x.db',
+      'move x',
+      'uninstall',
       'import bedrock x.db',
       'hourly --budget 5m',
       'web --port 0',
       'web token add x',
       'web token revoke x',
+      'migrate --to sqlite',
+      'migrate --reopen',
     ],
   ];
 
@@ -344,7 +354,7 @@ describe('root in a user’s site', () => {
 
   test('either looks or acts: each command is one of these', () => {
     const named = [...verbs, ...readers].map((what) => what.split(' ')[0] as string);
-    expect(Object.keys(commands).filter((name) => !named.includes(name))).toEqual([]);
+    expect(commandNames.filter((name) => !named.includes(name))).toEqual([]);
   });
 
   test('names the owner, and the command that becomes it', () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { isStoreFailure } from '../../src/store/failures.ts';
 import { backUp } from '../../src/store/sqlite/create.ts';
-import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
+import { openExistingSqliteStore, openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { keepReserve, releaseReserve } from '../../src/store/sqlite/reserve.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
@@ -27,7 +27,7 @@ const empty = ({ path }: StateFolder): void => rmSync(join(path, 'filler'));
 describe.each(drivers)('with %s', (_name, driver) => {
   const options = { driver, busyTimeoutMs: 500 };
   async function open(folder: StateFolder): Promise<SqliteStore> {
-    const store = await openStore(folder, options);
+    const store = await openSqliteStore(folder, options);
     onTestFinished(() => store.close());
     return store;
   }
@@ -72,12 +72,12 @@ describe.each(drivers)('with %s', (_name, driver) => {
     await write(store, 10);
     await store.close();
     fill(folder);
-    await expect(openStore(folder, options)).rejects.toMatchObject({
+    await expect(openSqliteStore(folder, options)).rejects.toMatchObject({
       name: 'StoreUnavailable',
       kind: 'full',
       message: expect.stringMatching(/^No space left for \S+activity\.db \(/),
     });
-    const reading = (await openExistingStore(folder, options)) as SqliteStore;
+    const reading = (await openExistingSqliteStore(folder, options)) as SqliteStore;
     onTestFinished(() => reading.close());
     expect([reading.isReadOnly, count(reading)]).toEqual([true, 1]);
   });
@@ -101,7 +101,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     writeSync(fd, 'Dear diary, today nothing happened. '.repeat(100));
     closeSync(fd);
     fill(folder);
-    await expect(openStore(folder, options)).rejects.toMatchObject({ kind: 'full' });
+    await expect(openSqliteStore(folder, options)).rejects.toMatchObject({ kind: 'full' });
     expect(statSync(folder.database).size).toBe(3600);
     empty(folder);
     const store = await open(folder);

@@ -39,7 +39,7 @@ const stepping: Driver = {
   },
 };
 
-const { openStore } = await import('../../src/store/sqlite/open.ts');
-const store = await openStore(stateFolderOf(root), { driver: stepping });
+const { openSqliteStore } = await import('../../src/store/sqlite/open.ts');
+const store = await openSqliteStore(stateFolderOf(root), { driver: stepping });
 console.log(`opened ${store.quarantined ?? ''}`);
 await store.close();

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { SCHEMA_VERSION } from '../../src/store/sqlite/file.ts';
-import { openStore } from '../../src/store/sqlite/open.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
 import { checkIntegrity } from '../support/check-integrity.ts';
@@ -19,7 +19,7 @@ async function openIn(root: string, killedBefore: string) {
 }
 
 async function openAgain(folder: StateFolder): Promise<SqliteStore> {
-  const store = await openStore(folder);
+  const store = await openSqliteStore(folder);
   onTestFinished(() => store.close());
   expect(await checkIntegrity(store)).toEqual([]);
   return store;

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { isStoreFailure, kindOfStoreFailure } from '../../src/store/failures.ts';
-import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
+import { openExistingSqliteStore, openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
 import { drivers } from '../support/drivers.ts';
@@ -31,7 +31,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
   const options = { driver, busyTimeoutMs: 200 };
   async function makeLog(): Promise<StateFolder> {
     const folder = makeStateOf(makeTemporaryRoot());
-    const store = await openStore(folder, options);
+    const store = await openSqliteStore(folder, options);
     await record(store, 1);
     await store.close();
     return folder;
@@ -45,7 +45,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const folder = await makeLog();
     await lock(folder, WRITERS);
     const start = performance.now();
-    const store = await openExistingStore(folder, { driver, busyTimeoutMs: 20_000 });
+    const store = await openExistingSqliteStore(folder, { driver, busyTimeoutMs: 20_000 });
     close(store);
     expect(await readInstants(store)).toEqual([{ at: 1 }]);
     expect(performance.now() - start).toBeLessThan(10_000);
@@ -54,7 +54,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
   test('writing fails after the time that it waits, and works again when the other one is gone', async () => {
     const folder = await makeLog();
     const release = await lock(folder, WRITERS);
-    const store = await openStore(folder, options);
+    const store = await openSqliteStore(folder, options);
     close(store);
     const write = () => store.transaction(({ events }) => events.record([{ at: 2, event: 'paused' }]));
     const error = await write().catch((thrown: unknown) => thrown);
@@ -67,7 +67,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
   test('a log that is locked for everybody is told as such, and is not quarantined', async () => {
     const folder = await makeLog();
     const release = await lock(folder, EVERYBODY);
-    for (const open of [openStore, openExistingStore]) {
+    for (const open of [openSqliteStore, openExistingSqliteStore]) {
       await expect(open(folder, options)).rejects.toMatchObject({
         name: 'StoreUnavailable',
         kind: 'locked',
@@ -75,7 +75,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
       });
     }
     await release();
-    const store = await openStore(folder, options);
+    const store = await openSqliteStore(folder, options);
     close(store);
     expect(store.quarantined).toBeNull();
   });
@@ -83,7 +83,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
   test('a process that waits gets the log as soon as it is free', async () => {
     const folder = await makeLog();
     const release = await lock(folder, WRITERS);
-    const store = await openStore(folder, { driver, busyTimeoutMs: 0 });
+    const store = await openSqliteStore(folder, { driver, busyTimeoutMs: 0 });
     close(store);
     let isWritten = false;
     const tryToWrite = async () => {
@@ -101,7 +101,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
   test('a process that waits does what else it has to do', async () => {
     const folder = await makeLog();
     const release = await lock(folder, WRITERS);
-    const store = await openStore(folder, { driver, busyTimeoutMs: 60_000 });
+    const store = await openSqliteStore(folder, { driver, busyTimeoutMs: 60_000 });
     close(store);
     let isWritten = false;
     const written = record(store, 2).then(() => {
@@ -117,12 +117,12 @@ describe.each(drivers)('with %s', (_name, driver) => {
 
   test('making a log waits for whoever makes one, and no longer than it may', async () => {
     const folder = makeStateOf(makeTemporaryRoot());
-    await (await openStore(folder, options)).close();
+    await (await openSqliteStore(folder, options)).close();
     const lockFile = { ...folder, database: `${folder.path}/activity.lock` };
     const release = await lock(lockFile, 'begin exclusive');
     const fresh = { ...folder, database: `${folder.path}/other.db` };
-    await expect(openStore(fresh, options)).rejects.toMatchObject({ kind: 'locked' });
+    await expect(openSqliteStore(fresh, options)).rejects.toMatchObject({ kind: 'locked' });
     await release();
-    await (await openStore(fresh, options)).close();
+    await (await openSqliteStore(fresh, options)).close();
   });
 });

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
+import { openExistingSqliteStore, openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { fallbackStateFoldersOf } from '../../src/system/place/fallback.ts';
 import { type StateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
@@ -48,7 +48,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
   const record = ({ events }: SqliteStore, at: number): Promise<void> => events.record([{ at, event: 'paused' }]);
   const count = ({ connection }: SqliteStore): number => connection.prepare('select id from events').all([]).length;
   async function read(folder: StateFolder): Promise<SqliteStore> {
-    const store = await openExistingStore(folder, options);
+    const store = await openExistingSqliteStore(folder, options);
     onTestFinished(async () => store?.close());
     return store as SqliteStore;
   }
@@ -56,7 +56,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
   /** Two events, of which the second one is only in the journal. */
   async function makeLogs(): Promise<Record<'closed' | 'open', StateFolder>> {
     const [closed, open] = [makeStateOf(makeTemporaryRoot()), makeStateOf(makeTemporaryRoot())];
-    const store = await openStore(closed, options);
+    const store = await openSqliteStore(closed, options);
     await record(store, 1);
     await record(store, 2);
     for (const suffix of ['', '-wal', '-shm']) {
@@ -78,7 +78,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
   test('a pass is told that it cannot be written', async () => {
     const { closed } = await makeLogs();
     mountReadOnly(closed.path);
-    await expect(openStore(closed, options)).rejects.toMatchObject({
+    await expect(openSqliteStore(closed, options)).rejects.toMatchObject({
       name: 'StoreUnavailable',
       kind: 'read-only',
       message: expect.stringMatching(/^\S+activity\.db cannot be written \(EROFS: .+\)\. Make it and its folder /),
@@ -88,15 +88,15 @@ describe.each(drivers)('with %s', (_name, driver) => {
   test('where there is no log yet, a pass is told the same, and reading finds none', async () => {
     const folder = makeStateOf(makeTemporaryRoot());
     mountReadOnly(folder.path);
-    await expect(openStore(folder, options)).rejects.toMatchObject({ kind: 'read-only' });
-    expect(await openExistingStore(folder, options)).toBeNull();
+    await expect(openSqliteStore(folder, options)).rejects.toMatchObject({ kind: 'read-only' });
+    expect(await openExistingSqliteStore(folder, options)).toBeNull();
   });
 
   test('what is not all there is is not shown as if it were', async () => {
     const { open } = await makeLogs();
     rmSync(`${open.database}-shm`);
     mountReadOnly(open.path);
-    await expect(openExistingStore(open, options)).rejects.toMatchObject({
+    await expect(openExistingSqliteStore(open, options)).rejects.toMatchObject({
       name: 'StoreUnavailable',
       kind: 'io',
       message: expect.stringMatching(/^\S+activity\.db cannot be used \(EROFS/),
@@ -106,7 +106,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
   test('a log that may not be changed is read, too', async () => {
     const { closed } = await makeLogs();
     makeImmutable(closed.database);
-    await expect(openStore(closed, options)).rejects.toMatchObject({ kind: 'read-only' });
+    await expect(openSqliteStore(closed, options)).rejects.toMatchObject({ kind: 'read-only' });
     const store = await read(closed);
     expect([store.isReadOnly, count(store)]).toEqual([true, 2]);
   });
@@ -133,7 +133,7 @@ test('doctor tells that the log is sound, and cannot be written', () => {
     {
       status: 'problem',
       found: expect.stringMatching(/^can be read, but not be written: EROFS: read-only file system/),
-      cure: expect.stringMatching(/^Make \.runner and what is in it yours and writable/),
+      cure: expect.stringMatching(/^Make \.runner and its files yours and writable/),
     },
   ]);
   expect(found.of('file system')).toMatchObject([

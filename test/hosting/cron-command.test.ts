@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, realpathSync } from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type FakeCrontab, makeFakeCrontab } from '../support/fake-crontab.ts';
@@ -25,12 +25,24 @@ test('--print writes the block to paste, with a line for each tier that has a pe
   expect(status).toBe(0);
   const lines = stdout.split('\n').filter((line) => /^\d/.test(line));
   const command = `${process.execPath} ${commandPath} --root ${root}`;
-  expect(lines.map((line) => line.split(' ').slice(5).join(' '))).toEqual([
-    `${command} 15min`,
-    `${command} hourly`,
-    `${command} daily`,
-  ]);
+  // What looks for missing files stands before it, where the paths leave room for that.
+  const ends = ['15min', 'hourly', 'daily'].map((tier) => expect.stringMatching(RegExp(` ${command} ${tier}$`)));
+  expect(lines).toEqual(ends);
   expect(stdout).toMatch(/^# BEGIN folder-runner [\s\S]*# END folder-runner .*\n$/);
+});
+
+test('what this shell knows of a database, and cron does not, is said without its address', async () => {
+  const root = makeTemporaryRoot(usual);
+  const crontab = makeFakeCrontab();
+  const env = { ...crontab.env, RUNNER_DATABASE_URL: 'mysql://a:secret@h/d', RUNNER_HOST: 'web1' };
+  const print = async () => (await callCommand(['cron', '--print'], { cwd: root, env })).stderr;
+  const told = /^Note: cron does not know RUNNER_DATABASE_URL and RUNNER_HOST, which are set here: write it into/m;
+  expect(await print()).toMatch(told);
+  expect(await print()).not.toContain('secret');
+  crontab.write(Buffer.from('RUNNER_HOST=web1\n'));
+  expect(await print()).toMatch(/^Note: cron does not know RUNNER_DATABASE_URL, which is set here/m);
+  crontab.write(Buffer.from('RUNNER_HOST=web1\nRUNNER_DATABASE_URL=mysql://a:secret@h/d\n'));
+  expect(await print()).not.toContain('cron does not know');
 });
 
 test('--print leaves the crontab alone', async () => {
@@ -249,7 +261,7 @@ describe('--work', () => {
 
   test.each([
     [['--print', '--work', '7m'], 'found "7m"'],
-    [['--print', '--work', '90s'], '--work expects how often a worker begins'],
+    [['--print', '--work', '90s'], '--work must be the time between two workers'],
     [['--print', '--work', '2h'], 'such as 1m, 5m, 15m or 1h'],
     [['--print', '--work', 'often'], 'found "often"'],
     [['--work'], '--work needs --print or --install'],
@@ -264,12 +276,67 @@ describe('--work', () => {
 
 test.each([
   [['--print', '--budget', '55s'], '--budget needs --due beside it'],
-  [['--print', '--due', '--budget', 'soon'], '--budget expects a duration'],
+  [['--print', '--due', '--budget', 'soon'], '--budget must be a duration'],
   [['--due'], '--due needs --print or --install'],
   [['--remove', '--due'], 'leave out --due'],
-  [['--print', '--due', '--tiers', 'hourly'], "option '--due' cannot be used with option '--tiers"],
+  [['--print', '--due', '--tiers', 'hourly'], '--due and --tiers exclude each other'],
 ])('%j is refused: %s', async (args, sentence) => {
   const { status, stderr } = await cron(makeTemporaryRoot(usual), args, makeFakeCrontab());
   expect(status).toBe(2);
   expect(stderr).toContain(sentence);
+});
+
+/** Without that of the Node that runs the tests. */
+const notesOf = ({ stderr }: Ended): string => stderr.replace(/^Note: \S+\/node .*\n/gm, '');
+
+describe('a root that is gone', () => {
+  test('has its lines taken out, and is named until then', async () => {
+    const site = realpathSync(makeTemporaryRoot({ 'old/jobs/hourly/a.mjs': script, 'new/jobs/hourly/a.mjs': script }));
+    const [old, moved] = [join(site, 'old'), join(site, 'new')];
+    const crontab = makeFakeCrontab();
+    crontab.write('MAILTO=me\n');
+    await cron(old, ['--install'], crontab);
+    rmSync(old, { recursive: true });
+    const note =
+      `Note: your crontab still calls ${old}, which has no jobs folder any more: ` +
+      `\`runner cron --remove --root ${old}\` takes these lines out.\n`;
+    for (const args of [['--print'], ['--install'], []]) {
+      expect(notesOf(await cron(moved, args, crontab))).toBe(note);
+    }
+    const installed = String(crontab.read());
+    expect(await cron(moved, ['--remove', '--root', old], crontab)).toEqual({
+      status: 0,
+      stdout: `The lines were removed from your crontab for ${old}.\n`,
+      stderr: '',
+    });
+    expect(installed).toContain(`# BEGIN folder-runner ${old}\n`);
+    expect(String(crontab.read())).toMatch(/^MAILTO=me\n# BEGIN folder-runner \S+new\n/);
+    expect(String(crontab.read())).not.toContain(old);
+    expect(notesOf(await cron(moved, ['--print'], crontab))).toBe('');
+  });
+});
+
+test('lines keep their minutes when other tiers come and go', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.mjs': script, 'jobs/20min/a.mjs': script });
+  const crontab = makeFakeCrontab();
+  await cron(root, ['--install'], crontab);
+  const first = String(crontab.read()).match(/^\d.*$/gm) ?? [];
+  for (const tier of ['5min', '10min', 'daily', '2hours']) mkdirSync(join(root, 'jobs', tier));
+  await cron(root, ['--install'], crontab);
+  const second = String(crontab.read()).match(/^\d.*$/gm) ?? [];
+  expect(second).toHaveLength(6);
+  expect(second).toEqual(expect.arrayContaining(first));
+  expect((await cron(root, ['--print'], crontab)).stdout.match(/^\d.*$/gm)).toEqual(second);
+});
+
+test('folders that no line can call are named', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.mjs': script,
+    'jobs/15mins/b.mjs': script,
+    'jobs/by-hand/c.mjs': script,
+  });
+  const notes = notesOf(await cron(root, ['--print'], makeFakeCrontab()));
+  expect(notes).toBe('Note: jobs/15mins is not a schedule name, so cron never runs it; did you mean 15min?\n');
+  const alone = await cron(makeTemporaryRoot({ 'jobs/week/a.mjs': script }), ['--install'], makeFakeCrontab());
+  expect(alone).toMatchObject({ status: 2, stderr: expect.stringContaining('Did you mean weekly by jobs/week?') });
 });

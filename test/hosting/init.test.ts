@@ -10,6 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { findPackageFolder, startRoot } from '../../src/commands/site/setup.ts';
 import { UsageError } from '../../src/system/base/errors.ts';
@@ -51,7 +52,7 @@ test('a script that sends a report by mail is made where it is asked for, and ru
   expect(make(makeTemporaryRoot()).map((entry) => entry.path)).not.toContain(path);
 });
 
-test('a second time everything is there already and stays as it is', () => {
+test('a second time everything exists already and stays as it is', () => {
   const root = makeTemporaryRoot();
   make(root);
   const example = join(root, 'jobs/hourly/clean-temporary-files.ts');
@@ -116,7 +117,9 @@ test('in a web root both folders refuse visitors, by the words of Apache 2.4 and
 test('a file where a folder is needed is told in a sentence', () => {
   const root = makeTemporaryRoot({ 'jobs/15min': 'a file' });
   expect(() => make(root)).toThrow(UsageError);
-  expect(() => make(root)).toThrow(/jobs\/15min.*a file is where a folder is needed\.$/);
+  expect(() => make(root)).toThrow(
+    /jobs\/15min.*a file is where a folder is needed\. Correct that, or choose another folder\.$/,
+  );
   expect(() => make(join(root, 'jobs/15min/deeper'))).toThrow(/a file is where a folder is needed/);
 });
 
@@ -153,6 +156,27 @@ test('init says what it created and what to do next', () => {
   expect(stderr).toBe('');
 });
 
+test('init makes the log, which its owner alone can read, so that the first insert of a site finds its table', () => {
+  const root = makeTemporaryRoot();
+  expect(init(root).stdout).toMatch(/ created +\.runner\/activity\.db\n/);
+  expect(modeOf(root, '.runner/activity.db')).toBe(0o600);
+  const log = new Database(join(root, '.runner/activity.db'), { fileMustExist: true });
+  log.prepare('insert into jobs (name) values (?)').run('post-webhook');
+  log.close();
+  const env = { HOME: root, PATH: '/usr/bin:/bin' };
+  expect(runCommand(['jobs'], { cwd: root, env }).stdout).toContain('post-webhook');
+  expect(init(root).stdout).toMatch(/ already there +\.runner\/activity\.db\n/);
+});
+
+test('a log that cannot be made is told, and the root is there all the same', () => {
+  const root = makeTemporaryRoot();
+  mkdirSync(join(root, '.runner/activity.db'), { recursive: true });
+  const { status, stderr } = init(root);
+  expect(status).toBe(0);
+  expect(stderr).toMatch(/^Note: the activity log could not be created; the first pass tries again\. /);
+  expect(existsSync(join(root, 'jobs/hourly'))).toBe(true);
+});
+
 test('the made root runs at once: its examples succeed without being set up', () => {
   const root = makeTemporaryRoot();
   init(root);
@@ -162,7 +186,7 @@ test('the made root runs at once: its examples succeed without being set up', ()
   }
 });
 
-test('init a second time says that all is there already', () => {
+test('init a second time says that all exists already', () => {
   const root = makeTemporaryRoot();
   init(root);
   const { status, stdout } = init(root);

@@ -286,9 +286,9 @@ describe('cannot be taken over, and keeps all others back:', () => {
     ['data that is no object', [{ jobID: 1, data: '[1]' }], /its data is not a JSON object/],
     ['data of two megabytes', [{ jobID: 1, data: `{"a":"${'x'.repeat(2e6)}"}` }], /has 2000008 bytes/],
     ['bytes', [{ jobID: 1, data: Buffer.from([0xff, 0xfe]) }], /not (UTF-8 text|a JSON object)/],
-    ['a name that is a way out', [{ jobID: 1, name: '../x' }], /A job's name expects/],
+    ['a name that is a way out', [{ jobID: 1, name: '../x' }], /A job's name must be/],
     ['a priority that is none', [{ jobID: 1, priority: 'high' }], /its priority is "high"/],
-    ['an unknown state', [{ jobID: 1, state: 'SLEEPING' }], /its state is "SLEEPING"/],
+    ['an unknown state', [{ jobID: 1, state: 'SLEEPING' }], /its state "SLEEPING" is not known/],
     ['a lost parent', [{ jobID: 1, parentJobID: 9 }], /its parent 9 is not in the file/],
     ['a child that repeats', [parent, { jobID: 1, parentJobID: 500, repeat: 'HOURLY' }], /child and rep/],
     [

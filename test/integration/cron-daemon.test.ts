@@ -55,6 +55,10 @@ test('cron runs the installed lines and the runs are in the log', () => {
   expect(readRun(failingRoot, 'breaks')).toEqual({ outcome: 'failed', exit_code: 3, output: 'went wrong\n' });
 });
 
+test('its calls count as made by cron, and not by hand', () => {
+  expect(queryLog(wellRoot, 'select distinct triggered_by as calledBy from workers')).toEqual([{ calledBy: 'cron' }]);
+});
+
 test("a script gets cron's bare environment and the runner's variables, nothing of the crontab", () => {
   const environment = readEnvironment();
   expect(environment).toMatchObject({

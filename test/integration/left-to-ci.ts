@@ -12,16 +12,23 @@ const project = join(import.meta.dirname, '../..');
 export const leftToCi = [
   'test/integration/cron-daemon.test.ts',
   'test/integration/debian-cron-daily.test.ts',
+  'test/integration/first-hour.test.ts',
   'test/integration/old-sqlite.test.ts',
   'test/integration/php.test.ts',
+  // Of two servers each, one of them Debian's.
+  'test/move/move-log.test.ts',
+  'test/worker/database-away.test.ts',
   ...globSync('test/faults/*.root.test.ts', { cwd: project }).sort(),
 ];
 
 /** Set by `.ci/run`, where the machine is there for nothing else. */
 export const isMachineOurs = process.env.RUN_INTEGRATION === '1';
 
-/** Set by `.ci/run`: a runner is killed at every point, and what is left to chance is tried often. */
+/** A runner is killed at every point, and what is left to chance is tried often. */
 const areAllPointsHit = process.env.FAULT_POINTS === 'all';
+
+/** Set by `.ci/run`: the same, but of points at the same place in the code one is hit. */
+const areAllPlacesHit = process.env.FAULT_POINTS === 'places';
 
 /** Set by `.ci/run` where it does that in a stage of its own. */
 export const areNoPointsHit = process.env.FAULT_POINTS === 'none';
@@ -42,13 +49,18 @@ export function teardown(): void {
     const files = leftToCi.join(', ');
     tell(`NOT RUN HERE: ${files} need root, Debian packages and a machine of their own; .ci/run runs them.`);
   }
+  const seed = `FAULT_SEED=${process.env.FAULT_SEED}`;
   if (areNoPointsHit) {
-    tell(`NOT RUN HERE: ${sampled.join(', ')}: .ci/run hits all their points in a stage of its own.`);
+    tell(`NOT RUN HERE: ${sampled.join(', ')}: .ci/run runs them in a stage of its own.`);
+  } else if (areAllPlacesHit) {
+    tell(
+      `EACH PLACE ONCE: of the fault points at the same place in the code, after the same one, ${seed} chooses the ` +
+        'one that is hit, and the scenario; FAULT_POINTS=all hits every one.',
+    );
   } else if (!areAllPointsHit) {
-    const seed = `FAULT_SEED=${process.env.FAULT_SEED}`;
     tell(
       `A SAMPLE HERE: test/faults/ hits one of ${SHARE} fault points, those of ${seed}, and tries chance less ` +
-        'often; FAULT_POINTS=all hits every one, as .ci/run does.',
+        'often; FAULT_POINTS=places hits one at each place in the code, as .ci/run does, and FAULT_POINTS=all every one.',
     );
   }
 }

@@ -2,8 +2,8 @@ import { readdirSync, rmSync, utimesSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Store } from '../../src/store/contract.ts';
-import { openStore } from '../../src/store/sqlite/open.ts';
+import type { Store } from '../../src/store/contract/store.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { LockHolder } from '../../src/system/lock/holder.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
 import { identifyProcess, type ProcessIdentity } from '../../src/system/process/identity.ts';
@@ -79,6 +79,7 @@ test('a free tier is taken: a slot in the log and a lock file', async () => {
       pid_start_ticks: self.startTicks,
       scheduled_for: NOON,
       started_at: NOON,
+      lease_expires_at: null,
       finished_at: null,
       reason: null,
       triggered_by: 'cron',
@@ -194,7 +195,7 @@ test.each([
 test('a lock file is respected even when the log knows nothing of its holder', async () => {
   const { state, take } = await openRoot();
   const lock = (await take(requestFor('hourly'))) as TierLock;
-  const newLog = await openStore({ ...state, database: join(state.path, 'new.db') });
+  const newLog = await openSqliteStore({ ...state, database: join(state.path, 'new.db') });
   expect(await take(requestFor('hourly'), newLog)).toMatchObject({
     held: false,
     reason: expect.stringMatching(/^another pass of hourly is running: pid \d+ on /),
@@ -253,7 +254,7 @@ test('a worker on another host has its lock file before its row: without one it 
 
 test('where the log cannot be written the lock file is given back', async () => {
   const { state, take } = await openRoot();
-  const closed = await openStore({ ...state, database: join(state.path, 'closed.db') });
+  const closed = await openSqliteStore({ ...state, database: join(state.path, 'closed.db') });
   await closed.close();
   await expect(take(requestFor('hourly'), closed)).rejects.toThrow();
   expect(readdirSync(state.locks)).toEqual([]);

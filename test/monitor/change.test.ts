@@ -1,3 +1,4 @@
+// On a fleet a script runs once in a slot, however often its tier is called: this is about SQLite.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -7,6 +8,7 @@ import { changeLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
 import { cronEnv, runPass, runPassAgain } from '../support/run-pass.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { testOfSqlite } from '../support/test-of.ts';
 import { writeLog } from '../support/written-log.ts';
 
 const [old, next] = ['aa'.repeat(32), 'bb'.repeat(32)];
@@ -68,51 +70,56 @@ test('what a script imports is part of its content', async () => {
   expect(before.get('hourly/b')).toMatch(/^[\da-f]{64}$/);
 });
 
-test('the first failure after a change says so, and an unusual run in what it is unlike the others', async () => {
-  const { root } = runPass(
-    {
-      'a.mjs': `import { total } from '../../lib.mjs';\nexport default ({ log }) => log.count('orders', total);\n`,
-      'b.mjs': '',
-    },
-    { files: { 'lib.mjs': 'export const total = 3;\n' } },
-  );
-  // As if both had done this all day.
-  changeLog(
-    root,
-    `with recursive n(i) as (select 1 union all select i + 1 from n where i < 20)
-     insert into runs (job_id, script_id, version_id, attempt, outcome, started_at, finished_at, duration_ms)
+// With a server, a second call within the hour runs nothing.
+testOfSqlite(
+  'the first failure after a change says so, and an unusual run in what it is unlike the others',
+  async () => {
+    const { root } = runPass(
+      {
+        'a.mjs': `import { total } from '../../lib.mjs';\nexport default ({ log }) => log.count('orders', total);\n`,
+        'b.mjs': '',
+      },
+      { files: { 'lib.mjs': 'export const total = 3;\n' } },
+    );
+    // As if both had done this all day.
+    changeLog(
+      root,
+      `insert into runs (job_id, script_id, version_id, attempt, outcome, started_at, finished_at, duration_ms)
+     with recursive n(i) as (select 1 union all select i + 1 from n where i < 20)
      select job_id, script_id, version_id, 1, 'succeeded', started_at - i * 60000, finished_at, 41000
      from runs cross join n`,
-  );
-  changeLog(root, 'update runs set duration_ms = 41000');
-  changeLog(root, `insert or replace into counts select id, 'orders', 120 from runs`);
-  const second = runPassAgain(root);
-  expect(second.run('a').outcome).toBe('succeeded');
-  const runner = (...args: string[]) =>
-    runCommand([...args, '--root', root], { cwd: '/', env: { ...cronEnv(root), COLUMNS: '160' } }).stdout;
-  const id = String(second.run('a').id);
-  const shown = runner('show', id);
-  expect(shown).toMatch(/^\d+ms instead of its usual 41s$/m);
-  expect(shown).toMatch(/^orders: 3 instead of its usual 120$/m);
-  expect(shown).toMatch(/^counts +orders 3$/m);
-  const { deviations, counts, change } = JSON.parse(runner('show', id, '--json'));
-  expect(deviations).toMatchObject([
-    { measure: 'count', name: 'orders', value: 3, usual: 120, runs: 21, since: null },
-    { measure: 'duration', name: '', usual: 41_000 },
-  ]);
-  expect([counts, change]).toEqual([{ orders: 3 }, null]);
-  expect(runner('report')).toContain('orders: 3 instead of its usual 120');
-  expect(runner('report', 'hourly/a')).toContain('instead of its usual 41s');
-  expect(runner('why', 'hourly/a')).toMatch(/unlike those before: orders: 3 instead of its usual 120; \d+ms instead/);
+    );
+    changeLog(root, 'update runs set duration_ms = 41000');
+    changeLog(root, 'delete from counts');
+    changeLog(root, `insert into counts select id, 'orders', 120 from runs`);
+    const second = runPassAgain(root);
+    expect(second.run('a').outcome).toBe('succeeded');
+    const runner = (...args: string[]) =>
+      runCommand([...args, '--root', root], { cwd: '/', env: { ...cronEnv(root), COLUMNS: '160' } }).stdout;
+    const id = String(second.run('a').id);
+    const shown = runner('show', id);
+    expect(shown).toMatch(/^\d+ms instead of its usual 41s$/m);
+    expect(shown).toMatch(/^orders: 3 instead of its usual 120$/m);
+    expect(shown).toMatch(/^counts +orders 3$/m);
+    const { deviations, counts, change } = JSON.parse(runner('show', id, '--json'));
+    expect(deviations).toMatchObject([
+      { measure: 'count', name: 'orders', value: 3, usual: 120, runs: 21, since: null },
+      { measure: 'duration', name: '', usual: 41_000 },
+    ]);
+    expect([counts, change]).toEqual([{ orders: 3 }, null]);
+    expect(runner('report')).toContain('orders: 3 instead of its usual 120');
+    expect(runner('report', 'hourly/a')).toContain('instead of its usual 41s');
+    expect(runner('why', 'hourly/a')).toMatch(/unlike those before: orders: 3 instead of its usual 120; \d+ms instead/);
 
-  writeFileSync(join(root, 'lib.mjs'), 'export const totals = 3;\n');
-  const failed = runPassAgain(root).run('a');
-  expect(failed.outcome).toBe('failed');
-  const changed = /its content has changed: it last succeeded .+, and the new content first ran /;
-  expect(runner('show', String(failed.id))).toMatch(changed);
-  expect(runner('why', 'hourly/a')).toMatch(changed);
-  expect(JSON.parse(runner('show', String(failed.id), '--json')).change).toEqual({
-    changedAt: new Date(failed.started_at).toISOString(),
-    lastSuccessAt: new Date(second.run('a').started_at).toISOString(),
-  });
-});
+    writeFileSync(join(root, 'lib.mjs'), 'export const totals = 3;\n');
+    const failed = runPassAgain(root).run('a');
+    expect(failed.outcome).toBe('failed');
+    const changed = /its content has changed: it last succeeded .+, and the new content first ran /;
+    expect(runner('show', String(failed.id))).toMatch(changed);
+    expect(runner('why', 'hourly/a')).toMatch(changed);
+    expect(JSON.parse(runner('show', String(failed.id), '--json')).change).toEqual({
+      changedAt: new Date(failed.started_at).toISOString(),
+      lastSuccessAt: new Date(second.run('a').started_at).toISOString(),
+    });
+  },
+);

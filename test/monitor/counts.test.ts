@@ -38,8 +38,8 @@ test('what scripts count stands with their runs', () => {
     // What failed afterwards has counted all the same.
     { script: 'c', name: 'orders', value: 7 },
   ]);
-  expect(run('b').warning).toBe('line 3 of RUNNER_COUNTS was ignored: it expects a finite number, found "prices many"');
-  expect(run('c').error_message).toBe('log.count() expects a name of at most 64 letters, digits and _ . : / -');
+  expect(run('b').warning).toBe('line 3 of RUNNER_COUNTS was ignored: it must be a finite number, found "prices many"');
+  expect(run('c').error_message).toBe('log.count() needs a name of at most 64 letters, digits and _ . : / -');
 });
 
 test('each job of a handler counts for itself', async () => {
@@ -132,7 +132,7 @@ test('whatever a script writes there, its run is recorded', () => {
   ]) {
     const { counts, warning } = read(`${line}\nb 2\n`);
     expect([line, counts]).toEqual([line, { own: 1, b: 2 }]);
-    expect(warning).toContain('line 1 of RUNNER_COUNTS was ignored: it expects ');
+    expect(warning).toContain('line 1 of RUNNER_COUNTS was ignored: it must be ');
   }
   rmSync(countsFileOf({ temporary }));
   expect(readCounts({ temporary }, undefined, masker)).toEqual({ warning: null });
@@ -145,7 +145,7 @@ test('whatever a script writes there, its run is recorded', () => {
   const many = Array.from({ length: 30 }, (_, index) => `n${index} 1`);
   const { counts, warning } = read(many.join('\n'));
   expect(Object.keys(counts ?? {}).length).toBe(20);
-  expect(warning).toContain('line 20 of RUNNER_COUNTS was ignored: it expects at most 20 names, found "n19 1"');
+  expect(warning).toContain('line 20 of RUNNER_COUNTS was ignored: it must be at most 20 names, found "n19 1"');
 });
 
 test('a child cannot pass anything else for counts, and a secret among the names is masked', () => {

@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import {
   checkLiveness,
   identifyProcess,
   isSameProcess,
   isStartKnown,
+  machineName,
   readStartTicks,
   readStatFields,
 } from '../../src/system/process/identity.ts';
@@ -127,4 +128,32 @@ test('a process that is gone has no start', async () => {
   await child.ended;
   expect(readStartTicks(child.pid)).toBeNull();
   expect(identifyProcess(child.pid).startTicks).toBeNull();
+});
+
+describe('RUNNER_HOST', () => {
+  const named = process.env.RUNNER_HOST;
+  afterEach(() => {
+    if (named === undefined) delete process.env.RUNNER_HOST;
+    else process.env.RUNNER_HOST = named;
+  });
+
+  test.each(['web-1', 'a', 'db_2.example.org', 'x'.repeat(64)])('names the machine: %s', (name) => {
+    process.env.RUNNER_HOST = name;
+    const self = identifyProcess(process.pid);
+    expect(self.host).toBe(name);
+    expect(checkLiveness(self)).toBe('alive');
+    expect(checkLiveness({ ...self, host: hostname() })).toBe('on-another-host');
+  });
+
+  test('is the host name where it is empty', () => {
+    process.env.RUNNER_HOST = '';
+    expect(machineName()).toBe(hostname());
+  });
+
+  test.each(['web 1', 'web/1', 'wéb', 'x'.repeat(65), 'web*'])('is refused as %j', (name) => {
+    process.env.RUNNER_HOST = name;
+    expect(machineName).toThrow(
+      /^RUNNER_HOST is ".+": expected 1 to 64 letters, digits, dots, dashes and underscores, such as web-1\.$/,
+    );
+  });
 });

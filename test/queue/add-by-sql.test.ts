@@ -180,7 +180,7 @@ test('a job that tells of more tries than can be is not tried, and stands in nob
   expect(await queue.claim()).toMatchObject({ id: 2, attempt: 3 });
   expect(row(1)).toMatchObject({
     state: 'failed',
-    reason: 'its row tells of a billion tries or more, which nobody can have made',
+    reason: 'its row counts a billion tries or more, which cannot be true',
   });
 });
 

@@ -112,9 +112,9 @@ describe('what a job is added with', () => {
   });
 });
 
-const name = "A job's name expects a handler's path such as mail/welcome, 1 to 255 characters";
-const time = 'A time expects one such as +10 minutes, 2026-12-24 18:00 or 2026-12-24T18:00Z';
-const data = "A job's data expects JSON of at most 1 MiB";
+const name = "A job's name must be a handler's path such as mail/welcome, 1 to 255 characters";
+const time = 'A time must be one such as +10 minutes, tomorrow 07:00, 2026-12-24 18:00 or 2026-12-24T18:00Z';
+const data = "A job's data must be JSON of at most 1 MiB";
 
 describe('what is refused, in a sentence', () => {
   const circular: Record<string, unknown> = {};
@@ -138,56 +138,56 @@ describe('what is refused, in a sentence', () => {
     [{ data: 'x'.repeat(MEBIBYTE - 1) }, `${data}, found 1048577 bytes; put large data into a file and pass its name.`],
     [{ data: 'ä'.repeat(MEBIBYTE / 2) }, `${data}, found 1048578 bytes; put large data into a file and pass its name.`],
     [{ data: 1n }, "A job's data cannot be written as JSON: Do not know how to serialize a BigInt."],
-    [{ data: () => 1 }, 'A job\'s data expects what can be written as JSON, found "function".'],
+    [{ data: () => 1 }, 'A job\'s data must be a value that JSON can hold, found "function".'],
     [
       { data: JSON.parse(`${'['.repeat(1001)}${']'.repeat(1001)}`) },
-      "A job's data expects JSON nested at most 1000 deep.",
+      "A job's data must be JSON nested at most 1000 deep.",
     ],
-    [{ priority: 1.5 }, 'A priority expects a whole number such as 500, found 1.5.'],
-    [{ priority: '500' }, 'A priority expects a whole number such as 500, found "500".'],
-    [{ priority: null }, 'A priority expects a whole number such as 500, found null.'],
-    [{ priority: 2 ** 53 }, 'A priority expects a whole number such as 500, found 9007199254740992.'],
-    [{ retries: -1 }, 'The number of retries expects a whole number from 0 to 100, found -1.'],
-    [{ retries: 101 }, 'The number of retries expects a whole number from 0 to 100, found 101.'],
-    [{ retries: 0.5 }, 'The number of retries expects a whole number from 0 to 100, found 0.5.'],
+    [{ priority: 1.5 }, 'A priority must be a whole number such as 500, found 1.5.'],
+    [{ priority: '500' }, 'A priority must be a whole number such as 500, found "500".'],
+    [{ priority: null }, 'A priority must be a whole number such as 500, found null.'],
+    [{ priority: 2 ** 53 }, 'A priority must be a whole number such as 500, found 9007199254740992.'],
+    [{ retries: -1 }, 'The number of retries must be a whole number from 0 to 100, found -1.'],
+    [{ retries: 101 }, 'The number of retries must be a whole number from 0 to 100, found 101.'],
+    [{ retries: 0.5 }, 'The number of retries must be a whole number from 0 to 100, found 0.5.'],
     [
       { retryDelay: 'soon' },
-      'The retry delay expects a duration such as 5m, or exponential with a first and a longest one, such as exponential 1m 1h, found "soon".',
+      'The retry delay must be a duration such as 5m, or exponential with a first and a longest one, such as exponential 1m 1h, found "soon".',
     ],
-    [{ uniqueKey: '' }, 'A unique key expects text of 1 to 255 whole characters, found "".'],
-    [{ uniqueKey: 7 }, 'A unique key expects text of 1 to 255 whole characters, found 7.'],
-    [{ group: 'g'.repeat(256) }, `A group expects text of 1 to 255 whole characters, found "${'g'.repeat(79)}….`],
-    [{ uniqueKey: 'k\ud800' }, 'A unique key expects text of 1 to 255 whole characters, found "k\\ud800".'],
-    [{ group: '\udfffg' }, 'A group expects text of 1 to 255 whole characters, found "\\udfffg".'],
-    [{ priority: { a: 1n } }, 'A priority expects a whole number such as 500, found what is no JSON.'],
-    [{ onDuplicate: 'overwrite' }, 'The policy for duplicates expects one of keep, replace, merge, found "overwrite".'],
-    [{ missed: 'none' }, 'The policy for missed times expects one of all, once, skip, found "none".'],
-    [{ onChildFailure: 'stop' }, 'The policy for failed children expects one of resume, fail, found "stop".'],
-    [{ lease: '0s' }, 'A lease expects a duration such as 30s, 10m or 2h, found "0s".'],
-    [{ lease: '99999999d' }, 'A lease expects a duration of at most 100000d, found "99999999d".'],
-    [{ lease: 30 }, 'A lease expects a duration such as 30s, 10m or 2h, found 30.'],
+    [{ uniqueKey: '' }, 'A unique key must be text of 1 to 255 whole characters, found "".'],
+    [{ uniqueKey: 7 }, 'A unique key must be text of 1 to 255 whole characters, found 7.'],
+    [{ group: 'g'.repeat(256) }, `A group must be text of 1 to 255 whole characters, found "${'g'.repeat(79)}….`],
+    [{ uniqueKey: 'k\ud800' }, 'A unique key must be text of 1 to 255 whole characters, found "k\\ud800".'],
+    [{ group: '\udfffg' }, 'A group must be text of 1 to 255 whole characters, found "\\udfffg".'],
+    [{ priority: { a: 1n } }, 'A priority must be a whole number such as 500, found a value that is not JSON.'],
+    [{ onDuplicate: 'overwrite' }, 'The policy for duplicates must be one of keep, replace, merge, found "overwrite".'],
+    [{ missed: 'none' }, 'The policy for missed times must be one of all, once, skip, found "none".'],
+    [{ onChildFailure: 'stop' }, 'The policy for failed children must be one of resume, fail, found "stop".'],
+    [{ lease: '0s' }, 'A lease must be a duration such as 30s, 10m or 2h, found "0s".'],
+    [{ lease: '99999999d' }, 'A lease must be a duration of at most 100000d, found "99999999d".'],
+    [{ lease: 30 }, 'A lease must be a duration such as 30s, 10m or 2h, found 30.'],
     [{ onDuplicate: 'merge' }, 'A policy for duplicates needs a unique key.'],
     [{ missed: 'skip' }, 'A policy for missed times needs a repeat rule.'],
     [
       { repeat: `FINISHED${', +999 YEARS'.repeat(9)}` },
       `"FINISHED${', +999 YEARS'.repeat(9)}" gives no time: it goes beyond the year 9999.`,
     ],
-    [{ parent: 0 }, "The parent expects a job's number, found 0."],
-    [{ parent: '1' }, 'The parent expects a job\'s number, found "1".'],
-    [{ repeat: 7 }, 'A repeat rule expects text such as SCHEDULED, +1 HOUR, found 7.'],
+    [{ parent: 0 }, "The parent must be a job's number, found 0."],
+    [{ parent: '1' }, 'The parent must be a job\'s number, found "1".'],
+    [{ repeat: 7 }, 'A repeat rule must be text such as SCHEDULED, +1 HOUR, found 7.'],
     [
       { repeat: 'FINISHED, +1 HOUR', parent: 1 },
       'A child cannot repeat: its parent would wait for ever; let the parent repeat.',
     ],
     ...[
-      ...['', 'tomorrow', '+', '+soon', '-1h', '10:00', '2026-13-01', '2026-02-30', '2025-02-29'],
+      ...['', 'someday', '+', '+soon', '-1h', '10:60', '2026-13-01', '2026-02-30', '2025-02-29'],
       ...['2026-02-30T10:00Z', '2026-01-01T25:00Z', '2026-01-01T00:00+25:00', '2026-01-01 24:00'],
       ...['2026-01-01 00:60', '2026-1-1', '26-01-01', -1, 1.5, 8.64e15 + 1, null, true],
       ...[[], new Date(Number.NaN)],
     ].map((runAt): [object, string] => [{ runAt }, `${time}, found ${JSON.stringify(runAt) ?? String(runAt)}.`]),
     ...[1, START / 1000 + 3_600, 1e11 - 1].map((runAt): [object, string] => [
       { runAt },
-      `A time expects milliseconds since 1970 such as ${runAt}000, not seconds, found ${runAt}.`,
+      `A time must be milliseconds since 1970 such as ${runAt}000, not seconds, found ${runAt}.`,
     ]),
     [{ runAt: Number.NaN }, `${time}, found NaN.`],
     [{ data: circular }, "A job's data cannot be written as JSON: Converting circular structure"],
@@ -208,7 +208,7 @@ describe('many at once', () => {
     const jobs = [{ name: 'a' }, { name: 'mail/b', priority: 1.5 }, { name: 'c' }];
     await expect(queue.addMany(jobs)).rejects.toMatchObject({
       code: 'invalid',
-      message: 'Job 2 of 3 ("mail/b"): A priority expects a whole number such as 500, found 1.5.',
+      message: 'Job 2 of 3 ("mail/b"): A priority must be a whole number such as 500, found 1.5.',
     });
     await expect(queue.addMany([{ name: 'a' }, { name: 'b', parent: 99 }])).rejects.toMatchObject({
       code: 'no-such-job',
@@ -300,7 +300,7 @@ describe('a unique key', () => {
     const before = dump();
     await expect(queue.add('a', { b: 'x'.repeat(MEBIBYTE / 2) }, merge)).rejects.toMatchObject({
       code: 'invalid',
-      message: expect.stringMatching(/^A job's data, merged, expects JSON of at most 1 MiB, found/),
+      message: expect.stringMatching(/^A job's data, merged, must be JSON of at most 1 MiB, found/),
     });
     expect(dump()).toBe(before);
   });
@@ -352,7 +352,7 @@ describe('a child', () => {
     for (const parent of [1, 99]) {
       await expect(queue.add('child', {}, { parent })).rejects.toMatchObject({
         code: 'no-such-job',
-        message: `There is no parent job ${parent}.`,
+        message: `There is no parent job ${parent}; \`runner jobs\` lists all jobs.`,
       });
     }
     const parent = await take('parent');
@@ -372,11 +372,11 @@ describe('a child', () => {
     expect(await queue.add('c', {}, { parent: one.id, uniqueKey: 'k' })).toBe(child);
     await expect(queue.add('c', {}, { parent: other.id, uniqueKey: 'k' })).rejects.toMatchObject({
       code: 'wrong-state',
-      message: `Job ${child} already has the unique key "k" and is a child of job ${one.id}.`,
+      message: `Job ${child} already has the unique key "k" and is a child of job ${one.id}; choose another key.`,
     });
     await queue.add('d', {}, { uniqueKey: 'l' });
     await expect(queue.add('c', {}, { parent: one.id, uniqueKey: 'l' })).rejects.toMatchObject({
-      message: expect.stringMatching(/already has the unique key "l" and is no child\.$/),
+      message: expect.stringMatching(/already has the unique key "l" and is not a child; choose another key\.$/),
     });
     // Who asks for no parent is given the job, whoever's it is.
     expect(await queue.add('c', {}, { uniqueKey: 'k' })).toBe(child);

@@ -48,7 +48,7 @@ test.each([1.5, '500', Number.POSITIVE_INFINITY])('the priority %s is refused', 
   const buried = queue.bury(job, { priority: priority as number });
   await expect(buried).rejects.toMatchObject({
     code: 'invalid',
-    message: expect.stringContaining('A priority expects a whole number'),
+    message: expect.stringContaining('A priority must be a whole number'),
   });
   expect(dump()).toBe(before);
 });

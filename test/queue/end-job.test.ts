@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JobRef, Queue } from '../../src/queue/api.ts';
-import type { JobState } from '../../src/store/schema.ts';
+import type { JobState } from '../../src/store/words.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { queryLog } from '../support/open-log.ts';
 import { HOUR_MS, openTestQueue, START, type TestQueue } from '../support/test-queue.ts';
@@ -201,5 +201,5 @@ test('a parent may have any number of children', async () => {
   await log.queue.cancel(parent.id);
   expect(await log.queue.count('child')).toMatchObject([{ name: 'child', cancelled: 6_000 }]);
   await log.queue.delete(parent.id);
-  expect(queryLog(log.root, 'select count(*) as left from jobs')).toEqual([{ left: 0 }]);
+  expect(queryLog(log.root, 'select count(*) as n from jobs')).toEqual([{ n: 0 }]);
 });

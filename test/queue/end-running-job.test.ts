@@ -86,7 +86,7 @@ test.each(['fail', 'bury', 'retry'] as const)('a reason to %s that is no text is
   for (const reason of [{}, 7, null, 5n] as unknown as string[]) {
     await expect(queue[verb](job, { reason })).rejects.toMatchObject({
       code: 'invalid',
-      message: expect.stringMatching(/^The reason expects text, found /),
+      message: expect.stringMatching(/^The reason must be text, found /),
     });
   }
   expect(dump()).toBe(before);

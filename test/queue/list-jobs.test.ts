@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ListOptions } from '../../src/queue/api.ts';
 import { jobStates, listJobs, type SearchOptions, searchJobs } from '../../src/queue/read/list.ts';
+import { insertRows } from '../support/insert-rows.ts';
 import { changeLog, readJobs } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { HOUR_MS, openTestQueue, START } from '../support/test-queue.ts';
@@ -242,20 +243,16 @@ describe('count', () => {
 
 /** Jobs of five names in every state, due and not. */
 function scatter(root: string, count: number): void {
-  const states = jobStates.map((state) => `'${state}'`).join(', ');
-  changeLog(
-    root,
-    `with recursive n (i) as (select 0 union all select i + 1 from n where i < ? - 1),
-       states as (select value as state, key from json_each(json_array(${states}))),
-       made as (select substr('abcde', i % 5 + 1, 1) as name, state, ? + (i % 11 - 5) * ? as run_at
-         from n join states on key = (i * 7) % ?)
-     insert into jobs (name, state, run_at, finished_at, ready)
-       select name, state, run_at,
-         case when state in ('failed', 'finished', 'cancelled') then 1 end,
-         case when state in ('queued', 'retrying') then run_at <= ? end
-       from made`,
-    ...[count, START, HOUR_MS, jobStates.length, START],
-  );
+  const rows = Array.from({ length: count }, (_, i) => {
+    const state = jobStates[(i * 7) % jobStates.length] ?? 'queued';
+    const run_at = START + ((i % 11) - 5) * HOUR_MS;
+    return {
+      ...{ name: 'abcde'.charAt(i % 5), state, run_at },
+      finished_at: ['failed', 'finished', 'cancelled'].includes(state) ? 1 : null,
+      ready: ['queued', 'retrying'].includes(state) ? Number(run_at <= START) : null,
+    };
+  });
+  insertRows((sql) => changeLog(root, sql), 'jobs', rows);
 }
 
 test('a job is told of with all that is known of it', async () => {

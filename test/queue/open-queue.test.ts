@@ -7,6 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { queryLog } from '../support/open-log.ts';
 import { startNode } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { testOfSqlite } from '../support/test-of.ts';
 import { until } from '../support/until.ts';
 
 async function open(root: string, options: Parameters<typeof openQueue>[0] = {}) {
@@ -16,14 +17,16 @@ async function open(root: string, options: Parameters<typeof openQueue>[0] = {})
 }
 
 describe('openQueue', () => {
-  test('makes the state folder and the log, for nobody else to read', async () => {
+  // Its log is a file.
+  testOfSqlite('makes the state folder and the log, for nobody else to read', async () => {
     const root = makeTemporaryRoot();
     await open(root);
     expect(existsSync(join(root, '.runner/activity.db'))).toBe(true);
     expect(statSync(join(root, '.runner')).mode & 0o777).toBe(0o700);
   });
 
-  test('finds the root by its option, by RUNNER_ROOT, or upward', async () => {
+  // On a server, one database is that of all roots.
+  testOfSqlite('finds the root by its option, by RUNNER_ROOT, or upward', async () => {
     const [one, two, three] = [makeTemporaryRoot(), makeTemporaryRoot(), makeTemporaryRoot()];
     mkdirSync(join(three, 'src/deep'), { recursive: true });
     const ways = [
@@ -47,7 +50,7 @@ describe('openQueue', () => {
     [
       'wrong settings',
       () => ({ root: makeTemporaryRoot({ 'runner.config.json': '{"queue": {"lease": 7}}' }) }),
-      /queue\.lease expects/,
+      /queue\.lease must be/,
     ],
   ])('rejects %s as wrong use, in a sentence', async (_, options, message) => {
     const error = await openQueue(options()).catch((thrown: unknown) => thrown);
@@ -65,7 +68,8 @@ describe('openQueue', () => {
     }
   });
 
-  test('tells of a log that cannot be opened', async () => {
+  // What keeps a file from being opened; of servers `test/store/server-failure.test.ts` tells.
+  testOfSqlite('tells of a log that cannot be opened', async () => {
     const root = makeTemporaryRoot({ '.runner/activity.db': 'x'.repeat(100) });
     writeFileSync(join(root, '.runner/activity.db'), '');
     const other = makeTemporaryRoot({ '.runner': 'a file' });

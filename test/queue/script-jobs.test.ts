@@ -3,8 +3,9 @@ import { cancelScripts, deferScripts, enqueueScripts } from '../../src/queue/add
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { settleRuns } from '../../src/queue/settle/settle.ts';
 import type { ScriptOptions } from '../../src/settings/readers.ts';
-import type { ClaimRef, RunStart } from '../../src/store/contract.ts';
-import type { FinishedRun, JobState } from '../../src/store/schema.ts';
+import type { ClaimRef, RunStart } from '../../src/store/contract/runs.ts';
+import type { FinishedRun } from '../../src/store/schema.ts';
+import type { JobState } from '../../src/store/words.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { queryLog } from '../support/open-log.ts';
 import { makeScript } from '../support/plain-script.ts';
@@ -24,7 +25,13 @@ async function open(names: readonly string[] = ['hourly/a'], options: ScriptOpti
   const workerId = await addPass('hourly', AT, { state: 'running' });
   const scripts = names.map((name) => makeScript(name, options));
   const enqueue = (at = AT, some = scripts) =>
-    store.transaction((session) => enqueueScripts(session, some, { scheduledFor: at, at }));
+    store.transaction((session) =>
+      enqueueScripts(
+        session,
+        some.map((script) => ({ script, scheduledFor: at })),
+        at,
+      ),
+    );
   let claims = 0;
   const claim = async (id: number, at = AT, state: 'claimed' | 'running' = 'claimed') => {
     const token = `${workerId}.${++claims}`;

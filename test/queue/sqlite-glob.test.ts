@@ -1,7 +1,7 @@
 import Sqlite from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import { matchAny, matchGlob } from '../../src/queue/glob.ts';
+import { matchAny, matchGlob } from '../../src/system/base/glob.ts';
 import { tries } from '../support/tries.ts';
 
 function openSqlite() {

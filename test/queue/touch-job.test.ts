@@ -72,6 +72,6 @@ test.each(['soon', '', 7, null, '100001d'])('a lease of %j is refused', async (l
   const touched = queue.touch(await take(), { lease: lease as string });
   await expect(touched).rejects.toMatchObject({
     code: 'invalid',
-    message: expect.stringContaining('A lease expects a duration'),
+    message: expect.stringContaining('A lease must be a duration'),
   });
 });

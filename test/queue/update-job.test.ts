@@ -115,9 +115,9 @@ test('what was changed is told, in one row', async () => {
 });
 
 test.each([
-  [{}, 'An update expects data, priority, repeat or runAt, found {}.'],
-  [{ priority: 1.5 }, 'A priority expects a whole number'],
-  [{ runAt: 'tomorrow' }, 'A time expects one such as +10 minutes'],
+  [{}, 'An update must be an object with data, priority, repeat or runAt, found {}.'],
+  [{ priority: 1.5 }, 'A priority must be a whole number'],
+  [{ runAt: 'someday' }, 'A time must be one such as +10 minutes'],
 ])('%j is refused', async (options, message) => {
   const { queue } = await openTestQueue();
   const id = await queue.add('a');

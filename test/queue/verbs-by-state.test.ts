@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Queue } from '../../src/queue/api.ts';
 import { QueueError } from '../../src/queue/errors.ts';
+import { engine } from '../support/engines.ts';
 import { changeLog } from '../support/open-log.ts';
 import { HOUR_MS, openTestQueue, type TestQueue } from '../support/test-queue.ts';
 
@@ -264,11 +265,9 @@ test.each([
   const { root, queue } = log;
   const id = await situations[from](log);
   const before = [log.row(id), log.runs(id)];
-  for (const what of ['update on runs', 'insert on events']) {
-    changeLog(root, `create trigger "${what}" before ${what} begin select raise(abort, 'no room'); end`);
-  }
+  const makeRoom = ['update on runs', 'insert on events'].map((what) => engine.refuse(root, what));
   await expect(verbs[verb](queue, id)).rejects.toThrow(/no room/);
-  for (const what of ['update on runs', 'insert on events']) changeLog(root, `drop trigger "${what}"`);
+  for (const make of makeRoom) make();
   expect([log.row(id), log.runs(id)]).toEqual(before);
   await verbs[verb](queue, id);
   expect([log.row(id), log.runs(id)]).not.toEqual(before);

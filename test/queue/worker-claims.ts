@@ -9,7 +9,9 @@ import type { Archive } from '../../src/queue/settle/archive.ts';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { type RunToSettle, type Settled, settleRuns } from '../../src/queue/settle/settle.ts';
 import type { ScriptOptions } from '../../src/settings/readers.ts';
-import type { ClaimedRow, RunStart, Store } from '../../src/store/contract.ts';
+import type { ClaimedRow } from '../../src/store/contract/jobs.ts';
+import type { RunStart } from '../../src/store/contract/runs.ts';
+import type { Store } from '../../src/store/contract/store.ts';
 import type { FinishedRun } from '../../src/store/schema.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
@@ -83,6 +85,8 @@ export async function openWorker(
     ...{ claim: { id: job.id, token: job.claim_token }, start: startOf(job) },
     ...{ runId: begun.get(job.claim_token) ?? null, result: null, decision: null },
     ...{ isRetryable: true, policy: policyOf(options) },
+    // As the recorder of a worker does.
+    ...(store.fleet !== null && { claimed: job }),
     end: makeFinishedRun({ finished_at: clock.at, ...end }),
   });
   return {

@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import type { SqliteStatement } from 'kysely';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { findDriver } from '../../src/store/sqlite/driver.ts';
-import { openStore } from '../../src/store/sqlite/open.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { meet } from '../support/meet.ts';
@@ -25,7 +25,7 @@ const { replaySpool } = await import('../../src/worker/recovery/replay-spool.ts'
 let isAtWork = false;
 let writes = 0;
 const { driver } = await findDriver();
-const store = await openStore(stateFolderOf(root), {
+const store = await openSqliteStore(stateFolderOf(root), {
   driver: {
     ...driver,
     open: (...place) => {

@@ -407,7 +407,7 @@ test('what is not understood is quarantined, and what is comes into the log', as
   expect(await replay()).toMatchObject({
     runs: 2,
     notes: [
-      `${path} was quarantined as 100-1-a.jsonl.unreadable: line 3 is no record: it is no JSON. ` +
+      `${path} was quarantined as 100-1-a.jsonl.unreadable: line 3 is not a record: it is not JSON. ` +
         'Its readable part is in the log; look at the file, then remove it.',
     ],
   });

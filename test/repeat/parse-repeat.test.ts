@@ -38,8 +38,7 @@ const calendar = (text: string, on: object, hour: number, minute: number, zone: 
   kind: 'calendar',
   text,
   on,
-  hour,
-  minute,
+  times: [hour * 60 + minute],
   zone,
 });
 
@@ -54,12 +53,15 @@ describe('plain words are read:', () => {
       ' DAILY at 9:05  in  Europe/Berlin',
       calendar('daily at 09:05 in Europe/Berlin', { period: 'daily' }, 9, 5, 'Europe/Berlin'),
     ],
-    ['weekly on Monday at 01:00', calendar('weekly on monday at 01:00', { period: 'weekly', weekday: 1 }, 1, 0, null)],
-    ['weekly on sun at 23:59', calendar('weekly on sun at 23:59', { period: 'weekly', weekday: 7 }, 23, 59, null)],
-    ['monthly on 1 at 00:00', calendar('monthly on 1 at 00:00', { period: 'monthly', day: 1 }, 0, 0, null)],
+    [
+      'weekly on Monday at 01:00',
+      calendar('weekly on monday at 01:00', { period: 'weekly', weekdays: [1] }, 1, 0, null),
+    ],
+    ['weekly on sun at 23:59', calendar('weekly on sun at 23:59', { period: 'weekly', weekdays: [7] }, 23, 59, null)],
+    ['monthly on 1 at 00:00', calendar('monthly on 1 at 00:00', { period: 'monthly', days: [1] }, 0, 0, null)],
     [
       'monthly on last at 00:00 in UTC',
-      calendar('monthly on last at 00:00 in UTC', { period: 'monthly', day: 31 }, 0, 0, 'UTC'),
+      calendar('monthly on last at 00:00 in UTC', { period: 'monthly', days: [31] }, 0, 0, 'UTC'),
     ],
     [
       'yearly on 14 February at 20:00',
@@ -78,7 +80,7 @@ describe('what is wrong is named, with its cure:', () => {
   const noModifier =
     'is not understood: a modifier is +N or -N SECONDS, MINUTES, HOURS, DAYS, MONTHS or YEARS, START OF HOUR, DAY, MONTH or YEAR, or WEEKDAY 0 (Sunday) to 6.';
   const noEvery =
-    'every expects a whole number from 1 to 99999999 and seconds, minutes, hours, days or weeks; for a time of the day write a rule such as daily at 10:00 or weekly on monday at 01:00.';
+    'every needs a whole number from 1 to 99999999 and seconds, minutes, hours, days or weeks; for a time of the day write a rule such as daily at 10:00 or weekly on monday at 01:00.';
 
   test.each([
     ['', 'it is empty: write a rule such as FINISHED, +1 HOUR or daily at 10:00.'],
@@ -94,11 +96,11 @@ describe('what is wrong is named, with its cure:', () => {
     ['FINISHED, +1  HOUR', 'its modifier 1, "+1  HOUR", has more than one blank in it.'],
     ['FINISHED, +1HOUR', 'its modifier 1, "+1HOUR", lacks the blank between number and unit.'],
     ['FINISHED, +1.5 HOURS', 'its modifier 1, "+1.5 HOURS", is not a whole number: take a smaller unit.'],
-    ['FINISHED, +1 WEEK', 'its modifier 1, "+1 WEEK", has a unit that there is not: 1 week is +7 DAYS.'],
+    ['FINISHED, +1 WEEK', 'its modifier 1, "+1 WEEK", has an unknown unit: 1 week is +7 DAYS.'],
     ['FINISHED, +1000 DAYS', 'its modifier 1, "+1000 DAYS", is too large: at most 999, or several modifiers.'],
     ['FINISHED, +100000000 SECONDS', 'its modifier 1, "+100000000 SECONDS", is too large: at most 99999999 seconds.'],
-    ['FINISHED, WEEKDAY MONDAY', 'its modifier 1, "WEEKDAY MONDAY", expects a number from 0 (Sunday) to 6 (Saturday).'],
-    ['FINISHED, START OF MINUTE', 'its modifier 1, "START OF MINUTE", expects HOUR, DAY, MONTH or YEAR.'],
+    ['FINISHED, WEEKDAY MONDAY', 'its modifier 1, "WEEKDAY MONDAY", needs a number from 0 (Sunday) to 6 (Saturday).'],
+    ['FINISHED, START OF MINUTE', 'its modifier 1, "START OF MINUTE", needs HOUR, DAY, MONTH or YEAR.'],
     [
       'FINISHED, START OF WEEK',
       'its modifier 1, "START OF WEEK", is not possible: a week begins with WEEKDAY 0 or WEEKDAY 1, START OF DAY.',
@@ -118,44 +120,44 @@ describe('what is wrong is named, with its cure:', () => {
     ['every', noEvery],
     ['every 0 seconds', noEvery],
     ['every 1.5 hours', noEvery],
-    ['every day at 10:00', noEvery],
+    ['every day at 10:00', 'did you mean daily at 10:00?'],
     ['every 90 months', noEvery],
     [
       'every 5 minutes in UTC',
       'every needs no time zone; for a time of the day write a rule such as daily at 10:00 or weekly on monday at 01:00.',
     ],
-    ['every 36526 days', 'every expects at most 36525 days, which are 100 years.'],
-    ['daily at', 'daily expects a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin.'],
-    ['daily on monday at 10:00', 'daily expects a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin.'],
-    ['daily at 24:00', 'at expects a time from 00:00 to 23:59, found "24:00".'],
-    ['daily at 10am', 'at expects a time from 00:00 to 23:59, found "10am".'],
-    ['weekly at 10:00', 'weekly expects a day such as weekly on monday at 01:00.'],
-    ['weekly on moonday at 10:00', 'weekly expects a day such as weekly on monday at 01:00, found "moonday".'],
-    ['weekly on monday', 'it expects a time at its end, such as at 10:00.'],
-    ['monthly', 'monthly expects a day from 1 to 31 or last, such as monthly on 1 at 00:00.'],
+    ['every 36526 days', 'every allows at most 36525 days (100 years).'],
+    ['daily at', 'daily needs a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin.'],
+    ['daily on monday at 10:00', 'daily needs a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin.'],
+    ['daily at 24:00', 'at needs a time from 00:00 to 23:59, found "24:00".'],
+    ['daily at 10am', 'at needs a time from 00:00 to 23:59, found "10am"; did you mean 10:00?'],
+    ['weekly at 10:00', 'weekly needs a day such as weekly on monday at 01:00.'],
     [
-      'monthly on 32 at 10:00',
-      'monthly expects a day from 1 to 31 or last, such as monthly on 1 at 00:00, found "32".',
+      'weekly on moonday at 10:00',
+      'weekly needs a day such as weekly on monday at 01:00, found "moonday"; did you mean monday?',
     ],
-    ['monthly on 0 at 10:00', 'monthly expects a day from 1 to 31 or last, such as monthly on 1 at 00:00, found "0".'],
+    ['weekly on monday', 'it needs a time at its end, such as at 10:00.'],
+    ['monthly', 'monthly needs a day from 1 to 31 or last, such as monthly on 1 at 00:00.'],
+    ['monthly on 32 at 10:00', 'monthly needs a day from 1 to 31 or last, such as monthly on 1 at 00:00, found "32".'],
+    ['monthly on 0 at 10:00', 'monthly needs a day from 1 to 31 or last, such as monthly on 1 at 00:00, found "0".'],
     [
       'yearly on 30 february at 20:00',
-      'yearly expects a date such as yearly on 14 february at 20:00, found "30 february".',
+      'yearly needs a date such as yearly on 14 february at 20:00, found "30 february".',
     ],
-    ['yearly on february at 20:00', 'yearly expects a date such as yearly on 14 february at 20:00, found "february".'],
+    ['yearly on february at 20:00', 'yearly needs a date such as yearly on 14 february at 20:00, found "february".'],
     [
       'daily at 10:00 in berlin',
-      'in expects a time zone such as Europe/Berlin or UTC, found "berlin"; did you mean Europe/Berlin?',
+      'in needs a time zone such as Europe/Berlin or UTC, found "berlin"; did you mean Europe/Berlin?',
     ],
     [
       'daily at 10:00 in Europe/Berln',
-      'in expects a time zone such as Europe/Berlin or UTC, found "Europe/Berln"; did you mean Europe/Berlin?',
+      'in needs a time zone such as Europe/Berlin or UTC, found "Europe/Berln"; did you mean Europe/Berlin?',
     ],
     [
       'daily at 10:00 in new york',
-      'in expects a time zone such as Europe/Berlin or UTC, found "new york"; did you mean America/New_York?',
+      'in needs a time zone such as Europe/Berlin or UTC, found "new york"; did you mean America/New_York?',
     ],
-    ['daily at 10:00 in Xyzzy', 'in expects a time zone such as Europe/Berlin or UTC, found "Xyzzy".'],
+    ['daily at 10:00 in Xyzzy', 'in needs a time zone such as Europe/Berlin or UTC, found "Xyzzy".'],
   ])('%j', (text, fault) => {
     expect(problemOf(text)).toBe(`The repeat rule ${JSON.stringify(text)} is wrong: ${fault}`);
   });

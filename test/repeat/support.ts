@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { parseRepeat } from '../../src/schedule/repeat/parse.ts';
 import { type PlanOptions, planNext } from '../../src/schedule/repeat/plan.ts';
-import type { Moments, RepeatRule } from '../../src/schedule/repeat/rule.ts';
+import type { CalendarRule, Moments, RepeatRule } from '../../src/schedule/repeat/rule.ts';
 import { nextTime } from '../../src/schedule/repeat/series.ts';
 import { formatInstant, parseInstant } from '../../src/schedule/repeat/time.ts';
 
@@ -56,4 +56,11 @@ export async function plan(
   expect(planned).not.toBeNull();
   const { runAt = Number.NaN, scheduledFor = Number.NaN, skipped } = planned ?? {};
   return { runAt: formatInstant(runAt), scheduledFor: formatInstant(scheduledFor), skipped };
+}
+
+/** The rule of a text that goes by the calendar. */
+export function calendarOf(text: string): CalendarRule {
+  const rule = ruleOf(text);
+  if (rule.kind !== 'calendar') throw new Error(`not of the calendar: ${text}`);
+  return rule;
 }

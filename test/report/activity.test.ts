@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type ActivityQuery, selectActivity } from '../../src/report/model/activity.ts';
-import type { Store } from '../../src/store/contract.ts';
+import type { Store } from '../../src/store/contract/store.ts';
 import { inRoot } from '../support/in-root.ts';
 import { changeLog, readActivity } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
@@ -11,6 +11,7 @@ import { HOUR_MS, openTestQueue, START } from '../support/test-queue.ts';
 interface Entry {
   readonly event: string;
   readonly name: string | null;
+  readonly host: string | null;
 }
 
 const told = (entries: readonly Entry[]) =>
@@ -38,13 +39,25 @@ test('what happened to all jobs and workers is told in its order, from either en
   const { activity } = await makeSite();
   const oldest = await activity('--order', 'oldest');
   expect(told(oldest)).toEqual(all);
-  expect(Object.keys(oldest[0] as Entry)).toEqual(['at', 'event', 'detail', 'run', 'by', 'job', 'name', 'worker']);
+  const keys = ['at', 'event', 'detail', 'run', 'by', 'job', 'name', 'worker', 'host'];
+  expect(Object.keys(oldest[0] as Entry)).toEqual(keys);
   expect(oldest[1]).toMatchObject({ detail: null, run: 1, job: 1, worker: 1 });
   expect(await activity()).toEqual(oldest.toReversed());
   expect(told(await activity('--limit', '3', '--order', 'oldest'))).toEqual(all.slice(0, 3));
   expect(told(await activity('--limit', '1'))).toEqual(all.slice(-1));
   expect(await activity('--since', '1h', '--order', 'oldest')).toEqual(oldest);
   expect(await activity('--until', '1h')).toEqual([]);
+});
+
+test('the machines of workers stand in a column of their own, if there are several', async () => {
+  const { root, activity } = await makeSite();
+  const text = async () => (await inRoot(root, 'activity', '--order', 'oldest')).stdout;
+  expect(await text()).not.toContain('machine');
+  changeLog(root, `insert into hosts (id, host, runner_version, node_version) values (7, 'web-2', '1', '24')`);
+  changeLog(root, 'update workers set host_id = 7 where id = 2');
+  expect(await text()).toMatch(/^when +worker +machine +job .*\n(.*\n)*.* 2 +web-2 +2 +export +2 +started/);
+  const hosts = (await activity('--order', 'oldest')).map(({ event, host }) => `${event} ${host}`);
+  expect(hosts.filter((each) => /queued null|web-2/.test(each))).toHaveLength(2 + ofWorker.length);
 });
 
 test('who did it stands in a column of its own, if somebody did', async () => {
@@ -91,10 +104,10 @@ test('it is shown as a table, with what was left out', async () => {
 });
 
 test.each([
-  [['--worker', 'x'], '--worker expects a whole number from 1'],
-  [['--order', 'next'], "argument 'next' is invalid"],
-  [['--since', 'yesterday'], '--since expects a duration back from now'],
-  [['--limit', '0'], '--limit expects a whole number from 1'],
+  [['--worker', 'x'], '--worker must be a whole number from 1'],
+  [['--order', 'next'], '--order must be one of '],
+  [['--since', 'someday'], '--since must be a duration back from now'],
+  [['--limit', '0'], '--limit must be a whole number from 1'],
 ])('%j is wrong use', async (args, message) => {
   const { status, stdout, stderr } = await inRoot(makeQueueSite(), 'activity', ...args);
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });

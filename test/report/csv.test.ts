@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { runsToCsv, scriptsToCsv } from '../../src/commands/show/report.ts';
-import { readScriptRuns } from '../../src/report/model/history.ts';
 import { readOverview } from '../../src/report/model/overview.ts';
+import { readScriptRuns } from '../../src/report/model/runs/history.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { running, writeLog } from '../support/written-log.ts';
 
@@ -13,8 +13,8 @@ test('the overview has a line for each script, and empty cells for what is unkno
   const id = await log.addRun('hourly/clean', now - 60_000, running);
   const { scripts } = await readOverview(log, window);
   expect((await scriptsToCsv(scripts)).split('\n')).toEqual([
-    'script,tier,presence,runs,succeeded,failed,released,successRate,p50DurationMs,p95DurationMs,maxDurationMs,cpuMs,maxRssBytes,lastRunId,lastOutcome,lastStartedAt,lastError',
-    `hourly/clean,hourly,unknown,1,0,0,0,,,,,,,${id},running,2026-11-03T14:04:00.000Z,`,
+    'script,tier,presence,runs,succeeded,failed,released,successRate,p50DurationMs,p95DurationMs,maxDurationMs,cpuMs,maxRssBytes,lastRunId,lastOutcome,lastStartedAt,lastError,lastWarning',
+    `hourly/clean,hourly,unknown,1,0,0,0,,,,,,,${id},running,2026-11-03T14:04:00.000Z,,`,
     '',
   ]);
 });

@@ -1,3 +1,4 @@
+// On a fleet a script runs once in a slot, however often its tier is called: this is about SQLite.
 import { describe, expect, test } from 'vitest';
 import { inRoot } from '../support/in-root.ts';
 import { changeLog } from '../support/open-log.ts';

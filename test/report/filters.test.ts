@@ -31,6 +31,8 @@ describe('a time window', () => {
     expect(since('2026-11-01 10:00')).toBe('2026-11-01T09:00:00.000Z');
     expect(since('2026-11-01T10:00:30')).toBe('2026-11-01T09:00:30.000Z');
     expect(since('2026-11-01T10:00Z')).toBe('2026-11-01T10:00:00.000Z');
+    expect(since('yesterday')).toBe('2026-11-01T23:00:00.000Z');
+    expect(since('07:00')).toBe('2026-11-03T06:00:00.000Z');
   });
 
   test('ends with the whole day that --until names, also one of 25 hours', () => {
@@ -38,11 +40,11 @@ describe('a time window', () => {
     expect(day.untilMs - day.sinceMs).toBe(25 * 3_600_000);
   });
 
-  test.each(['7', 'yesterday', '-3d', '2026-02-30', '2026-13-01', '2026-11-01 25:00', '', '7d; rm'])(
+  test.each(['7', 'someday', '-3d', '2026-02-30', '2026-13-01', '2026-11-01 25:00', '', '7d; rm'])(
     'cannot begin at %j',
     (text) => {
       expect(() => parseTimeWindow({ since: text }, now)).toThrow(
-        `--since expects a duration back from now such as 7d or 12h, or a local time such as 2026-11-01 or "2026-11-01 10:00", found ${JSON.stringify(text)}.`,
+        `--since must be a duration back from now such as 7d or 12h, a day such as yesterday or monday, or a local time such as 07:00, 2026-11-01 or "2026-11-01 10:00", found ${JSON.stringify(text)}.`,
       );
     },
   );

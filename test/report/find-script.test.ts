@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { findRecordedScript } from '../../src/report/model/history.ts';
+import { findRecordedScript } from '../../src/report/model/runs/history.ts';
 import { parseOutcomes } from '../../src/report/text/filters.ts';
 
 const scripts = ['hourly/clean-tmp', 'daily/backup', 'hourly/backup', 'queue/mail/welcome'];
@@ -32,6 +32,6 @@ test('outcomes are named one by one, and a slip is pointed out', () => {
   expect(parseOutcomes('failed, timed-out')).toEqual(['failed', 'timed-out']);
   expect(() => parseOutcomes('faild')).toThrow('found "faild"; did you mean failed?');
   expect(() => parseOutcomes('')).toThrow(
-    '--outcome expects one of succeeded, failed, timed-out, killed, crashed, not-started, released, running',
+    '--outcome must be one of succeeded, failed, timed-out, killed, crashed, not-started, released, running',
   );
 });

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { findDisabled } from '../../src/discovery/disabled.ts';
 import { discover } from '../../src/discovery/discover.ts';
 import { findTarget, type Target } from '../../src/report/why/why.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
@@ -23,7 +24,8 @@ async function find(word: string, cwd = ''): Promise<Target & { readonly root: s
   const root = makeTemporaryRoot(files);
   const discovery = await discover(root, defaultSettings);
   const logged = ['hourly/clean', 'hourly/gone'];
-  const query = { word: word.replace('ROOT', root), root, cwd: join(root, cwd), discovery, logged };
+  const disabled = findDisabled(root);
+  const query = { word: word.replace('ROOT', root), root, cwd: join(root, cwd), discovery, disabled, logged };
   return { ...findTarget(query), root };
 }
 
@@ -46,9 +48,6 @@ test.each([
   ['jobs/daily/notes.txt', 'jobs/daily/notes.txt'],
   ['notes.txt', 'jobs/daily/notes.txt'],
   ['daily/notes', 'jobs/daily/notes.txt'],
-  ['daily/old', 'jobs/daily/old.sh.disabled'],
-  ['jobs/daily/old.sh', 'jobs/daily/old.sh.disabled'],
-  ['old', 'jobs/daily/old.sh.disabled'],
   ['draft', 'jobs/daily/_draft.mjs'],
   ['_draft', 'jobs/daily/_draft.mjs'],
   ['daily/_draft', 'jobs/daily/_draft.mjs'],
@@ -58,6 +57,15 @@ test.each([
   const { root, ...target } = await find(word);
   expect(target).toMatchObject({ kind: 'ignored', ignored: { path: join(root, path) } });
 });
+
+test.each(['daily/old', 'jobs/daily/old.sh', 'jobs/daily/old.sh.disabled', 'old'])(
+  '%s is the script daily/old, which is disabled',
+  async (word) => {
+    const { root, ...target } = await find(word);
+    const path = join(root, 'jobs/daily/old.sh.disabled');
+    expect(target).toEqual({ kind: 'disabled', disabled: { name: 'daily/old', tier: 'daily', path } });
+  },
+);
 
 test('what is not there any more is known from the log', async () => {
   expect(await find('gone')).toMatchObject({ kind: 'gone', name: 'hourly/gone' });
@@ -94,5 +102,5 @@ test.each([
 });
 
 test.each([[''], [' ']])('%j names nothing', async (word) => {
-  await expect(find(word)).rejects.toThrow('`runner why` expects the name of a script, or a file in jobs/.');
+  await expect(find(word)).rejects.toThrow('`runner why` needs the name of a script, or a file in jobs/.');
 });

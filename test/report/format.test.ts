@@ -23,7 +23,9 @@ test.each([
   expect(formatBytes(count)).toBe(text);
 });
 
-test('only what never failed is 100%', () => {
+test('a rate is rounded; only what never failed is 100%', () => {
+  expect(formatRate(5 / 9)).toBe('55.6%');
+  expect(formatRate(0.00001)).toBe('0%');
   expect(formatRate(0.99999)).toBe('99.9%');
   expect(formatRate(1)).toBe('100%');
   expect(formatRate(null)).toBe('–');
@@ -50,6 +52,6 @@ test('instants are shown in a zone, which has a name', () => {
   const clock = createClock(Date.parse('2026-11-03T12:00:00Z'), 'Europe/Berlin');
   expect(clock.zone).toBe('Europe/Berlin');
   expect(clock.dateTime(Date.parse('2026-07-01T22:04:09Z'))).toBe('2026-07-02 00:04:09');
-  expect(clock.short(Date.parse('2026-11-03T12:00:00Z'))).toBe('11-03 13:00');
+  expect(clock.short(Date.parse('2026-11-03T12:00:00Z'))).toBe('3 Nov 13:00');
   expect(clock.short(Date.parse('2025-11-03T12:00:00Z'))).toBe('2025-11-03');
 });

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { discoveryToJson, formatJson, overviewToJson, runsToJson, runToJson } from '../../src/report/json.ts';
-import { readScriptRuns } from '../../src/report/model/history.ts';
 import { readOverview } from '../../src/report/model/overview.ts';
+import { readScriptRuns } from '../../src/report/model/runs/history.ts';
 import { selectRun } from '../../src/report/model/runs/runs.ts';
-import { emptyQueries } from '../../src/store/sqlite/dialect.ts';
+import { emptyQueries } from '../../src/store/sqlite/queries.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { NO_SUCH_PID, running, writeLog } from '../support/written-log.ts';
@@ -174,9 +174,15 @@ test('the list has scripts with their options, and what was ignored and why', ()
   const tiers = [{ name: 'hourly', periodMs: 3_600_000, scripts: [script] }];
   const handler = { ...script, name: 'queue/mail', tier: 'queue', warnings: [] };
   const unread = [{ tier: 'daily', reason: 'permission denied' }];
-  const discovery = { tiers, unread, handlers: [handler], ignored, warnings: ['scripts?'] };
+  const elsewhere = [{ ...script, name: 'hourly/db', options: { host: ['db-*'] } }];
+  const discovery = { tiers, unread, handlers: [handler], ignored, elsewhere, warnings: ['scripts?'] };
   const pauses = [{ name: 'hourly/clean', kind: 'pause' as const, until: null, createdAt: now }];
-  expect(throughText(discoveryToJson(discovery, pauses))).toEqual({
+  const disabled = [{ name: 'hourly/old', tier: 'hourly', path: '/root/jobs/hourly/old.sh.disabled' }];
+  const both = {
+    ...discovery,
+    ignored: [...ignored, { path: '/root/jobs/hourly/old.sh.disabled', reason: 'disabled' }],
+  };
+  expect(throughText(discoveryToJson(both, pauses, disabled))).toEqual({
     tiers: [
       {
         tier: 'hourly',
@@ -190,6 +196,8 @@ test('the list has scripts with their options, and what was ignored and why', ()
             refusals: [],
             warnings: ['@timout'],
             pause: { name: 'hourly/clean', kind: 'pause', until: null, since: '2026-11-03T14:05:00.000Z' },
+            next: null,
+            nextPass: null,
           },
         ],
       },
@@ -205,7 +213,9 @@ test('the list has scripts with their options, and what was ignored and why', ()
         pause: null,
       },
     ],
+    disabled: [{ script: 'hourly/old', path: '/root/jobs/hourly/old.sh.disabled' }],
     ignored,
+    elsewhere: [{ script: 'hourly/db', path: '/root/jobs/hourly/clean.ts', hosts: ['db-*'] }],
     warnings: ['scripts?'],
   });
 });

@@ -30,8 +30,8 @@ test('what costs most comes first, with its share; what nobody knows comes last'
     'hourly/import-orders',
     'daily/unknown-cpu',
   ]);
-  expect(lines[0]).toMatch(/80\.0%.* ██████████$/);
-  expect(lines[1]).toMatch(/41s.* 20\.0%.* ██$/);
+  expect(lines[0]).toMatch(/80%.* ██████████$/);
+  expect(lines[1]).toMatch(/41s.* 20%.* ██$/);
   expect(lines[2]).toMatch(/ 1 +1 .* – +– *(?:–)?$/);
   expect(stdout).toMatch(/^all +3 +1 /m);
   expect(stdout).not.toContain('\x1b');
@@ -68,7 +68,7 @@ test('wrong names and periods are told in a sentence', async () => {
   const period = await inRoot(root, 'metrics', '--period', '2h');
   expect([period.status, period.stderr]).toEqual([
     2,
-    'runner: --period expects one of 1h, 6h, 12h, 1d, 1w, found "2h".\n',
+    'runner: --period must be one of 1h, 6h, 12h, 1d, 1w, found "2h".\n',
   ]);
 });
 

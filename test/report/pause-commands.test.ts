@@ -68,8 +68,8 @@ describe('runner pause', () => {
   test.each([
     [['houly'], 'There is no tier, no script, no handler and no waiting job "houly"; did you mean hourly?'],
     [['hourly/b'], 'did you mean hourly/a?'],
-    [['hourly', '--for', 'soon'], '--for expects a duration such as 30m, 2h or 7d, found "soon"'],
-    [['hourly', '--for', '900000000000w'], '--for expects a duration of at most 100000d'],
+    [['hourly', '--for', 'soon'], '--for must be a duration such as 30m, 2h or 7d, found "soon"'],
+    [['hourly', '--for', '900000000000w'], '--for must be a duration of at most 100000d'],
   ])('%j is wrong use, and makes nothing', async (args, message) => {
     const root = site();
     const { status, stdout, stderr } = await inRoot(root, 'pause', ...args);
@@ -96,7 +96,7 @@ describe('a pause is shown by', () => {
     expect(await shown('why', 'a')).toContain('paused: `runner resume hourly/a` ends the pause.');
     expect(await shown('list')).toMatch(/daily · every day\n {2}paused until /);
     expect(await shown('list')).toContain('a.sh\n    paused\n');
-    expect(await shown('report')).toMatch(/\n {2}paused until \d\d-\d\d \d\d:\d\d · `runner resume daily`/);
+    expect(await shown('report')).toMatch(/\n {2}paused until \d+ [A-Z][a-z]{2} \d\d:\d\d · `runner resume daily`/);
     expect(await shown('report')).toContain('\n    paused\n');
     const { tiers } = JSON.parse(await shown('report', '--json'));
     expect(tiers).toMatchObject([{ pause: null }, { pause: { name: 'daily' } }]);

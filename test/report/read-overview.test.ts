@@ -6,8 +6,9 @@ import {
   readOverview,
   type ScriptOverview,
 } from '../../src/report/model/overview.ts';
-import { emptyQueries } from '../../src/store/sqlite/dialect.ts';
+import { emptyQueries } from '../../src/store/sqlite/queries.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
+import { insertRows } from '../support/insert-rows.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -45,9 +46,9 @@ describe('the overview of scripts', () => {
   test('has no greatest number', async () => {
     const log = await writeLog(makeTemporaryRoot());
     await log.addRun('queue/a', now - HOUR);
-    log.store.connection.exec(`insert into scripts (name)
-      with recursive n (i) as (select 1 union all select i + 1 from n where i < 33000) select 'queue/a' || i from n;
-      insert into runs (job_id, script_id, attempt, outcome, started_at, finished_at)
+    const names = Array.from({ length: 33_000 }, (_, index) => ({ name: `queue/a${index}` }));
+    insertRows(log.change, 'scripts', names);
+    log.change(`insert into runs (job_id, script_id, attempt, outcome, started_at, finished_at)
       select job_id, scripts.id, 1, outcome, started_at, finished_at from scripts, runs where script_id <> scripts.id`);
     expect((await readOverview(log, week)).scripts).toHaveLength(33_001);
   });

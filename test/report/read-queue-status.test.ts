@@ -5,7 +5,7 @@ import { selectChildren, selectRunsOfJob } from '../../src/report/model/jobs.ts'
 import { isQueueQuiet, readQueueStatus } from '../../src/report/model/status.ts';
 import { createScreen } from '../../src/report/terminal/screen.ts';
 import { renderQueue } from '../../src/report/terminal/status.ts';
-import { emptyQueries } from '../../src/store/sqlite/dialect.ts';
+import { emptyQueries } from '../../src/store/sqlite/queries.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { explainQueries } from '../support/query-plan.ts';
@@ -25,12 +25,15 @@ test('the jobs of scripts are none of the queue, whatever their state', async ()
   const log = await writeLog(makeTemporaryRoot());
   for (const state of ['queued', 'running', 'retrying', 'failed', 'cancelled'] as const) {
     const ended = state === 'failed' || state === 'cancelled';
-    log.store.connection
-      .prepare(
-        `insert into jobs (name, tier, state, ready, run_at, created_at, finished_at)
+    log.change(
+      `insert into jobs (name, tier, state, ready, run_at, created_at, finished_at)
          values (?, 'hourly', ?, null, ?, ?, ?)`,
-      )
-      .run([`hourly/${state}`, state, now, now, ended ? now : null]);
+      `hourly/${state}`,
+      state,
+      now,
+      now,
+      ended ? now : null,
+    );
   }
   const status = await readQueueStatus(log.db, { handlers: [], nowMs: now, waiting: [] });
   expect(status).toEqual({ counts: none, withoutHandler: [], workers: 0, idleWorkers: 0, waiting: [] });
@@ -44,7 +47,7 @@ test('names without a handler come with the most jobs first, and not without end
   await log.store.transaction((session) => addJobs(session, plain, now));
   // Who adds by SQL can choose any name.
   for (const name of jobs.filter((each) => each.includes('\u001b'))) {
-    log.store.connection.prepare('insert into jobs (name, run_at) values (?, ?)').run([name, now]);
+    log.change('insert into jobs (name, run_at) values (?, ?)', name, now);
   }
   const status = await readQueueStatus(log.db, { handlers: ['known'], nowMs: now, waiting: [] });
   expect(status.withoutHandler).toHaveLength(15);

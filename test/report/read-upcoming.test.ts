@@ -60,10 +60,10 @@ test('a rule that does not get ahead is shown as it is held back: by a second', 
 });
 
 test('one that runs is there with its next time, and one that only runs once is not', async () => {
-  const { store } = await writeLog(makeTemporaryRoot());
+  const { store, change } = await writeLog(makeTemporaryRoot());
   const jobs = [{ name: 'again', repeat: 'FINISHED, +1 HOUR' }, { name: 'once' }];
   await store.transaction((session) => addJobs(session, jobs, now));
-  store.connection.prepare(RUNNING).run([now, now + MINUTE]);
+  change(RUNNING, now, now + MINUTE);
   const upcoming = await readUpcoming(store, { pattern: '*', limit: 2, nowMs: now });
   expect(upcoming.map(({ atMs, job }) => [job.name, (atMs - now) / MINUTE])).toEqual([
     ['again', 60],
@@ -107,14 +107,12 @@ test('what is overdue runs now: what follows is counted from that, and missed ti
 });
 
 test('one that runs, or is tried again, stays in step', async () => {
-  const { store } = await writeLog(makeTemporaryRoot());
+  const { store, change } = await writeLog(makeTemporaryRoot());
   const repeat = 'SCHEDULED, +1 HOUR';
   const jobs = ['runs', 'waits'].map((name) => ({ name, repeat, runAt: now - 20 * MINUTE }));
   await store.transaction((session) => addJobs(session, jobs, now));
-  store.connection.prepare(`${RUNNING} where name = 'runs'`).run([now, now + MINUTE]);
-  store.connection
-    .prepare("update jobs set state = 'retrying', ready = 0, run_at = ? where name = 'waits'")
-    .run([now + 5 * MINUTE]);
+  change(`${RUNNING} where name = 'runs'`, now, now + MINUTE);
+  change("update jobs set state = 'retrying', ready = 0, run_at = ? where name = 'waits'", now + 5 * MINUTE);
   const upcoming = await readUpcoming(store, { pattern: '*', limit: 4, nowMs: now });
   expect(upcoming.map(({ atMs, job }) => [job.name, (atMs - now) / MINUTE])).toEqual([
     ...[
@@ -127,12 +125,12 @@ test('one that runs, or is tried again, stays in step', async () => {
 });
 
 test('one that was kicked before its time goes on from its run, or from the time that it has used up', async () => {
-  const { store } = await writeLog(makeTemporaryRoot());
+  const { store, change } = await writeLog(makeTemporaryRoot());
   const runAt = now + 300 * MINUTE;
   const rules = { finished: 'FINISHED, +1 HOUR', scheduled: 'SCHEDULED, +1 HOUR' };
   const jobs = Object.entries(rules).map(([name, repeat]) => ({ name, repeat, runAt }));
   await store.transaction((session) => addJobs(session, jobs, now));
-  store.connection.prepare('update jobs set run_at = ?').run([now]);
+  change('update jobs set run_at = ?', now);
   const upcoming = await readUpcoming(store, { pattern: '*', limit: 4, nowMs: now });
   expect(upcoming.map(({ atMs, job }) => [job.name, (atMs - now) / MINUTE])).toEqual([
     ...[

@@ -47,7 +47,7 @@ describe('of a run that died with its runner', () => {
     expect(stdout).toMatch(/\n {2}hourly\/waits · for .* · cut off: its process is gone · /);
     expect(stdout).toMatch(/\nhourly .*, crashed +/);
     const died = /the runner \(pid \d+ on .*\) died while it ran/;
-    expect((await inRoot(root, 'report')).stdout).toMatch(/\n {2}waits +\S+ \S+ +crashed /);
+    expect((await inRoot(root, 'report')).stdout).toMatch(/\n {2}waits +\d+ \S+ \S+ +crashed /);
     expect((await inRoot(root, 'report')).stdout).toMatch(died);
     expect((await inRoot(root, 'show', '1')).stdout).toMatch(/ · run 1 · crashed\n/);
     expect((await inRoot(root, 'show', '1')).stdout).toMatch(/\noutput\nbegun\n$/);

@@ -36,13 +36,13 @@ describe.each([
     const who = pid === null ? '' : ` \\(pid ${pid}\\)`;
     expect(text).toMatch(
       new RegExp(
-        `! job run 1 began .{11}${who} on web9; its runner gives no sign of life, and this host ` +
+        `! job run 1 began .{11,12}${who} on web9; its runner gives no sign of life, and this host ` +
           'cannot see whether it is still running → A call on that host can check it',
       ),
     );
-    expect(text).toMatch(/✔ last run run 1 of .{11} has no end in the log yet/);
+    expect(text).toMatch(/✔ last run run 1 of .{11,12} has no end in the log yet/);
     expect(text).toMatch(
-      /It may still be running on web9, since .{11}; hourly starts it again once it is known to have ended\./,
+      /It may still be running on web9, since .{11,12}; hourly starts it again once it is known to have ended\./,
     );
     expect(text).not.toMatch(/still runs|goes on/);
   });

@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { realpathSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { newSpoolPath } from '../../src/store/spool/files.ts';
 import { takeLockFile } from '../../src/system/lock/lock-file.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
 import { mayNeedReconciling } from '../../src/worker/recovery/needed.ts';
-import { inRoot } from '../support/in-root.ts';
-import { runCommand } from '../support/run-command.ts';
+import { makeFakeCrontab } from '../support/fake-crontab.ts';
+import { callCommand, inRoot } from '../support/in-root.ts';
+import { commandPath, runCommand } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';
 import { makeSpooledRun, makeSpoolHeader, toLines } from '../support/spool.ts';
 import { makeStateOf } from '../support/state-of.ts';
@@ -73,7 +74,7 @@ test('status tells what waits, and why', async () => {
   await log.store.jobs.change([{ id: b as number, set: { reason } }], at);
   const { stdout } = await inRoot(root, 'status');
   expect(stdout).toMatch(/^Nothing is running\.\n\nwaiting\n {2}daily\/b · deferred, waiting since .* · the load/);
-  expect(stdout).toMatch(/\n {2}hourly\/a · try 2 due \d\d-\d\d \d\d:\d\d · exit code 3\n/);
+  expect(stdout).toMatch(/\n {2}hourly\/a · try 2 due \d+ [A-Z][a-z]{2} \d\d:\d\d · exit code 3\n/);
   expect(JSON.parse((await inRoot(root, 'status', '--json')).stdout).waiting).toMatchObject([
     { script: 'daily/b', state: 'deferred', reason, attempts: 0 },
     { script: 'hourly/a', state: 'retrying', reason: 'exit code 3', attempts: 1 },
@@ -103,7 +104,7 @@ test('status tells of what waits to be taken in and of logs that were set aside'
   const { stdout, status } = await inRoot(root, 'status');
   expect(status).toBe(0);
   expect(stdout).toContain('1 broken log quarantined in .runner/: activity.db.broken-20261103-140500\n');
-  const waits = '2 runs wait in the spool, recorded without the log; the next pass takes them in.\n';
+  const waits = '2 runs wait in the spool, because the log could not be written; the next pass takes them in.\n';
   expect(stdout).toContain(waits);
   expect(await inRoot(root, 'report')).toMatchObject({ status: 0, stderr: `Note: ${waits}` });
   expect(await inRoot(root, 'why', 'a')).toMatchObject({ status: 0, stderr: `Note: ${waits}` });
@@ -173,5 +174,56 @@ test('without a readable log status still shows the tiers', async () => {
     ...{ ready: null, delayed: null, running: null, paused: null, failed: null, workers: null },
     ...{ idleWorkers: null, waiting: [] },
     withoutHandler: [],
+  });
+});
+
+describe('with a crontab that can be read', () => {
+  const place = () => {
+    const root = realpathSync(makeTemporaryRoot({ 'jobs/hourly/a.sh': says, 'jobs/15mins/b.sh': says }));
+    const crontab = makeFakeCrontab();
+    const call = (...args: string[]) =>
+      callCommand(args, { cwd: root, env: { ...crontab.env, COLUMNS: '110', TZ: 'UTC' } });
+    return { root, crontab, call };
+  };
+
+  test('it is said at once that no line calls a tier, what helps, and when the first call comes', async () => {
+    const { call } = place();
+    expect((await call('status')).stdout).toMatch(
+      /\nhourly +– +no crontab line calls it\n[\s\S]*`runner cron --install` writes a crontab line/,
+    );
+    expect((await call('why', 'hourly/a')).stdout).toContain('because no crontab line calls hourly: run `runner cron');
+    await call('cron', '--install');
+    expect((await call('status')).stdout).toMatch(/\nhourly +– +first \d+ [A-Z][a-z]{2} \d\d:\d\d, in \d+[ms]/);
+    const { stdout } = await call('why', 'hourly/a');
+    expect(stdout).toMatch(/✔ called +not yet; its crontab line calls it first at /);
+    expect(stdout).toMatch(/It will run with the first pass of hourly, at \d+ [A-Z][a-z]{2} \d\d:\d\d\./);
+    await call('cron', '--remove');
+    expect((await call('status')).stdout).toMatch(/\nhourly +– +no crontab line calls it\n/);
+  });
+
+  test('the next call is the time of the line, and a first call that did not come is overdue', async () => {
+    const { root, crontab, call } = place();
+    const inThreeHours = new Date(Date.now() + 3 * HOUR);
+    const [minute, hour] = [inThreeHours.getUTCMinutes(), inThreeHours.getUTCHours()];
+    crontab.write(`${minute} ${hour} * * * ${process.execPath} ${commandPath} --root ${root} hourly\n`);
+    const log = await writeLog(root);
+    await log.addPass('hourly', Date.now() - HOUR / 2);
+    const tierOf = async () => JSON.parse((await call('status', '--json')).stdout).tiers[0];
+    const nextCall = new Date(inThreeHours).setSeconds(0, 0);
+    expect(await tierOf()).toMatchObject({
+      isInCrontab: true,
+      nextCall: new Date(nextCall).toISOString(),
+      isOverdue: false,
+    });
+    expect((await call('why', 'hourly/a')).stdout).toMatch(/✔ called +cron called it .*, next at /);
+  });
+
+  test('a folder that no line can call is named, with what was meant', async () => {
+    const { call } = place();
+    expect((await call('status')).stdout).toMatch(/\n15mins +– +cron cannot call it; did you mean 15min\?\n/);
+    expect((await call('list')).stdout).toContain(
+      '15mins · not a schedule name, so cron never runs it; did you mean 15min?\n',
+    );
+    expect((await call('why', '15mins/b')).stdout).toMatch(/! tier +15mins is not a schedule name/);
   });
 });

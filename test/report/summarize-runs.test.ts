@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { addUp, nearestRank, summarizeRuns } from '../../src/report/model/runs/runs.ts';
-import type { Outcome } from '../../src/store/schema.ts';
+import type { Outcome } from '../../src/store/words.ts';
 
 interface Run {
   readonly other: Outcome | null;

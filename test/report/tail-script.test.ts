@@ -44,7 +44,7 @@ async function endRun(log: WrittenLog, { id, file }: { id: number; file: string 
   const end = makeFinishedRun({ finished_at: now + 1200, duration_ms: 1200, output });
   await log.store.transaction(({ runs }) => runs.end([{ ...start, runId: id, end, leftJob: null }]));
   rmSync(file, { force: true });
-  log.store.connection.exec("update workers set state = 'finished'");
+  log.change("update workers set state = 'finished'");
 }
 
 describe('without following', () => {
@@ -97,7 +97,9 @@ describe('following', () => {
     await until('it waits', () => shown.notes.includes('waiting for its next run'));
     const run = await startRun(log);
     writeFileSync(run.file, 'new\n');
-    await until('that run is shown', () => shown.output === 'new\n');
+    // How the last one ended stands above.
+    await until('that run is shown', () => shown.output === 'old\nnew\n');
+    expect(shown.notes).toMatch(/^run 1 of hourly\/index succeeded in \S+\n.*waiting for its next run/);
     await endRun(log, run, 'new\n');
     await ended;
   });
@@ -132,7 +134,7 @@ describe('following', () => {
     writeFileSync(join(log.state.output, `${pass}.1.log`), 'last words');
     const { shown, ended } = startTail(log, true);
     await until('its output is shown', () => shown.output === 'last words');
-    log.store.connection.exec('update workers set pid = 5000000');
+    log.change('update workers set pid = 5000000');
     await ended;
     expect(shown.notes).toMatch(/: crashed, the runner \(pid 5000000 on .*\) died while it ran\.\n$/);
   });

@@ -64,7 +64,7 @@ describe('before anything has run', () => {
 
   test('a refused script says what is to be put right, with its line', async () => {
     const found = await why(site(), 'wrong');
-    expect(finding(found, 'refused')?.text).toContain('jobs/hourly/wrong.sh:2: @timeout expects');
+    expect(finding(found, 'refused')?.text).toContain('jobs/hourly/wrong.sh:2: @timeout must be');
     expect(found.conclusion).toContain('it is refused until');
   });
 
@@ -83,7 +83,7 @@ describe('before anything has run', () => {
     writeFileSync(join(root, 'runner.config.json'), '{"concurrency": "many"}');
     const found = await why(root, 'a');
     expect(found.findings[0]).toMatchObject({ topic: 'settings', verdict: 'wrong' });
-    expect(found.findings[0]?.text).toContain('runner.config.json:1: concurrency expects');
+    expect(found.findings[0]?.text).toContain('runner.config.json:1: concurrency must be');
     expect(found.conclusion).toContain('until the settings are fixed');
   });
 
@@ -100,7 +100,7 @@ describe('by the log', () => {
     await inRoot(root, 'hourly');
     const found = await why(root, 'a');
     expect(finding(found, 'last run')?.text).toMatch(/^run \d+ of .* succeeded/);
-    expect(found.conclusion).toMatch(/^It will run with the next pass of hourly, about \d\d-\d\d \d\d:\d\d\.$/);
+    expect(found.conclusion).toMatch(/^It will run with the next pass of hourly, about \d+ [A-Z][a-z]{2} \d\d:\d\d\.$/);
     expect(found.findings.every(({ verdict }) => verdict === 'fine')).toBe(true);
   });
 

@@ -1,9 +1,9 @@
-import { openStore } from '../../src/store/sqlite/open.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 /** Adds so many scripts' jobs to the log, each in a transaction of its own with an event. */
 const [root = '', tier = '', count = '0'] = process.argv.slice(2);
-const store = await openStore(stateFolderOf(root));
+const store = await openSqliteStore(stateFolderOf(root));
 for (let index = 0; index < Number(count); index += 1) {
   await store.transaction(async ({ scriptJobs, events }) => {
     const job = { name: `${tier}/${index}`, tier, scheduledFor: null, at: 0 };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { isCorruption } from '../../src/store/failures.ts';
 import { isSuspect, markSuspect } from '../../src/store/sqlite/file.ts';
-import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
+import { openExistingSqliteStore, openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
 import { checkIntegrity } from '../support/check-integrity.ts';
@@ -52,14 +52,14 @@ const readEvents = ({ connection }: SqliteStore) =>
 describe.each(drivers)('with %s', (_name, driver) => {
   const options = { driver, now: () => NOON };
   async function open(folder: StateFolder): Promise<SqliteStore> {
-    const store = await openStore(folder, options);
+    const store = await openSqliteStore(folder, options);
     onTestFinished(() => store.close());
     return store;
   }
   /** A log with more in it than fits on a few pages. */
   async function makeLog(): Promise<StateFolder> {
     const folder = makeStateOf(makeTemporaryRoot());
-    const store = await openStore(folder, options);
+    const store = await openSqliteStore(folder, options);
     for (let index = 0; index < 50; index += 1) {
       await record(store, index, `event ${index} `.repeat(300));
     }
@@ -114,7 +114,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
   test('damage that only an answer shows is looked for once it was met', async () => {
     const folder = makeStateOf(makeTemporaryRoot());
     await makeDamagedLog(folder);
-    const store = await openStore(folder, options);
+    const store = await openSqliteStore(folder, options);
     expect(store.quarantined).toBeNull();
     const reading = store.transaction(async () => readEvents(store));
     const error = await reading.catch((thrown: unknown) => thrown);
@@ -139,17 +139,19 @@ describe.each(drivers)('with %s', (_name, driver) => {
   test('what only reads says so and leaves it to the next pass', async () => {
     const folder = await makeLog();
     writeFileSync(folder.database, GARBAGE);
-    await expect(openExistingStore(folder, options)).rejects.toMatchObject({
+    await expect(openExistingSqliteStore(folder, options)).rejects.toMatchObject({
       name: 'StoreUnavailable',
       kind: 'broken',
-      message: expect.stringMatching(/^\S+activity\.db is damaged \(file is not a database\)\. The next pass /),
+      message: expect.stringMatching(
+        /^\S+activity\.db seems to be damaged \(file is not a database\)\. The next pass /,
+      ),
     });
     expect(readFileSync(folder.database, 'utf8')).toBe(GARBAGE);
   });
 
   test('a journal without its log is kept, and gets nothing into the new one', async () => {
     const folder = await makeLog();
-    const store = await openStore(folder, options);
+    const store = await openSqliteStore(folder, options);
     await record(store, 1, 'only in the journal');
     const orphan = makeStateOf(makeTemporaryRoot());
     copyFileSync(`${folder.database}-wal`, `${orphan.database}-wal`);
@@ -168,7 +170,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
 
   test('a rollback journal without its log is kept, and is not rolled back into the new one', async () => {
     const folder = await makeLog();
-    const store = await openStore(folder, options);
+    const store = await openSqliteStore(folder, options);
     await store.close();
     const connection = driver.open(folder.database, { timeoutMs: 0 });
     connection.pragma('journal_mode = delete');
@@ -197,7 +199,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
 
   test('a journal that its log was left with is taken in', async () => {
     const folder = await makeLog();
-    const store = await openStore(folder, options);
+    const store = await openSqliteStore(folder, options);
     await record(store, 99, '');
     const killed = makeStateOf(makeTemporaryRoot());
     for (const suffix of ['', '-wal']) {
@@ -241,7 +243,7 @@ test('eight processes that meet a broken log in the same moment quarantine it on
     expect(end).toEqual({ status: 0, stdout: 'opened, 0 workers\n', stderr: '' });
   }
   expect(filesIn(folder).filter((name) => name.includes('.broken-'))).toHaveLength(1);
-  const store = await openStore(folder);
+  const store = await openSqliteStore(folder);
   onTestFinished(() => store.close());
   expect(readEvents(store)).toMatchObject([{ event: 'log-quarantined' }]);
 });

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Durability, StoreSession } from '../../src/store/contract.ts';
+import type { Durability, StoreSession } from '../../src/store/contract/store.ts';
 import { openRecordedStore } from '../support/recorded-store.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';

@@ -1,10 +1,10 @@
 import { readdirSync, renameSync, statSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { StoreSession } from '../../src/store/contract.ts';
+import type { StoreSession } from '../../src/store/contract/store.ts';
 import { isStoreFailure } from '../../src/store/failures.ts';
 import { backUp } from '../../src/store/sqlite/create.ts';
 import { APPLICATION_ID, SCHEMA_VERSION } from '../../src/store/sqlite/file.ts';
-import { openStore } from '../../src/store/sqlite/open.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { keepReserve, releaseReserve } from '../../src/store/sqlite/reserve.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { checkIntegrity } from '../support/check-integrity.ts';
@@ -19,7 +19,7 @@ const countEvents = ({ connection }: SqliteStore): number => connection.prepare(
 describe.each(drivers)('with %s', (name, driver) => {
   const state = () => makeStateOf(makeTemporaryRoot());
   async function open(folder = state()): Promise<SqliteStore> {
-    const store = await openStore(folder, { driver });
+    const store = await openSqliteStore(folder, { driver });
     onTestFinished(() => store.close());
     return store;
   }

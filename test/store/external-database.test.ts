@@ -139,10 +139,18 @@ describe.each(drivers)('with %s', (_name, driver) => {
   });
 
   test.each([
-    ['nothing', () => {}, /is not there \(ENOENT/],
+    ['nothing', () => {}, /does not exist; check its name \(ENOENT/],
     ['a folder', (path: string) => mkdirSync(path), /is a folder; name the SQLite file in it/],
-    ['text', (path: string) => writeFileSync(path, 'create table'.repeat(50)), /not an SQLite database\.$/],
-    ['an empty file', (path: string) => writeFileSync(path, ''), /is not an SQLite database\.$/],
+    [
+      'text',
+      (path: string) => writeFileSync(path, 'create table'.repeat(50)),
+      /not an SQLite database; name the file of the queue\.$/,
+    ],
+    [
+      'an empty file',
+      (path: string) => writeFileSync(path, ''),
+      /is not an SQLite database; name the file of the queue\.$/,
+    ],
     [
       'half a file',
       (path: string) => writeFileSync(path, readFileSync(makeFile('delete').path).subarray(0, 5000)),

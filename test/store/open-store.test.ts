@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { StoreUnavailable } from '../../src/store/failures.ts';
 import { findDriver } from '../../src/store/sqlite/driver.ts';
 import { APPLICATION_ID, SCHEMA_VERSION } from '../../src/store/sqlite/file.ts';
-import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
+import { openExistingSqliteStore, openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { queryLog } from '../support/open-log.ts';
 import { startNode, startProcess } from '../support/start-command.ts';
 import { makeStateOf, openSqliteOf } from '../support/state-of.ts';
@@ -73,7 +73,7 @@ test('nobody else can read the log, even under umask 000', async () => {
 
 test('a log in another journal mode is brought to the one of its file system', async () => {
   const root = makeTemporaryRoot();
-  const first = await openStore(makeStateOf(root));
+  const first = await openSqliteStore(makeStateOf(root));
   first.connection.pragma('journal_mode = delete');
   await first.close();
   expect(await readPragma(root, 'journal_mode')).toBe('wal');
@@ -84,7 +84,7 @@ test('another program’s database is refused in one sentence and left alone', a
   const foreign = new Sqlite(state.database);
   foreign.exec('create table posts (id integer primary key)');
   foreign.close();
-  const refused = openStore(state);
+  const refused = openSqliteStore(state);
   await expect(refused).rejects.toThrow(StoreUnavailable);
   await expect(refused).rejects.toThrow(
     `${state.database} is not an activity log: another program created it. Move it away; then a new log is created.`,
@@ -100,15 +100,15 @@ test('a database without tables, but marked as another program’s, is refused',
   const foreign = new Sqlite(state.database);
   foreign.pragma('application_id = 1196444487');
   foreign.close();
-  await expect(openStore(state)).rejects.toThrow(/^\S+ is not an activity log: another program/);
+  await expect(openSqliteStore(state)).rejects.toThrow(/^\S+ is not an activity log: another program/);
 });
 
 test('a log of a newer runner is refused, naming both schemas and the cure', async () => {
   const state = makeStateOf(makeTemporaryRoot());
-  const store = await openStore(state);
+  const store = await openSqliteStore(state);
   store.connection.pragma('user_version = 42');
   await store.close();
-  const refused = openStore(state);
+  const refused = openSqliteStore(state);
   await expect(refused).rejects.toThrow(StoreUnavailable);
   await expect(refused).rejects.toThrow(
     `${state.database} was written by a newer runner (schema 42, this one knows ${SCHEMA_VERSION}). ` +
@@ -119,10 +119,10 @@ test('a log of a newer runner is refused, naming both schemas and the cure', asy
 test('reading makes no log where there is none', async () => {
   const root = makeTemporaryRoot();
   const state = makeStateOf(root);
-  expect(await openExistingStore(state)).toBeNull();
+  expect(await openExistingSqliteStore(state)).toBeNull();
   expect(existsSync(state.database)).toBe(false);
   await openSqliteOf(root);
-  const store = await openExistingStore(state);
+  const store = await openExistingSqliteStore(state);
   expect(store).not.toBeNull();
   await store?.close();
 });
@@ -130,7 +130,7 @@ test('reading makes no log where there is none', async () => {
 test('a rollback journal is always synced: without, a power loss could break the file', async () => {
   const folder = makeStateOf(makeTemporaryRoot());
   const { driver } = await findDriver();
-  const store = await openStore(folder, { driver: withJournal(driver, 'truncate') });
+  const store = await openSqliteStore(folder, { driver: withJournal(driver, 'truncate') });
   onTestFinished(() => store.close());
   expect([store.journalMode, store.connection.pragma('synchronous')]).toEqual(['truncate', 2]);
 });

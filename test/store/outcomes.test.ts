@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isFailure, outcomes } from '../../src/store/schema.ts';
+import { isFailure, outcomes } from '../../src/store/words.ts';
 import { openSqliteOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

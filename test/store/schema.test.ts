@@ -43,15 +43,15 @@ test('two workers cannot run one tier, whatever the program around the table doe
 test('a script cannot be queued twice, whatever the program around the table does', async () => {
   const { connection } = await openSqliteOf(makeTemporaryRoot());
   connection.exec(aJob('state', `'queued'`));
-  expect(() => connection.exec(aJob('state', `'queued'`))).toThrow('UNIQUE constraint failed: jobs.name');
+  expect(() => connection.exec(aJob('state', `'queued'`))).toThrow("UNIQUE constraint failed: index 'jobs_of_scripts'");
 });
 
 test('a job takes its runs with it, and those their output', async () => {
   const root = makeTemporaryRoot();
-  const { store, addRun } = await writeLog(root);
+  const { change, addRun } = await writeLog(root);
   await addRun('hourly/a', NOON, { output: 'a', output_bytes: 1 });
   await addRun('hourly/b', NOON, { output: 'b', output_bytes: 1 });
-  store.connection.exec(`delete from jobs where name = 'hourly/a'`);
+  change(`delete from jobs where name = 'hourly/a'`);
   expect(queryLog(root, 'select script, output from runs')).toEqual([{ script: 'hourly/b', output: 'b' }]);
   expect(queryLog(root, 'select output from outputs')).toEqual([{ output: 'b' }]);
 });

@@ -2,8 +2,9 @@ import type * as fs from 'node:fs';
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { RunStart, StoreSession } from '../../src/store/contract.ts';
-import { openStore } from '../../src/store/sqlite/open.ts';
+import type { RunStart } from '../../src/store/contract/runs.ts';
+import type { StoreSession } from '../../src/store/contract/store.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { drivers } from '../support/drivers.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
@@ -44,7 +45,7 @@ const readInstants = ({ connection }: Pick<SqliteStore, 'connection'>): number[]
 
 describe.each(drivers)('with %s', (_name, driver) => {
   async function open(): Promise<SqliteStore> {
-    const store = await openStore(makeStateOf(makeTemporaryRoot()), { driver });
+    const store = await openSqliteStore(makeStateOf(makeTemporaryRoot()), { driver });
     onTestFinished(() => store.close());
     return store;
   }
@@ -98,7 +99,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
 
   test('what is to be durable soon is seen by others at once, and on the disk soon, by itself', async () => {
     const folder = makeStateOf(makeTemporaryRoot());
-    const [store, other] = [await openStore(folder, { driver }), await openStore(folder, { driver })];
+    const [store, other] = [await openSqliteStore(folder, { driver }), await openSqliteStore(folder, { driver })];
     onTestFinished(() => other.close().then(() => store.close()));
     for (const write of [() => store.transaction((session) => record(session, 1), 'soon'), () => record(store, 2)]) {
       const before = disk.syncs;
@@ -117,8 +118,8 @@ describe.each(drivers)('with %s', (_name, driver) => {
   test('closing has all of it on the disk, by SQLite itself unless others have it open', async () => {
     for (const isOpenElsewhere of [false, true]) {
       const folder = makeStateOf(makeTemporaryRoot());
-      const store = await openStore(folder, { driver });
-      const other = isOpenElsewhere ? await openStore(folder, { driver }) : null;
+      const store = await openSqliteStore(folder, { driver });
+      const other = isOpenElsewhere ? await openSqliteStore(folder, { driver }) : null;
       const before = disk.syncs;
       await store.transaction((session) => record(session, 1), 'soon');
       const told: string[] = [];
@@ -148,7 +149,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
 
   test('with a rollback journal each commit waits for readers, and lets the process go on', async () => {
     const folder = makeStateOf(makeTemporaryRoot());
-    const store = await openStore(folder, { driver: withJournal(driver, 'truncate') });
+    const store = await openSqliteStore(folder, { driver: withJournal(driver, 'truncate') });
     onTestFinished(() => store.close());
     expect(store.journalMode).toBe('truncate');
     for (const write of [() => store.transaction((session) => record(session, 1)), () => record(store, 2)]) {
@@ -176,7 +177,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
 
   test('who does not want to wait is not kept', async () => {
     const folder = makeStateOf(makeTemporaryRoot());
-    const store = await openStore(folder, { driver });
+    const store = await openSqliteStore(folder, { driver });
     const holder = driver.open(folder.database, { timeoutMs: 0 });
     onTestFinished(() => {
       holder.close();

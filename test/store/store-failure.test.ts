@@ -86,8 +86,7 @@ test.each([
   ],
   [
     'SQLITE_CORRUPT',
-    '/home/me/site/.runner/activity.db is damaged (as the system says). The next pass checks it, quarantines ' +
-      'it if it is, and creates a new log; nothing is deleted.',
+    '/home/me/site/.runner/activity.db seems to be damaged (as the system says). The next pass checks it: a damaged file is kept under another name, and a new log is created.',
   ],
   [
     'SQLITE_IOERR_READ',

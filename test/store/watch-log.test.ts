@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Sqlite from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { ChangeWatch } from '../../src/store/contract.ts';
-import { openStore } from '../../src/store/sqlite/open.ts';
+import type { ChangeWatch } from '../../src/store/contract/store.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { SqliteSession } from '../../src/store/sqlite/session.ts';
 import { type SqliteStore, watchLog } from '../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
@@ -24,7 +24,7 @@ interface Place {
 
 async function openPlace(driver = drivers[0]?.[1], journal = 'wal'): Promise<Place> {
   const folder = makeStateOf(makeTemporaryRoot());
-  const store = await openStore(folder, driver && { driver: withJournal(driver, journal) });
+  const store = await openSqliteStore(folder, driver && { driver: withJournal(driver, journal) });
   const watch = store.watch();
   onTestFinished(async () => {
     watch.close();

@@ -3,7 +3,7 @@ import { isAllWell } from '../../src/monitor/checks/all-well.ts';
 import type { CheckCode, Finding } from '../../src/monitor/checks/finding.ts';
 import { type CheckReport, runChecks } from '../../src/monitor/checks/run-checks.ts';
 import type { CheckSettings } from '../../src/settings/settings.ts';
-import type { Store } from '../../src/store/contract.ts';
+import type { Store } from '../../src/store/contract/store.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 export const MINUTE = 60_000;

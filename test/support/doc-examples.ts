@@ -95,7 +95,7 @@ export function makeExamplePlace(): ExamplePlace {
   const commands = join(env.HOME as string, 'bin');
   const node = `exec '${process.execPath}' '${commandPath}' "$@"`;
   writeCommand(commands, 'runner', node);
-  writeCommand(commands, 'npx', `[ "$1" = runner ] || exit 127\nshift\n${node}`);
+  writeCommand(commands, 'npx', `case "$1" in runner | folder-runner) shift ;; *) exit 127 ;; esac\n${node}`);
   writeCommand(commands, 'sqlite3', `exec '${process.execPath}' '${sqliteShell}' "$@"`);
   mkdirSync(join(root, 'node_modules/.bin'), { recursive: true });
   writeCommand(join(root, 'node_modules/.bin'), 'runner', node);
@@ -159,7 +159,7 @@ function withoutPlace(text: string, root: string): string {
 
 const figures: readonly (readonly [RegExp, string])[] = [
   [/\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?(?:\.\d+)?Z?/g, '#'],
-  [/\b\d\d-\d\d \d\d:\d\d\b/g, '#'],
+  [/\b\d\d? [A-Z][a-z]{2} \d\d:\d\d\b/g, '#'],
   [/<?\b\d+(?:\.\d+)?(?:ms|s|m|h)(?: \d+(?:ms|s|m))?\b/g, '#'],
   [/\b\d+(?:\.\d+)?(?:B|KB|MB|GB)\b/g, '#'],
   // A figure that is not always known.

@@ -3,11 +3,12 @@
  * It counts every step by which the runner's process changes anything outside itself, in their
  * order, can end the process by SIGKILL at any of them, and can set its clock.
  *
- *   FAULT_LOG       file that gets a line for each point: "<name>#<how often so far>"
+ *   FAULT_LOG       file that gets a line for each point: "<name>#<how often so far>", a tab, its place in the code
  *   FAULT_AT        "before <point>" or "after <point>"; the point by its line, or by its number from 1
  *   FAULT_CLOCK     "<ms>" or "<ms> from <number of a point>": what `Date.now()` is ahead of the
  *                   kernel's clock, which scripts and files go by; "<ms> when <path>": as soon as
  *                   there is that file, so that several processes have it at the same time
+ *   FAULT_UPTIME    the seconds since its machine was booted
  *   FAULT_PACE      how many times faster than it is its monotonic clock runs, and its timers by it: what waits
  *                   for 15 s waits 1.5 s at a pace of 10
  */
@@ -21,6 +22,7 @@ const os = require('node:os');
 const { openSync, writeSync } = fs;
 const kill = process.kill.bind(process);
 const { FAULT_LOG: logPath, FAULT_AT: faultAt, FAULT_CLOCK: clock, FAULT_PACE: pace } = process.env;
+const { FAULT_UPTIME: uptime } = process.env;
 const [, side, wanted] = /^(before|after) (.+)$/.exec(faultAt ?? '') ?? [];
 const [aheadMs, stepAt = 0] = (clock ?? '').split(/ from | when .*/).map(Number);
 const [, stepFile] = / when (.+)$/.exec(clock ?? '') ?? [];
@@ -36,10 +38,20 @@ function reach(name) {
   counts.set(name, count);
   number += 1;
   const point = `${name}#${count}`;
-  if (log !== null) writeSync(log, `${point}\n`);
+  if (log !== null) writeSync(log, `${point}\t${tellPlace()}\n`);
   const isHit = wanted === point || wanted === String(number);
   if (isHit && side === 'before') kill(process.pid, 'SIGKILL');
   return () => isHit && kill(process.pid, 'SIGKILL');
+}
+
+/** All that has called it, also from before it waited: "Us.run (pass-DmyrS9zf.cjs:36:2926) < async a (…)". */
+function tellPlace() {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 100;
+  const [, ...calls] = new Error().stack.split('\n');
+  Error.stackTraceLimit = stackTraceLimit;
+  const ofRunner = calls.filter((call) => !call.includes(__filename) && !call.includes('node:'));
+  return ofRunner.map((call) => call.replace(/^ *at /, '').replace(/\(.*\/dist\//, '(')).join(' < ');
 }
 
 /** @param nameOf a step's name by its arguments; null: these change nothing */
@@ -222,6 +234,7 @@ function watchDriver(request, loaded) {
 }
 
 if (clock !== undefined) setClock();
+if (uptime !== undefined) os.uptime = () => Number(uptime);
 if (pace !== undefined) setPace(Number(pace));
 
 function setPace(factor) {

@@ -16,10 +16,14 @@ export interface Fault {
   readonly clockFrom?: number;
   /** Or a file: from its making on. */
   readonly clockWhen?: string;
+  /** How long ago its machine was booted, in seconds. */
+  readonly uptimeS?: number;
   /** How many times faster than it is its monotonic clock runs, and its timers by it. */
   readonly pace?: number;
   /** What it reads from stdin. */
   readonly input?: string;
+  /** What its environment has besides cron's. */
+  readonly env?: NodeJS.ProcessEnv;
 }
 
 /** The built command, from outside made to fail. A status of null: it came to the point, and was killed. */
@@ -32,20 +36,49 @@ export function startWithFault(root: string, args: readonly string[], fault: Fau
   return startCommand(['--root', root, ...args], placeOf(root, fault));
 }
 
+/** The points of a command that nothing happens to, in their order. */
+export interface Trace {
+  readonly points: readonly string[];
+  /** Where in the code, and of a commit also what it commits: two of the same place differ only in what was before. */
+  placeOf(point: string): string;
+}
+
 /** Every point of a command that nothing happens to, in their order. */
 export async function listFaultPoints(
   root: string,
   args: readonly string[],
   fault: Omit<Fault, 'at'> = {},
 ): Promise<readonly string[]> {
+  return (await traceFaultPoints(root, args, fault)).points;
+}
+
+export async function traceFaultPoints(
+  root: string,
+  args: readonly string[],
+  fault: Omit<Fault, 'at'> = {},
+): Promise<Trace> {
   const log = join(root, 'fault-points');
   const place = placeOf(root, fault);
   const env = { ...place.env, FAULT_LOG: log };
   const command = startCommand(['--root', root, ...args], { ...place, env });
   await command.ended;
-  const points = readFileSync(log, 'utf8').trimEnd().split('\n');
+  const lines = readFileSync(log, 'utf8').trimEnd().split('\n');
   rmSync(log);
-  return points;
+  const entries = lines.map((line) => line.split('\t') as [point: string, place: string]);
+  const points = entries.map(([point]) => point);
+  const places = findPlaces(entries);
+  return { points, placeOf: (point) => places.get(point) as string };
+}
+
+function findPlaces(entries: readonly (readonly [point: string, place: string])[]): ReadonlyMap<string, string> {
+  let within: string[] = [];
+  return new Map(
+    entries.map(([point, place]) => {
+      const kind = kindOf(point);
+      within = kind === 'sql begin' ? [] : [...within, kind];
+      return [point, `${kind === 'sql commit' ? within.join() : kind} at ${place}`];
+    }),
+  );
 }
 
 /**
@@ -63,6 +96,12 @@ export function distinctPoints(points: readonly string[]): readonly string[] {
   });
 }
 
+/** Where in the code one is killed at this side of a point: between what was done before it and what comes next. */
+export function placeBetween({ placeOf }: Trace, before: string | undefined, side: string, point: string): string {
+  const done = side === 'after' || before === undefined ? '' : placeOf(before);
+  return `${done}\n${side} ${placeOf(point)}`;
+}
+
 const ofConnection = /^sql (begin|rollback|pragma (synchronous|busy_timeout))$/;
 
 /** What a point does, without how often it was done before. */
@@ -70,7 +109,10 @@ export function kindOf(point: string): string {
   return point.replace(/#\d+$/, '');
 }
 
-function placeOf(root: string, { at, clockMs, clockFrom = 0, clockWhen, pace, input }: Fault): Place {
+function placeOf(
+  root: string,
+  { at, clockMs, clockFrom = 0, clockWhen, uptimeS, pace, input, env: more }: Fault,
+): Place {
   const { cwd, env } = cronPlace(root);
   const from = clockWhen === undefined ? `from ${clockFrom}` : `when ${clockWhen}`;
   return {
@@ -78,12 +120,14 @@ function placeOf(root: string, { at, clockMs, clockFrom = 0, clockWhen, pace, in
     ...(input !== undefined && { input }),
     env: {
       ...env,
+      ...more,
       // Periods begin alike everywhere.
       TZ: 'UTC',
       // With a note of it in the state folder, for as long as the runner works.
       SHOP_TOKEN: 'tok-4711-0815',
       NODE_OPTIONS: `--require=${preload}`,
       ...(at !== undefined && { FAULT_AT: at }),
+      ...(uptimeS !== undefined && { FAULT_UPTIME: String(uptimeS) }),
       ...(pace !== undefined && { FAULT_PACE: String(pace) }),
       ...(clockMs !== undefined && { FAULT_CLOCK: `${clockMs} ${from}` }),
     },

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { runCommandLine } from '../../src/commands/cli.ts';
@@ -12,9 +12,13 @@ import { startCommand } from './start-command.ts';
 const inProcess =
   /^(acknowledge|activity|add|check|claim|cron|import|incidents|init|job|jobs|kick|list|metrics|mute|pause|repeat|report|resume|show|status|unmute|why)$/;
 
+/** Where the crontab of whoever runs the tests cannot be read. */
+const noCrontab = join(import.meta.dirname, 'bin');
+
 /** The built command in a root, in cron's environment, with times in UTC. */
 export async function inRoot(root: string, ...args: readonly string[]): Promise<Ended> {
-  const env = { ...cronEnv(root), TZ: 'UTC', COLUMNS: '110' };
+  const PATH = `${noCrontab}:${cronEnv(root).PATH}`;
+  const env = { ...cronEnv(root), PATH, TZ: 'UTC', COLUMNS: '110' };
   return await callCommand(args, { cwd: root, env });
 }
 
@@ -23,10 +27,15 @@ export async function callCommand(args: readonly string[], place: Place): Promis
   if (!inProcess.test(args[0] ?? '') || place.input !== undefined) {
     return await startCommand(args, place).ended;
   }
+  return await callAt(args, place);
+}
+
+/** The built command in this process, as if it were another time. */
+export async function callAt(args: readonly string[], place: Place, nowMs?: number): Promise<Ended> {
   const { TZ } = process.env;
   setZone(place.env.TZ);
   try {
-    return await callHere(args, place);
+    return await callHere(args, place, nowMs === undefined ? Date.now : () => nowMs);
   } finally {
     setZone(TZ);
   }
@@ -38,7 +47,7 @@ function setZone(zone: string | undefined): void {
   else process.env.TZ = zone;
 }
 
-async function callHere(args: readonly string[], place: Place): Promise<Ended> {
+async function callHere(args: readonly string[], place: Place, now: () => number): Promise<Ended> {
   const built = createRequire(import.meta.url)(`${dirname(commandPath)}/cli.cjs`) as {
     readonly runCommandLine: typeof runCommandLine;
   };
@@ -46,6 +55,7 @@ async function callHere(args: readonly string[], place: Place): Promise<Ended> {
   let status = 0;
   await built.runCommandLine(args, {
     ...contextOf(place),
+    now,
     stdout: stdout as unknown as NodeJS.WriteStream,
     stderr: stderr as unknown as NodeJS.WriteStream,
     setExitCode: (code) => {

@@ -3,7 +3,7 @@ import type { AlertMessage } from '../../src/monitor/alert/message.ts';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { settleRuns } from '../../src/queue/settle/settle.ts';
 import { type AlertSettings, type ChannelSettings, defaultSettings } from '../../src/settings/settings.ts';
-import type { Store } from '../../src/store/contract.ts';
+import type { Store } from '../../src/store/contract/store.ts';
 import type { FinishedRun, IncidentRow } from '../../src/store/schema.ts';
 import { makeFinishedRun } from './finished-run.ts';
 import { queryLog, watchLog } from './open-log.ts';

@@ -1,4 +1,4 @@
-import type { ActivityEvent, JobState } from '../../src/store/schema.ts';
+import type { ActivityEvent, JobState } from '../../src/store/words.ts';
 import { groupBy } from './group-by.ts';
 import { type LogContent, listWrong } from './invariants-log.ts';
 import type { LoggedJob, LoggedRun } from './log-tables.ts';

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const WITHIN_MS = 40_000;
+const WITHIN_MS = 90_000;
 
 /** Holds this process up until so many have come to the same place, so that they go on together. */
 export function meet(root: string, place: string, count: number): void {

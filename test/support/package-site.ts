@@ -83,10 +83,15 @@ export function remove(root: string): void {
   rmSync(packageOf(root), { recursive: true });
 }
 
-/** The command of a site's own package, as its crontab calls it. */
-export function callOwn(root: string, args: readonly string[], node = process.execPath): Promise<Ended> {
+/** The command of a site's own package, as its crontab calls it; with options of Node's, if any. */
+export function callOwn(
+  root: string,
+  args: readonly string[],
+  node = process.execPath,
+  options: readonly string[] = [],
+): Promise<Ended> {
   const env = { HOME: root, PATH: '/usr/bin:/bin', SHELL: '/bin/sh' };
-  return startProcess(node, [join(packageOf(root), 'dist/bin.cjs'), ...args], { cwd: root, env }).ended;
+  return startProcess(node, [...options, join(packageOf(root), 'dist/bin.cjs'), ...args], { cwd: root, env }).ended;
 }
 
 /** The file of a run's whole output, if there is more than is shown. */

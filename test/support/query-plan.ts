@@ -1,7 +1,7 @@
 import type { SqliteStatement } from 'kysely';
 import { onTestFinished } from 'vitest';
 import { findDriver } from '../../src/store/sqlite/driver.ts';
-import { openStore } from '../../src/store/sqlite/open.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { makeStateOf } from './state-of.ts';
 
@@ -10,7 +10,7 @@ export async function explainQueries(root: string, ask: (store: SqliteStore) => 
   const { driver } = await findDriver();
   const plans: string[] = [];
   const isAsked = { now: false };
-  const store = await openStore(makeStateOf(root), {
+  const store = await openSqliteStore(makeStateOf(root), {
     driver: {
       ...driver,
       open: (...place) => {

@@ -2,16 +2,16 @@ import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { listNames } from '../../src/system/base/values.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { distinctPoints, kindOf, listFaultPoints, runWithFault } from './fault-points.ts';
+import type { Round } from '../faults/rounds.ts';
+import { distinctPoints, kindOf, placeBetween, runWithFault, traceFaultPoints } from './fault-points.ts';
 import { listRunProcesses } from './invariants-files.ts';
 import { readLog } from './invariants-log.ts';
 import { HOLD } from './queue-handlers.ts';
 import { makeTemporaryRoot } from './temporary-root.ts';
 import { until } from './until.ts';
 
-/** Where a command is killed, from which root. */
-export interface QueueRound {
-  readonly at: string;
+/** Where a worker is killed. */
+export interface QueueRound extends Round {
   /** Whether what the dead one leaves running goes on until another worker has met it. */
   readonly outlives: boolean;
 }
@@ -30,7 +30,8 @@ export async function planQueueRounds(
   args: readonly string[],
   { from, until: last }: { readonly from?: string; readonly until?: string } = {},
 ): Promise<readonly QueueRound[]> {
-  const points = await listFaultPoints(copyRoot(template), args);
+  const trace = await traceFaultPoints(copyRoot(template), args);
+  const { points } = trace;
   const kinds = points.map(kindOf);
   const start = from === undefined ? 0 : kinds.indexOf(from);
   const end = last === undefined ? points.length : kinds.indexOf(last, start) + 1;
@@ -39,6 +40,7 @@ export async function planQueueRounds(
   return wanted.flatMap((point, index) =>
     sidesOf(point, wanted).map((side, turn) => ({
       at: `${side} ${point}`,
+      place: placeBetween(trace, wanted[index - 1], side, point),
       outlives: kindOf(point) === 'spawn' ? turn === 1 : index % 4 === 0,
     })),
   );

@@ -12,7 +12,7 @@ import { startCommand } from './start-command.ts';
 import { until } from './until.ts';
 
 /** Loaded hosts take their time. */
-export const WITHIN_MS = 60_000;
+export const WITHIN_MS = 90_000;
 
 /** JavaScript of a handler: it waits for the file `go`, in its first try. */
 export const UNTIL_GO = 'while (attempt < 2 && !existsSync(root + "/go")) await sleep(10);';

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { onTestFinished } from 'vitest';
 import { findDriver } from '../../src/store/sqlite/driver.ts';
-import { openStore } from '../../src/store/sqlite/open.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { makeStateOf } from './state-of.ts';
 
@@ -25,7 +25,7 @@ export interface RecordedStore {
 export async function openRecordedStore(root: string): Promise<RecordedStore> {
   const { driver } = await findDriver();
   const commits: Commits = { changing: 0, durable: 0, waits: 0 };
-  const store = await openStore(makeStateOf(root), {
+  const store = await openSqliteStore(makeStateOf(root), {
     driver: {
       ...driver,
       open: (...place) => {

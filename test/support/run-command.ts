@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
+import { engine } from './engines.ts';
 
 export interface Ended {
   readonly status: number | null;
@@ -10,7 +11,7 @@ export interface Ended {
 
 export interface Place {
   readonly cwd: string;
-  /** All that the process gets; nothing of the test's own environment. */
+  /** All that the process gets, besides where its log is; nothing of the test's own environment. */
   readonly env: NodeJS.ProcessEnv;
   /** What it reads from stdin. */
   readonly input?: string;
@@ -20,6 +21,9 @@ export interface Place {
 export function runCommand(args: readonly string[], place: Place): Ended {
   return runNode([commandPath, ...args], withCompileCache(place));
 }
+
+/** Whoever runs the tests does so on a terminal, or over ssh. */
+export const byCron = { RUNNER_CALLED_BY: 'cron' };
 
 const compileCache = new URL('../../node_modules/.cache/compiled', import.meta.url).pathname;
 
@@ -35,7 +39,7 @@ export const nodeCache = { NODE_COMPILE_CACHE: join(compileCache, 'node') };
 export function runNode(args: readonly string[], { cwd, env, input = '' }: Place): Ended {
   const { status, stdout, stderr } = spawnSync(process.execPath, args, {
     cwd,
-    env,
+    env: { ...byCron, ...engine.environment(), ...env },
     input,
     encoding: 'utf8',
     timeout: 50_000,

@@ -56,7 +56,7 @@ export function makeSpooledEnd(claim: SpooledEnd['claim'], fields: Partial<Spool
     ...makeSpooledRun('end-of-claim'),
     claim,
     policy: { maxAttempts: 1, delay: { firstMs: 60_000, factor: 1, longestMs: 60_000 }, onCrash: null },
-    isRetryable: true,
+    ...{ isRetryable: true, result: null, decision: null },
     ...fields,
     type: 'end',
   };

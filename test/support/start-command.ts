@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { onTestFinished } from 'vitest';
-import { commandPath, type Ended, nodeCache, type Place, withCompileCache } from './run-command.ts';
+import { engine } from './engines.ts';
+import { byCron, commandPath, type Ended, nodeCache, type Place, withCompileCache } from './run-command.ts';
 
 /** A process that goes on while the test does; ended with the test. */
 export interface Started {
@@ -12,9 +13,14 @@ export interface Started {
   kill(signal: NodeJS.Signals): void;
 }
 
-/** The built command as cron runs it, without waiting for its end. */
-export function startCommand(args: readonly string[], place: Place): Started {
-  return startProcess(process.execPath, [commandPath, ...args], withCompileCache(place));
+/**
+ * The built command as cron runs it, without waiting for its end.
+ *
+ * @param enter words of a program that runs it somewhere else
+ */
+export function startCommand(args: readonly string[], place: Place, enter: readonly string[] = []): Started {
+  const [program, ...rest] = [...enter, process.execPath, commandPath, ...args];
+  return startProcess(program as string, rest, withCompileCache(place));
 }
 
 /** A TypeScript file of the tests, run by this Node. */
@@ -23,9 +29,13 @@ export function startNode(args: readonly string[], place: Partial<Place> = {}): 
 }
 
 export function startProcess(program: string, args: readonly string[], place: Place): Started {
-  const { input, ...options } = place;
+  const { input, env, ...options } = place;
   const stdin = input === undefined ? 'ignore' : 'pipe';
-  const child = spawn(program, args, { ...options, stdio: [stdin, 'pipe', 'pipe'] });
+  const child = spawn(program, args, {
+    ...options,
+    env: { ...byCron, ...engine.environment(), ...env },
+    stdio: [stdin, 'pipe', 'pipe'],
+  });
   // It may have been killed before it has read it.
   child.stdin?.on('error', () => {}).end(input);
   onTestFinished(() => void child.kill('SIGKILL'));

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
-import type { Store } from '../../src/store/contract.ts';
-import { openStore } from '../../src/store/sqlite/open.ts';
+import type { Store } from '../../src/store/contract/store.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { createStateFolder, type StateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { engine } from './engines.ts';
@@ -21,7 +21,7 @@ export async function openStoreOf(root: string): Promise<Store> {
 
 /** The same for what is SQLite's own. */
 export async function openSqliteOf(root: string): Promise<SqliteStore> {
-  const store = await openStore(makeStateOf(root));
+  const store = await openSqliteStore(makeStateOf(root));
   onTestFinished(() => store.close());
   return store;
 }

@@ -14,7 +14,7 @@ export function makeTemporaryRoot(files: Readonly<Record<string, FileContent>> =
   const patience = { maxRetries: 20, retryDelay: 50 };
   onTestFinished(() => rmSync(root, { recursive: true, force: true, ...patience }));
   mkdirSync(join(root, 'jobs'));
-  engine.choose?.(root);
+  onTestFinished(engine.choose(root));
   for (const [path, file] of Object.entries(files)) writeFile(join(root, path), file);
   return root;
 }

@@ -19,16 +19,49 @@ export const together = files.filter((file) => !needsOwnProcess(join(project, fi
 /** Each gets a process of its own. */
 export const apart = files.filter((file) => !together.includes(file));
 
-/** What holds whatever keeps the log: they run on each engine. Who speaks of one is about that one. */
-export const ofAnyEngine = files.filter(
-  (file) => /^test\/(faults|queue)\//.test(file) && !/sqlite/i.test(readFileSync(join(project, file), 'utf8')),
-);
+/**
+ * What is about jobs, runs and what follows from them, and so holds whatever keeps the log: it runs on each engine.
+ * What is about SQLite's file, about other files, processes or texts runs once.
+ */
+const aboutTheLog = ['test/queue/**', 'test/monitor/**', 'test/store/{outcomes,pruning,told-runs,spool/*}.test.ts'];
 
-function needsOwnProcess(file: string, seen = new Set<string>()): boolean {
+/** What stands on those: it runs on the engines that `TEST_ENGINES` names. */
+const upon = [
+  'test/report/{activity,metrics-command,read-*,reading-commands}.test.ts',
+  'test/alert/{deliver,incidents,send-spans}.test.ts',
+  'test/commands/{add,claim,job,jobs,pause-queue,repeat,run}.test.ts',
+  'test/worker/{lost-claims,queue/lease-heartbeat}.test.ts',
+];
+
+const aboutSqlite = [
+  // Its word for globs, its plans, its shell's quotes.
+  'test/queue/{add-by-sql,claim-order,sqlite-glob}.test.ts',
+];
+
+const isAsked = process.env.TEST_ENGINES !== undefined;
+
+export const ofAnyEngine = globSync([...aboutTheLog, 'test/faults/fleet-*.test.ts', ...(isAsked ? upon : [])], {
+  cwd: project,
+  ignore: aboutSqlite,
+})
+  .filter((file) => files.includes(file) && reaches(join(project, file), isEngine))
+  .sort();
+
+function needsOwnProcess(file: string): boolean {
+  return reaches(file, (_, source) => marks.test(source));
+}
+
+/** Who has no root has no log. */
+function isEngine(file: string): boolean {
+  return file.endsWith('/support/engines.ts');
+}
+
+/** Whether it, or what it takes from the tests' own files, is such a one. */
+function reaches(file: string, isOne: (file: string, source: string) => boolean, seen = new Set<string>()): boolean {
   if (seen.has(file) || !existsSync(file)) return false;
   seen.add(file);
   const source = readFileSync(file, 'utf8');
-  if (marks.test(source)) return true;
+  if (isOne(file, source)) return true;
   const imported = [...source.matchAll(/from '(\.{1,2}\/[^']+)'/g)].map(([, path = '']) => join(dirname(file), path));
-  return imported.some((path) => path.startsWith(`${project}/test/`) && needsOwnProcess(path, seen));
+  return imported.some((path) => path.startsWith(`${project}/test/`) && reaches(path, isOne, seen));
 }

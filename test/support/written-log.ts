@@ -1,21 +1,25 @@
 import { hostname } from 'node:os';
 import type { Kysely } from 'kysely';
 import { onTestFinished } from 'vitest';
-import type { ActivityLog, FinishedRun, RunRow, WorkerKind } from '../../src/store/schema.ts';
-import { openStore } from '../../src/store/sqlite/open.ts';
-import type { SqliteStore } from '../../src/store/sqlite/store.ts';
-import { createStateFolder, type StateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
+import type { Store } from '../../src/store/contract/store.ts';
+import type { ActivityLog, FinishedRun, RunRow } from '../../src/store/schema.ts';
+import type { WorkerKind } from '../../src/store/words.ts';
+import type { StateFolder } from '../../src/system/place/state-folder.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
+import { engine, type LogConnection } from './engines.ts';
 import { makeFinishedRun } from './finished-run.ts';
+import { makeStateOf } from './state-of.ts';
 
 /** A run's row and its output, as far as a test says. */
 export type WrittenRun = Partial<RunRow & { output: string | null; content_hash: string | null }>;
 
 /** A real activity log in a root, filled by a test instead of by a runner. */
 export interface WrittenLog {
-  readonly store: SqliteStore;
+  readonly store: Store;
   readonly db: Kysely<ActivityLog>;
   readonly state: StateFolder;
+  /** Changes a row as nobody but a test does; how many it changed. */
+  readonly change: LogConnection['change'];
   /** A pass, ended after a second unless said otherwise; its id. */
   addPass(tier: string, startedAtMs: number, fields?: Partial<PassFields>): Promise<number>;
   /** A run that succeeded in 100 ms in a pass of its own, unless said otherwise; its id. */
@@ -33,10 +37,15 @@ export interface PassFields {
 export const NO_SUCH_PID = 5_000_000;
 
 export async function writeLog(root: string): Promise<WrittenLog> {
-  const state = stateFolderOf(root);
-  createStateFolder(state);
-  const store = await openStore(state);
-  onTestFinished(() => store.close());
+  const state = makeStateOf(root);
+  const store = await engine.openStore(state);
+  const log = engine.connect(root, 'change');
+  // What a test writes by hand need not survive anything, and a thousand runs are soon written.
+  if (engine.name === 'sqlite') log.change('pragma synchronous = off');
+  onTestFinished(async () => {
+    log.close();
+    await store.close();
+  });
   const addPass: WrittenLog['addPass'] = (tier, startedAtMs, fields = {}) =>
     store.transaction(async ({ workers }) => {
       const { state: passState = 'finished', kind = 'tier', reason = null } = fields;
@@ -48,19 +57,15 @@ export async function writeLog(root: string): Promise<WrittenLog> {
         ...{ runnerVersion: '0.1.0', nodeVersion: process.version },
       };
       if (passState === 'running') return await workers.start(worker);
-      const id = await workers.skip(worker, 'held', reason ?? 'held');
-      if (passState === 'skipped') return id;
+      if (passState === 'skipped') return await workers.skip(worker, 'held', reason ?? 'held');
       // Never as if it were at work: another one may be.
-      store.connection
-        .prepare('update workers set state = ?, finished_at = ?, reason = ?, skip_code = null where id = ?')
-        .run([passState, startedAtMs + 1000, reason, id]);
-      return id;
+      return await workers.addEnded(worker, { state: passState, at: startedAtMs + 1000, reason });
     });
   const addRun: WrittenLog['addRun'] = async (script, startedAt, fields = {}) => {
     const tier = script.slice(0, script.indexOf('/'));
     const workerId = fields.worker_id ?? (await addPass(tier, startedAt, { kind: 'script' }));
-    return await store.transaction(async (session) => {
-      const jobId = fields.job_id ?? (await addScriptJob(store, { script, at: startedAt, workerId, fields }));
+    const jobId = fields.job_id ?? addScriptJob(log, { script, at: startedAt, workerId, fields });
+    const id = await store.transaction(async (session) => {
       const { attempt = 1, scheduled_for: scheduledFor = null, timeout_ms = null } = fields;
       const start = {
         ...{ jobId, workerId, key: keyOf(workerId, fields), script },
@@ -70,22 +75,23 @@ export async function writeLog(root: string): Promise<WrittenLog> {
       const { pid = null, pid_start_ticks: startTicks = null } = fields;
       const seen = { pid, startTicks, maxRssBytes: fields.max_rss_bytes ?? null };
       const [runId] = await session.runs.start([{ ...start, ...seen }]);
-      if (fields.outcome === 'running') return noteOpen(store, runId as number, pickEnd(fields));
+      if (fields.outcome === 'running') return runId as number;
       const end = { ...usualEnd(startedAt), ...pickEnd(fields) };
       const leftJob = fields.left_job ?? (end.outcome === 'succeeded' ? null : 'failed');
       await session.runs.end([{ ...start, runId: runId as number, end, leftJob }]);
       return runId as number;
     });
+    if (fields.outcome === 'running') noteOpen(log, id, pickEnd(fields));
+    return id;
   };
-  return { store, db: await store.queries(), state, addPass, addRun };
+  return { store, db: await store.queries(), state, change: log.change, addPass, addRun };
 }
 
 /** What else a test says of a run that has not ended, though no runner would. */
-function noteOpen({ connection }: SqliteStore, id: number, fields: Partial<FinishedRun>): number {
+function noteOpen({ change }: LogConnection, id: number, fields: Partial<FinishedRun>): void {
   for (const [column, value] of Object.entries(fields)) {
-    connection.prepare(`update runs set ${column} = ? where id = ?`).run([value, id]);
+    change(`update runs set "${column}" = ? where id = ?`, value, id);
   }
-  return id;
 }
 
 /** By which a run's files are called: that of the first claim of its worker, unless said otherwise. */
@@ -100,26 +106,27 @@ interface ScriptJob {
   readonly fields: WrittenRun;
 }
 
-/** A script's one row, as its last run has left it. */
-async function addScriptJob({ connection }: SqliteStore, { script, at, workerId, fields }: ScriptJob): Promise<number> {
+/** A script's one row, as its last run has left it; each job of the queue has its own. */
+function addScriptJob({ all, change }: LogConnection, { script, at, workerId, fields }: ScriptJob): number {
   const { outcome = 'succeeded' } = fields;
   const tier = script.slice(0, script.indexOf('/'));
+  const isQueued = tier === 'queue';
+  const name = isQueued ? script.slice(6) : script;
   const isRunning = outcome === 'running';
   const state = isRunning ? 'running' : outcome === 'succeeded' ? 'finished' : 'failed';
-  const isQueued = tier === 'queue';
-  const values = [isQueued ? script.slice(6) : script, isQueued ? null : tier, state, at, at];
-  const conflict = isQueued
-    ? ''
-    : `on conflict (name) where tier is not null do update set state = excluded.state,
-         run_at = excluded.run_at, finished_at = excluded.finished_at,
-         claim_token = excluded.claim_token`;
-  const [row] = connection
-    .prepare(
-      `insert into jobs (name, tier, state, ready, run_at, created_at, finished_at, claim_token)
-       values (?, ?, ?, null, ?, ?, ?, ?) ${conflict} returning id`,
-    )
-    .all([...[...values, isRunning ? null : at + 100, isRunning ? keyOf(workerId, fields) : null]]) as [{ id: number }];
-  return row.id;
+  const left = [state, at, isRunning ? null : at + 100, isRunning ? keyOf(workerId, fields) : null];
+  const [known] = isQueued ? [] : all<{ id: number }>('select id from jobs where name = ? and tier = ?', name, tier);
+  if (known !== undefined) {
+    change('update jobs set state = ?, run_at = ?, finished_at = ?, claim_token = ? where id = ?', ...left, known.id);
+    return known.id;
+  }
+  change(
+    `insert into jobs (state, run_at, finished_at, claim_token, name, tier, ready, created_at)
+     values (?, ?, ?, ?, ?, ?, null, ?)`,
+    ...left,
+    ...[name, isQueued ? null : tier, at],
+  );
+  return (all<{ id: number }>('select max(id) as id from jobs')[0] as { id: number }).id;
 }
 
 function usualEnd(startedAt: number): FinishedRun {

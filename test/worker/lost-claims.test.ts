@@ -23,11 +23,11 @@ const NOW = Date.now();
 /** A dead worker that has claimed a script and, by its side, a job of the queue. */
 async function leaveClaims() {
   const root = makeTemporaryRoot();
-  const { store, state, addPass } = await writeLog(root);
+  const { store, state, change, addPass } = await writeLog(root);
   const workerId = await addPass('hourly', NOW, { state: 'crashed' });
   const tokens = { script: `${workerId}.1`, queue: `${workerId}.2` };
   const at = NOW - 60_000;
-  store.connection.exec(`insert into jobs (id, name) values (7, 'mail')`);
+  change(`insert into jobs (id, name) values (7, 'mail')`);
   await store.transaction(async (session) => {
     const { scriptJobs, claims } = session;
     const [id = 0] = await scriptJobs.enqueue([{ name: 'hourly/a', tier: 'hourly', scheduledFor: null, at }]);

@@ -55,6 +55,29 @@ test('what has failed when the package went is told and kept as ever', async () 
   expect(isKept(root, run?.output_file ?? null)).toBe(true);
 });
 
+test('a pass whose package goes while it is read starts nothing', async () => {
+  const root = makeSite({
+    'jobs/hourly/a.sh': shellScript(),
+    'goes.cjs': `const fs = require('node:fs');
+      const { readdirSync } = fs;
+      fs.readdirSync = (folder, ...options) => {
+        const names = readdirSync(folder, ...options);
+        if (folder.endsWith('folder-runner/dist')) fs.rmSync(folder, { recursive: true });
+        return names;
+      };
+      require('node:module').syncBuiltinESMExports();`,
+  });
+  const preload = ['--require', join(root, 'goes.cjs')];
+  const { status, stderr } = await callOwn(root, ['hourly'], process.execPath, preload);
+  const [first, ...others] = stderr.trimEnd().split('\n');
+  expect(first).toBe(`runner: ${REPLACED}`);
+  // What comes last in a pass, if it is its time.
+  for (const other of others) expect(other).toMatch(/^runner: the package is not complete/);
+  expect(status).toBe(0);
+  expect(readJobs(root)).toMatchObject([{ state: 'queued', attempts: 0, reason: REPLACED }]);
+  expect(findViolations(root)).toEqual([]);
+});
+
 test('without its package a worker leaves the other jobs as they are', async () => {
   const tags = ['@isolate'];
   const root = makeSite({

@@ -174,5 +174,5 @@ test('a script that usually takes longer than what is left of the budget is not 
 test.each(['5', 'soon', '-1s', '0s'])('--budget %s is refused in one sentence', (budget) => {
   const { status, stderr } = due(makeRoot({}), '--budget', budget);
   expect(status).toBe(2);
-  expect(stderr).toMatch(/^runner: --budget expects a duration such as 55s or 14m, found .+\.\n$/);
+  expect(stderr).toMatch(/^runner: --budget must be a duration such as 55s or 14m, found .+\.\n$/);
 });

@@ -34,7 +34,7 @@ test.each([
   const { status, stderr } = await pass.ended;
   expect(status).toBe(exitCode);
   expect(stderr).toContain('hourly/a failed');
-  const stopped = 'stopped with the runner, exited with code 9 after SIGTERM';
+  const stopped = 'stopped because the runner was stopped (Ctrl-C or kill), exited with code 9 after SIGTERM';
   expect(queryLog(root, 'select script, outcome, reason, output from runs')).toEqual([
     {
       script: 'hourly/a',
@@ -60,7 +60,11 @@ test('a script that does not mind SIGTERM at all is recorded as ended by it', as
   pass.kill('SIGTERM');
   expect((await pass.ended).status).toBe(143);
   expect(queryLog(root, 'select outcome, signal, reason from runs')).toEqual([
-    { outcome: 'failed', signal: 'SIGTERM', reason: 'stopped with the runner, ended with SIGTERM' },
+    {
+      outcome: 'failed',
+      signal: 'SIGTERM',
+      reason: 'stopped because the runner was stopped (Ctrl-C or kill), ended with SIGTERM',
+    },
   ]);
 });
 

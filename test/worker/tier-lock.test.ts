@@ -171,4 +171,4 @@ test('a lock that is lost on the way stops new scripts from starting, and nothin
   expect(runner(root, 'daily')).toEqual(silent);
   expect(hasStarted(root, 'daily/b')).toBe(true);
   expect(readdirSync(locks)).toEqual([]);
-}, 60_000);
+});

@@ -56,7 +56,7 @@ test('a script and a folder with too long a name are told of, and keep nothing e
   expect(due.stderr).toContain(why);
   expect(ran(root)).toEqual(['15min/r', 'hourly/a', `hourly/${'x'.repeat(247)}…`, 'daily/a']);
   expect(await run(root, 'status')).toMatchObject({ status: 0, stderr: '' });
-  const stderr = `runner: jobs/${folder} is not a tier: its name is longer than the 100 bytes that a tier's may have; rename it\n`;
+  const stderr = `runner: jobs/${folder} is not a tier: its name is longer than the 100 bytes that a tier's may have; rename it.\n`;
   expect(await run(root, folder)).toEqual({ status: 2, stdout: '', stderr });
   checkInvariants(root);
 });

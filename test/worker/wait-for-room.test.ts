@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { defaultSettings, type Limits } from '../../src/settings/settings.ts';
-import { type Machine, waitForRoom } from '../../src/worker/loop/limits.ts';
+import { type MachineLoad, waitForRoom } from '../../src/worker/loop/limits.ts';
 
 const MB = 1024 * 1024;
 const never = new AbortController().signal;
 const limit = (limits: Partial<Limits>): Limits => ({ ...defaultSettings.limits, maxWaitMs: 0, ...limits });
-const machine: Machine = { load: 0, freeMemoryBytes: 500 * MB, processes: 3 };
+const machine: MachineLoad = { load: 0, freeMemoryBytes: 500 * MB, processes: 3 };
 
 describe('this machine', () => {
   test.for<readonly [Partial<Limits>, RegExp]>([
@@ -61,7 +61,7 @@ test('a stop ends the wait', async () => {
 });
 
 test('what is not known speaks against nothing, and is noted once', async () => {
-  const unknown: Machine = { load: null, freeMemoryBytes: null, processes: null };
+  const unknown: MachineLoad = { load: null, freeMemoryBytes: null, processes: null };
   const notes: string[] = [];
   const limits = limit({ maxLoad: 0, minFreeMemoryBytes: 1024 ** 5 });
   const waiting = { read: () => unknown, note: (sentence: string) => notes.push(sentence) };

@@ -33,8 +33,8 @@ async function makePass(scripts: Readonly<Record<string, string>>) {
     now: Date.now,
   };
   const [tier] = (await discover(root, defaultSettings, { tier: 'hourly' })).tiers;
-  const when = { scheduledFor: null, at: Date.now() };
-  const queued = await store.transaction((session) => enqueueScripts(session, tier?.scripts ?? [], when));
+  const wanted = (tier?.scripts ?? []).map((script) => ({ script, scheduledFor: null }));
+  const queued = await store.transaction((session) => enqueueScripts(session, wanted, Date.now()));
   const jobs = queued.map((job) => ({ ...job, attempt: 1 }));
   const events = createWorkerEvents();
   const pass: TierPass = {

@@ -68,7 +68,7 @@ export class TemporaryFolder {
 /** When it last changed; @throws where a job has put a link there, which may lead anywhere, or has closed it */
 function timeOfPrivateFolder(path: string): number {
   const stats = lstatSync(path);
-  if (!stats.isDirectory() || (stats.mode & 0o777) !== 0o700) throw new Error(`${path} is no private folder`);
+  if (!stats.isDirectory() || (stats.mode & 0o777) !== 0o700) throw new Error(`${path} is not a private folder`);
   return stats.mtimeMs;
 }
 

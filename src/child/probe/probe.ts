@@ -32,6 +32,7 @@ function createContext(facts: ProbeContext): JobContext {
   let signal: AbortSignal | undefined;
   return {
     script: facts.script,
+    args: process.argv.slice(2),
     scheduledFor: new Date(facts.scheduledFor),
     latenessMs: facts.latenessMs,
     attempt: facts.attempt,

@@ -20,17 +20,17 @@ interface ClaimCommandOptions {
 
 const CLAIM_HELP = `
 Prints the job as JSON, with its data, the number of the try and the token of this claim; with --count
-as {"jobs":[…]}. The claimant must end the job before the lease expires:
+as {"jobs":[…]}. You must end the job before the lease expires:
 \`runner job <id> finish --token <token>\`, or retry, fail, bury; touch renews the lease.
 
 Examples:
-  runner claim 'mail/*'                      the next one, if one is due
-  runner claim 'mail/*' export --wait 30s    waits for one, without polling
+  runner claim 'mail/*'                      the next job, if one is due
+  runner claim 'mail/*' export --wait 30s    waits for a job, without polling
   runner claim --lease 10m                   for work that takes longer
   runner claim --count 20                    up to twenty at once
   runner claim --min-priority 750            only jobs of this priority or a higher one
-  runner claim --job 12                      this one, even if it is not due yet or has failed
-  runner claim --wait 1m --holding 7         waits no longer once the claim of job 7 is about to expire
+  runner claim --job 12                      this job, even if it is not due yet or has failed
+  runner claim --wait 1m --holding 7         stops waiting when the claim of job 7 is about to expire
   job=$(runner claim --wait 1m) || exit 0    in a shell
   runner claim 'mail/*' --follow --for 55s   one process for many jobs, for a program in any language:
     prints     {"job":{"id":7,"name":"mail/welcome","data":{},…}}
@@ -38,10 +38,10 @@ Examples:
     prints     {"ok":{"id":7,"verb":"finish"}}, once that is on the disk
 
 With --follow, the verbs are finish, retry, fail, bury, touch and update, with the options of the TypeScript
-API; docs/queue.md has an example in PHP and in Python. What has no verdict at the end of its input is given back.
+API; docs/queue.md has an example in PHP and in Python. Jobs without a verdict at the end of its input are given back.
 
 Exit codes: 0 a job was claimed, 1 there was none (nothing is printed), 2 usage error. With --job and --holding,
-1 also means what stderr says. With --follow: 0 its input or its time was over.`;
+1 can have another reason, which stderr says. With --follow, 0 means that its input or its time was over.`;
 
 /** `runner claim`: takes a job, for workers outside of the runner. */
 export function claimCommand(context: CommandContext): Command {
@@ -52,9 +52,12 @@ export function claimCommand(context: CommandContext): Command {
     .option('--wait <duration>', 'how long to wait for a job (default: not at all)')
     .option('--lease <duration>', 'how long the claim is valid (default: as the job or the settings say)')
     .option('--min-priority <n>', 'only jobs of this priority or a higher one')
-    .option('--count <n>', 'maximum number of jobs; with --follow of those without a verdict (default: 1)')
+    .option('--count <n>', 'maximum number of jobs; with --follow, of jobs without a verdict (default: 1)')
     .addOption(
-      new Option('--holding <id>', 'a job that you still have: its expiry ends the wait; may be repeated')
+      new Option(
+        '--holding <id>',
+        'a job that you still hold: the wait ends when its claim is about to expire; may be repeated',
+      )
         .argParser(collect)
         .conflicts('follow'),
     )

@@ -9,8 +9,9 @@ import { UsageError } from '../../system/base/errors.ts';
 import { memberOf } from '../../system/base/exact-json.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
-import { type CommandContext, filesOfDeploy } from '../shared/context.ts';
+import type { CommandContext } from '../shared/context.ts';
 import { parseJson } from '../shared/options.ts';
+import { filesOfDeploy } from '../shared/work-options.ts';
 
 /** How long a worker goes on claiming. */
 interface Times {
@@ -279,13 +280,12 @@ function errorLine(id: number | null, error: unknown) {
 const example = '{"id":7,"verb":"finish","result":{"sent":true}}';
 
 function readVerdict(line: string | null): Verdict {
-  if (line === null) throw new UsageError(`A verdict expects a line of at most ${LONGEST_LINE_BYTES} bytes.`);
+  if (line === null) throw new UsageError(`A verdict must be a line of at most ${LONGEST_LINE_BYTES} bytes.`);
   const json = parseJson(line, 'The verdict', example);
   if (json === null || !json.text.startsWith('{'))
-    throw new UsageError(`A verdict expects an object such as ${example}.`);
+    throw new UsageError(`A verdict must be an object such as ${example}.`);
   const { id, verb, ...said } = JSON.parse(line) as Readonly<Record<string, unknown>>;
-  if (typeof id !== 'number')
-    throw new UsageError(`A verdict expects the number of a job as its id, as in ${example}.`);
+  if (typeof id !== 'number') throw new UsageError(`A verdict needs the number of a job as its id, as in ${example}.`);
   // Programs in other languages write null for what they leave out.
   const given = Object.entries(said).filter(
     ([key, value]) => value !== null || ['data', 'result', 'repeat'].includes(key),
@@ -299,7 +299,11 @@ async function judge(talk: Talk, { id, verb: word, options }: Verdict): Promise<
   if (verb === undefined) throw wrongVerb(word);
   const held = talk.hand.get(id);
   if (held === undefined)
-    throw new QueueError('stale-claim', `Job ${id} is not in hand: it was judged before, or never handed out.`);
+    throw new QueueError(
+      'stale-claim',
+      `Job ${id} is not in hand: its verdict came before, or it was never ` +
+        'handed out. Send one verdict for each job.',
+    );
   const leasedUntil = await talk.queue[verb](held.job, options as never);
   if (endings.some((each) => each === verb)) talk.hand.delete(id);
   else held.isTold = false;

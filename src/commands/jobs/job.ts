@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import type { Job, JobRef, Queue } from '../../queue/api.ts';
 import { noSuchJob, QueueError } from '../../queue/errors.ts';
 import { formatJson, jobToJson } from '../../report/json.ts';
-import { type JobStory, readStory } from '../../report/model/story.ts';
+import { type JobStory, readStory } from '../../report/model/jobs.ts';
 import { createClock } from '../../report/text/clock.ts';
 import { describeJob } from '../../report/text/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
@@ -17,7 +17,7 @@ import { numberIn, readJsonArgument, STDIN, withoutUndefined } from '../shared/o
 interface JobCommandOptions extends JobWords, CommonOptions {}
 
 const EXAMPLES = `
-Verbs, with what each takes:
+Verbs and their options:
   finish   --result --data --token     running: it is done; stores its result
   retry    --delay --at --priority --name --data --reason --ignore-repeat --token
                                        running: puts it back into the queue
@@ -29,7 +29,7 @@ Verbs, with what each takes:
   touch    --lease --token             running: renews its claim
   delete   --token                     not running: removes it with its runs
   update   --data --priority --at --repeat --no-repeat --token
-                                       any state, which stays
+                                       any state: changes the job, but not its state
   requeue  --name --forget-try         any state: queues it again, first in line
 
 Examples:
@@ -38,7 +38,7 @@ Examples:
   runner job 12 finish --token "$token" --result '{"sent":true}'
   runner job 12 retry --delay 10m --reason 'the server is busy'
   runner job 12 update --data - < data.json         large or secret data, from stdin
-  runner job 12 13 14 requeue                       each by itself: one that is refused keeps none back
+  runner job 12 13 14 requeue                       each by itself: a refused one does not stop the others
 
 With \`--token\`, the command works only while that claim is valid.
 Exit codes: 0 done, 1 not possible in the present state, 2 usage error. With several numbers, stderr
@@ -50,12 +50,12 @@ export function jobCommand(context: CommandContext): Command {
   return command
     .description('show one job of the queue, or change jobs: finish, retry, kick, cancel …')
     .usage('[options] <id...> [verb]')
-    .argument('<id...>', 'number of the job, or several; then what to do with them (default: show it)')
+    .argument('<id...>', 'the number of a job, or several; then the verb (default: show the job)')
     .option('--token <token>', 'token of the claim')
     .option('--result <json>', 'its result; - reads it from stdin')
     .option('--data <json>', 'replaces its data; - reads it from stdin')
     .addOption(new Option('--delay <duration>', 'not before this time has passed: 10m').conflicts('at'))
-    .option('--at <when>', 'not before: "+10 minutes", "2026-12-24 18:00"')
+    .option('--at <when>', 'not before: "+10 minutes", "tomorrow 07:00", "2026-12-24 18:00"')
     .option('--priority <n>', 'higher ones run first')
     .option('--name <name>', 'its new name')
     .option('--reason <text>', 'reason, in one sentence')
@@ -146,7 +146,7 @@ function readJobNumbers(words: readonly string[]): readonly [readonly [number, .
   if (id === undefined) throw noNumber(words);
   if (more.length > 0) {
     const found = printableLine([verb, ...more].join(' '));
-    throw new UsageError(`runner job expects numbers, then one verb; found ${JSON.stringify(found)} behind ${id}.`);
+    throw new UsageError(`runner job needs numbers, then one verb; found ${JSON.stringify(found)} behind ${id}.`);
   }
   if (verb === undefined && others.length > 0) {
     throw new UsageError(
@@ -159,9 +159,7 @@ function readJobNumbers(words: readonly string[]): readonly [readonly [number, .
 function noNumber([word = '', next = '']: readonly string[]): UsageError {
   const verb = isJobNumber(next) ? nearestName(word, jobVerbs) : null;
   const cure = verb === null ? '`runner jobs` lists them.' : `did you mean \`runner job ${next} ${verb}\`?`;
-  return new UsageError(
-    `runner job expects the number of a job, found ${JSON.stringify(printableLine(word))}; ${cure}`,
-  );
+  return new UsageError(`runner job needs the number of a job, found ${JSON.stringify(printableLine(word))}; ${cure}`);
 }
 
 function isJobNumber(word: string): boolean {
@@ -243,7 +241,7 @@ export function readVerb(word: string): JobSubcommand {
   if (Object.hasOwn(verbs, word)) return word as JobSubcommand;
   const nearest = nearestName(word, jobVerbs);
   throw new UsageError(
-    `runner job <id> expects one of ${jobVerbs.join(', ')}, ` +
+    `runner job <id> needs one of ${jobVerbs.join(', ')}, ` +
       `found ${JSON.stringify(printableLine(word))}${nearest === null ? '.' : `; did you mean ${nearest}?`}`,
   );
 }
@@ -306,7 +304,7 @@ async function changeJob(queue: Queue, id: number, verb: JobSubcommand, words: W
 /** @throws {UsageError} if what is to be JSON is none */
 async function readJobWords({ data, result, ...words }: JobWords): Promise<Words> {
   if (data === STDIN && result === STDIN) {
-    throw new UsageError('Either --data or --result can be read from stdin, not both.');
+    throw new UsageError('Only one of --data and --result can be read from stdin: give the other one as JSON.');
   }
   return {
     ...words,
@@ -324,7 +322,7 @@ function readUpdate({ data, priority, at, repeat }: Words): object {
   const rule = repeat === false ? null : repeat;
   const changed = withoutUndefined({ data, priority: numberIn(priority), runAt: at, repeat: rule });
   if (Object.keys(changed).length > 0) return changed;
-  throw new UsageError('`runner job <id> update` expects --data, --priority, --at, --repeat or --no-repeat.');
+  throw new UsageError('`runner job <id> update` needs --data, --priority, --at, --repeat or --no-repeat.');
 }
 
 interface Changed {

@@ -4,8 +4,8 @@ import { createClock } from '../../report/text/clock.ts';
 import type { PlannedTime } from '../../schedule/repeat/plan.ts';
 import { explainRepeat, type Moments, type RepeatRule } from '../../schedule/repeat/rule.ts';
 import { formatInstant, hostZone } from '../../schedule/repeat/time.ts';
-import type { Store } from '../../store/contract.ts';
-import type { MissedPolicy } from '../../store/schema.ts';
+import type { Store } from '../../store/contract/store.ts';
+import type { MissedPolicy } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { print, withLog } from '../shared/open.ts';
@@ -33,15 +33,15 @@ Examples:
   runner jobs --order next            waiting jobs in the order of processing
   runner jobs --order kick --limit 1  the job that \`runner kick '*' --count 1\` would kick
   runner jobs --state failed --order oldest --since 2026-11-01 --until 2026-11-02
-                                      those that were added on these two days, the oldest first
+                                      failed jobs that were added on these two days, the oldest first
   runner jobs --order oldest --after 250
-                                      the next ones: with higher numbers than 250
+                                      the next page: jobs with numbers above 250
   runner jobs --count                 how many jobs of each name are in each state
   runner jobs --totals                what has happened to jobs of each name since the log began
   runner jobs --upcoming 10           the next ten run times, including repeating jobs
   runner jobs --json                  for programs; docs/json.md names the keys
 
-States: queued, claimed, running, retrying, paused, failed, finished, cancelled. \`runner job <id>\` shows one.`;
+States: queued, claimed, running, retrying, paused, failed, finished, cancelled. \`runner job <id>\` shows one job.`;
 
 /** Options that choose and order jobs: counts and times have none of them. */
 const OF_LISTS = ['state', 'order', 'since', 'until', 'limit', 'before', 'after'];
@@ -57,9 +57,9 @@ export function jobsCommand(context: CommandContext): Command {
       new Option('--upcoming <n>', 'the next n run times, in order').conflicts(['count', 'totals', ...OF_LISTS]),
     )
     .addOption(new Option('--count', 'number of jobs by name and state').conflicts(['totals', ...OF_LISTS]))
-    .addOption(new Option('--totals', 'what has happened so far, by name').conflicts([...OF_LISTS]))
+    .addOption(new Option('--totals', 'what has happened since the log began, by name').conflicts([...OF_LISTS]))
     .option('--order <what>', 'newest; oldest; next: order of processing; soonest: by time; kick (default: newest)')
-    .option('--since <time>', 'only jobs added since then: 12h, 2026-11-01, "2026-11-01 10:00"')
+    .option('--since <time>', 'only jobs added since then: 12h, yesterday, 2026-11-01, "2026-11-01 10:00"')
     .option('--until <time>', 'only jobs added before then; a day is included')
     .option('--limit <n>', 'maximum number of jobs (default: 50)')
     .option('--before <id>', 'only jobs with lower numbers')
@@ -171,19 +171,23 @@ interface RepeatOptions {
   readonly finished?: string;
   readonly count: string;
   readonly missed?: MissedPolicy;
+  readonly script?: true;
   readonly json?: true;
 }
 
 const REPEAT_HELP = `
 Write times as 2026-03-10 (midnight) or "2026-03-10 13:00:00", in UTC unless they end in Z or an offset
-such as +01:00. A missing time takes the value of the others; without any, all are now. Each further
-time is computed as if the job had run at the previous one. Without --missed the times are exactly
+such as +01:00. A time that you leave out has the value of the others; if you give none, all are now. Each
+further time is computed as if the job had run at the previous one. Without --missed the times are exactly
 those of the rule, including past ones. docs/repeat.md has the rules.
 
 Examples:
   runner repeat 'SCHEDULED, +1 HOUR'
   runner repeat 'FINISHED, +1 DAY, START OF DAY, +4 HOURS' --finished '2026-03-10 13:45'
   runner repeat 'SCHEDULED, +1 HOUR' --scheduled 2026-03-10 --finished '2026-03-10 09:30' --missed once
+  runner repeat 'weekdays every 15min from 09:00 to 17:00'
+  runner repeat '0 7 * * 1'             cron's five fields: every Monday at seven
+  runner repeat --script 'every 2 hours'
   runner repeat 'weekly on monday at 01:00 in Europe/Berlin' --count 3 --json`;
 
 const missedPolicies: readonly MissedPolicy[] = ['all', 'once', 'skip'];
@@ -193,27 +197,28 @@ const MISSED_HELP = 'policy for missed times: shows when a job would really run'
 export function repeatCommand(context: CommandContext): Command {
   const command = new Command('repeat');
   return command
-    .description('explain a repeat rule of the queue and show its next times')
-    .argument('<rule>', 'such as "SCHEDULED, +1 HOUR" or "daily at 10:00"')
+    .description('explain a rule of a job or a script and show its next times')
+    .argument('<rule>', 'such as "daily at 10:00", "0 7 * * 1" or "SCHEDULED, +1 HOUR"')
     .option('--scheduled <time>', 'when the previous run was scheduled')
     .option('--started <time>', 'when that run started')
     .option('--finished <time>', 'when that run finished')
     .option('--count <number>', 'how many times to show, up to 1000', '5')
     .addOption(new Option('--missed <policy>', MISSED_HELP).choices(missedPolicies))
+    .option('--script', 'read the rule as the @schedule of a script, where every 2 hours follows the clock')
     .option('--json', 'as JSON')
     .addHelpText('after', REPEAT_HELP)
     .action((text: string) => explain(context, text, command.optsWithGlobals<RepeatOptions>()));
 }
 
 async function explain(context: CommandContext, text: string, options: RepeatOptions): Promise<void> {
-  const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
+  const { parseRepeat, parseSchedule } = await import('../../schedule/repeat/parse.ts');
   const { openTextOutput } = await import('../../report/terminal/screen.ts');
   const { formatJson } = await import('../../report/json.ts');
 
   const output = openTextOutput(context.stdout);
   const count = readCount('--count', options.count, 1000);
   const moments = await readMoments(options, context.now());
-  const parsed = parseRepeat(text);
+  const parsed = options.script ? parseSchedule(text, null) : parseRepeat(text);
   if ('problem' in parsed) {
     const { problem } = parsed;
     if (options.json) await output.write(formatJson({ valid: false, problem }));
@@ -248,7 +253,7 @@ async function readMoments(options: RepeatOptions, nowMs: number): Promise<Wante
     const atMs = parseInstant(text);
     if (atMs !== null) return atMs;
     throw new UsageError(
-      `--${option} expects a time in UTC such as 2026-03-10 or "2026-03-10 13:00:00", found ${JSON.stringify(text)}.`,
+      `--${option} must be a time in UTC such as 2026-03-10 or "2026-03-10 13:00:00", found ${JSON.stringify(text)}.`,
     );
   };
   const [scheduled, started, finished] = [read('scheduled'), read('started'), read('finished')];

@@ -35,17 +35,17 @@ export function addCommand(context: CommandContext): Command {
     .description('add a job to the queue')
     .argument('[name]', 'name of its handler: mail/welcome for jobs/queue/mail/welcome.ts')
     .argument('[data]', 'JSON for the handler; - reads it from stdin (default: {})')
-    .option('--at <when>', 'not before: "+10 minutes", "2026-12-24 18:00" (default: now)')
+    .option('--at <when>', 'not before: "+10 minutes", "tomorrow 07:00", "2026-12-24 18:00" (default: now)')
     .option('--priority <n>', 'higher ones run first (default: 500)')
     .option('--retries <n>', 'how often it is retried (default: as its handler says)')
     .option('--retry-delay <delay>', 'delay before each retry: 5m, "exponential 30s 6h"')
     .option('--unique <key>', 'at most one unfinished job has this key')
     .option('--on-duplicate <what>', 'if a job has that key: keep, replace or merge its data (default: keep)')
-    .option('--repeat <rule>', 'rule for running again after each finish: "SCHEDULED, +1 HOUR"')
+    .option('--repeat <rule>', 'rule for running again after each finish: "daily at 10:00", "SCHEDULED, +1 HOUR"')
     .option('--missed <what>', 'what to do about missed times: all, once or skip (default: all)')
     .option('--parent <id>', 'the job that waits for this one')
     .option('--on-child-failure <what>', 'what to do when a child job fails: resume or fail (default: resume)')
-    .option('--group <name>', 'jobs of one group share a limit of how many run at once')
+    .option('--group <name>', 'jobs of one group share a limit on how many run at once')
     .option('--lease <duration>', 'how long a claim is valid (default: as the settings say)')
     .option('--stdin', 'read the data from stdin')
     .addOption(new Option('--many', 'read jobs from stdin, one JSON object per line').conflicts('stdin'))
@@ -68,7 +68,7 @@ async function add(context: CommandContext, { name, data }: AddArguments, option
     return await addMany(context, options);
   }
   if (name === undefined) {
-    throw new UsageError('runner add expects the name of a job, such as mail/welcome.');
+    throw new UsageError('runner add needs the name of a job, such as mail/welcome.');
   }
   await addOne(context, name, await readData(data, options), options);
 }
@@ -168,11 +168,11 @@ Failed and buried jobs are queued again with all their tries, the earliest failu
 there are none with a matching name, delayed jobs become due at once.
 
 Examples:
-  runner kick 'mail/*'              all that have failed
+  runner kick 'mail/*'              all matching jobs that have failed
   runner kick mail/welcome --count 10
   runner kick '*' --json            {"kicked":3}
 
-\`runner job <id> kick\` kicks one.`;
+\`runner job <id> kick\` kicks one job.`;
 
 /** `runner kick`: queues failed jobs again. */
 export function kickCommand(context: CommandContext): Command {

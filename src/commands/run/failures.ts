@@ -1,11 +1,12 @@
-import { hostname } from 'node:os';
 import type { PrintedIncident } from '../../monitor/alert/incidents/tell.ts';
 import type { IncidentDetail } from '../../monitor/alert/message.ts';
 import { type Clock, createClock } from '../../report/text/clock.ts';
 import { countOf, formatDuration } from '../../report/text/format.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { Outcome } from '../../store/schema.ts';
+import { DOUBTFUL, isOfRuns, type Outcome } from '../../store/words.ts';
+import { now } from '../../system/base/clock.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
+import { machineName } from '../../system/process/identity.ts';
 import type { RunFinished } from '../../worker/invocation/events.ts';
 import type { CommandContext } from '../shared/context.ts';
 
@@ -63,9 +64,13 @@ async function describeNews(runner: Runner, call: CallFailures): Promise<string[
     ...later.map((each) => (isFinding(each.incident) ? describeFinding : describeLater)(each, clock)),
   ];
   if (blocks.length === 0) return [];
-  const news = incidents.every(({ incident }) => isFinding(incident)) ? 'checks' : 'failures';
   const isOfThisCall = first.length > 0 && call.failures > 0;
-  return [isOfThisCall ? headOf(runner, call) : `runner: news of ${news} ${placeOf(runner)}`, ...blocks];
+  return [isOfThisCall ? headOf(runner, call) : `runner: news of ${nameNews(incidents)} ${placeOf(runner)}`, ...blocks];
+}
+
+function nameNews(incidents: readonly PrintedIncident[]): string {
+  if (incidents.every(({ incident }) => isFinding(incident))) return 'checks';
+  return incidents.every(({ incident }) => incident.code === DOUBTFUL) ? 'warnings' : 'failures';
 }
 
 /** What failed and has no incident, as the log does not know of it: what fails alike each time is told once a day. */
@@ -84,7 +89,7 @@ function headOf(runner: Runner, { failures, runs, scripts }: CallFailures): stri
 }
 
 function placeOf({ root }: Runner): string {
-  return `(${root} on ${hostname()})`;
+  return `(${root} on ${machineName()})`;
 }
 
 /** A script whose next try was made in the same call has run twice. */
@@ -114,7 +119,7 @@ interface FailureView {
 function viewOf({ script, jobId, runId, end, nextTryAt }: RunFinished, isRemoved: boolean, isAwaiting: boolean) {
   const who = script.startsWith('queue/') ? 'worker' : 'pass of any tier';
   const nextTry = (at: number) =>
-    `  will be retried by the next ${who}, ${formatDuration(Math.max(0, at - Date.now()))} from now or later`;
+    `  will be retried by the next ${who}, ${formatDuration(Math.max(0, at - now()))} from now or later`;
   const tries = nextTryAt === null ? [] : [isAwaiting ? nextTry(nextTryAt) : '  tried again meanwhile'];
   const { outcome, durationMs, reason, output } = end;
   return { script, jobId, runId, outcome, durationMs, reason: reason ?? '', output: output.text, tries, isRemoved };
@@ -139,7 +144,8 @@ function describeFailure(run: FailureView): string {
 
 function describeIncident(incident: IncidentDetail, clock: Clock): string {
   const { subject, lastRun, occurrences, openedAt, error, output, changed } = incident;
-  const times = `  failed ${countOf(occurrences, 'time')} since ${clock.short(openedAt)}`;
+  const how = incident.code === DOUBTFUL ? 'succeeded with a warning' : 'failed';
+  const times = `  ${how} ${countOf(occurrences, 'time')} since ${clock.short(openedAt)}`;
   return describeFailure({
     ...{ script: subject, jobId: lastRun?.jobId ?? null, runId: lastRun?.id ?? null },
     ...{ outcome: lastRun?.outcome ?? null, durationMs: lastRun?.durationMs ?? null },
@@ -153,12 +159,16 @@ function describeIncident(incident: IncidentDetail, clock: Clock): string {
 }
 
 function describeLater({ news, incident }: PrintedIncident, clock: Clock): string {
-  const { id, subject, occurrences, openedAt, error, command } = incident;
-  const since = `${countOf(occurrences, 'failure')} since ${clock.short(openedAt)}`;
+  const { id, subject, code, occurrences, openedAt, error, command } = incident;
+  const [what, still, again] =
+    code === DOUBTFUL
+      ? (['warning', 'still succeeds with a warning', 'succeeds without a warning'] as const)
+      : (['failure', 'still fails', 'succeeds again'] as const);
+  const since = `${countOf(occurrences, what)} since ${clock.short(openedAt)}`;
   const name = printableLine(subject);
-  if (news === 'recovered') return `${name} succeeds again, after ${since}`;
+  if (news === 'recovered') return `${name} ${again}, after ${since}`;
   return [
-    `${name} still fails, ${since}: ${printable(error ?? '').replaceAll('\n', '\n  ')}`,
+    `${name} ${still}, ${since}: ${printable(error ?? '').replaceAll('\n', '\n  ')}`,
     `  all of it: ${command}`,
     `  no more reminders: runner acknowledge ${id}`,
   ].join('\n');
@@ -166,7 +176,7 @@ function describeLater({ news, incident }: PrintedIncident, clock: Clock): strin
 
 /** Of a check; else of runs that fail. */
 function isFinding({ code }: IncidentDetail): boolean {
-  return code !== 'script-failing';
+  return !isOfRuns(code);
 }
 
 /** What a check says names its subject, as a rule, and its cure is the command. */
@@ -197,7 +207,7 @@ async function findRemovedRuns(
 ): Promise<ReadonlySet<RunFinished>> {
   const ids = runs.flatMap(({ runId, jobId }) => (runId === null ? [] : (jobId ?? [])));
   if (Object.keys(settings.queue.archive).length === 0 || ids.length === 0) return new Set();
-  const { openExistingStore } = await import('../../store/sqlite/open.ts');
+  const { openExistingStore } = await import('../../store/open.ts');
   const store = await openExistingStore(state).catch(() => null);
   if (store === null) return new Set();
   const jobs = await store.jobs.byId(ids).finally(() => store.close());

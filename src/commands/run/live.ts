@@ -2,7 +2,8 @@ import { fstatSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { PrintedIncident } from '../../monitor/alert/incidents/tell.ts';
 import type { Runner } from '../../settings/settings.ts';
-import { isFailure } from '../../store/schema.ts';
+import { isFailure } from '../../store/words.ts';
+import { isCalledByHand } from '../../system/process/identity.ts';
 import { createWorkerEvents, type RunFinished, type WorkerEvents } from '../../worker/invocation/events.ts';
 import type { Invocation } from '../../worker/invocation/invocation.ts';
 import { createStopRequest, type StopRequest } from '../../worker/invocation/stop.ts';
@@ -20,6 +21,10 @@ interface ShowOptions {
   readonly isAwaited?: boolean;
   /** Whether nothing is to be on stdout, on a terminal neither: what is to be there comes in the end. */
   readonly isSilent?: boolean;
+  /** Whether a terminal is to show what a script prints, as it comes. */
+  readonly isLive?: boolean;
+  /** What the script gets as arguments. */
+  readonly args?: readonly string[];
 }
 
 /** Runs scripts with live progress on a terminal, silently elsewhere; failures go to stderr. */
@@ -35,25 +40,29 @@ export async function runAndShow(
   const stopCode = isQueue ? finishOnSignals(stop) : stopOnSignals(stop);
   const isTerminal = mayBeTerminal() && context.stdout.isTTY;
   const isMailed = !isTerminal && !isAwaited;
-  const tell = summarizeFailures(context, runner, events, isMailed);
+  const isShown = isTerminal && options.isSilent !== true;
+  // Who sees each run end is not told the same again.
+  const tell = isShown && context.stderr.isTTY ? null : summarizeFailures(context, runner, events, isMailed);
   const tellingTrouble = tellTrouble(context, runner, events, isMailed);
-  if (isTerminal && options.isSilent !== true) {
+  if (isShown) {
     letTerminalGo(context);
     const { showPassProgress, showWorkProgress } = await import('./progress.ts');
-    const showProgress = isQueue ? showWorkProgress : showPassProgress;
-    showProgress(context, events);
+    if (isQueue) showWorkProgress(context, events);
+    else showPassProgress(context, events, { isLive: options.isLive === true, settings: runner.settings });
   } else if (isAwaited) {
     const tell = (reason: string) => context.stderr.write(`runner: skipped: ${reason}\n`);
     events.on('pass-skipped', ({ reason }) => tell(reason));
     events.on('deferred', tell);
   }
-  const trigger = isTerminal ? 'manual' : isDue ? 'due' : 'cron';
+  const isByHand = isTerminal || isCalledByHand(context.env);
+  const trigger = isByHand ? 'manual' : isDue ? 'due' : 'cron';
   // Nobody else asks for the time: loading what tells it takes 2 ms.
   const budget = budgetMs === null ? null : { budgetMs, startedAt: performance.now(), isBegun: false };
   // Whatever breaks it off, what has failed until then is told.
-  const summary = await run({ runner, trigger, stop, events, budget }).finally(async () => {
+  const { args } = options;
+  const summary = await run({ runner, trigger, stop, events, budget, ...(args && { args }) }).finally(async () => {
     await tellingTrouble();
-    await tell();
+    await tell?.();
   });
   if (runner.settings.report.html !== null) {
     const { writeReportOfPass } = await import('./write-report.ts');
@@ -61,6 +70,7 @@ export async function runAndShow(
     for (const problem of await writeReportOfPass(context, runner, hasRun)) events.emit('problem', problem);
     await tellingTrouble();
   }
+  if (isTerminal && !isQueue) (await import('./progress.ts')).tellMisnamed(context, runner);
   context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
   return summary;
 }

@@ -1,142 +1,141 @@
-import kleur from 'kleur';
 import { createLogUpdate } from 'log-update';
-import { formatBytes, formatDuration } from '../../report/text/format.ts';
-import { isFailure, type Outcome } from '../../store/schema.ts';
-import { firstLine, printableLine } from '../../system/base/text.ts';
-import type { PassStarted, RunFinished, RunStarted, WorkerEvents } from '../../worker/invocation/events.ts';
+import { tierNames } from '../../discovery/jobs-folder.ts';
+import { openLiveOutput } from '../../report/model/runs/output.ts';
+import { createScreen } from '../../report/terminal/screen.ts';
+import { wrap } from '../../report/terminal/table.ts';
+import { describeMisnamed } from '../../schedule/misnamed.ts';
+import type { Runner, Settings } from '../../settings/settings.ts';
+import { isFailure } from '../../store/words.ts';
+import { printableLine, toPrintableLines } from '../../system/base/text.ts';
+import type { PassStarted, WorkerEvents } from '../../worker/invocation/events.ts';
 import type { CommandContext } from '../shared/context.ts';
+import { drawFailure, drawWork, PassView } from './pass-view.ts';
 
-const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const FRAME_MS = 80;
 
+interface PassDisplay {
+  /** Whether what the scripts print is shown as it comes. */
+  readonly isLive: boolean;
+  readonly settings: Pick<Settings, 'tiers' | 'concurrency'>;
+}
+
 /** Shows each script while it runs, and how it ended. Only for a terminal. */
-export function showPassProgress({ stdout }: CommandContext, events: WorkerEvents): void {
-  const screen = createLogUpdate(stdout);
-  const running = new Map<string, Running>();
-  let pass: ShownPass | null = null;
-  let width = 0;
-  let frame = 0;
-  const render = (): void => {
-    frame += 1;
-    screen([...running.values()].map((run) => describeRunning(run, width, frame)).join('\n'));
-  };
+export function showPassProgress(context: CommandContext, events: WorkerEvents, display: PassDisplay): void {
+  const { isLive, settings } = display;
+  const terminal = openTerminal(context);
+  const outputs = new Map<string, LiveOutput>();
+  let view: PassView | null = null;
   let timer: NodeJS.Timeout | undefined;
-  events.on('pass-skipped', ({ reason }) => stdout.write(`Skipped: ${printableLine(reason)}.\n`));
-  const warn = (warning: string) => stdout.write(`${kleur.yellow('!')} ${printableLine(warning)}\n`);
-  events.on('warning', warn);
-  events.on('deferred', warn);
+  const draw = (): void => {
+    if (!isLive && view !== null) terminal.draw(view.drawRunning(terminal.room(), performance.now()));
+  };
+  showNotices(events, terminal);
   events.on('pass-started', (started) => {
-    pass = { ...started, startedAt: performance.now(), ended: [] };
-    width = Math.max(0, ...started.scripts.map((name) => printableLine(name).length));
+    const concurrency = settings.tiers[started.tier]?.concurrency ?? settings.concurrency;
+    view = new PassView(started, performance.now(), concurrency);
+    void readUsual(started, view);
     // Should the pass break off, the spinner must not keep the runner alive.
-    timer = setInterval(render, FRAME_MS).unref();
+    timer = setInterval(draw, FRAME_MS).unref();
   });
   events.on('run-started', (run) => {
-    running.set(run.key, { ...run, startedAt: performance.now() });
-    render();
+    view?.start(run, performance.now());
+    const output = isLive ? followOutput(run.output, (text) => context.stdout.write(text)) : null;
+    if (output !== null) outputs.set(run.key, output);
+    draw();
   });
+  let told: Promise<unknown> = Promise.resolve();
   events.on('run-finished', (run) => {
-    running.delete(run.key);
-    pass?.ended.push(run);
-    screen.clear();
-    stdout.write(`${describeFinished(run, width)}\n`);
-    render();
+    const ofPass = view;
+    ofPass?.end(run);
+    const output = outputs.get(run.key);
+    const tell = (): void => terminal.above(ofPass?.drawEnd(run, terminal.room(), output === undefined) ?? []);
+    if (output === undefined) tell();
+    else told = told.then(() => output.end()).then(tell);
+    draw();
   });
   events.on('pass-finished', () => {
     clearInterval(timer);
-    screen.clear();
-    screen.done();
-    if (pass !== null) stdout.write(`${describePass(pass)}\n`);
+    const ofPass = view;
+    const endedAt = performance.now();
+    const tell = (): void => {
+      if (ofPass !== null) terminal.above(ofPass.drawSummary(terminal.room(), endedAt));
+      terminal.close();
+    };
+    if (isLive) told = told.then(tell);
+    else tell();
   });
+  events.on('closing', (waits) => void waits.push(told));
 }
 
-interface ShownPass extends PassStarted {
-  readonly startedAt: number;
-  readonly ended: RunFinished[];
-}
-
-function describePass({ tier, scripts, hasScripts, ended, startedAt }: ShownPass): string {
-  if (!hasScripts) return `jobs/${tier} contains no scripts.`;
-  if (scripts.length === 0 && ended.length === 0) return `${tier}: nothing to run now; \`runner status\` shows why.`;
-  const succeeded = ended.filter(({ end }) => end.outcome === 'succeeded').length;
-  const failed = ended.filter(({ end }) => isFailure(end.outcome)).length;
-  const released = ended.length - succeeded - failed;
-  const counts = [`${succeeded} succeeded`];
-  if (failed > 0) counts.push(`${failed} did not`);
-  if (released > 0) counts.push(`${released} released`);
-  if (scripts.length > ended.length) counts.push(`${scripts.length - ended.length} not started`);
-  return `${tier}: ${counts.join(', ')}, in ${formatDuration(performance.now() - startedAt)}`;
-}
-
-interface Running extends RunStarted {
-  readonly startedAt: number;
-}
-
-function describeRunning(run: Running, width: number, frame: number): string {
-  const spinner = FRAMES[frame % FRAMES.length] ?? '';
-  const elapsed = formatDuration(performance.now() - run.startedAt);
-  return `${kleur.cyan(spinner)} ${printableLine(run.script).padEnd(width)}  ${elapsed}`;
-}
-
-function describeFinished({ script, end }: RunFinished, width: number): string {
-  const { sign, paint } = lookOf(end.outcome);
-  const padding = ' '.repeat(Math.max(0, 'not-started'.length - end.outcome.length));
-  const figures = `${formatDuration(end.durationMs).padStart(8)}  ${formatBytes(end.maxRssBytes).padStart(8)}`;
-  const reason = end.reason === null ? '' : `  ${firstLine(end.reason)}`;
-  return `${paint(sign)} ${printableLine(script).padEnd(width)}  ${paint(end.outcome)}${padding}  ${figures}${reason}`;
-}
-
-function lookOf(outcome: Outcome) {
-  if (outcome === 'succeeded') return { sign: '✔', paint: kleur.green };
-  return isFailure(outcome) ? { sign: '✖', paint: kleur.red } : { sign: '↻', paint: kleur.yellow };
+/** Asked beside the pass, which does not wait for it; without an answer there is no estimate. */
+async function readUsual({ scripts, usualDurationMs }: PassStarted, view: PassView): Promise<void> {
+  if (usualDurationMs === undefined || scripts.length < 2) return;
+  for (const script of scripts) {
+    const usualMs = await usualDurationMs(script);
+    if (usualMs !== null) view.setUsual(script, usualMs);
+  }
 }
 
 const REDRAW_MS = 100;
 
 /** One line that tells how a worker of the queue gets on; what fails stays above it. For a terminal. */
-export function showWorkProgress({ stdout }: CommandContext, events: WorkerEvents): void {
-  const screen = createLogUpdate(stdout);
+export function showWorkProgress(context: CommandContext, events: WorkerEvents): void {
+  const terminal = openTerminal(context);
   const running = new Map<string, string>();
   const counts = countRuns(events);
   const startedAt = performance.now();
-  const above = (line: string): void => {
-    screen.clear();
-    stdout.write(`${line}\n`);
+  const draw = (): string => {
+    const work = { ...counts, running: [...running.values()], elapsedMs: performance.now() - startedAt };
+    return drawWork(work, terminal.room());
   };
-  const warn = (warning: string) => above(`${kleur.yellow('!')} ${printableLine(warning)}`);
-  const redraw = () => screen(describeWork(counts, running, performance.now() - startedAt));
   // Thousands of jobs a second must not be drawn one by one.
-  const timer = setInterval(redraw, REDRAW_MS).unref();
-  events.on('pass-skipped', ({ reason }) => stdout.write(`Skipped: ${printableLine(reason)}.\n`));
-  events.on('warning', warn);
-  events.on('deferred', warn);
+  const timer = setInterval(() => terminal.draw([draw()]), REDRAW_MS).unref();
+  showNotices(events, terminal);
   events.on('run-started', ({ key, script }) => running.set(key, script));
   events.on('run-finished', (run) => {
     running.delete(run.key);
-    if (isFailure(run.end.outcome)) above(describeFailure(run));
+    if (isFailure(run.end.outcome)) terminal.above(drawFailure(run, terminal.room()));
   });
   events.on('pass-finished', () => {
     clearInterval(timer);
-    above(describeWork(counts, running, performance.now() - startedAt));
-    screen.done();
+    terminal.above([draw()]);
+    terminal.close();
   });
 }
 
-function describeWork(
-  { succeeded, failed, released }: RunCounts,
-  running: ReadonlyMap<unknown, string>,
-  elapsedMs: number,
-): string {
-  const givenBack = released === 0 ? '' : `, ${released} released`;
-  const done = `${succeeded} succeeded, ${failed} failed${givenBack}`;
-  const perSecond = Math.round(((succeeded + failed + released) * 1000) / Math.max(elapsedMs, 1));
-  const now = running.size === 0 ? '' : `, running ${[...running.values()].map(printableLine).join(', ')}`;
-  return `queue: ${done} in ${formatDuration(elapsedMs)} (${perSecond}/s)${now}`;
+/** Lines that stay, and below them some that are drawn anew. */
+interface Terminal {
+  /** As it is now: a terminal may be made wider. */
+  room(): Pick<ReturnType<typeof createScreen>, 'columns' | 'palette'>;
+  draw(lines: readonly string[]): void;
+  above(lines: readonly string[]): void;
+  close(): void;
 }
 
-function describeFailure({ script, jobId, end }: RunFinished): string {
-  const reason = end.reason === null ? '' : `  ${firstLine(end.reason)}`;
-  return `${kleur.red('✖')} ${printableLine(script)}  job ${jobId}  ${kleur.red(end.outcome)}${reason}`;
+function openTerminal(context: CommandContext): Terminal {
+  const { stdout } = context;
+  const screen = createLogUpdate(stdout);
+  return {
+    room: () => createScreen(context),
+    draw: (lines) => screen(lines.join('\n')),
+    above: (lines) => {
+      screen.clear();
+      for (const line of lines) stdout.write(`${line}\n`);
+    },
+    close: () => screen.done(),
+  };
+}
+
+function showNotices(events: WorkerEvents, { above, room }: Terminal): void {
+  const show = (text: string) => above(wrap(printableLine(text), room().columns));
+  const warn = (warning: string) => {
+    const { columns, palette } = room();
+    const [first = '', ...more] = wrap(printableLine(warning), columns - 2);
+    above([`${palette.warning('!')} ${first}`, ...more.map((line) => `  ${line}`)]);
+  };
+  events.on('pass-skipped', ({ reason }) => show(`Skipped: ${reason}.`));
+  events.on('warning', warn);
+  events.on('deferred', warn);
 }
 
 /** How the runs of a worker have ended so far. */
@@ -155,4 +154,50 @@ export function countRuns(events: WorkerEvents): RunCounts {
     else counts.released += 1;
   });
   return counts;
+}
+
+/** What a run prints, on its way to a terminal. */
+interface LiveOutput {
+  /** The run has ended: fulfilled once all that it has printed is written. */
+  end(): Promise<void>;
+}
+
+/** Soon enough to look live. */
+const POLL_MS = 40;
+
+/**
+ * Hands on what a run writes to its file: safe to show, and none of it lost when the file goes.
+ *
+ * @returns null where there is no such file
+ */
+function followOutput(path: string | null, write: (text: string) => void): LiveOutput | null {
+  if (path === null) return null;
+  let isRunning = true;
+  const { signal } = new AbortController();
+  const pieces = openLiveOutput({ path, isRunning: async () => isRunning, signal, pollMs: POLL_MS });
+  if (pieces === null) return null;
+  const written = writeAll(pieces, write);
+  return {
+    end: () => {
+      isRunning = false;
+      return written;
+    },
+  };
+}
+
+async function writeAll(pieces: AsyncIterable<string>, write: (text: string) => void): Promise<void> {
+  let isAtLineStart = true;
+  for await (const text of toPrintableLines(pieces)) {
+    write(text);
+    isAtLineStart = text.endsWith('\n');
+  }
+  if (!isAtLineStart) write('\n');
+}
+
+/** Names the folders that look like tiers, and that no crontab line can call. */
+export function tellMisnamed({ stderr }: CommandContext, { root }: Runner): void {
+  for (const tier of tierNames(root)) {
+    const reason = describeMisnamed(tier);
+    if (reason !== null) stderr.write(`Note: jobs/${tier} is ${reason}\n`);
+  }
 }

@@ -1,4 +1,4 @@
-import { findTier } from '../../discovery/find-script.ts';
+import { findTier } from '../../discovery/discover.ts';
 import { runTier } from '../../worker/start/run-tier.ts';
 import { readBudget } from '../shared/budget.ts';
 import { type CommandContext, openRunner } from '../shared/context.ts';

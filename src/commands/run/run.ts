@@ -1,32 +1,71 @@
 import { resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { Command } from 'commander';
+import { UsageError } from '../../system/base/errors.ts';
 import type { WorkerEvents } from '../../worker/invocation/events.ts';
 import type { Invocation } from '../../worker/invocation/invocation.ts';
 import type { WorkRequest } from '../../worker/loop/queue-limits.ts';
 import type { CallSummary } from '../../worker/start/run-tier.ts';
 import type { CommandContext } from '../shared/context.ts';
+import { asksForPlan, type DryRunOptions } from '../shared/dry-run-options.ts';
 import type { WorkOptions } from '../shared/work-options.ts';
 import type { RunTierOptions } from './run-tier.ts';
 
-/** `runner run <tier>/<script>`: one script now, as cron would run it. */
+interface RunOptions extends DryRunOptions {
+  readonly root?: string;
+  readonly quiet?: true;
+}
+
+/** `runner run <script>`: one script now, as cron would run it. */
 export function runCommand(context: CommandContext): Command {
-  return new Command('run')
+  const command = new Command('run');
+  return command
     .description('run one script now, with its tier’s lock and cron’s environment')
-    .argument('<tier/script>', 'the name that `runner list` shows')
+    .argument('<script>', 'its name, where the tier may be left out, or its file')
+    .argument('[args...]', 'after --: arguments for the script')
+    .option('--quiet', 'on a terminal: show how it ends, but not its output')
+    .option('--dry-run', 'show what would run, and how; run nothing')
+    .option('--json', 'with --dry-run: as JSON')
     .addHelpText('after', RUN_HELP)
-    .action(async (name: string, _options: unknown, command: Command) => {
-      const { openRunner } = await import('../shared/context.ts');
-      const { findScript } = await import('../../discovery/find-script.ts');
-      const { runAndShow } = await import('./live.ts');
-      const runner = await openRunner(context, command.optsWithGlobals().root);
-      const { tier, script } = await findScript(runner, name);
-      await notePause(context, runner.root, script.name);
-      const { runTier } = await import('../../worker/start/run-tier.ts');
-      const request = { kind: 'script' as const, tier, scripts: [script] };
-      const { ends } = await runAndShow(context, runner, { isAwaited: true }, (call) => runTier(call, request));
-      if (ends === null || ends.length === 0) context.setExitCode(1);
+    .action(async (name: string, words: readonly string[]) => {
+      const args = argumentsAfterDashes(command, words);
+      await runScript(context, name, args, command.optsWithGlobals<RunOptions>());
     });
+}
+
+/** Two names are more likely a slip than a script and its argument. */
+function argumentsAfterDashes({ parent }: Command, words: readonly string[]): readonly string[] {
+  const { rawArgs = [] } = (parent ?? {}) as { readonly rawArgs?: readonly string[] };
+  if (words.length === 0 || rawArgs.includes('--')) return words[0] === '--' ? words.slice(1) : words;
+  throw new UsageError(
+    `\`run\` runs one script, found also ${words.map((word) => JSON.stringify(word)).join(' ')}. ` +
+      'Put arguments for the script after `--`.',
+  );
+}
+
+async function runScript(
+  context: CommandContext,
+  name: string,
+  args: readonly string[],
+  options: RunOptions,
+): Promise<void> {
+  const isPlan = asksForPlan(options);
+  const { root, quiet } = options;
+  const { openRunner } = await import('../shared/context.ts');
+  const { findScript } = await import('../../discovery/find-script.ts');
+  const runner = await openRunner(context, root);
+  const { tier, script } = await findScript({ ...runner, cwd: context.cwd }, name);
+  const request = { kind: 'script' as const, tier, scripts: [script] };
+  if (isPlan) {
+    const { showPlan } = await import('./dry-run.ts');
+    return await showPlan(context, runner, [request], { ...options, args });
+  }
+  await notePause(context, runner.root, script.name);
+  const { runAndShow } = await import('./live.ts');
+  const { runTier } = await import('../../worker/start/run-tier.ts');
+  const show = { isAwaited: true, isLive: quiet !== true, ...(args.length > 0 && { args }) };
+  const { ends } = await runAndShow(context, runner, show, (call) => runTier(call, request));
+  if (ends === null || ends.length === 0) context.setExitCode(1);
 }
 
 /** Who names a script means it: a pause keeps only passes from it. */
@@ -43,22 +82,26 @@ async function notePause(context: CommandContext, root: string, script: string):
 }
 
 const RUN_HELP = `
-If a pass of the tier is already running, it says so and exits 1.
+On a terminal you see the script's output as it comes. If a pass of the tier is already running, the
+command says so and exits with 1. A run with arguments is not retried, and the log does not keep its arguments.
 
 Examples:
-  runner run hourly/clean-tmp
+  runner run clean-tmp                       the tier may be left out if only one has such a script
+  runner run hourly/import -- --since 2026-11-01 orders.csv
+  runner run clean-tmp --dry-run             its command, its environment and its limits; nothing is run
   runner run daily/backup --root ~/site`;
 
 const DUE_HELP = `
 A tier is due when a new period has begun since its last pass: a new hour, a new day. It runs once,
 however many periods were missed. With \`catchUp: 'skip'\` in a tier's settings, a pass that is more
-than an hour late is left out. A pass that was killed is due again.
+than an hour late is left out. A pass that was killed is due again. A script with a @schedule also runs
+when its time has come.
 
 Examples:
   runner due                   run every tier that is due: one crontab line for all of them
-  runner due --budget 55s      start nothing that usually takes longer than what is left of 55 seconds;
-                               the rest comes first in the next call
-  0 * * * *  …/runner due      where a host allows one line, once an hour`;
+  runner due --budget 55s      start no script that usually takes longer than the time left;
+                               these come first in the next call
+  0 * * * *  …/runner due      for a host that allows one line, once an hour`;
 
 /** `runner due`: one crontab line, of any interval, for all tiers. */
 export function dueCommand(context: CommandContext): Command {
@@ -66,16 +109,19 @@ export function dueCommand(context: CommandContext): Command {
   return command
     .description('run each tier that is due: one crontab line for hosts that allow only a few')
     .option('--budget <duration>', 'total time for this call; scripts that would exceed it wait for the next call')
+    .option('--dry-run', 'show what would run, in which order and how; run nothing')
+    .option('--json', 'with --dry-run: as JSON')
     .addHelpText('after', DUE_HELP)
-    .action(() => due(context, command.optsWithGlobals<RunTierOptions>()));
+    .action(() => due(context, command.optsWithGlobals<RunTierOptions & DryRunOptions>()));
 }
 
-async function due(context: CommandContext, options: RunTierOptions): Promise<void> {
+async function due(context: CommandContext, options: RunTierOptions & DryRunOptions): Promise<void> {
   const { readBudget } = await import('../shared/budget.ts');
   const { openRunner } = await import('../shared/context.ts');
   const { runAndShow } = await import('./live.ts');
   const { runDue } = await import('../../worker/start/run-due.ts');
   const budgetMs = readBudget(options.budget);
+  if (asksForPlan(options)) return await (await import('./dry-run.ts')).planDue(context, options);
   const runner = await openRunner(context, options.root);
   await runAndShow(context, runner, { budgetMs, isDue: true }, runDue);
 }
@@ -101,7 +147,7 @@ export function workCommand(context: CommandContext): Command {
   const command = new Command('work');
   return command
     .description('process jobs of the queue')
-    .argument('[pattern...]', 'globs over job names (default: all with a handler here)')
+    .argument('[pattern...]', 'names: mail/welcome, or patterns such as "mail/*" (default: all with a handler here)')
     .option('--for <duration>', 'wait for new jobs until this time is over, then claim no more')
     .option('--wait <duration>', 'how long to wait for a job when none is due')
     .option('--max-jobs <n>', 'stop after this many jobs')
@@ -110,7 +156,7 @@ export function workCommand(context: CommandContext): Command {
     .option('--concurrency <n>', 'how many jobs at the same time, 1 to 64 (default: 1)')
     .option('--adaptive', 'find the best number of jobs at the same time, up to --concurrency')
     .option('--fail-unknown', 'fail jobs without a handler here instead of leaving them')
-    .option('--watch-file <path>', 'finish when this file changes (as for .runner/restart)')
+    .option('--watch-file <path>', 'finish when this file changes, as with .runner/restart')
     .option('--json', 'print at the end how many succeeded, failed and were released, as JSON')
     .addHelpText('after', WORK_HELP)
     .action(async (patterns: string[]) => {
@@ -120,8 +166,8 @@ export function workCommand(context: CommandContext): Command {
 
 /** Works off the queue with a line of progress on a terminal, silently elsewhere. */
 async function workAndShow(context: CommandContext, patterns: readonly string[], options: WorkOptions): Promise<void> {
-  const { filesOfDeploy, openRunner } = await import('../shared/context.ts');
-  const { readWorkOptions } = await import('../shared/work-options.ts');
+  const { openRunner } = await import('../shared/context.ts');
+  const { filesOfDeploy, readWorkOptions } = await import('../shared/work-options.ts');
   const { runAndShow } = await import('./live.ts');
   const request = readWorkOptions(patterns, options);
   // A worker lives long and makes much that is soon garbage: unasked, V8 lets that space grow by 50 MB.
@@ -170,7 +216,7 @@ async function workOffQueue(call: Invocation, request: WorkRequest): Promise<Cal
     call,
     async (logged) => await workQueue(logged, request),
     async () => {
-      call.events.emit('problem', 'no queue job was run: they are only in the log');
+      call.events.emit('problem', 'no queue job was run: jobs are in the log, which cannot be used');
       return { ends: [], isBroken: true };
     },
   );

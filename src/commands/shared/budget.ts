@@ -7,5 +7,5 @@ export function readBudget(text: string | undefined): number | null {
   const budgetMs = parseDurationMs(text.trim());
   if (budgetMs !== null) return budgetMs;
   const expected = expectedDuration(text, '55s or 14m');
-  throw new UsageError(`--budget expects ${expected}, found ${JSON.stringify(text)}.`);
+  throw new UsageError(`--budget must be ${expected}, found ${JSON.stringify(text)}.`);
 }

@@ -56,6 +56,7 @@ export async function openRunner(context: CommandContext, rootOption: string | u
   if (!existsSync(probePath)) throw new PackageIncomplete(`${probePath} is missing`);
   const settings = await loadSettings(root, env);
   checkPlace(root, state, settings);
+  if (existsSync(state.unsettledImport)) await finishImport(context, root);
   return {
     root,
     state,
@@ -67,13 +68,15 @@ export async function openRunner(context: CommandContext, rootOption: string | u
   };
 }
 
-/** Files that a deploy changes: who lives long ends then. */
-export function filesOfDeploy({ distFolder }: CommandContext, root: string): string[] {
-  return [
-    join(stateFolderOf(root).path, 'restart'),
-    ...['ts', 'js', 'mjs', 'json'].map((kind) => join(root, `runner.config.${kind}`)),
-    join(distFolder, 'cli.cjs'),
-  ];
+/** An import of the crontab was interrupted, or is under way at this moment. */
+async function finishImport({ env, stderr }: CommandContext, root: string): Promise<void> {
+  const { settleImport } = await import('../../hosting/crontab/import/settle.ts');
+  try {
+    settleImport(root, env, false);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    stderr.write(`runner: an import of your crontab was interrupted, and cannot be finished here: ${error.message}\n`);
+  }
 }
 
 function probePathOf({ distFolder, version }: CommandContext): string {

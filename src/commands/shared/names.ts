@@ -1,6 +1,6 @@
 import { listHandlerNames } from '../../discovery/look-into-jobs.ts';
-import { matchGlob } from '../../queue/glob.ts';
 import { withoutParameters } from '../../settings/readers.ts';
+import { matchGlob } from '../../system/base/glob.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext } from './context.ts';
@@ -23,7 +23,9 @@ export async function noteUnfitting(context: CommandContext, root: string, patte
   for (const pattern of patterns.slice(0, MOST_NOTES)) {
     if (fits(pattern) || fits(withoutParameters(pattern))) continue;
     const what = `no handler that matches ${printableLine(pattern)} here`;
-    context.stderr.write(`Note: jobs/queue/ has ${what}, so no such job is claimed.\n`);
+    context.stderr.write(
+      `Note: jobs/queue/ has ${what}, so no such job is claimed. Check the name, or add the handler.\n`,
+    );
   }
 }
 

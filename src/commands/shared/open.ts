@@ -1,11 +1,11 @@
-import { existsSync } from 'node:fs';
 import type { KnownTier } from '../../report/model/overview.ts';
 import type { LogView } from '../../report/model/runs/run.ts';
+import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import { checkStateFolder, checkWritable } from '../../settings/access.ts';
-import type { Pause, Store } from '../../store/contract.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { Store } from '../../store/contract/store.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
 import { hasSpool } from '../../store/spool/files.ts';
-import { UsageError } from '../../system/base/errors.ts';
 import { trustedFallbacksOf } from '../../system/place/fallback.ts';
 import { findRoot } from '../../system/place/root.ts';
 import { createStateFolder, type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
@@ -63,10 +63,19 @@ export function stateFoldersOf(root: string): readonly StateFolder[] {
   return [stateFolderOf(root), ...trustedFallbacksOf(root)];
 }
 
+/** When the crontab calls the tiers of this root. */
+export function crontabOf({ env }: CommandContext, root: string): ReadCrontab {
+  let times: ReturnType<ReadCrontab> | undefined;
+  return () => {
+    times ??= import('../../hosting/doctor/crontab-calls.ts').then((calls) => calls.readCrontabTimes(root, env));
+    return times;
+  };
+}
+
 export async function noteSpooled(context: CommandContext, root: string): Promise<void> {
   const states = stateFoldersOf(root);
   if (!states.some(hasSpool)) return;
-  const { countSpooledRuns, describeSpooled } = await import('../../report/model/spooled.ts');
+  const { countSpooledRuns, describeSpooled } = await import('../../report/model/status.ts');
   const runs = await countSpooledRuns(states);
   if (runs > 0) context.stderr.write(`Note: ${describeSpooled(runs)}\n`);
 }
@@ -74,7 +83,7 @@ export async function noteSpooled(context: CommandContext, root: string): Promis
 async function openLog(root: string): Promise<Store | null> {
   const state = stateFolderOf(root);
   checkStateFolder(root, state);
-  const { openExistingStore } = await import('../../store/sqlite/open.ts');
+  const { openExistingStore } = await import('../../store/open.ts');
   return await openExistingStore(state);
 }
 
@@ -109,7 +118,7 @@ async function useStore<T>(
 
 async function queriesOf(store: Store | null): Promise<LogView['db']> {
   if (store !== null) return await store.queries();
-  return (await import('../../store/sqlite/dialect.ts')).emptyQueries();
+  return (await import('../../store/sqlite/queries.ts')).emptyQueries();
 }
 
 export function rootOf(context: CommandContext, option: string | undefined): string {
@@ -118,16 +127,8 @@ export function rootOf(context: CommandContext, option: string | undefined): str
 
 /** The scripts and handlers of `jobs/` by name; undefined, and a note, where it cannot be read. */
 export async function findKnownTiers(context: CommandContext, root: string): Promise<KnownTier[] | undefined> {
-  const { discoverNames } = await import('../../discovery/discover.ts');
-  try {
-    const { tiers, unread } = await discoverNames(root);
-    for (const { reason } of unread) context.stderr.write(`Note: ${reason}\n`);
-    return [...tiers, ...unread.map(({ tier }) => ({ tier, scripts: [], isUnread: true }))];
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    context.stderr.write(`Note: jobs/ could not be read. ${error.message}\n`);
-    return undefined;
-  }
+  const { readKnownTiers } = await import('../../report/model/known-tiers.ts');
+  return readKnownTiers(root, (problem) => void context.stderr.write(`Note: ${problem}\n`));
 }
 
 /**
@@ -141,7 +142,7 @@ export async function withWritableLog<T>(
   use: (store: Store) => Promise<T>,
 ): Promise<T> {
   const root = rootOf(context, rootOption);
-  const { openStore } = await import('../../store/sqlite/open.ts');
+  const { openStore } = await import('../../store/open.ts');
   const { toldPlainly } = await import('../../store/describe-failure.ts');
   const state = stateFolderOf(root);
   await checkWritable(root, state, context.env);
@@ -159,7 +160,8 @@ export async function withWritableLogIfAny<T>(
 ): Promise<T | null> {
   const root = rootOf(context, rootOption);
   const state = stateFolderOf(root);
-  if (existsSync(state.database)) return await withWritableLog(context, rootOption, use);
+  const { hasLog } = await import('../../store/which-log.ts');
+  if (hasLog(state)) return await withWritableLog(context, rootOption, use);
   await checkWritable(root, state, context.env);
   return null;
 }

@@ -55,7 +55,7 @@ export function readCount(option: string, word: string, most = MOST): number {
   const count = /^\d{1,10}$/.test(word) ? Number(word) : 0;
   if (count > 0 && count <= most) return count;
   throw new UsageError(
-    `${option} expects a whole number from 1 to ${most}, found ${JSON.stringify(printableLine(word))}.`,
+    `${option} must be a whole number from 1 to ${most}, found ${JSON.stringify(printableLine(word))}.`,
   );
 }
 
@@ -142,7 +142,7 @@ export function readJobLines(text: string): JobLine[] {
 function readJob(content: string, line: number): NewJob<unknown> {
   const json = parseJson(content, `Line ${line}`, '{"name":"mail/welcome","data":{}}');
   if (json === null || !json.text.startsWith('{')) {
-    throw new UsageError(`Line ${line} expects an object such as {"name":"mail/welcome","data":{}}.`);
+    throw new UsageError(`Line ${line} must be an object such as {"name":"mail/welcome","data":{}}.`);
   }
   const job = JSON.parse(content) as NewJob<unknown>;
   for (const key of Object.keys(job)) if (!Object.hasOwn(keys, key)) throw unknownKey(key, line);

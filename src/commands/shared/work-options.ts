@@ -1,6 +1,9 @@
+import { join } from 'node:path';
 import type { Command } from 'commander';
-import { findScript, findTier } from '../../discovery/find-script.ts';
+import { findTier } from '../../discovery/discover.ts';
+import { findScript } from '../../discovery/find-script.ts';
 import { readPatterns } from '../../queue/patterns.ts';
+import { settingsFilesOf } from '../../settings/load.ts';
 import {
   type Reader,
   readByteSize,
@@ -11,8 +14,10 @@ import {
 } from '../../settings/readers.ts';
 import { defaultSettings } from '../../settings/settings.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { stateFolderOf } from '../../system/place/state-folder.ts';
 import type { WorkRequest } from '../../worker/loop/queue-limits.ts';
 import { readBudget } from './budget.ts';
+import type { CommandContext } from './context.ts';
 
 /** As they stand on the command line. */
 export interface WorkOptions {
@@ -56,7 +61,12 @@ function read<T>(name: string, found: string | undefined, reader: Reader<T>): T 
   if (found === undefined) return null;
   const reading = reader(found);
   if ('value' in reading) return reading.value;
-  throw new UsageError(`${name} expects ${reading.expected}, found ${JSON.stringify(found)}.`);
+  throw new UsageError(`${name} must be ${reading.expected}, found ${JSON.stringify(found)}.`);
+}
+
+/** Files that a deploy changes: who lives long ends then. */
+export function filesOfDeploy({ distFolder }: CommandContext, root: string): string[] {
+  return [join(stateFolderOf(root).path, 'restart'), ...settingsFilesOf(root), join(distFolder, 'cli.cjs')];
 }
 
 /**

@@ -1,10 +1,10 @@
-import { hostname } from 'node:os';
 import type { ReportMail } from '../../monitor/alert/report-mail.ts';
 import type { TimeWindow } from '../../report/model/runs/runs.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { Store } from '../../store/contract.ts';
+import type { Store } from '../../store/contract/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
+import { machineName } from '../../system/process/identity.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { findKnownTiers, type OpenLog, withWritableLog } from '../shared/open.ts';
 
@@ -80,7 +80,7 @@ async function composeReport(
   const known = await findKnownTiers(context, root);
   const pauses = await store.pauses.inForce(now);
   const digest = await readDigest(await log(), { ...window, known, pauses });
-  const place = { host: hostname(), root, clock: createClock(now) };
+  const place = { host: machineName(), root, clock: createClock(now) };
   return {
     to,
     ...writeDigest(digest, place),

@@ -1,10 +1,13 @@
+import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
+import type { Protection } from '../../dashboard/static/protect.ts';
 import type { KnownTier, ScriptOverview } from '../../report/model/overview.ts';
 import type { RunRecord } from '../../report/model/runs/run.ts';
 import type { RunFilter } from '../../report/model/runs/runs.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { printable } from '../../system/base/text.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
-import { findKnownTiers, type OpenLog, print, withLog } from '../shared/open.ts';
+import { crontabOf, findKnownTiers, type OpenLog, print, rootOf, withLog } from '../shared/open.ts';
 
 interface ReportOptions extends CommonOptions {
   readonly since?: string;
@@ -43,7 +46,7 @@ export function reportCommand(context: CommandContext): Command {
   const command = new Command('report');
   return command
     .description('show the runs and their results')
-    .argument('[script]', 'only this script: its runs, newest first')
+    .argument('[script]', 'only this script, by name or file: its runs, newest first')
     .option('--since <time>', 'start of the time range (default: 7d)')
     .option('--until <time>', 'end of the time range (default: now)')
     .option('--tier <tier>', 'only this tier')
@@ -51,12 +54,12 @@ export function reportCommand(context: CommandContext): Command {
     .option('--limit <count>', 'maximum number of scripts or runs (default on a screen: 50 runs)')
     .addOption(new Option('--json', 'as JSON').conflicts('csv'))
     .addOption(new Option('--csv', 'as CSV').conflicts('json'))
-    .option('--mail', 'send a report of all scripts by mail: failures, what got slower, what costs most')
+    .option('--mail', 'send a report of all scripts by mail: failures, slower scripts, highest costs')
     .option('--to <address>', 'with --mail: send it there (default: the mail channels of the settings)')
     .option('--html <file>', 'write the dashboard into this file, for a browser; needs no server')
     .option('--with-output', 'with --html: also output, errors and data of jobs')
-    .option('--protect', 'with --html: behind a login of Apache (default where a web server serves the folder)')
-    .option('--no-protect', 'with --html: for anybody who finds it')
+    .option('--protect', 'with --html: require a login, by Apache (default if a web server serves the folder)')
+    .option('--no-protect', 'with --html: require no login')
     .addHelpText('after', EXAMPLES)
     .action((script: string | undefined) => report(context, script, command.optsWithGlobals<ReportOptions>()));
 }
@@ -80,14 +83,13 @@ function readsOfHtml({ html, withOutput, protect }: ReportOptions): boolean {
 async function html(context: CommandContext, word: string | undefined, options: ReportOptions): Promise<void> {
   const { html: path, withOutput = false, protect, root, ...others } = options;
   if (path === undefined || path === '') {
-    throw new UsageError('--html expects a file: `runner report --html ~/public_html/status/index.html`.');
+    throw new UsageError('--html needs a file: `runner report --html ~/public_html/status/index.html`.');
   }
   if (word !== undefined || Object.keys(others).length > 0) {
     throw new UsageError(
-      '--html writes all of the dashboard: beside it only --with-output and --[no-]protect can stand.',
+      '--html writes the whole dashboard: leave out everything else but --with-output and --[no-]protect.',
     );
   }
-  const { writeHtmlReport } = await import('./report-html.ts');
   await writeHtmlReport(context, { root, path, isWithOutput: withOutput, protect });
 }
 
@@ -100,7 +102,9 @@ async function mail(
   if (!isMail) throw new UsageError('--to needs --mail beside it: `runner report --mail --to me@example.org`.');
   const { tier, outcome, limit, json, csv } = options;
   if ([word, tier, outcome, limit, json, csv].some((each) => each !== undefined)) {
-    throw new UsageError('--mail sends the report of all scripts: beside it only --to, --since and --until can stand.');
+    throw new UsageError(
+      '--mail sends the report of all scripts: leave out everything else but --to, --since and --until.',
+    );
   }
   const { mailReport } = await import('./report-mail.ts');
   await mailReport(context, { root, to: to === undefined ? null : await readAddresses(to), window });
@@ -110,7 +114,7 @@ async function readAddresses(text: string): Promise<string> {
   const { isAddress } = await import('../../settings/channels.ts');
   const addresses = text.split(',').map((each) => each.trim());
   if (addresses.every(isAddress)) return addresses.join(', ');
-  throw new UsageError(`--to expects an address such as me@example.org, found ${JSON.stringify(text)}.`);
+  throw new UsageError(`--to must be an address such as me@example.org, found ${JSON.stringify(text)}.`);
 }
 
 interface Request {
@@ -130,9 +134,10 @@ async function reportAll(
     tier: options.tier,
     known,
     pauses,
+    crontab: crontabOf(context, root),
   });
   if (options.tier !== undefined && overview.tiers.length === 0) {
-    const { unknownTier } = await import('../../report/model/history.ts');
+    const { unknownTier } = await import('../../report/model/runs/history.ts');
     throw unknownTier(options.tier, known?.map((tier) => tier.tier) ?? []);
   }
   if (options.json) {
@@ -145,19 +150,20 @@ async function reportAll(
   const screen = createScreen(context);
   const hasRuns = overview.scripts.some((script) => script.lastRun !== null);
   if (hasRuns || overview.running.length > 0) return renderOverview(overview, screen);
-  return renderNothing(overview, root, screen);
+  return renderNothing(overview, root, screen, options.tier);
 }
 
 async function reportScript(
   context: CommandContext,
-  { view }: OpenLog,
+  { root, view }: OpenLog,
   { word, known, filter, options }: Request & { readonly word: string },
 ): Promise<string> {
-  const { readScriptRuns } = await import('../../report/model/history.ts');
+  const { scriptNameOf } = await import('../../discovery/script-name.ts');
+  const { readScriptRuns } = await import('../../report/model/runs/history.ts');
   const isForMachines = options.json === true || options.csv === true;
   const limit = filter.limit ?? (isForMachines ? undefined : SCREEN_RUNS);
   const query = { ...filter, limit, tier: options.tier, known };
-  const found = await readScriptRuns(await view(), word, query);
+  const found = await readScriptRuns(await view(), scriptNameOf(word, { cwd: context.cwd, root }), query);
   if (options.json) {
     const { formatJson, runsToJson } = await import('../../report/json.ts');
     return formatJson(runsToJson(found.script, found.runs));
@@ -183,7 +189,7 @@ async function readFilter(options: ReportOptions, nowMs: number): Promise<RunFil
 function parseLimit(text: string): number {
   const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;
   if (limit > 0) return limit;
-  throw new UsageError(`--limit expects a whole number from 1, found ${JSON.stringify(text)}.`);
+  throw new UsageError(`--limit must be a whole number from 1, found ${JSON.stringify(text)}.`);
 }
 
 /** `runner report --csv`: one line for each script. Instants are ISO strings, unknown is empty. */
@@ -195,6 +201,7 @@ export function scriptsToCsv(scripts: readonly ScriptOverview[]): Promise<string
       lastRunId: lastRun?.id,
       lastOutcome: lastRun?.outcome,
       lastStartedAt: instant(lastRun?.startedAtMs ?? null),
+      lastWarning: lastRun?.warning,
     })),
   );
 }
@@ -216,7 +223,7 @@ export function runsToCsv(runs: readonly RunRecord[]): Promise<string> {
 
 const scriptTitles =
   'script tier presence runs succeeded failed released successRate p50DurationMs p95DurationMs ' +
-  'maxDurationMs cpuMs maxRssBytes lastRunId lastOutcome lastStartedAt lastError';
+  'maxDurationMs cpuMs maxRssBytes lastRunId lastOutcome lastStartedAt lastError lastWarning';
 
 const runTitles =
   'id script tier outcome attempt scheduledFor startedAt finishedAt durationMs userCpuMs systemCpuMs ' +
@@ -240,4 +247,44 @@ export async function formatCsv(
   const toCell = (cell: unknown) => (typeof cell === 'string' ? printable(cell) : cell);
   const rows = toRows(instant).map((row) => columns.map((title) => toCell(row[title])));
   return stringify([columns, ...rows], { escape_formulas: true });
+}
+
+interface HtmlRequest {
+  readonly root: string | undefined;
+  /** As it was given: from the current folder. */
+  readonly path: string;
+  readonly isWithOutput: boolean;
+  /** Undefined: as it seems fit. */
+  readonly protect: boolean | undefined;
+}
+
+/** `runner report --html`: the dashboard of this moment as a file. */
+async function writeHtmlReport(context: CommandContext, request: HtmlRequest): Promise<void> {
+  const { cwd, env, version, now, distFolder } = context;
+  const root = rootOf(context, request.root);
+  const { findReportFile, replaceFile } = await import('../../dashboard/static/write.ts');
+  const { makeStaticReport } = await import('../../dashboard/static/report.ts');
+  const { isServed, protectReport } = await import('../../dashboard/static/protect.ts');
+  const { formatBytes } = await import('../../report/text/format.ts');
+  const file = findReportFile(resolve(cwd, request.path));
+  const { isWithOutput, protect = isServed(file) } = request;
+  const report = await makeStaticReport({ site: { root, env, version, now }, distFolder, isWithOutput });
+  // Before anybody could read it.
+  const login = request.protect === true || context.stdout.isTTY ? 'login' : 'deny';
+  const protection = await protectReport({ file, by: protect ? login : 'none' });
+  replaceFile(file, report.html);
+  const { runsSince } = report;
+  const size = formatBytes(Buffer.byteLength(report.html));
+  const what = isWithOutput ? 'with what scripts have printed' : 'without output, errors and data of jobs';
+  const older = runsSince === null ? '' : `; runs before ${runsSince} were left out for its size`;
+  await print(context, `${printable(file)} ${size}, ${what}${older}\n${describeLogin(protection)}`);
+  if (protection.warning !== null) context.stderr.write(`runner: WARNING: ${printable(protection.warning)}\n`);
+}
+
+function describeLogin({ done, login }: Protection): string {
+  const lines = [
+    ...(done === null ? [] : [printable(done)]),
+    ...(login === null ? [] : [`user ${login.user}, password ${login.password} (shown only now)`]),
+  ];
+  return lines.map((line) => `${line}\n`).join('');
 }

@@ -41,11 +41,11 @@ interface ActivityOptions extends CommonOptions {
 
 const ACTIVITY_EXAMPLES = `
 Examples:
-  runner activity                         the newest 50 of all that happened to jobs and workers
+  runner activity                         the newest 50 events of jobs and workers
   runner activity --worker 7              one worker: its start, its runs, its end
   runner activity --job 12                one job; \`runner job 12\` shows more of it
   runner activity --since 2h --order oldest --limit 1000
-                                          the last two hours, in their order
+                                          the last two hours, oldest first
   runner activity --json                  for programs; docs/json.md names the keys
 
 A time is a duration back from now (90m, 12h, 7d) or local (2026-11-01, "2026-11-01 10:00"); a day given
@@ -60,7 +60,7 @@ export function activityCommand(context: CommandContext): Command {
     .option('--job <id>', 'only what happened to this job')
     .option('--since <time>', 'start of the time range (default: the whole log)')
     .option('--until <time>', 'end of the time range (default: now)')
-    .addOption(new Option('--order <what>', 'which come first').choices(['newest', 'oldest']).default('newest'))
+    .addOption(new Option('--order <what>', 'which entries come first').choices(['newest', 'oldest']).default('newest'))
     .option('--limit <n>', 'maximum number of entries', '50')
     .option('--json', 'as JSON')
     .addHelpText('after', ACTIVITY_EXAMPLES)
@@ -118,7 +118,7 @@ async function showJson(
   for await (const piece of readRunOutput(state, run, options.full === true)) {
     text = (text ?? '') + piece;
   }
-  await output.write(formatJson({ ...runToJson(run), change: changeToJson(run.change), output: text }));
+  await output.write(formatJson({ ...runToJson(run), host: run.host, change: changeToJson(run.change), output: text }));
 }
 
 interface Shown {
@@ -158,7 +158,7 @@ async function findRun(log: OpenLog, id: number): Promise<RunWithOutput> {
 function parseRunId(word: string): number {
   if (/^[1-9]\d{0,14}$/.test(word)) return Number(word);
   throw new UsageError(
-    `runner show expects the number of a run, found ${JSON.stringify(word)}; ` +
+    `runner show needs the number of a run, found ${JSON.stringify(word)}; ` +
       '`runner report <script>` lists the runs of a script with their numbers.',
   );
 }

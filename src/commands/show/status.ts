@@ -1,50 +1,79 @@
 import { Command } from 'commander';
+import type { Discovery } from '../../discovery/script.ts';
+import type { NextTime, Upcoming } from '../../report/model/next-times.ts';
+import type { LogView } from '../../report/model/runs/run.ts';
 import type { Palette, Screen } from '../../report/terminal/screen.ts';
 import { widthOf, wrap } from '../../report/terminal/table.ts';
 import type { Why, WhyFinding } from '../../report/why/explain.ts';
+import type { Store } from '../../store/contract/store.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
-import { noteSpooled, type OpenLog, print, readPauses, rootOf, stateFoldersOf, withLogIfAny } from '../shared/open.ts';
+import { crontabOf, noteSpooled, type OpenLog, print, rootOf, stateFoldersOf, withLogIfAny } from '../shared/open.ts';
+import { readCount } from '../shared/options.ts';
 
 const STATUS_HELP = `
 Examples:
-  runner status           what is running, waiting and paused, and when each tier is called next
-  runner status --json    for programs; docs/json.md names the keys
+  runner status              what is running, waiting and paused, and when each tier is called next
+  runner status --upcoming   what comes next, in order: calls of tiers, times of scripts, jobs
+  runner status --json       for programs; docs/json.md names the keys
 
-The next call of a tier is estimated from its last one: a crontab calls at the same minute of each
-period. A pass started without a terminal counts as started by cron.`;
+The next call of a tier is the next time of its crontab line. If the crontab cannot be read, it is
+estimated from the last call, because cron calls at the same minute of each period.`;
 
 /** `runner status`: how things stand now. */
 export function statusCommand(context: CommandContext): Command {
   const command = new Command('status');
   return command
     .description('show what is running, waiting and paused, and what comes next')
+    .option('--upcoming [n]', 'the next n times of tiers, scripts and jobs, in order (default: 20)')
     .option('--json', 'as JSON')
     .addHelpText('after', STATUS_HELP)
-    .action(() => showStatus(context, command.optsWithGlobals<CommonOptions>()));
+    .action(() => showStatus(context, command.optsWithGlobals<StatusOptions>()));
 }
 
-async function showStatus(context: CommandContext, options: CommonOptions): Promise<void> {
+interface StatusOptions extends CommonOptions {
+  readonly upcoming?: string | true;
+}
+
+const DEFAULT_UPCOMING = '20';
+const MOST_UPCOMING = 1000;
+
+async function showStatus(context: CommandContext, options: StatusOptions): Promise<void> {
   const text = await withLogIfAny(context, options.root, (log) => describeStatus(context, log, options));
   await print(context, text);
 }
 
 async function describeStatus(
   context: CommandContext,
-  { root, pauses, problem, view }: OpenLog,
-  options: CommonOptions,
+  { root, pauses, problem, store, view }: OpenLog,
+  options: StatusOptions,
 ): Promise<string> {
+  const { upcoming } = options;
+  const limit = readCount('--upcoming', typeof upcoming === 'string' ? upcoming : DEFAULT_UPCOMING, MOST_UPCOMING);
   const { tierNames } = await import('../../discovery/jobs-folder.ts');
+  const { findDisabled } = await import('../../discovery/disabled.ts');
   const { listHandlerNames } = await import('../../discovery/look-into-jobs.ts');
   const { readStatus } = await import('../../report/model/status.ts');
+  const { lookIntoJobs } = await import('../../discovery/look-into-jobs.ts');
   const status = await readStatus(await view(), {
     states: stateFoldersOf(root),
     tiers: tierNames(root),
+    found: (await lookIntoJobs(root)).discovery.tiers,
     handlers: await listHandlerNames(root, (problem) => tellWrongSettings(context, problem)),
     pauses,
+    disabled: findDisabled(root).map(({ name }) => name),
+    crontab: crontabOf(context, root),
     nowMs: context.now(),
     isLogUnread: problem !== null,
   });
+  if (upcoming !== undefined) {
+    const { readAllUpcoming } = await import('../../report/model/next-times.ts');
+    return await describeUpcoming(
+      context,
+      await readAllUpcoming({ ...status, store, limit, nowMs: status.atMs }),
+      options,
+    );
+  }
   if (options.json) {
     const { formatJson, statusToJson } = await import('../../report/json.ts');
     return formatJson(statusToJson(status));
@@ -52,6 +81,16 @@ async function describeStatus(
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const { renderStatus } = await import('../../report/terminal/status.ts');
   return renderStatus(status, createScreen(context));
+}
+
+async function describeUpcoming(context: CommandContext, upcoming: readonly Upcoming[], { json }: CommonOptions) {
+  if (json) {
+    const { formatJson, upcomingTimeToJson } = await import('../../report/json.ts');
+    return formatJson({ upcoming: upcoming.map(upcomingTimeToJson) });
+  }
+  const { createScreen } = await import('../../report/terminal/screen.ts');
+  const { renderUpcomingTimes } = await import('../../report/terminal/next-times.ts');
+  return renderUpcomingTimes(upcoming, createScreen(context));
 }
 
 /** Without this, what waits would look as if it were only a matter of time. */
@@ -97,7 +136,13 @@ async function describeWhy(
   const found = await lookIntoJobs(root);
   await noteSpooled(context, root);
   const place = { word, cwd: context.cwd, root, states: stateFoldersOf(root), clock, nowMs };
-  const why = await readWhy(await view(), { ...found, ...place, pauses, logProblem });
+  const why = await readWhy(await view(), {
+    ...found,
+    ...place,
+    pauses,
+    crontab: crontabOf(context, root),
+    logProblem,
+  });
   if (options.json) return (await import('../../report/json.ts')).formatJson(why);
   return renderWhy(why, screen);
 }
@@ -163,19 +208,51 @@ export function listCommand(context: CommandContext): Command {
     .action(() => list(context, command.optsWithGlobals<CommonOptions>()));
 }
 
+/** Which scripts machines that share the log do not have alike. */
+async function readDifferences(store: Store | null, nowMs: number): Promise<readonly string[]> {
+  if (store === null || store.fleet === null) return [];
+  const { compareCopies } = await import('../../monitor/machines.ts');
+  return compareCopies(await store.machines.list(), await store.machines.copies(), nowMs);
+}
+
+/** What tells them is loaded where a script has times of its own. */
+async function readTimes(
+  { tiers }: Discovery,
+  db: () => Promise<LogView['db']>,
+  facts: Parameters<typeof import('../../report/model/next-times.ts').findNextTimes>[2],
+): Promise<readonly NextTime[]> {
+  const { hasOwnTimes } = await import('../../discovery/script.ts');
+  if (!tiers.some(({ scripts }) => scripts.some(hasOwnTimes))) return [];
+  const { findNextTimes } = await import('../../report/model/next-times.ts');
+  return await findNextTimes(await db(), tiers, facts);
+}
+
 async function list(context: CommandContext, options: CommonOptions): Promise<void> {
   const root = rootOf(context, options.root);
   const { discoverScripts } = await import('../../discovery/look-into-jobs.ts');
-  const discovery = await discoverScripts(root);
-  const pauses = await readPauses(context, root);
+  const found = await discoverScripts(root);
+  const { pauses, differences, times } = await withLogIfAny(context, options.root, async ({ pauses, store, view }) => ({
+    pauses,
+    differences: await readDifferences(store, context.now()),
+    times: await readTimes(found, async () => (await view()).db, {
+      pauses,
+      crontab: crontabOf(context, root),
+      nowMs: context.now(),
+    }),
+  }));
+  const { createScreen } = await import('../../report/terminal/screen.ts');
+  const screen = createScreen(context);
+  const { withFarPasses } = await import('../../report/text/next-time.ts');
+  const tiers = withFarPasses(found.tiers, times, screen.clock);
+  const discovery = { ...found, tiers, warnings: [...found.warnings, ...differences] };
+  const disabled = (await import('../../discovery/disabled.ts')).findDisabled(root);
   const { openTextOutput } = await import('../../report/terminal/screen.ts');
   const output = openTextOutput(context.stdout);
   if (options.json) {
     const { discoveryToJson, formatJson } = await import('../../report/json.ts');
-    await output.write(formatJson(discoveryToJson(discovery, pauses)));
+    await output.write(formatJson(discoveryToJson(discovery, pauses, disabled, times)));
     return;
   }
-  const { createScreen } = await import('../../report/terminal/screen.ts');
   const { renderList } = await import('../../report/terminal/overview.ts');
-  await output.write(renderList(discovery, root, createScreen(context), pauses));
+  await output.write(renderList(discovery, root, screen, { pauses, disabled, times }));
 }

@@ -1,21 +1,22 @@
 import { closeSync, existsSync, lstatSync, openSync, readSync, realpathSync, type Stats, statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
-import { checkCopy } from '../../settings/access.ts';
+import { checkCopy, checkWritable } from '../../settings/access.ts';
 import type { SqliteStore } from '../../store/sqlite/store.ts';
+import { isOnServer } from '../../store/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { utcStamp } from '../../system/base/values.ts';
-import { type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
-
+import { createStateFolder, type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
+import { assertIdle } from './idle.ts';
 
 interface BackupOptions {
   readonly force?: true;
   readonly root?: string;
 }
 
-const EXAMPLES = `
+const BACKUP_HELP = `
 Examples:
   runner backup ~/activity.db            a copy of the log in this file
   runner backup ~/backups                a copy named activity-<date>.db in this folder
@@ -24,7 +25,11 @@ Examples:
 The copy contains the log at one moment, also while passes write to it. It is checked before it gets
 its name. Only you can read it. Only another copy is ever replaced.
 
-Exit codes: 0 the copy was made, 1 there is none, 2 usage error.`;
+Exit codes: 0 the copy was made, 1 no copy was made, 2 usage error.`;
+
+const BACKUP_ON_A_SERVER =
+  'The activity log is on a database server, which has its own tools for copies: `pg_dump --schema=folder_runner` ' +
+  '(PostgreSQL) or `mysqldump --single-transaction` (MySQL, MariaDB); docs/database.md shows both.';
 
 /** `runner backup`: a copy of the activity log. */
 export function backupCommand(context: CommandContext): Command {
@@ -33,25 +38,26 @@ export function backupCommand(context: CommandContext): Command {
     .description('copy the activity log, also while passes write to it')
     .argument('<file>', 'file for the copy; in a folder: activity-<date>.db')
     .option('--force', 'replace an existing copy')
-    .addHelpText('after', EXAMPLES)
+    .addHelpText('after', BACKUP_HELP)
     .action((file: string) => backup(context, file, command.optsWithGlobals<BackupOptions>()));
 }
 
 async function backup(context: CommandContext, word: string, options: BackupOptions): Promise<void> {
   const root = rootOf(context, options.root);
   const state = stateFolderOf(root);
-  if (word === '') throw new UsageError('`runner backup` expects the name of a file for the copy, found an empty one.');
+  if (word === '') throw new UsageError('`runner backup` needs the name of a file for the copy, found an empty one.');
+  if (isOnServer(context.env)) throw new UsageError(BACKUP_ON_A_SERVER);
   const path = targetOf(resolve(context.cwd, word), context.now());
   assertUsable(path, state, options.force === true);
   await checkCopy(root, path, context.env);
-  const { openExistingStore } = await import('../../store/sqlite/open.ts');
-  const store = await openExistingStore(state);
+  const { openExistingSqliteStore } = await import('../../store/sqlite/open.ts');
+  const store = await openExistingSqliteStore(state);
   if (store === null) tellNoLog(context, state);
   else await copy(context, store, path).finally(() => store.close());
 }
 
 function tellNoLog(context: CommandContext, { database }: StateFolder): void {
-  context.stderr.write(`runner: There is no activity log at ${database} yet.\n`);
+  context.stderr.write(`runner: There is no activity log at ${database} yet; the first pass creates it.\n`);
   context.setExitCode(1);
 }
 
@@ -81,9 +87,9 @@ function assertUsable(path: string, state: StateFolder, isForced: boolean): void
   if (!there.isFile()) {
     throw new UsageError(`${path} is ${describeKind(there)}; name a file for the copy.`);
   }
-  if (!isForced) throw new UsageError(`${path} is there already; --force replaces it.`);
+  if (!isForced) throw new UsageError(`${path} exists already; --force replaces it.`);
   if (!isDatabase(path)) {
-    throw new UsageError(`${path} is no copy of a log, so that it is not replaced; name another file.`);
+    throw new UsageError(`${path} is not a copy of a log, so it is not replaced; name another file.`);
   }
 }
 
@@ -117,4 +123,69 @@ function isOfLiveLog(path: string, state: StateFolder): boolean {
     realpathSync(dirname(real)) === realpathSync(state.path) &&
     /^activity\.db(-wal|-shm|-journal)?$/.test(basename(real))
   );
+}
+
+const RESTORE_HELP = `
+Examples:
+  runner restore ~/backups/activity-20261101-040000.db
+
+The backup is checked first. The log is then replaced in one step, or not at all; what it held is kept
+beside it. Nothing may be running: call \`runner pause\` before, and \`runner resume\` afterwards. Jobs that
+waited when the backup was made wait again, even if they were processed since.
+
+Exit codes: 0 the log was restored, 1 it was not, 2 usage error.`;
+
+const RESTORE_ON_A_SERVER =
+  'The activity log is on a database server, which has its own tools: `pg_restore` (PostgreSQL) or `mysql` ' +
+  '(MySQL, MariaDB). docs/database.md shows both.';
+
+/** `runner restore`: a backup becomes the log. */
+export function restoreCommand(context: CommandContext): Command {
+  const command = new Command('restore');
+  return command
+    .description('replace the activity log with a backup')
+    .argument('<backup>', 'a file that `runner backup` has made')
+    .addHelpText('after', RESTORE_HELP)
+    .action((file: string) => restore(context, file, command.optsWithGlobals<{ root?: string }>().root));
+}
+
+async function restore(context: CommandContext, file: string, rootOption: string | undefined): Promise<void> {
+  const root = rootOf(context, rootOption);
+  if (isOnServer(context.env)) throw new UsageError(RESTORE_ON_A_SERVER);
+  const state = stateFolderOf(root);
+  const backup = resolve(context.cwd, file);
+  assertBackup(backup, state.database);
+  await checkWritable(root, state, context.env);
+  createStateFolder(state);
+  const { openSqliteStore } = await import('../../store/sqlite/open.ts');
+  const { findDriver } = await import('../../store/sqlite/driver.ts');
+  const { restoreLog } = await import('../../store/sqlite/restore.ts');
+  const { isCorruption } = await import('../../store/failures.ts');
+  const { markSuspect } = await import('../../store/sqlite/file.ts');
+  const { toldPlainly } = await import('../../store/describe-failure.ts');
+  const { driver } = await findDriver();
+  const restoreOnce = async (): Promise<string | null> => {
+    const store = await openSqliteStore(state);
+    if (store.quarantined !== null) context.stderr.write(`Note: ${store.quarantined}\n`);
+    const request = { backup, driver, nowMs: context.now(), assertIdle: () => assertIdle(root, store) };
+    return await toldPlainly(state, () => restoreLog(store, state, request)).finally(() => store.close());
+  };
+  // A damaged log is what one restores a backup for: it is set aside by whoever opens it after that was noticed.
+  const replaced = await restoreOnce().catch((error: unknown) => {
+    if (!isCorruption(error)) throw error;
+    markSuspect(state);
+    return restoreOnce();
+  });
+  const kept = replaced === null ? '' : ` What it held before is in ${relative(root, replaced)}.`;
+  context.stdout.write(`The activity log of ${root} is now that of ${backup}.${kept}\n`);
+  context.stdout.write('`runner report` shows it; `runner jobs` shows the jobs that wait in it.\n');
+}
+
+function assertBackup(backup: string, database: string): void {
+  const stats = lstatSync(backup, { throwIfNoEntry: false });
+  if (stats === undefined) throw new UsageError(`There is no file ${backup}; name a backup of the log.`);
+  if (!statSync(backup).isFile()) throw new UsageError(`${backup} is not a file; name a backup of the log.`);
+  if (existsSync(database) && realpathSync(backup) === realpathSync(database)) {
+    throw new UsageError(`${backup} is the activity log itself; name a backup of it.`);
+  }
 }

@@ -49,6 +49,7 @@ export async function loadChecks(): Promise<readonly Check[]> {
   const cron = await import('../../hosting/doctor/checks-cron.ts');
   const files = await import('../../hosting/doctor/checks-files.ts');
   const host = await import('../../hosting/doctor/checks-host.ts');
+  const machines = await import('../../hosting/doctor/checks-fleet.ts');
   const root = await import('../../hosting/doctor/checks-root.ts');
   return [
     host.checkNode,
@@ -69,6 +70,7 @@ export async function loadChecks(): Promise<readonly Check[]> {
     alerts.checkAlerts,
     files.checkPermissions,
     root.checkLog,
+    machines.checkMachines,
     root.checkLeftovers,
     root.checkPauses,
   ];
@@ -105,6 +107,12 @@ async function writeText(
   }
   await output.write(renderSummary(all, screen));
   return all;
+}
+
+/** All of it at once. */
+export function renderFindings(root: string, all: readonly Checked[], screen: Screen): string {
+  const lines = all.map((finding, index) => renderFinding(finding, all[index - 1]?.name ?? null, screen));
+  return [renderPlace(root, screen), ...lines, renderSummary(all, screen)].join('');
 }
 
 /** As wide as the longest status and the longest name of a check, and a gap after each. */

@@ -1,13 +1,12 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { Command, Option } from 'commander';
+import { dirname, join, relative, resolve } from 'node:path';
+import { Command } from 'commander';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
-import { findRoot } from '../../system/place/root.ts';
 import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { describeServedState, findWebRoot } from '../../system/place/web-exposure.ts';
-
 import { type CommandContext, enterSite } from '../shared/context.ts';
+import { reasonOfSystem } from '../shared/system-error.ts';
 
 const INIT_HELP = `
 Examples:
@@ -42,7 +41,7 @@ export function initCommand(context: CommandContext): Command {
   const command = new Command('init');
   return command
     .description('create jobs/15min, jobs/hourly, jobs/daily and jobs/queue with one small example each')
-    .argument('[folder]', 'where (default: --root, RUNNER_ROOT or the current folder)')
+    .argument('[folder]', 'the folder (default: --root, RUNNER_ROOT or the current folder)')
     .option('--force', 'also in a folder that a web server serves')
     .option('--digest', 'also a script in jobs/weekly that sends a report by mail')
     .addHelpText('after', INIT_HELP)
@@ -57,9 +56,28 @@ export function initCommand(context: CommandContext): Command {
 async function initRoot(context: CommandContext, root: string, { force, digest }: InitOptions): Promise<void> {
   const { entries, webRoot } = startRoot(root, context.distFolder, force === true, digest);
   context.stdout.write(`${root}\n${entries.map(entryLine).join('')}`);
+  await startLog(context, root);
   if (digest) context.stdout.write(DIGEST_STEPS);
   if (webRoot !== null) context.stderr.write(webRootWarning(root, webRoot));
   context.stdout.write(NEXT_STEPS);
+}
+
+/** So that a site's first job finds its table, before any pass has run. Whoever needs the log makes it otherwise. */
+async function startLog({ env, stdout, stderr }: CommandContext, root: string): Promise<void> {
+  const state = stateFolderOf(root);
+  if (isBehindLink(root, '.runner') || findWebRoot(root) !== null) return;
+  const { isOnServer } = await import('../../store/which-log.ts');
+  const { openStore } = await import('../../store/open.ts');
+  const { StoreUnavailable } = await import('../../store/failures.ts');
+  const place = isOnServer(env) ? 'tables on the database server' : relative(root, state.database);
+  const isThere = !isOnServer(env) && existsSync(state.database);
+  try {
+    await (await openStore(state)).close();
+    stdout.write(entryLine({ path: place, state: isThere ? 'already there' : 'created' }));
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    stderr.write(`Note: the activity log could not be created; the first pass tries again. ${error.message}\n`);
+  }
 }
 
 function entryLine({ path, state }: RootEntry): string {
@@ -139,8 +157,8 @@ function refuseServed(root: string, webRoot: string | null): void {
 
 function describeServed(root: string, webRoot: string): string {
   return (
-    `${root} is inside ${webRoot}, which a web server probably serves: anybody could read your scripts and what ` +
-    'they print, passwords included, and passes are refused there; choose a folder beside it, such as with: ' +
+    `${root} is inside ${webRoot}, which a web server probably serves: anybody could read your scripts and ` +
+    'their output, passwords included, and passes are refused there; choose a folder beside it, such as with: ' +
     '`runner init ~/runner`, or make it there all the same with --force'
   );
 }
@@ -242,150 +260,9 @@ function unlessThere(make: () => void): RootEntry['state'] {
 
 function explainFailure(root: string, error: NodeJS.ErrnoException): Error {
   if (error.path === undefined) return error;
-  const reasons: Readonly<Record<string, string>> = {
-    ENOTDIR: 'a file is where a folder is needed',
-    EEXIST: 'a file is where a folder is needed',
-    EACCES: 'your user may not write there',
-    EROFS: 'the disk is read-only',
-    ENOSPC: 'the disk is full',
-    EDQUOT: 'your quota is used up',
-  };
-  const reason = reasons[error.code ?? ''] ?? error.message;
-  return new UsageError(`${error.path} could not be created for the root ${root}: ${reason}.`);
-}
-
-interface CronOptions {
-  readonly print?: true;
-  readonly install?: true;
-  readonly remove?: true;
-  readonly tiers?: string;
-  readonly due?: true;
-  readonly budget?: string;
-  /** True: each minute. False: `--no-work`. */
-  readonly work?: string | boolean;
-  readonly root?: string;
-}
-
-const CRON_HELP = `
-Examples:
-  runner cron --print                           the lines, to paste into a host's panel
-  runner cron --install                         put them into your crontab, or bring them up to date
-  runner cron --install --tiers hourly,daily    only these tiers
-  runner cron --install --due                   one line for all of them, for hosts that allow only a few
-  runner cron --print --due --budget 55s        and stay below the host's time limit for a line
-  runner cron --install --work                  and a line that processes the queue, each minute
-  runner cron --install --work 15m              the same, for hosts with a limit on frequency
-  runner cron --remove                          take them out again
-
-The lines name Node and the command by their full paths, because cron's PATH is only /usr/bin:/bin.
-Only the block between the two marker lines is ever changed. An existing line of --work stays in it
-unless --no-work removes it. A pass prints nothing if all scripts succeed; cron mails its summary of
-failures to MAILTO. More in docs/cron.md.`;
-
-/** `runner cron`: the crontab lines that run the tiers. */
-export function cronCommand(context: CommandContext): Command {
-  const command = new Command('cron');
-  return command
-    .description('print, install or remove the crontab lines that run the tiers')
-    .addOption(modeOption('--print', 'print the lines', ['install', 'remove']))
-    .addOption(modeOption('--install', 'put the lines into your crontab', ['print', 'remove']))
-    .addOption(modeOption('--remove', 'take the lines out of your crontab', ['print', 'install']))
-    .option('--tiers <names>', 'which tiers, separated by commas (default: all with a schedule name)')
-    .addOption(new Option('--due', 'one line, `runner due`, for all tiers').conflicts('tiers'))
-    .option('--budget <duration>', 'with --due: how long a call may take')
-    .option('--work [every]', 'also a line that processes the queue (default: every 1m)')
-    .option('--no-work', 'with --install: remove an existing line of --work')
-    .addHelpText('after', CRON_HELP)
-    .action(() => runCron(context, command));
-}
-
-function modeOption(flag: string, description: string, others: string[]): Option {
-  return new Option(flag, description).conflicts(others);
-}
-
-async function runCron(context: CommandContext, command: Command): Promise<void> {
-  const options = command.optsWithGlobals<CronOptions>();
-  if (options.print) return printLines(context, options);
-  if (options.install) return installLines(context, options);
-  if (options.remove) return removeLines(context, options);
-  const option = lineOption(options);
-  if (option === null) return command.outputHelp();
-  throw new UsageError(`${option} needs --print or --install: it chooses the lines to write.`);
-}
-
-/** The option that says which lines to write; null: none does. */
-function lineOption({ tiers, due, work }: CronOptions): string | null {
-  if (due) return '--due';
-  if (tiers !== undefined) return '--tiers';
-  if (work === undefined) return null;
-  return work === false ? '--no-work' : '--work';
-}
-
-async function printLines(context: CommandContext, options: CronOptions): Promise<void> {
-  const { block, warnings } = await makeLines(context, options, null);
-  context.stdout.write(block);
-  warn(context, warnings);
-}
-
-async function installLines(context: CommandContext, options: CronOptions): Promise<void> {
-  const { findInstalledWork } = await import('../../hosting/crontab/plan.ts');
-  const installed = findInstalledWork(rootOf(context, options), context.env);
-  const { root, lines, block, warnings } = await makeLines(context, options, installed);
-  const { installCrontab } = await import('../../hosting/crontab/program.ts');
-  const change = pasteableOnFailure(context, block, () => installCrontab(root, lines, context.env));
-  const done = change === 'changed' ? 'Your crontab now has' : 'Your crontab already had';
-  context.stdout.write(`${done} these lines for ${root}:\n\n${lines.join('\n')}\n\n`);
-  context.stdout.write('See what ran with `runner report`; cron mails failures to MAILTO.\n');
-  warn(context, warnings);
-}
-
-/** Whatever keeps `crontab` from working, the user can still paste the lines. */
-function pasteableOnFailure<T>(context: CommandContext, block: string, action: () => T): T {
-  try {
-    return action();
-  } catch (error) {
-    if (error instanceof UsageError) context.stdout.write(block);
-    throw error;
-  }
-}
-
-async function removeLines(context: CommandContext, options: CronOptions): Promise<void> {
-  const option = lineOption(options);
-  if (option !== null) {
-    throw new UsageError(`--remove removes all lines of the root; leave out ${option}.`);
-  }
-  const root = rootOf(context, options);
-  const { removeFromCrontab } = await import('../../hosting/crontab/program.ts');
-  const change = removeFromCrontab(root, context.env);
-  const done = change === 'changed' ? 'The lines were removed from' : 'There were no lines in';
-  context.stdout.write(`${done} your crontab for ${root}.\n`);
-}
-
-/** @param installedWork every how many minutes an installed line calls `runner work`; null: none does */
-async function makeLines(context: CommandContext, options: CronOptions, installedWork: number | null) {
-  const root = rootOf(context, options);
-  const { planCrontab, readWorkMinutes } = await import('../../hosting/crontab/plan.ts');
-  const { tiers, work } = options;
-  const workMinutes = work === undefined ? installedWork : readWorkMinutes(work);
-  const due = await dueWords(options);
-  return { root, ...planCrontab(root, context.distFolder, { tiers, due, workMinutes }) };
-}
-
-/** What stands after `due` in its line; null: no such line is asked for. */
-async function dueWords({ due, budget }: CronOptions): Promise<readonly string[] | null> {
-  if (!due && budget !== undefined) {
-    throw new UsageError('--budget needs --due beside it: only that line can have one.');
-  }
-  if (!due) return null;
-  const { readBudget } = await import('../shared/budget.ts');
-  readBudget(budget);
-  return budget === undefined ? [] : ['--budget', budget];
-}
-
-function rootOf(context: CommandContext, options: CronOptions): string {
-  return findRoot({ option: options.root, variable: context.env.RUNNER_ROOT, cwd: context.cwd });
-}
-
-function warn(context: CommandContext, warnings: readonly string[]): void {
-  for (const warning of warnings) context.stderr.write(`Note: ${warning}\n`);
+  const isFile = error.code === 'EEXIST';
+  const reason = isFile ? 'a file is where a folder is needed' : reasonOfSystem(error);
+  return new UsageError(
+    `${error.path} could not be created for the root ${root}: ${reason}. Correct that, or choose another folder.`,
+  );
 }

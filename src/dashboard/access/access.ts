@@ -3,11 +3,12 @@ import type { Socket } from 'node:net';
 import type { Context } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { HTTPException } from 'hono/http-exception';
-import type { HashedToken, Store } from '../../store/contract.ts';
+import type { HashedToken } from '../../store/contract/registers.ts';
+import type { Store } from '../../store/contract/store.ts';
 import { isLogFailure, StoreUnavailable } from '../../store/failures.ts';
 import type { Access, ApiEnv, Caller, Demand, Refusal, SessionInfo } from '../api/route.ts';
 import type { Site } from '../site.ts';
-import { type Address, isForwarded, refuseForeign } from './origin.ts';
+import { type Address, isForwarded, refuseForeign } from './browsers.ts';
 import { isLoopback, uidOfPeer } from './peer.ts';
 import { createSessions, type Sessions } from './session.ts';
 import { clientOf, createLoginThrottle, createRateLimit } from './throttle.ts';
@@ -98,11 +99,12 @@ async function admit(state: AccessState, c: Request, demanded: Demand | null): P
   if (demanded === 'none') return NOBODY;
   if (known === null) return refuseStranger(state, c, nowMs);
   if (demanded === 'manage' && known.permission !== 'manage') {
-    return { status: 403, detail: `${known.name} may read, and change nothing.` };
+    return { status: 403, detail: `${known.name} has permission to read, not to change anything.` };
   }
   const changes = demanded === 'manage' || !['GET', 'HEAD'].includes(c.req.method);
   if (changes && known.isAmbient && !isSame(c.req.header('x-csrf-token') ?? '', csrfOf(state, known))) {
-    const detail = 'What changes something needs the header X-CSRF-Token, as GET /api/session tells it, or a token.';
+    const detail =
+      'Requests that change something need the header X-CSRF-Token, as GET /api/session tells it, or a token.';
     return { status: 403, detail };
   }
   state.known.set(c.req.raw, known);

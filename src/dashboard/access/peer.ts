@@ -4,7 +4,7 @@ import { isIPv4 } from 'node:net';
 import { endianness } from 'node:os';
 
 /** The two ends of a TCP connection, as a socket of ours has them. */
-export interface Ends {
+export interface SocketEnds {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
   readonly localAddress?: string | undefined;
@@ -19,7 +19,7 @@ export interface Ends {
  *
  * @returns the user's id; null: it cannot be known
  */
-export async function uidOfPeer(ends: Ends): Promise<number | null> {
+export async function uidOfPeer(ends: SocketEnds): Promise<number | null> {
   const { remoteAddress, remotePort, localAddress, localPort } = ends;
   // Passenger's loader gives requests of its own socket the port 0.
   if (!remoteAddress || !remotePort || !localAddress || !localPort) return null;

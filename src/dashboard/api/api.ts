@@ -18,9 +18,8 @@ import { addEventRoutes } from './events.ts';
 import { addActivityRoutes } from './read/activity.ts';
 import { addJobRoutes } from './read/jobs.ts';
 import { addMonitorRoutes } from './read/monitor.ts';
-import { addOutputRoute } from './read/output.ts';
 import { addOverviewRoutes } from './read/overview.ts';
-import { addRunRoutes } from './read/runs.ts';
+import { addOutputRoute, addRunRoutes } from './read/runs.ts';
 import { addScriptRoutes } from './read/scripts.ts';
 import { addSettingsRoutes } from './read/settings.ts';
 import { addTierRoutes } from './read/tiers.ts';
@@ -59,7 +58,8 @@ export function createApi(site: Site, access: Access | Caller): Api {
     type: 'apiKey',
     in: 'cookie',
     name: 'runner-…',
-    description: 'What POST /api/session sets; what changes something needs the header X-CSRF-Token, too.',
+    description:
+      'The cookie that POST /api/session sets. Requests that change something also need the header X-CSRF-Token.',
   });
   addSessionRoutes(api, answerRefusal);
   addOverviewRoutes(api);
@@ -156,7 +156,7 @@ function describeError(error: Error, tell: (text: string) => string): Response {
   if (error instanceof UsageError) return answerProblem(400, { detail: tell(error.message) });
   if (error instanceof StoreUnavailable) return answerProblem(503, { detail: tell(error.message) });
   process.stderr.write(`runner: a request failed unexpectedly. ${error.stack}\n`);
-  return answerProblem(500, { detail: 'The server failed; its own output tells more.' });
+  return answerProblem(500, { detail: 'The server failed; its own output says more.' });
 }
 
 const titles: Readonly<Record<number, string>> = {

@@ -10,13 +10,13 @@ const versionSchema = z.object({ version: z.string() }).openapi('Version');
 const eventsRoute = defineRoute('read', {
   method: 'get',
   path: '/api/events',
-  summary: 'Tells of changes, at most once a second, until you go: a stream of `changed` events',
+  summary: 'A stream of `changed` events, at most one a second, until you disconnect',
   description:
-    'Each event has a version as its `id` and `data`, which is another one once something has changed. Asked for ' +
-    'JSON (`Accept: application/json`), the answer is the version now: for those whom no stream reaches.',
+    'The `id` and `data` of an event are a version, which is another one after each change. If the request asks for ' +
+    'JSON (`Accept: application/json`), the answer is the current version: for use where a proxy holds streams back.',
   responses: {
     200: {
-      description: 'The stream, or the version now',
+      description: 'The stream, or the current version',
       content: { 'text/event-stream': { schema: z.string() }, 'application/json': { schema: versionSchema } },
     },
   },

@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi';
 import type { Context, TypedResponse } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { formatJsonLine } from '../../report/json.ts';
-import { findRecordedScript } from '../../report/model/history.ts';
+import { findRecordedScript } from '../../report/model/runs/history.ts';
 import { EXPECTED_TIME, type OpenWindow, readTimeSpan } from '../../report/text/filters.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import type { Site, SiteLog } from '../site.ts';
@@ -36,7 +36,7 @@ export function answer<T, Status extends 200 | 201 | 202 = 200>(
   return c.body(text, status, { 'content-type': 'application/json' }) as never;
 }
 
-const oneText = z.string({ error: 'expects one value' });
+const oneText = z.string({ error: 'must be one value' });
 
 /** A number among a query's or a path's words. */
 export function wholeNumber(least: number, most: number) {
@@ -44,7 +44,7 @@ export function wholeNumber(least: number, most: number) {
     .transform((text, ctx) => {
       const number = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
       if (number >= least && number <= most) return number;
-      ctx.addIssue(`expects a whole number from ${least} to ${most}, found ${JSON.stringify(text)}`);
+      ctx.addIssue(`must be a whole number from ${least} to ${most}, found ${JSON.stringify(text)}`);
       return z.NEVER;
     })
     .openapi({ type: 'integer', minimum: least, maximum: most });
@@ -53,11 +53,11 @@ export function wholeNumber(least: number, most: number) {
 /** Of a run, a job, a worker, an incident. */
 export const idSchema = wholeNumber(1, Number.MAX_SAFE_INTEGER);
 
-export const textSchema = oneText.min(1, 'expects some text').max(1000, 'expects at most 1000 characters');
+export const textSchema = oneText.min(1, 'must be some text').max(1000, 'must be at most 1000 characters');
 
 /** When: a duration back from now, or a local time. */
 export const timeSchema = textSchema.refine((text) => readTimeSpan(text, Date.now()) !== null, {
-  error: ({ input }) => `expects ${EXPECTED_TIME}, found ${JSON.stringify(input)}`,
+  error: ({ input }) => `must be ${EXPECTED_TIME}, found ${JSON.stringify(input)}`,
 });
 
 /** A list of words that are known, separated by commas. */
@@ -67,20 +67,20 @@ export function wordsOf<Word extends string>(words: readonly Word[]) {
       const found = text.split(',').map((word) => word.trim());
       const wrong = found.find((word) => !words.includes(word as Word));
       if (wrong === undefined) return found as Word[];
-      ctx.addIssue(`expects some of ${words.join(', ')}, separated by commas; found ${JSON.stringify(wrong)}`);
+      ctx.addIssue(`must be some of ${words.join(', ')}, separated by commas; found ${JSON.stringify(wrong)}`);
       return z.NEVER;
     })
     .openapi({ type: 'string', example: words.slice(0, 2).join(',') });
 }
 
 export function oneOf<const Words extends readonly [string, ...string[]]>(words: Words) {
-  return z.enum(words, { error: ({ input }) => `expects one of ${words.join(', ')}, found ${JSON.stringify(input)}` });
+  return z.enum(words, { error: ({ input }) => `must be one of ${words.join(', ')}, found ${JSON.stringify(input)}` });
 }
 
 /** From when on and before when; a day given to `until` is included. */
 export const windowFields = {
   since: timeSchema.optional().openapi({ example: '24h', description: `From then on: ${EXPECTED_TIME}` }),
-  until: timeSchema.optional().openapi({ description: 'Before then; a day is included' }),
+  until: timeSchema.optional().openapi({ description: 'Before this time; a day is included' }),
 };
 
 /** The same, also as LaterJob calls it. */
@@ -124,7 +124,7 @@ export function readClosedWindow(words: WindowWords, nowMs: number, backMs: numb
 /** How lists are read piece by piece. */
 export const pageFields = (most: number, usual: number) => ({
   limit: wholeNumber(1, most).default(usual),
-  cursor: oneText.max(200).optional().openapi({ description: '`next` of the answer before' }),
+  cursor: oneText.max(200).optional().openapi({ description: '`next` of the previous answer' }),
 });
 
 /** Where a list goes on: numbers of the last item, opaque to callers. */
@@ -137,7 +137,7 @@ export function readCursor(cursor: string | undefined, length: number): number[]
   if (cursor === undefined) return null;
   const place = parse(Buffer.from(cursor, 'base64url').toString());
   if (Array.isArray(place) && place.length === length && place.every(Number.isSafeInteger)) return place;
-  throw new InvalidParameter('cursor', 'expects `next` of an answer to the same question');
+  throw new InvalidParameter('cursor', 'must be `next` of an answer to the same question');
 }
 
 function parse(text: string): unknown {

@@ -63,7 +63,7 @@ export const problemSchema = z
 export type ProblemBody = z.infer<typeof problemSchema>;
 
 const problemResponse = {
-  description: 'What is wrong, and how to cure it',
+  description: 'The problem, and how to fix it',
   content: { 'application/problem+json': { schema: problemSchema } },
 } as const;
 

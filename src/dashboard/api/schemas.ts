@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { outcomes } from '../../store/schema.ts';
+import { outcomes } from '../../store/words.ts';
 import { knownNumber, knownText, orNull } from './fields.ts';
 import { instantSchema } from './route.ts';
 
@@ -22,7 +22,7 @@ export const livenessSchema = z.enum(['alive', 'dead', 'on-another-host']).opena
 const deviationSchema = z
   .object({
     measure: z.enum(['duration', 'memory', 'creep', 'output', 'count']),
-    name: z.string().openapi({ description: 'What was counted; of all else empty' }),
+    name: z.string().openapi({ description: 'The name of the count; empty for other measures' }),
     value: z.number(),
     usual: z.number(),
     runs: z.int().openapi({ description: 'How many runs it was compared with' }),
@@ -68,7 +68,7 @@ export const toldRunSchema = z
   .object({
     ...runFields,
     summary: knownText.openapi({ description: 'One line: why it did not succeed' }),
-    unusual: z.array(z.string()).openapi({ description: 'In what it was unlike the runs before it: one line each' }),
+    unusual: z.array(z.string()).openapi({ description: 'Its differences from earlier runs, one line each' }),
   })
   .openapi('ToldRun');
 
@@ -129,6 +129,7 @@ export const scriptFileSchema = z
       retries: z.int().optional(),
       retryDelay: z.object({ firstMs: z.number(), factor: z.number(), longestMs: z.number() }).optional(),
       onCrash: z.enum(['retry', 'skip', 'fail']).optional(),
+      offline: z.enum(['run', 'wait']).optional(),
       memoryBytes: z.number().optional(),
       warnRssBytes: z.number().optional(),
       maxRssBytes: z.number().optional(),
@@ -139,9 +140,14 @@ export const scriptFileSchema = z
       isolate: z.boolean().optional(),
       alertAfter: z.int().optional(),
       tags: z.array(z.string()).optional(),
+      host: z.array(z.string()).optional().openapi({ description: 'The machines that it runs on: globs' }),
+      everyHost: z.boolean().optional().openapi({ description: 'Each machine runs it' }),
+      schedule: z.string().optional().openapi({ description: 'When it runs, within its tier' }),
+      timezone: z.string().optional(),
+      reboot: z.boolean().optional().openapi({ description: 'It runs once after each boot' }),
       isPinged: z.boolean().openapi({ description: 'A service is called with each run; its URL is a secret' }),
     }),
-    refusals: z.array(z.string()).openapi({ description: 'What keeps it from running' }),
+    refusals: z.array(z.string()).openapi({ description: 'Why it is refused' }),
     warnings: z.array(z.string()),
     pause: orNull(pauseSchema),
   })

@@ -8,8 +8,8 @@ const sessionSchema = z
     csrf: z
       .string()
       .nullable()
-      .openapi({ description: 'To be sent as X-CSRF-Token with what changes something; null: not needed' }),
-    expiresAt: instantSchema.nullable().openapi({ description: 'null: it does not end' }),
+      .openapi({ description: 'Send it as X-CSRF-Token with requests that change something; null: not needed' }),
+    expiresAt: instantSchema.nullable().openapi({ description: 'null: it has no end' }),
   })
   .openapi('Session');
 
@@ -35,7 +35,7 @@ const loginRoute = defineRoute('none', {
 const logoutRoute = defineRoute('read', {
   method: 'delete',
   path: '/api/session',
-  summary: 'Logs out: the cookie is worth nothing any more',
+  summary: 'Logs out: the cookie is no longer valid',
   responses: { 204: { description: 'Done, also where there was no session' } },
 });
 

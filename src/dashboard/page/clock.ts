@@ -3,7 +3,7 @@ import { isStatic } from './data.ts';
 import { embedded } from './source/embedded.ts';
 
 /** UTC epoch milliseconds by the server's clock, each second anew; in a report, when that was made. */
-export const now = signal(Date.now());
+export const serverNow = signal(Date.now());
 
 let aheadMs = 0;
 
@@ -14,12 +14,12 @@ export function setServerTime(at: string | null): void {
   const ahead = atMs - Date.now();
   // An answer that was a moment on its way, or was kept a while for several viewers, changes nothing.
   if (isStatic || Math.abs(ahead - aheadMs) > 5000) aheadMs = ahead;
-  now.value = isStatic ? atMs : Date.now() + aheadMs;
+  serverNow.value = isStatic ? atMs : Date.now() + aheadMs;
 }
 
 if (!isStatic) {
   const tick = () => {
-    if (!document.hidden) now.value = Date.now() + aheadMs;
+    if (!document.hidden) serverNow.value = Date.now() + aheadMs;
   };
   setInterval(tick, 1000);
   document.addEventListener('visibilitychange', tick);

@@ -18,14 +18,15 @@ const unsaid = new Set([
 const secret = new Set(['ping', 'environment', 'env']);
 
 /** Of these, what the runner itself says stays. */
-const sayings = new Set(['reason', 'lastError', 'message', 'error', 'summary']);
+const sayings = new Set(['reason', 'warning', 'lastError', 'message', 'error', 'summary']);
 
 /** A pass has no words of a script: "another pass of hourly is running". */
 const ofPasses = new Set(['lastPass', 'lastSkippedPass', 'holder']);
 
 /** How the runner says that a run has ended; what a script says of it follows, or stands in its place. */
 const ownWords = new RegExp(
-  '^(exit code -?\\d+|timed out after [\\w. ]+ \\(limit [\\w. ]+\\)|stopped with the runner|used [\\w. ]+ of resident memory' +
+  '^(exit code 0, but its output tells of a failure|exit code -?\\d+|timed out after [\\w. ]+ \\(limit [\\w. ' +
+    ']+\\)|stopped because the runner was stopped \\(Ctrl-C or kill\\)|used [\\w. ]+ of resident memory' +
     "|heap limit of [\\w. ]+ reached|V8's heap limit reached|killed by SIG[A-Z\\d]+|ran into its time limit" +
     '|the runner \\([\\w ,.-]+\\) died while it ran)',
 );
@@ -53,7 +54,7 @@ function leaveOutField(name: string, value: unknown, isFinding: boolean): unknow
 
 /** What a check finds is in the runner's words, unless it is about runs that failed. */
 function isOfRuns(code: unknown): boolean {
-  return code === 'script-failing' || code === 'jobs-failing' || typeof code !== 'string';
+  return code === 'script-failing' || code === 'script-warning' || code === 'jobs-failing' || typeof code !== 'string';
 }
 
 /** Of the same kind, so that the page needs no other way for it. */

@@ -66,11 +66,11 @@ export async function makeStaticReport(place: ReportPlace): Promise<StaticReport
 }
 
 /** It does not change while the report is made, as far as the report tells. */
-function once<T>(look: () => Promise<T>): () => Promise<T> {
-  let found: Promise<T> | undefined;
+function once<T>(look: () => T): () => T {
+  let found: { readonly value: T } | undefined;
   return () => {
-    found ??= look();
-    return found;
+    found ??= { value: look() };
+    return found.value;
   };
 }
 

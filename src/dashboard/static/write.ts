@@ -27,14 +27,15 @@ const MARK_WITHIN = 1024;
  * @throws {UsageError} where no report may be written: there is no such folder, or what is there is no report
  */
 export function findReportFile(path: string): string {
-  if (/\p{Cc}/u.test(path)) throw new UsageError(`${JSON.stringify(path)} has a control character in it.`);
+  if (/\p{Cc}/u.test(path))
+    throw new UsageError(`${JSON.stringify(path)} has a control character in it; choose another name.`);
   const file = isFolder(path) ? join(path, 'index.html') : path;
   if (!isFolder(dirname(file))) throw new UsageError(`There is no folder ${dirname(file)}; make it first.`);
   const there = lstatSync(file, { throwIfNoEntry: false });
   if (there === undefined) return file;
   if (!there.isFile()) throw new UsageError(`${file} is ${describeKind(there)}; name a file for the report.`);
   if (there.size > 0 && !isReport(file)) {
-    throw new UsageError(`${file} is no report of the runner, so that it is not replaced; name another file.`);
+    throw new UsageError(`${file} is not a report of the runner, so it is not replaced; name another file.`);
   }
   return file;
 }

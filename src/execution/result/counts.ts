@@ -32,7 +32,7 @@ export function readCounts(files: { readonly temporary: string }, own: Counts | 
     const expected = addLine(counts, line.trim());
     if (expected === null) continue;
     const found = describeFound(masker.text(line.trim().slice(0, 80)));
-    problem ??= `line ${index + 1} of RUNNER_COUNTS was ignored: it expects ${expected}, found ${found}`;
+    problem ??= `line ${index + 1} of RUNNER_COUNTS was ignored: it must be ${expected}, found ${found}`;
   }
   const isNone = counts.size === 0;
   return { ...(!isNone && { counts: maskCounts(Object.fromEntries(counts), masker) }), warning: problem };

@@ -1,11 +1,21 @@
 import type { ProbeResult } from '../../child/contract.ts';
 import type { Counts } from '../../child/counts.ts';
+import { KNOWN_SIGNS } from '../../settings/readers.ts';
+import { now } from '../../system/base/clock.ts';
 import type { Exit } from '../start/process.ts';
 import type { RunRequest } from '../start/request.ts';
 import type { Watched } from '../watch/watch.ts';
 import { fieldsOf, type HandlerReply, joinWarnings } from './handler-reply.ts';
 import { describeScriptError, type KeptOutput, type Measurement, type RunEnd, roundMs } from './result.ts';
-import { decideOutcome, describeEnd, describeWarnings, type EndFacts, findMemoryFailure } from './wording.ts';
+import { findSigns, type Sign } from './signs.ts';
+import {
+  decideOutcome,
+  describeDoubt,
+  describeEnd,
+  describeWarnings,
+  type EndFacts,
+  findMemoryFailure,
+} from './wording.ts';
 
 /** All that is known of a run that has ended. */
 export interface Evidence extends Omit<Watched, 'droppedBytes'> {
@@ -29,31 +39,70 @@ export interface Evidence extends Omit<Watched, 'droppedBytes'> {
   readonly counts?: Counts | undefined;
   /** What to say besides. */
   readonly notes?: readonly (string | null)[];
+  /** Reads why it has failed by what its script demands of its output; null: it has not. */
+  readonly findRefutation: () => Promise<string | null>;
 }
 
-type EndRequest = Pick<RunRequest, 'script' | 'timeoutMs' | 'graceMs'>;
+type EndRequest = Pick<RunRequest, 'script' | 'timeoutMs' | 'graceMs' | 'root' | 'environment' | 'variables'>;
 
 /** Puts together how a run ended: its process, or a handler alone. */
-export function judgeEnd(request: EndRequest, evidence: Evidence): RunEnd {
+export async function judgeEnd(request: EndRequest, evidence: Evidence): Promise<RunEnd> {
   const { exit, result, measured, output, words, durationMs, counts, notes = [] } = evidence;
-  const facts = collectFacts(request, evidence);
+  const seen = collectFacts(request, evidence);
+  const { doubt, ...said } = await readSaid(request, evidence, seen);
+  const facts = { ...seen, ...said };
   const outcome = decideOutcome(facts, words.ask);
   const warnings = describeWarnings({ ...evidence, selfPeakBytes: result?.maxRssBytes ?? null });
   return {
     ...measured,
     outcome,
-    finishedAt: Date.now(),
+    finishedAt: now(),
     durationMs: roundMs(durationMs),
     exitCode: exit?.code ?? null,
     signal: exit?.signal ?? null,
     reason: describeEnd(facts),
-    warning: joinWarnings(warnings, words.warning, ...notes),
+    warning: joinWarnings(outcome === 'succeeded' ? doubt : null, warnings, words.warning, ...notes),
     // What the script's own `uncaughtException` handler dealt with is no cause of anything.
     error: outcome === 'succeeded' ? null : (result?.error ?? null),
     output,
     ...(counts && { counts }),
     ...fieldsOf(words, outcome),
   };
+}
+
+/** What the output says of the end, and whether that counts. */
+interface Said extends Pick<EndFacts, 'refutation' | 'cause'> {
+  /** What makes its success doubtful; null: nothing. */
+  readonly doubt: string | null;
+}
+
+const nothingSaid: Said = { refutation: null, cause: null, doubt: null };
+
+async function readSaid(request: EndRequest, evidence: Evidence, seen: EndFacts): Promise<Said> {
+  const outcome = decideOutcome(seen, evidence.words.ask);
+  const signs = findSigns(evidence.output.text);
+  if (outcome === 'failed' && seen.termination === null) {
+    return { ...nothingSaid, cause: describeCause(request, signs, await explain(request, evidence, signs)) };
+  }
+  if (outcome !== 'succeeded') return nothingSaid;
+  const refutation = await evidence.findRefutation();
+  const { failOn } = request.script.options;
+  const mayBeSaid = signs.length === 0 || failOn?.length === 0;
+  if (mayBeSaid || refutation !== null) return { ...nothingSaid, refutation };
+  const doubt = describeDoubt(signs, await explain(request, evidence, signs));
+  return failOn?.includes(KNOWN_SIGNS) ? { ...nothingSaid, refutation: doubt } : { ...nothingSaid, doubt };
+}
+
+/** A Node script's own error says more than what it has printed. */
+function describeCause({ script }: EndRequest, signs: readonly Sign[], cure: string | null): string | null {
+  const said = script.launch.kind === 'node' ? null : (signs.at(-1)?.line ?? null);
+  return said === null || cure === null ? (said ?? cure) : `${said}; ${cure}`;
+}
+
+/** Ordinary runs need no cure, and do not load it. While the package is replaced there is none. */
+async function explain(request: EndRequest, evidence: Evidence, signs: readonly Sign[]): Promise<string | null> {
+  const causes = await import('./causes.ts').catch(() => null);
+  return causes?.findCure(request, evidence, signs) ?? null;
 }
 
 function collectFacts(request: EndRequest, evidence: Evidence): EndFacts {
@@ -75,5 +124,7 @@ function collectFacts(request: EndRequest, evidence: Evidence): EndFacts {
     errorSentence: describeScriptError(result),
     ownSentence: words.sentence,
     isGarbled: evidence.isGarbled ?? false,
+    refutation: null,
+    cause: null,
   };
 }

@@ -121,7 +121,7 @@ function findProblem({ delay, priority, name, data }: SpokenRetry): string | nul
   const named = name === undefined ? null : readJobName(name);
   if (named !== null && 'expected' in named) return describeWrong(`${named.expected} as name`, name);
   const excess = data === undefined ? null : describeExcess(data);
-  return excess === null ? null : `the data of retry() expects ${excess}`;
+  return excess === null ? null : `the data of retry() must be ${excess}`;
 }
 
 function readDelayMs(delay: unknown): number | null {
@@ -129,7 +129,7 @@ function readDelayMs(delay: unknown): number | null {
 }
 
 function describeWrong(expected: string, found: unknown): string {
-  return `retry() expects ${expected}, found ${describeFound(found)}`;
+  return `retry() needs ${expected}, found ${describeFound(found)}`;
 }
 
 function describeRetry(delayMs: number, name: string | undefined): string {

@@ -1,6 +1,8 @@
 import type { HandlerDecision, ProbeResult } from '../../child/contract.ts';
 import type { Counts } from '../../child/counts.ts';
-import type { FinishedRun, MeasuredBy, Outcome } from '../../store/schema.ts';
+import type { FinishedRun } from '../../store/schema.ts';
+import type { MeasuredBy, Outcome } from '../../store/words.ts';
+import { now } from '../../system/base/clock.ts';
 import type { Exit } from '../start/process.ts';
 import { isReplaced } from '../start/start-failure.ts';
 
@@ -89,7 +91,7 @@ export function endUnmeasured(end: Unmeasured): RunEnd {
 export function endNotStarted(reason: string, durationMs: number): RunEnd {
   return endUnmeasured({
     outcome: isReplaced(reason) ? 'released' : 'not-started',
-    finishedAt: Date.now(),
+    finishedAt: now(),
     durationMs: roundMs(durationMs),
     reason,
     output: noOutput,

@@ -2,11 +2,13 @@ import { statfsSync } from 'node:fs';
 import formatBytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
 import type { HandlerDecision } from '../../child/contract.ts';
+import { DOUBT } from '../../store/words.ts';
 import { readStartTicks } from '../../system/process/identity.ts';
 import type { Exit } from '../start/process.ts';
 import type { Cause } from '../watch/terminate.ts';
 import type { MemoryExcess, MemoryWatch } from '../watch/watch.ts';
 import type { RunEnd } from './result.ts';
+import type { Sign } from './signs.ts';
 
 /** Everything that is known about the end of a process, before it has words. */
 export interface EndFacts {
@@ -33,12 +35,17 @@ export interface EndFacts {
   readonly ownSentence?: string | null;
   /** It was ended because it wrote into the channel to the runner. */
   readonly isGarbled?: boolean;
+  /** Why it has failed though its exit code says otherwise. */
+  readonly refutation: string | null;
+  /** What its output tells of the cause of its failure, and the cure. */
+  readonly cause: string | null;
 }
 
 /** All wording about how a run ended: the first reason that applies. Null: it succeeded. */
 export function describeEnd(facts: EndFacts): string | null {
   if (facts.termination === 'timeout') return describeTimeout(facts);
-  if (facts.termination === 'stop') return `stopped with the runner, ${describeTermination(facts)}`;
+  if (facts.termination === 'stop')
+    return `stopped because the runner was stopped (Ctrl-C or kill), ${describeTermination(facts)}`;
   if (facts.memoryExcess !== null) return describeMemory(facts.memoryExcess, facts);
   if (facts.startFailure !== null) return facts.startFailure;
   if (facts.memoryFailure === 'heap-limit') return describeHeapLimit(facts.heapLimitBytes);
@@ -46,9 +53,19 @@ export function describeEnd(facts: EndFacts): string | null {
   if (facts.isGarbled) return GARBLED;
   if (facts.signal === 'SIGKILL') return describeForeignKill(facts.lastSeenRssBytes);
   if (facts.signal !== null) return describeSignal(facts.signal);
-  if (facts.exitCode === 0) return null;
+  if (facts.exitCode === 0) return facts.refutation;
   if (facts.ownSentence) return facts.ownSentence;
-  return describeExit(facts.exitCode, facts.errorSentence);
+  return describeExit(facts.exitCode, joinCause(facts.errorSentence, facts.cause));
+}
+
+function joinCause(error: string | null, cause: string | null): string | null {
+  return error === null || cause === null ? (error ?? cause) : `${error}; ${cause}`;
+}
+
+/** @param cure what follows from it; null: nothing is known */
+export function describeDoubt([first, ...more]: readonly Sign[], cure: string | null): string {
+  const rest = more.length === 0 ? '' : ` (and ${more.length} more)`;
+  return `${DOUBT}${first?.line}${rest}${cure === null ? '' : `; ${cure}`}`;
 }
 
 /** "exit code 1: TypeError: x is not a function" */
@@ -89,7 +106,7 @@ function describeTermination(facts: EndFacts): string {
 
 function describeHeapLimit(heapLimitBytes: number | null): string {
   if (heapLimitBytes === null) return "V8's heap limit reached; raise it with @memory";
-  return `heap limit of ${size(heapLimitBytes)} reached`;
+  return `heap limit of ${size(heapLimitBytes)} reached; raise it with @memory`;
 }
 
 const REFUSED_MEMORY = 'the host gave it no more memory: its limit of address space (ulimit -v) is reached';
@@ -161,7 +178,7 @@ function describeMemoryUsed(memory: MemoryWatch, selfPeakBytes: number | null): 
 function describeLeft(count: number): string | null {
   if (count === 0) return null;
   const processes = count === 1 ? '1 process' : `${count} processes`;
-  return `left ${processes} running, whose further output is kept nowhere`;
+  return `left ${processes} running, and their further output is not kept`;
 }
 
 /** What V8 ended its own process for, by its last words. */
@@ -192,7 +209,7 @@ export function decideOutcome(facts: EndFacts, ask?: HandlerDecision): RunEnd['o
   if (facts.startFailure !== null) return 'not-started';
   if (facts.isGarbled) return 'failed';
   if (facts.signal !== null) return 'killed';
-  return judgeExit(facts.exitCode, ask);
+  return facts.refutation === null ? judgeExit(facts.exitCode, ask) : 'failed';
 }
 
 /** Of what came to its end alone: a handler that asked for another try has not failed. */

@@ -1,4 +1,4 @@
-import { ftruncateSync } from 'node:fs';
+import { fstatSync, ftruncateSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import prettyMilliseconds from 'pretty-ms';
 import type { HandlerJob } from '../../child/contract.ts';
@@ -11,7 +11,7 @@ import { addCpu, endNotStarted, measureBySelf, type RunEnd } from '../result/res
 import { isDiskFull } from '../result/wording.ts';
 import { closeOutput, createRunFiles, type OpenOutput, type RunFiles, runFilesOf } from '../run-files.ts';
 import { type Exit, type StartedProcess, type StartFailure, startProcess } from '../start/process.ts';
-import type { RunRequest } from '../start/request.ts';
+import { type RunRequest, withScan } from '../start/request.ts';
 import { describeFailedStart, describeHungStart, describeNoFiles, isReplaced } from '../start/start-failure.ts';
 import { countLeft, type Termination } from '../watch/terminate.ts';
 import { HANG_AFTER_MS, type Watched, watchRun } from '../watch/watch.ts';
@@ -22,7 +22,8 @@ import type { HeldScript } from './held-script.ts';
  *
  * @param output the files of the run, if they were made before it began
  */
-export async function runScript(request: RunRequest, output = openRunFiles(request)): Promise<RunEnd> {
+export async function runScript(asked: RunRequest, output = openRunFiles(asked)): Promise<RunEnd> {
+  const request = await withScan(asked);
   const startedAt = performance.now();
   if ('failure' in output) return endNotStarted(output.failure, 0);
   const observing = observeRun(request, runFilesOf(request.state, request.key), output);
@@ -30,7 +31,8 @@ export async function runScript(request: RunRequest, output = openRunFiles(reque
 }
 
 /** The same with a process that was started before its turn. Null: that had ended before anything of it was loaded. */
-export async function runHeldScript(request: RunRequest, held: HeldScript): Promise<RunEnd | null> {
+export async function runHeldScript(asked: RunRequest, held: HeldScript): Promise<RunEnd | null> {
+  const request = await withScan(asked);
   const startedAt = performance.now();
   const observed = await observeHeld(request, held);
   return observed && (await endObserved(request, held.output, observed, startedAt));
@@ -75,11 +77,12 @@ async function endRun(
   const { fd, droppedBytes } = observed;
   const { maxOutputBytes: maxBytes, masker } = request;
   const output = await keepOutput({ path: files.output, fd, droppedBytes, maxBytes, masker });
-  return judgeEnd(request, {
+  return await judgeEnd(request, {
     ...{ ...observed, result, output },
     measured: result === null ? addCpu(observed.sampled, observed.exit.cpu) : measureBySelf(result),
     words: readProgramWords(request, observed.exit.code, fd),
     isDiskFull: isDiskFull(request.state.output),
+    findRefutation: async () => (await request.scan?.finish(fd, fstatSync(fd).size, masker)) ?? null,
     counts,
     notes: [warning],
   });

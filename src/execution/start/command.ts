@@ -1,6 +1,7 @@
 import { basename, dirname } from 'node:path';
 import { type RunFacts, runVariables } from '../../child/contract.ts';
 import type { Launch } from '../../discovery/script.ts';
+import { machineName } from '../../system/process/identity.ts';
 import { findOwnNode, findProgram } from '../../system/process/programs.ts';
 import { countsFileOf } from '../result/counts.ts';
 import type { RunFiles } from '../run-files.ts';
@@ -11,9 +12,10 @@ export function buildCommand(
   launch: Launch,
   scriptPath: string,
   node: { readonly heapLimitBytes: number | null; readonly probePath: string },
+  args: readonly string[] = [],
 ): readonly [string, ...string[]] {
-  if (launch.kind === 'program') return launch.command;
-  return buildNodeCommand(node.heapLimitBytes, '--require', node.probePath, scriptPath);
+  if (launch.kind === 'program') return [...launch.command, ...args];
+  return buildNodeCommand(node.heapLimitBytes, '--require', node.probePath, scriptPath, ...args);
 }
 
 /** By the Node that runs this; without a limit by V8's own. */
@@ -34,30 +36,61 @@ export function findMissingInterpreter(command: readonly string[], path: string 
 }
 
 /** What a script gets of the runner's environment without asking by `@env`. */
-const allowedNames = ['HOME', 'USER', 'LOGNAME', 'TZ', 'LANG', 'LANGUAGE'];
+const allowedNames = [
+  ...['HOME', 'USER', 'LOGNAME', 'TZ', 'LANG', 'LANGUAGE'],
+  // Without it a script that adds jobs would add them to a log of its own.
+  ...['RUNNER_DATABASE_URL', 'RUNNER_DATABASE_URL_FILE'],
+];
 const isAllowed = (name: string): boolean => allowedNames.includes(name) || name.startsWith('LC_');
+
+/** What the environment of a run tells. */
+type Described = Pick<
+  StartRequest,
+  | 'key'
+  | 'script'
+  | 'root'
+  | 'environment'
+  | 'variables'
+  | 'attempt'
+  | 'scheduledFor'
+  | 'startedAt'
+  | 'lastSuccess'
+  | 'previouslyCrashed'
+  | 'job'
+>;
 
 /**
  * Made from an allow-list, so that a script behaves under cron as it did by hand and never sees the
  * runner's secrets. PATH is fixed for the same reason; it starts with the folder of this Node.
  */
-export function buildEnvironment(request: StartRequest, files: RunFiles): Record<string, string | undefined> {
-  const { environment, script } = request;
-  const asked = new Set(script.options.env ?? []);
-  const passed = Object.entries(environment).filter(([name]) => isAllowed(name) || asked.has(name));
+export function buildEnvironment(request: Described, files: RunFiles): Record<string, string | undefined> {
   return {
     PATH: defaultPath(),
     SHELL: '/bin/sh',
     TMPDIR: files.temporary,
     RUNNER_COUNTS: countsFileOf(files),
-    ...Object.fromEntries(passed),
-    ...request.variables,
+    ...chosenVariables(request),
     RUNNER_ROOT: request.root,
+    RUNNER_HOST: machineName(),
     ...runVariables(factsOf(request)),
   };
 }
 
-function factsOf(request: StartRequest): RunFacts {
+type Variables = Pick<StartRequest, 'environment' | 'variables' | 'script'>;
+
+/** What is passed on of the runner's environment, and what the settings set. */
+function chosenVariables({ environment, variables, script }: Variables): Record<string, string | undefined> {
+  const asked = new Set(script.options.env ?? []);
+  const passed = Object.entries(environment).filter(([name]) => isAllowed(name) || asked.has(name));
+  return { ...Object.fromEntries(passed), ...variables };
+}
+
+/** Where a script looks for programs. */
+export function searchPathOf(request: Variables): string {
+  return chosenVariables(request).PATH ?? defaultPath();
+}
+
+function factsOf(request: Described): RunFacts {
   const { key, startedAt, scheduledFor, job } = request;
   const own = { key, script: request.script.name };
   if (job !== undefined) return { ...job, ...own, job };

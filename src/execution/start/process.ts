@@ -93,9 +93,14 @@ async function confirmStart(child: ChildProcess, { options }: Script): Promise<S
   return { pid, exited, channel: (child.stdio[4] as Duplex | undefined | null) ?? null };
 }
 
-function commandOf({ script, probePath }: StartRequest): readonly [string, ...string[]] {
+/** The argument vector of a run. */
+export function commandOf({
+  script,
+  probePath,
+  args,
+}: Pick<StartRequest, 'script' | 'probePath' | 'args'>): readonly [string, ...string[]] {
   const heapLimitBytes = script.options.memoryBytes ?? null;
-  return buildCommand(script.launch, script.path, { heapLimitBytes, probePath });
+  return buildCommand(script.launch, script.path, { heapLimitBytes, probePath }, args);
 }
 
 function probeVariable(request: StartRequest, files: RunFiles, hold: Hold | undefined): Record<string, string> {

@@ -1,6 +1,7 @@
 import type { HandlerJob } from '../../child/contract.ts';
 import type { Script } from '../../discovery/script.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
+import type { OutputScan } from '../result/demands.ts';
 import type { Masker } from '../secrets.ts';
 
 /** Everything that one run needs to know. */
@@ -8,6 +9,8 @@ export interface RunRequest {
   /** Its number in the log, else a name that no other run has. */
   readonly key: string;
   readonly script: Script;
+  /** Left out: none. */
+  readonly args?: readonly string[];
   readonly root: string;
   readonly state: StateFolder;
   /** The file that is loaded into Node scripts before they start. */
@@ -42,6 +45,8 @@ export interface RunRequest {
   readonly hangAfterMs?: number;
   /** Of a handler. */
   readonly job?: HandlerJob;
+  /** Looks through its output for what its script demands of it; null or absent: it demands nothing. */
+  readonly scan?: OutputScan | null;
 }
 
 /** What is needed to start its process. */
@@ -58,6 +63,16 @@ export interface HandlerRequest extends Omit<RunRequest, SaidByJob> {
    * ended before the last one is settled.
    */
   readonly onUpdate: (data: string) => void | Promise<void>;
+}
+
+/** The same with what looks through its output, where its script demands something of that. */
+export async function withScan<Request extends Pick<RunRequest, 'script' | 'scan'>>(
+  request: Request,
+): Promise<Request> {
+  const { options } = request.script;
+  if (options.failOn === undefined && options.expect === undefined) return request;
+  const { createScan } = await import('../result/demands.ts');
+  return { ...request, scan: await createScan(options) };
 }
 
 /** The same for a process of its own. */

@@ -1,15 +1,20 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { devNull } from 'node:os';
-import { basename } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { errorCode } from '../../system/base/errors.ts';
+import { keepPackage } from '../../system/process/package-files.ts';
 import { findOwnNode, isExecutable } from '../../system/process/programs.ts';
 
 const PACKAGE_REPLACED = 'the package was replaced; the next pass goes on';
 const NODE_REPLACED = 'Node was replaced; the next pass goes on';
 
-/** Why this process can start no further child, as an upgrade or a removal has taken what that needs; null: it can. */
+/**
+ * Why this process can start no further child, as an upgrade or a removal has taken what that needs, or what records
+ * its end; null: it can.
+ */
 export function findReplaced(probePath: string): string | null {
-  return existsSync(probePath) ? findReplacedNode() : PACKAGE_REPLACED;
+  const isThere = keepPackage(dirname(probePath)) && existsSync(probePath);
+  return isThere ? findReplacedNode() : PACKAGE_REPLACED;
 }
 
 function findReplacedNode(): string | null {
@@ -82,6 +87,11 @@ const failedStarts: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /^node:internal\/.{0,100}\nError: Cannot find module '[^'\n]*\/(?:probe-[^'\n/]+'\nRequire stack:\n- internal\/preload|handler-host-[^'\n/]+')\n/s,
+    PACKAGE_REPLACED,
+  ],
+  // It was found, and gone before it was read.
+  [
+    /^node:fs:.{0,400}\nError: ENOENT: .{0,80}, open '[^'\n]*\/(?:probe-[^'\n/]+|handler-host-[^'\n/]+)'\n.{0,2000}loadPreloadModules/s,
     PACKAGE_REPLACED,
   ],
 ];

@@ -13,7 +13,6 @@ import {
   type ToChild,
 } from '../../child/contract.ts';
 import { readStartTicks } from '../../system/process/identity.ts';
-import { LONGEST_MESSAGE, readChildMessage, readStray, settleWithin } from '../messages.ts';
 import { runFilesOf } from '../run-files.ts';
 import { buildEnvironment, buildNodeCommand } from '../start/command.ts';
 import { type Exit, type StartedProcess, type StartFailure, startCommand } from '../start/process.ts';
@@ -21,6 +20,7 @@ import { type HandlerRequest, toRunRequest } from '../start/request.ts';
 import { describeNoFiles } from '../start/start-failure.ts';
 import { signalGroup } from '../watch/terminate.ts';
 import { WarmFiles } from './files.ts';
+import { LONGEST_MESSAGE, readChildMessage, readStray, settleWithin } from './messages.ts';
 
 /** How long the last words of a process are waited for, as something it has started may hold them back. */
 const DRAIN_MS = 1_000;

@@ -17,7 +17,7 @@ import { listNames } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { isOwnerDead, nameOwnFile, ownerOf } from '../../system/process/identity.ts';
 
-import { ifPossible, type RunFiles, removeFolder, restoreFolders } from '../run-files.ts';
+import { ifPossible, openAll, type RunFiles, removeFolder, restoreFolders } from '../run-files.ts';
 
 let made = 0;
 
@@ -46,11 +46,23 @@ export class WarmFiles {
     this.ledger = join(state.results, this.name);
     restoreFolders([this.output, this.temporary, this.ledger]);
     mkdirSync(this.temporary, { mode: 0o700 });
-    this.#ledgerFd = openSync(this.ledger, 'wx+', 0o600);
+    [this.#ledgerFd, this.appendFd, this.fd] = this.#open();
     // On a full disk nothing can be revoked; that is all.
     ifPossible(() => writeSync(this.#ledgerFd, Buffer.alloc(ledgerPlaces.end), 0));
-    this.appendFd = openSync(this.output, 'ax', 0o600);
-    this.fd = openSync(this.output, 'r+');
+  }
+
+  #open(): [ledgerFd: number, appendFd: number, fd: number] {
+    const opens = [
+      () => openSync(this.ledger, 'wx+', 0o600),
+      () => openSync(this.output, 'ax', 0o600),
+      () => openSync(this.output, 'r+'),
+    ];
+    try {
+      return openAll(opens) as [number, number, number];
+    } catch (error) {
+      removeWarmFiles(this.#state, this.name);
+      throw error;
+    }
   }
 
   /** Whether something was written since the last run ended: an earlier run is not over yet. */

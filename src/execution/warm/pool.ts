@@ -33,7 +33,7 @@ export async function endWarmRun(
   const result = readResult(request, observed);
   const output = await keepWarmOutput(request, child, observed);
   const stray = 'message' in observed.served ? observed.served.message.stray : undefined;
-  return judgeEnd(request, {
+  return await judgeEnd(request, {
     ...{ ...observed, exit, result, output },
     measured: result === null ? measureFromOutside(child, observed, exit) : measureBySelf(result),
     words: result === null ? noWords : readNodeWords(result, request.masker),
@@ -41,6 +41,7 @@ export async function endWarmRun(
     isDiskFull: output !== noOutput && isDiskFull(request.state.output),
     startFailure: null,
     firstFailure: null,
+    findRefutation: async () => (await request.scan?.finish(child.files.fd, child.files.end(), request.masker)) ?? null,
     counts: result?.counts,
     isGarbled: 'exit' in observed.served && observed.served.isGarbled,
     notes: [observed.note, stray ? describeStray(stray.jobId, stray.sentence) : null],

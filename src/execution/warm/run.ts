@@ -9,7 +9,7 @@ import { readHead } from '../result/output.ts';
 import { endNotStarted, type RunEnd, unmeasured } from '../result/result.ts';
 import { ifPossible, type RunFiles, removeRunFiles, runFilesOf } from '../run-files.ts';
 import { runScript } from '../script/run-script.ts';
-import { type HandlerRequest, toRunRequest } from '../start/request.ts';
+import { type HandlerRequest, toRunRequest, withScan } from '../start/request.ts';
 import { describeEarlyEnd, describeFailedStart, describeGone, describeHungStart } from '../start/start-failure.ts';
 import { HANG_AFTER_MS, type Watched, watchRun, watchShortRuns } from '../watch/watch.ts';
 import type { ServedRun, WarmChild } from './child.ts';
@@ -123,11 +123,8 @@ async function runOne(keeper: WarmKeeper, request: HandlerRequest, unsettled: Sh
 }
 
 /** Runs a handler in a child that serves many. What did not even begin is tried a second time. */
-async function runWarm(
-  keeper: WarmKeeper,
-  request: HandlerRequest,
-  unsettled: ShortRuns['unsettled'],
-): Promise<RunEnd> {
+async function runWarm(keeper: WarmKeeper, asked: HandlerRequest, unsettled: ShortRuns['unsettled']): Promise<RunEnd> {
+  const request = await withScan(asked);
   const startedAt = performance.now();
   const attempt = async (): Promise<RunEnd | Unbegun> => {
     const [first] = await tryWarm(keeper, { requests: [request], unsettled }, startedAt);

@@ -2,6 +2,7 @@ import { fstatSync, ftruncateSync, readSync, writeSync } from 'node:fs';
 import { readStatFields } from '../../system/process/identity.ts';
 import { listTree } from '../../system/process/tree.ts';
 
+import type { OutputScan } from '../result/demands.ts';
 import type { Masker } from '../secrets.ts';
 import { signalGroup } from './terminate.ts';
 
@@ -27,14 +28,15 @@ interface OutputGuard {
  * script writes to the file itself, so that its output outlives a dead runner.
  *
  * @param fd the output file's, for reading and writing
+ * @param scan is shown what is cut out before it is gone
  */
-export function guardOutput(fd: number, pid: number, maxBytes: number): OutputGuard {
+export function guardOutput(fd: number, pid: number, maxBytes: number, scan: OutputScan | null = null): OutputGuard {
   let droppedBytes = 0;
   let last: Cut = { size: 0, kept: 0, droppedBytes: 0 };
   let bytesBefore = 0;
   let delayMs = FASTEST_CHECK_MS;
   const cut = (): void => {
-    last = whileStopped(pid, () => cutMiddle(fd, maxBytes, last));
+    last = whileStopped(pid, () => cutMiddle(fd, maxBytes, last, scan));
     droppedBytes += last.droppedBytes;
   };
   const check = (): void => {
@@ -70,11 +72,12 @@ interface Cut {
 }
 
 /** Moves the tail down behind the head. */
-function cutMiddle(fd: number, maxBytes: number, last: Cut): Cut {
+function cutMiddle(fd: number, maxBytes: number, last: Cut, scan: OutputScan | null): Cut {
   const { size } = fstatSync(fd);
   const gap = findGap(fd, last);
   const head = headBytes(maxBytes);
   const tailStart = Math.max(size - (maxBytes - head), gap > 0 ? last.size : 0);
+  scan?.readBeforeCut(fd, tailStart, head);
   moveDown(fd, tailStart, head);
   const kept = head + (size - tailStart);
   ftruncateSync(fd, kept);

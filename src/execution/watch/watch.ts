@@ -19,7 +19,7 @@ export interface Watched {
 
 type WatchRequest = Pick<
   RunRequest,
-  'script' | 'timeoutMs' | 'graceMs' | 'maxOutputBytes' | 'stop' | 'kill' | 'onSample' | 'hangAfterMs'
+  'script' | 'timeoutMs' | 'graceMs' | 'maxOutputBytes' | 'stop' | 'kill' | 'onSample' | 'hangAfterMs' | 'scan'
 >;
 
 /**
@@ -79,7 +79,7 @@ function lookAt(pid: number, request: WatchRequest, fd: number, termination: Ter
   const limits = memoryLimitsOf(request.script.options);
   const memory = limits && watchMemory(limits, () => termination.terminate('memory'));
   const sampler = sampleProcess(planSampling(pid, request, memory));
-  const guard = guardOutput(fd, pid, request.maxOutputBytes);
+  const guard = guardOutput(fd, pid, request.maxOutputBytes, request.scan);
   return () => {
     guard.stop();
     return { sampled: sampler.stop(), memory, droppedBytes: guard.droppedBytes() };

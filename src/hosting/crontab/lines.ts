@@ -1,5 +1,6 @@
-import { createHash } from 'node:crypto';
+import { join } from 'node:path';
 import { UsageError } from '../../system/base/errors.ts';
+import { chooseMinutes, seededNumber } from './minutes.ts';
 import { type CronPeriod, stepSeconds } from './period.ts';
 
 /** What a crontab line calls, and how often. */
@@ -13,8 +14,10 @@ export interface CrontabRequest {
   readonly nodePath: string;
   readonly commandPath: string;
   readonly root: string;
-  /** In the order of their lines; the minutes of each depend on those before it. */
+  /** In the order of their lines. */
   readonly calls: readonly CronCall[];
+  /** The lines of this root that are installed: what they call keeps its minute. */
+  readonly installed?: readonly string[];
   /** As `Date.prototype.getTimezoneOffset()`: minutes that local time is behind UTC. */
   readonly zoneOffsetMinutes: number;
 }
@@ -36,25 +39,75 @@ interface Moment {
 /** One crontab line for each call. */
 export function crontabLines(request: CrontabRequest): string[] {
   const { root, calls } = request;
-  const minutes = spreadMinutes(
-    root,
-    calls.map(({ period }) => period),
-  );
+  const timed = calls.map(({ words: [name], period }) => ({ name, period }));
+  const minutes = chooseMinutes(root, timed, keptMinutes(request));
   return calls.map((call, index) => crontabLine(request, call, minutes[index] ?? 0));
+}
+
+/** Of installed lines whose times would be the same but for the minute. */
+function keptMinutes({ root, calls, installed = [] }: CrontabRequest): Map<string, number> {
+  const kept = new Map<string, number>();
+  for (const line of installed) {
+    const name = callsOfLines(root, [line])[0]?.[0];
+    const call = calls.find(({ words }) => words[0] === name);
+    const [fields, minute] = /^(\d+)\S*(?: \S+){4}/.exec(line) ?? [];
+    if (call === undefined || minute === undefined) continue;
+    const moment = momentOf(`${root}\0${name}`, Number(minute), call.period);
+    if (timeFields(call.period, moment) === fields) kept.set(call.words[0], moment.minute);
+  }
+  return kept;
 }
 
 function crontabLine(request: CrontabRequest, { words, period }: CronCall, minute: number): string {
   const [name] = words;
   const moment = momentOf(`${request.root}\0${name}`, minute, period);
-  const command = `${sieve(request, period, moment)}${commandOf(request, words)}`;
-  if (Buffer.byteLength(command) > MAX_COMMAND_BYTES) {
-    throw new UsageError(
-      `The crontab line for ${name} would be longer than the ${MAX_COMMAND_BYTES} bytes that ` +
-        'cron takes, because of the long path of the root, of Node or of the command.',
-    );
-  }
-  return `${timeFields(period, moment)} ${command}`;
+  const start = sieve(request, period, moment);
+  const command = commandOf(request, words);
+  const guarded = `${start}${guard(request, name, period)}${command}`;
+  // Of a path so long the shell says itself that it is missing, each time.
+  const whole = isTooLong(guarded) ? `${start}${command}` : guarded;
+  if (!isTooLong(whole)) return `${timeFields(period, moment)} ${whole}`;
+  throw new UsageError(
+    `The crontab line for ${name} would be longer than the ${MAX_COMMAND_BYTES} bytes that ` +
+      'cron takes, because the path of the root, of Node or of the command is too long; move it to a shorter one.',
+  );
 }
+
+function isTooLong(command: string): boolean {
+  return Buffer.byteLength(command) > MAX_COMMAND_BYTES;
+}
+
+/**
+ * Ends the line where Node, the command or the root is missing, as during `npm ci`, or for good: quietly, as cron
+ * mails what is printed, and some hosts switch failing lines off. Only the first firing after midnight says so. By
+ * `date -R`, which knows no locale and needs no `%`: crons and panels differ in what they make of that.
+ */
+function guard({ nodePath, commandPath, root }: CrontabRequest, name: string, period: CronPeriod): string {
+  const [node, command, jobs] = [nodePath, commandPath, join(root, 'jobs')].map(crontabWord);
+  const sentence = `echo folder-runner: ${name} is not run, as ${node}, ${command} or ${jobs} is missing. ${CURE}`;
+  const times = firstTimes(Math.ceil((stepSeconds(period) * period.nth) / 60));
+  const tell = times === null ? sentence : `case $(date -R) in ${times}) ${sentence};; esac`;
+  return `[ -x ${node} ] && [ -f ${command} ] && [ -d ${jobs} ] || { ${tell}; exit; }; `;
+}
+
+/** The shell's pattern for the first minutes of a day; null: they are all of it. */
+function firstTimes(minutes: number): string | null {
+  if (minutes >= 24 * 60) return null;
+  const [start, count] = minutes < 60 ? [' 00:', minutes] : [' ', Math.ceil(minutes / 60)];
+  return numbersBelow(count)
+    .map((number) => `*"${start}"${number}:*`)
+    .join('|');
+}
+
+/** Of two digits: `[0-1]?` and `2[0-4]` are those below 25. */
+function numbersBelow(count: number): string[] {
+  const below = (digit: number): string => (digit === 1 ? '0' : `[0-${digit - 1}]`);
+  const [tens, ones] = [Math.floor(count / 10), count % 10];
+  return [...(tens > 0 ? [`${below(tens)}?`] : []), ...(ones > 0 ? [`${tens}${below(ones)}`] : [])];
+}
+
+/** Without a character that means something to the shell. */
+const CURE = 'Put it back, or remove this line with crontab -e.';
 
 function commandOf({ nodePath, commandPath, root }: CrontabRequest, words: readonly string[]): string {
   return `${[nodePath, commandPath].map(crontabWord).join(' ')}${callStart(root)}${words.map(crontabWord).join(' ')}`;
@@ -71,6 +124,12 @@ export function callsOfLines(root: string, lines: readonly string[]): string[][]
     const words = line.split(callStart(root))[1]?.match(/'[^']*'|\S+/g);
     return words ? [words.map((word) => word.replaceAll("'", ''))] : [];
   });
+}
+
+/** `57 * * * *  runner hourly`: such a line without its paths and its test. */
+export function shortLine(root: string, line: string): string {
+  const [times = ''] = /^\S+(?: \S+){4}/.exec(line) ?? [];
+  return [times, 'runner', ...callsOfLines(root, [line]).flat()].join(' ').replace(' runner', '  runner');
 }
 
 function momentOf(seed: string, minute: number, period: CronPeriod): Moment {
@@ -117,7 +176,7 @@ function sieve(request: CrontabRequest, period: CronPeriod, moment: Moment): str
   const shift = shiftToMiddle(request, period, moment);
   const now = `$(date +%s) ${shift < 0 ? '-' : '+'} ${Math.abs(shift)}`;
   const test = `$(( (${now}) / ${seconds} % ${period.nth} ))`;
-  return `[ ${escapePercent(test)} -ne 0 ] || `;
+  return `[ ${escapePercent(test)} -ne 0 ] && exit; `;
 }
 
 /** From UTC to the middle of its step by local time: a late cron or a clock change alters nothing. */
@@ -159,52 +218,6 @@ function refuseUnwritable(word: string): void {
   }
 }
 
-/** When everybody else's jobs on the machine start. */
-const CROWDED_MINUTES = [0, 15, 30, 45];
-
-/** Minutes between two starts that are far enough: a short pass is over by then. */
-const ENOUGH_MINUTES = 3;
-
-/**
- * The minute for each tier, given from the most to the least frequent: never one that another tier
- * has while there is a free one, and different from root to root.
- */
-export function spreadMinutes(seed: string, periods: readonly CronPeriod[]): number[] {
-  const taken = new Set(CROWDED_MINUTES);
-  return periods.map((period, index) => {
-    const minute = freestMinute(period, taken, seededNumber(`${seed}\0${index}`));
-    for (const each of minutesOf(period, minute)) taken.add(each);
-    return minute;
-  });
-}
-
-/** A number that is always the same for one text and different for most others. */
-function seededNumber(text: string): number {
-  return createHash('sha256').update(text).digest().readUInt32BE();
-}
-
-function freestMinute(period: CronPeriod, taken: ReadonlySet<number>, start: number): number {
-  const count = period.unit === 'minute' ? period.step : 60;
-  const candidates = Array.from({ length: count }, (_, index) => (start + index) % count);
-  const gaps = candidates.map((minute) => gapTo(taken, minutesOf(period, minute)));
-  return candidates[gaps.indexOf(Math.max(...gaps))] ?? 0;
-}
-
-function minutesOf(period: CronPeriod, minute: number): number[] {
-  if (period.unit !== 'minute') return [minute];
-  return Array.from({ length: 60 / period.step }, (_, index) => minute + index * period.step);
-}
-
-function gapTo(taken: ReadonlySet<number>, minutes: readonly number[]): number {
-  const distances = minutes.flatMap((minute) => [...taken].map((other) => distance(minute, other)));
-  return Math.min(ENOUGH_MINUTES, ...distances);
-}
-
-function distance(a: number, b: number): number {
-  const apart = Math.abs(a - b);
-  return Math.min(apart, 60 - apart);
-}
-
 /**
  * A crontab holds one marked block for each root. Everything outside it belongs to somebody else and
  * is kept byte for byte, whatever its encoding: therefore buffers, and Latin-1 inside, where each byte
@@ -231,6 +244,27 @@ export function readBlock(crontab: Buffer, root: string): string[] {
   if (block === undefined) return [];
   const lines = bytesOf(text.slice(block.start, block.end)).toString().split('\n');
   return lines.filter((line) => line !== '' && !line.startsWith('#'));
+}
+
+/** Shells that read the lines that are written here. */
+export const LIKE_SH = /\/(?:ba|da|a|k|mk|z)?sh$/;
+
+/** What the crontab sets `SHELL` to where the lines of this root stand, or will; null: a shell that reads them. */
+export function foreignShell(crontab: Buffer, root: string): string | null {
+  const [above = ''] = crontab.toString().split(`${beginLine(root)}\n`, 1);
+  const [, shell] = [...above.matchAll(/^\s*SHELL\s*=\s*["']?(.*?)["']?\s*$/gm)].at(-1) ?? [];
+  return shell === undefined || LIKE_SH.test(shell) ? null : shell;
+}
+
+/** The roots that have a block. */
+export function rootsOfBlocks(crontab: Buffer): string[] {
+  const begins = crontab.toString().matchAll(/^# BEGIN folder-runner (.+?)\r?$/gm);
+  return [...new Set([...begins].map(([, root]) => root as string))];
+}
+
+/** Whether there is a block of this root, however empty. */
+export function hasBlock(crontab: Buffer, root: string): boolean {
+  return findBlocks(crontab.toString('latin1'), root).length > 0;
 }
 
 /** The block itself, as it can be pasted into a crontab. */

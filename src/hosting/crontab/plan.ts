@@ -1,9 +1,22 @@
 import { join } from 'node:path';
 import { tierFolder, tierNames } from '../../discovery/jobs-folder.ts';
+import { describeMisnamed, guessPeriodName } from '../../schedule/misnamed.ts';
 import { parseDurationMs } from '../../settings/readers.ts';
+import { databaseVariables } from '../../store/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { printableLine } from '../../system/base/text.ts';
+import { shellWord } from '../../system/base/values.ts';
+import { holdsJobs } from '../../system/place/root.ts';
 import { findOwnNode } from '../../system/process/programs.ts';
-import { type CronCall, callsOfLines, crontabBlock, crontabLines, readBlock } from './lines.ts';
+import {
+  type CronCall,
+  callsOfLines,
+  crontabBlock,
+  crontabLines,
+  foreignShell,
+  readBlock,
+  rootsOfBlocks,
+} from './lines.ts';
 import { byFrequency, type CronPeriod, parseCronPeriod } from './period.ts';
 import { readCrontab } from './program.ts';
 
@@ -25,18 +38,76 @@ export interface CrontabPlan {
   readonly warnings: readonly string[];
 }
 
-/** What the crontab should hold for this root, run by the Node and the command that run now. */
-export function planCrontab(root: string, distFolder: string, choice: CronChoice): CrontabPlan {
+/**
+ * What the crontab should hold for this root, run by the Node and the command that run now.
+ *
+ * @param installed the lines that it holds for it: they keep their minutes
+ */
+export function planCrontab(
+  root: string,
+  distFolder: string,
+  choice: CronChoice,
+  installed: readonly string[] = [],
+): CrontabPlan {
   const nodePath = findOwnNode();
   const commandPath = join(distFolder, 'bin.cjs');
   const zoneOffsetMinutes = standardOffsetMinutes();
   const calls = chooseCalls(root, choice);
-  const lines = crontabLines({ nodePath, commandPath, root, calls, zoneOffsetMinutes });
+  const lines = crontabLines({ nodePath, commandPath, root, calls, installed, zoneOffsetMinutes });
   return {
     lines,
     block: crontabBlock(root, lines),
-    warnings: [nodePath, commandPath].map(warnOfVanishingPath).filter((warning) => warning !== null),
+    warnings: [...[nodePath, commandPath].map(warnOfVanishingPath), ...tierNames(root).map(warnOfMisnamed)].filter(
+      (warning) => warning !== null,
+    ),
   };
+}
+
+function warnOfMisnamed(tier: string): string | null {
+  const reason = describeMisnamed(tier);
+  return reason === null ? null : `jobs/${tier} is ${reason}`;
+}
+
+/** Without them a pass would use another log than the shell that has set them. */
+const ofFleets = [...databaseVariables, 'RUNNER_HOST'];
+
+/** What this shell knows of many machines, and cron does not: a sentence, or none. */
+export function warnOfUnknownVariables(env: NodeJS.ProcessEnv): readonly string[] {
+  const set = ofFleets.filter((name) => env[name]?.trim());
+  const crontab = set.length === 0 ? '' : readIfPossible(env);
+  const unknown = set.filter((name) => !new RegExp(`(^|\\s)${name}\\s*=`, 'm').test(crontab));
+  if (unknown.length === 0) return [];
+  const what = `${unknown.join(' and ')}, which ${unknown.length === 1 ? 'is' : 'are'} set here`;
+  return [`cron does not know ${what}: write it into the first lines of the crontab, as docs/many-machines.md shows.`];
+}
+
+/** A shell of the crontab that cannot read the lines: a sentence, or none. */
+export function warnOfShell(root: string, env: NodeJS.ProcessEnv): readonly string[] {
+  const shell = foreignShell(Buffer.from(readIfPossible(env)), root);
+  if (shell === null) return [];
+  return [
+    `your crontab sets SHELL=${printableLine(shell)}, which cannot read these lines: ` +
+      'write SHELL=/bin/sh above them, and your own SHELL below them.',
+  ];
+}
+
+/** Blocks of other roots that are not there any more, perhaps since they were moved: a sentence each. */
+export function warnOfLostRoots(root: string | null, env: NodeJS.ProcessEnv): readonly string[] {
+  const lost = rootsOfBlocks(Buffer.from(readIfPossible(env))).filter((each) => each !== root && !holdsJobs(each));
+  return lost.map(
+    (each) =>
+      `your crontab still calls ${printableLine(each)}, which has no jobs folder any more: ` +
+      `\`runner cron --remove --root ${printableLine(shellWord(each))}\` takes these lines out.`,
+  );
+}
+
+function readIfPossible(env: NodeJS.ProcessEnv): string {
+  try {
+    return readCrontab(env).toString();
+  } catch {
+    // Where there is no such program, a panel keeps the crontab.
+    return '';
+  }
 }
 
 /** January's, so that the lines are the same in summer and in winter: an hour more or less alters nothing. */
@@ -44,7 +115,7 @@ function standardOffsetMinutes(): number {
   return new Date(new Date().getFullYear(), 0, 1).getTimezoneOffset();
 }
 
-/** The worker last: the minutes of the tiers must not depend on it. */
+/** The worker last, out of the way of the tiers. */
 function chooseCalls(root: string, { tiers: option, due, workMinutes }: CronChoice): CronCall[] {
   const work = workMinutes === null ? [] : [workCall(workMinutes)];
   const mayBeWithout = work.length > 0 && due === null && option === undefined;
@@ -59,7 +130,7 @@ function chooseTiers(root: string, option: string | undefined): readonly string[
   if (tiers.length > 0) return tiers;
   throw new UsageError(
     `No folder in ${join(root, 'jobs')} has a period for a name (15min, hourly, daily …), ` +
-      'so cron has nothing to run. Make them with `runner init`.',
+      `so cron has nothing to run.${tierNames(root).map(guessOf).join('')} Make them with \`runner init\`.`,
   );
 }
 
@@ -113,8 +184,13 @@ function periodOf(tier: string): CronPeriod {
   if (period !== null) return period;
   throw new UsageError(
     `The tier ${JSON.stringify(tier)} has no period, so cron cannot run it: expected a name like ` +
-      '15min, hourly, 2hours, daily, 3days, weekly, monthly or yearly.',
+      `15min, hourly, 2hours, daily, 3days, weekly, monthly or yearly.${guessOf(tier)}`,
   );
+}
+
+function guessOf(tier: string): string {
+  const guess = guessPeriodName(tier);
+  return guess === null ? '' : ` Did you mean ${guess} by jobs/${tier}?`;
 }
 
 /** Cron starts a step afresh each hour. */
@@ -130,7 +206,7 @@ export function readWorkMinutes(option: string | boolean): number | null {
   const minutes = (parseDurationMs(option.trim()) ?? 0) / 60_000;
   if (WORK_MINUTES.includes(minutes)) return minutes;
   throw new UsageError(
-    `--work expects how often a worker begins, in minutes that an hour is a multiple of, ` +
+    '--work must be the time between two workers, a number of minutes that divides an hour, ' +
       `such as 1m, 5m, 15m or 1h, found ${JSON.stringify(option)}.`,
   );
 }
@@ -148,14 +224,14 @@ export function choiceOfLines(root: string, lines: readonly string[]): CronChoic
   };
 }
 
-/** Every how many minutes the installed block calls `runner work`; null: it doesn't, or cannot be read. */
-export function findInstalledWork(root: string, env: NodeJS.ProcessEnv): number | null {
+/** The lines of the installed block; none where there is none, or the crontab cannot be read. */
+export function readInstalledLines(root: string, env: NodeJS.ProcessEnv): readonly string[] {
   try {
-    return choiceOfLines(root, readBlock(readCrontab(env), root)).workMinutes;
+    return readBlock(readCrontab(env), root);
   } catch (error) {
     // The same goes wrong when the crontab is written, and is reported then.
     if (!(error instanceof UsageError)) throw error;
-    return null;
+    return [];
   }
 }
 

@@ -2,6 +2,7 @@ import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 
+import { markChanged } from './changed-at.ts';
 import { crontabBlock, installBlock, removeBlock } from './lines.ts';
 
 /** Whether the crontab had to be changed. */
@@ -14,7 +15,10 @@ export function installCrontab(root: string, lines: readonly string[], env: Node
   if (after.equals(before)) return 'unchanged';
   writeCrontab(after, env);
   // Some hosts rewrite what they are given, so what must be there is the block, not the whole text.
-  if (readCrontab(env).includes(crontabBlock(root, lines))) return 'changed';
+  if (readCrontab(env).includes(crontabBlock(root, lines))) {
+    markChanged(root);
+    return 'changed';
+  }
   throw new UsageError(
     '`crontab -` took the new crontab without an error, but `crontab -l` does not show the lines: ' +
       "your host keeps its own crontab. Paste these lines into the cron page of your host's panel.",
@@ -28,7 +32,10 @@ export function removeFromCrontab(root: string, env: NodeJS.ProcessEnv): Crontab
   if (after.equals(before)) return 'unchanged';
   writeCrontab(after, env);
   const left = readCrontab(env);
-  if (removeBlock(left, root).equals(left)) return 'changed';
+  if (removeBlock(left, root).equals(left)) {
+    markChanged(root);
+    return 'changed';
+  }
   throw new UsageError(
     '`crontab -` took the new crontab without an error, but `crontab -l` still shows the lines: ' +
       "take them out on the cron page of your host's panel.",
@@ -78,7 +85,10 @@ function runCrontab(
 }
 
 function failure(what: string, result: SpawnSyncReturns<Buffer>): UsageError {
-  return new UsageError(`${what}: ${reasonOf(result)}. Your crontab is unchanged.`);
+  return new UsageError(
+    `${what}: ${reasonOf(result)}. Your crontab is unchanged; try again, or use the cron ` +
+      `page of your host's panel.`,
+  );
 }
 
 function reasonOf({ error, stderr, status, signal }: SpawnSyncReturns<Buffer>): string {

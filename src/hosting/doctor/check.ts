@@ -5,9 +5,10 @@ import { discover } from '../../discovery/discover.ts';
 import type { Discovery } from '../../discovery/script.ts';
 import { loadSettings } from '../../settings/load.ts';
 import { defaultSettings, type Settings } from '../../settings/settings.ts';
+import { isOnServer } from '../../store/which-log.ts';
 import { type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { type CrontabReading, readCrontabCalls } from './crontab-calls.ts';
-import { examineLogFile, type LogFile, type LogReading, readLogFacts } from './log-file.ts';
+import { examineLogFile, type LogFile, type LogReading, readLogFacts, readServerFacts } from './log-file.ts';
 
 /** One look at one side of the place. It changes nothing, and may throw: that is a finding too. */
 export interface Check {
@@ -107,7 +108,10 @@ function openPlace(request: PlaceRequest): DoctorPlace {
   const state = stateFolderOf(root);
   const settings = once(() => loadSettings(root, env));
   const logFile = once(() => examineLogFile(state, env));
-  const log = once(async () => readLogFacts(state, await logFile(), request.nowMs));
+  const isShared = isOnServer(env);
+  const log = once(async () =>
+    isShared ? readServerFacts(state, request.nowMs) : readLogFacts(state, await logFile(), request.nowMs),
+  );
   return {
     ...request,
     state,
@@ -117,7 +121,11 @@ function openPlace(request: PlaceRequest): DoctorPlace {
     crontab: once(() => readCrontabCalls(root, env)),
     logFile,
     log,
-    isLogUnread: async () => (await logFile()) !== null && (await log()).facts === null,
+    isLogUnread: async () => {
+      if (!isShared && (await logFile()) === null) return false;
+      const { facts, failure } = await log();
+      return facts === null && (!isShared || failure !== null);
+    },
   };
 }
 

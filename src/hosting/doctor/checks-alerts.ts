@@ -16,7 +16,8 @@ export const checkAlerts: Check = {
     const { channels } = (await place.settings()).alerts;
     const found = channels.length > 0 ? channels : readVariable(environments);
     const unset = await findUnsetPings(place, environments);
-    if (found.length === 0 && unset.length === 0) return [ok('no channels: only what a pass prints is told, by cron')];
+    if (found.length === 0 && unset.length === 0)
+      return [ok('no channels: passes only print failures, and cron mails that')];
     const findings = [
       ...unset,
       ...(channels === found ? findUnsetVariable(place, environments) : []),
@@ -68,7 +69,7 @@ function findUnsetVariable({ env }: DoctorPlace, { isCron, all }: Environments):
   if (!env[ALERTS_VARIABLE] || !isCron || all.every((each) => each[ALERTS_VARIABLE])) return [];
   return [
     problem(
-      `${ALERTS_VARIABLE} is set here, and not in the crontab: passes that cron starts tell nobody`,
+      `${ALERTS_VARIABLE} is set here, but not in the crontab: passes that cron starts alert nobody`,
       cureOf(ALERTS_VARIABLE),
     ),
   ];
@@ -92,7 +93,7 @@ function judgeMail({ env }: DoctorPlace, { name, options }: ChannelSettings): re
   const { smtp, sendmail } = options;
   if (smtp !== undefined) return [];
   if (sendmail !== undefined && !isExecutable(sendmail)) {
-    return [problem(`${name}: ${sendmail} is no program that can be run`, 'Set `sendmail` of the channel to one.')];
+    return [problem(`${name}: ${sendmail} is not a program that can be run`, 'Set `sendmail` of the channel to one.')];
   }
   if (sendmail !== undefined || findSendmail(env) !== null) return [];
   const [found = '', cure = ''] = NO_SENDMAIL.split(/: (.*)/);
@@ -103,7 +104,9 @@ function judgeMail({ env }: DoctorPlace, { name, options }: ChannelSettings): re
 function judgeCommand({ root }: DoctorPlace, { name, target }: ChannelSettings): readonly CheckFinding[] {
   const [program = ''] = target.split(/\s/);
   if (!/^[\w./-]+$/.test(program) || !program.includes('/') || isExecutable(resolve(root, program))) return [];
-  return [problem(`${name}: ${program} is no program that can be run`, `Make it executable: \`chmod +x ${program}\`.`)];
+  return [
+    problem(`${name}: ${program} is not a program that can be run`, `Make it executable: \`chmod +x ${program}\`.`),
+  ];
 }
 
 /** Whoever knows the address of such a service can post there. */
@@ -112,7 +115,7 @@ function judgeWebhook(channel: ChannelSettings): readonly CheckFinding[] {
   if (!isSecret || variableReference.test(channel.target)) return [];
   return [
     note(
-      `${channel.name}: its URL stands in the open, and whoever reads it can post there`,
+      `${channel.name}: its URL is in the settings file: anybody who can read that file can post there`,
       "Write the URL into a variable of the crontab, and `url: '$NAME'` into the settings.",
     ),
   ];

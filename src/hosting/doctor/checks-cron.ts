@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Tier } from '../../discovery/script.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { type CronChoice, choiceOfLines, planCrontab } from '../crontab/plan.ts';
+import { shellWord } from '../../system/base/values.ts';
+import { type CronChoice, type CrontabPlan, choiceOfLines, planCrontab } from '../crontab/plan.ts';
 import {
   amountOf,
   type Check,
@@ -47,6 +48,7 @@ export const checkCrontab: Check = {
       ...reading.lost.map(describeLost),
       ...(await findUncalled(place, reading.calls)),
       ...compareBlock(place, reading),
+      ...judgeShell(reading),
       ...(await judgeCalls(place, reading)),
       ...findTwins(reading.calls),
     ];
@@ -70,7 +72,8 @@ function describeDamage({ damage }: CrontabReading): CheckFinding[] {
 function describeLost({ number, namedRoot }: CrontabCall): CheckFinding {
   return warning(
     `line ${number} calls the root ${namedRoot}, which has no jobs folder`,
-    'Take it out with `crontab -e`; if the root was moved here, run `runner cron --install`.',
+    `Remove it with \`crontab -e\`, or \`runner cron --remove --root ${shellWord(namedRoot ?? '')}\`; ` +
+      'if the root was moved here, run `runner cron --install`.',
   );
 }
 
@@ -103,7 +106,7 @@ async function describeUncalled(place: DoctorPlace, tiers: readonly Tier[]): Pro
   const names = tiers.map(({ name, scripts }) => `${name} (${amountOf(scripts.length, 'script')})`);
   const found = `no line calls ${listOf(names)}`;
   if (await wasCalledLately(place, tiers)) {
-    return note(`${found}, but something calls them`);
+    return note(`${found} now, but they are called all the same`);
   }
   return problem(found, INSTALL);
 }
@@ -113,7 +116,7 @@ const INSTALL = 'Run `runner cron --install`, which writes the lines anew.';
 /** Only a note: whether the lines work, each of them shows when it is tried. */
 function compareBlock({ root, distFolder }: DoctorPlace, reading: CrontabReading): CheckFinding[] {
   const choice = choiceOfLines(root, reading.block);
-  const planned = tryPlan(root, distFolder, choice);
+  const planned = tryPlan(() => planCrontab(root, distFolder, choice, reading.block));
   const others = reading.calls.filter(({ text }) => reading.block.includes(text) && !planned.includes(text));
   if (others.length === 0 || planned.length === 0) return [];
   const numbers = others.map(({ number }) => number).join(', ');
@@ -126,13 +129,19 @@ function compareBlock({ root, distFolder }: DoctorPlace, reading: CrontabReading
 }
 
 /** None where they cannot be written, such as for a tier that is gone: that is said of its line. */
-function tryPlan(root: string, distFolder: string, choice: CronChoice): readonly string[] {
+function tryPlan(plan: () => CrontabPlan): readonly string[] {
   try {
-    return planCrontab(root, distFolder, choice).lines;
+    return plan().lines;
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     return [];
   }
+}
+
+function judgeShell({ block, foreignShell }: CrontabReading): CheckFinding[] {
+  if (foreignShell === null || block.length === 0) return [];
+  const found = `SHELL=${foreignShell} stands above the marked block, and cannot read its lines`;
+  return [problem(found, 'Write SHELL=/bin/sh above the block, and your own SHELL below it.')];
 }
 
 /** With the options that the block was written with. */
@@ -144,6 +153,7 @@ function installCure({ due }: CronChoice): string {
 async function judgeCalls(place: DoctorPlace, reading: CrontabReading): Promise<CheckFinding[]> {
   const findings: CheckFinding[] = [];
   for (const call of reading.calls) {
+    if (reading.foreignShell !== null && reading.block.includes(call.text)) continue;
     // What nobody marked, `runner cron --install` leaves alone.
     const cure = reading.block.includes(call.text)
       ? installCure(choiceOfLines(place.root, reading.block))
@@ -158,7 +168,7 @@ async function judgeCall(place: DoctorPlace, call: CrontabCall, cure: string): P
   const flaws = await findFlaws(place, call);
   if (flaws.length > 0) return flaws.map((flaw) => problem(`${what}: ${flaw}`, cure));
   if (call.command === null) {
-    return [note(`${what}: not tried, as it holds commands of the shell`, 'Write full paths into it.')];
+    return [note(`${what}: not tried, because it contains shell commands`, 'Write full paths into it.')];
   }
   const trial = await tryCommand(call.command);
   if (!trial.works) {
@@ -180,7 +190,7 @@ async function findFlaws(
   // With a flaw the words may not be those that are meant.
   if (flaws.length > 0) return flaws;
   if (command === null) return [];
-  if (name === null) return ['it names no tier'];
+  if (name === null) return ['it has no tier'];
   const wrongUse = await findWrongUse(root, command.args);
   return wrongUse === null ? [] : [`the command refuses it: ${wrongUse}`];
 }
@@ -191,7 +201,7 @@ function findTwins(calls: readonly CrontabCall[]): CheckFinding[] {
     const twins = calls.filter((call) => call.name === name).map(({ number }) => number);
     if (name === null || name === 'work' || twins.length === 1) return [];
     const found = `${name} is called by the lines ${twins.join(', ')}`;
-    return [warning(found, 'Take all but one out with `crontab -e`.')];
+    return [warning(found, 'Remove all but one with `crontab -e`.')];
   });
 }
 
@@ -251,7 +261,7 @@ function describeLastCall(
   if (!isOverdue) return [ok(`${tier} was called ${ago} ago`)];
   const found = `${tier} was last called ${ago} ago, and should be every ${timeOf(periodMs)}`;
   if (own.includes(tier) || own.includes('due')) {
-    return [note(found, 'If the times of its crontab line are not meant so, correct them.')];
+    return [note(found, 'If its crontab line has other times than you want, correct them.')];
   }
   return [problem(found, 'If its crontab line works, ask the host whether cron runs for you, or was switched off.')];
 }

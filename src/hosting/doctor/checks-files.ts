@@ -47,7 +47,7 @@ export const checkDisk: Check = {
     return [
       ...judgeSpace(isMade ? state.path : root),
       ...(await judgeQuotas(env)),
-      isMade ? describeState(state) : note('no .runner folder yet', 'The first pass makes it.'),
+      isMade ? describeState(state) : note('no .runner folder yet', 'The first pass creates it.'),
     ];
   },
 };
@@ -370,7 +370,7 @@ function judgeWebRoot({ root, state }: DoctorPlace): CheckFinding[] {
   }
   return [
     problem(
-      `the root is inside ${webRoot}, which a web server probably serves: scripts, output and passwords`,
+      `the root is inside ${webRoot}, which a web server probably serves, with scripts, output and passwords`,
       `Move the root beside ${webRoot}, not into it, then run \`runner cron --install\` there.`,
     ),
   ];
@@ -392,6 +392,6 @@ function judgeModeOfState({ state }: DoctorPlace): CheckFinding[] {
   if ((mode & 0o077) === 0) return [];
   const octal = mode.toString(8).padStart(4, '0');
   return [
-    note(`.runner is open to others (mode ${octal})`, 'The next pass shuts it, or you with `chmod 700 .runner`.'),
+    note(`.runner is open to others (mode ${octal})`, 'The next pass closes it; `chmod 700 .runner` closes it now.'),
   ];
 }

@@ -192,7 +192,7 @@ export const checkLimits: Check = {
 
 function describeLimits({ processes, openFiles }: ProcessLimits): string {
   const said = (count: number | null): string => count?.toLocaleString('en') ?? 'any number of';
-  return `${said(processes)} processes, ${said(openFiles)} open files, no other that matters`;
+  return `${said(processes)} processes, ${said(openFiles)} open files, no other limit that matters`;
 }
 
 /** Near the limit Node does not fail at its start: it hangs. */
@@ -207,7 +207,8 @@ function judgeProcesses({ processes }: ProcessLimits): CheckFinding[] {
     return [
       problem(
         `${found}: Node hangs or fails at its start where fewer than ${THREADS_OF_A_PASS} are free`,
-        'End what is not needed, keep `concurrency` at 1, or ask the host for a higher limit of processes.',
+        'End processes that you do not need, keep `concurrency` at 1, or ask the host for a higher limit of ' +
+          'processes.',
       ),
     ];
   }
@@ -278,7 +279,8 @@ export const checkProc: Check = {
     if (!existsSync('/proc/self/stat')) {
       return [
         note(
-          'not there: memory and CPU time are known of Node scripts only, and dead processes are recognized by the age of their locks',
+          'not there: memory and CPU time are known for Node scripts only, and dead processes are recognized by ' +
+            'the age of their locks',
           'Nothing needs to be done; a host that mounts /proc makes the figures complete.',
         ),
       ];

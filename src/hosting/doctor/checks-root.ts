@@ -4,11 +4,14 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import type { Script } from '../../discovery/script.ts';
 import { resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
+import { guessPeriodName } from '../../schedule/misnamed.ts';
+import { findSettingsFile } from '../../settings/load.ts';
 import { hasSpool, listUnreadableSpoolFiles } from '../../store/spool/files.ts';
 import { APPLICATION_ID, SCHEMA_VERSION } from '../../store/sqlite/file.ts';
 import type { SchemaFlaw } from '../../store/sqlite/migrations.ts';
+import { isOnServer } from '../../store/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { listNames } from '../../system/base/values.ts';
+import { listNames, printableName, shellWord } from '../../system/base/values.ts';
 import { readHolderFile } from '../../system/lock/holder.ts';
 import { distrustedFallbacksOf, trustedFallbacksOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
@@ -29,25 +32,23 @@ import {
 } from './check.ts';
 import type { LogFile } from './log-file.ts';
 import {
-  type Answer,
   askProgram,
   inScratchFolder,
   mainLine,
   NO_SQLITE,
+  type ProbeAnswer,
   reasonOfFailure,
   type SqliteCommand,
   sqliteCommand,
 } from './probes.ts';
 
-const names = ['runner.config.ts', 'runner.config.js', 'runner.config.mjs', 'runner.config.json'];
-
 export const checkConfig: Check = {
   name: 'settings',
   run: async ({ root, settings }) => {
-    const name = names.find((each) => existsSync(join(root, each)));
+    const name = findSettingsFile(root);
     try {
       await settings();
-      return [ok(name === undefined ? 'none: the defaults' : `${name} is right`)];
+      return [ok(name === null ? 'none: the defaults' : `${name} is valid`)];
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
       const sentences = error.message.split('\n');
@@ -75,6 +76,7 @@ export const checkJobs: Check = {
     return [
       describeCount(tiers.length, scripts.length, handlers.length),
       ...unread.map(({ reason }) => problem(reason, 'Until then nothing in it is run.')),
+      ...tiers.flatMap(({ name }) => findMisnamed(name)),
       ...(refused.length === 0
         ? []
         : [problem(`${amountOf(refused.length, 'script')} refused: ${namesOf(refused)}`, SEE_LIST)]),
@@ -82,6 +84,14 @@ export const checkJobs: Check = {
     ];
   },
 };
+
+function findMisnamed(tier: string): CheckFinding[] {
+  const guess = guessPeriodName(tier);
+  if (guess === null) return [];
+  const rename = `mv ${shellWord(join('jobs', tier))} jobs/${guess}`;
+  const found = `jobs/${printableName(tier)} is not a schedule name, so cron never runs it`;
+  return [warning(found, `If it was meant to be ${guess}: \`${rename}\`, then \`runner cron --install\`.`)];
+}
 
 function describeCount(tiers: number, scripts: number, handlers: number): CheckFinding {
   const ofQueue = handlers > 0 ? `, ${amountOf(handlers, 'handler')} of queued jobs` : '';
@@ -111,6 +121,7 @@ export const checkPauses: Check = {
 export const checkLog: Check = {
   name: 'log',
   run: async (place) => {
+    if (isOnServer(place.env)) return await (await import('./checks-fleet.ts')).checkDatabase(place.root, place.env);
     const file = await place.logFile();
     if (file === null) return [note('none yet', 'The first pass makes it: try `runner hourly`.')];
     const flaw = findFlaw(file);
@@ -127,7 +138,8 @@ function describeSound({ bytes, journalMode, schemaVersion }: LogFile): string {
 }
 
 const SET_ASIDE =
-  'The next pass sets it aside whole and begins a new log; put a copy of `runner backup` in its place to keep the history.';
+  'The next pass renames it and creates a new log. To keep the history, put a copy made by `runner backup` in ' +
+  'its place.';
 
 function findFlaw(file: LogFile): CheckFinding | null {
   if (file.failure !== null) return describeUnread(file.failure);
@@ -149,7 +161,7 @@ function findFlaw(file: LogFile): CheckFinding | null {
 }
 
 const OPEN_UP =
-  'Make .runner and what is in it yours and writable (`chmod -R u+rwX .runner`); until then passes run without a log.';
+  'Make .runner and its files yours and writable (`chmod -R u+rwX .runner`); until then passes run without a log.';
 
 function describeUnread(failure: string): CheckFinding {
   if (/not a database|malformed|corrupt/i.test(failure)) {
@@ -181,7 +193,7 @@ async function judgeOpening({ log }: DoctorPlace): Promise<CheckFinding[]> {
 function judgeTables({ what, cure, sql }: SchemaFlaw): CheckFinding {
   const sentence = `another program has changed it: ${what}`;
   if (cure === 'new-log') return problem(sentence, SET_ASIDE);
-  if (cure === 'make-again') return problem(sentence, 'It is made again by the next pass but one, if it is needed.');
+  if (cure === 'make-again') return problem(sentence, 'The runner makes it again within two passes, if it is needed.');
   // Whoever made it has named it: what is copied into a shell must stay one word.
   return warning(sentence, `Remove it: \`sqlite3 .runner/activity.db '${sql.replaceAll("'", "'\\''")}'\`.`);
 }
@@ -222,7 +234,7 @@ export const checkLocks: Check = {
     ]),
 };
 
-const NOT_SAFE = 'Move the root to a file system of the machine itself: here two passes can hurt the log.';
+const NOT_SAFE = 'Move the root to a file system of the machine itself: here two passes can damage the log.';
 
 /** One process gets the lock, a second one does not, a third one does once the first is killed. */
 async function tryLocks(path: string, env: NodeJS.ProcessEnv): Promise<CheckFinding> {
@@ -242,7 +254,7 @@ async function tryLocks(path: string, env: NodeJS.ProcessEnv): Promise<CheckFind
   }
 }
 
-function judgeLocks(second: Answer, third: Answer): CheckFinding {
+function judgeLocks(second: ProbeAnswer, third: ProbeAnswer): CheckFinding {
   if (second.exitCode === 0) return problem('two processes got the same lock at once', NOT_SAFE);
   if (!/database is locked/.test(second.stderr)) {
     const said = reasonOfFailure(second);
@@ -303,8 +315,8 @@ export const checkLeftovers: Check = {
 function warnOfFallback({ path, reason }: { readonly path: string; readonly reason: string }): CheckFinding {
   return warning(
     `${path} is not read: ${reason}`,
-    'If it is yours, and what lies in its spool/ too, take the rights of others from it: the next pass records these ' +
-      'runs. If not, it can stay: another folder is used in its place.',
+    'If the folder and the files in its spool/ are yours, take the rights of others from it: the next pass then ' +
+      'records these runs. If not, leave it: another folder is used instead.',
   );
 }
 
@@ -312,8 +324,9 @@ function findBrokenLogs({ path }: StateFolder): CheckFinding[] {
   const logs = listNames(path).filter(isBrokenLog);
   return logs.map((name) =>
     warning(
-      `.runner/${name} was quarantined because it was broken`,
-      'Delete it with its -wal and -shm when nobody misses its history; `sqlite3 <file> .dump` shows what can be read of it.',
+      `.runner/${name} was quarantined because it was damaged`,
+      'Delete it with its -wal and -shm when you no longer need its history; `sqlite3 <file> .dump` shows its ' +
+        'readable part.',
     ),
   );
 }

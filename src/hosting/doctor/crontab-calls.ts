@@ -1,11 +1,14 @@
 import { realpathSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { resolve } from 'node:path';
+import type { CrontabLine, CrontabTimes, Sieve } from '../../schedule/crontab-times.ts';
+import { machineZone } from '../../schedule/repeat/time.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { findRoot } from '../../system/place/root.ts';
 
-import { readBlock } from '../crontab/lines.ts';
+import { readChangedAt } from '../crontab/changed-at.ts';
+import { foreignShell, readBlock } from '../crontab/lines.ts';
 import { readCrontab } from '../crontab/program.ts';
 import { askProgram, reasonOfFailure } from './probes.ts';
 
@@ -21,6 +24,8 @@ export interface CrontabReading {
   readonly calls: readonly CrontabCall[];
   /** Lines whose root is not there, perhaps since it was moved. */
   readonly lost: readonly CrontabCall[];
+  /** The crontab's `SHELL` where the block stands; null: one that can read it. */
+  readonly foreignShell: string | null;
 }
 
 /** A line of the crontab that calls this package's command, for whatever root. */
@@ -58,11 +63,38 @@ export async function readCrontabCalls(root: string, env: NodeJS.ProcessEnv): Pr
       ...tryReadBlock(crontab, root),
       calls: all.filter((call) => call.root !== null && isSame(call.root, root)),
       lost: all.filter((call) => call.root === null && call.namedRoot !== null),
+      foreignShell: foreignShell(crontab, root),
     };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    return { failure: error.message, damage: null, block: [], calls: [], lost: [] };
+    return { failure: error.message, damage: null, block: [], calls: [], lost: [], foreignShell: null };
   }
+}
+
+/** When the crontab calls the tiers of this root; null: it cannot be read. */
+export async function readCrontabTimes(root: string, env: NodeJS.ProcessEnv): Promise<CrontabTimes | null> {
+  const { failure, calls } = await readCrontabCalls(root, env);
+  if (failure !== null) return null;
+  // Whatever `TZ` is here, cron goes by the machine's zone. To ask for times in a zone takes longer.
+  const zone = process.env.TZ === undefined ? null : machineZone();
+  return { changedAtMs: readChangedAt(root), zone, lines: calls.flatMap(timesOf) };
+}
+
+/** None of a line that calls no tier, or just at a boot. */
+function timesOf({ name, text, command }: CrontabCall): CrontabLine[] {
+  const [, times = '@reboot'] = /^\s*(@\w+|(?:\S+\s+){4}\S+)\s/.exec(text) ?? [];
+  if (name === null || name === 'work' || times === '@reboot') return [];
+  const isInZone = command?.env.CRON_TZ !== undefined;
+  return [{ calls: name, times: isInZone ? null : times, sieve: sieveOf(text) }];
+}
+
+/** As `runner cron` writes it. */
+const sieveForm = /\[ \$\(\( \(\$\(date \+\\%s\) ([+-] \d+)\) \/ (\d+) \\% (\d+) \)\) -ne 0 \]/;
+
+function sieveOf(text: string): Sieve | null {
+  const [, shift, step, nth] = sieveForm.exec(text) ?? [];
+  if (shift === undefined) return null;
+  return { shift: Number(shift.replace(' ', '')), step: Number(step), nth: Number(nth) };
 }
 
 function tryReadBlock(crontab: Buffer, root: string) {
@@ -114,7 +146,7 @@ async function readLines(crontab: string, root: string, ofCron: NodeJS.ProcessEn
 }
 
 /** Vixie cron reads a line only up to its end, and the last one has none. */
-const NO_NEWLINE = 'has no newline at its end, so many crons leave it out';
+const NO_NEWLINE = 'has no newline at its end, so many crons ignore it';
 
 interface WrittenLine {
   readonly number: number;
@@ -171,8 +203,8 @@ function findCall(line: string): ShellCall | null {
       isPlain: !/[)`]/.test(before) && !/[(`]/.test(next) && !/\$\(|`/.test(text),
     };
   });
-  // A folder may have the command's name, and be looked for before.
-  const call = commands.find(({ text }) => programName.test(text) && !/^(?:cd|\[|test)\s/.test(text));
+  // Before it stands what looks whether it is there, and says so.
+  const call = commands.find(({ text }) => programName.test(text) && !/^(?:\{\s+)?(?:cd|\[|test|echo)\s/.test(text));
   if (call === undefined) return null;
   const cd = commands.slice(0, commands.indexOf(call)).findLast(({ text }) => /^cd\s/.test(text));
   return { text: call.text, cd: cd?.text ?? null, isPlain: call.isPlain && cd?.isPlain !== false };

@@ -1,13 +1,21 @@
 import { statSync } from 'node:fs';
-import type { Pause, Store } from '../../store/contract.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { Store } from '../../store/contract/store.ts';
 import { findDriver } from '../../store/sqlite/driver.ts';
 import { assertWritable, findSpecial, SCHEMA_VERSION } from '../../store/sqlite/file.ts';
 import { findSchemaFlaws, type SchemaFlaw } from '../../store/sqlite/migrations.ts';
-import { openExistingStore } from '../../store/sqlite/open.ts';
+import { openExistingSqliteStore } from '../../store/sqlite/open.ts';
 import { mayBeImmutable } from '../../store/sqlite/open-read-only.ts';
 import { describeSpecial } from '../../system/base/plain-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import { type Answer, askProgram, NO_SQLITE, reasonOfFailure, type SqliteAccess, sqliteCommand } from './probes.ts';
+import {
+  askProgram,
+  NO_SQLITE,
+  type ProbeAnswer,
+  reasonOfFailure,
+  type SqliteAccess,
+  sqliteCommand,
+} from './probes.ts';
 
 /** What the log's file says of itself. */
 export interface LogFile {
@@ -88,7 +96,7 @@ function unread(failure: string): Reading {
 }
 
 /** Without the name of the driver's class of errors. */
-function reasonOf(answer: Answer): string {
+function reasonOf(answer: ProbeAnswer): string {
   return reasonOfFailure(answer).replace(/^\w*Error(?: \[\w+\])?: /, '');
 }
 
@@ -116,7 +124,7 @@ export async function readLogFacts(state: StateFolder, file: LogFile | null, now
   if (!isSound || file.schemaVersion !== SCHEMA_VERSION) return nothing;
   let flaws: readonly SchemaFlaw[] = [];
   try {
-    const store = await openExistingStore(state);
+    const store = await openExistingSqliteStore(state);
     if (store === null) return nothing;
     try {
       flaws = findSchemaFlaws(store.connection, (await findDriver()).driver);
@@ -126,6 +134,17 @@ export async function readLogFacts(state: StateFolder, file: LogFile | null, now
     }
   } catch (error) {
     return { ...nothing, failure: (error as Error).message, flaws };
+  }
+}
+
+/** The same of a log on a database server. */
+export async function readServerFacts(state: StateFolder, nowMs: number): Promise<LogReading> {
+  try {
+    const store = await (await import('../../store/open.ts')).openExistingStore(state);
+    if (store === null) return nothing;
+    return { ...nothing, facts: await readFacts(store, nowMs).finally(() => store.close()) };
+  } catch (error) {
+    return { ...nothing, failure: (error as Error).message };
   }
 }
 

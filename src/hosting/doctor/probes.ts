@@ -13,7 +13,7 @@ export interface ProgramRequest {
   readonly timeoutMs: number;
 }
 
-export interface Answer {
+export interface ProbeAnswer {
   /** Null: it was not started, or ended by a signal. */
   readonly exitCode: number | null;
   readonly stdout: string;
@@ -28,7 +28,7 @@ const MOST_CHARACTERS = 64 * 1024;
 export function askProgram(
   [command, ...args]: readonly [string, ...string[]],
   { env, cwd, timeoutMs }: ProgramRequest,
-): Promise<Answer> {
+): Promise<ProbeAnswer> {
   return new Promise((resolve) => {
     const said = { stdout: '', stderr: '' };
     const child = spawn(command, args, {
@@ -69,7 +69,7 @@ function killGroup(pid: number | undefined): void {
 }
 
 /** What went wrong, in one line: an error, else what the program said first, else how it ended. */
-export function reasonOfFailure({ exitCode, stderr, stdout, failure }: Answer): string {
+export function reasonOfFailure({ exitCode, stderr, stdout, failure }: ProbeAnswer): string {
   const said = mainLine(`${stderr}\n${stdout}`);
   return failure ?? (said || `exit code ${exitCode}, no message`);
 }

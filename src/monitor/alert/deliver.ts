@@ -1,6 +1,7 @@
 import type { Runner } from '../../settings/settings.ts';
-import type { DeliveryRow, Store } from '../../store/contract.ts';
-import type { DeliveryKind } from '../../store/schema.ts';
+import type { DeliveryRow } from '../../store/contract/alerts.ts';
+import type { Store } from '../../store/contract/store.ts';
+import type { DeliveryKind } from '../../store/words.ts';
 import type { Ping } from './channels/ping.ts';
 import { failed, type Sent, siteOf } from './channels/sent.ts';
 import type { AlertMessage } from './message.ts';
@@ -50,7 +51,7 @@ export async function deliverDue(call: DeliveryCall): Promise<void> {
   const over = AbortSignal.any([stop, AbortSignal.timeout(LONGEST_ALL_MS)]);
   while (!over.aborted && performance.now() < until - LONGEST_SEND_MS) {
     const at = runner.now();
-    const rows = await store.deliveries.claim(at, at + CLAIM_MS, AT_ONCE);
+    const rows = await store.transaction(({ deliveries }) => deliveries.claim(at, at + CLAIM_MS, AT_ONCE));
     if (rows.length === 0) break;
     await Promise.all(rows.map((row) => deliverRow(call, row, over)));
   }

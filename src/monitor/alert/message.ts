@@ -1,7 +1,9 @@
 import prettyMilliseconds from 'pretty-ms';
-import type { IncidentRun, StoreSession } from '../../store/contract.ts';
-import type { IncidentRow, Outcome, Severity } from '../../store/schema.ts';
-import { isInstant } from '../../system/base/values.ts';
+import type { IncidentRun } from '../../store/contract/alerts.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
+import type { IncidentRow } from '../../store/schema.ts';
+import { FAILING, isOfRuns, type Outcome, type Severity } from '../../store/words.ts';
+import { isInstant, shellWord } from '../../system/base/values.ts';
 
 /** What is told of one incident. Unknown values are null. */
 export interface IncidentDetail {
@@ -60,7 +62,7 @@ export async function describeIncident(session: StoreSession, incident: Incident
     lastRun: run === null ? null : toLastRun(run),
     error: message,
     output: lastLines(run?.output ?? null),
-    usual: code === 'script-failing' ? await readUsual(session, subject) : null,
+    usual: code === FAILING ? await readUsual(session, subject) : null,
     changed: run === null ? null : await readChange(session, run.id),
     command: commandOf(incident, run),
   };
@@ -106,6 +108,6 @@ function inUtc(atMs: number): string {
 
 function commandOf({ subject, code, hint }: IncidentRow, run: IncidentRun | null): string {
   if (run !== null) return `runner show ${run.id}`;
-  if (code === 'script-failing') return `runner why ${subject.replace(/^queue\//, '')}`;
+  if (isOfRuns(code)) return `runner why ${shellWord(subject.replace(/^queue\//, ''))}`;
   return hint ?? 'runner check';
 }

@@ -1,5 +1,5 @@
 import type { ChannelSettings, Runner } from '../../settings/settings.ts';
-import type { DeliveryRow } from '../../store/contract.ts';
+import type { DeliveryRow } from '../../store/contract/alerts.ts';
 import type { MailContent } from './channels/mail.ts';
 import { describeMissing, missingVariables, readChannelValues, withoutSecrets } from './channels/send.ts';
 import { failed, type Sent } from './channels/sent.ts';

@@ -1,4 +1,5 @@
 import prettyMilliseconds from 'pretty-ms';
+import { DOUBTFUL, FAILING } from '../../store/words.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
 import type { AlertMessage, IncidentDetail } from './message.ts';
 
@@ -75,9 +76,10 @@ function subjectOf({ host, event }: AlertMessage, sorted: readonly IncidentDetai
 /** "hourly/backup is failing", "hourly: tier overdue", "hourly/backup has recovered" */
 function titleOf({ subject, code, recoveredAt }: IncidentDetail, isReminder: boolean): string {
   const name = printableLine(subject);
-  if (recoveredAt !== null) return `${name} has recovered${code === 'script-failing' ? '' : ` (${wordsOf(code)})`}`;
+  if (recoveredAt !== null) return `${name} has recovered${code === FAILING ? '' : ` (${wordsOf(code)})`}`;
   const still = isReminder ? 'still ' : '';
-  return code === 'script-failing' ? `${name} is ${still}failing` : `${name}: ${still}${wordsOf(code)}`;
+  if (code === DOUBTFUL) return `${name} ${still}succeeds with a warning`;
+  return code === FAILING ? `${name} is ${still}failing` : `${name}: ${still}${wordsOf(code)}`;
 }
 
 const wordsOf = (code: string): string => printableLine(code).replaceAll('-', ' ');

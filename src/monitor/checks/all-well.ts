@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { readJobsFolder, reasonToIgnore } from '../../discovery/jobs-folder.ts';
 import { expectCall } from '../../schedule/expected-call.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
-import type { Store, TierGlance } from '../../store/contract.ts';
+import type { TierGlance } from '../../store/contract/metrics.ts';
+import type { Store } from '../../store/contract/store.ts';
+import { isOnServer } from '../../store/which-log.ts';
 import { listNames } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { CheckPlace } from './check.ts';
@@ -33,18 +35,26 @@ export const FEW_FILES = 1_000;
  * have the say; whoever has set some of them has them run.
  */
 export async function isAllWell(
-  store: Pick<Store, 'glance'>,
+  store: Pick<Store, 'glance' | 'fleet' | 'machines'>,
   place: CheckPlace & { readonly states: readonly [StateFolder] },
 ): Promise<boolean> {
   const { root, states, settings, nowMs } = place;
   try {
     if (Object.keys(settings.checks).length > 0 || !isPlaceWell(states[0])) return false;
-    const { isSuspicious, tiers } = await store.glance(glanceFrom(nowMs), readJobsFolder(root).tiers);
+    const own = readJobsFolder(root).tiers;
+    const others = store.fleet === null ? [] : await readTiersElsewhere(store, own, nowMs);
+    const { isSuspicious, tiers } = await store.glance(glanceFrom(nowMs), [...own, ...others]);
     return !isSuspicious && tiers.every((tier) => isTierWell(tier, root, nowMs));
   } catch {
     // The checks say what cannot be looked at.
     return false;
   }
+}
+
+async function readTiersElsewhere(store: Pick<Store, 'machines'>, own: readonly string[], nowMs: number) {
+  const { readCopiesElsewhere } = await import('./elsewhere.ts');
+  const tiers = new Set((await readCopiesElsewhere(store, nowMs)).map(({ tier }) => tier));
+  return [...tiers].filter((tier) => !own.includes(tier));
 }
 
 function glanceFrom(at: number) {
@@ -58,8 +68,8 @@ function glanceFrom(at: number) {
 }
 
 /** The log can be written, nothing lies beside it, and there is room. */
-function isPlaceWell({ path, spool, database }: StateFolder): boolean {
-  accessSync(database, constants.R_OK | constants.W_OK);
+export function isPlaceWell({ path, spool, database }: StateFolder): boolean {
+  accessSync(isOnServer() ? path : database, constants.R_OK | constants.W_OK);
   const { bavail, bsize, files, ffree } = statfsSync(path);
   if (bavail * bsize < defaults.diskFull || (files > 0 && ffree < FEW_FILES)) return false;
   return listNames(spool).length === 0 && !listNames(path).some((name) => name.startsWith('activity.db.broken-'));

@@ -2,15 +2,10 @@ import { readJobsFolder } from '../../discovery/jobs-folder.ts';
 import { type ExpectedCall, expectCall } from '../../schedule/expected-call.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { CheckSetting, Settings } from '../../settings/settings.ts';
-import type {
-  CheckStore,
-  DueJobsRow,
-  Pause,
-  RunningRow,
-  ScriptStandRow,
-  Store,
-  TierCallRow,
-} from '../../store/contract.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { CheckStore, DueJobsRow, RunningRow, ScriptStandRow, TierCallRow } from '../../store/contract/metrics.ts';
+import type { HostCopy } from '../../store/contract/registers.ts';
+import type { Store } from '../../store/contract/store.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import type { CheckCode, CheckStatus, Finding } from './finding.ts';
@@ -70,8 +65,10 @@ export interface CheckPlace {
 export interface CheckFacts extends CheckPlace {
   readonly store: Store;
   readonly log: CheckStore;
-  /** The tiers of `jobs/`. */
+  /** The tiers of `jobs/`, on other machines too. */
   tiers(): Promise<readonly WatchedTier[]>;
+  /** What other machines of the fleet have. */
+  elsewhere(): Promise<readonly HostCopy[]>;
   scripts(): Promise<readonly ScriptStandRow[]>;
   pauses(): Promise<readonly Pause[]>;
   /** Runs whose worker lives, or cannot be seen from here. */
@@ -108,15 +105,22 @@ export async function openFacts(store: Store, place: CheckPlace): Promise<CheckF
   const log = await store.checks();
   const { root, nowMs } = place;
   const pauses = once(() => store.pauses.inForce(nowMs));
+  const elsewhere = once(async () => {
+    if (store.fleet === null) return [];
+    const { readCopiesElsewhere } = await import('./elsewhere.ts');
+    return await readCopiesElsewhere(store, nowMs);
+  });
   return {
     ...place,
     store,
     log,
     pauses,
+    elsewhere,
     scripts: once(() => log.scripts()),
     tiers: once(async () => {
       const calls = new Map((await log.tiers()).map((row) => [row.tier, row]));
-      return readJobsFolder(root).tiers.map((tier) => watchTier(tier, calls.get(tier) ?? null, nowMs));
+      const names = new Set([...readJobsFolder(root).tiers, ...(await elsewhere()).map(({ tier }) => tier)]);
+      return [...names].map((tier) => watchTier(tier, calls.get(tier) ?? null, nowMs));
     }),
     running: once(async () => (await log.running()).filter((run) => checkLiveness(run) !== 'dead')),
     due: once(async () => await sumDue(await log.due(nowMs, MOST_COUNTED), await pauses())),

@@ -19,6 +19,9 @@ export type CheckCode =
   | 'disk-full'
   | 'alerts-undelivered';
 
+/** What each machine of a fleet finds of itself. */
+export const placeCodes: readonly CheckCode[] = ['log-unusable', 'disk-full'];
+
 /** What a check says of one subject. */
 export interface Finding {
   readonly code: CheckCode;

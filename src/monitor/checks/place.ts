@@ -1,15 +1,33 @@
 import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import { listSpoolFiles, listUnreadableSpoolFiles } from '../../store/spool/files.ts';
+import { isOnServer } from '../../store/which-log.ts';
 import { listNames, shellWord } from '../../system/base/values.ts';
 import { demandAccess, type StateFolder } from '../../system/place/state-folder.ts';
+import { machineName } from '../../system/process/identity.ts';
 import { defaults, FEW_FILES } from './all-well.ts';
 import { type CheckFacts, type CheckResult, counted, type HealthCheck, type Wrong } from './check.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
+/** Of a fleet each machine looks at its own place, and says whose it is. */
+const ofMachine = (check: HealthCheck): HealthCheck => ({
+  ...check,
+  run: async (facts, threshold) => {
+    const result = await check.run(facts, threshold);
+    if (facts.store.fleet === null) return result;
+    const host = machineName();
+    const wrong = result.wrong.map((each) => ({
+      ...each,
+      subject: `${each.subject}@${host}`,
+      message: (words: Parameters<Wrong['message']>[0]) => `${host}: ${each.message(words)}`,
+    }));
+    return { ...result, wrong };
+  },
+});
+
 /** What cannot be written where the runner writes, and what it has already lost or laid aside because of that. */
-export const logUnusable: HealthCheck = {
+export const logUnusable = ofMachine({
   code: 'log-unusable',
   setting: 'logUnusable',
   subject: 'log',
@@ -25,16 +43,16 @@ export const logUnusable: HealthCheck = {
       ok: 'the log can be read and written',
     };
   },
-};
+});
 
 const DOCTOR = 'Run `runner doctor`, which names the cause and the cure.';
 
 /** Whoever only looks may not write, and that is no fault of the log. */
 function judgeWriting(state: StateFolder): Wrong[] {
-  if (statSync(state.path).uid !== process.getuid?.()) return [];
+  if (statSync(state.path, { throwIfNoEntry: false })?.uid !== process.getuid?.()) return [];
   try {
     demandAccess(state.path);
-    accessSync(state.database, constants.R_OK | constants.W_OK);
+    if (!isOnServer()) accessSync(state.database, constants.R_OK | constants.W_OK);
     return [];
   } catch (error) {
     const message = () => `the log cannot be written: ${(error as Error).message}`;
@@ -56,7 +74,9 @@ function judgeSpool(state: StateFolder): Wrong[] {
   if (unreadable.length === 0) return [];
   const message = () =>
     `${counted(unreadable.length, 'file')} of runs that were recorded without the log cannot be read`;
-  const hint = `Look at ${shellWord(state.spool)}, and delete what ends in .unreadable once it is of no use.`;
+  const hint =
+    `Look at ${shellWord(state.spool)}, and delete the files that end in .unreadable when you no ` +
+    'longer need them.';
   return [{ subject: 'log', status: 'warning', message, hint }];
 }
 
@@ -71,8 +91,10 @@ function judgeQuarantine({ path }: StateFolder, { nowMs }: CheckFacts, forMs: nu
     {
       subject: 'log',
       status: 'warning',
-      message: ({ lasting }) => `the log was broken ${lasting(ago)} ago and laid aside; a new one was begun`,
-      hint: `What it holds can perhaps be saved: docs/activity-log.md tells how. Delete ${shellWord(path)}/activity.db.broken-* after that.`,
+      message: ({ lasting }) => `the log was damaged ${lasting(ago)} ago and renamed; a new one was created`,
+      hint:
+        `Its data can perhaps be saved: docs/activity-log.md says how. Then delete ` +
+        `${shellWord(path)}/activity.db.broken-*.`,
     },
   ];
 }
@@ -86,7 +108,7 @@ function readTime(name: string): number | null {
 /** Fewer files that can still be made are almost none. */
 const LEAST_FILES = 100;
 
-export const diskFull: HealthCheck = {
+export const diskFull = ofMachine({
   code: 'disk-full',
   setting: 'diskFull',
   subject: 'disk',
@@ -116,7 +138,7 @@ export const diskFull: HealthCheck = {
       left < LEAST_FILES,
     );
   },
-};
+});
 
 export const alertsUndelivered: HealthCheck = {
   code: 'alerts-undelivered',

@@ -1,5 +1,5 @@
 import type { CheckSettings } from '../../settings/settings.ts';
-import type { Store } from '../../store/contract.ts';
+import type { Store } from '../../store/contract/store.ts';
 import { type CheckFacts, type CheckPlace, type Figure, type HealthCheck, openFacts } from './check.ts';
 import type { CheckCode, Finding } from './finding.ts';
 import { alertsUndelivered, diskFull, logUnusable } from './place.ts';
@@ -79,7 +79,7 @@ function thresholdOf(
 }
 
 function unknown({ code, subject }: HealthCheck, error: unknown): Finding {
-  const message = `cannot be told: ${error instanceof Error ? error.message : String(error)}`;
+  const message = `could not be checked: ${error instanceof Error ? error.message : String(error)}`;
   return { code, status: 'unknown', subject, message, hint: 'Run `runner doctor`, which looks at the host.' };
 }
 

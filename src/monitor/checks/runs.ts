@@ -1,5 +1,6 @@
-import type { CrashedWorkerRow, RunningRow } from '../../store/contract.ts';
+import type { CrashedWorkerRow, RunningRow } from '../../store/contract/metrics.ts';
 import { printableName, shellWord } from '../../system/base/values.ts';
+import { machineName } from '../../system/process/identity.ts';
 import { defaults, SHORTEST_TOLD_MS } from './all-well.ts';
 import { type CheckFacts, counted, type HealthCheck, longestUsualWaitMs, statusAbove, type Wrong } from './check.ts';
 import { presentScripts } from './tiers.ts';
@@ -19,9 +20,9 @@ export const scriptFailing: HealthCheck = {
   run: async (facts, threshold) => {
     const scripts = await facts.scripts();
     const failed = scripts.filter(({ state }) => state === 'failed');
-    const present = failed.length === 0 ? new Set<string>() : await presentScripts(facts.root);
+    const present = failed.length === 0 ? new Set<string>() : await presentScripts(facts);
     const wrong: Wrong[] = [];
-    for (const { name } of failed.filter((script) => present.has(script.name))) {
+    for (const name of new Set(failed.map((script) => script.name).filter((each) => present.has(each)))) {
       wrong.push(...(await judgeFailures(name, facts, threshold)));
     }
     return { wrong, ok: `${counted(scripts.length, 'script succeeded', 'scripts succeeded')} or will be tried again` };
@@ -59,7 +60,7 @@ export const runUnusual: HealthCheck = {
 };
 
 async function judgeDurations(long: readonly RunningRow[], facts: CheckFacts, threshold: number): Promise<Wrong[]> {
-  const { findSlowRuns } = await import('../usual/slow-runs.ts');
+  const { findSlowRuns } = await import('../usual/compare-runs.ts');
   const slow = await findSlowRuns(facts.store, facts.nowMs);
   const found = slow.filter(({ runId, runningMs, usualMs }) => {
     return runningMs >= threshold * usualMs && long.some(({ id }) => id === runId);
@@ -69,10 +70,14 @@ async function judgeDurations(long: readonly RunningRow[], facts: CheckFacts, th
     return {
       subject: script,
       status: 'warning',
-      message: ({ lasting, timesOf }) =>
-        `${name} has been running for ${lasting(runningMs)}, ` +
-        `${timesOf(runningMs / usualMs)} its usual ${lasting(usualMs)}`,
-      hint: `See \`runner tail ${shellWord(name)}\` for what it prints; a \`@timeout\` ends a script that hangs.`,
+      message: ({ lasting, timesOf }) => {
+        const usual =
+          usualMs < 1000
+            ? 'and usually takes less than a second'
+            : `${timesOf(runningMs / usualMs)} its usual ${lasting(usualMs)}`;
+        return `${name} has been running for ${lasting(runningMs)}, ${usual}`;
+      },
+      hint: `See \`runner tail ${shellWord(name)}\` for its output; a \`@timeout\` ends a script that hangs.`,
     };
   });
 }
@@ -97,15 +102,16 @@ export const workerStuck: HealthCheck = {
 };
 
 /** Its worker would have ended it: that one stands still, or its script cannot be killed. */
-function judgeLimit({ script, startedAt, timeoutMs, pid }: RunningRow, { nowMs }: CheckFacts): Wrong | null {
+function judgeLimit({ script, startedAt, timeoutMs, pid, host }: RunningRow, { nowMs }: CheckFacts): Wrong | null {
   const overMs = nowMs - startedAt - (timeoutMs ?? Number.POSITIVE_INFINITY);
   if (overMs < LIMIT_GRACE_MS) return null;
+  const there = host === machineName() ? '' : ` on ${host}`;
   return {
     subject: script,
     status: 'critical',
     message: ({ lasting }) =>
-      `${printableName(script)} is ${lasting(overMs)} over its time limit, and its worker (pid ${pid}) does not end it`,
-    hint: `End the worker with \`kill -9 ${pid}\`; the next pass puts right what it leaves.`,
+      `${printableName(script)} is ${lasting(overMs)} over its time limit, and its worker (pid ${pid}${there}) does not end it`,
+    hint: `End the worker with \`kill -9 ${pid}\`${there}; the next pass cleans up after it.`,
   };
 }
 
@@ -126,7 +132,8 @@ async function judgeBusy(
       `${printableName(script)} has kept its worker busy for ${lasting(lastsMs)}, ` +
       `while ${counted(jobs, 'job')} ${jobs === 1 ? 'waits' : 'wait'} for up to ${lasting(facts.nowMs - oldest)}`,
     hint:
-      'Give what it calls a shorter time limit, or the handler a `@timeout`; let jobs that take long have a worker ' +
+      'Give the services that it calls a shorter time limit, or the handler a `@timeout`; let jobs that take ' +
+      'long have a worker ' +
       "of their own: `runner work 'video/*'`.",
   };
 }

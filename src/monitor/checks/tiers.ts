@@ -1,4 +1,6 @@
-import type { ScriptStandRow } from '../../store/contract.ts';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ScriptStandRow } from '../../store/contract/metrics.ts';
 import { printableName, shellWord } from '../../system/base/values.ts';
 import { callGraceMs, defaults, holdsScripts, madeAt } from './all-well.ts';
 import { type CheckFacts, counted, type HealthCheck, statusAbove, type WatchedTier, type Wrong } from './check.ts';
@@ -20,11 +22,16 @@ export const tierOverdue: HealthCheck = {
     const wrong: Wrong[] = [];
     for (const each of tiers) {
       const found = await judgeCalls(each, facts, threshold);
-      if (found !== null && holdsScripts(facts.root, each.tier)) wrong.push(found);
+      if (found !== null && (await hasScripts(each.tier, facts))) wrong.push(found);
     }
     return { wrong, ok: `${counted(called.length, 'tier is', 'tiers are')} called as expected` };
   },
 };
+
+async function hasScripts(tier: string, { root, elsewhere }: CheckFacts): Promise<boolean> {
+  if ((await elsewhere()).some((copy) => copy.tier === tier)) return true;
+  return existsSync(join(root, 'jobs', tier)) && holdsScripts(root, tier);
+}
 
 async function judgeCalls(each: WatchedTier, facts: CheckFacts, threshold: number): Promise<Wrong | null> {
   const { tier, periodMs, calls, expected } = each;
@@ -47,7 +54,8 @@ async function judgeCalls(each: WatchedTier, facts: CheckFacts, threshold: numbe
 /** A tier that is only called by hand has a row; one whose folder is new, or whose first call is to come, has time. */
 async function judgeNeverCalled(tier: string, periodMs: number, facts: CheckFacts): Promise<Wrong | null> {
   const first = await facts.log.firstCall();
-  if (first === null) return null;
+  // Of a tier that others have, these say so.
+  if (first === null || !existsSync(join(facts.root, 'jobs', tier))) return null;
   const waitedMs = facts.nowMs - Math.max(first, madeAt(facts.root, tier));
   if (waitedMs <= callGraceMs(periodMs)) return null;
   return {
@@ -68,7 +76,7 @@ export const tierSkipped: HealthCheck = {
     wrong: (await facts.tiers()).flatMap(({ tier, calls }) =>
       judgeSkips(tier, calls?.held ?? 0, calls, threshold, facts),
     ),
-    ok: 'no pass keeps later ones of its tier from running',
+    ok: 'no pass blocks later passes of its tier',
   }),
 };
 
@@ -100,8 +108,14 @@ export const scriptOverdue: HealthCheck = {
   run: async (facts, threshold) => {
     const scripts = await facts.scripts();
     const tiers = new Map((await facts.tiers()).map((each) => [each.tier, each]));
-    const suspects = scripts.filter((script) => isLeftOut(script, tiers.get(script.tier), threshold, facts.nowMs));
-    const wrong = suspects.length === 0 ? [] : await judgeLeftOut(suspects, facts);
+    const leftOut = scripts.filter((script) => isLeftOut(script, tiers.get(script.tier), threshold, facts.nowMs));
+    // Of a script that has a row for each machine, one that is gone is no matter while it runs on others.
+    const runs = new Set(scripts.filter((script) => !leftOut.includes(script)).map(({ name }) => name));
+    const suspects = [...new Map(leftOut.map((script) => [script.name, script])).values()].filter(
+      ({ name }) => !runs.has(name),
+    );
+    const late = suspects.length === 0 ? [] : await withoutWaiting(suspects, tiers, threshold, facts);
+    const wrong = late.length === 0 ? [] : await judgeLeftOut(late, facts);
     return { wrong, ok: `${counted(scripts.length, 'script has', 'scripts have')} run with their tiers` };
   },
 };
@@ -115,9 +129,30 @@ function isLeftOut(script: ScriptStandRow, tier: WatchedTier | undefined, thresh
   return nowMs - lastAt > threshold * tier.periodMs + HOUR_MS && calledAt - lastAt > (threshold - 1) * tier.periodMs;
 }
 
+/**
+ * One that has times of its own, or that only other machines have, so that nobody here knows, is not run by each pass:
+ * it is left out once it was queued and nobody runs it.
+ */
+async function withoutWaiting(
+  suspects: readonly ScriptStandRow[],
+  tiers: ReadonlyMap<string, WatchedTier>,
+  threshold: number,
+  { root, nowMs }: CheckFacts,
+): Promise<readonly ScriptStandRow[]> {
+  const { lookIntoJobs } = await import('../../discovery/look-into-jobs.ts');
+  const { hasOwnTimes } = await import('../../discovery/script.ts');
+  const { discovery } = await lookIntoJobs(root);
+  const ofPasses = discovery.tiers.flatMap(({ scripts }) => scripts.filter((script) => !hasOwnTimes(script)));
+  const names = new Set(ofPasses.map(({ name }) => name));
+  const isStuck = ({ tier, state, runAt }: ScriptStandRow): boolean =>
+    (state === 'queued' || state === 'retrying') &&
+    nowMs - runAt > threshold * (tiers.get(tier)?.periodMs ?? 0) + HOUR_MS;
+  return suspects.filter((script) => names.has(script.name) || isStuck(script));
+}
+
 /** A script that is gone, or paused, does not run because somebody wants it so. */
 async function judgeLeftOut(suspects: readonly ScriptStandRow[], facts: CheckFacts): Promise<Wrong[]> {
-  const names = await presentScripts(facts.root);
+  const names = await presentScripts(facts);
   const { findPause } = await import('../../queue/pauses.ts');
   const pauses = await facts.pauses();
   const left = suspects.filter(({ name }) => names.has(name) && findPause(pauses, name) === null);
@@ -134,8 +169,9 @@ async function judgeLeftOut(suspects: readonly ScriptStandRow[], facts: CheckFac
   });
 }
 
-/** The scripts whose files are there. */
-export async function presentScripts(root: string): Promise<ReadonlySet<string>> {
+/** The scripts whose files are there, or on another machine. */
+export async function presentScripts({ root, elsewhere }: CheckFacts): Promise<ReadonlySet<string>> {
   const { discoverNames } = await import('../../discovery/discover.ts');
-  return new Set(discoverNames(root).tiers.flatMap(({ scripts }) => scripts));
+  const here = discoverNames(root).tiers.flatMap(({ scripts }) => scripts);
+  return new Set([...here, ...(await elsewhere()).map(({ name }) => name)]);
 }

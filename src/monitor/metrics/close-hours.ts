@@ -1,4 +1,5 @@
-import type { MeasuredRow, Store, StoreSession, WorkerMetrics } from '../../store/contract.ts';
+import type { MeasuredRow, WorkerMetrics } from '../../store/contract/metrics.ts';
+import type { Store, StoreSession } from '../../store/contract/store.ts';
 import { HourlyFigures, hasRow, measureHour } from './hours.ts';
 import { HOUR_MS, hourOf } from './periods.ts';
 import { measureWorkers, mergeMeasured } from './workers.ts';
@@ -34,6 +35,7 @@ const BEGINNING = -8_640_000_000_000_000;
 /** @returns whether there is another one */
 async function closeNext(session: StoreSession, now: number): Promise<boolean> {
   const { metrics } = session;
+  await metrics.lock();
   const over = hourOf(now);
   const known = await metrics.countedUntil();
   const from = known ?? Math.min(hourOf((await metrics.nextAt(BEGINNING)) ?? now), over);

@@ -1,5 +1,5 @@
-import type { MeasuredRow, ScriptMetrics } from '../../store/contract.ts';
-import { isFailure } from '../../store/schema.ts';
+import type { MeasuredRow, ScriptMetrics } from '../../store/contract/metrics.ts';
+import { isFailure } from '../../store/words.ts';
 
 /** What happened of a script, a tier or everything in some time; any two add up to those of both times. */
 export class Figures {

@@ -1,11 +1,6 @@
-import type {
-  CounterRow,
-  MeasuredRow,
-  ScriptMetrics,
-  Span,
-  StoreSession,
-  WorkerMetrics,
-} from '../../store/contract.ts';
+import type { CounterRow } from '../../store/contract/alerts.ts';
+import type { MeasuredRow, ScriptMetrics, Span, WorkerMetrics } from '../../store/contract/metrics.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
 import { Figures } from './figures.ts';
 import { HOUR_MS, hourOf } from './periods.ts';
 import { measureWorkers } from './workers.ts';

@@ -1,4 +1,5 @@
-import type { Span, StoreSession, WorkerMetrics } from '../../store/contract.ts';
+import type { Span, WorkerMetrics } from '../../store/contract/metrics.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
 import { Figures } from './figures.ts';
 import { HourlyFigures, measureHour } from './hours.ts';
 import { HOUR_MS, hourOf, type Period, periodAround } from './periods.ts';

@@ -1,4 +1,4 @@
-import type { MeasuredRow, PresentWorker, Span, WorkerMetrics } from '../../store/contract.ts';
+import type { MeasuredRow, PresentWorker, Span, WorkerMetrics } from '../../store/contract/metrics.ts';
 
 /** What the workers of each kind and tier did within one hour. */
 export function measureWorkers(

@@ -1,5 +1,6 @@
 import { tierPeriodMs } from '../../schedule/period.ts';
-import type { CounterRow, SiteState, StoreSession } from '../../store/contract.ts';
+import type { CounterRow, SiteState } from '../../store/contract/alerts.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
 import { Figures } from '../metrics/figures.ts';
 import { Counters, HourlyFigures } from '../metrics/hours.ts';
 import { HOUR_MS, hourOf } from '../metrics/periods.ts';

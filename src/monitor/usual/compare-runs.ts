@@ -1,6 +1,7 @@
 import { median } from 'simple-statistics';
-import type { Deviation, MeasuredRun, Store } from '../../store/contract.ts';
-import { FEWEST_RUNS, judgeRun, RECENT_RUNS } from './judge.ts';
+import type { Deviation, MeasuredRun } from '../../store/contract/runs.ts';
+import type { Store } from '../../store/contract/store.ts';
+import { FEWEST_RUNS, findUsual, judgeRun, RECENT_RUNS } from './judge.ts';
 
 /** Small, so that no step holds the write lock for long. */
 const RUNS_PER_STEP = 200;
@@ -149,4 +150,36 @@ async function findCreep(
 function medianOf(runs: readonly MeasuredRun[]): number | null {
   const known = runs.flatMap(({ maxRssBytes }) => maxRssBytes ?? []);
   return known.length < FEWEST_CREEP_RUNS ? null : median(known);
+}
+
+/** A run that goes on, far over its usual time. */
+interface SlowRun {
+  readonly runId: number;
+  /** `hourly/clean-tmp`, `queue/mail/welcome`. */
+  readonly script: string;
+  /** Epoch milliseconds. */
+  readonly startedAt: number;
+  readonly runningMs: number;
+  /** The median of its last successful runs. */
+  readonly usualMs: number;
+}
+
+/**
+ * Runs that have lasted far longer than those before them, the oldest first. Whether their process still lives is not
+ * looked at: whoever recovers what is dead has come before.
+ *
+ * @param at now, in epoch milliseconds
+ */
+export async function findSlowRuns(store: Pick<Store, 'usual'>, at: number): Promise<SlowRun[]> {
+  const slow: SlowRun[] = [];
+  for (const { id: runId, script, startedAt } of await store.usual.running()) {
+    const runningMs = at - startedAt;
+    const before = await store.usual.successes(script, startedAt, RECENT_RUNS);
+    const durations = before.flatMap(({ durationMs }) => durationMs ?? []);
+    const usualMs = findUsual('duration', runningMs, durations);
+    // On its way to a time that is usual, too, it passes those between.
+    if (usualMs === null || durations.some((durationMs) => durationMs > runningMs)) continue;
+    slow.push({ runId, script, startedAt, runningMs, usualMs });
+  }
+  return slow;
 }

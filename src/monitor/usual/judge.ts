@@ -1,6 +1,6 @@
 import { mean, median } from 'simple-statistics';
-import type { Deviation, MeasuredRun } from '../../store/contract.ts';
-import type { Measure } from '../../store/schema.ts';
+import type { Deviation, MeasuredRun } from '../../store/contract/runs.ts';
+import type { Measure } from '../../store/words.ts';
 
 /** With fewer earlier runs nobody knows what is usual. */
 export const FEWEST_RUNS = 5;

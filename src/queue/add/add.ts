@@ -1,8 +1,10 @@
-import { parseRepeat } from '../../schedule/repeat/parse.ts';
 import type { RepeatRule } from '../../schedule/repeat/rule.ts';
 import { initialTime, leadsNowhere } from '../../schedule/repeat/series.ts';
-import type { NewEvent, NewJobRow, StoreSession } from '../../store/contract.ts';
-import type { ChildFailurePolicy, JobRow, JobState, MissedPolicy, StoredEvent } from '../../store/schema.ts';
+import type { NewEvent } from '../../store/contract/housekeeping.ts';
+import type { NewJobRow } from '../../store/contract/jobs.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
+import type { JobRow } from '../../store/schema.ts';
+import type { ChildFailurePolicy, JobState, MissedPolicy, StoredEvent } from '../../store/words.ts';
 import { describeFound } from '../../system/base/values.ts';
 import type { AddedJob, DuplicatePolicy, NewJob } from '../api.ts';
 import { QueueError } from '../errors.ts';
@@ -35,7 +37,7 @@ export async function addJobs(
   const rows: NewJobRow[] = [];
   for (const [index, job] of jobs.entries()) {
     try {
-      const rule = readRule(job);
+      const rule = await readRule(job);
       const firstAt = rule === null ? at : await initialTime(rule, at);
       rows.push(readNewJob(job, rule, firstAt, at));
     } catch (error) {
@@ -99,10 +101,11 @@ async function keepExistingJob(
 
 function refuseOtherFamily(existing: JobRow, row: NewJobRow): void {
   if (row.parent_id === null || row.parent_id === existing.parent_id) return;
-  const whose = existing.parent_id === null ? 'no child' : `a child of job ${existing.parent_id}`;
+  const whose = existing.parent_id === null ? 'not a child' : `a child of job ${existing.parent_id}`;
   throw new QueueError(
     'wrong-state',
-    `Job ${existing.id} already has the unique key ${JSON.stringify(row.unique_key)} and is ${whose}.`,
+    `Job ${existing.id} already has the unique key ${JSON.stringify(row.unique_key)} and is ${whose}; choose ` +
+      'another key.',
   );
 }
 
@@ -163,15 +166,17 @@ function readRetryOptions({ retries, retryDelay }: NewJob<unknown>): string | nu
   return writeRetry(retries === undefined ? undefined : readRetries(retries), retryDelay);
 }
 
-function readRule(job: NewJob<unknown>): RepeatRule | null {
+async function readRule(job: NewJob<unknown>): Promise<RepeatRule | null> {
   const { repeat, parent } = checkOptions('add', job);
   if (repeat === undefined || repeat === '') return null;
   if (parent !== undefined) {
     const why = 'A child cannot repeat: its parent would wait for ever; let the parent repeat.';
     throw new QueueError('invalid', why);
   }
-  const parsed = typeof repeat === 'string' ? parseRepeat(repeat) : null;
-  if (parsed === null) throw invalid('A repeat rule', 'text such as SCHEDULED, +1 HOUR', repeat);
+  if (typeof repeat !== 'string') throw invalid('A repeat rule', 'text such as SCHEDULED, +1 HOUR', repeat);
+  // Only for those who have a rule: what reads them is large.
+  const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
+  const parsed = parseRepeat(repeat);
   if ('problem' in parsed) throw new QueueError('invalid', parsed.problem);
   return parsed.rule;
 }

@@ -1,5 +1,7 @@
 import type { Script } from '../../discovery/script.ts';
-import type { ScriptJobRow, StoreSession } from '../../store/contract.ts';
+import type { NewScriptJob, ScriptJobRow } from '../../store/contract/jobs.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
+import { machineName } from '../../system/process/identity.ts';
 import { policyOf } from '../settle/retry-policy.ts';
 
 /** A job that is ready to be claimed. */
@@ -9,22 +11,26 @@ export interface QueuedJob {
   readonly scheduledFor: number | null;
 }
 
-interface Enqueueing {
-  readonly scheduledFor: number | null;
-  readonly at: number;
-}
-
 /**
  * Queues each script of a pass, in the order given. No script may have an open job: a script is never
  * twice under way. To be called in a transaction.
  */
 export async function enqueueScripts(
   session: StoreSession,
-  scripts: readonly Script[],
-  { scheduledFor, at }: Enqueueing,
+  wanted: readonly Omit<QueuedJob, 'id'>[],
+  at: number,
 ): Promise<QueuedJob[]> {
-  const ids = await session.scriptJobs.enqueue(scripts.map(({ name, tier }) => ({ name, tier, scheduledFor, at })));
-  return scripts.map((script, index) => ({ id: ids[index] as number, script, scheduledFor }));
+  const ids = await session.scriptJobs.enqueue(wanted.map((each) => newJobOf(each, at)));
+  return wanted.map((each, index) => ({ ...each, id: ids[index] as number }));
+}
+
+export function newJobOf({ script, scheduledFor }: Omit<QueuedJob, 'id'>, at: number): NewScriptJob {
+  return { name: script.name, tier: script.tier, host: hostOf(script), scheduledFor, at };
+}
+
+/** The only machine that a job of this script is for; null: any that has it. */
+export function hostOf({ options }: Script): string | null {
+  return options.everyHost === true || options.reboot === true ? machineName() : null;
 }
 
 /** Clocks of two hosts, or of one before and after it is corrected, are that far apart at most. */

@@ -8,6 +8,7 @@ import {
   readRetryDelay,
 } from '../../settings/readers.ts';
 import { ExactJson } from '../../system/base/exact-json.ts';
+import { dayWords, readLocalTime } from '../../system/base/local-time.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { describeFound, lastInstantMs } from '../../system/base/values.ts';
 import type { When } from '../api.ts';
@@ -18,7 +19,7 @@ export function requireJobName(name: unknown): string {
   return readBy(readName, "A job's name", name);
 }
 
-/** As text; what is only passed on stays what it is. @throws {QueueError} if it is no JSON, or too much */
+/** As text; what is only passed on stays what it is. @throws {QueueError} if it is not JSON, or too much */
 export function writeJson(what: string, value: unknown): string {
   return checkJson(what, value instanceof ExactJson ? value.text : toJson(what, value));
 }
@@ -27,7 +28,7 @@ export function writeJson(what: string, value: unknown): string {
 export function checkJson(what: string, text: string): string {
   const excess = describeExcess(text);
   if (excess === null) return text;
-  throw new QueueError('invalid', `${what} expects ${excess}.`);
+  throw new QueueError('invalid', `${what} must be ${excess}.`);
 }
 
 function toJson(what: string, value: unknown): string {
@@ -37,7 +38,7 @@ function toJson(what: string, value: unknown): string {
   } catch (error) {
     throw new QueueError('invalid', `${what} cannot be written as JSON: ${(error as Error).message}.`);
   }
-  throw invalid(what, 'what can be written as JSON', typeof value);
+  throw invalid(what, 'a value that JSON can hold', typeof value);
 }
 
 export function readPriority(priority: unknown): number {
@@ -99,7 +100,9 @@ export function readWhen(when: When, nowMs: number): number {
   }
   const ms = typeof when === 'string' ? parseWhen(when.trim(), nowMs) : toMs(when);
   if (ms !== null && Number.isInteger(ms) && ms >= 0 && ms <= lastInstantMs) return asLongAgo(ms);
-  throw invalid('A time', 'one such as +10 minutes, 2026-12-24 18:00 or 2026-12-24T18:00Z', when);
+  const expected = 'one such as +10 minutes, tomorrow 07:00, 2026-12-24 18:00 or 2026-12-24T18:00Z';
+  const nearest = typeof when === 'string' ? nearestName(when.trim().split(' ')[0] ?? '', dayWords) : null;
+  throw invalid('A time', nearest === null ? expected : `${expected} (did you mean ${nearest}?)`, when);
 }
 
 /** Callers in JavaScript give what they like: null would be 1970. */
@@ -108,38 +111,14 @@ function toMs(when: unknown): number | null {
   return typeof when === 'number' ? when : null;
 }
 
-const localTime = /^(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d))?)?$/;
-const zonedTime = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:?\d\d)$/;
-
 function parseWhen(text: string, nowMs: number): number | null {
-  if (text === 'now') return nowMs;
-  if (text.startsWith('+')) {
-    const delayMs = parseDelayMs(text.slice(1).trim());
-    return delayMs === null ? null : nowMs + delayMs;
-  }
-  const local = localTime.exec(text);
-  if (local !== null) return parseLocal(local);
-  return zonedTime.test(text) && isDay(text.slice(0, 10)) ? Date.parse(text.replace(' ', 'T')) : null;
-}
-
-/** `Date.parse` takes 30 February for 2 March. */
-function isDay(text: string): boolean {
-  const ms = Date.parse(text);
-  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
-}
-
-/** In the zone of the host. Null: there is no such day, as 31 April. */
-function parseLocal(found: RegExpExecArray): number | null {
-  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = found
-    .slice(1)
-    .map((each) => Number(each ?? 0));
-  const date = new Date(year, month - 1, day, hour, minute, second);
-  const isThere = isDay(found[0].slice(0, 10)) && hour < 24 && minute < 60 && second < 60;
-  return isThere ? date.getTime() : null;
+  if (!text.startsWith('+')) return readLocalTime(text, nowMs, 'future')?.startMs ?? null;
+  const delayMs = parseDelayMs(text.slice(1).trim());
+  return delayMs === null ? null : nowMs + delayMs;
 }
 
 export function invalid(what: string, expected: string, found: unknown): QueueError {
-  return new QueueError('invalid', `${what} expects ${expected}, found ${describeFound(found)}.`);
+  return new QueueError('invalid', `${what} must be ${expected}, found ${describeFound(found)}.`);
 }
 
 /** What each verb takes besides its job. */
@@ -170,7 +149,7 @@ const known = {
 export function checkOptions<Options extends object>(verb: keyof typeof known, options: Options): Options {
   if (typeof options !== 'object' || options === null) {
     const such = `an object with ${known[verb].join(', ')}`;
-    throw new QueueError('invalid', `The options of \`${verb}\` expect ${such}.`);
+    throw new QueueError('invalid', `The options of \`${verb}\` must be ${such}.`);
   }
   const names: readonly string[] = known[verb];
   const wrong = Object.keys(options).find((name) => !names.includes(name));

@@ -1,20 +1,15 @@
-import { parseRepeat } from '../../schedule/repeat/parse.ts';
 import { initialTime } from '../../schedule/repeat/series.ts';
-import type {
-  ClaimedRow,
-  ClaimRef,
-  ClaimRequest,
-  LastingRun,
-  Pause,
-  Selection,
-  StoreSession,
-} from '../../store/contract.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { ClaimedRow, ClaimRequest, Selection } from '../../store/contract/jobs.ts';
+import type { ClaimRef, LastingRun } from '../../store/contract/runs.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
 import type { JobRow } from '../../store/schema.ts';
-import { matchAny } from '../glob.ts';
+import { compareTurns } from '../../store/shared/claims.ts';
+import { matchAny } from '../../system/base/glob.ts';
 import { pausedPatterns } from '../pauses.ts';
 import { isWaiting } from '../read/list.ts';
 import { judgeChild, stateOfRetriedChild } from '../settle/families.ts';
-import { applyTransition, unclaimed } from '../settle/settle.ts';
+import { applyTransition, unclaimed } from '../settle/transition.ts';
 
 /** Which names somebody wants; null: whatever has a handler, or all. */
 export interface WantedNames {
@@ -59,43 +54,88 @@ export async function claimJobs(session: StoreSession, claim: QueueClaim): Promi
   let refused = 0;
   while (claimed.length < count && refused < MOST_REFUSED) {
     const next = await session.claims.claim({ ...claim, count: count - claimed.length });
-    let kept = 0;
-    for (const job of next) {
-      const accepted = await accept(session, job, claim);
-      if (accepted === null) continue;
-      claimed.push(accepted);
-      kept += 1;
-    }
-    if (kept === next.length) break;
-    refused += next.length - kept;
+    const kept = await acceptAll(session, next, claim);
+    claimed.push(...kept);
+    if (kept.length === next.length) break;
+    refused += next.length - kept.length;
   }
   // What is refused had a place in its group: another one of that came only behind what is in no group.
   return refused === 0 ? claimed : claimed.toSorted(compareTurns);
 }
 
-function compareTurns(one: ClaimedRow, other: ClaimedRow): number {
-  return other.priority - one.priority || one.run_at - other.run_at || one.id - other.id;
+/** Whether a job that was claimed is to be run, with nothing to be read or written first. */
+export function isAccepted(job: JobRow, { selection }: QueueClaim): boolean {
+  return selection.isWanted(job.name) && judge(job, selection).kind === 'run';
+}
+
+/**
+ * Of jobs that were claimed before, those that are to be run; others end, or are given back. To be called in a
+ * transaction.
+ */
+export async function acceptClaimed(
+  session: StoreSession,
+  jobs: readonly ClaimedRow[],
+  claim: QueueClaim,
+): Promise<ClaimedRow[]> {
+  const rows = await session.claims.held(jobs.map(refOf));
+  const tokens = new Set(rows.map(({ claim_token }) => claim_token));
+  const held = jobs.filter(({ claim_token }) => tokens.has(claim_token));
+  const isWanted = ({ name }: ClaimedRow): boolean => claim.selection.isWanted(name);
+  const unwanted = held.filter((job) => !isWanted(job));
+  if (unwanted.length > 0) await releaseClaims(session, unwanted.map(refOf), claim.at);
+  return await acceptAll(session, held.filter(isWanted), claim);
+}
+
+const refOf = ({ id, claim_token }: ClaimedRow): ClaimRef => ({ id, token: claim_token });
+
+async function acceptAll(session: StoreSession, jobs: readonly ClaimedRow[], claim: QueueClaim): Promise<ClaimedRow[]> {
+  const accepted: ClaimedRow[] = [];
+  let parents: Map<number, JobRow> | null = null;
+  for (const job of jobs) {
+    parents ??= await parentsOf(session, jobs);
+    const taken = await accept(session, job, parents.get(job.parent_id ?? 0), claim);
+    if (taken !== null) accepted.push(taken);
+    // Its family may have changed with it.
+    else parents = null;
+  }
+  return accepted;
+}
+
+async function parentsOf(session: StoreSession, jobs: readonly ClaimedRow[]): Promise<Map<number, JobRow>> {
+  const ids = new Set(jobs.flatMap(({ parent_id }) => parent_id ?? []));
+  const rows = ids.size === 0 ? [] : await session.jobs.byId([...ids]);
+  return new Map(rows.map((row) => [row.id, row]));
 }
 
 /** More than anybody can have made: somebody has written it by plain SQL. */
 const MOST_ATTEMPTS = 1_000_000_000;
 
+/** What a claimed job comes to, or what is to be known of it first. */
+type Verdict = ReturnType<typeof judgeChild> | { readonly kind: 'ask-parent' | 'adopt-rule' };
+
+/** By its row alone, as that was before its claim counted as a try. */
+function judge({ name, attempts, parent_id, repeat, scheduled_for }: JobRow, selection: QueueSelection): Verdict {
+  if (selection.failsFast(name)) return { kind: 'fail', reason: 'jobs of its name are set to fail at once' };
+  if (attempts >= MOST_ATTEMPTS) {
+    return { kind: 'fail', reason: 'its row counts a billion tries or more, which cannot be true' };
+  }
+  if (parent_id !== null) return { kind: 'ask-parent' };
+  return { kind: repeat !== null && scheduled_for === null ? 'adopt-rule' : 'run' };
+}
+
 /** The claimed job as it is to be run; null: it was refused, as none of its tries is to begin now. */
-async function accept(session: StoreSession, job: ClaimedRow, claim: QueueClaim): Promise<ClaimedRow | null> {
-  const { selection } = claim;
+async function accept(
+  session: StoreSession,
+  job: ClaimedRow,
+  parent: JobRow | undefined,
+  claim: QueueClaim,
+): Promise<ClaimedRow | null> {
   const before = claim.state === 'running' ? asBefore(job) : job;
-  if (selection.failsFast(job.name)) {
-    return await end(session, before, { kind: 'fail', reason: 'jobs of its name are set to fail at once' }, claim);
-  }
-  if (before.attempts >= MOST_ATTEMPTS) {
-    const reason = 'its row tells of a billion tries or more, which nobody can have made';
-    return await end(session, before, { kind: 'fail', reason }, claim);
-  }
-  const turn = await judgeChild(session, job);
-  if (turn.kind === 'wait') return await putBack(session, before, { state: 'paused' }, claim);
-  if ('reason' in turn) return await end(session, before, turn, claim);
-  const isNew = job.repeat !== null && job.scheduled_for === null && job.parent_id === null;
-  return isNew ? await adoptRule(session, job, before, claim) : job;
+  const own = judge(before, claim.selection);
+  const verdict = own.kind === 'ask-parent' ? judgeChild(job, parent) : own;
+  if ('reason' in verdict) return await end(session, before, verdict, claim);
+  if (verdict.kind === 'wait') return await putBack(session, before, { state: 'paused' }, claim);
+  return verdict.kind === 'adopt-rule' ? await adoptRule(session, job, before, claim) : job;
 }
 
 /** As it was before its claim counted as a try. */
@@ -133,6 +173,7 @@ async function adoptRule(
 ): Promise<ClaimedRow | null> {
   const text = (job.repeat as string).trim();
   // None, as for whoever adds it in any other way.
+  const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
   const parsed = text === '' ? null : parseRepeat(text);
   if (parsed !== null && 'problem' in parsed) {
     return await end(session, before, { kind: 'fail', reason: parsed.problem }, claim);

@@ -1,9 +1,10 @@
-import type { ExpiredClaim, Store, StoreSession } from '../../store/contract.ts';
+import type { ExpiredClaim } from '../../store/contract/jobs.ts';
+import type { Store, StoreSession } from '../../store/contract/store.ts';
 import { isInstant } from '../../system/base/values.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import { endRunOfClaim } from '../settle/by-caller.ts';
 import { decideRetry, LEASE_GRACE_MS, type PolicyOfName, policyOfJob } from '../settle/retry-policy.ts';
-import { toTransition } from '../settle/settle.ts';
+import { toTransition } from '../settle/transition.ts';
 import { releaseClaims } from './claim.ts';
 
 /** A worker renews its leases so often while one lasts, so that a few late renewals do not lose it. */
@@ -43,9 +44,11 @@ export async function endExpiredLeases(
   const handlerPolicy = await policies();
   return await store.transaction(async (session) => {
     const at = now();
-    const hasWaited = at - before > LEASE_GRACE_MS / 2;
+    const expired = await session.claims.expired(at, LEASE_GRACE_MS);
+    // For the lock of the whole log, or of rows that a server has locked.
+    const hasWaited = now() - before > LEASE_GRACE_MS / 2;
     let ended = 0;
-    for (const claim of await session.claims.expired(at, LEASE_GRACE_MS)) {
+    for (const claim of expired) {
       if (claim.workerId === null && hasWaited) continue;
       if (claim.workerId !== null && (await mayBeLate(session, claim))) {
         await extendLeaseOnce(session, claim, at, settings);

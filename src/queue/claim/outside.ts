@@ -1,15 +1,18 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { withoutParameters } from '../../settings/readers.ts';
 import type { QueueSettings } from '../../settings/settings.ts';
-import type { ChangeWatch, ClaimedRow, EventStore, RunStart, Store, StoreSession } from '../../store/contract.ts';
+import type { EventStore } from '../../store/contract/housekeeping.ts';
+import type { ClaimedRow } from '../../store/contract/jobs.ts';
+import type { RunStart } from '../../store/contract/runs.ts';
+import type { ChangeWatch, Store, StoreSession } from '../../store/contract/store.ts';
 import { toldPlainly } from '../../store/describe-failure.ts';
+import { openStore } from '../../store/open.ts';
 import type { JobRow } from '../../store/schema.ts';
-import { openStore } from '../../store/sqlite/open.ts';
+import { matchAny } from '../../system/base/glob.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { invalid, readLeaseMs, readPriority, requireDelayMs } from '../add/values.ts';
 import type { ClaimedJob, ClaimOptions } from '../api.ts';
 import { deadlineSoon, QueueError, refuse, wrongState } from '../errors.ts';
-import { matchAny } from '../glob.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
 import {
   findJob,
@@ -93,13 +96,13 @@ export async function claimForCaller(
 
 function readHeld(holding: unknown): ReadRef[] {
   if (Array.isArray(holding)) return holding.map(readRef);
-  throw invalid('What is held', 'a list of jobs', holding);
+  throw invalid('The list of jobs in hand', 'a list of jobs', holding);
 }
 
 function readCount(count: unknown): number {
   const isCount = Number.isInteger(count) && Number(count) >= 1 && Number(count) <= MOST_AT_ONCE;
   if (isCount) return count as number;
-  throw invalid('How many are claimed', `a whole number from 1 to ${MOST_AT_ONCE}`, count);
+  throw invalid('The number of jobs to claim', `a whole number from 1 to ${MOST_AT_ONCE}`, count);
 }
 
 /**
@@ -173,6 +176,8 @@ async function claimNow(claimer: Claimer, wanted: Wanted, waits: boolean): Promi
     return { claimed: [], wakeAt: soonAt === null ? wakeAt : Math.min(soonAt, wakeAt ?? soonAt) };
   });
   if (look !== null) return look;
+  // Whoever waits learns of the end when it goes on waiting.
+  if (log.isClosed()) return { claimed: [], wakeAt: null };
   const claimed = await log.change((session) => claimIn(session, claimer, wanted));
   // Somebody else was sooner, or all were to fail at once: there may be others.
   return { claimed, wakeAt: claimed.length === 0 ? at : null };
@@ -287,6 +292,7 @@ export interface QueueLog {
   watch(): Sleep;
   /** To be called when there was: who is woken in vain all the time is woken less. */
   found(): void;
+  isClosed(): boolean;
   close(): Promise<void>;
 }
 
@@ -339,6 +345,7 @@ export async function openQueueLog(
       };
     },
     found: () => watch.found(),
+    isClosed: () => isClosed,
     close: async () => {
       if (isClosed) return;
       isClosed = true;
@@ -357,7 +364,9 @@ export function asActor(log: QueueLog, actor: string): QueueLog {
       log.change((session) => {
         const record: EventStore['record'] = (events) =>
           session.events.record(events.map((each) => ({ ...each, actor })));
-        return work({ ...session, actor, events: { ...session.events, record } });
+        // Not a copy: of some engines an area's methods are found only when they are asked for.
+        const events: EventStore = Object.create(session.events, { record: { value: record } });
+        return work({ ...session, actor, events });
       }),
   };
 }

@@ -1,4 +1,5 @@
-import type { ChangeWatch, WaitEnd } from '../../store/contract.ts';
+import type { ChangeWatch, WaitEnd } from '../../store/contract/store.ts';
+import { now } from '../../system/base/clock.ts';
 
 /**
  * Lets any number of callers wait for a change of the log with one watch of its files. Each still has its own time
@@ -57,7 +58,7 @@ async function firstOf(
     end = resolve;
   });
   const stop = (): void => end('stopped');
-  const leftMs = Math.min((untilMs ?? Number.POSITIVE_INFINITY) - Date.now(), LONGEST_TIMER_MS);
+  const leftMs = Math.min((untilMs ?? Number.POSITIVE_INFINITY) - now(), LONGEST_TIMER_MS);
   const timer = setTimeout(() => end('due'), Math.max(leftMs, 0));
   for (const signal of signals) signal.addEventListener('abort', stop);
   try {

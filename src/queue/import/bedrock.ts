@@ -1,7 +1,7 @@
 import { parseRepeat } from '../../schedule/repeat/parse.ts';
 import type { ExternalDatabase, ExternalRow } from '../../store/external/external-database.ts';
 import { openBedrockRows } from '../../store/external/queue-tables.ts';
-import type { JobState } from '../../store/schema.ts';
+import type { JobState } from '../../store/words.ts';
 import { requireJobName } from '../add/values.ts';
 import { isEnded } from '../read/list.ts';
 import {
@@ -80,7 +80,7 @@ const ended: Readonly<Record<string, JobState>> = {
 };
 
 function isWanted(id: string, state: string, { families, options }: BedrockQueue): boolean {
-  if (ended[state] === undefined) throw invalidJob(`its state is ${JSON.stringify(state)}, which is none`);
+  if (ended[state] === undefined) throw invalidJob(`its state ${JSON.stringify(state)} is not known`);
   return options.withEnded || isOfUnfinishedFamily(families, id);
 }
 

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { MAX_JSON_BYTES } from '../../child/contract.ts';
 import { parseInstant } from '../../schedule/repeat/time.ts';
-import type { Store } from '../../store/contract.ts';
-import type { JobState, MissedPolicy } from '../../store/schema.ts';
+import type { Store } from '../../store/contract/store.ts';
+import type { JobState, MissedPolicy } from '../../store/words.ts';
 import { addImportedJobs, type ImportedJob, type KnownJobs, readImportedJobs } from '../add/add.ts';
 import { QueueError } from '../errors.ts';
 import { isEnded } from '../read/list.ts';

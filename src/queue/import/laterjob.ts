@@ -1,7 +1,7 @@
 import { isZone, nearestZone } from '../../schedule/repeat/time.ts';
 import type { ExternalDatabase, ExternalRow } from '../../store/external/external-database.ts';
 import { openLaterJobRows } from '../../store/external/queue-tables.ts';
-import type { JobState } from '../../store/schema.ts';
+import type { JobState } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { requireJobName } from '../add/values.ts';
 import { isEnded } from '../read/list.ts';
@@ -29,7 +29,7 @@ export async function readLaterJob(database: ExternalDatabase, options: ImportOp
   const name = requireJobName(options.name ?? table);
   const readClock = await clockReaderOf(options.timeZone);
   const missing = rows.missingTransitions;
-  const note = `there is no table ${missing}: when jobs ran, and why they failed, is not known`;
+  const note = `there is no table ${missing}: the times of runs and the reasons of failures are not known`;
   return {
     system: 'LaterJob',
     table,
@@ -56,7 +56,7 @@ async function clockReaderOf(zone: string | undefined): Promise<ClockReader> {
 function describeUnknownZone(zone: string): string {
   const nearest = nearestZone(zone);
   const guess = nearest === null ? '.' : `; did you mean ${nearest}?`;
-  return `--time-zone expects one such as Europe/Berlin, found ${JSON.stringify(zone)}${guess}`;
+  return `--time-zone must be a time zone such as Europe/Berlin, found ${JSON.stringify(zone)}${guess}`;
 }
 
 interface LaterQueue {

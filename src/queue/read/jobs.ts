@@ -1,4 +1,5 @@
-import type { NewEvent, StoreSession } from '../../store/contract.ts';
+import type { NewEvent } from '../../store/contract/housekeeping.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
 import type { JobRow } from '../../store/schema.ts';
 import { isInstant } from '../../system/base/values.ts';
 import { invalid } from '../add/values.ts';

@@ -1,5 +1,7 @@
-import type { JobCountRow, JobFilter, JobTotalRow, StoreSession } from '../../store/contract.ts';
-import { type JobRow, type JobState, outcomes } from '../../store/schema.ts';
+import type { JobCountRow, JobFilter, JobTotalRow } from '../../store/contract/jobs.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
+import type { JobRow } from '../../store/schema.ts';
+import { type JobState, outcomes } from '../../store/words.ts';
 import { invalid, readWhen } from '../add/values.ts';
 import type { Job, JobCount, JobTotals, ListOptions, When } from '../api.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
@@ -115,7 +117,7 @@ async function listKicked(
   at: number,
 ): Promise<JobRow[]> {
   const [other] = Object.keys(others);
-  if (other !== undefined) throw invalid('The order kick', 'no option but pattern and limit', other);
+  if (other !== undefined) throw invalid('The order kick', 'used with pattern and limit alone', other);
   const ids = await nextToKick(session, readPatterns(pattern), limit, at);
   const rows = new Map((await session.jobs.byId(ids)).map((row) => [row.id, row]));
   return ids.flatMap((id) => rows.get(id) ?? []);
@@ -139,7 +141,7 @@ export async function nextToKick(
 function readStates({ state, due, order }: ListOptions): readonly JobState[] | undefined {
   const isOfWaiting = due !== undefined || order === 'next' || order === 'soonest';
   if (due !== undefined && due !== 'ready' && due !== 'delayed') {
-    throw invalid('What is due', 'ready or delayed', due);
+    throw invalid('The filter `due`', 'ready or delayed', due);
   }
   if (state === undefined) return isOfWaiting ? waitingStates : undefined;
   const states = typeof state === 'string' ? [state] : state;

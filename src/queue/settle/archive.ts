@@ -1,9 +1,10 @@
 import type { ArchivePolicy } from '../../settings/settings.ts';
-import type { StoreSession } from '../../store/contract.ts';
-import type { JobRow, JobState } from '../../store/schema.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
+import type { JobRow } from '../../store/schema.ts';
+import type { JobState } from '../../store/words.ts';
+import { matchGlob } from '../../system/base/glob.ts';
 import type { JobRef } from '../api.ts';
 import { refuse, wrongState } from '../errors.ts';
-import { matchGlob } from '../glob.ts';
 import { findJob, type VerbSession } from '../read/jobs.ts';
 import { resumeParentIfDone } from './families.ts';
 

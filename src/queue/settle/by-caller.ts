@@ -1,32 +1,29 @@
 import { withoutParameters } from '../../settings/readers.ts';
-import type { StartedRunRow, StoreSession } from '../../store/contract.ts';
-import type { FinishedRun, JobRow, JobState, Outcome } from '../../store/schema.ts';
+import type { StartedRunRow } from '../../store/contract/runs.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
+import type { FinishedRun, JobRow } from '../../store/schema.ts';
+import type { JobState, Outcome } from '../../store/words.ts';
 import { invalid, readPriority, readWhen, requireDelayMs, requireJobName, writeJson } from '../add/values.ts';
 import type { BuryOptions, FailOptions, FinishOptions, JobRef, RequeueOptions, RetryOptions } from '../api.ts';
 import { type JobVerb, QueueError, refuse, wrongState } from '../errors.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
 import { findJob, findRow, readJobId, type VerbSession } from '../read/jobs.ts';
 import { isEnded, isWaiting, nextToKick } from '../read/list.ts';
-import type { Archive } from './archive.ts';
 import { decideRetry, type PolicyOfName, policyOfJob, type RetryPolicy } from './retry-policy.ts';
+import { noteEnd, type SettleContext } from './settle.ts';
 import {
   applyTransition,
-  noteEnd,
   planRepeat,
   removeUnkept,
-  type SettleContext,
   type Transition,
+  type TransitionContext,
   toTransition,
-} from './settle.ts';
+} from './transition.ts';
 
 /** What an end depends on besides its job. All of these are to be called in a transaction. */
-interface CallerContext {
+interface CallerContext extends TransitionContext {
   /** UTC epoch milliseconds. */
   readonly at: number;
-  /** How many missed times of a repeating job are made up for. */
-  readonly missedCap: number;
-  /** What is kept of jobs that have ended. */
-  readonly archive?: Archive;
 }
 
 /** Ends a running job as finished. */
@@ -245,19 +242,24 @@ function durationOf(startedAt: number, endedAt: number): number | null {
 export async function kickJobs(session: StoreSession, patterns: Patterns, count: number, at: number): Promise<number> {
   const globs = readPatterns(patterns);
   if (!Number.isSafeInteger(count) || count < 1) {
-    throw invalid('How many are kicked', 'a whole number above 0', count);
+    throw invalid('The number of jobs to kick', 'a whole number above 0', count);
   }
   const ids = await nextToKick(session, globs, count, at);
   await session.jobs.lock(ids);
-  for (const job of await session.jobs.byId(ids)) await kick(session, job, at);
-  return ids.length;
+  // Somebody may have been sooner.
+  const jobs = (await session.jobs.byId(ids)).filter((job) => mayBeKicked(job, at));
+  for (const job of jobs) await kick(session, job, at);
+  return jobs.length;
+}
+
+function mayBeKicked({ state, run_at }: JobRow, at: number): boolean {
+  return state === 'failed' || (isWaiting(state) && run_at > at);
 }
 
 /** Queues a job that has failed, or is not due yet, at once, with all its tries. To be called in a transaction. */
 export async function kickJob(session: VerbSession, id: number, at: number): Promise<void> {
   const job = await findJob(session, id);
-  const isDelayed = isWaiting(job.state) && job.run_at > at;
-  if (job.state !== 'failed' && !isDelayed) throw wrongState(job, 'kick');
+  if (!mayBeKicked(job, at)) throw wrongState(job, 'kick');
   await kick(session, job, at);
 }
 
@@ -280,7 +282,7 @@ export async function requeueJobs(
   options: RequeueOptions,
   at: number,
 ): Promise<number> {
-  if (!Array.isArray(ids)) throw invalid('What is requeued', 'a list of numbers of jobs', ids);
+  if (!Array.isArray(ids)) throw invalid('The argument of requeue()', 'a list of numbers of jobs', ids);
   const unique = [...new Set(ids.map(readJobId))].sort((one, other) => one - other);
   const renamed = options.name === undefined ? {} : { name: requireJobName(options.name) };
   let count = 0;

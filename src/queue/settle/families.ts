@@ -1,6 +1,8 @@
 import formatBytes from 'bytes';
-import type { StoreSession } from '../../store/contract.ts';
-import type { JobRow, JobState } from '../../store/schema.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
+import type { JobRow } from '../../store/schema.ts';
+import type { JobState } from '../../store/words.ts';
+import { allEnded } from '../../system/base/values.ts';
 import type { ChildJob, EndedChildren } from '../api.ts';
 import { QueueError } from '../errors.ts';
 import { type JsonReader, readStoredJson } from '../read/jobs.ts';
@@ -13,11 +15,13 @@ import { type JsonReader, readStoredJson } from '../read/jobs.ts';
  */
 export async function stateOfNewChild(session: StoreSession, parentId: number): Promise<JobState> {
   const [parent] = await session.jobs.byId([parentId]);
-  if (parent === undefined) throw new QueueError('no-such-job', `There is no parent job ${parentId}.`);
+  if (parent === undefined)
+    throw new QueueError('no-such-job', `There is no parent job ${parentId}; \`runner jobs\` lists all jobs.`);
   if (parent.parent_id !== null) {
     const why = `Job ${parentId} is a child itself; a child cannot have children.`;
     throw new QueueError('wrong-state', why);
   }
+  if (parent.state === 'claimed') await markParent(session, parent);
   // A job that is claimed begins in a moment, or has begun: nobody else can know its number to add to it.
   if (parent.state === 'running' || parent.state === 'claimed') return 'paused';
   if (parent.state === 'paused') return 'queued';
@@ -25,6 +29,15 @@ export async function stateOfNewChild(session: StoreSession, parentId: number): 
     'wrong-state',
     `Job ${parentId} is ${parent.state}; children can be added while their parent runs or waits for other children.`,
   );
+}
+
+/**
+ * A server finishes claimed jobs by one statement, which may have begun before they had children: by this it sees that
+ * there are some. It is what they all do unless they say so.
+ */
+async function markParent(session: StoreSession, { id, on_child_failure, run_at }: JobRow): Promise<void> {
+  if (on_child_failure !== null) return;
+  await session.jobs.change([{ id, set: { on_child_failure: 'resume' } }], run_at);
 }
 
 /** In which state a child goes on that is to be tried again: it is only taken while its parent waits. */
@@ -40,11 +53,12 @@ export async function stateOfRetriedChild(
 /**
  * Whether a child that was claimed may run: only while its parent waits for it. By plain SQL anything can be its
  * parent, at any time.
+ *
+ * @param parent as it is now, though not locked: who ends it finds the child claimed, or has ended the child, too
  */
-export async function judgeChild(session: StoreSession, { id, parent_id }: JobRow): Promise<ChildsTurn> {
+export function judgeChild({ id, parent_id }: JobRow, parent: JobRow | undefined): ChildsTurn {
   if (parent_id === null) return { kind: 'run' };
   if (parent_id === id) return { kind: 'fail', reason: 'it is its own parent' };
-  const [parent] = await session.jobs.byId([parent_id]);
   if (parent === undefined) return { kind: 'fail', reason: `its parent, job ${parent_id}, does not exist` };
   if (parent.parent_id !== null) {
     const reason = `its parent, job ${parent_id}, is a child itself; a child cannot have children`;
@@ -91,14 +105,14 @@ export async function cancelChildren(session: StoreSession, parentId: number, at
 
 /**
  * To be called once a child has ended: when it was the last one, its waiting parent is queued again,
- * or fails if it wants to. The parent is locked with the child, so that of two last children that end at
+ * or fails if it wants to. The parent is locked before anybody looks, so that of two last children that end at
  * the same time one finds the other ended.
  */
 export async function resumeParentIfDone(session: StoreSession, parentId: number | null, at: number): Promise<void> {
-  if (parentId === null || (await session.jobs.hasOpenChildren(parentId))) return;
-  const [parent] = await session.jobs.byId([parentId]);
+  if (parentId === null) return;
+  const [, [parent]] = await allEnded([session.jobs.lock([parentId]), session.jobs.byId([parentId])]);
   // One that runs meanwhile is told at its end; one that has ended wants to know no more.
-  if (parent?.state !== 'paused') return;
+  if (parent?.state !== 'paused' || (await session.jobs.hasOpenChildren(parentId))) return;
   const failed = parent.on_child_failure === 'fail' ? await findFailedChild(session, parentId) : null;
   if (failed === null) await resumeParent(session, parentId, at);
   else await failParent(session, parentId, failed, at);
@@ -187,7 +201,7 @@ function toText({ id, name, data, result }: JobRow): string {
   return `{"id":${id},"name":${JSON.stringify(name)},"data":${toJson(data)},"result":${toJson(result)}}`;
 }
 
-/** Plain SQL may have written what is no JSON. */
+/** Plain SQL may have written a value that is not JSON. */
 function toJson(text: string | null): string | null {
   return readStoredJson(text) === null ? null : text;
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { StoreSession } from '../../store/contract.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
 import type { FinishedRun } from '../../store/schema.ts';
+import { DOUBTFUL, FAILING } from '../../store/words.ts';
 
 /** A run that has failed for good. */
 interface FailedRun {
@@ -26,7 +27,7 @@ export async function noteFailure({ incidents, runs }: StoreSession, run: Failed
   const { script: subject, startedAt, end, runId, at, isLate } = run;
   if (isLate && isAfter((await runs.history(subject)).lastSuccess, startedAt)) return;
   const sign = {
-    ...{ subject, code: 'script-failing', fingerprint: fingerprintOf(end), severity: 'warning' as const },
+    ...{ subject, code: FAILING, fingerprint: fingerprintOf(end), severity: 'warning' as const },
     ...{ at, runId, message: end.reason?.slice(0, LONGEST_MESSAGE) ?? null, hint: null },
   };
   if (await incidents.count(sign)) return;
@@ -34,6 +35,24 @@ export async function noteFailure({ incidents, runs }: StoreSession, run: Failed
   if (open.length < MOST_OPEN) return await incidents.open(sign);
   const others = { ...sign, fingerprint: OTHERS };
   if (!(await incidents.count(others))) await incidents.open(others);
+}
+
+/** The same of one that succeeded, though its output says otherwise: of a script there is one such incident. */
+export async function noteDoubt({ incidents, runs }: StoreSession, run: FailedRun): Promise<void> {
+  const { script: subject, startedAt, end, runId, at, isLate } = run;
+  if (isLate && isAfter((await runs.history(subject)).lastSuccess, startedAt)) return;
+  const message = end.warning?.slice(0, LONGEST_MESSAGE) ?? null;
+  const sign = {
+    subject,
+    code: DOUBTFUL,
+    fingerprint: '',
+    severity: 'warning' as const,
+    at,
+    runId,
+    message,
+    hint: null,
+  };
+  if (!(await incidents.count(sign))) await incidents.open(sign);
 }
 
 function isAfter(lastSuccess: number | null, startedAt: number): boolean {

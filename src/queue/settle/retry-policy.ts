@@ -7,7 +7,7 @@ import {
   type ScriptOptions,
 } from '../../settings/readers.ts';
 import type { Settings } from '../../settings/settings.ts';
-import type { JobState, Outcome } from '../../store/schema.ts';
+import type { JobState, Outcome } from '../../store/words.ts';
 import { lastInstantMs } from '../../system/base/values.ts';
 
 /** How often a job is tried, and when again. */

@@ -1,12 +1,13 @@
 import type { HandlerDecision } from '../../child/contract.ts';
-import { isPlainRule, parseRepeat } from '../../schedule/repeat/parse.ts';
-import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
-import type { ClaimRef, HeldRow, RunStart, StoreSession } from '../../store/contract.ts';
+import type { HeldRow, JobChange } from '../../store/contract/jobs.ts';
+import type { ClaimRef, FinishedClaim, RunStart } from '../../store/contract/runs.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
 import { isStoreFailure } from '../../store/failures.ts';
-import { type FinishedRun, isFailure, type JobRow, type JobState, type StoredEvent } from '../../store/schema.ts';
-import type { Archive } from './archive.ts';
-import { cancelChildren, releaseChildren, resumeParentIfDone, stateOfRetriedChild } from './families.ts';
+import type { FinishedRun, JobRow } from '../../store/schema.ts';
+import { DOUBTFUL, FAILING, isDoubtful, isFailure, type JobState } from '../../store/words.ts';
+import { allEnded } from '../../system/base/values.ts';
 import { CALM_MS, decideRetry, policyOfJob, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
+import { applyTransition, removeUnkept, type Transition, type TransitionContext, toTransition } from './transition.ts';
 
 /** A run that is over, and what is known of it. */
 export interface RunToSettle {
@@ -23,17 +24,17 @@ export interface RunToSettle {
   readonly isRetryable: boolean;
   /** What the script or handler says of further tries. */
   readonly policy: RetryPolicy;
+  /** The job as it was claimed, which it mostly still is; left out: it may have become anything. */
+  readonly claimed?: JobRow;
   readonly spoolId?: string | null;
 }
 
-/** What the transition of a job depends on besides itself. */
-export interface SettleContext {
+/** What the settling of a run depends on besides itself. */
+export interface SettleContext extends TransitionContext {
   /** When it became known, if later than it happened; epoch milliseconds. */
   readonly observedAt?: number;
-  /** How many missed times of a repeating job are made up for. */
-  readonly missedCap: number;
-  /** What is kept of jobs that have ended; without it, all. */
-  readonly archive?: Archive;
+  /** Scripts whose success was noted a moment ago: another one is no news. Left out: all are noted. */
+  readonly calm?: ReadonlySet<string>;
 }
 
 /** What a settled run leaves behind. */
@@ -54,48 +55,148 @@ export async function settleRuns(
   runs: readonly RunToSettle[],
   context: SettleContext,
 ): Promise<Settled[]> {
-  if (runs.length === 0) return [];
-  await session.jobs.lock(runs.map(({ claim }) => claim.id));
-  const held = new Map<string, HeldRow>();
-  for (const job of await session.claims.held(runs.map(({ claim }) => claim))) {
-    held.set(job.claim_token as string, job);
+  const finished = arePlain(runs, context) ? await finishPlain(session, runs, context) : noneFinished;
+  return await settleOthers(session, runs, finished, context);
+}
+
+/** Runs that were settled without a look at their jobs. */
+type Finished = ReadonlyMap<RunToSettle, Settled>;
+
+const noneFinished: Finished = new Map();
+
+/** Whether all have succeeded, and nothing follows from that: as far as is known of their jobs. */
+export function arePlain(runs: readonly RunToSettle[], context: SettleContext): boolean {
+  return runs.every((run) => isPlain(run, context));
+}
+
+/** Whether nothing at all follows: their scripts have succeeded a moment ago, too. */
+export function areUneventful(runs: readonly RunToSettle[], context: SettleContext): boolean {
+  const isNews = ({ start, end }: RunToSettle) => isDoubtful(end.warning) || !context.calm?.has(start.script);
+  return arePlain(runs, context) && !runs.some(isNews);
+}
+
+function isPlain({ claimed, runId, end, spoolId = null }: RunToSettle, context: SettleContext): boolean {
+  if (claimed === undefined || runId !== null || spoolId !== null) return false;
+  if (end.outcome !== 'succeeded' || end.finished_at === null || context.observedAt !== undefined) return false;
+  if (claimed.parent_id !== null || claimed.repeat !== null || claimed.tier !== null) return false;
+  const { archive } = context;
+  return archive === undefined || archive.keepsAll || archive.keeps(claimed.name, 'finished');
+}
+
+/** Settles those of plain runs whose jobs are still as they were claimed. To be called in a transaction. */
+export async function finishPlain(
+  session: StoreSession,
+  runs: readonly RunToSettle[],
+  context: SettleContext,
+): Promise<Finished> {
+  const finished = new Map<RunToSettle, Settled>();
+  if (runs.length === 0) return finished;
+  const calm = new Set(context.calm);
+  const ids = await session.runs.finish(runs.map(asFinished));
+  for (const [index, run] of runs.entries()) {
+    const runId = ids[index] ?? null;
+    if (runId === null) continue;
+    const { start, end } = run;
+    finished.set(run, { decision: { state: 'finished' }, runId });
+    await noteEnd(session, { ...start, runId, end, leftJob: 'finished', at: end.finished_at ?? start.startedAt }, calm);
   }
-  const settled: Settled[] = [];
-  const calm = new Set<string>();
+  return finished;
+}
+
+export function asFinished({ claim, start, end, result }: RunToSettle): FinishedClaim {
+  return { ...start, key: claim.token, end, result };
+}
+
+/** @param finished those of them that are settled already */
+export async function settleOthers(
+  session: StoreSession,
+  runs: readonly RunToSettle[],
+  finished: Finished,
+  context: SettleContext,
+): Promise<Settled[]> {
+  const others = runs.filter((run) => !finished.has(run));
+  const settled =
+    others.length === 0 ? finished : new Map([...finished, ...(await settleEach(session, others, context))]);
+  return runs.map((run) => settled.get(run) ?? { decision: null, runId: run.runId });
+}
+
+async function settleEach(
+  session: StoreSession,
+  runs: readonly RunToSettle[],
+  context: SettleContext,
+): Promise<Finished> {
+  const rows = await session.claims.held(runs.map(({ claim }) => claim));
+  const children = rows.filter(({ parent_id }) => parent_id !== null);
+  if (children.length > 0) await session.jobs.lock(children.map(({ id }) => id));
+  const held = new Map(rows.map((job) => [job.claim_token as string, job]));
+  const ended: EndedJob[] = [];
+  const changes: JobChange[] = [];
   for (const run of runs) {
     const job = held.get(run.claim.token);
-    settled.push(job === undefined ? await keepLate(session, run) : await settleRun(session, job, run, context, calm));
+    if (job === undefined) await keepLate(session, run);
+    else ended.push(await endJob(session, job, run, context, changes));
   }
-  return settled;
+  const runIds = await writeEnds(session, ended, changes, context);
+  return new Map(ended.map(({ run, decision }, index) => [run, { decision, runId: runIds[index] ?? null }] as const));
 }
 
 /** Its claim was lost: only what it has printed is still written down. */
-async function keepLate(session: StoreSession, run: RunToSettle): Promise<Settled> {
-  const { runId, claim, end } = run;
+async function keepLate(session: StoreSession, { runId, claim, end }: RunToSettle): Promise<void> {
   if (runId !== null) await session.runs.addOutput({ runId, jobId: claim.id }, end);
-  return { decision: null, runId };
 }
 
-async function settleRun(
+/** A run whose job has been moved on; its row is still to be written. */
+interface EndedJob {
+  readonly run: RunToSettle;
+  readonly job: HeldRow;
+  readonly decision: RetryDecision;
+  readonly leftJob: JobState;
+  /** UTC epoch milliseconds. */
+  readonly at: number;
+}
+
+/** @param changes takes up what becomes of a job that has no family: many of these are one statement */
+async function endJob(
   session: StoreSession,
-  job: HeldRow,
+  held: HeldRow,
   run: RunToSettle,
   context: SettleContext,
-  calm: Set<string>,
-): Promise<Settled> {
+  changes: JobChange[],
+): Promise<EndedJob> {
   const at = context.observedAt ?? run.end.finished_at ?? run.start.startedAt;
-  const begun = asBegun(job, run.start);
-  const { transition, decision } = decide(begun, run, at);
+  const job = asBegun(held, run.start);
+  const { transition, decision } = decide(job, run, at);
   const facts = { at, reason: transition.reason ?? run.end.reason, context, isRun: true };
-  const leftJob = await applyTransition(session, begun, transition, facts);
-  const start = { ...run.start, attempt: begun.attempts };
-  const ended = { ...start, runId: run.runId, end: run.end, spoolId: run.spoolId ?? null };
-  const left = leftJob === 'finished' || isQueuedAgain(leftJob, run.end) ? null : leftJob;
-  const [runId] = await session.runs.end([{ ...ended, leftJob: left }]);
-  const isKept = await removeUnkept(session, begun, leftJob, context.archive);
-  const isLate = ended.spoolId !== null;
-  await noteEnd(session, { ...run.start, runId: isKept ? runId : null, end: run.end, leftJob, at, isLate }, calm);
-  return { decision, runId: runId ?? null };
+  const isAlone = job.parent_id === null && (job.tier !== null || !job.has_children);
+  const leftJob = await applyTransition(session, job, transition, isAlone ? { ...facts, changes } : facts);
+  return { run, job, decision, leftJob, at };
+}
+
+/** @returns the numbers of the runs' rows */
+async function writeEnds(
+  session: StoreSession,
+  ended: readonly EndedJob[],
+  changes: readonly JobChange[],
+  context: SettleContext,
+): Promise<number[]> {
+  const rows = ended.map(({ run, job, leftJob }) => {
+    const left = leftJob === 'finished' || isQueuedAgain(leftJob, run.end) ? null : leftJob;
+    const { start, runId, end, spoolId = null } = run;
+    return { ...start, attempt: job.attempts, runId, end, spoolId, leftJob: left };
+  });
+  const at = ended[0]?.at ?? 0;
+  const [, runIds] = await allEnded([
+    changes.length > 0 ? session.jobs.change(changes, at) : null,
+    rows.length > 0 ? session.runs.end(rows) : [],
+  ]);
+  const calm = new Set(context.calm);
+  for (const [index, { run, job, leftJob, at }] of ended.entries()) {
+    const isKept = await removeUnkept(session, job, leftJob, context.archive);
+    const runId = isKept ? runIds[index] : null;
+    const noted = { ...run.start, runId, end: run.end, leftJob, at, isLate: (run.spoolId ?? null) !== null };
+    await noteEnd(session, noted, calm);
+  }
+  return runIds;
 }
 
 /** A run that has ended, and what became of its job. */
@@ -118,11 +219,15 @@ interface NotedEnd extends Pick<RunStart, 'script' | 'startedAt'> {
 export async function noteEnd(session: StoreSession, run: NotedEnd, calm: Set<string> = new Set()): Promise<void> {
   const { script, end, leftJob, at, isLate = false } = run;
   if (end.outcome === 'succeeded') {
+    const isDoubted = isDoubtful(end.warning);
+    if (isDoubted) calm.delete(script);
     if (calm.has(script)) return;
-    calm.add(script);
+    if (!isDoubted) calm.add(script);
     const calmMs = script.startsWith('queue/') ? CALM_MS : null;
-    const success = { subject: script, code: 'script-failing', at, calmMs };
+    const success = { subject: script, codes: isDoubted ? [FAILING] : [FAILING, DOUBTFUL], at, calmMs };
     await session.incidents.succeed(isLate ? { ...success, seenBy: at } : success);
+    if (isDoubted)
+      await (await import('./incidents.ts')).noteDoubt(session, { ...run, runId: run.runId ?? null, isLate });
   } else if (isFailure(end.outcome) && leftJob !== 'retrying') {
     calm.delete(script);
     const { noteFailure } = await import('./incidents.ts');
@@ -140,27 +245,6 @@ function asBegun(job: HeldRow, { startedAt }: RunStart): HeldRow {
   if (job.state !== 'claimed') return job;
   return { ...job, state: 'running', attempts: job.attempts + 1, started_at: startedAt };
 }
-
-/** What becomes of a job whose claim, or whose wait, ends. */
-export type Transition =
-  | { readonly kind: 'finish'; readonly result?: string | null; readonly data?: string }
-  | {
-      readonly kind: 'retry';
-      readonly runAt: number;
-      /** False: it was given back, and has all the tries that it had before. */
-      readonly isTry: boolean;
-      readonly priority?: number;
-      readonly name?: string;
-      readonly data?: string;
-    }
-  | {
-      readonly kind: 'fail';
-      readonly data?: string;
-      /** It has no tries left; nobody has said that it is to fail for good. */
-      readonly isSpent?: boolean;
-    }
-  | { readonly kind: 'bury'; readonly priority?: number }
-  | { readonly kind: 'cancel' };
 
 /** Of what was given back without a word. */
 const atOnce = { kind: 'retry', delayMs: 0 } as const;
@@ -191,240 +275,6 @@ function decide(job: JobRow, run: RunToSettle, at: number): Decided {
   const ended = { outcome: end.outcome, attempt: job.attempts, isRetryable, at };
   const decision = decideRetry(policy, ended);
   return { transition: toTransition(decision), decision };
-}
-
-/** What a decision makes of a job. */
-export function toTransition(decision: RetryDecision): Transition {
-  if (decision.state === 'retrying') return { kind: 'retry', runAt: decision.runAt, isTry: true };
-  if (decision.state === 'finished') return { kind: 'finish' };
-  return decision.state === 'cancelled' ? { kind: 'cancel' } : { kind: 'fail', isSpent: true };
-}
-
-export interface TransitionFacts {
-  /** UTC epoch milliseconds. */
-  readonly at: number;
-  /** One sentence; null: there is nothing to be said. */
-  readonly reason: string | null;
-  readonly context: Pick<SettleContext, 'missedCap' | 'archive'>;
-  /** A run's row tells of it; else an event does. */
-  readonly isRun: boolean;
-}
-
-/** What a claim leaves behind when it is over. */
-export const unclaimed = { claim_token: null, lease_expires_at: null, lease_extended: 0 } as const;
-
-/**
- * Moves a job, and with it what depends on it of its family. To be called in a transaction, with the row
- * as it is in that.
- *
- * @returns the state that the job is in now
- */
-export async function applyTransition(
-  session: StoreSession,
-  job: SettledJob,
-  transition: Transition,
-  facts: TransitionFacts,
-): Promise<JobState> {
-  if (transition.kind === 'finish') return await finish(session, job, transition, facts);
-  if (transition.kind === 'retry') return await retry(session, job, transition, facts);
-  return await giveUp(session, job, transition, facts);
-}
-
-type Columns = Partial<JobRow>;
-
-/** Most jobs have no children, and whoever holds a claim knows it: nothing is looked for then. */
-type SettledJob = JobRow & Partial<Pick<HeldRow, 'has_children'>>;
-
-/** `attempts` and `started_at` stand in the row only now, if its run was a short one. */
-async function change(
-  session: StoreSession,
-  job: JobRow,
-  columns: Columns & { readonly state: JobState },
-  { at }: TransitionFacts,
-): Promise<JobState> {
-  const { attempts, started_at } = job;
-  const set = { ...unclaimed, attempts, started_at, ...columns };
-  await session.jobs.change([{ id: job.id, set }], at);
-  return columns.state;
-}
-
-async function finish(
-  session: StoreSession,
-  job: SettledJob,
-  { result = null, data }: Extract<Transition, { kind: 'finish' }>,
-  facts: TransitionFacts,
-): Promise<JobState> {
-  const { at, reason } = facts;
-  const done = { result, reason, ...(data !== undefined && { data }) };
-  const isParent = job.tier === null && job.has_children !== false;
-  if (isParent && (await session.jobs.hasOpenChildren(job.id))) {
-    await session.jobs.markReported(job.id);
-    await change(session, job, { ...done, state: 'paused' }, facts);
-    await releaseChildren(session, job.id, at);
-    return 'paused';
-  }
-  if (isParent) await session.jobs.markReported(job.id);
-  // A child with a rule, which only plain SQL could give it, would keep its parent waiting for ever.
-  if (job.repeat !== null && job.parent_id === null) {
-    return await repeat(session, job, done, facts);
-  }
-  return await finishForGood(session, job, done, facts);
-}
-
-async function finishForGood(
-  session: StoreSession,
-  job: JobRow,
-  done: Columns,
-  facts: TransitionFacts,
-): Promise<JobState> {
-  await change(session, job, { ...done, state: 'finished', finished_at: facts.at }, facts);
-  await resumeParentIfDone(session, job.parent_id, facts.at);
-  return 'finished';
-}
-
-async function repeat(session: StoreSession, job: JobRow, done: Columns, facts: TransitionFacts): Promise<JobState> {
-  const planned = await planRepeat(job, facts.at, facts.context.missedCap);
-  if (planned === null) return await finishForGood(session, job, done, facts);
-  if ('problem' in planned) {
-    // Only plain SQL could put it there.
-    const reason = `its rule ${JSON.stringify(job.repeat)} gives no next time: ${planned.problem}`;
-    const failed = { ...done, state: 'failed' as const, finished_at: facts.at, reason };
-    return await change(session, job, failed, facts);
-  }
-  return await change(session, job, { ...done, ...toNext(planned) }, facts);
-}
-
-function toNext({ runAt, scheduledFor }: PlannedTime) {
-  return { state: 'queued', run_at: runAt, scheduled_for: scheduledFor, attempts: 0 } as const;
-}
-
-/** Null: its rule gives no time any more. */
-export async function planRepeat(job: JobRow, at: number, cap: number) {
-  const parsed = parseRepeat(job.repeat as string);
-  if ('problem' in parsed) return parsed;
-  const moments = {
-    scheduled: job.scheduled_for ?? job.run_at,
-    started: job.started_at,
-    finished: at,
-  };
-  return await planNext(parsed.rule, moments, { missed: job.missed_policy, nowMs: at, cap });
-}
-
-async function retry(
-  session: StoreSession,
-  job: JobRow,
-  transition: Extract<Transition, { kind: 'retry' }>,
-  facts: TransitionFacts,
-): Promise<JobState> {
-  const { runAt, isTry, priority, name, data } = transition;
-  const state = job.parent_id === null ? 'retrying' : await stateOfRetriedChild(session, job.parent_id);
-  if (state === 'cancelled') {
-    const reason = `its parent, job ${job.parent_id}, has ended`;
-    return await giveUp(session, job, { kind: 'cancel' }, { ...facts, reason });
-  }
-  const columns = {
-    state,
-    run_at: runAt,
-    reason: facts.reason,
-    ...(!isTry && { attempts: Math.max(job.attempts - 1, 0) }),
-    ...(priority !== undefined && { priority }),
-    ...(name !== undefined && { name }),
-    ...(data !== undefined && { data }),
-  };
-  await change(session, job, columns, facts);
-  return 'retrying';
-}
-
-async function giveUp(
-  session: StoreSession,
-  job: JobRow,
-  transition: Extract<Transition, { kind: 'fail' | 'bury' | 'cancel' }>,
-  facts: TransitionFacts,
-): Promise<JobState> {
-  const isSpent = transition.kind === 'fail' && transition.isSpent === true;
-  if (isSpent && repeatsAfterFailure(job)) {
-    const planned = await planRepeat(job, facts.at, facts.context.missedCap);
-    if (planned !== null && !('problem' in planned)) {
-      return await repeatFailed(session, job, planned, facts);
-    }
-  }
-  return await endForGood(session, job, transition, facts);
-}
-
-/** Only a rule in plain words says when a job runs, whatever became of it; Bedrock's say what follows a finish. */
-function repeatsAfterFailure({ repeat, parent_id }: JobRow): boolean {
-  return repeat !== null && parent_id === null && isPlainRule(repeat);
-}
-
-/** The try has failed for good; the job goes on at its next time. */
-async function repeatFailed(
-  session: StoreSession,
-  job: JobRow,
-  planned: PlannedTime,
-  facts: TransitionFacts,
-): Promise<JobState> {
-  await change(session, job, { ...toNext(planned), reason: facts.reason }, facts);
-  await cancelChildren(session, job.id, facts.at);
-  await session.jobs.markReported(job.id);
-  return 'failed';
-}
-
-const eventsOfEnds = {
-  fail: 'job-failed',
-  bury: 'job-buried',
-  cancel: 'job-cancelled',
-} as const satisfies Record<string, StoredEvent>;
-
-async function endForGood(
-  session: StoreSession,
-  job: JobRow,
-  transition: Extract<Transition, { kind: 'fail' | 'bury' | 'cancel' }>,
-  facts: TransitionFacts,
-): Promise<JobState> {
-  const { kind } = transition;
-  const { at, reason } = facts;
-  const state = kind === 'cancel' ? 'cancelled' : 'failed';
-  const columns = {
-    state,
-    finished_at: at,
-    reason,
-    ...(kind === 'fail' && transition.data !== undefined && { data: transition.data }),
-    ...(kind === 'bury' && transition.priority !== undefined && { priority: transition.priority }),
-  } as const;
-  await change(session, job, columns, facts);
-  // That it was buried is more than that its run has failed.
-  if (!facts.isRun || kind === 'bury') {
-    await session.events.record([{ at, event: eventsOfEnds[kind], jobId: job.id, detail: reason }]);
-  }
-  if (job.tier === null) await cancelChildren(session, job.id, at);
-  await resumeParentIfDone(session, job.parent_id, at);
-  return state;
-}
-
-/**
- * Removes a job of the queue that has just ended, with its runs, if it is not to be kept. A child is kept
- * for its parent, which is to be told of it.
- *
- * @returns whether it was kept
- */
-export async function removeUnkept(
-  session: StoreSession,
-  { id, name, parent_id, tier }: JobRow,
-  state: JobState,
-  archive: Archive | undefined,
-): Promise<boolean> {
-  const hasEnded = state === 'finished' || state === 'failed' || state === 'cancelled';
-  if (archive === undefined || archive.keepsAll || tier !== null || !hasEnded) return true;
-  if (parent_id !== null || archive.keeps(name, state)) return true;
-  const [job] = await session.jobs.byId([id]);
-  // One that repeats has not ended.
-  if (job?.finished_at == null) return true;
-  const children = (await session.jobs.children(id)).filter(
-    // One that runs on goes when it is old.
-    (child) => child.finished_at !== null && !archive.keeps(child.name, child.state),
-  );
-  archive.onRemoved(await session.jobs.delete([id, ...children.map((child) => child.id)]));
-  return false;
 }
 
 /** What a handler's process may have said of itself. */

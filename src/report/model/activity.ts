@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { ActivityEvent, JobState, Outcome, WorkerState } from '../../store/schema.ts';
+import type { ActivityEvent, JobState, Outcome, WorkerState } from '../../store/words.ts';
+import { now } from '../../system/base/clock.ts';
 import { inPages } from '../../system/base/values.ts';
 import type { OpenWindow } from '../text/filters.ts';
 import type { LogView } from './runs/run.ts';
@@ -17,6 +18,8 @@ export interface JobActivity {
 /** One transition of any job or worker. */
 export interface Activity extends JobActivity {
   readonly workerId: number | null;
+  /** The machine of the worker; null: it concerns none, or one that was deleted. */
+  readonly host: string | null;
   readonly jobId: number | null;
   /** Of the job; null: it concerns none, or one that was deleted. */
   readonly name: string | null;
@@ -82,7 +85,7 @@ async function findBounds(log: LogView, { sinceMs, untilMs, workerId, order, aft
   const isNewest = order === 'newest';
   const since = Math.max(sinceMs ?? FIRST, life.since, after !== undefined && !isNewest ? after[0] : FIRST);
   const until = Math.min(untilMs ?? LAST, life.until, after !== undefined && isNewest ? after[0] + 1 : LAST);
-  const start = isNewest ? Math.min(until, Date.now()) : since > FIRST ? since : await selectFirstInstant(log);
+  const start = isNewest ? Math.min(until, now()) : since > FIRST ? since : await selectFirstInstant(log);
   return { since, until, start };
 }
 
@@ -100,7 +103,9 @@ async function selectFirstInstant({ db }: LogView): Promise<number> {
     select (select min(started_at) from runs where script_id = scripts.id) as at from scripts
     union all select min(created_at) from jobs where tier is null
     union all select min(at) from events
-    union all select min(started_at) from (select started_at from workers order by id limit 1) as first)`.execute(db);
+    union all select min(started_at) from (select started_at from workers order by id limit 1) as worker) as first`.execute(
+    db,
+  );
   return rows[0]?.at ?? 0;
 }
 
@@ -122,7 +127,7 @@ function* stretchesOf({ since, until, start }: Bounds, order: ActivityQuery['ord
 }
 
 /** Only events tell who did it. */
-type Row = Omit<Activity, 'name' | 'actor' | 'isOfScript'> & Partial<Pick<Activity, 'actor'>>;
+type Row = Omit<Activity, 'name' | 'host' | 'actor' | 'isOfScript'> & Partial<Pick<Activity, 'actor'>>;
 
 function compare({ place: one }: Row, { place: other }: Row): number {
   return one[0] - other[0] || one[1] - other[1] || one[2] - other[2];
@@ -165,12 +170,15 @@ interface WorkerRow {
 const startedAt = sql.ref('started_at');
 const finishedAt = sql.ref('finished_at');
 
-/** Those of each tier by the index that they are in; `is`, as those of the queue have none. */
-const workersByTier = sql`(
-  with recursive names (name) as (
-    select min(tier) from workers
-    union all select (select min(tier) from workers where tier > names.name) from names where names.name is not null)
-  select name from names) as tiers cross join workers on workers.tier is tiers.name`;
+/** Those of each tier, and those of the queue, which have none, by the index that they are in. */
+const workersWhere = (columns: RawBuilder<unknown>, condition: RawBuilder<unknown>) => sql`
+  select ${columns} from (
+    with recursive names (name) as (
+      select min(tier) from workers
+      union all select (select min(tier) from workers where tier > names.name) from names where names.name is not null)
+    select name from names where name is not null) as tiers cross join workers
+  where workers.tier = tiers.name and ${condition}
+  union all select ${columns} from workers where tier is null and ${condition}`;
 
 /** As the index of those that last long has them: what else ends does so within an hour. */
 const isLong = sql`finished_at - started_at not between 0 and 3600000`;
@@ -179,10 +187,14 @@ const isShort = sql`finished_at - started_at between 0 and 3600000`;
 const workersBegun: Source = async ({ db }, asked) => {
   if (asked.jobId !== undefined) return [];
   const id = sql.ref('workers.id');
-  const isWanted = asked.workerId === undefined ? sql`true` : sql`${id} = ${asked.workerId}`;
-  const from = asked.workerId === undefined ? workersByTier : sql`workers`;
-  const { rows } = await sql<WorkerRow>`select ${id}, started_at as at, state, reason from ${from}
-    where ${isWanted} and ${conditionOf(asked, ranks.begun, startedAt, id)} ${endOf(asked, startedAt, id)}`.execute(db);
+  const condition = conditionOf(asked, ranks.begun, startedAt, id);
+  const columns = sql`workers.id, started_at as at, state, reason`;
+  const all =
+    asked.workerId === undefined
+      ? workersWhere(columns, condition)
+      : sql`select ${columns} from workers where ${id} = ${asked.workerId} and ${condition}`;
+  const { rows } = await sql<WorkerRow>`select * from (${all}) as begun
+    ${endOf(asked, sql.ref('at'), sql.ref('id'))}`.execute(db);
   return rows.map(({ id: workerId, at, state, reason }) => {
     const isSkipped = state === 'skipped';
     const event = isSkipped ? 'worker-skipped' : 'worker-started';
@@ -198,7 +210,7 @@ const workersEnded: Source = async ({ db }, asked) => {
   const columns = sql`workers.id, finished_at as at, state, reason`;
   const all =
     asked.workerId === undefined
-      ? sql`select ${columns} from ${workersByTier} where ${nearby(asked)} and ${isShort} and ${condition}
+      ? sql`${workersWhere(columns, sql`${nearby(asked)} and ${isShort} and ${condition}`)}
           union all select ${columns} from workers where ${isLong} and ${condition}`
       : sql`select ${columns} from workers where ${id} = ${asked.workerId} and ${condition}`;
   const { rows } = await sql<WorkerRow>`select * from (${all}) as ended
@@ -241,19 +253,21 @@ interface RunRow {
 
 const runColumns = sql`runs.id, worker_id as "workerId", job_id as "jobId", outcome, left_job as "leftJob", reason`;
 
-/** Of one job by the index of these; of all by that of scripts. */
-const runsFrom = ({ jobId }: Asked) =>
-  jobId === undefined ? sql`scripts cross join runs on script_id = scripts.id` : sql`runs`;
+/** Of one job by the index of these; of all by that of scripts: {@link ofRuns} joins them. */
+const runsFrom = ({ jobId }: Asked) => (jobId === undefined ? sql`scripts cross join runs` : sql`runs`);
 
 function ofWanted({ jobId, workerId }: Asked) {
   const ofJob = jobId === undefined ? sql`true` : sql`job_id = ${jobId}`;
   return workerId === undefined ? ofJob : sql`${ofJob} and worker_id = ${workerId}`;
 }
 
+const ofRuns = (asked: Asked) =>
+  asked.jobId === undefined ? sql`script_id = scripts.id and ${ofWanted(asked)}` : ofWanted(asked);
+
 const runsStarted: Source = async ({ db }, asked) => {
   const condition = conditionOf(asked, ranks.run, startedAt, sql`2 * runs.id`);
   const { rows } = await sql<RunRow>`select ${runColumns}, started_at as at from ${runsFrom(asked)}
-    where ${ofWanted(asked)} and ${condition} ${endOf(asked, startedAt, sql.ref('runs.id'))}`.execute(db);
+    where ${ofRuns(asked)} and ${condition} ${endOf(asked, startedAt, sql.ref('runs.id'))}`.execute(db);
   return rows.map(({ id: runId, at, workerId, jobId }) => {
     const place = [at, ranks.run, 2 * runId] as const;
     return { atMs: at, event: 'run-started', detail: null, runId, workerId, jobId, place };
@@ -261,12 +275,12 @@ const runsStarted: Source = async ({ db }, asked) => {
 };
 
 const runsEnded: Source = async ({ db }, asked) => {
-  const condition = sql`${ofWanted(asked)} and ${conditionOf(asked, ranks.run, finishedAt, sql`2 * runs.id + 1`)}`;
+  const condition = conditionOf(asked, ranks.run, finishedAt, sql`2 * runs.id + 1`);
   const columns = sql`${runColumns}, finished_at as at`;
   const near = asked.jobId === undefined ? sql`${nearby(asked)} and ${isShort}` : isShort;
   const { rows } = await sql<RunRow>`select * from (
-    select ${columns} from ${runsFrom(asked)} where ${near} and ${condition}
-    union all select ${columns} from runs where ${isLong} and ${condition}) as ended
+    select ${columns} from ${runsFrom(asked)} where ${ofRuns(asked)} and ${near} and ${condition}
+    union all select ${columns} from runs where ${ofWanted(asked)} and ${isLong} and ${condition}) as ended
     ${endOf(asked, sql.ref('at'), sql.ref('id'))}`.execute(db);
   return rows.map(({ id: runId, at, workerId, jobId, outcome, leftJob, reason }) => {
     const place = [at, ranks.run, 2 * runId + 1] as const;
@@ -296,12 +310,23 @@ const sources: readonly Source[] = [workersBegun, jobsAdded, runsStarted, runsEn
 
 async function addNames({ db }: LogView, rows: readonly Row[]): Promise<Activity[]> {
   const jobsById = new Map<number, { readonly name: string; readonly tier: string | null }>();
-  for (const ids of inPages([...new Set(rows.flatMap(({ jobId }) => jobId ?? []))])) {
+  for (const ids of inPages(distinct(rows.map(({ jobId }) => jobId)))) {
     const jobs = await db.selectFrom('jobs').select(['id', 'name', 'tier']).where('id', 'in', ids).execute();
     for (const job of jobs) jobsById.set(job.id, job);
   }
+  const hosts = new Map<number, string>();
+  for (const ids of inPages(distinct(rows.map(({ workerId }) => workerId)))) {
+    const workers = db.selectFrom('workers').innerJoin('hosts', 'hosts.id', 'host_id');
+    const found = await workers.select(['workers.id', 'host']).where('workers.id', 'in', ids).execute();
+    for (const { id, host } of found) hosts.set(id, host);
+  }
   return rows.map((each) => {
     const { name, tier } = jobsById.get(each.jobId ?? 0) ?? { name: null, tier: null };
-    return { ...each, actor: each.actor ?? null, name, isOfScript: tier !== null };
+    const host = hosts.get(each.workerId ?? 0) ?? null;
+    return { ...each, host, actor: each.actor ?? null, name, isOfScript: tier !== null };
   });
+}
+
+function distinct(ids: readonly (number | null)[]): number[] {
+  return [...new Set(ids.flatMap((id) => id ?? []))];
 }

@@ -1,4 +1,4 @@
-import type { Severity } from '../../store/schema.ts';
+import type { Severity } from '../../store/words.ts';
 import type { Overview, OverviewQuery, ScriptOverview } from './overview.ts';
 import { readOverview } from './overview.ts';
 import type { LogView } from './runs/run.ts';

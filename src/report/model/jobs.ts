@@ -1,13 +1,18 @@
 import type { Job } from '../../queue/api.ts';
+import { noSuchJob } from '../../queue/errors.ts';
+import { readJob } from '../../queue/read/jobs.ts';
 import { type ListPageOptions, listJobs } from '../../queue/read/list.ts';
-import { parseRepeat } from '../../schedule/repeat/parse.ts';
 import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
 import type { Moments } from '../../schedule/repeat/rule.ts';
 import { defaultSettings } from '../../settings/settings.ts';
-import type { ClaimOfWorker, Pause, StoreSession } from '../../store/contract.ts';
-import type { JobState } from '../../store/schema.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { ClaimOfWorker } from '../../store/contract/jobs.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
+import type { JobState } from '../../store/words.ts';
 import { parseExactly } from '../../system/base/exact-json.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
+import { findHold } from '../text/words.ts';
+import { type JobActivity, selectActivity } from './activity.ts';
 import { type LogView, type RunRecord, selectRecords } from './runs/run.ts';
 
 /** Jobs of the queue, in the order asked for. */
@@ -158,8 +163,10 @@ async function nextTimeOf(
   { repeat, missed }: Job,
   moments: Moments & { readonly finished: number },
 ): Promise<PlannedTime | null> {
-  const parsed = repeat === null ? null : parseRepeat(repeat);
-  if (parsed === null || 'problem' in parsed) return null;
+  if (repeat === null) return null;
+  const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
+  const parsed = parseRepeat(repeat);
+  if ('problem' in parsed) return null;
   const { missedCap: cap } = defaultSettings.queue;
   return await planNext(parsed.rule, moments, { missed, nowMs: moments.finished, cap });
 }
@@ -185,4 +192,48 @@ export async function selectRunsOfJob(log: LogView, jobId: number, limit: number
   return await selectRecords(log, (runs) =>
     runs.where('runs.job_id', '=', jobId).orderBy('runs.id', 'desc').limit(limit),
   );
+}
+
+/** What became of a job besides what its row tells. */
+export interface JobStory {
+  readonly job: Job;
+  /** What keeps it from being run; null: nothing does. */
+  readonly hold: Pause | null;
+  readonly children: readonly JobChild[];
+  /** Newest first. */
+  readonly runs: readonly RunRecord[];
+  /** Oldest first. */
+  readonly activity: readonly JobActivity[];
+}
+
+/** Where a story is told from. */
+interface StorySource {
+  /** Null: nothing was ever recorded. */
+  readonly store: StoreSession | null;
+  /** In force. */
+  readonly pauses: readonly Pause[];
+  readonly view: LogView;
+  readonly nowMs: number;
+}
+
+/** A family or a history longer than that nobody reads on a page. */
+const MOST_CHILDREN = 1000;
+const MOST_RUNS = 100;
+const MOST_ACTIVITY = 200;
+
+/**
+ * Everything about one job of the queue.
+ *
+ * @throws {QueueError} `no-such-job` where there is none
+ */
+export async function readStory({ store, pauses, view, nowMs }: StorySource, id: number): Promise<JobStory> {
+  const job = store === null ? null : await readJob(store, id, parseExactly);
+  if (store === null || job === null) throw noSuchJob(id);
+  return {
+    job: asFound(job, await findLostClaims(store, nowMs)),
+    hold: findHold(pauses, job),
+    children: await selectChildren(view, id, MOST_CHILDREN),
+    runs: await selectRunsOfJob(view, id, MOST_RUNS),
+    activity: (await selectActivity(view, { jobId: id, order: 'newest', limit: MOST_ACTIVITY })).toReversed(),
+  };
 }

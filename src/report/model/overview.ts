@@ -1,8 +1,9 @@
 import { findPause } from '../../queue/pauses.ts';
-import { findMissedPasses, type MissedPasses } from '../../schedule/expected-call.ts';
+import { findMissedByCrontab, type ReadCrontab } from '../../schedule/crontab-times.ts';
+import type { MissedPasses } from '../../schedule/expected-call.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
-import type { Pause } from '../../store/contract.ts';
-import { isFailure, type Outcome } from '../../store/schema.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
+import { isFailure, type Outcome } from '../../store/words.ts';
 import { compareBytes } from '../../system/base/values.ts';
 import { describeRunError } from '../text/words.ts';
 import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } from './runs/run.ts';
@@ -69,8 +70,8 @@ export interface LastPassSummary extends RecordedPass {
   readonly running: number;
 }
 
-/** Whether it is in `jobs/` now: what is `gone` only the log knows; `unknown`: nobody looked. */
-type Presence = 'present' | 'gone' | 'unknown';
+/** Whether it is in `jobs/` now: what is `gone` only the log knows; `disabled`: nothing runs it; `unknown`: nobody looked. */
+type Presence = 'present' | 'disabled' | 'gone' | 'unknown';
 
 export interface ScriptOverview {
   readonly script: string;
@@ -93,6 +94,8 @@ export interface ScriptOverview {
 export interface KnownTier {
   readonly tier: string;
   readonly scripts: readonly string[];
+  /** Those that nothing is to run, by the names of their files. Default: none. */
+  readonly disabled?: readonly string[];
   /** Its folder cannot be read: whether a script is there is not known. Default false. */
   readonly isUnread?: boolean;
 }
@@ -108,6 +111,8 @@ export interface OverviewQuery extends TimeWindow {
   readonly known?: readonly KnownTier[] | undefined;
   /** In force now. */
   readonly pauses: readonly Pause[];
+  /** By which missed passes are judged; without it by the tiers' periods. */
+  readonly crontab?: ReadCrontab | undefined;
 }
 
 const RECENT_RUNS = 20;
@@ -164,13 +169,13 @@ async function readTiers(
 async function readTier(
   db: LogView['db'],
   tier: string,
-  { sinceMs, untilMs, known, pauses }: OverviewQuery,
+  { sinceMs, untilMs, known, pauses, crontab = async () => null }: OverviewQuery,
 ): Promise<TierOverview> {
   const periodMs = tierPeriodMs(tier);
   const presence = presenceOf(known, (each) => each.tier === tier);
   const calls = await selectCalls(db, tier, { sinceMs, untilMs });
   const before = await selectLastCallBefore(db, tier, sinceMs);
-  const calledAtMs = [...(before ? [before.startedAtMs] : []), ...calls.calledAtMs];
+  const calledAtMs = (before ? [before, ...calls.calls] : sinceScheduled(calls.calls)).map((call) => call.startedAtMs);
   const last = await selectLastCallBefore(db, tier, untilMs);
   // One line for all tiers calls none of them at a time of its own: nothing can be missed.
   const isExpected = presence !== 'gone' && last?.trigger !== 'due';
@@ -179,13 +184,19 @@ async function readTier(
     periodMs,
     presence,
     lastPass: await readLastPass(db, tier, untilMs),
-    passes: calls.calledAtMs.length - calls.skipped,
+    passes: calls.calls.length - calls.skipped,
     skippedPasses: calls.skipped,
     lastSkipped: calls.lastSkipped,
     // Nobody expects a folder that is gone to be called.
-    missed: isExpected ? findMissedPasses({ periodMs, calledAtMs, sinceMs, untilMs }) : null,
+    missed: isExpected ? await findMissedByCrontab(tier, { periodMs, calledAtMs, sinceMs, untilMs }, crontab) : null,
     pause: findPause(pauses, tier),
   };
+}
+
+/** From the first call on that was not by hand: before that nobody expects one. */
+function sinceScheduled<T extends Pick<RecordedPass, 'trigger'>>(calls: readonly T[]): readonly T[] {
+  const first = calls.findIndex(({ trigger }) => trigger !== 'manual');
+  return first === -1 ? [] : calls.slice(first);
 }
 
 async function readLastPass(db: LogView['db'], tier: string, untilMs: number): Promise<LastPassSummary | null> {
@@ -243,7 +254,7 @@ async function describeScripts(
 /** Scripts that are gone and did not run in the window are history: only a longer one shows them. */
 function chooseScripts(query: OverviewQuery, { ran, figures, tiers }: Found): string[] {
   const order = tiers.map((tier) => tier.tier);
-  const known = (query.known ?? []).flatMap((tier) => tier.scripts);
+  const known = (query.known ?? []).flatMap(({ scripts, disabled = [] }) => [...scripts, ...disabled]);
   const inTiers = known.filter((script) => order.includes(tierOf(script)));
   return [...new Set([...inTiers, ...ran])]
     .filter((script) => hadOutcome(figures.get(script), query.outcomes))
@@ -257,7 +268,10 @@ function hadOutcome(runs: RunFigures | undefined, outcomes: readonly Outcome[] |
 
 function presenceOfScript(known: readonly KnownTier[] | undefined, script: string): Presence {
   const isUnread = known?.some((each) => each.isUnread && each.tier === tierOf(script));
-  return isUnread ? 'unknown' : presenceOf(known, ({ scripts }) => scripts.includes(script));
+  if (isUnread) return 'unknown';
+  const presence = presenceOf(known, ({ scripts }) => scripts.includes(script));
+  const isDisabled = known?.some(({ disabled }) => disabled?.includes(script));
+  return presence === 'gone' && isDisabled ? 'disabled' : presence;
 }
 
 function presenceOf(known: readonly KnownTier[] | undefined, holdsIt: (tier: KnownTier) => boolean): Presence {

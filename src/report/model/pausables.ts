@@ -3,9 +3,9 @@ import type { Tier } from '../../discovery/script.ts';
 import { readPatterns } from '../../queue/patterns.ts';
 import { EVERYTHING, pausedPattern, pauseNameOf, WHOLE_QUEUE } from '../../queue/pauses.ts';
 import { expectedDuration, parseDurationMs } from '../../settings/readers.ts';
-import type { Pause } from '../../store/contract.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
 import { toldPlainly } from '../../store/describe-failure.ts';
-import { openExistingStore } from '../../store/sqlite/open.ts';
+import { openExistingStore } from '../../store/open.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
@@ -36,7 +36,7 @@ export function toPauses(names: readonly string[], wish: PauseWish, at: number):
 function assertQueued(name: string): void {
   if (name !== EVERYTHING && pausedPattern(name) !== null) return;
   throw new UsageError(
-    "--fail expects names of jobs of the queue, such as `runner pause 'mail/*' --fail`, or " +
+    "--fail needs names of jobs of the queue, such as `runner pause 'mail/*' --fail`, or " +
       '`runner pause queue --fail` for all of them.',
   );
 }
@@ -46,7 +46,7 @@ function readEnd(text: string | undefined, at: number): number | null {
   const durationMs = parseDurationMs(text.trim());
   if (durationMs !== null) return at + durationMs;
   throw new UsageError(
-    `--for expects ${expectedDuration(text, '30m, 2h or 7d')}, found ${JSON.stringify(text)}; ` +
+    `--for must be ${expectedDuration(text, '30m, 2h or 7d')}, found ${JSON.stringify(text)}; ` +
       'without it the pause lasts until `runner resume`.',
   );
 }

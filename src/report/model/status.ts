@@ -1,15 +1,20 @@
 import { readdirSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
+import type { Tier } from '../../discovery/script.ts';
+import { compareCopies } from '../../monitor/machines.ts';
 import { listWaiters, type Waiter } from '../../queue/claim/waiters.ts';
+import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import { withoutParameters } from '../../settings/readers.ts';
-import type { Pause } from '../../store/contract.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
 import type { ActivityLog, IncidentRow } from '../../store/schema.ts';
+import { hasSpool, listSpoolFiles } from '../../store/spool/files.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import { compareBytes } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
+import { selectOpenIncidents } from './incidents.ts';
+import { type NextTime, readNextTimes } from './next-times.ts';
 import { type LogView, type RunningRun, selectRunning } from './runs/run.ts';
 import { selectUsualDuration } from './runs/runs.ts';
-import { countSpooledRuns } from './spooled.ts';
 import {
   findHolders,
   readTierState,
@@ -31,15 +36,21 @@ export interface Status {
   /** In the order that they run in. */
   readonly waiting: readonly WaitingScriptJob[];
   readonly pauses: readonly Pause[];
+  /** Scripts and handlers that nothing runs, by the names of their files. */
+  readonly disabled: readonly string[];
   readonly queue: QueueStatus;
   /** Shortest period first, those without one last. */
   readonly tiers: readonly TierState[];
+  /** When scripts run next that have times of their own. */
+  readonly scheduled: readonly NextTime[];
   /** There is a log, and it could not be read: what it would tell is not known. */
   readonly isLogUnread: boolean;
   /** How many runs were recorded without the log, and wait to be replayed into it. */
   readonly spooledRuns: number;
   /** Logs that could not be read, by the names of their files. */
   readonly quarantined: readonly string[];
+  /** Which scripts machines that share the log do not have alike, one sentence each. */
+  readonly differences: readonly string[];
 }
 
 export interface StatusRun extends RunningRun {
@@ -88,10 +99,15 @@ interface StatusQuery {
   readonly states: readonly StateFolder[];
   /** The tiers of `jobs/`. */
   readonly tiers: readonly string[];
+  /** Those of them with their scripts. */
+  readonly found: readonly Tier[];
   /** The names of the handlers in `jobs/queue/`. */
   readonly handlers: readonly string[];
   /** In force. */
   readonly pauses: readonly Pause[];
+  /** Names of disabled scripts and handlers. */
+  readonly disabled: readonly string[];
+  readonly crontab: ReadCrontab;
   readonly nowMs: number;
   /** There is a log, and it could not be read. */
   readonly isLogUnread: boolean;
@@ -99,26 +115,44 @@ interface StatusQuery {
 
 /** Reads everything that `runner status` shows. */
 export async function readStatus(log: LogView, query: StatusQuery): Promise<Status> {
-  const { states, tiers, handlers, pauses, nowMs, isLogUnread } = query;
+  const { states, tiers, found, handlers, pauses, disabled, crontab, nowMs, isLogUnread } = query;
   const { db } = log;
   const holders = await findHolders(db, states, tiers);
   const tierStates: TierState[] = [];
   for (const tier of tiers) {
-    tierStates.push(await readTierState(db, tier, { holders, pauses, nowMs }));
+    tierStates.push(await readTierState(db, tier, { holders, pauses, crontab, nowMs }));
   }
   return {
     atMs: nowMs,
-    incidents: await db.selectFrom('incidents').selectAll().where('recovered_at', 'is', null).orderBy('id').execute(),
+    incidents: await selectOpenIncidents(log),
     running: await readRunning(log),
     holders,
     waiting: await selectWaiting(db, holders),
     pauses,
+    disabled,
     queue: await readQueueStatus(db, { handlers, nowMs, waiting: states.flatMap((each) => listWaiters(each, nowMs)) }),
     tiers: tierStates.toSorted(byPeriod),
+    scheduled: await readNextTimes(found, { db, states: tierStates, nowMs }),
     isLogUnread,
     spooledRuns: await countSpooledRuns(states),
     quarantined: states.flatMap(({ path }) => findQuarantined(path)),
+    differences: await readDifferences(db, nowMs),
   };
+}
+
+async function readDifferences(db: LogView['db'], nowMs: number): Promise<readonly string[]> {
+  const machines = await db
+    .selectFrom('machines')
+    .select(['host', 'seen_at as seenAt', 'clock_offset_ms as clockOffsetMs', 'runner_version as runnerVersion'])
+    .execute();
+  if (machines.length < 2) return [];
+  const copies = await db
+    .selectFrom('copies')
+    .select(['host', 'name', 'tier', 'content_hash as contentHash', 'host_pattern as hostPattern'])
+    .orderBy('name')
+    .orderBy('host')
+    .execute();
+  return compareCopies(machines, copies, nowMs);
 }
 
 function byPeriod(one: TierState, other: TierState): number {
@@ -242,3 +276,29 @@ const otherCounts = sql<Pick<QueueCounts, 'running' | 'paused' | 'failed'>>`sele
       and state in ('queued', 'claimed', 'running', 'retrying', 'paused'))) as paused,
   (select count(*) from jobs
     where state = 'failed' and finished_at is not null and tier is null) as failed`;
+
+/** How many runs were recorded without the log, and wait to be replayed into it. */
+export async function countSpooledRuns(states: readonly StateFolder[]): Promise<number> {
+  const files = states.filter(hasSpool).flatMap(listSpoolFiles);
+  if (files.length === 0) return 0;
+  const { readSpool } = await import('../../store/spool/read.ts');
+  const runs = new Set<string>();
+  for (const { path } of files) {
+    try {
+      for (const line of readSpool(path)) {
+        if ('spoolId' in line && line.type !== 'worker') runs.add(line.spoolId);
+      }
+    } catch {
+      // Taken in meanwhile, or somebody else's: nobody takes that in.
+    }
+  }
+  return runs.size;
+}
+
+export function describeSpooled(runs: number): string {
+  const wait = runs === 1 ? 'One run waits' : `${runs} runs wait`;
+  return (
+    `${wait} in the spool, because the log could not be written; the next pass takes ` +
+    `${runs === 1 ? 'it' : 'them'} in.`
+  );
+}

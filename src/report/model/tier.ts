@@ -1,10 +1,13 @@
 import { type Kysely, sql } from 'kysely';
 import { findPause } from '../../queue/pauses.ts';
+import { type CrontabView, expectByCrontab, type ReadCrontab } from '../../schedule/crontab-times.ts';
 import { PASS_TRIES } from '../../schedule/due.ts';
-import { type ExpectedCall, expectCall, type PreviousCall } from '../../schedule/expected-call.ts';
+import type { PreviousCall } from '../../schedule/expected-call.ts';
 import { periodStart, tierPeriodMs } from '../../schedule/period.ts';
-import type { Pause } from '../../store/contract.ts';
-import type { ActivityLog, JobState, Outcome, Trigger, WorkerKind, WorkerState } from '../../store/schema.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { ActivityLog } from '../../store/schema.ts';
+import { isOnServer } from '../../store/which-log.ts';
+import type { JobState, Outcome, Trigger, WorkerKind, WorkerState } from '../../store/words.ts';
 import { errorCode } from '../../system/base/errors.ts';
 import type { LockHolder } from '../../system/lock/holder.ts';
 import { findLockHolder } from '../../system/lock/lock-file.ts';
@@ -13,17 +16,19 @@ import { checkLiveness, type Liveness } from '../../system/process/identity.ts';
 import type { TimeWindow } from './runs/runs.ts';
 
 /** How a tier stands: who has it, when it was called, when it should be called next. */
-export interface TierState {
+export interface TierState extends CrontabView {
   readonly tier: string;
   readonly periodMs: number | null;
   /** The newest pass that had the lock. */
   readonly lastPass: RecordedPass | null;
   /** By cron, or whatever else calls it without a terminal; skipped calls too. */
   readonly lastScheduledCallMs: number | null;
-  readonly expected: ExpectedCall | null;
+  /** It is called by `runner due`, whenever that is. */
+  readonly isDue: boolean;
   /**
    * The beginning of this period if its pass died and the next call of `runner due` takes that up; null:
-   * there is no such pass, or cron calls the tier by its name.
+   * there is no such pass, or cron calls the tier by its name, or it is shared by many machines: there the tags of
+   * a script say what follows its crash, and all else is taken over by whoever comes next.
    */
   readonly dueAgainFor: number | null;
   /** Who has its lock. */
@@ -35,13 +40,14 @@ export interface TierState {
 interface TierFacts {
   readonly holders: readonly TierHolder[];
   readonly pauses: readonly Pause[];
+  readonly crontab: ReadCrontab;
   readonly nowMs: number;
 }
 
 export async function readTierState(
   db: Kysely<ActivityLog>,
   tier: string,
-  { holders, pauses, nowMs }: TierFacts,
+  { holders, pauses, crontab, nowMs }: TierFacts,
 ): Promise<TierState> {
   const lastCall = await selectLastCall(db, tier, { isByHand: false });
   const lastPass = await selectLastPass(db, tier);
@@ -50,8 +56,9 @@ export async function readTierState(
     periodMs: tierPeriodMs(tier),
     lastPass,
     lastScheduledCallMs: lastCall?.atMs ?? null,
-    expected: expectCall(tier, lastCall, nowMs),
-    dueAgainFor: lastCall?.isDue ? await findDueAgain(db, tier, lastPass, nowMs) : null,
+    ...(await expectByCrontab(tier, lastCall, await crontab(), nowMs)),
+    isDue: lastCall?.isDue ?? false,
+    dueAgainFor: lastCall?.isDue && !isOnServer() ? await findDueAgain(db, tier, lastPass, nowMs) : null,
     holder: holders.find((holder) => holder.tier === tier) ?? null,
     pause: findPause(pauses, tier),
   };
@@ -131,6 +138,7 @@ export async function selectWorkersAtWork(db: Kysely<ActivityLog>): Promise<Work
     .select('started_at as sinceMs')
     .where('state', '=', sql.lit('running' as const))
     .orderBy('started_at')
+    .orderBy('workers.id')
     .execute();
   return workers
     .filter((worker) => checkLiveness(worker) !== 'dead')
@@ -264,10 +272,10 @@ async function selectPasses(db: Kysely<ActivityLog>, tier: string, window: TimeW
   return passes.map(toPass);
 }
 
-/** The tier's calls in a window, which may be thousands: of each its instant alone. */
+/** The tier's calls in a window, which may be thousands: of each as little as will do. */
 interface CallsInWindow {
   /** In ascending order, skipped ones among them. */
-  readonly calledAtMs: readonly number[];
+  readonly calls: readonly Pick<RecordedPass, 'startedAtMs' | 'trigger'>[];
   readonly skipped: number;
   readonly lastSkipped: RecordedPass | null;
 }
@@ -279,18 +287,17 @@ export async function selectCalls(
 ): Promise<CallsInWindow> {
   const found = await db
     .selectFrom('workers')
-    .select(sql<string>`json_group_array(started_at)`.as('instants'))
-    .select(sql<number>`count(case state when 'skipped' then 1 end)`.as('skipped'))
+    .select(['started_at as startedAtMs', 'triggered_by as trigger', 'state'])
     .where('kind', '=', sql.lit('tier' as const))
     .where('tier', '=', tier)
     .where('started_at', '>=', sinceMs)
     .where('started_at', '<', untilMs)
-    .executeTakeFirst();
-  const { instants, skipped } = found ?? { instants: '[]', skipped: 0 };
-  const calledAtMs = (JSON.parse(instants) as number[]).sort((one, other) => one - other);
+    .orderBy('started_at')
+    .execute();
+  const skipped = found.filter(({ state }) => state === 'skipped').length;
   const newest = newestBefore(db, tier, untilMs).where('state', '=', 'skipped');
   const last = skipped === 0 ? undefined : await newest.executeTakeFirst();
-  return { calledAtMs, skipped, lastSkipped: last === undefined ? null : toPass(last) };
+  return { calls: found, skipped, lastSkipped: last === undefined ? null : toPass(last) };
 }
 
 /** The last call of the tier before that instant, skipped or not. */

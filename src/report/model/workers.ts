@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
-import type { ActivityLog, SkipCode, Trigger, WorkerKind, WorkerState } from '../../store/schema.ts';
+import type { ActivityLog } from '../../store/schema.ts';
+import type { SkipCode, Trigger, WorkerKind, WorkerState } from '../../store/words.ts';
 import { checkLiveness, type Liveness } from '../../system/process/identity.ts';
 
 /** A worker as the readers of the log see it; one whose process is gone has crashed, be it recorded or not. */

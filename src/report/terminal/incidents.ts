@@ -1,9 +1,10 @@
-import type { Mute } from '../../store/contract.ts';
+import type { Mute } from '../../store/contract/alerts.ts';
 import type { IncidentRow } from '../../store/schema.ts';
+import { FAILING, isOfRuns } from '../../store/words.ts';
 import { firstLine, printableLine } from '../../system/base/text.ts';
 import { countOf } from '../text/format.ts';
 import type { Screen } from './screen.ts';
-import { joinFitting, truncate } from './table.ts';
+import { joinFitting, truncateMiddle, wrap } from './table.ts';
 
 /** Incidents with their numbers, the mutes in force below. */
 export function renderIncidents(incidents: readonly IncidentRow[], mutes: readonly Mute[], screen: Screen): string {
@@ -27,14 +28,17 @@ const MOST_SHOWN = 10;
 
 function renderIncident(incident: IncidentRow, screen: Screen): string[] {
   const { palette, columns } = screen;
-  const [first = '', ...more] = joinFitting(describeIncident(incident, screen), columns - 4);
+  const room = columns - 4;
+  const [first = '', ...more] = joinFitting(describeIncident(incident, screen), room);
   const paint = incident.recovered_at !== null ? palette.dim : paintOf(incident, screen);
   const error = firstLine(incident.message ?? '');
   return [
     `  ${paint(first)}`,
     ...more.map((line) => `    ${line}`),
-    ...(error === '' ? [] : [`    ${truncate(error, columns - 4)}`]),
-    ...(incident.hint === null ? [] : [`    → ${truncate(firstLine(incident.hint), columns - 6)}`]),
+    ...(error === '' ? [] : wrap(error, room).map((line) => `    ${line}`)),
+    ...(incident.hint === null ? [] : wrap(firstLine(incident.hint), room - 2)).map(
+      (line, index) => `    ${index === 0 ? '→' : ' '} ${line}`,
+    ),
   ];
 }
 
@@ -43,15 +47,16 @@ function paintOf({ severity, acknowledged_at }: IncidentRow, { palette }: Screen
   return severity === 'critical' ? palette.bad : palette.warning;
 }
 
-function describeIncident(incident: IncidentRow, { clock }: Screen): string[] {
+function describeIncident(incident: IncidentRow, { clock, columns }: Screen): string[] {
   const { id, subject, code, severity, occurrences, last_run_id } = incident;
-  const isOfRuns = code === 'script-failing';
-  const times = isOfRuns ? countOf(occurrences, 'failure') : code;
+  const isFailing = code === FAILING;
+  const isRepeated = isOfRuns(code) && occurrences > 1;
+  const times = isFailing ? countOf(occurrences, 'failure') : isOfRuns(code) ? countOf(occurrences, 'warning') : code;
   return [
-    `#${id} ${printableLine(subject)}`,
+    `#${id} ${truncateMiddle(printableLine(subject), columns - `#${id} `.length - 4)}`,
     ...(severity === 'critical' ? ['critical'] : []),
     `${times} since ${clock.short(incident.opened_at)}`,
-    ...(isOfRuns && occurrences > 1 ? [`last ${clock.short(incident.last_at)}`] : []),
+    ...(isRepeated ? [`last ${clock.short(incident.last_at)}`] : []),
     ...(incident.acknowledged_at === null ? [] : ['acknowledged']),
     ...(incident.recovered_at === null ? [] : [`over since ${clock.short(incident.recovered_at)}`]),
     ...(last_run_id === null ? [] : [`run ${last_run_id}`]),

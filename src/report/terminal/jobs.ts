@@ -1,28 +1,26 @@
 import type { Job, JobCount, JobCounters, JobTotals } from '../../queue/api.ts';
-import type { Pause } from '../../store/contract.ts';
-import type { JobState } from '../../store/schema.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { JobState } from '../../store/words.ts';
 import { writeExactly } from '../../system/base/exact-json.ts';
 import { firstLine, printable, printableLine } from '../../system/base/text.ts';
 import type { Activity, JobActivity } from '../model/activity.ts';
-import type { JobChild, JobList, UpcomingRun } from '../model/jobs.ts';
-import type { JobStory } from '../model/story.ts';
+import type { JobChild, JobList, JobStory, UpcomingRun } from '../model/jobs.ts';
 import { countOf, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
 import { describeEvent, findHold } from '../text/words.ts';
 import { renderRunTable } from './runs.ts';
 import type { Palette, Screen } from './screen.ts';
 import { describePause, renderPauses } from './status.ts';
-import { type Column, fitColumns, joinFitting, renderTable } from './table.ts';
+import { type Column, drawFacts, drawTable, type Fact, joinFitting, wrap } from './table.ts';
 
 /** Jobs of the queue as a table, in the order they come in. */
 export function renderJobs({ jobs, isCut, pauses }: JobList, screen: Screen): string {
-  if (jobs.length === 0) return 'There is no such job in the queue.\n';
-  const { palette, clock, columns } = screen;
+  if (jobs.length === 0) return 'No jobs found in the queue.\n';
+  const { palette, clock } = screen;
   const rows = jobs.map((job) => ({ ...job, hold: findHold(pauses, job) }));
-  const table = fitColumns(jobColumns(screen), rows, columns);
   const holding = pauses.filter((pause) => rows.some(({ hold }) => hold === pause));
   const cut = isCut ? `the first ${countOf(jobs.length, 'job')}; --limit shows more · ` : '';
   const blocks = [
-    renderTable(table, rows, { palette, indent: '' }),
+    drawTable(jobColumns(screen), rows, screen),
     renderPauses(holding, screen),
     [palette.dim(`${cut}times in ${clock.zone}`)],
   ].filter((lines) => lines.length > 0);
@@ -37,17 +35,17 @@ function jobColumns(screen: Screen): readonly Column<HeldJob>[] {
   const { palette } = screen;
   return [
     { title: 'job', text: (job) => String(job.id), align: 'right' },
-    { title: 'name', text: (job) => printableLine(job.name), shrinks: { first: 32, last: 12 } },
+    { title: 'name', text: (job) => printableLine(job.name), shrinks: { first: 32, last: 12 }, isName: true },
     {
       title: 'state',
       text: (job) => job.state,
       paint: (text, job) => paintState(palette, job.state)(text),
     },
     { title: 'when', text: (job) => describeJobTime(job, job.hold, screen) || UNKNOWN },
-    { title: 'tries', rank: 2, text: describeTries, align: 'right' },
+    { title: 'tries', rank: 1, text: describeTries, align: 'right' },
     {
       title: 'why',
-      rank: 1,
+      rank: 2,
       text: (job) => firstLine(job.reason ?? ''),
       shrinks: { first: 16, last: 16 },
     },
@@ -59,15 +57,18 @@ export function renderJob(story: JobStory, screen: Screen): string {
   const { job, children, runs, activity } = story;
   const { palette } = screen;
   const state = paintState(palette, job.state)(job.state);
-  const facts = factsOf(story, screen).filter(([, value]) => value !== null);
   const lines = [
-    `${palette.bold(printableLine(job.name))} · job ${job.id} · ${state}`,
-    ...(job.reason === null ? [] : [printableLine(job.reason)]),
+    ...joinFitting([palette.bold(printableLine(job.name)), `job ${job.id}`, state], screen.columns),
+    ...(job.reason === null ? [] : wrap(printableLine(job.reason), screen.columns)),
     '',
-    ...facts.map(([label, value]) => `${palette.dim(label.padEnd(13))} ${value}`),
+    ...drawFacts(factsOf(story, screen), screen),
     ...renderData('data', job.data, palette),
     ...(job.result === null ? [] : renderData('result', job.result, palette)),
-    ...titled('children', children.map(describeChild), screen),
+    ...titled(
+      'children',
+      children.flatMap((child) => joinFitting(describeChild(child), screen.columns)),
+      screen,
+    ),
     ...titled('runs', runs.length === 0 ? [] : renderRunTable(runs, screen), screen),
     ...titled(
       'activity',
@@ -77,8 +78,6 @@ export function renderJob(story: JobStory, screen: Screen): string {
   ];
   return `${lines.join('\n')}\n`;
 }
-
-type Fact = readonly [label: string, value: string | null];
 
 function factsOf({ job, hold }: JobStory, screen: Screen): Fact[] {
   const { clock } = screen;
@@ -119,8 +118,8 @@ function describeCounters(counters: JobCounters): string | null {
   return said.map((name) => countOf(counters[name], ...counterWords[name])).join(' · ');
 }
 
-function describeChild({ id, name, state }: JobChild): string {
-  return `job ${id} · ${printableLine(name)} · ${state}`;
+function describeChild({ id, name, state }: JobChild): string[] {
+  return [`job ${id}`, printableLine(name), state];
 }
 
 function describeActivity({ atMs, event, detail, runId, actor }: JobActivity, screen: Screen): string[] {
@@ -137,10 +136,7 @@ function describeActivity({ atMs, event, detail, runId, actor }: JobActivity, sc
 export function renderActivity(activity: readonly Activity[], isCut: boolean, screen: Screen): string {
   if (activity.length === 0) return 'Nothing of that kind is in the log.\n';
   const { palette, clock } = screen;
-  const table = renderTable(fitColumns(activityColumns(screen, activity), activity, screen.columns), activity, {
-    palette,
-    indent: '',
-  });
+  const table = drawTable(activityColumns(screen, activity), activity, screen);
   const cut = isCut ? `the first ${countOf(activity.length, 'entry', 'entries')}; --limit shows more · ` : '';
   return `${[...table, '', palette.dim(`${cut}times in ${clock.zone}`)].join('\n')}\n`;
 }
@@ -153,15 +149,18 @@ function activityColumns({ clock }: Screen, activity: readonly Activity[]): read
     text: ({ actor }) => printableLine(actor ?? ''),
     shrinks: { first: 16, last: 16 },
   };
+  const machine: Column<Activity> = { title: 'machine', rank: 5, text: ({ host }) => printableLine(host ?? '') };
+  const hasMachines = new Set(activity.flatMap(({ host }) => host ?? [])).size > 1;
   return [
     { title: 'when', text: ({ atMs }) => clock.dateTime(atMs) },
-    { title: 'worker', rank: 2, text: ({ workerId }) => number(workerId), align: 'right' },
+    { title: 'worker', rank: 1, text: ({ workerId }) => number(workerId), align: 'right' },
+    ...(hasMachines ? [machine] : []),
     { title: 'job', text: ({ jobId }) => number(jobId), align: 'right' },
-    { title: 'name', text: ({ name }) => printableLine(name ?? ''), shrinks: { first: 32, last: 12 } },
-    { title: 'run', rank: 3, text: ({ runId }) => number(runId), align: 'right' },
+    { title: 'name', text: ({ name }) => printableLine(name ?? ''), shrinks: { first: 18, last: 12 }, isName: true },
+    { title: 'run', rank: 2, text: ({ runId }) => number(runId), align: 'right' },
     { title: 'what', text: ({ event }) => describeEvent(event) },
     ...(activity.some(({ actor }) => actor !== null) ? [by] : []),
-    { title: 'why', rank: 1, text: ({ detail }) => firstLine(detail ?? ''), shrinks: { first: 16, last: 16 } },
+    { title: 'why', rank: 3, text: ({ detail }) => firstLine(detail ?? ''), shrinks: { first: 16, last: 16 } },
   ];
 }
 
@@ -178,11 +177,8 @@ function titled(title: string, lines: readonly string[], { palette }: Screen): s
 /** The next times of jobs, in their order. */
 export function renderUpcoming(upcoming: readonly UpcomingRun[], screen: Screen): string {
   if (upcoming.length === 0) return 'No job is waiting or repeating.\n';
-  const { palette, clock, columns } = screen;
-  const table = renderTable(fitColumns(upcomingColumns(screen), upcoming, columns), upcoming, {
-    palette,
-    indent: '',
-  });
+  const { palette, clock } = screen;
+  const table = drawTable(upcomingColumns(screen), upcoming, screen);
   const notes = [
     ...(upcoming.some(({ isExpected }) => isExpected) ? ['~ if the runs before it take no time'] : []),
     `times in ${clock.zone}`,
@@ -203,7 +199,7 @@ function upcomingColumns({ clock, nowMs }: Screen): readonly Column<UpcomingRun>
       text: ({ atMs }) => (atMs <= nowMs ? 'due now' : formatDuration(roundSeconds(atMs - nowMs))),
     },
     { title: 'job', text: ({ job }) => String(job.id), align: 'right' },
-    { title: 'name', text: ({ job }) => printableLine(job.name), shrinks: { first: 32, last: 12 } },
+    { title: 'name', text: ({ job }) => printableLine(job.name), shrinks: { first: 32, last: 12 }, isName: true },
     {
       title: 'repeats',
       rank: 1,
@@ -231,15 +227,14 @@ const states = [
 
 /** How many jobs of each handler are in which state; a last line adds them up. */
 export function renderJobCounts(counts: readonly JobCount[], screen: Screen): string {
-  if (counts.length === 0) return 'There is no such job in the queue.\n';
+  if (counts.length === 0) return 'No jobs found in the queue.\n';
   const rows = counts.length === 1 ? counts : [...counts, addUp(counts)];
-  const columns = fitColumns(countColumns, rows, screen.columns);
-  return `${renderTable(columns, rows, { palette: screen.palette, indent: '' }).join('\n')}\n`;
+  return `${drawTable(countColumns, rows, screen).join('\n')}\n`;
 }
 
 /** The ended ones are the first to go from a narrow screen. */
 const countColumns: readonly Column<JobCount>[] = [
-  { title: 'name', text: ({ name }) => printableLine(name), shrinks: { first: 32, last: 12 } },
+  { title: 'name', text: ({ name }) => printableLine(name), shrinks: { first: 32, last: 12 }, isName: true },
   ...states.map(
     (state, index) =>
       ({
@@ -271,10 +266,10 @@ const happenings = {
 
 /** What has happened to the jobs of each handler since the log began. */
 export function renderJobTotals(totals: readonly JobTotals[], screen: Screen): string {
-  if (totals.length === 0) return 'There is no such job in the queue, nor was there one.\n';
+  if (totals.length === 0) return 'No jobs found in the queue, nor earlier ones.\n';
   const keys = Object.keys(happenings) as (keyof typeof happenings)[];
   const columns: readonly Column<JobTotals>[] = [
-    { title: 'name', text: ({ name }) => printableLine(name), shrinks: { first: 32, last: 12 } },
+    { title: 'name', text: ({ name }) => printableLine(name), shrinks: { first: 32, last: 12 }, isName: true },
     ...keys.map((key, index) => ({
       title: happenings[key],
       text: (each: JobTotals) => formatCount(each[key]),
@@ -282,8 +277,7 @@ export function renderJobTotals(totals: readonly JobTotals[], screen: Screen): s
       rank: keys.length - index,
     })),
   ];
-  const fitted = fitColumns(columns, totals, screen.columns);
-  return `${renderTable(fitted, totals, { palette: screen.palette, indent: '' }).join('\n')}\n`;
+  return `${drawTable(columns, totals, screen).join('\n')}\n`;
 }
 
 function sum(numbers: readonly number[]): number {

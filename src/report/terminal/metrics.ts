@@ -1,8 +1,8 @@
 import type { MetricBucket, MetricSeries, Metrics, WorkerBucket } from '../../monitor/metrics/read-metrics.ts';
 import { printableLine } from '../../system/base/text.ts';
-import { formatBytes, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
+import { formatBytes, formatCount, formatDuration, formatRate, UNKNOWN } from '../text/format.ts';
 import type { Screen } from './screen.ts';
-import { type Column, fitColumns, joinFitting, renderTable } from './table.ts';
+import { type Column, drawTable, joinFitting, wrap } from './table.ts';
 
 const WEEK_MS = 7 * 24 * 3_600_000;
 const HOUR_MS = 3_600_000;
@@ -20,8 +20,7 @@ export function renderCosts(metrics: Metrics, cpuLimit: number | null, screen: S
     cpuLimit,
   };
   const rows = [...scripts, all];
-  const columns = fitColumns(costColumns(costs, screen), rows, screen.columns);
-  const table = renderTable(columns, rows, { palette: screen.palette, indent: '' });
+  const table = drawTable(costColumns(costs, screen), rows, screen);
   const limit = cpuLimit === null ? 'CPU limit of the host: unknown' : `CPU limit: ${cpuLimit} processors`;
   return toText([...renderHead(metrics, [limit], screen), '', ...table]);
 }
@@ -42,16 +41,17 @@ function costColumns({ totalMs, weeks, cpuLimit }: Costs, { palette }: Screen): 
     return cpuMs === null || cpuLimit === null ? null : cpuMs / (cpuLimit * WEEK_MS);
   };
   const figures = figureColumns<MetricSeries>(({ total }) => total, palette);
-  const limit: Column<MetricSeries> = { title: 'of limit', text: (each) => percent(ofLimit(each)), align: 'right' };
+  const limit: Column<MetricSeries> = { title: 'of limit', text: (each) => formatRate(ofLimit(each)), align: 'right' };
   return [
     {
       title: 'script',
       text: ({ subject, kind }) => (kind === 'all' ? 'all' : printableLine(subject)),
       shrinks: { first: 20, last: 8 },
+      isName: true,
     },
     ...figures,
     { title: 'cpu/week', text: (each) => minutes(perWeek(each)), align: 'right' },
-    { title: 'share', text: (each) => percent(shareOf(each)), align: 'right', rank: 8 },
+    { title: 'share', text: (each) => formatRate(shareOf(each)), align: 'right', rank: 8 },
     ...(cpuLimit === null ? [] : [{ ...limit, rank: 6 }]),
     { title: '', text: (each) => (each.kind === 'all' ? '' : drawBar(shareOf(each))), paint: palette.live, rank: 1 },
   ];
@@ -63,8 +63,7 @@ export function renderPeriods(metrics: Metrics, subject: string, screen: Screen)
   const workers = metrics.workers.find(({ tier }) => tier === subject)?.buckets ?? [];
   const rows = joinPeriods(series?.buckets ?? [], workers);
   if (rows.length === 0) return renderEmpty(metrics, subject, screen);
-  const columns = fitColumns(periodColumns(rows, metrics, screen), rows, screen.columns);
-  const table = renderTable(columns, rows, { palette: screen.palette, indent: '' });
+  const table = drawTable(periodColumns(rows, metrics, screen), rows, screen);
   return toText([screen.palette.bold(printableLine(subject)), ...renderHead(metrics, [], screen), '', ...table]);
 }
 
@@ -102,7 +101,7 @@ function periodColumns(rows: readonly PeriodRow[], { period }: Metrics, screen: 
     { title: 'waiting', text: ({ bucket }) => count(bucket?.waiting), align: 'right', rank: 6 },
   ];
   const used: Column<PeriodRow> = {
-    ...{ title: 'used', text: ({ workers }) => percent(workers?.utilization ?? null), align: 'right', rank: 4 },
+    ...{ title: 'used', text: ({ workers }) => formatRate(workers?.utilization ?? null), align: 'right', rank: 4 },
   };
   return [
     { title: period.endsWith('h') ? 'from (UTC)' : 'from', text: ({ fromMs }) => utcTime(fromMs, period) },
@@ -140,7 +139,8 @@ function renderHead({ sinceMs, untilMs, period }: Metrics, more: readonly string
 function renderEmpty(metrics: Metrics, subject: string | null, screen: Screen): string {
   const what = subject === null ? 'Nothing' : `Nothing of ${printableLine(subject)}`;
   const hint = '`--since 90d` looks further back; `runner list` shows all scripts.';
-  return toText([`${what} has run since ${utcTime(metrics.sinceMs, '1h')} UTC.`, screen.palette.dim(hint)]);
+  const said = `${what} has run since ${utcTime(metrics.sinceMs, '1h')} UTC.`;
+  return toText([...wrap(said, screen.columns), ...wrap(hint, screen.columns).map(screen.palette.dim)]);
 }
 
 function byCost(one: MetricSeries, other: MetricSeries): number {
@@ -166,13 +166,9 @@ function count(value: number | null | undefined): string {
   return value === null || value === undefined ? UNKNOWN : formatCount(value);
 }
 
-function percent(share: number | null): string {
-  return share === null ? UNKNOWN : `${(share * 100).toFixed(1)}%`;
-}
-
-/** `12.5 min`. */
+/** `12.5 min`, as hosts count it; what is less than one, in seconds. */
 function minutes(ms: number | null): string {
-  return ms === null ? UNKNOWN : `${(ms / 60_000).toFixed(1)} min`;
+  return ms === null || ms < 60_000 ? formatDuration(ms) : `${(ms / 60_000).toFixed(1)} min`;
 }
 
 function toText(lines: readonly string[]): string {

@@ -1,9 +1,19 @@
 import { relative, resolve } from 'node:path';
-import type { Discovery, Ignored, Script, Tier, Unread } from '../../discovery/script.ts';
+import type { DisabledScript } from '../../discovery/disabled.ts';
+import {
+  type Discovery,
+  describeHosts,
+  type Ignored,
+  type Script,
+  type Tier,
+  type Unread,
+} from '../../discovery/script.ts';
 import { EVERYTHING, WHOLE_QUEUE } from '../../queue/pauses.ts';
-import type { Pause } from '../../store/contract.ts';
-import { isFailure } from '../../store/schema.ts';
+import { describeMisnamed } from '../../schedule/misnamed.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
+import { isFailure } from '../../store/words.ts';
 import { printableLine } from '../../system/base/text.ts';
+import type { NextTime } from '../model/next-times.ts';
 import type { LastPassSummary, Overview, ScriptOverview, TierOverview } from '../model/overview.ts';
 import { type RunningRun, tierOf } from '../model/runs/run.ts';
 import type { RecentRun } from '../model/runs/runs.ts';
@@ -17,25 +27,33 @@ import {
   formatRate,
   UNKNOWN,
 } from '../text/format.ts';
+import { describeNextTime } from '../text/next-time.ts';
 import { describeDeviation, describePaused, describeResume, describeSetOptions } from '../text/words.ts';
 import { type Palette, paintOutcome, type Screen } from './screen.ts';
 import { describeLiveness, describeWait } from './status.ts';
-import { type Column, type FittedColumn, fitColumns, joinFitting, renderTable, truncate } from './table.ts';
+import {
+  type Column,
+  drawTable,
+  type FittedColumn,
+  fitColumns,
+  joinFitting,
+  noteHidden,
+  renderTable,
+  truncate,
+  wrap,
+} from './table.ts';
 
 const INDENT = '  ';
 
 /** The overview as lines of text: what runs, one block for each tier, totals. */
 export function renderOverview(overview: Overview, screen: Screen): string {
-  const columns = fitColumns(
-    scriptColumns(screen, overview.totals.released > 0),
-    overview.scripts,
-    screen.columns - INDENT.length,
-  );
+  const columns = scriptColumns(screen, overview.totals.released > 0);
+  const fitted = fitColumns(columns, overview.scripts, screen.columns - INDENT.length);
   const blocks = [
     [...renderHead(overview, screen), ...renderPauseOfAll(overview, screen)],
     ...(overview.running.length > 0 ? [renderRunning(overview.running, screen)] : []),
-    ...overview.tiers.map((tier) => renderTier(tier, overview, columns, screen)),
-    renderTotals(overview, screen),
+    ...overview.tiers.map((tier) => renderTier(tier, overview, fitted, screen)),
+    [...renderTotals(overview, screen), ...noteHidden(columns, fitted, overview.scripts, screen, INDENT)],
   ];
   return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
 }
@@ -45,26 +63,43 @@ export function renderScriptTable({ scripts, totals }: Overview, screen: Screen)
   const [, ...figures] = scriptColumns(screen, totals.released > 0);
   const name = (script: ScriptOverview): string => `${printableLine(`${script.tier}/`)}${nameOf(script)}`;
   const columns: Column<ScriptOverview>[] = [
-    { title: 'script', text: name, shrinks: { first: 24, last: 12 } },
+    { title: 'script', text: name, shrinks: { first: 24, last: 12 }, isName: true },
     ...figures,
   ];
-  return renderTable(fitColumns(columns, scripts, screen.columns), scripts, { palette: screen.palette, indent: '' });
+  return drawTable(columns, scripts, screen);
 }
 
-/** What to do when there is nothing to show yet. */
-export function renderNothing(overview: Overview, root: string, screen: Screen): string {
+/**
+ * What to do when there is nothing to show yet.
+ *
+ * @param only the tier that was asked for
+ */
+export function renderNothing(overview: Overview, root: string, screen: Screen, only?: string): string {
   const count = overview.scripts.length;
+  const first = overview.scripts.find(({ tier }) => tier !== WHOLE_QUEUE);
+  const wanted = only === WHOLE_QUEUE ? undefined : only;
+  const tier = printableLine(wanted ?? first?.tier ?? 'hourly');
+  const folder = `${printableLine(root)}/jobs${only === undefined ? '' : `/${printableLine(only)}`}`;
   const found =
     count === 0
-      ? `There is no script in ${printableLine(root)}/jobs yet: add one to jobs/hourly.`
-      : `Nothing has run yet; ${countOf(count, 'script')} in ${printableLine(root)}/jobs.`;
-  const first = overview.scripts.find(({ tier }) => tier !== WHOLE_QUEUE);
-  const tier = printableLine(first?.tier ?? 'hourly');
-  const next = `\`runner ${tier}\` runs that tier now; \`runner cron --install\` makes cron run it.`;
-  const paused = overview.pauses.map(
-    (pause) => `${describePaused(pause, '', screen.clock)} · \`${describeResume(pause)}\` ends it`,
-  );
-  return [found, screen.palette.dim(next), ...paused.map(screen.palette.warning), ''].join('\n');
+      ? `There is no script in ${folder} yet: add one to jobs/${printableLine(only ?? tier)}.`
+      : `Nothing has run yet; ${countOf(count, 'script')} in ${folder}.`;
+  const next =
+    count === 0
+      ? `\`runner new ${printableLine(only ?? tier)}/<name>\` creates one to begin with.`
+      : `\`runner ${tier}\` runs that tier now; \`runner cron --install\` makes cron run it.`;
+  const concerns = ({ name }: Pause): boolean =>
+    only === undefined || [EVERYTHING, only].includes(name) || name.startsWith(`${only}/`);
+  const paused = overview.pauses
+    .filter(concerns)
+    .map((pause) => `${describePaused(pause, '', screen.clock)} · \`${describeResume(pause)}\` ends it`);
+  const { palette, columns } = screen;
+  return [
+    ...wrap(found, columns),
+    ...wrap(next, columns).map(palette.dim),
+    ...paused.flatMap((each) => wrap(each, columns)).map(palette.warning),
+    '',
+  ].join('\n');
 }
 
 function renderHead({ sinceMs, untilMs }: Overview, { clock, ...screen }: Screen): string[] {
@@ -102,11 +137,7 @@ function describeRunning(run: RunningRun, { nowMs }: Screen): string[] {
 
 /** One part to a line on the narrowest terminals, and never wider than those. */
 function fitIndented(parts: readonly string[], { columns }: Screen): string[] {
-  const room = columns - INDENT.length;
-  return joinFitting(
-    parts.map((part) => truncate(part, room)),
-    room,
-  );
+  return joinFitting(parts, columns - INDENT.length);
 }
 
 function renderTier(
@@ -193,11 +224,12 @@ function renderBelow(script: ScriptOverview, screen: Screen): string[] {
   const cut = (text: string): string => truncate(text, columns - INDENT.length - 2);
   const wait = waiting === null || isNext(waiting) ? [] : describeWait(waiting, screen);
   const isOwn = pause !== null && pause.name === script.script;
+  const warning = lastRun?.warning ? [printableLine(lastRun.warning)] : [];
   const unusual = (lastRun?.deviations ?? []).map((deviation) => describeDeviation(deviation, clock));
   const paused = isOwn ? [describePaused(pause, script.script, clock)] : [];
   return [
     ...(lastError === null ? [] : [palette.bad(cut(lastError))]),
-    ...[...unusual, ...wait, ...paused].map((text) => palette.warning(cut(text))),
+    ...[...warning, ...unusual, ...wait, ...paused].map((text) => palette.warning(cut(text))),
   ].map((line) => `  ${line}`);
 }
 
@@ -226,8 +258,8 @@ function scriptColumns(screen: Screen, hasReleased: boolean): readonly Column<Sc
     ({ title, rank, text, align: 'right' }) as const;
   const released = figure('released', 2, (script) => formatCount(script.summary.released));
   return [
-    { title: 'script', text: nameOf, shrinks: { first: 24, last: 12 } },
-    { title: 'last run', rank: 9, text: (script) => lastRunOf(script, screen), paint: palette.dim },
+    { title: 'script', text: nameOf, shrinks: { first: 24, last: 12 }, isName: true },
+    { ...figure('last run', 9, (script) => lastRunOf(script, screen)), paint: palette.dim },
     {
       title: 'outcome',
       text: outcomeOf,
@@ -253,7 +285,7 @@ function scriptColumns(screen: Screen, hasReleased: boolean): readonly Column<Sc
 /** Without the tier, which stands above. */
 function nameOf(script: ScriptOverview): string {
   const name = printableLine(script.script.slice(tierOf(script.script).length + 1));
-  return script.presence === 'gone' ? `${name} (gone)` : name;
+  return ['gone', 'disabled'].includes(script.presence) ? `${name} (${script.presence})` : name;
 }
 
 function lastRunOf(script: ScriptOverview, { clock }: Screen): string {
@@ -288,14 +320,22 @@ function paintSparkline(text: string, runs: readonly RecentRun[], palette: Palet
 }
 
 /** Every tier with its scripts, and the handlers; then every file that is none, and why; then what fits nothing. */
-export function renderList(discovery: Discovery, root: string, screen: Screen, pauses: readonly Pause[] = []): string {
-  const list: List = { root, screen, pauses };
+export function renderList(
+  discovery: Discovery,
+  root: string,
+  screen: Screen,
+  { pauses = [], disabled = [], times = [] }: Partial<ListFacts> = {},
+): string {
+  const ignored = discovery.ignored.filter(({ path }) => !disabled.some((script) => script.path === path));
+  const list: List = { root, screen, pauses, times };
   const blocks = [
     renderPause(EVERYTHING, list),
     ...discovery.tiers.map((tier) => renderTierList(tier, list)),
     ...(discovery.unread.length > 0 ? [renderUnread(discovery.unread, screen)] : []),
     ...(discovery.handlers.length > 0 ? [renderHandlers(discovery.handlers, list)] : []),
-    ...(discovery.ignored.length > 0 ? [renderIgnored(discovery.ignored, root, screen)] : []),
+    ...(discovery.elsewhere.length > 0 ? [renderElsewhere(discovery.elsewhere, list)] : []),
+    ...(disabled.length > 0 ? [renderDisabled(disabled, list)] : []),
+    ...(ignored.length > 0 ? [renderIgnored(ignored, root, screen)] : []),
     ...(discovery.warnings.length > 0 ? [renderWarnings(discovery.warnings, screen)] : []),
   ];
   return `${blocks
@@ -304,17 +344,25 @@ export function renderList(discovery: Discovery, root: string, screen: Screen, p
     .join('\n\n')}\n`;
 }
 
+/** What is known of scripts besides their files. */
+interface ListFacts {
+  readonly pauses: readonly Pause[];
+  readonly disabled: readonly DisabledScript[];
+  readonly times: readonly NextTime[];
+}
+
 /** What every line of it is written with. */
-interface List {
+interface List extends Omit<ListFacts, 'disabled'> {
   readonly root: string;
   readonly screen: Screen;
-  readonly pauses: readonly Pause[];
 }
 
 function renderTierList(tier: Tier, list: List): string[] {
   const { palette } = list.screen;
+  const misnamed = describeMisnamed(tier.name);
   const period = tier.periodMs === null ? 'runs by hand' : formatPeriod(tier.periodMs);
-  const head = `${palette.bold(printableLine(tier.name))} · ${period}`;
+  const called = misnamed === null ? period : palette.warning(misnamed);
+  const head = `${palette.bold(printableLine(tier.name))} · ${called}`;
   const none = `  ${palette.dim('no scripts')}`;
   const scripts = tier.scripts.flatMap((script) => renderScript(script, list));
   const pause = renderPause(tier.name, list);
@@ -333,12 +381,14 @@ function renderScript(script: Script, list: List): string[] {
   const { palette } = screen;
   const path = printableLine(relative(root, resolve(root, script.path)));
   const name = printableLine(script.name);
-  const details = [script.options.description ?? '', ...describeSetOptions(script.options)];
+  const time = list.times.find((each) => each.script === script.name);
+  const next = time === undefined || time.schedule === null ? '' : describeNextTime(time, screen.clock, screen.nowMs);
+  const details = [script.options.description ?? '', ...describeSetOptions(script.options), next];
   return [
     ...fitLine([name, palette.dim(path)], screen, 2),
-    ...fitLine(details.filter(Boolean).map(printableLine), screen, 4),
-    ...script.refusals.map((refusal) => `    ${palette.bad(`refused: ${printableLine(refusal)}`)}`),
-    ...script.warnings.map((warning) => `    ${palette.warning(printableLine(warning))}`),
+    ...fitLine(details.filter(Boolean).map(printableLine), screen, 4, 0),
+    ...script.refusals.flatMap((refusal) => wrapIn(`refused: ${refusal}`, screen, 4).map(palette.bad)),
+    ...script.warnings.flatMap((warning) => wrapIn(warning, screen, 4).map(palette.warning)),
     ...renderPause(script.name, list).map((line) => `    ${line}`),
   ];
 }
@@ -351,8 +401,14 @@ function renderPause(name: string, { pauses, screen }: List): string[] {
   return [screen.palette.warning(describePaused(pause, of, screen.clock))];
 }
 
-function fitLine(parts: readonly string[], { columns }: Screen, indent: number): string[] {
-  return joinFitting(parts, columns - indent).map((line) => ' '.repeat(indent) + line);
+/** @param hanging by how much what goes on in another line stands below what it belongs to */
+function fitLine(parts: readonly string[], { columns }: Screen, indent: number, hanging = 2): string[] {
+  const lines = joinFitting(parts, columns - indent - hanging);
+  return lines.map((line, index) => ' '.repeat(index === 0 ? indent : indent + hanging) + line);
+}
+
+function wrapIn(text: string, { columns }: Screen, indent: number): string[] {
+  return wrap(printableLine(text), columns - indent).map((line) => ' '.repeat(indent) + line);
 }
 
 function renderIgnored(ignored: readonly Ignored[], root: string, screen: Screen): string[] {
@@ -363,10 +419,26 @@ function renderIgnored(ignored: readonly Ignored[], root: string, screen: Screen
   return [`${bold('not scripts')} · ${countOf(ignored.length, 'file')}`, ...lines];
 }
 
-function renderUnread(unread: readonly Unread[], { palette }: Screen): string[] {
-  return unread.map(({ reason }) => palette.bad(printableLine(reason)));
+function renderElsewhere(scripts: readonly Script[], { screen }: List): string[] {
+  const { bold, dim } = screen.palette;
+  const lines = scripts.flatMap((script) =>
+    fitLine([printableLine(script.name), dim(printableLine(describeHosts(script)))], screen, 2),
+  );
+  return [`${bold('on other machines')} · ${countOf(scripts.length, 'script')}`, ...lines];
 }
 
-function renderWarnings(warnings: readonly string[], { palette }: Screen): string[] {
-  return warnings.map((warning) => palette.warning(printableLine(warning)));
+function renderDisabled(scripts: readonly DisabledScript[], { root, screen }: List): string[] {
+  const { bold, dim } = screen.palette;
+  const lines = scripts.flatMap(({ name, path }) =>
+    fitLine([printableLine(name), dim(printableLine(relative(root, path)))], screen, 2),
+  );
+  return [`${bold('disabled')} · ${countOf(scripts.length, 'script')} · \`runner enable <script>\` ends it`, ...lines];
+}
+
+function renderUnread(unread: readonly Unread[], screen: Screen): string[] {
+  return unread.flatMap(({ reason }) => wrapIn(reason, screen, 0).map(screen.palette.bad));
+}
+
+function renderWarnings(warnings: readonly string[], screen: Screen): string[] {
+  return warnings.flatMap((warning) => wrapIn(warning, screen, 0).map(screen.palette.warning));
 }

@@ -1,26 +1,28 @@
 import { firstLine, printable, printableLine } from '../../system/base/text.ts';
-import type { ScriptRuns } from '../model/history.ts';
+import type { ScriptRuns } from '../model/runs/history.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { RunWithOutput } from '../model/runs/runs.ts';
 import type { Clock } from '../text/clock.ts';
 import { countOf, formatBytes, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
 import { describeChange, describeDeviation, describeRunError, formatNumber } from '../text/words.ts';
 import { paintOutcome, type Screen } from './screen.ts';
-import { type Column, fitColumns, joinFitting, renderTable } from './table.ts';
+import { type Column, drawFacts, drawTable, type Fact, joinFitting, wrap } from './table.ts';
 
 /** Everything about one run but its output. */
-export function renderRun(run: RunRecord & Partial<Pick<RunWithOutput, 'change'>>, screen: Screen): string {
+export function renderRun(run: RunWithOutput, screen: Screen): string {
   const { palette, clock } = screen;
   const outcome = paintOutcome(palette, run.outcome)(run.outcome);
-  const facts = factsOf(run, screen).filter(([, value]) => value !== null);
+  const notes = [
+    ...(run.change ? [describeChange(run.change, clock)] : []),
+    ...(run.warning === null ? [] : [printableLine(run.warning)]),
+    ...run.deviations.map((deviation) => describeDeviation(deviation, clock)),
+  ];
   const lines = [
-    `${palette.bold(printableLine(run.script))} · run ${run.id} · ${outcome}`,
-    ...(run.reason === null ? [] : [printableLine(run.reason)]),
-    ...(run.change ? [palette.warning(describeChange(run.change, clock))] : []),
-    ...(run.warning === null ? [] : [palette.warning(printableLine(run.warning))]),
-    ...run.deviations.map((deviation) => palette.warning(describeDeviation(deviation, clock))),
+    ...joinFitting([palette.bold(printableLine(run.script)), `run ${run.id}`, outcome], screen.columns),
+    ...(run.reason === null ? [] : wrap(printableLine(run.reason), screen.columns)),
+    ...notes.flatMap((note) => wrap(note, screen.columns)).map(palette.warning),
     '',
-    ...facts.map(([label, value]) => `${palette.dim(label.padEnd(13))} ${value}`),
+    ...drawFacts(factsOf(run, screen), screen),
     ...renderError(run, screen),
   ];
   return `${lines.join('\n')}\n`;
@@ -33,9 +35,7 @@ export function renderOutputTitle(run: RunWithOutput, isFull: boolean, screen: S
   return `\n${screen.palette.dim(note)}\n`;
 }
 
-type Fact = readonly [label: string, value: string | null];
-
-function factsOf(run: RunRecord, { clock }: Screen): Fact[] {
+function factsOf(run: RunWithOutput, { clock }: Screen): Fact[] {
   const instant = (ms: number | null): string | null => (ms === null ? null : clock.dateTime(ms));
   return [
     ['job', run.jobId === null ? null : `${run.jobId} · \`runner job ${run.jobId}\` shows it`],
@@ -49,6 +49,7 @@ function factsOf(run: RunRecord, { clock }: Screen): Fact[] {
     ['measured by', describeMeasurement(run)],
     ['exit code', run.exitCode === null ? null : String(run.exitCode)],
     ['signal', run.signal && printableLine(run.signal)],
+    ['machine', run.host && printableLine(run.host)],
     ['pid', run.pid === null ? null : String(run.pid)],
     ['content', run.contentHash && `sha256 ${printableLine(run.contentHash.slice(0, 12))}`],
     ['output', describeOutput(run)],
@@ -108,14 +109,14 @@ function renderBody({ runs, isCut }: ScriptRuns, screen: Screen): string[] {
 /** @param isOfAll whether they are of several scripts: then each line names its own */
 export function renderRunTable(runs: readonly RunRecord[], screen: Screen, isOfAll = false): string[] {
   const [run, ...more] = runColumns(screen) as [Column<RunRecord>, ...Column<RunRecord>[]];
-  const columns = fitColumns(isOfAll ? [run, scriptColumn, ...more] : [run, ...more], runs, screen.columns);
-  return renderTable(columns, runs, { palette: screen.palette, indent: '' });
+  return drawTable(isOfAll ? [run, scriptColumn, ...more] : [run, ...more], runs, screen);
 }
 
 const scriptColumn: Column<RunRecord> = {
   title: 'script',
   text: ({ script }) => printableLine(script),
   shrinks: { first: 24, last: 12 },
+  isName: true,
 };
 
 function runColumns({ palette, clock }: Screen): readonly Column<RunRecord>[] {

@@ -1,5 +1,5 @@
 import * as kleur from 'kleur/colors';
-import { isFailure, type Outcome } from '../../store/schema.ts';
+import { isFailure, type Outcome } from '../../store/words.ts';
 import { type Clock, createClock } from '../text/clock.ts';
 
 /** What text is laid out for. */
@@ -8,6 +8,8 @@ export interface Screen {
   readonly palette: Palette;
   readonly clock: Clock;
   readonly nowMs: number;
+  /** It is drawn anew each second, and lines lead somewhere: no advice stands between them. */
+  readonly isWatched?: true;
 }
 
 interface ScreenSource {

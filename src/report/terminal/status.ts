@@ -1,10 +1,12 @@
-import { hostname } from 'node:os';
 import type { Waiter } from '../../queue/claim/waiters.ts';
-import type { Pause } from '../../store/contract.ts';
+import { guessPeriodName } from '../../schedule/misnamed.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
 import { printableLine } from '../../system/base/text.ts';
+import { shellWord } from '../../system/base/values.ts';
+import { machineName } from '../../system/process/identity.ts';
 import type { RunningRun } from '../model/runs/run.ts';
-import { describeSpooled } from '../model/spooled.ts';
 import {
+  describeSpooled,
   isQueueQuiet,
   type QueueCounts,
   type QueueStatus,
@@ -16,8 +18,9 @@ import type { TierHolder, TierState, WaitingScriptJob } from '../model/tier.ts';
 import { countOf, formatBytes, formatCount, formatDuration, formatPeriod, UNKNOWN } from '../text/format.ts';
 import { describePaused, describeResume, nameOfPaused } from '../text/words.ts';
 import { renderOpenIncidents } from './incidents.ts';
+import { renderNextTimes } from './next-times.ts';
 import type { Screen } from './screen.ts';
-import { fitColumns, joinFitting, renderTable, truncate } from './table.ts';
+import { type Column, drawTable, joinFitting, wrap } from './table.ts';
 
 /** How things stand, as blocks of lines; what there is nothing of is left out. */
 export function renderStatus(status: Status, screen: Screen): string {
@@ -27,7 +30,9 @@ export function renderStatus(status: Status, screen: Screen): string {
     renderWaiting(status, screen),
     renderQueue(status.queue, screen),
     renderPauses(status.pauses, screen),
+    renderDisabled(status.disabled, screen),
     renderTiers(status, screen),
+    renderNextTimes(status.scheduled, screen),
     renderNotes(status, screen),
   ].filter((lines) => lines.length > 0);
   return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
@@ -96,28 +101,32 @@ function describeWaiting(job: WaitingScriptJob, screen: Screen): string[] {
   return [printableLine(job.script), ...describeWait(job, screen), reason].filter(Boolean);
 }
 
+function renderDisabled(disabled: readonly string[], screen: Screen): string[] {
+  const lines = disabled
+    .map(printableLine)
+    .flatMap((name) => entry([name, `\`runner enable ${shellWord(name)}\` ends it`], screen, screen.palette.warning));
+  return lines.length === 0 ? [] : [screen.palette.bold('disabled'), ...lines];
+}
+
 function renderTiers(status: Status, screen: Screen): string[] {
   const { tiers } = status;
   if (tiers.length === 0) return ['There is no tier in jobs/ yet: `runner init` creates some.'];
-  const columns = fitColumns(
-    [
-      {
-        title: 'tier',
-        text: (state) => printableLine(state.tier),
-        shrinks: { first: 24, last: 8 },
-      },
-      { title: 'last pass', text: (state) => lastPassOf(state, screen) },
-      {
-        title: 'next',
-        text: (state) => nextOf(state, status, screen),
-        paint: (text, state) => paintNext(text, state, screen),
-        shrinks: { first: 30, last: 10 },
-      },
-    ],
-    tiers,
-    screen.columns,
-  );
-  return renderTable(columns, tiers, { palette: screen.palette, indent: '' });
+  const columns: readonly Column<TierState>[] = [
+    {
+      title: 'tier',
+      text: (state) => printableLine(state.tier),
+      shrinks: { first: 24, last: 8 },
+      isName: true,
+    },
+    { title: 'last pass', text: (state) => lastPassOf(state, screen) },
+    {
+      title: 'next',
+      text: (state) => nextOf(state, status, screen),
+      paint: (text, state) => paintNext(text, state, screen),
+      shrinks: { first: 30, last: 10 },
+    },
+  ];
+  return drawTable(columns, tiers, screen);
 }
 
 function lastPassOf({ lastPass }: TierState, { clock }: Screen): string {
@@ -130,17 +139,31 @@ function nextOf(state: TierState, { isLogUnread }: Status, screen: Screen): stri
   const { clock, nowMs } = screen;
   if (state.holder !== null) return describeHolder(state.holder, screen);
   if (state.pause !== null) return describePaused(state.pause, state.tier, clock);
-  if (state.periodMs === null) return 'runs by hand';
+  if (state.periodMs === null && state.expected === null) return describeByHand(state.tier);
   if (isLogUnread) return UNKNOWN;
-  if (state.expected === null) return `never called by cron (${formatPeriod(state.periodMs)})`;
-  const { atMs, isOverdue } = state.expected;
+  const { expected, isInCrontab, lastScheduledCallMs } = state;
+  if (isUncalled(state)) return 'no crontab line calls it';
+  if (expected === null)
+    return isInCrontab ? 'by its crontab line' : `never called by cron (${formatPeriod(state.periodMs ?? 0)})`;
+  const { atMs, isOverdue } = expected;
   if (isOverdue) return `overdue since ${clock.short(atMs)}: cron has not called it`;
   if (state.dueAgainFor !== null) return 'with the next call of `runner due`';
   if (atMs <= nowMs) return `due since ${clock.short(atMs)}`;
-  return `${clock.short(atMs)}, in ${formatElapsed(atMs - nowMs)}`;
+  const first = lastScheduledCallMs === null ? 'first ' : '';
+  return `${first}${clock.short(atMs)}, in ${formatElapsed(atMs - nowMs)}`;
 }
 
-/** `running: pid 4711 on web3, since 11-03 14:03` */
+function describeByHand(tier: string): string {
+  const guess = guessPeriodName(tier);
+  return guess === null ? 'runs by hand' : `cron cannot call it; did you mean ${guess}?`;
+}
+
+/** Cron has no line for it, and nothing else calls it either. */
+function isUncalled({ periodMs, isInCrontab, expected }: TierState): boolean {
+  return periodMs !== null && isInCrontab === false && (expected === null || expected.isOverdue);
+}
+
+/** `running: pid 4711 on web3, since 3 Nov 14:03` */
 function describeHolder(holder: TierHolder, { clock }: Screen): string {
   const what = {
     tier: 'running',
@@ -152,23 +175,28 @@ function describeHolder(holder: TierHolder, { clock }: Screen): string {
   return `${holder.kind === null ? 'without the log' : what[holder.kind]}: ${who}, since ${clock.short(holder.sinceMs)}`;
 }
 
-function paintNext(text: string, { holder, pause, expected }: TierState, { palette }: Screen) {
+function paintNext(text: string, state: TierState, { palette }: Screen) {
+  const { holder, pause, expected } = state;
   if (holder !== null) return palette.live(text);
-  if (pause !== null || expected?.isOverdue) return palette.warning(text);
+  if (pause !== null || expected?.isOverdue || isUncalled(state)) return palette.warning(text);
   return text;
 }
 
-function renderNotes({ spooledRuns, quarantined, tiers }: Status, screen: Screen): string[] {
-  const uncalled = tiers.filter(({ expected, pause }) => expected?.isOverdue && pause === null);
+function renderNotes({ spooledRuns, quarantined, tiers, differences }: Status, screen: Screen): string[] {
+  const unpaused = tiers.filter(({ pause }) => pause === null);
+  const isLate = (state: TierState): boolean => state.expected?.isOverdue === true && !isUncalled(state);
   const notes = [
-    uncalled.length > 0 ? '`runner doctor` checks why cron does not call.' : '',
+    ...differences.map(printableLine),
+    unpaused.some(isUncalled) ? '`runner cron --install` writes a crontab line for each tier.' : '',
+    unpaused.some(isLate) ? '`runner doctor` checks why cron does not call.' : '',
     spooledRuns > 0 ? describeSpooled(spooledRuns) : '',
     quarantined.length > 0
       ? `${countOf(quarantined.length, 'broken log')} quarantined in .runner/: ${quarantined.map(printableLine).join(', ')}`
       : '',
   ];
   const zone = screen.palette.dim(`times in ${screen.clock.zone}`);
-  return [...notes.filter(Boolean).map(screen.palette.warning), zone];
+  const lines = notes.filter(Boolean).flatMap((note) => wrap(note, screen.columns));
+  return [...lines.map(screen.palette.warning), zone];
 }
 
 const same = (text: string): string => text;
@@ -196,9 +224,9 @@ function describeCounts(counts: QueueCounts): string[] {
 /** More would drown the rest. */
 const MOST_NAMES = 10;
 
-/** `pid 4711 waits for mail/*, export`, `since 11-03 14:03`. */
+/** `pid 4711 waits for mail/*, export`, `since 3 Nov 14:03`. */
 function renderWaiters(waiting: readonly Waiter[], screen: Screen): string[] {
-  const here = hostname();
+  const here = machineName();
   const shown = waiting.slice(0, MOST_NAMES).map(({ host, pid, patterns, sinceMs }) => {
     const who = host === here ? `pid ${pid}` : `pid ${pid} on ${printableLine(host)}`;
     const what = printableLine(patterns.join(', '));
@@ -229,7 +257,7 @@ export function renderPauses(pauses: readonly Pause[], screen: Screen): string[]
   return [palette.bold('paused'), ...lines];
 }
 
-/** `mail/*`, `fails when it is due`, `until 11-03 16:00`, `` `runner resume 'mail/*'` ends it ``. */
+/** `mail/*`, `fails when it is due`, `until 3 Nov 16:00`, `` `runner resume 'mail/*'` ends it ``. */
 export function describePause(pause: Pause, { clock }: Pick<Screen, 'clock'>): string[] {
   const until = pause.until === null ? 'until resumed' : `until ${clock.short(pause.until)}`;
   const failFast = pause.kind === 'fail-fast' ? ['fails when it is due'] : [];
@@ -241,11 +269,7 @@ const INDENT = '  ';
 /** One thing: its name, and what there is to say of it, on further lines where there is no room. */
 function entry(parts: readonly string[], { columns }: Screen, paint: (text: string) => string): string[] {
   const room = columns - 2 * INDENT.length;
-  const fitted = joinFitting(
-    parts.map((part) => truncate(part, room)),
-    room,
-  );
-  return fitted.map((line, index) => INDENT + (index === 0 ? '' : INDENT) + paint(line));
+  return joinFitting(parts, room).map((line, index) => INDENT + (index === 0 ? '' : INDENT) + paint(line));
 }
 
 /** What is to be said of a run beside that it runs: no more than can be seen from here; '' for nothing. */
@@ -257,7 +281,7 @@ export function describeLiveness({ isOrphan, liveness, host, hasResult }: Runnin
   return `${isOrphan ? 'may still be running, ' : ''}on ${printableLine(host)}`;
 }
 
-/** `try 2 due 11-03 14:10`; `deferred, waiting since 11-03 14:02`. */
+/** `try 2 due 3 Nov 14:10`; `deferred, waiting since 3 Nov 14:02`. */
 export function describeWait(job: WaitingScriptJob, { clock, nowMs }: Pick<Screen, 'clock' | 'nowMs'>) {
   if (job.state === 'queued') return ['next in line'];
   if (job.state === 'claimed') return ['begins in a moment'];

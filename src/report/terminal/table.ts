@@ -1,5 +1,6 @@
 import measure from 'fast-string-truncated-width';
-import type { Palette } from './screen.ts';
+import { countOf } from '../text/format.ts';
+import type { Palette, Screen } from './screen.ts';
 
 /** A column of a table that gives up what a narrow terminal has no room for. */
 export interface Column<Row> {
@@ -12,6 +13,8 @@ export interface Column<Row> {
   readonly rank?: number;
   /** May be cut down to `first` columns before others go, and to `last` once none can go. */
   readonly shrinks?: { readonly first: number; readonly last: number };
+  /** Cut in the middle, as names are that differ at their ends. */
+  readonly isName?: true;
 }
 
 /** A column with the width it gets. */
@@ -36,6 +39,35 @@ export function fitColumns<Row>(
   return shrinkToFit(shrinkToFit(kept, available, 'first'), available, 'last');
 }
 
+/** A table as wide as the screen; where columns had to go, the last line names them. */
+export function drawTable<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  screen: Pick<Screen, 'columns' | 'palette' | 'isWatched'>,
+): string[] {
+  const fitted = fitColumns(columns, rows, screen.columns);
+  const table = renderTable(fitted, rows, { palette: screen.palette, indent: '' });
+  return [...table, ...noteHidden(columns, fitted, rows, screen)];
+}
+
+/** `2 columns hidden (max, cpu): widen to 104 columns or use --json`; nothing where none is. */
+export function noteHidden<Row>(
+  columns: readonly Column<Row>[],
+  fitted: readonly FittedColumn<Row>[],
+  rows: readonly Row[],
+  screen: Pick<Screen, 'columns' | 'palette' | 'isWatched'>,
+  indent = '',
+): string[] {
+  if (screen.isWatched) return [];
+  const hidden = columns.filter(({ title }) => title !== '' && fitted.every((shown) => shown.title !== title));
+  if (hidden.length === 0) return [];
+  const all = columns.map((column) => ({ ...column, width: naturalWidth(column, rows) }));
+  const needed = indent.length + lineWidth(shrinkToFit(all, 0, 'first'));
+  const names = hidden.map(({ title }) => title).join(', ');
+  const note = `${countOf(hidden.length, 'column')} hidden (${names}): widen to ${needed} columns or use --json`;
+  return wrap(note, screen.columns).map(screen.palette.dim);
+}
+
 interface TableLayout<Row> {
   readonly palette: Palette;
   readonly indent: string;
@@ -52,7 +84,7 @@ export function renderTable<Row>(
   const head = drawLine(columns, ({ title }) => [title, palette.dim(title)]);
   const drawRow = (row: Row): string =>
     drawLine(columns, (column) => {
-      const text = truncate(column.text(row), column.width);
+      const text = (column.isName ? truncateMiddle : truncate)(column.text(row), column.width);
       return [text, column.paint?.(text, row) ?? text];
     });
   const body = rows.flatMap((row) => [drawRow(row), ...(below?.(row) ?? [])]);
@@ -102,6 +134,21 @@ function shrinkToFit<Row>(
 /** Letters of Latin and signs that each take one column: most text there is, and quickly known. */
 const narrow = /^[ -~\xa0-\xff–—’…→▁-█✔✖]*$/;
 
+/** What is known of one thing; null: not known, and not shown. */
+export type Fact = readonly [label: string, value: string | null];
+
+const LABEL_COLUMNS = 14;
+
+/** A line for each fact, more where it does not fit. */
+export function drawFacts(facts: readonly Fact[], { columns, palette }: Pick<Screen, 'columns' | 'palette'>): string[] {
+  return facts.flatMap(([label, value]) => {
+    if (value === null) return [];
+    const [first = '', ...more] = wrap(value, columns - LABEL_COLUMNS);
+    const indent = ' '.repeat(LABEL_COLUMNS);
+    return [`${palette.dim(label.padEnd(LABEL_COLUMNS - 1))} ${first}`, ...more.map((line) => indent + line)];
+  });
+}
+
 /** How many columns a terminal gives to it. */
 export function widthOf(text: string): number {
   return narrow.test(text) ? text.length : measure(text).width;
@@ -116,25 +163,55 @@ export function truncate(text: string, columns: number): string {
   return text.slice(0, index) + ELLIPSIS;
 }
 
+/** The same in the middle: of names that differ only at their ends, each can be told. */
+export function truncateMiddle(text: string, columns: number): string {
+  if (widthOf(text) <= columns) return text;
+  const tail = takeEnd(text, Math.floor((columns - 1) / 2));
+  const { index } = measure(text, { limit: columns - widthOf(tail), ellipsis: ELLIPSIS });
+  return text.slice(0, index) + ELLIPSIS + tail;
+}
+
+/** The last characters, as people count them, that fit. */
+function takeEnd(text: string, columns: number): string {
+  let tail = '';
+  for (const { segment } of [...new Intl.Segmenter().segment(text)].reverse()) {
+    if (widthOf(segment + tail) > columns) break;
+    tail = segment + tail;
+  }
+  return tail;
+}
+
 /** Joins parts with ` · `, beginning a new line before a part that would not fit any more. */
 export function joinFitting(parts: readonly string[], columns: number): string[] {
   const lines: string[] = [];
   for (const part of parts) {
     const joined = [lines.at(-1), part].filter((each) => each !== undefined).join(' · ');
     if (lines.length > 0 && widthOf(joined) <= columns) lines[lines.length - 1] = joined;
-    else lines.push(part);
+    else lines.push(...wrap(part, columns));
   }
   return lines;
 }
 
-/** Breaks text between words into lines of at most so many columns; a longer word stays whole. */
+/** Breaks text between words into lines of at most so many columns; within a word only where that is longer. */
 export function wrap(text: string, columns: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
     const last = lines.at(-1);
     const joined = last === undefined ? word : `${last} ${word}`;
     if (last !== undefined && widthOf(joined) <= columns) lines[lines.length - 1] = joined;
-    else lines.push(word);
+    else lines.push(...breakWord(word, columns));
   }
   return lines;
+}
+
+function breakWord(word: string, columns: number): string[] {
+  const pieces: string[] = [];
+  let rest = word;
+  while (widthOf(rest) > columns) {
+    // A character wider than the screen stands alone.
+    const end = Math.max(measure(rest, { limit: columns }).index, 1);
+    pieces.push(rest.slice(0, end));
+    rest = rest.slice(end);
+  }
+  return [...pieces, rest];
 }

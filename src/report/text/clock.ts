@@ -9,7 +9,7 @@ export interface Clock {
   readonly zone: string;
   /** `2026-11-03 14:05:09`. */
   dateTime(atMs: number): string;
-  /** `11-03 14:05`; another year than the current one is named: `2025-11-03`. */
+  /** `3 Nov 14:05`: no number that may be a day or a month. A day of another year: `2025-11-03`. */
   short(atMs: number): string;
 }
 
@@ -27,10 +27,13 @@ export function createClock(nowMs: number, timeZone?: string): Clock {
     short: (atMs) => {
       if (!isInstant(atMs)) return UNKNOWN;
       const { year, month, day, hour, minute } = read(atMs);
-      return year === thisYear ? `${month}-${day} ${hour}:${minute}` : `${year}-${month}-${day}`;
+      if (year !== thisYear) return `${year}-${month}-${day}`;
+      return `${Number(day)} ${months[Number(month) - 1]} ${hour}:${minute}`;
     },
   };
 }
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
 const parts = ['year', 'month', 'day', 'hour', 'minute', 'second'] as const;
 

@@ -1,8 +1,9 @@
 import type { ListOptions } from '../../queue/api.ts';
 import { jobStates } from '../../queue/read/list.ts';
 import { parseDurationMs } from '../../settings/readers.ts';
-import { type JobState, type Outcome, outcomes } from '../../store/schema.ts';
+import { type JobState, type Outcome, outcomes } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { dayWords, type MeantTime, readLocalTime } from '../../system/base/local-time.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { TimeWindow } from '../model/runs/runs.ts';
@@ -47,59 +48,24 @@ export interface OpenWindow {
 
 const EPOCH = '1970-01-01 00:00Z';
 
-interface Span {
-  readonly startMs: number;
-  readonly endMs: number;
-}
-
-function parseInstant(option: string, text: string, nowMs: number): Span {
+function parseInstant(option: string, text: string, nowMs: number): MeantTime {
   const span = readTimeSpan(text, nowMs);
   if (span !== null) return span;
-  throw new UsageError(`${option} expects ${EXPECTED_TIME}, found ${JSON.stringify(text)}.`);
+  const nearest = nearestName(text.trim(), dayWords);
+  const hint = nearest === null ? '.' : `; did you mean ${nearest}?`;
+  throw new UsageError(`${option} must be ${EXPECTED_TIME}, found ${JSON.stringify(text)}${hint}`);
 }
 
 /** What a time is to look like. */
 export const EXPECTED_TIME =
-  'a duration back from now such as 7d or 12h, or a local time such as 2026-11-01 or "2026-11-01 10:00"';
+  'a duration back from now such as 7d or 12h, a day such as yesterday or monday, ' +
+  'or a local time such as 07:00, 2026-11-01 or "2026-11-01 10:00"';
 
 /** From when to when a text's time goes, which only of a day is not the same; null: it is no time. */
-export function readTimeSpan(text: string, nowMs: number): Span | null {
+export function readTimeSpan(text: string, nowMs: number): MeantTime | null {
   const durationMs = parseDurationMs(text.trim());
-  if (durationMs !== null) return at(nowMs - durationMs);
-  return parseLocalTime(text.trim());
-}
-
-const localTime =
-  /^(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)(?:[ T](?<hour>\d\d):(?<minute>\d\d)(?::(?<second>\d\d)(?:\.(?<ms>\d{3}))?)?(?<zone>Z)?)?$/;
-
-function parseLocalTime(text: string): Span | null {
-  const match = localTime.exec(text)?.groups;
-  if (match === undefined) return null;
-  const part = (name: string): number => Number(match[name] ?? 0);
-  const fields = [part('year'), part('month') - 1, part('day')] as const;
-  const time = [part('hour'), part('minute'), part('second')] as const;
-  if (!exists(fields, time)) return null;
-  if (match.zone !== undefined) return at(Date.UTC(...fields, ...time, part('ms')));
-  if (match.hour !== undefined) return at(new Date(...fields, ...time, part('ms')).getTime());
-  const [year, month, day] = fields;
-  // Not 24 hours later: the day on which the clocks change has 23 or 25.
-  return {
-    startMs: new Date(year, month, day).getTime(),
-    endMs: new Date(year, month, day + 1).getTime(),
-  };
-}
-
-type Triple = readonly [number, number, number];
-
-/** `Date` turns February 30th into March 2nd and 25:00 into the next day. */
-function exists([year, month, day]: Triple, [hour, minute, second]: Triple): boolean {
-  const date = new Date(Date.UTC(year, month, day));
-  const isDay = date.getUTCMonth() === month && date.getUTCDate() === day;
-  return isDay && hour < 24 && minute < 60 && second < 60;
-}
-
-function at(ms: number): Span {
-  return { startMs: ms, endMs: ms };
+  if (durationMs === null) return readLocalTime(text, nowMs, 'past');
+  return { startMs: nowMs - durationMs, endMs: nowMs - durationMs };
 }
 
 /**
@@ -116,7 +82,7 @@ function parseOutcome(word: string): Outcome {
   if (outcome !== undefined) return outcome;
   const nearest = nearestName(word, outcomes);
   throw new UsageError(
-    `--outcome expects one of ${outcomes.join(', ')}, found ${JSON.stringify(printableLine(word))}` +
+    `--outcome must be one of ${outcomes.join(', ')}, found ${JSON.stringify(printableLine(word))}` +
       (nearest === null ? '.' : `; did you mean ${nearest}?`),
   );
 }
@@ -141,7 +107,7 @@ function readState(word: string): JobState {
   const guess = nearestName(word, [...jobStates, 'ready', 'delayed']);
   const nearest = guess === word ? null : guess;
   throw new UsageError(
-    `--state expects some of ${jobStates.join(', ')}, or ready or delayed alone, ` +
+    `--state must be some of ${jobStates.join(', ')}, or ready or delayed alone, ` +
       `found ${JSON.stringify(printableLine(word))}${nearest === null ? '.' : `; did you mean ${nearest}?`}`,
   );
 }

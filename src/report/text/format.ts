@@ -27,9 +27,11 @@ export function formatBytes(count: number | null): string {
   return count === null ? UNKNOWN : (bytes.format(count, { decimalPlaces: 1 }) ?? UNKNOWN);
 }
 
-/** `99.8%`, rounded down: only what never failed is 100%. */
+/** `55.6%`, rounded; but only what never failed is 100%. */
 export function formatRate(rate: number | null): string {
-  return rate === null ? UNKNOWN : `${Math.floor(rate * 1000) / 10}%`;
+  if (rate === null) return UNKNOWN;
+  const rounded = Math.round(rate * 1000);
+  return `${(rate < 1 ? Math.min(rounded, 999) : rounded) / 10}%`;
 }
 
 /** `12,345`, without loading what knows how all the languages do that. */

@@ -2,15 +2,16 @@ import type { Job } from '../../queue/api.ts';
 import { findPause, resumeCommandOf, WHOLE_QUEUE, wordsOfPaused } from '../../queue/pauses.ts';
 import { isWaiting } from '../../queue/read/list.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
-import type { RetryDelay, ScriptOptions } from '../../settings/readers.ts';
-import type { ContentChange, Deviation, Pause } from '../../store/contract.ts';
-import type { ActivityEvent, PauseKind } from '../../store/schema.ts';
+import { KNOWN_SIGNS, type RetryDelay, type ScriptOptions } from '../../settings/readers.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { ContentChange, Deviation } from '../../store/contract/runs.ts';
+import type { ActivityEvent, PauseKind } from '../../store/words.ts';
 import { firstLine, lastLine, printableLine } from '../../system/base/text.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { Clock } from './clock.ts';
 import { countOf, formatBytes, formatCount, formatDuration } from './format.ts';
 
-/** `paused until 11-03 16:00`, `paused`; of what is paused as part of more: `daily is paused`. */
+/** `paused until 3 Nov 16:00`, `paused`; of what is paused as part of more: `daily is paused`. */
 export function describePaused(pause: Pause, of: string, clock: Clock): string {
   const until = pause.until === null ? '' : ` until ${clock.short(pause.until)}`;
   return pause.name === of ? `paused${until}` : `${nameOfPaused(pause)} is paused${until}`;
@@ -37,15 +38,21 @@ export function describeOptions(options: ScriptOptions, tier: string): string[] 
 
 /** What is set of a script's options, a few words each. */
 export function describeSetOptions(options: ScriptOptions): string[] {
-  const { timeoutMs, retries, retryDelay, onCrash, memoryBytes, nice, env, tags } = options;
-  const { warnRssBytes, maxRssBytes, rssSustainMs, maxOutputBytes, isolate } = options;
+  const { timeoutMs, retries, retryDelay, onCrash, offline, memoryBytes, nice, env, tags } = options;
+  const { warnRssBytes, maxRssBytes, rssSustainMs, maxOutputBytes, isolate, host, everyHost } = options;
+  const { schedule, timezone, reboot } = options;
+  const { shell, failOn, expect } = options;
   const said = <T>(value: T | undefined, tell: (value: T) => string): string[] =>
     value === undefined ? [] : [tell(value)];
   return [
+    ...said(schedule, (rule) => rule),
+    ...(schedule === undefined ? [] : said(timezone, (zone) => `by the clock of ${zone}`)),
+    ...(reboot === true ? ['after each boot'] : []),
     ...said(timeoutMs, (ms) => `timeout ${formatDuration(ms)}`),
     ...said(retries, (count) => countOf(count, 'retry', 'retries')),
     ...said(retryDelay, describeRetryDelay),
     ...said(onCrash, (policy) => `on crash ${policy}`),
+    ...said(offline, (policy) => `${policy === 'run' ? 'runs' : 'waits'} while the database is away`),
     ...said(memoryBytes, (bytes) => `heap ${formatBytes(bytes)}`),
     ...said(warnRssBytes, (bytes) => `warn at ${formatBytes(bytes)}`),
     ...said(maxRssBytes, (bytes) => `end at ${formatBytes(bytes)}`),
@@ -53,9 +60,23 @@ export function describeSetOptions(options: ScriptOptions): string[] {
     ...said(maxOutputBytes, (bytes) => `keep ${formatBytes(bytes)} of output`),
     ...said(nice, (value) => `nice ${value}`),
     ...said(env, (names) => `env ${names.join(' ')}`),
+    ...said(shell, (words) => `shell ${words.join(' ')}`),
+    ...said(failOn, describeFailOn),
+    ...said(expect, (patterns) => `expects ${patterns.map(describePattern).join(', ')}`),
     ...(isolate === true ? ['a process for each job'] : []),
+    ...said(host, (patterns) => `on ${patterns.join(', ')}`),
+    ...(everyHost === true ? ['on each machine'] : []),
     ...said(tags, (words) => `tags ${words.join(' ')}`),
   ];
+}
+
+function describeFailOn(patterns: readonly string[]): string {
+  if (patterns.length === 0) return 'no warning of its output';
+  return `fails on ${patterns.map(describePattern).join(', ')}`;
+}
+
+function describePattern(pattern: string): string {
+  return pattern === KNOWN_SIGNS ? 'any known sign of a failure' : JSON.stringify(pattern);
 }
 
 function describeRetryDelay({ firstMs, factor, longestMs }: RetryDelay): string {
@@ -75,8 +96,14 @@ export function describeRunError(run: RunRecord, outputEnd: string): string | nu
   }
   const reason = firstLine(run.reason ?? run.outcome);
   const line = lastLine(outputEnd);
-  // A crash tells of its last line itself.
-  return line === '' || reason.endsWith(line) ? reason : `${reason}: ${line}`;
+  // A crash tells of its last line itself, and what is known of the cause says more.
+  const isSaid = line === '' || reason.endsWith(line) || /^exit code \d+[:,]/.test(reason);
+  return isSaid || isStackFrame(line) ? reason : `${reason}: ${line}`;
+}
+
+/** What Node prints when its heap is full: ` 7: 0x7f1c2d node::Abort() [node]`. */
+function isStackFrame(line: string): boolean {
+  return /^\s*(?:#?\d+:? )?0x[0-9a-f]+\b|\[[^\]]*node\]$/.test(line);
 }
 
 /** In what a run was unlike those before it: `3.2× its usual 41s`, `orders: 3 instead of the usual 120`. */

@@ -1,11 +1,13 @@
 import { relative } from 'node:path';
 import type { Script } from '../../discovery/script.ts';
-import { isFailure } from '../../store/schema.ts';
-import { nearestName } from '../../system/base/suggest.ts';
+import { guessPeriodName } from '../../schedule/misnamed.ts';
+import { isFailure } from '../../store/words.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { RunningRun, RunRecord } from '../model/runs/run.ts';
+import type { TierState } from '../model/tier.ts';
 import type { Clock } from '../text/clock.ts';
 import { countOf, formatDuration, formatPeriod } from '../text/format.ts';
+import { describeNextTime, describeSchedule, warnOfFarPass } from '../text/next-time.ts';
 import {
   describeChange,
   describeDeviation,
@@ -41,6 +43,7 @@ export function explainFacts(facts: WhyFacts, { clock }: Telling): WhyFinding[] 
   return [
     explainTier(facts),
     explainCall(facts, clock),
+    ...explainSchedule(facts, clock),
     explainLastPass(facts, clock),
     ...explainSkippedPass(facts, clock),
     explainLock(facts, clock),
@@ -52,12 +55,10 @@ export function explainFacts(facts: WhyFacts, { clock }: Telling): WhyFinding[] 
   ];
 }
 
-const SCHEDULE_NAMES = ['15min', 'hourly', 'daily', 'weekly', 'monthly', 'yearly'];
-
 function explainTier({ tier: { tier, periodMs } }: WhyFacts): WhyFinding {
   const name = printableLine(tier);
   if (periodMs !== null) return fine('tier', `${name}, ${formatPeriod(periodMs)}`);
-  const guess = nearestName(tier, SCHEDULE_NAMES);
+  const guess = guessPeriodName(tier);
   return notable(
     'tier',
     `${name} is not a schedule name, so cron never runs it`,
@@ -69,9 +70,12 @@ function explainTier({ tier: { tier, periodMs } }: WhyFacts): WhyFinding {
 
 function explainCall({ tier, lastCallByHandMs, nowMs }: WhyFacts, clock: Clock): WhyFinding {
   const hand = lastCallByHandMs === null ? '' : `; by hand ${clock.short(lastCallByHandMs)}`;
-  const { lastScheduledCallMs: last, expected } = tier;
-  if (last === null) return explainNeverCalled(tier.periodMs, hand);
+  const { lastScheduledCallMs: last, expected, isInCrontab } = tier;
+  if (last === null) return explainNeverCalled(tier, hand, clock);
   const called = `cron called it ${clock.short(last)}`;
+  if (isInCrontab === false && tier.periodMs !== null && (expected === null || expected.isOverdue)) {
+    return critical('called', `${called}, but no crontab line calls it now${hand}`, INSTALL);
+  }
   if (expected === null) return fine('called', `${called}${hand}`);
   const next = clock.short(expected.atMs);
   if (expected.isOverdue) {
@@ -80,16 +84,36 @@ function explainCall({ tier, lastCallByHandMs, nowMs }: WhyFacts, clock: Clock):
   if (tier.dueAgainFor !== null) {
     return fine('called', `${called}, and due again, because its pass died${hand}`);
   }
-  const when = expected.atMs > nowMs ? `next about ${next}` : `due since ${next}`;
+  const when = expected.atMs > nowMs ? `next ${isInCrontab ? 'at' : 'about'} ${next}` : `due since ${next}`;
   return fine('called', `${called}, ${when}${hand}`);
 }
 
 const DOCTOR = '`runner doctor` checks the crontab.';
 
-function explainNeverCalled(periodMs: number | null, hand: string): WhyFinding {
+const INSTALL = `\`runner cron --install\` lets cron call it. ${DOCTOR}`;
+
+function explainNeverCalled({ periodMs, isInCrontab, expected }: TierState, hand: string, clock: Clock): WhyFinding {
+  if (isInCrontab && expected !== null) {
+    const first = clock.short(expected.atMs);
+    if (!expected.isOverdue) return fine('called', `not yet; its crontab line calls it first at ${first}${hand}`);
+    return critical('called', `its crontab line should have called it first at ${first}${hand}`, DOCTOR);
+  }
   if (periodMs === null) return fine('called', hand === '' ? 'never' : hand.slice(2));
-  const cure = `\`runner cron --install\` lets cron call it. ${DOCTOR}`;
-  return critical('called', `cron has never called it${hand}`, cure);
+  if (isInCrontab) return notable('called', `not yet, but a crontab line calls it${hand}`, DOCTOR);
+  const what = isInCrontab === null ? 'cron has never called it' : 'no crontab line calls it';
+  return critical('called', `${what}${hand}`, INSTALL);
+}
+
+function explainSchedule({ next, nowMs }: WhyFacts, clock: Clock): WhyFinding[] {
+  if (next === null) return [];
+  const schedule = describeSchedule(next);
+  const text = schedule === '' ? 'once after each boot' : `${schedule}: ${describeNextTime(next, clock, nowMs)}`;
+  const far = warnOfFarPass(next, clock);
+  return [
+    far === null
+      ? fine('schedule', text)
+      : notable('schedule', text, `In jobs/hourly it would run sooner after its time.`),
+  ];
 }
 
 function explainLastPass({ tier, fileChangedMs, lastRun }: WhyFacts, clock: Clock): WhyFinding {
@@ -180,10 +204,15 @@ function explainLastRun({ lastRun, running }: WhyFacts, clock: Clock): WhyFindin
   return notable('last run', text, `\`runner show ${id}\` shows more.`);
 }
 
-function explainSuccess({ id, deviations }: RunRecord, text: string, clock: Clock): WhyFinding {
-  if (deviations.length === 0) return fine('last run', text);
+function explainSuccess({ id, warning, deviations }: RunRecord, text: string, clock: Clock): WhyFinding {
+  if (deviations.length === 0 && warning === null) return fine('last run', text);
   const unusual = deviations.map((deviation) => describeDeviation(deviation, clock)).join('; ');
-  return notable('last run', `${text}, unlike those before: ${unusual}`, `\`runner show ${id}\` shows more.`);
+  const parts = [
+    text,
+    ...(unusual === '' ? [] : [`unlike those before: ${unusual}`]),
+    ...(warning === null ? [] : [`with a warning: ${printableLine(warning)}`]),
+  ];
+  return notable('last run', parts.join(', '), `\`runner show ${id}\` shows more.`);
 }
 
 function explainChange({ change }: WhyFacts, clock: Clock): WhyFinding[] {

@@ -1,9 +1,11 @@
-import { statSync } from 'node:fs';
-import type { Script } from '../../discovery/script.ts';
+import { fileChangedMs, type Script } from '../../discovery/script.ts';
 import { findPause } from '../../queue/pauses.ts';
+import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import type { CrashPolicy } from '../../settings/readers.ts';
-import type { ContentChange, Pause } from '../../store/contract.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { ContentChange } from '../../store/contract/runs.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
+import { type NextTime, readNextTimes } from '../model/next-times.ts';
 import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } from '../model/runs/run.ts';
 import { selectChange, selectNewestRun } from '../model/runs/runs.ts';
 import {
@@ -43,6 +45,8 @@ export interface WhyFacts {
   readonly droppedJob: ScriptJob | null;
   /** The newest pass of its tier, where that was left out. */
   readonly skippedPass: RecordedPass | null;
+  /** When it runs next; null: it has no times of its own. */
+  readonly next: NextTime | null;
 }
 
 interface WhyFactsQuery {
@@ -52,25 +56,26 @@ interface WhyFactsQuery {
   readonly states: readonly StateFolder[];
   /** In force. */
   readonly pauses: readonly Pause[];
+  readonly crontab: ReadCrontab;
   readonly nowMs: number;
 }
 
 export async function readWhyFacts(
   log: LogView,
   script: string,
-  { file, states, pauses, nowMs }: WhyFactsQuery,
+  { file, states, pauses, crontab, nowMs }: WhyFactsQuery,
 ): Promise<WhyFacts> {
   const { db } = log;
   const tier = tierOf(script);
   const holders = await findHolders(db, states, [tier]);
-  const tierState = await readTierState(db, tier, { holders, pauses, nowMs });
+  const tierState = await readTierState(db, tier, { holders, pauses, crontab, nowMs });
   const ofScript = (each: { readonly script: string }): boolean => each.script === script;
   const job = await selectScriptJob(db, script);
   const lastRun = await selectNewestRun(log, script, { untilMs: nowMs + 1 });
   return {
     script,
     nowMs,
-    fileChangedMs: file === null ? null : changedMs(file.path),
+    fileChangedMs: file === null ? null : fileChangedMs(file),
     tries: file === null ? null : 1 + (file.options.retries ?? 0),
     onCrash: file?.options.onCrash ?? null,
     tier: tierState,
@@ -84,7 +89,15 @@ export async function readWhyFacts(
     lastSuccess: await selectNewestRun(log, script, { outcomes: ['succeeded'] }),
     droppedJob: job?.state === 'cancelled' ? job : null,
     skippedPass: await selectSkippedPass(db, tier),
+    next: await readNext(db, file, tierState, nowMs),
   };
+}
+
+async function readNext(db: LogView['db'], file: Script | null, tier: TierState, nowMs: number) {
+  if (file === null) return null;
+  const ofScript = { name: tier.tier, periodMs: tier.periodMs, scripts: [file] };
+  const [next = null] = await readNextTimes([ofScript], { db, states: [tier], nowMs });
+  return next;
 }
 
 /** Of a crash that nothing was to follow: it was the pass that died, not the script that failed. */
@@ -98,13 +111,4 @@ function isLeft({ dueAgainFor }: TierState, job: ScriptJob | null, hasCrashed: b
   if (dueAgainFor === null) return false;
   const isDone = job !== null && job.scheduledForMs === dueAgainFor && job.finishedAtMs !== null;
   return !isDone || hasCrashed;
-}
-
-/** Not the time of its content: a file that was moved here, or made executable, is new as a script. */
-function changedMs(path: string): number | null {
-  try {
-    return statSync(path).ctimeMs;
-  } catch {
-    return null;
-  }
 }

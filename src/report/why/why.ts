@@ -1,11 +1,15 @@
 import { basename, dirname, extname, join, relative, resolve, sep } from 'node:path';
+import { DISABLED, type DisabledScript } from '../../discovery/disabled.ts';
 import { QUEUE_TIER } from '../../discovery/place.ts';
-import type { Discovery, Ignored, Script, Unread } from '../../discovery/script.ts';
+import { type Discovery, describeHosts, type Ignored, type Script, type Unread } from '../../discovery/script.ts';
+import { scriptNameOf } from '../../discovery/script-name.ts';
+import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import { withoutParameters } from '../../settings/readers.ts';
-import type { Pause } from '../../store/contract.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
+import { shellWord } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { LogView } from '../model/runs/run.ts';
 import { selectScriptNames } from '../model/runs/runs.ts';
@@ -28,6 +32,7 @@ interface WhyQuery extends Telling {
   readonly word: string;
   readonly cwd: string;
   readonly discovery: Discovery;
+  readonly disabled: readonly DisabledScript[];
   /** What is wrong with the settings; without them the defaults count. */
   readonly settingsProblem: string | null;
   /** Why the log was not read; null: it was, or there is none. */
@@ -35,6 +40,7 @@ interface WhyQuery extends Telling {
   readonly states: readonly StateFolder[];
   /** In force. */
   readonly pauses: readonly Pause[];
+  readonly crontab: ReadCrontab;
   readonly nowMs: number;
 }
 
@@ -48,7 +54,9 @@ export async function readWhy(log: LogView, query: WhyQuery): Promise<Why> {
   const target = findTarget({ ...query, logged });
   if (target.kind === 'script') return await explainScript(log, query, target.script);
   if (target.kind === 'gone') return await explainGone(log, query, target.name);
+  if (target.kind === 'disabled') return explainDisabled(query, target.disabled);
   if (target.kind === 'ignored') return explainIgnored(query, target.ignored);
+  if (target.kind === 'elsewhere') return explainElsewhere(query, target.script);
   return explainUnknown(query, target.nearest);
 }
 
@@ -118,6 +126,34 @@ function explainIgnored(query: WhyQuery, { path, reason }: Ignored): Why {
   };
 }
 
+function explainDisabled(query: WhyQuery, { name, path }: DisabledScript): Why {
+  const file = printableLine(relative(query.root, path));
+  const cure = `\`runner enable ${shellWord(printableLine(name))}\` takes the ending off again.`;
+  return {
+    script: name,
+    findings: [
+      ...explainSettings(query),
+      fine('found', file),
+      critical('disabled', 'its name ends in .disabled', cure),
+    ],
+    conclusion: `It does not run because it is disabled: \`runner enable ${shellWord(printableLine(name))}\` ends that.`,
+  };
+}
+
+function explainElsewhere(query: WhyQuery, script: Script): Why {
+  const file = printableLine(relative(query.root, script.path));
+  const hosts = critical(
+    'elsewhere',
+    `it ${printableLine(describeHosts(script))}`,
+    'To run it here, change its tag or setting `host`.',
+  );
+  return {
+    script: script.name,
+    findings: [...explainSettings(query), fine('found', file), hosts],
+    conclusion: 'It does not run here because it is for other machines.',
+  };
+}
+
 function explainUnknown(query: WhyQuery, nearest: string | null): Why {
   const word = JSON.stringify(printableLine(query.word));
   const guess = nearest === null ? LIST : `Did you mean ${printableLine(nearest)}?`;
@@ -168,24 +204,56 @@ function concludeWaiting({ waiting, nowMs }: WhyFacts, clock: Clock): string | n
   return `It will be retried by ${when}.`;
 }
 
-function concludeTier({ tier, isDueAgain }: WhyFacts, clock: Clock): string {
+function concludeTier(facts: WhyFacts, clock: Clock): string {
+  const { tier, isDueAgain } = facts;
   const name = printableLine(tier.tier);
   if (tier.periodMs === null) return `It runs only when you call \`runner ${name}\`.`;
   if (tier.lastScheduledCallMs === null) {
-    return `It does not run by itself because cron has never called ${name}: run \`runner cron --install\`.`;
+    return concludeNeverCalled(tier, clock);
   }
   if (isDueAgain && !tier.expected?.isOverdue) {
     return `It will run with the next call of \`runner due\`, because the last pass of ${name} died.`;
   }
-  return concludeNext(tier, tier.lastScheduledCallMs, clock);
+  return concludeTimes(facts, clock) ?? concludeNext(tier, tier.lastScheduledCallMs, clock);
 }
 
-function concludeNext({ tier, expected, holder }: TierState, lastCallMs: number, clock: Clock): string {
+/** Of a script that has times of its own, whose tier is called. */
+function concludeTimes({ next, tier, nowMs }: WhyFacts, clock: Clock): string | null {
+  if (next === null || tier.expected?.isOverdue) return null;
+  if (next.schedule === null)
+    return 'It runs once after the next boot of this machine, with the first pass of any tier.';
+  if (next.atMs === null) return 'It does not run any more: its schedule gives no further time.';
+  const name = printableLine(tier.tier);
+  const about = next.passMs === null || tier.isDue ? '' : `, about ${clock.short(next.passMs)}`;
+  const when = clock.short(next.atMs);
+  if (next.atMs <= nowMs) return `Its time, ${when}, has come: it will run with the next pass of ${name}${about}.`;
+  return `It waits for its next time, ${when}, and will run with the pass of ${name} after that${about}.`;
+}
+
+function concludeNeverCalled({ tier, isInCrontab, expected }: TierState, clock: Clock): string {
   const name = printableLine(tier);
+  if (isInCrontab === null) {
+    return `It does not run by itself because cron has never called ${name}: run \`runner cron --install\`.`;
+  }
+  if (!isInCrontab) {
+    return `It does not run by itself because no crontab line calls ${name}: run \`runner cron --install\`.`;
+  }
+  if (expected?.isOverdue) {
+    return `It did not run because cron has not called ${name} at ${clock.short(expected.atMs)}: \`runner doctor\` checks the crontab.`;
+  }
+  const when = expected === null ? '' : `, at ${clock.short(expected.atMs)}`;
+  return `It will run with the first pass of ${name}${when}.`;
+}
+
+function concludeNext({ tier, isInCrontab, expected, holder }: TierState, lastCallMs: number, clock: Clock): string {
+  const name = printableLine(tier);
+  if (isInCrontab === false && (expected === null || expected.isOverdue)) {
+    return `It does not run by itself because no crontab line calls ${name}: run \`runner cron --install\`.`;
+  }
   if (expected?.isOverdue) {
     return `It did not run because cron has not called ${name} since ${clock.short(lastCallMs)}: \`runner doctor\` checks the crontab.`;
   }
-  const when = expected === null ? '' : `, about ${clock.short(expected.atMs)}`;
+  const when = expected === null ? '' : `, ${isInCrontab ? 'at' : 'about'} ${clock.short(expected.atMs)}`;
   const after = holder === null ? '' : ', if the one that runs now is over by then';
   return `It will run with the next pass of ${name}${when}${after}.`;
 }
@@ -195,7 +263,9 @@ export type Target =
   | { readonly kind: 'script'; readonly script: Script }
   /** Only the log knows it. */
   | { readonly kind: 'gone'; readonly name: string }
+  | { readonly kind: 'disabled'; readonly disabled: DisabledScript }
   | { readonly kind: 'ignored'; readonly ignored: Ignored }
+  | { readonly kind: 'elsewhere'; readonly script: Script }
   | { readonly kind: 'unknown'; readonly nearest: string | null };
 
 interface TargetQuery {
@@ -203,6 +273,7 @@ interface TargetQuery {
   readonly cwd: string;
   readonly root: string;
   readonly discovery: Discovery;
+  readonly disabled: readonly DisabledScript[];
   /** Every script that ever ran. */
   readonly logged: readonly string[];
 }
@@ -212,14 +283,18 @@ export function findTarget(query: TargetQuery): Target {
   const { word, discovery, logged } = query;
   const scripts = discovery.tiers.flatMap((tier) => tier.scripts);
   if (word.trim() === '') {
-    throw new UsageError('`runner why` expects the name of a script, or a file in jobs/.');
+    throw new UsageError('`runner why` needs the name of a script, or a file in jobs/.');
   }
   const tiers = [...discovery.tiers.map(({ name }) => name), ...discovery.unread.map(({ tier }) => tier)];
   const found = tiers.includes(word) ? null : findScript(query, scripts);
   if (found !== null) return { kind: 'script', script: found };
+  const elsewhere = findScript(query, discovery.elsewhere);
+  if (elsewhere !== null) return { kind: 'elsewhere', script: elsewhere };
   const folder = describeFolder({ ...query, paths: pathsOf(query), tiers });
   if (folder !== null) throw new UsageError(`${quote(word)} ${folder}`);
   assertNoHandler(query);
+  const disabled = findDisabledScript(query);
+  if (disabled !== null) return { kind: 'disabled', disabled };
   const ignored = findIgnored(query);
   if (ignored !== null) return { kind: 'ignored', ignored };
   const gone = onlyOne(
@@ -235,7 +310,9 @@ function findScript(query: TargetQuery, scripts: readonly Script[]): Script | nu
   const paths = pathsOf(query);
   const isPath = ({ path }: Script): boolean => paths.includes(path) || isIndexOf(path, paths);
   const isCalled = ({ name, path }: Script): boolean => endsWith(name, word) || basename(path) === word;
-  const exact = scripts.find(({ name }) => name === word) ?? scripts.find(isPath);
+  const meant = scriptNameOf(word, query);
+  const exact =
+    scripts.find(({ name }) => name === word) ?? scripts.find(isPath) ?? scripts.find(({ name }) => name === meant);
   const name =
     exact?.name ??
     onlyOne(
@@ -253,6 +330,18 @@ function pathsOf({ word, cwd, root }: TargetQuery): readonly string[] {
 /** A folder that is a script by the `index.*` in it. */
 function isIndexOf(path: string, folders: readonly string[]): boolean {
   return folders.includes(dirname(path)) && basename(path, extname(path)) === 'index';
+}
+
+function findDisabledScript(query: TargetQuery): DisabledScript | null {
+  const { word, disabled } = query;
+  const paths = pathsOf(query);
+  const isMeant = ({ name, path }: DisabledScript): boolean =>
+    name === word || paths.some((each) => path === each || path === each + DISABLED) || endsWith(name, word);
+  const name = onlyOne(
+    word,
+    disabled.filter(isMeant).map((each) => each.name),
+  );
+  return disabled.find((each) => each.name === name) ?? null;
 }
 
 /** By its path or its name; by the name that it would have as a script; or as part of an ignored folder. */
@@ -344,4 +433,4 @@ function describeTier(tier: string): string {
 }
 
 const QUEUE =
-  'contains the handlers of queued jobs: `runner jobs` lists these jobs, `runner status` shows the ' + 'queue stands.';
+  'contains the handlers of queued jobs: `runner jobs` lists these jobs, `runner status` shows the state of the queue.';

@@ -1,6 +1,7 @@
-import type { MissedPolicy } from '../../store/schema.ts';
+import type { MissedPolicy } from '../../store/words.ts';
+import { calendarSeries, type TimeSeries } from './calendar.ts';
 import type { Moments, RepeatRule } from './rule.ts';
-import { baseOf, calendarSeries, momentSeries, nextTime, type TimeSeries } from './series.ts';
+import { baseOf, momentSeries, nextTime } from './series.ts';
 
 /** For what a repeating job is queued once it has finished. */
 export interface PlannedTime {

@@ -1,4 +1,4 @@
-import { hostZone } from './time.ts';
+import { type FixedUnit, hostZone } from './time.ts';
 
 /** The moment of a job from which a rule counts. */
 export type BaseMoment = 'scheduled' | 'started' | 'finished';
@@ -6,7 +6,6 @@ export type BaseMoment = 'scheduled' | 'started' | 'finished';
 /** The moments of a job's last run in epoch milliseconds; null: there was none. */
 export type Moments = Readonly<Record<BaseMoment, number | null>>;
 
-export type FixedUnit = 'second' | 'minute' | 'hour' | 'day';
 export type Unit = FixedUnit | 'month' | 'year';
 
 export type StartUnit = Exclude<Unit, 'second' | 'minute'>;
@@ -29,22 +28,39 @@ interface MomentRule {
   readonly modifiers: readonly [Modifier, ...Modifier[]];
 }
 
-/** A day in each of these periods. `day` 31 is the last one of any month. */
+/** The days of a rule. Weekdays are 1 for Monday to 7 for Sunday; a day that a month doesn't have is its last one. */
 export type CalendarDay =
   | { readonly period: 'daily' }
-  /** 1 is Monday, 7 is Sunday. */
-  | { readonly period: 'weekly'; readonly weekday: number }
-  | { readonly period: 'monthly'; readonly day: number }
-  | { readonly period: 'yearly'; readonly month: number; readonly day: number };
+  | { readonly period: 'weekly'; readonly weekdays: readonly number[] }
+  | { readonly period: 'monthly'; readonly days: readonly number[] }
+  /** `nth` is 1 to 4, or -1 for the last one. */
+  | { readonly period: 'monthly'; readonly nth: number; readonly weekday: number }
+  | { readonly period: 'yearly'; readonly month: number; readonly day: number }
+  | CronDays;
 
-/** `daily at 10:00 in Europe/Berlin`: a time by the clock on the wall. */
+/** The days of cron's fields. A day must be one of `days` and, or else or, one of `weekdays`. */
+interface CronDays {
+  readonly period: 'cron';
+  /** A month that doesn't have one leaves it out. */
+  readonly days: readonly number[];
+  readonly months: readonly number[];
+  readonly weekdays: readonly number[];
+  readonly isBoth: boolean;
+}
+
+/** `daily at 10:00 in Europe/Berlin`: times by the clock on the wall. */
 export interface CalendarRule {
   readonly kind: 'calendar';
   /** As it is stored. */
   readonly text: string;
   readonly on: CalendarDay;
-  readonly hour: number;
-  readonly minute: number;
+  /** Minutes of the day, ascending. */
+  readonly times: readonly number[];
+  /**
+   * `every 15min`: an interval goes by what the clocks show, as cron has it. A time that they skip is left out, one
+   * that they show twice is there twice. Other times are there once on each day, whatever the clocks do.
+   */
+  readonly isInterval?: true;
   /** Null: that of the host that computes it. */
   readonly zone: string | null;
 }
@@ -58,6 +74,18 @@ export const weekdays = 'monday tuesday wednesday thursday friday saturday sunda
 export const months = 'january february march april may june july august september october november december'.split(
   ' ',
 );
+
+/** Whether a text is meant to be a rule in plain words or in cron's: `DAILY` alone is one of Bedrock's. */
+export function isPlainRule(text: string): boolean {
+  return /^\s*(?:(?:every|on|at)\b|(?:daily|weekly)\s+\S|(?:monthly|yearly|weekdays|weekends)(?:\s|$)|[@*\d])/i.test(
+    text,
+  );
+}
+
+/** Whether a text is meant to be cron's five fields, or a word for them such as `@daily`. */
+export function isCronRule(text: string): boolean {
+  return /^\s*[@*\d]/.test(text);
+}
 
 /** One sentence of plain words: "Runs again 1 hour after the time for which it was scheduled." */
 export function explainRepeat(rule: RepeatRule): string {
@@ -94,22 +122,80 @@ function explainAmount({ count, unit }: { readonly count: number; readonly unit:
   return `${amount} ${unit}${amount === 1 ? '' : 's'}`;
 }
 
-function explainCalendar({ on, hour, minute, zone }: CalendarRule): string {
-  const time = [hour, minute].map((part) => String(part).padStart(2, '0')).join(':');
+function explainCalendar({ on, times, zone }: CalendarRule): string {
   const where = zone ?? `the zone of this host, ${hostZone()}`;
-  return `Runs ${explainDay(on)} at ${time} in ${where}.`;
+  return `Runs ${explainDay(on)} ${explainTimes(times)} in ${where}.`;
+}
+
+const MOST_TIMES = 6;
+
+function explainTimes(times: readonly number[]): string {
+  const [first = 0, second = first, last = first] = [times[0], times[1], times.at(-1)];
+  const step = second - first;
+  const isEven = times.length > 2 && times.every((time, index) => time === first + index * step);
+  if (!isEven && times.length <= MOST_TIMES) return `at ${listWords(times.map(formatTime))}`;
+  if (!isEven)
+    return `at ${times
+      .slice(0, MOST_TIMES - 1)
+      .map(formatTime)
+      .join(', ')} and so on, ${times.length} times,`;
+  const isHours = step % 60 === 0;
+  const every = `every ${explainAmount({ count: isHours ? step / 60 : step, unit: isHours ? 'hour' : 'minute' })}`;
+  const isWholeDay = first < step && last + step >= 1440;
+  return isWholeDay && first === 0 ? every : `${every} from ${formatTime(first)} to ${formatTime(last % 1440)}`;
+}
+
+/** `07:30` */
+export function formatTime(minute: number): string {
+  return [Math.floor(minute / 60), minute % 60].map((part) => String(part).padStart(2, '0')).join(':');
 }
 
 function explainDay(on: CalendarDay): string {
   if (on.period === 'daily') return 'every day';
-  if (on.period === 'weekly') return `every ${capitalized(weekdays[on.weekday - 1] ?? '')}`;
+  if (on.period === 'cron') return explainCron(on);
+  if (on.period === 'weekly') return explainWeekdays(on.weekdays);
   if (on.period === 'yearly') {
     const date = `every year on ${on.day} ${capitalized(months[on.month - 1] ?? '')}`;
     return on.day === 29 && on.month === 2 ? `${date}, or 28 February,` : date;
   }
-  if (on.day === 31) return 'on the last day of every month';
-  const day = `on day ${on.day} of every month`;
-  return on.day > 28 ? `${day}, or on its last one,` : day;
+  if ('nth' in on) return `on the ${ordinals.get(on.nth)} ${nameWeekday(on.weekday)} of every month`;
+  if (on.days.join() === '31') return 'on the last day of every month';
+  const days = `on day ${listWords(on.days)} of every month`;
+  return on.days.some((day) => day > 28) ? `${days}, or on its last one,` : days;
+}
+
+function explainCron({ days, months: numbers, weekdays: names, isBoth }: CronDays): string {
+  const monthNames = numbers.map((month) => capitalized(months[month - 1] ?? ''));
+  const inMonths = numbers.length === 12 ? '' : ` in ${listWords(monthNames)}`;
+  const onDays = `on day ${listWords(days)}${inMonths === '' ? ' of every month' : ''}`;
+  const onWeekdays = explainWeekdays(names);
+  if (names.length === 7 && isBoth) return days.length === 31 ? `every day${inMonths}` : `${onDays}${inMonths}`;
+  if (days.length === 31 && isBoth) return `${onWeekdays}${inMonths}`;
+  return isBoth ? `${onWeekdays} that is ${onDays.slice(3)}${inMonths}` : `${onDays} and ${onWeekdays}${inMonths}`;
+}
+
+export const ordinals: ReadonlyMap<number, string> = new Map([
+  [1, 'first'],
+  [2, 'second'],
+  [3, 'third'],
+  [4, 'fourth'],
+  [-1, 'last'],
+]);
+
+function explainWeekdays(numbers: readonly number[]): string {
+  const [first = 0, last = first] = [numbers[0], numbers.at(-1)];
+  const isRange = numbers.length > 2 && last - first === numbers.length - 1;
+  if (isRange) return `every day from ${nameWeekday(first)} to ${nameWeekday(last)}`;
+  return `every ${listWords(numbers.map(nameWeekday))}`;
+}
+
+function nameWeekday(weekday: number): string {
+  return capitalized(weekdays[weekday - 1] ?? '');
+}
+
+/** "1, 2 and 3" */
+function listWords(words: readonly (string | number)[]): string {
+  return words.length < 2 ? words.join() : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }
 
 function capitalized(word: string): string {

@@ -1,17 +1,6 @@
-import type { Temporal as TemporalTypes } from 'temporal-polyfill';
-import type {
-  BaseMoment,
-  CalendarDay,
-  CalendarRule,
-  FixedUnit,
-  Modifier,
-  Moments,
-  RepeatRule,
-  StartUnit,
-} from './rule.ts';
-import { hostZone } from './time.ts';
-
-type PlainDate = TemporalTypes.PlainDate;
+import { nextTimeAfter, type TimeSeries } from './calendar.ts';
+import type { BaseMoment, Modifier, Moments, RepeatRule, StartUnit } from './rule.ts';
+import { DAY_MS, fixedUnitMs, isInCalendar, LAST_INSTANT, SECOND_MS } from './time.ts';
 
 /** The moment from which a rule counts: a calendar's next day follows the one that was scheduled. */
 export function baseOf(rule: RepeatRule): BaseMoment {
@@ -28,10 +17,8 @@ export function baseOf(rule: RepeatRule): BaseMoment {
 export async function nextTime(rule: RepeatRule, moments: Moments): Promise<number | null> {
   const baseMs = moments[baseOf(rule)];
   if (baseMs === null) return null;
-  if (rule.kind === 'moment')
-    return applyModifiers(rule.isDelay ? Math.ceil(baseMs / SECOND_MS) * SECOND_MS : baseMs, rule.modifiers);
-  const series = await calendarSeries(rule, baseMs, baseMs);
-  return series?.timeAt(0) ?? null;
+  if (rule.kind === 'calendar') return await nextTimeAfter(rule, baseMs);
+  return applyModifiers(rule.isDelay ? Math.ceil(baseMs / SECOND_MS) * SECOND_MS : baseMs, rule.modifiers);
 }
 
 /** Whether a rule leads out of the calendar at once: it would never give a time. */
@@ -44,25 +31,10 @@ export function leadsNowhere(rule: RepeatRule, fromMs: number): boolean {
  * `daily at 10:00` the next time that its clock shows that.
  */
 export async function initialTime(rule: RepeatRule, nowMs: number): Promise<number> {
-  if (rule.kind === 'moment') return nowMs;
-  const series = await calendarSeries(rule, nowMs, nowMs);
-  return series?.timeAt(0) ?? nowMs;
+  return rule.kind === 'moment' ? nowMs : ((await nextTimeAfter(rule, nowMs)) ?? nowMs);
 }
 
-/** The calendar of the rules: the years that have four digits. */
-const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00Z');
-const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');
-
-const SECOND_MS = 1000;
-export const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
-
-export const fixedUnitMs: Readonly<Record<FixedUnit, number>> = {
-  second: SECOND_MS,
-  minute: 60_000,
-  hour: 3_600_000,
-  day: DAY_MS,
-};
 
 /** The first instant of 1970 that was a Sunday. */
 const FIRST_SUNDAY = 3 * DAY_MS;
@@ -78,11 +50,6 @@ export function applyModifiers(atMs: number, modifiers: readonly Modifier[]): nu
     if (!isInCalendar(at)) return null;
   }
   return isInCalendar(at) ? at : null;
-}
-
-/** False for what is no number, too. */
-function isInCalendar(atMs: number): boolean {
-  return atMs >= FIRST_INSTANT && atMs <= LAST_INSTANT;
 }
 
 function applyModifier(atMs: number, modifier: Modifier): number {
@@ -114,14 +81,6 @@ function moveToWeekday(atMs: number, weekday: number): number {
 function addMonths(atMs: number, count: number): number {
   const date = new Date(atMs);
   return date.setUTCMonth(date.getUTCMonth() + count);
-}
-
-/** The times that a rule gives one after the other, up to one that has not passed. */
-export interface TimeSeries {
-  /** How many of its times have passed. */
-  readonly passed: number;
-  /** From 0, which is the first; `passed` is the first in the future. Null: there is none. */
-  timeAt(index: number): number | null;
 }
 
 /** Times in a fixed distance. */
@@ -178,73 +137,4 @@ function alikeUntil(atMs: number, stepMs: number, modifier: Modifier): number {
   const isOfMonths = modifier.unit === 'month' || modifier.unit === 'year';
   if (kind === 'add') return isOfMonths ? addMonths(startOf(atMs, 'month'), 1) : Number.POSITIVE_INFINITY;
   return !isOfMonths && stepMs % fixedUnitMs[modifier.unit] === 0 ? Number.POSITIVE_INFINITY : atMs + 1;
-}
-
-/** The times of a rule that come after a moment; null outside of the years 0 to 9999. */
-export async function calendarSeries(rule: CalendarRule, afterMs: number, nowMs: number): Promise<TimeSeries | null> {
-  if (!isInCalendar(afterMs) || !isInCalendar(nowMs)) return null;
-  // 18 ms to load: only for those who have such a rule.
-  const { Temporal } = await import('temporal-polyfill');
-  const zone = rule.zone ?? hostZone();
-  const days = numberDays(Temporal, rule.on);
-  const timeOf = (number: number): number => {
-    const wall = days.dateOf(number).toPlainDateTime({ hour: rule.hour, minute: rule.minute });
-    return instantOfWall(wall, zone);
-  };
-  const firstAfter = (atMs: number): number => {
-    const local = Temporal.Instant.fromEpochMilliseconds(Math.floor(atMs));
-    let number = days.numberOf(local.toZonedDateTimeISO(zone).toPlainDate());
-    while (timeOf(number) <= atMs) number += 1;
-    return number;
-  };
-  const first = firstAfter(afterMs);
-  return {
-    passed: Math.max(0, firstAfter(nowMs) - first),
-    timeAt: (index) => inCalendar(timeOf(first + index)),
-  };
-}
-
-function inCalendar(atMs: number): number | null {
-  return isInCalendar(atMs) ? atMs : null;
-}
-
-/**
- * When the clocks of a zone first show this time. Where they skip it, as in spring, the moment at which
- * they go on: 03:00 for 02:30.
- */
-function instantOfWall(wall: TemporalTypes.PlainDateTime, zone: string): number {
-  const at = wall.toZonedDateTime(zone, { disambiguation: 'earlier' });
-  if (at.toPlainDateTime().equals(wall)) return at.epochMilliseconds;
-  return (at.getTimeZoneTransition('next') ?? at).epochMilliseconds;
-}
-
-/** The days of a rule, numbered without gaps: any of them is found without counting up to it. */
-interface NumberedDays {
-  dateOf(number: number): PlainDate;
-  /** That of the day in the period that holds a date. */
-  numberOf(date: PlainDate): number;
-}
-
-function numberDays(Temporal: typeof TemporalTypes, on: CalendarDay): NumberedDays {
-  // A Monday.
-  const start = Temporal.PlainDate.from('1970-01-05');
-  const daysSince = (date: PlainDate): number => start.until(date, { largestUnit: 'days' }).days;
-  const dayIn = (year: number, month: number, day: number): PlainDate =>
-    Temporal.PlainDate.from({ year, month, day }, { overflow: 'constrain' });
-  if (on.period === 'daily') {
-    return { dateOf: (number) => start.add({ days: number }), numberOf: daysSince };
-  }
-  if (on.period === 'weekly') {
-    return {
-      dateOf: (number) => start.add({ days: 7 * number + on.weekday - 1 }),
-      numberOf: (date) => Math.floor(daysSince(date) / 7),
-    };
-  }
-  if (on.period === 'monthly') {
-    return {
-      dateOf: (number) => dayIn(Math.floor(number / 12), (((number % 12) + 12) % 12) + 1, on.day),
-      numberOf: ({ year, month }) => 12 * year + month - 1,
-    };
-  }
-  return { dateOf: (number) => dayIn(number, on.month, on.day), numberOf: ({ year }) => year };
 }

@@ -1,6 +1,28 @@
 import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { nearestName } from '../../system/base/suggest.ts';
 
+export const SECOND_MS = 1000;
+export const MINUTE_MS = 60_000;
+export const DAY_MS = 86_400_000;
+
+export type FixedUnit = 'second' | 'minute' | 'hour' | 'day';
+
+export const fixedUnitMs: Readonly<Record<FixedUnit, number>> = {
+  second: SECOND_MS,
+  minute: MINUTE_MS,
+  hour: 3_600_000,
+  day: DAY_MS,
+};
+
+/** The calendar of the rules: the years that have four digits. */
+const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00Z');
+export const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');
+
+/** False for what is no number, too. */
+export function isInCalendar(atMs: number): boolean {
+  return atMs >= FIRST_INSTANT && atMs <= LAST_INSTANT;
+}
+
 const form =
   /^(?<date>\d{4}-\d\d-\d\d)(?:[ T](?<time>\d\d:\d\d)(?::(?<second>\d\d)(?<fraction>\.\d{1,9})?)?(?<zone>Z|[+-]\d\d:\d\d)?)?$/;
 

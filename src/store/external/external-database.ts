@@ -45,7 +45,7 @@ export async function readExternalDatabase<T>(
 function begin(connection: Connection, path: string): void {
   connection.exec('begin');
   if (Number(connection.pragma('application_id')) === APPLICATION_ID) {
-    throw new UsageError(`${path} is an activity log of this runner, not the queue of another system.`);
+    throw new UsageError(`${path} is an activity log of this runner; name the queue of another system.`);
   }
   // SQLite takes what is missing of a file that was cut off for zeros.
   const answer = String(connection.pragma('quick_check(1)'));
@@ -104,7 +104,7 @@ function readHeader(path: string): Buffer {
     }
   });
   if (header.toString('latin1', 0, START.length) === START) return header;
-  throw new UsageError(`${path} is not an SQLite database.`);
+  throw new UsageError(`${path} is not an SQLite database; name the file of the queue.`);
 }
 
 function fingerprint(path: string): string {
@@ -129,11 +129,11 @@ function withPlainErrors<T>(path: string, work: () => T): T {
 }
 
 const sentences: readonly (readonly [RegExp, string])[] = [
-  [/^ENOENT$/, 'is not there'],
+  [/^ENOENT$/, 'does not exist; check its name'],
   [/^EISDIR$/, 'is a folder; name the SQLite file in it'],
   [/^(EACCES|EPERM)$/, 'cannot be read by this user'],
   [/^SQLITE_NOTADB$/, 'is not an SQLite database, or it is encrypted'],
-  [/^SQLITE_CORRUPT/, 'is damaged; `sqlite3 <file> .dump` writes what can be read of it'],
+  [/^SQLITE_CORRUPT/, 'is damaged; `sqlite3 <file> .dump` saves its readable part'],
   [/^SQLITE_(BUSY|LOCKED)/, 'stays locked; stop the programs that use it, then try again'],
   [
     /^SQLITE_(CANTOPEN|READONLY)/,
@@ -186,8 +186,8 @@ function rejectTable(system: string, what: string): never {
 /** What these columns say may change what is to become of the jobs. */
 function rejectNewer(system: string, table: string, unknown: readonly string[]): never {
   throw new UsageError(
-    `The table ${table} was made by another version of ${system} than is known here: nobody can say what ` +
-      `${unknown.join(', ')} would mean for the jobs; where nothing, make a view without ` +
+    `The table ${table} was made by another version of ${system} than the runner knows: it cannot tell what ` +
+      `${unknown.join(', ')} means for the jobs. If it means nothing, make a view without ` +
       `${unknown.length === 1 ? 'that column' : 'those columns'} and name it with --table.`,
   );
 }

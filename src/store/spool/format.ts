@@ -1,5 +1,7 @@
+import type { HandlerDecision } from '../../child/contract.ts';
 import type { CrashPolicy, RetryDelay } from '../../settings/readers.ts';
-import type { FinishedRun, Trigger, WorkerKind } from '../schema.ts';
+import type { FinishedRun } from '../schema.ts';
+import type { Trigger, WorkerKind } from '../words.ts';
 
 /** Raised when a reader of the version before would misunderstand what is written. */
 export const SPOOL_VERSION = 1;
@@ -77,6 +79,10 @@ export interface SpooledEnd extends SpoolRun {
   readonly policy: SpooledPolicy;
   readonly isRetryable: boolean;
   readonly run: FinishedRun;
+  /** JSON that a handler gave back; left out: it gave none. */
+  readonly result?: string | null;
+  /** What a handler asked for. */
+  readonly decision?: HandlerDecision | null;
 }
 
 /** The worker's own end: the last line. */

@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import type { HandlerDecision } from '../../child/contract.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import type { FinishedRun } from '../schema.ts';
 import type { SpoolFile } from './files.ts';
@@ -57,7 +58,7 @@ function readLine({ text, isWhole }: Line, number: number): SpoolLine {
     return record;
   } catch (error) {
     if (!(error instanceof NoRecord)) throw error;
-    return { type: 'not-understood', problem: `line ${number} is no record: ${error.message}` };
+    return { type: 'not-understood', problem: `line ${number} is not a record: ${error.message}` };
   }
 }
 
@@ -144,7 +145,7 @@ function* readChunks(fd: number): Generator<Buffer> {
   }
 }
 
-/** What a line says that is not a record; its message follows "line 3 is no record: ". */
+/** What a line says that is not a record; its message follows "line 3 is not a record: ". */
 class NoRecord extends Error {}
 
 /**
@@ -155,7 +156,7 @@ class NoRecord extends Error {}
  */
 function parseRecord(line: string): SpoolRecord {
   const value = parseJson(line);
-  if (!isObject(value)) throw new NoRecord('it is no object');
+  if (!isObject(value)) throw new NoRecord('it is not an object');
   const read = recordTypes.get(value.type);
   if (read === undefined) throw new NoRecord(`its type is ${tell(value.type)}`);
   return read(value, '');
@@ -168,7 +169,7 @@ function parseJson(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
-    throw new NoRecord('it is no JSON');
+    throw new NoRecord('it is not JSON');
   }
 }
 
@@ -192,6 +193,11 @@ const orNull =
   <T>(read: Read<T>): Read<T | null> =>
   (value, path) =>
     value === null ? null : read(value, path);
+
+const orLeftOut =
+  <T>(read: Read<T>): Read<T | undefined> =>
+  (value, path) =>
+    value === undefined ? undefined : read(value, path);
 
 const oneOf = <T extends string | number>(...values: readonly T[]): Read<T> =>
   readIf(`one of ${values.join(', ')}`, (value) => (values as readonly unknown[]).includes(value));
@@ -234,7 +240,7 @@ const header = object<SpoolHeader>({
   type: oneOf('worker'),
   version: readIf(`${SPOOL_VERSION}, the one that this runner knows`, (value) => value === SPOOL_VERSION),
   spoolId: id,
-  kind: oneOf('tier', 'script', 'backlog'),
+  kind: oneOf('tier', 'script', 'backlog', 'queue'),
   tier: orNull(name),
   host: name,
   bootId: orNull(name),
@@ -254,7 +260,7 @@ const counts: Read<Record<string, number>> = readIf('an object of numbers', (val
 });
 
 const finishedRun: Fields<FinishedRun> = {
-  outcome: oneOf('succeeded', 'failed', 'timed-out', 'killed', 'crashed', 'not-started'),
+  outcome: oneOf('succeeded', 'failed', 'timed-out', 'killed', 'crashed', 'not-started', 'released'),
   finished_at: integer,
   duration_ms: orNull(figure),
   user_cpu_ms: orNull(figure),
@@ -274,7 +280,7 @@ const finishedRun: Fields<FinishedRun> = {
   output_file: orNull(outputFile),
   output_file_bytes: orNull(count),
   output: orNull(text),
-  counts: (value, path) => (value === undefined ? undefined : counts(value, path)),
+  counts: orLeftOut(counts),
 };
 
 const run: Fields<SpoolRun> = {
@@ -301,6 +307,19 @@ const policy = object<SpooledPolicy>({
   onCrash: orNull(oneOf('retry', 'skip', 'fail')),
 });
 
+const decision: Read<HandlerDecision> = (value, path) => {
+  const { kind } = object<{ kind: HandlerDecision['kind'] }>({ kind: oneOf('retry', 'fail') })(value, path);
+  if (kind === 'fail') return object({ kind: oneOf('fail'), reason: text })(value, path);
+  const retry = object({
+    kind: oneOf('retry'),
+    delayMs: orLeftOut(count),
+    priority: orLeftOut(integer),
+    name: orLeftOut(name),
+    data: orLeftOut(text),
+  })(value, path);
+  return Object.fromEntries(Object.entries(retry).filter(([, each]) => each !== undefined)) as HandlerDecision;
+};
+
 type Entry<Type extends SpoolEntry['type']> = Extract<SpoolEntry, { readonly type: Type }>;
 
 const recordTypes: ReadonlyMap<unknown, Read<SpoolRecord>> = new Map<unknown, Read<SpoolRecord>>([
@@ -316,6 +335,8 @@ const recordTypes: ReadonlyMap<unknown, Read<SpoolRecord>> = new Map<unknown, Re
       policy,
       isRetryable: yesOrNo,
       run: object(finishedRun),
+      result: orLeftOut(orNull(text)),
+      decision: orLeftOut(orNull(decision)),
     }),
   ],
   ['finished', object<SpoolFinish>({ type: oneOf('finished'), finishedAt: integer, reason: orNull(text) })],

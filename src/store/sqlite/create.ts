@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { errorCode } from '../../system/base/errors.ts';
 import { listNames, utcStamp } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import type { NewEvent } from '../contract.ts';
+import type { NewEvent } from '../contract/housekeeping.ts';
 import { kindOfStoreFailure } from '../failures.ts';
 import type { Connection } from './connection.ts';
 import { findDriver } from './driver.ts';
@@ -22,7 +22,7 @@ import {
   syncFile,
   unplacedLog,
 } from './file.ts';
-import { migrate } from './migrations.ts';
+import { migrateFile } from './migrations.ts';
 import { SqliteSession } from './session.ts';
 import { recordEvent } from './statements/housekeeping.ts';
 import type { SqliteStore } from './store.ts';
@@ -80,7 +80,7 @@ interface Beginning {
 }
 
 /** Makes a whole log in a file that nobody knows of yet, durable and with mode 0600. */
-function buildLog(path: string, { driver, busyTimeoutMs }: Opening, { event, lastWorker }: Beginning): void {
+export function buildLog(path: string, { driver, busyTimeoutMs }: Opening, { event, lastWorker }: Beginning): void {
   removeDatabase(path);
   createPrivateFile(path);
   const connection = driver.open(path, { timeoutMs: busyTimeoutMs });
@@ -103,7 +103,7 @@ function fill(connection: Connection, event: NewEvent | null): void {
   // Must come before the first table: it cannot be switched on later without a rewrite.
   connection.pragma('auto_vacuum = incremental');
   connection.pragma(`application_id = ${APPLICATION_ID}`);
-  migrate(connection);
+  migrateFile(connection);
   if (event !== null) recordEvent(new SqliteSession(connection), event);
 }
 

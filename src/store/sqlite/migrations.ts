@@ -1,6 +1,6 @@
 import type { Connection, Driver } from './connection.ts';
-import { countsOf } from './statements/counted.ts';
-import { isLong } from './statements/metrics.ts';
+import { counting } from './statements/counted.ts';
+import { isLong } from './statements/monitor/metrics.ts';
 
 /**
  * The tables of the log, one list of statements per version of the schema. Loaded by whoever makes or mends a log,
@@ -30,7 +30,7 @@ const areAll = (columns: string, check: (column: string) => string): string =>
 /** What only the runner sets; but a blob there would have readers take bytes for a number. */
 const counts = 'reported_to_parent lease_extended';
 const instants = 'started_at finished_at lease_expires_at';
-const texts = 'result retry repeat unique_key concurrency_key claim_token reason';
+const texts = 'host result retry repeat unique_key concurrency_key claim_token reason';
 
 const jobs = `create table jobs (
     id integer primary key autoincrement
@@ -40,6 +40,7 @@ const jobs = `create table jobs (
       constraint "a job's name is text of 1 to 255 characters"
       check (typeof(name) = 'text' and length(name) between 1 and 255 and instr(name, char(0)) = 0),
     tier text,
+    host text,
     state text not null default 'queued' check (state in ('queued', 'claimed', 'running', 'finished',
       'retrying', 'failed', 'paused', 'cancelled')),
     ready integer default 0,
@@ -162,6 +163,7 @@ const tables = [
     triggered_by text not null default 'cron' check (triggered_by in ('cron', 'due', 'manual')),
     scheduled_for integer,
     started_at integer not null,
+    lease_expires_at integer,
     finished_at integer,
     skip_code text,
     reason text
@@ -184,8 +186,8 @@ const tables = [
   )`,
   // A job's number is never used twice: who kept that of a deleted one must not act on another.
   jobs,
-  // A script is never twice under way: it has one row.
-  `create unique index jobs_of_scripts on jobs (name) where tier is not null`,
+  // A script is never twice under way: it has one row, or one for each host.
+  `create unique index jobs_of_scripts on jobs (name, coalesce(host, '')) where tier is not null`,
   // What is due, in the order in which it is taken; by name for who takes only some.
   `create index jobs_ready on jobs (priority desc, run_at, id, name, concurrency_key) where ready = 1`,
   `create index jobs_ready_by_name on jobs (name, priority desc, run_at, id, concurrency_key)
@@ -251,7 +253,7 @@ const totals = [
   ) without rowid`,
   `create view totals as select handler, what, sum(times) as times
     from (select handler, what, times from gone
-      union all ${countsOf({ jobs: 'true', runs: 'true', events: 'true' })})
+      union all ${counting.countsOf({ jobs: 'true', runs: 'true', events: 'true' })})
     group by handler, what`,
 ];
 
@@ -408,11 +410,31 @@ const access = [
   )`,
 ];
 
+/** Of machines that share a log, which those that share a file do not need: it has them all the same. */
+const fleet = [
+  `create table machines (
+    host text primary key,
+    seen_at integer not null,
+    clock_offset_ms integer not null,
+    runner_version text not null
+  ) without rowid`,
+  `create table copies (
+    host text not null,
+    name text not null,
+    tier text not null,
+    content_hash text,
+    host_pattern text,
+    primary key (host, name)
+  ) without rowid`,
+];
+
 /** Statements by version: those of version 1 come first. */
-const migrations: readonly (readonly string[])[] = [[...tables, ...totals, ...metrics, ...usual, ...alerts, ...access]];
+const migrations: readonly (readonly string[])[] = [
+  [...tables, ...totals, ...metrics, ...usual, ...alerts, ...access, ...fleet],
+];
 
 /** Brings the tables to the newest schema, all or nothing, once however many processes try. */
-export function migrate(connection: Connection): void {
+export function migrateFile(connection: Connection): void {
   connection.exec('begin immediate');
   try {
     const version = Number(connection.pragma('user_version'));

@@ -13,7 +13,7 @@ type OpenOptions = Partial<Opening>;
  *
  * @throws {StoreUnavailable} when there can be none
  */
-export async function openStore(folder: StateFolder, options: OpenOptions = {}): Promise<SqliteStore> {
+export async function openSqliteStore(folder: StateFolder, options: OpenOptions = {}): Promise<SqliteStore> {
   return await orUnavailable(folder, async () => {
     const opening = await prepareOpening(options);
     const found = await inspectLog(folder, opening);
@@ -38,7 +38,10 @@ export async function openStore(folder: StateFolder, options: OpenOptions = {}):
  *
  * @throws {StoreUnavailable} when it cannot be read
  */
-export async function openExistingStore(folder: StateFolder, options: OpenOptions = {}): Promise<SqliteStore | null> {
+export async function openExistingSqliteStore(
+  folder: StateFolder,
+  options: OpenOptions = {},
+): Promise<SqliteStore | null> {
   return await orUnavailable(folder, async () => {
     const opening = await prepareOpening(options);
     try {
@@ -79,7 +82,7 @@ async function toStore(
   quarantined: string | null = null,
 ): Promise<SqliteStore> {
   try {
-    if (version < SCHEMA_VERSION) (await import('./migrations.ts')).migrate(connection);
+    if (version < SCHEMA_VERSION) (await import('./migrations.ts')).migrateFile(connection);
     return createSqliteStore(folder, connection, { quarantined });
   } catch (error) {
     connection.close();

@@ -2,11 +2,12 @@ import { closeSync, existsSync, fdatasync, fdatasyncSync, openSync } from 'node:
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SqliteStatement } from 'kysely';
 import { errorCode } from '../../system/base/errors.ts';
-import type { Durability } from '../contract.ts';
+import type { Durability } from '../contract/store.ts';
+import { Turns } from '../shared/turns.ts';
 import type { Connection } from './connection.ts';
 
-/** Statements of one connection, each prepared once: preparing is most of the price of a small one. */
-export interface Statements {
+/** SqliteStatements of one connection, each prepared once: preparing is most of the price of a small one. */
+export interface SqliteStatements {
   all<Row>(text: string, values?: readonly unknown[]): Row[];
   first<Row>(text: string, values?: readonly unknown[]): Row | undefined;
   /** How many rows it has changed. */
@@ -36,7 +37,7 @@ export interface SessionOptions {
  * One connection, whose transactions and statements come one after the other, whoever asks for them in
  * this process. A locked log is waited for without standing still.
  */
-export class SqliteSession implements Statements {
+export class SqliteSession implements SqliteStatements {
   readonly connection: Connection;
   readonly #options: SessionOptions;
   readonly #statements = new Map<string, SqliteStatement>();
@@ -202,25 +203,6 @@ export class SqliteSession implements Statements {
   /** Rows that this connection has changed since it was opened. */
   #changes(): number {
     return this.first<{ changes: number }>('select total_changes() as changes')?.changes ?? 0;
-  }
-}
-
-/** Lets one after the other in. */
-class Turns {
-  #last: Promise<void> | null = null;
-
-  async enter(): Promise<() => void> {
-    const before = this.#last;
-    let open = (): void => {};
-    const mine = new Promise<void>((resolve) => {
-      open = resolve;
-    });
-    this.#last = mine;
-    if (before !== null) await before;
-    return () => {
-      if (this.#last === mine) this.#last = null;
-      open();
-    };
   }
 }
 

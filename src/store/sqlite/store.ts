@@ -2,18 +2,19 @@ import { type FSWatcher, statSync, watch } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import type { ChangeWatch, Store, StoreSession, WaitEnd } from '../contract.ts';
+import type { ChangeWatch, Store, StoreSession, WaitEnd } from '../contract/store.ts';
 import { mayBeFull } from '../failures.ts';
+import { asAsync, asLazy } from '../shared/areas.ts';
 import type { Connection, DriverName } from './connection.ts';
 import { releaseReserve } from './reserve.ts';
 import { SqliteSession } from './session.ts';
-import { choreStatements, deliveryStatements } from './statements/alerts.ts';
-import { asAsync, asLazy } from './statements/areas.ts';
-import { claimStatements, scriptJobStatements } from './statements/claims.ts';
-import { eventStatements, pauseStatements, pruneStatements } from './statements/housekeeping.ts';
-import { jobStatements } from './statements/jobs.ts';
-import { runStatements } from './statements/runs.ts';
-import { workerStatements } from './statements/workers.ts';
+import { sqliteClaims } from './statements/claims.ts';
+import { sqliteEvents, sqlitePauses, sqlitePruning } from './statements/housekeeping.ts';
+import { sqliteJobs } from './statements/jobs.ts';
+import { sqliteChores, sqliteDeliveries } from './statements/monitor/alerts.ts';
+import { sqliteRuns } from './statements/runs.ts';
+import { sqliteScriptJobs } from './statements/script-jobs.ts';
+import { sqliteWorkers } from './statements/workers.ts';
 
 /** The log in one file, with what only a file of SQLite has. */
 export interface SqliteStore extends Store {
@@ -42,6 +43,7 @@ export function createSqliteStore(
   const inTransaction = areasOf(statements, async (work) => work());
   return {
     engine: 'sqlite',
+    fleet: null,
     driver: connection.driver,
     connection,
     journalMode: session.isWal ? 'wal' : 'truncate',
@@ -53,14 +55,14 @@ export function createSqliteStore(
     onDurable: (notify) => session.onDurable(notify),
     retryWhenFull: (work) => retryWhenFull(folder, work),
     withBusyTimeout: (ms, work) => withBusyTimeout(session, ms, work),
-    queries: async () => (await import('./dialect.ts')).buildQueries(session),
+    queries: async () => (await import('./queries.ts')).queriesOf(session),
     checks: async () => {
-      const { checkStatements } = await import('./statements/checks.ts');
-      return asAsync(checkStatements(session), (work) => session.ask(work));
+      const { sqliteChecks } = await import('./statements/monitor/checks.ts');
+      return asAsync(sqliteChecks(session), (work) => session.ask(work));
     },
     glance: async (from, tiers) => {
-      const { glance } = await import('./statements/glance.ts');
-      return await session.ask(() => glance(session, from, tiers));
+      const { sqliteGlance } = await import('./statements/monitor/glance.ts');
+      return await session.ask(() => sqliteGlance(session, from, tiers));
     },
     watch: () => watchLog(folder, session),
     close: () => session.close(),
@@ -69,21 +71,22 @@ export function createSqliteStore(
 
 function statementsOf(session: SqliteSession) {
   return {
-    jobs: jobStatements(session),
-    claims: claimStatements(session),
-    scriptJobs: scriptJobStatements(session),
-    runs: runStatements(session),
-    workers: workerStatements(session),
-    events: eventStatements(session),
-    pauses: pauseStatements(session),
-    pruning: pruneStatements(session),
-    usual: async () => (await import('./statements/usual.ts')).usualStatements(session),
-    chores: choreStatements(session),
-    deliveries: deliveryStatements(session),
-    telemetry: async () => (await import('./statements/telemetry.ts')).telemetryStatements(session),
-    incidents: async () => (await import('./statements/incidents.ts')).incidentStatements(session),
-    metrics: async () => (await import('./statements/metrics.ts')).metricStatements(session),
-    tokens: async () => (await import('./statements/tokens.ts')).tokenStatements(session),
+    jobs: sqliteJobs(session),
+    claims: sqliteClaims(session),
+    scriptJobs: sqliteScriptJobs(session),
+    runs: sqliteRuns(session),
+    workers: sqliteWorkers(session),
+    events: sqliteEvents(session),
+    pauses: sqlitePauses(session),
+    pruning: sqlitePruning(session),
+    usual: async () => (await import('./statements/monitor/usual.ts')).sqliteUsual(session),
+    chores: sqliteChores(session),
+    deliveries: sqliteDeliveries(session),
+    telemetry: async () => (await import('./statements/monitor/telemetry.ts')).sqliteTelemetry(session),
+    incidents: async () => (await import('./statements/monitor/incidents.ts')).sqliteIncidents(session),
+    metrics: async () => (await import('./statements/monitor/metrics.ts')).sqliteMetrics(session),
+    tokens: async () => (await import('./statements/registers.ts')).sqliteTokens(session),
+    machines: async () => (await import('./statements/registers.ts')).sqliteMachines(session),
   };
 }
 
@@ -104,6 +107,7 @@ function areasOf(areas: ReturnType<typeof statementsOf>, call: <R>(work: () => R
     incidents: asLazy(areas.incidents, call),
     metrics: asLazy(areas.metrics, call),
     tokens: asLazy(areas.tokens, call),
+    machines: asLazy(areas.machines, call),
   };
 }
 

@@ -16,10 +16,19 @@ export class PackageIncomplete extends Error {
   constructor(missing: string) {
     super(
       `the package is not complete (${missing.split('\n', 1)[0]}): it is being installed, or was removed. ` +
-        'The next call goes on; if this stays, install it again.',
+        'The next call tries again; if this stays so, install it again.',
     );
   }
 }
+
+/** What failed to load one of our files, or to find it, as that; null: the error is of another kind. */
+export function toPackageIncomplete(error: unknown): PackageIncomplete | null {
+  if (error instanceof PackageIncomplete) return error;
+  const isOfChunk = errorCode(error) === 'MODULE_NOT_FOUND' && MISSING_CHUNK.test((error as Error).message);
+  return isOfChunk ? new PackageIncomplete((error as Error).message) : null;
+}
+
+const MISSING_CHUNK = /^Cannot find module '\.\/[\w-]+\.cjs'/;
 
 /** The code of an error of the operating system or of SQLite: `ENOSPC`, `SQLITE_BUSY`; '' where it has none. */
 export function errorCode(error: unknown): string {

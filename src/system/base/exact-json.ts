@@ -24,9 +24,14 @@ export function parseExactly(text: string): ExactJson | null {
 /** Texts, signs, and numbers and names; white space is a word, too, or stands around a number or name. */
 const words = /"(?:[^"\\]+|\\.)*"|[[\]{},:]|[^"[\]{},:]+/g;
 
-/** The text of an object's key; undefined where it has none. Of a key that stands twice, the last one counts. */
-export function memberOf({ text }: ExactJson, key: string): ExactJson | undefined {
-  let found: ExactJson | undefined;
+/** The text of an object's key; undefined where it has none. */
+export function memberOf(json: ExactJson, key: string): ExactJson | undefined {
+  return membersOf(json).get(key);
+}
+
+/** The texts of an object's keys. Of a key that stands twice, the last one counts. */
+export function membersOf({ text }: ExactJson): Map<string, ExactJson> {
+  const members = new Map<string, ExactJson>();
   let name: string | null = null;
   let depth = 0;
   let [before, start] = ['', 0];
@@ -35,15 +40,15 @@ export function memberOf({ text }: ExactJson, key: string): ExactJson | undefine
     if (isOutside && name === null && word === ':') {
       name = JSON.parse(before) as string;
       start = index + 1;
-    } else if (isOutside && (word === ',' || word === '}')) {
-      if (name === key) found = new ExactJson(text.slice(start, index));
+    } else if (isOutside && name !== null && (word === ',' || word === '}')) {
+      members.set(name, new ExactJson(text.slice(start, index)));
       name = null;
     }
     if (word === '{' || word === '[') depth += 1;
     if (word === '}' || word === ']') depth -= 1;
     before = word;
   }
-  return found;
+  return members;
 }
 
 /** The texts of a list's items. */

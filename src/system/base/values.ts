@@ -25,7 +25,7 @@ function writeFound(found: unknown): string {
   try {
     return JSON.stringify(found) ?? String(found);
   } catch {
-    return 'what is no JSON';
+    return 'a value that is not JSON';
   }
 }
 
@@ -71,4 +71,15 @@ const PAGE = 500;
 /** In their order, so many at a time as one statement may name. */
 export function* inPages<T>(all: readonly T[]): Generator<readonly T[]> {
   for (let start = 0; start < all.length; start += PAGE) yield all.slice(start, start + PAGE);
+}
+
+/**
+ * Waits for all, even where one of them fails, which it throws then: in a transaction nothing may go on behind the back
+ * of whoever undoes it.
+ */
+export async function allEnded<const T extends readonly unknown[]>(
+  asked: T,
+): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  await Promise.allSettled(asked);
+  return await Promise.all(asked);
 }

@@ -72,7 +72,7 @@ export function createFallbackStateFolder(state: StateFolder): void {
 function reasonAgainstPrivateFolder(path: string): string | null {
   // Names under /tmp can be guessed: another user can have put a symlink or a folder there first.
   const stats = lstatSync(path);
-  if (!stats.isDirectory()) return 'it is no folder';
+  if (!stats.isDirectory()) return 'it is not a folder';
   if (!isOurs(stats)) return `it belongs to another user (uid ${stats.uid})`;
   if (canOthersWrite(stats)) return `others can write to it (mode ${octal(stats.mode)})`;
   return reasonAgainstParent(dirname(path));

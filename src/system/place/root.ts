@@ -34,7 +34,8 @@ function namedRoot(source: string, root: string): string {
   throw new UsageError(`${source} names ${root}, which has no jobs folder. Create one there with \`runner init\`.`);
 }
 
-function holdsJobs(folder: string): boolean {
+/** What makes a folder a root. */
+export function holdsJobs(folder: string): boolean {
   const jobs = join(folder, 'jobs');
   return existsSync(jobs) && statSync(jobs).isDirectory();
 }

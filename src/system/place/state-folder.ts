@@ -29,6 +29,8 @@ export interface StateFolder {
   readonly spool: string;
   /** A file that is given up on a full disk, to make room for the last records. */
   readonly reserve: string;
+  /** An import of the crontab that is under way, or was interrupted. */
+  readonly unsettledImport: string;
 }
 
 export function stateFolderOf(root: string): StateFolder {
@@ -46,6 +48,7 @@ export function stateFolderAt(path: string): StateFolder {
     temporary: join(path, 'tmp'),
     spool: join(path, 'spool'),
     reserve: join(path, 'reserve'),
+    unsettledImport: join(path, 'unsettled-import'),
   };
 }
 

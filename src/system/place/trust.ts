@@ -46,7 +46,7 @@ function judge(path: string, { uid, gid, mode }: Stats): Distrust | null {
 /** Whoever has it open still writes it once it has been given away: only a copy is safe. */
 function judgeOwner(path: string, uid: number, own: number): Distrust {
   const cure = () => 'look at it, and replace it by a copy of your own';
-  const whose = own === 0 ? `${nameUser(uid)}, and root uses only what is root's` : `another user, ${nameUser(uid)}`;
+  const whose = own === 0 ? `${nameUser(uid)}, and root uses only files of its own` : `another user, ${nameUser(uid)}`;
   return { path, reason: `belongs to ${whose}`, cure };
 }
 

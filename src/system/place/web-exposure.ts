@@ -13,7 +13,7 @@ export function describeServedPlace(root: string, state: StateFolder): string | 
 function describeServedRoot(root: string, webRoot: string): string {
   return (
     `${root} is inside ${webRoot}, which a web server probably serves: anybody could read your scripts and ` +
-    `what they print; move it beside that folder, such as with: mv ${shellWord(root)} ~/runner, and ` +
+    `their output; move it beside that folder, such as with: mv ${shellWord(root)} ~/runner, and ` +
     `renew the crontab lines with \`runner cron --install\` there; ${orAllow}`
   );
 }
@@ -24,8 +24,8 @@ export function describeServedState({ path }: StateFolder): string | null {
   if (webRoot === null) return null;
   const [link, folder] = [shellWord(path), shellWord(realpathSync(path))];
   return (
-    `${path} leads into ${webRoot}, which a web server probably serves: anybody could read what your ` +
-    `scripts print; put the folder in the link's place with: rm ${link} && mv ${folder} ${link}, ${orAllow}`
+    `${path} leads into ${webRoot}, which a web server probably serves: anybody could read the output of your ` +
+    `scripts; put the folder in the link's place with: rm ${link} && mv ${folder} ${link}, ${orAllow}`
   );
 }
 
@@ -34,8 +34,8 @@ export function describeServedCopy(path: string): string | null {
   const webRoot = findWebRoot(dirname(path));
   if (webRoot === null) return null;
   return (
-    `${path} is inside ${webRoot}, which a web server probably serves: anybody could read what your ` +
-    `scripts print; name a file beside that folder, such as ~/activity.db, ${orAllow}`
+    `${path} is inside ${webRoot}, which a web server probably serves: anybody could read the output of your ` +
+    `scripts; name a file beside that folder, such as ~/activity.db, ${orAllow}`
   );
 }
 

@@ -1,4 +1,4 @@
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, readdirSync } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
 
 /** The first program of this name in the folders of a PATH. */
@@ -33,4 +33,34 @@ const foldersOfSendmail = ['/usr/sbin', '/usr/lib', '/usr/bin', '/usr/local/sbin
 /** The local mail program; null: there is none. */
 export function findSendmail({ PATH = '' }: NodeJS.ProcessEnv): string | null {
   return findProgram('sendmail', [...foldersOfSendmail, ...PATH.split(':').filter(Boolean)].join(':'));
+}
+
+/** Where hosts and people have programs that are not on the PATH of cron; `*` stands for one folder. */
+const usualFolders = [
+  ...['~/bin', '~/.local/bin', '~/.composer/vendor/bin', '~/.config/composer/vendor/bin', '~/.cargo/bin'],
+  ...['~/.npm-global/bin', '~/.nvm/versions/node/*/bin', '/usr/local/sbin', '/usr/sbin', '/sbin', '/snap/bin'],
+  ...['/opt/bin', '/opt/*/bin', '/opt/cpanel/*/root/usr/bin', '/opt/alt/*/usr/bin', '/opt/plesk/php/*/bin'],
+  ...['/usr/local/*/bin', '/usr/lib/postgresql/*/bin', '/usr/lib/git-core'],
+];
+
+/** A program that is not where it was looked for: on this process's own PATH, or in a usual place; null: nowhere there. */
+export function findElsewhere(name: string, { PATH = '', HOME }: NodeJS.ProcessEnv): string | null {
+  const folders = usualFolders
+    .filter((folder) => HOME !== undefined || !folder.startsWith('~'))
+    .flatMap((folder) => expandFolder(folder.replace('~', () => HOME ?? '')));
+  return findProgram(name, [...PATH.split(':').filter(isAbsolute), ...folders].join(':'));
+}
+
+function expandFolder(pattern: string): readonly string[] {
+  const [before = '', after] = pattern.split('*');
+  if (after === undefined) return [pattern];
+  try {
+    return readdirSync(before)
+      .toSorted()
+      .toReversed()
+      .map((name) => before + name + after);
+  } catch {
+    // It is not there, or not for this user.
+    return [];
+  }
 }

@@ -1,13 +1,16 @@
-import type { Script } from '../../discovery/script.ts';
-import { cancelScripts, deferScripts, enqueueScripts, isDue } from '../../queue/add/scripts.ts';
+import { hasOwnTimes, type Script } from '../../discovery/script.ts';
+import { cancelScripts, deferScripts, enqueueScripts, isDue, type QueuedJob } from '../../queue/add/scripts.ts';
 import { findPause } from '../../queue/pauses.ts';
-import type { Pause, ScriptJobRow, Store, StoreSession } from '../../store/contract.ts';
-import type { WorkerKind } from '../../store/schema.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { ScriptJobRow } from '../../store/contract/jobs.ts';
+import type { Store, StoreSession } from '../../store/contract/store.ts';
+import type { WorkerKind } from '../../store/words.ts';
 import type { WorkerEvents } from '../invocation/events.ts';
 import type { TierRequest } from '../invocation/invocation.ts';
 import type { StopRequest } from '../invocation/stop.ts';
 import type { PassJob } from '../record/run-recorder.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
+import type { Slots } from './slots.ts';
 
 /** For whom jobs are collected. */
 export interface Collector {
@@ -17,6 +20,8 @@ export interface Collector {
   readonly workerId: number;
   readonly request: TierRequest;
   readonly scheduledFor: number | null;
+  /** Null: no script of the tier has times of its own. */
+  readonly slots: Slots | null;
   readonly at: number;
   readonly pauses: readonly Pause[];
   /** The tier's, in the order they are to be run. */
@@ -70,29 +75,32 @@ async function freeUnheld(
 }
 
 /** Who starts a script by hand waits neither for the time of its next try nor for the end of a pause. */
-function mayRun({ request, at, pauses, orphans }: Collector, job: ScriptJobRow): boolean {
+export function mayRun(
+  { request, at, pauses, orphans }: Pick<Collector, 'request' | 'at' | 'pauses' | 'orphans'>,
+  job: ScriptJobRow,
+): boolean {
   if (isHeld(job) || orphans.some(({ script }) => script === job.name)) return false;
   if (request.kind === 'script') return true;
-  return isDue(job, findScript(request, job), at) && findPause(pauses, job.name) === null;
+  return isDue(job, scriptOfJob(request, job), at) && findPause(pauses, job.name) === null;
 }
 
-function isHeld({ state, claim_token }: ScriptJobRow): boolean {
+export function isHeld({ state, claim_token }: ScriptJobRow): boolean {
   return state === 'running' || state === 'claimed' || claim_token !== null;
 }
 
-function findScript({ tier }: TierRequest, { name }: ScriptJobRow): Script | undefined {
+export function scriptOfJob({ tier }: TierRequest, { name }: ScriptJobRow): Script | undefined {
   return tier.scripts.find((script) => script.name === name);
 }
 
 function toPassJob(request: TierRequest, job: ScriptJobRow): PassJob | null {
-  const script = findScript(request, job);
+  const script = scriptOfJob(request, job);
   return script === undefined
     ? null
     : { id: job.id, script, scheduledFor: job.scheduled_for, attempt: job.attempts + 1 };
 }
 
 /** What still runs is not started a second time; who finds it ended records that. */
-async function recordRunning(
+export async function recordRunning(
   { session, events, workerId, at, orphans, request }: Collector,
   open: readonly ScriptJobRow[],
 ): Promise<void> {
@@ -122,24 +130,68 @@ function describeRunning(name: string, orphan: Orphan | undefined): string {
 }
 
 async function cancelGone({ session, request, at }: Collector, due: readonly ScriptJobRow[]): Promise<void> {
-  const gone = due.filter((job) => toPassJob(request, job) === null);
+  const elsewhere = new Set(request.tier.elsewhere?.map(({ name }) => name));
+  const gone = due.filter((job) => toPassJob(request, job) === null && !elsewhere.has(job.name));
   await cancelScripts(session, gone, { at, reason: 'its script no longer exists' });
 }
 
 async function addJobs(collector: Collector, open: readonly ScriptJobRow[]): Promise<readonly PassJob[]> {
-  const { session, request, pauses, orphans } = collector;
+  const { session, request, orphans, at } = collector;
   const taken = new Set([...open.map(({ name }) => name), ...orphans.map(({ script }) => script)]);
   const isWanted = ({ name }: Script): boolean => {
     if (taken.has(name)) return false;
     // Two files of one name are both refused: that is told once.
     taken.add(name);
-    return request.kind === 'script' || findPause(pauses, name) === null;
+    return true;
   };
-  const queued = await enqueueScripts(session, request.scripts.filter(isWanted), collector);
-  return queued.map((job) => ({ ...job, attempt: 1 }));
+  const wanted = request.scripts.filter(isWanted).flatMap((script) => chooseSlot(collector, script));
+  const queued = await enqueueScripts(session, wanted, at);
+  await cancelMissed(
+    session,
+    queued.map(({ id }, index) => ({ id, missed: wanted[index]?.missed ?? null })),
+    at,
+  );
+  const waits = ({ script, missed }: Wanted): boolean =>
+    missed !== null || (request.kind !== 'script' && findPause(collector.pauses, script.name) !== null);
+  return queued.filter((_, index) => !waits(wanted[index] as Wanted)).map((job) => ({ ...job, attempt: 1 }));
+}
+
+/** A script that is to be queued. */
+export interface Wanted extends Omit<QueuedJob, 'id'> {
+  /** Why its time is not made up for; null: it is run. */
+  readonly missed: string | null;
+}
+
+/**
+ * For what a script is to be queued, if it is. By hand it is always, and that is no time of its own. One that has
+ * times of its own is queued in a pause, too, and waits for the end of that.
+ */
+export function chooseSlot(
+  { request, slots, scheduledFor, pauses }: Pick<Collector, 'request' | 'slots' | 'scheduledFor' | 'pauses'>,
+  script: Script,
+): readonly Wanted[] {
+  if (hasOwnTimes(script)) {
+    if (request.kind === 'script') return [{ script, scheduledFor: null, missed: null }];
+    const slot = slots?.get(script.name) ?? null;
+    return slot === null ? [] : [{ script, ...slot }];
+  }
+  const isPaused = request.kind !== 'script' && findPause(pauses, script.name) !== null;
+  return isPaused ? [] : [{ script, scheduledFor, missed: null }];
+}
+
+/** What was missed is recorded as that, once: its row knows of the time. To be called in a transaction. */
+export async function cancelMissed(
+  session: StoreSession,
+  jobs: readonly { readonly id: number | null; readonly missed: string | null }[],
+  at: number,
+): Promise<void> {
+  for (const { id, missed } of jobs) {
+    if (id !== null && missed !== null) await cancelScripts(session, [{ id }], { at, reason: missed });
+  }
 }
 
 interface Leaving {
+  readonly tier: string;
   readonly workerId: number;
   readonly at: number;
   readonly stop: StopRequest;
@@ -150,14 +202,16 @@ interface Leaving {
 export async function leaveRest(
   store: Store,
   rest: readonly PassJob[],
-  { workerId, at, stop, kind }: Leaving,
+  { tier, workerId, at, stop, kind }: Leaving,
 ): Promise<void> {
   const jobs = rest.flatMap(({ id }) => (id === null ? [] : { id }));
   if (jobs.length === 0) return;
   const why = { workerId, at, reason: stop.reason ?? 'its pass was aborted' };
-  // What an earlier pass has left nobody meant who interrupts this one.
+  // What an earlier pass has left nobody meant who interrupts this one; what another machine has begun, neither.
   const isCancelled = stop.rest === 'cancel' && kind !== 'backlog';
-  await store.transaction((session) =>
-    isCancelled ? cancelScripts(session, jobs, why) : deferScripts(session, jobs, why),
-  );
+  await store.transaction(async (session) => {
+    const open = new Set((await session.scriptJobs.open(tier)).filter((job) => !isHeld(job)).map(({ id }) => id));
+    const left = jobs.filter(({ id }) => open.has(id));
+    await (isCancelled ? cancelScripts(session, left, why) : deferScripts(session, left, why));
+  });
 }

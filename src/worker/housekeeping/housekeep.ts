@@ -1,6 +1,9 @@
 import { uptime } from 'node:os';
 import { isAllWell } from '../../monitor/checks/all-well.ts';
-import type { DueChores } from '../../store/contract.ts';
+import type { CheckCode } from '../../monitor/checks/finding.ts';
+import type { DueChores } from '../../store/contract/alerts.ts';
+import type { Store, StoreSession } from '../../store/contract/store.ts';
+import { machineName } from '../../system/process/identity.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 
 interface HousekeepingDue extends DueChores {
@@ -22,7 +25,7 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
     const { compareRuns } = await import('../../monitor/usual/compare-runs.ts');
     await compareRuns(store);
   }
-  const hasNoted = due.checks && (await check(call));
+  const hasNoted = (due.checks || due.ownChecks) && (await check(call, due));
   // Asked anew where what was done here may be the reason: mostly it is not, and neither telling nor sending is loaded.
   const ask = () => store.chores.due(runner.now(), 0);
   let open = due.usual || hasNoted ? await ask() : due;
@@ -33,7 +36,7 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
     open = await ask();
   }
   if (due.telemetry) {
-    await store.telemetry.request('otlp', runner.now());
+    await store.transaction(({ telemetry }) => telemetry.request('otlp', runner.now()));
     open = await ask();
   }
   // Last, and for seconds only: what the steps before have found stands in the log, whatever becomes of this one.
@@ -48,27 +51,50 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
  *
  * @returns whether there was
  */
-async function check({ store, runner }: StoreInvocation): Promise<boolean> {
+async function check({ store, runner }: StoreInvocation, due: HousekeepingDue): Promise<boolean> {
   const at = runner.now();
   const place = { root: runner.root, states: [runner.state], settings: runner.settings } as const;
   const seen = { ...place, nowMs: at, upMs: uptime() * 1000 };
-  if (await isAllWell(store, seen)) {
-    await store.chores.setDone('checks', at);
+  if (due.checks && (await isAllWell(store, seen))) {
+    await setChecked(store, due, at);
     return false;
   }
-  const { checkCodes, runChecks } = await import('../../monitor/checks/run-checks.ts');
-  // Which scripts fail is known from their runs.
-  const codes = checkCodes.filter((code) => code !== 'script-failing');
+  const codes = await codesOf(due);
+  const { runChecks } = await import('../../monitor/checks/run-checks.ts');
+  const checkedAt = store.fleet === null ? null : await store.chores.doneAt('checks');
   const { findings } = await runChecks(store, seen, codes);
   const isWell = findings.every(({ status }) => status === 'ok');
   if (isWell && !(await (await store.checks()).hasIncidents())) {
-    await store.chores.setDone('checks', at);
+    await setChecked(store, due, at);
     return false;
   }
+  const isKnown = store.fleet === null ? undefined : await knownHere(store, at, codes);
   const { noteFindings } = await import('../../monitor/alert/incidents/note-findings.ts');
   await store.transaction(async (session) => {
-    await noteFindings(session, findings, at);
-    await session.chores.setDone('checks', at);
+    await session.incidents.lock();
+    // Another machine has checked the same in the same moment.
+    const isTold = due.checks && isKnown !== undefined && (await session.chores.doneAt('checks')) !== checkedAt;
+    if (isTold) return;
+    await noteFindings(session, findings, at, isKnown);
+    await setChecked(session, due, at);
   }, 'soon');
   return true;
+}
+
+/** Which scripts fail is known from their runs. */
+async function codesOf({ checks }: HousekeepingDue): Promise<readonly CheckCode[]> {
+  if (!checks) return (await import('../../monitor/checks/finding.ts')).placeCodes;
+  const { checkCodes } = await import('../../monitor/checks/run-checks.ts');
+  return checkCodes.filter((code) => code !== 'script-failing');
+}
+
+async function knownHere(store: Store, at: number, codes: readonly CheckCode[]) {
+  const { readKnownHere } = await import('../../monitor/checks/elsewhere.ts');
+  return await readKnownHere(store, at, codes);
+}
+
+/** Who checks for all checks its own place, too. */
+async function setChecked({ chores }: StoreSession, { checks, ownChecks }: HousekeepingDue, at: number): Promise<void> {
+  if (checks) await chores.setDone('checks', at);
+  if (ownChecks !== undefined) await chores.setDone(`checks ${machineName()}`, at);
 }

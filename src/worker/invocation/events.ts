@@ -8,6 +8,8 @@ export interface PassStarted {
   readonly scripts: readonly string[];
   /** Whether the tier holds any. */
   readonly hasScripts: boolean;
+  /** What a script's last successful runs took; null: it has none, or the log cannot be asked. Left out: there is no log. */
+  readonly usualDurationMs?: (script: string) => Promise<number | null>;
 }
 
 interface PassSkipped {
@@ -24,9 +26,11 @@ export interface RunStarted {
   /** By which its files are named, and its output is found while it runs. */
   readonly key: string;
   readonly script: string;
+  /** The file that it writes to, until its end is recorded; null: jobs before and after it write there, too. */
+  readonly output: string | null;
 }
 
-export interface RunFinished extends RunStarted {
+export interface RunFinished extends Omit<RunStarted, 'output'> {
   /** Its number in the log; null: it is not there, or not yet. */
   readonly runId: number | null;
   /** The number of a job of the queue; null: it was a script's run. */

@@ -1,9 +1,12 @@
 import type { Script, Tier } from '../../discovery/script.ts';
-import { periodStart } from '../../schedule/period.ts';
+import { slotOf } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { NewWorker, Store } from '../../store/contract.ts';
-import type { Trigger, WorkerKind } from '../../store/schema.ts';
+import type { Store } from '../../store/contract/store.ts';
+import type { NewWorker } from '../../store/contract/workers.ts';
+import type { Trigger, WorkerKind } from '../../store/words.ts';
+import { clockOffsetMs } from '../../system/base/clock.ts';
 import { identifyProcess } from '../../system/process/identity.ts';
+import type { Heartbeat } from '../fleet/heartbeat.ts';
 import type { WorkerRequest } from '../lock/registry.ts';
 import type { Budget } from '../loop/budget.ts';
 import type { RunRecorder } from '../record/run-recorder.ts';
@@ -25,6 +28,10 @@ export interface Invocation {
   readonly events: WorkerEvents;
   /** How long the call may take, by the clock of `performance.now()`; null: as long as it takes. */
   readonly budget: Budget | null;
+  /** What the script gets as arguments that somebody runs by hand. They are written down nowhere. */
+  readonly args?: readonly string[];
+  /** Where many machines share the log: what tells them that this process lives. */
+  readonly heartbeat?: Heartbeat;
 }
 
 /** A call that has the log, which tells the truth. */
@@ -50,6 +57,8 @@ export interface TierRequest {
   readonly tier: Tier;
   /** Those that get a job if they have none that is open: all of the tier, one of it, or none. */
   readonly scripts: readonly Script[];
+  /** Whether it is called because the tier is due, by whomever. Left out: no. */
+  readonly isDue?: true;
 }
 
 /** This process as the worker of a pass that begins now. */
@@ -58,18 +67,21 @@ export function describeWorker(
   { kind, tier: { name: tier } }: Pick<TierRequest, 'kind' | 'tier'>,
 ): WorkerRequest {
   const worker = describeSelf(call, kind);
-  return { ...worker, tier, scheduledFor: periodStart(tier, worker.startedAt) };
+  const aheadMs = clockOffsetMs();
+  return { ...worker, tier, scheduledFor: slotOf(tier, worker.startedAt - aheadMs, aheadMs) };
 }
 
 /** This process as a worker that begins now. */
-export function describeSelf({ runner, trigger }: Invocation, kind: WorkerKind): NewWorker {
+export function describeSelf({ runner, trigger, heartbeat }: Invocation, kind: WorkerKind): NewWorker {
+  const startedAt = runner.now();
   return {
     kind,
     tier: null,
     ...identifyProcess(process.pid),
     trigger,
     scheduledFor: null,
-    startedAt: runner.now(),
+    startedAt,
+    leaseExpiresAt: heartbeat?.leaseFrom(startedAt) ?? null,
     runnerVersion: runner.version,
     nodeVersion: process.version,
   };
@@ -79,7 +91,9 @@ export function describeSelf({ runner, trigger }: Invocation, kind: WorkerKind):
  * Ends the worker's row; what kept it from starting everything is its reason. Another host may have found it
  * dead meanwhile, and taken the tier over: that stays said.
  */
-export async function finishWorker({ stop, runner }: Invocation, store: Store, workerId: number): Promise<void> {
+export async function finishWorker(call: Invocation, store: Store, workerId: number): Promise<void> {
+  const { stop, runner, heartbeat } = call;
+  heartbeat?.end(workerId);
   const end = { state: 'finished', at: runner.now(), reason: stop.reason } as const;
   // Nobody is told of it before the log is closed, which has it on the disk.
   await store.transaction((session) => session.workers.end(workerId, end), 'soon');

@@ -1,11 +1,12 @@
 import { takeNotesBack } from '../../execution/secret-notes.ts';
-import type { Store } from '../../store/contract.ts';
+import type { Store } from '../../store/contract/store.ts';
 import { describeStoreFailure } from '../../store/describe-failure.ts';
 import { isSuspicious } from '../../store/failures.ts';
+import { openStore } from '../../store/open.ts';
 import { markSuspect } from '../../store/sqlite/file.ts';
-import { openStore } from '../../store/sqlite/open.ts';
 import { keepReserve } from '../../store/sqlite/reserve.ts';
-import { UsageError } from '../../system/base/errors.ts';
+import { isOnServer } from '../../store/which-log.ts';
+import { toPackageIncomplete, UsageError } from '../../system/base/errors.ts';
 import { createStateFolder, demandRunFolders } from '../../system/place/state-folder.ts';
 import { isSpooled, mayNeedReconciling } from '../recovery/needed.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
@@ -40,6 +41,7 @@ async function useLog<T>(
     await ifLogAllows(call, () => housekeepIfDue(logged));
     return result;
   } finally {
+    logged.heartbeat?.stop();
     await ifLogAllows(call, () => logged.store.close());
   }
 }
@@ -77,7 +79,10 @@ async function openLog(call: Invocation): Promise<StoreInvocation | string> {
     keepReserve(call.runner.state);
     if (store.quarantined !== null) call.events.emit('problem', store.quarantined);
     const orphans = await reconcileIfNeeded(call, store);
-    return { ...call, store, orphans, spooledTiers: new Set() };
+    const shared = { ...call, store, orphans, spooledTiers: new Set<string>() };
+    if (store.fleet === null) return shared;
+    const { startHeartbeat } = await import('../fleet/heartbeat.ts');
+    return { ...shared, heartbeat: startHeartbeat(call, store) };
   } catch (error) {
     // What has gone wrong first is what is told.
     await store?.close().catch(() => {});
@@ -114,8 +119,9 @@ async function reconcileNow({ runner, events }: Invocation, store: Store): Promi
  * @returns what was reported
  */
 export function reportStoreFailure({ runner, events }: Invocation, error: unknown): string {
-  if (isSuspicious(error)) markSuspect(runner.state);
-  const sentence = describeStoreFailure(error, runner.state);
+  const incomplete = toPackageIncomplete(error);
+  if (incomplete === null && isSuspicious(error) && !isOnServer()) markSuspect(runner.state);
+  const sentence = incomplete?.message ?? describeStoreFailure(error, runner.state);
   events.emit('problem', sentence);
   return sentence;
 }

@@ -1,7 +1,10 @@
-import type { NewWorker, Store, StoreSession } from '../../store/contract.ts';
-import type { SkipCode, WorkerRow } from '../../store/schema.ts';
+import type { Store, StoreSession } from '../../store/contract/store.ts';
+import type { NewWorker } from '../../store/contract/workers.ts';
+import type { WorkerRow } from '../../store/schema.ts';
+import type { SkipCode } from '../../store/words.ts';
 import { type DeadHolder, describeDead, describeHolder, type LockHolder } from '../../system/lock/holder.ts';
 import { isSameProcess, type Liveness } from '../../system/process/identity.ts';
+import { describeSilence, isElsewhere } from './lease.ts';
 
 /** Who asks for a tier, and what for. */
 export interface WorkerRequest extends NewWorker {
@@ -26,7 +29,8 @@ export function takeTierSlot(
 ): Promise<TierSlot> {
   const { tier, startedAt: at } = request;
   return store.transaction(async (session) => {
-    const [worker] = await session.workers.running(tier);
+    // Of many machines each has the tier for itself: a script is run by whichever claims it.
+    const [worker] = await session.workers.running(tier, store.fleet === null ? undefined : request.host);
     if (worker !== undefined && checkWorker(worker) !== 'dead') {
       const reason = `another pass of ${tier} is running: ${describeHolder(holderOf(worker))}`;
       await session.workers.skip(request, 'held', reason);
@@ -70,8 +74,8 @@ function addWorker(dead: readonly DeadHolder[], worker?: WorkerRow): readonly De
   return [...dead, { holder, lastSeenAt: holder.since }];
 }
 
-/** Ends the row of a worker whose process is gone. */
+/** Ends the row of a worker whose process, or machine, is gone. */
 export async function markCrashed(session: StoreSession, worker: WorkerRow, at: number): Promise<void> {
-  const reason = 'its process has gone without finishing';
+  const reason = isElsewhere(worker) ? describeSilence(worker) : 'its process has gone without finishing';
   await session.workers.end(worker.id, { state: 'crashed', at, reason });
 }

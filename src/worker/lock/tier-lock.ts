@@ -1,9 +1,16 @@
-import type { Store } from '../../store/contract.ts';
+import type { Store } from '../../store/contract/store.ts';
 import type { WorkerRow } from '../../store/schema.ts';
 import { type DeadHolder, describeHolder, type LockTiming, usualTiming } from '../../system/lock/holder.ts';
 import { isLockHeldBy, type LockFile, takeLockFile } from '../../system/lock/lock-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import { checkLiveness, isStartKnown, type Liveness } from '../../system/process/identity.ts';
+import {
+  checkLiveness,
+  isOfAnotherBoot,
+  isStartKnown,
+  type Liveness,
+  machineName,
+} from '../../system/process/identity.ts';
+import { isLeaseOver } from './lease.ts';
 import { holderOf, skipTier, type TierSlot, takeTierSlot, type WorkerRequest } from './registry.ts';
 
 /** A tier's lock: held until released, or lost on the way (`onCompromised`). */
@@ -63,8 +70,18 @@ async function takeSlot(store: Store, state: StateFolder, request: WorkerRequest
 export function checkWorker(state: StateFolder, worker: WorkerRow): Liveness {
   const holder = holderOf(worker);
   const liveness = checkLiveness(holder);
+  if (worker.lease_expires_at !== null) return checkLeased(worker, liveness);
   if (liveness === 'dead' || worker.tier === null) return liveness;
   if (liveness === 'alive' && isStartKnown(holder)) return liveness;
   // It had its lock file before its row, and refreshes it for as long as it lives.
   return isLockHeldBy(state.locks, worker.tier, holder) ? liveness : 'dead';
+}
+
+/** One of many machines: another's process says so itself. Two that have one name cannot tell their reboots apart. */
+function checkLeased(worker: WorkerRow, liveness: Liveness): Liveness {
+  const holder = holderOf(worker);
+  const isHere = holder.host === machineName() && !isOfAnotherBoot(holder);
+  if (isHere && liveness === 'dead') return 'dead';
+  if (isHere && liveness === 'alive' && isStartKnown(holder)) return 'alive';
+  return isLeaseOver(worker) ? 'dead' : liveness === 'dead' ? 'on-another-host' : liveness;
 }

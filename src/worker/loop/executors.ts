@@ -4,14 +4,14 @@ import { hasRoomToSpare } from '../../execution/script/held-script.ts';
 import { createHandlerRunners } from '../../execution/warm/run.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
-import type { ChangeWatch } from '../../store/contract.ts';
+import type { ChangeWatch } from '../../store/contract/store.ts';
+import type { NewWorker } from '../../store/contract/workers.ts';
 import { readTreeUsage } from '../../system/process/tree.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
-import { createQueueRecorder, type HandledRun, type LeaseHeartbeat, startHeartbeat } from '../record/queue-recorder.ts';
+import { createQueueRecorder, type HandledRun, type LeaseHeartbeat, renewLeases } from '../record/queue-recorder.ts';
 import { hasRoomToSpareOf, type waitForRoom } from './limits.ts';
 import { createFileWatch, createPace, createWorkLimits, type WorkLimits, type WorkRequest } from './queue-limits.ts';
-import type { HandlerEquipment } from './run-job.ts';
-
+import type { HandlerEquipment } from './run-handlers.ts';
 import { createSelector } from './selection.ts';
 
 /** All that a worker works with, until it is closed. */
@@ -27,7 +27,7 @@ const LOOK_MS = 1_000;
 export async function equipExecutors(
   call: StoreInvocation,
   request: WorkRequest,
-  workerId: number,
+  { workerId, worker }: { readonly workerId: number; readonly worker: NewWorker },
   keep: (end: RunEnd) => void,
 ): Promise<Equipped> {
   const { runner, store, events } = call;
@@ -38,7 +38,7 @@ export async function equipExecutors(
   const version = () => watch.look();
   const selector = createSelector({ handlers, request, groupLimit, version });
   const wake = createWakeSignal(call.stop.noMore);
-  const heartbeat = startHeartbeat(call, {
+  const heartbeat = renewLeases(call, {
     workerId,
     policyOfName: (name) => policyOf(handlers.optionsOf(name)),
     onTakenBack: wake.ring,
@@ -51,6 +51,10 @@ export async function equipExecutors(
     active: createActiveExecutors(wake.ring),
     recorder: createQueueRecorder({
       ...{ store, workerId, runner, handlers, selector },
+      ...(store.fleet !== null && {
+        spool: async (ended, error) =>
+          (await import('../record/spool-recorder.ts')).spoolEnds(call, worker, ended, error),
+      }),
       onRefused: (sentence) => events.emit('warning', sentence),
     }),
     ...limitsOf(call, request),

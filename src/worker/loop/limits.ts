@@ -9,14 +9,14 @@ import type { Admission, Invocation } from '../invocation/invocation.ts';
 import { admitWithinBudget, type UsualDuration } from './budget.ts';
 
 /** What of the machine the limits are about; null where it is not known. */
-export interface Machine {
+export interface MachineLoad {
   readonly load: number | null;
   readonly freeMemoryBytes: number | null;
   readonly processes: number | null;
 }
 
 /** Only what is asked for is looked up. */
-function readMachine(wanted: Readonly<Record<keyof Machine, boolean>>): Machine {
+function readMachine(wanted: Readonly<Record<keyof MachineLoad, boolean>>): MachineLoad {
   return {
     load: wanted.load ? readLoad() : null,
     freeMemoryBytes: wanted.freeMemoryBytes ? readFreeMemory() : null,
@@ -30,7 +30,7 @@ function readLoad(): number | null {
 }
 
 /** Why the machine has no room for another script; null: it has, as far as is known. */
-function describeLack(limits: Limits, machine: Machine): string | null {
+function describeLack(limits: Limits, machine: MachineLoad): string | null {
   const { maxLoad, minFreeMemoryBytes, maxProcesses } = limits;
   const { load, freeMemoryBytes, processes } = machine;
   if (isAbove(load, maxLoad)) return `the load average is ${load?.toFixed(1)} (maxLoad ${maxLoad})`;
@@ -56,7 +56,7 @@ export function hasRoomToSpareOf(limits: Limits): boolean {
 }
 
 /** Limits that nobody can watch here, in one sentence; null: there are none. */
-function describeUnknown(limits: Limits, machine: Machine): string | null {
+function describeUnknown(limits: Limits, machine: MachineLoad): string | null {
   const unknown = [
     limits.maxLoad !== null && machine.load === null ? 'maxLoad' : null,
     limits.minFreeMemoryBytes !== null && machine.freeMemoryBytes === null ? 'minFreeMemory' : null,
@@ -115,7 +115,7 @@ interface Waiting {
   /** How much time there is at most, whatever the limits say. */
   readonly leftMs?: number;
   /** What the machine has; tests have their own. */
-  readonly read?: () => Machine;
+  readonly read?: () => MachineLoad;
 }
 
 /**
@@ -146,7 +146,7 @@ function hasLimit({ maxLoad, minFreeMemoryBytes, maxProcesses }: Limits): boolea
   return maxLoad !== null || minFreeMemoryBytes !== null || maxProcesses !== null;
 }
 
-function wantedBy(limits: Limits): Record<keyof Machine, boolean> {
+function wantedBy(limits: Limits): Record<keyof MachineLoad, boolean> {
   return {
     load: limits.maxLoad !== null,
     freeMemoryBytes: limits.minFreeMemoryBytes !== null,

@@ -5,7 +5,7 @@ import { type HandledRun, type HeldJob, idleTurn, type Turn } from '../record/qu
 import { type Equipment, isPlain } from './executors.ts';
 import { waitForRoom } from './limits.ts';
 import type { Executor } from './loop.ts';
-import { isLikeMost, runHandlers } from './run-job.ts';
+import { isLikeMost, runHandlers } from './run-handlers.ts';
 
 /**
  * Runs jobs of the queue. The end of some and the claim of the next are one commit, which is made while others run,
@@ -17,6 +17,8 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
   #waiting: readonly HeldJob[] = [];
   /** Over, and not in the log yet. */
   #ended: readonly HandledRun[] = [];
+  /** Why that is so, when the log did not take it. */
+  #failure: unknown = null;
   /** Which version of the log was seen before the claim. */
   #version = Number.NaN;
   /** What was to be run with what lasts so long that others begin it sooner; null: nothing lasts. */
@@ -31,6 +33,7 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
     for (;;) {
       const seen = { version: watch.look(), rung: wake.next() };
       if (this.#waiting.length > 0) {
+        this.#equipment.call.heartbeat?.mayStart();
         await this.#keepWaiting(seen.version);
         if (this.#waiting.length > 0) return this.#choose();
       } else if ((await this.#takeTurn(seen.version)) === idleTurn && !(await idle(this.#equipment, seen))) {
@@ -105,13 +108,13 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
     const taking = isAhead ? this.#takeAhead() : Promise.resolve();
     // Whatever becomes of the log, what runs comes to its end.
     await Promise.allSettled([running, taking]);
-    await taking;
     const ran = await running;
     for (const run of ran) ahead.note(run);
     work.settle(ran.length, ran.length);
     const unbegun = chosen.slice(ran.length).filter((each) => !this.#givenBack?.includes(each));
     this.#waiting = [...unbegun, ...this.#waiting];
     this.#ended = [...this.#ended, ...ran];
+    await taking;
     const canWait = this.#waiting.length === 0 || (ran.every(isPlain) && !runner.isWorn);
     if (!canWait) await this.#record(0);
   }
@@ -134,7 +137,11 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
   async #record(wanted: number): Promise<Turn> {
     const ended = this.#ended;
     this.#ended = [];
-    const turn = await this.#equipment.recorder.turn(ended, wanted);
+    const turn = await this.#equipment.recorder.turn(ended, wanted).catch((error) => {
+      this.#ended = [...ended, ...this.#ended];
+      this.#failure = error;
+      throw error;
+    });
     notifyEnds(this.#equipment, ended, turn.settled);
     return turn;
   }
@@ -148,6 +155,9 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
   async giveBack(): Promise<void> {
     // A child that still serves writes down what it has done, for the next invocation.
     this.#equipment.runner.abandon();
+    const ended = this.#ended;
+    this.#ended = [];
+    if (ended.length > 0) await this.#equipment.recorder.handOver(ended, this.#failure);
     await this.#giveBackWaiting();
   }
 }
@@ -168,7 +178,7 @@ async function runChosen(
   const tell = (claimed: HeldJob | undefined): void => {
     if (claimed === undefined || told.has(claimed)) return;
     told.add(claimed);
-    call.events.emit('run-started', { key: claimed.claim.token, script: claimed.script });
+    call.events.emit('run-started', { key: claimed.claim.token, script: claimed.script, output: null });
   };
   for (const { job } of chosen) heartbeat.note(job.lease_ms);
   tell(chosen[0]);

@@ -1,12 +1,12 @@
 import type { RunEnd } from '../../execution/result/result.ts';
 import { hasRoomToHold, holdScript } from '../../execution/script/held-script.ts';
 import { isReplaced } from '../../execution/start/start-failure.ts';
-import type { Store } from '../../store/contract.ts';
+import type { Store } from '../../store/contract/store.ts';
 import { leaveRest } from '../collect/collect-jobs.ts';
+import { pruneLog } from '../housekeeping/prune-log.ts';
 import type { StoreInvocation, TierPass } from '../invocation/invocation.ts';
 import { ifLogAllows, reportStoreFailure } from '../invocation/with-store.ts';
 import type { WorkerRequest } from '../lock/registry.ts';
-import { pruneLog } from '../prune/prune-log.ts';
 import {
   type ClaimedRun,
   createFailoverRecorder,
@@ -27,7 +27,7 @@ interface WorkedOff {
 }
 
 /** Runs the jobs in their order, so many at a time. */
-export async function workOff(pass: TierPass, jobs: readonly PassJob[]): Promise<WorkedOff> {
+export async function workOff(pass: WorkingPass, jobs: readonly PassJob[]): Promise<WorkedOff> {
   const { settings } = pass.runner;
   const concurrency = settings.tiers[pass.tier]?.concurrency ?? settings.concurrency;
   const count = Math.min(concurrency, jobs.length);
@@ -44,7 +44,13 @@ export async function workOff(pass: TierPass, jobs: readonly PassJob[]): Promise
   return { ends, rest: waiting };
 }
 
-interface SharedPass extends TierPass {
+/** A pass, and how it works. */
+interface WorkingPass extends TierPass {
+  /** Where other machines have the tier, too: what nobody has claimed; null: it cannot be asked. */
+  readonly findFree?: () => Promise<ReadonlySet<number | null> | null>;
+}
+
+interface SharedPass extends WorkingPass {
   readonly waiting: PassJob[];
   readonly ends: RunEnd[];
   readonly mayHold: boolean;
@@ -69,6 +75,15 @@ class ScriptExecutor implements Executor<ScriptTurn> {
   }
 
   async next(): Promise<ScriptTurn | null> {
+    const turn = await this.#findNext();
+    // Claimed long ago, perhaps: another machine may have it by now.
+    if (turn === null || this.#pass.heartbeat?.mayStart() !== false) return turn;
+    if (turn.held === null) this.#claimed.unshift(turn.run);
+    else this.#held = Promise.resolve(turn);
+    return null;
+  }
+
+  async #findNext(): Promise<ScriptTurn | null> {
     const { stop } = this.#pass;
     if (stop.reason !== null) return null;
     const held = await this.#held;
@@ -84,8 +99,18 @@ class ScriptExecutor implements Executor<ScriptTurn> {
     for (let job = await this.#admitNext(); job !== null; job = await this.#admitNext()) {
       const run = await recorder.claim(job);
       if (run !== null) return run;
+      await this.#leaveTaken();
     }
     return null;
+  }
+
+  /** Another machine was sooner: it is not raced for each of the others. */
+  async #leaveTaken(): Promise<void> {
+    const free = await this.#pass.findFree?.();
+    if (free == null) return;
+    const left = this.#pass.waiting.filter(({ id }) => free.has(id));
+    const first = Math.floor(Math.random() * left.length);
+    this.#pass.waiting.splice(0, Number.POSITIVE_INFINITY, ...left.slice(first), ...left.slice(0, first));
   }
 
   /** Taken out before anybody is asked, so that no two executors wait for the same job. */
@@ -175,7 +200,8 @@ export async function workPass(call: StoreInvocation, work: Work): Promise<reado
   const { worker, workerId, jobs } = work;
   const spools: OpenSpool[] = [];
   const recorder = createFailoverRecorder({
-    first: createStoreRecorder(store, workerId, runner),
+    first: createStoreRecorder(store, workerId, runner, call.heartbeat),
+    isShared: store.fleet !== null,
     replace: async (error) => {
       const reason = reportStoreFailure(call, error);
       call.spooledTiers.add(worker.tier);
@@ -185,17 +211,23 @@ export async function workPass(call: StoreInvocation, work: Work): Promise<reado
       return spool.recorder;
     },
   });
-  const admit = createAdmission(call, ({ name }) => unlessLost(() => readUsualDuration(store, name)));
-  const pass = { ...call, tier: worker.tier, recorder, admit };
+  const admit = createAdmission(call, ({ name }) => askUsualDuration(store, name));
+  const findFree = () => unlessLost(() => readFree(store, worker.tier));
+  const pass = { ...call, tier: worker.tier, recorder, admit, ...(store.fleet !== null && { findFree }) };
   const { ends, rest } = await workOff(pass, jobs).finally(() => closeAll(spools));
   await ifLogAllows(call, () => store.sync());
   if (rest.length > 0 && stop.reason !== null) call.events.emit('deferred', stop.reason);
   if (spools.length > 0) return ends;
   await ifLogAllows(call, async () => {
-    await leaveRest(store, rest, { workerId, at: runner.now(), stop, kind: worker.kind });
+    await leaveRest(store, rest, { tier: worker.tier, workerId, at: runner.now(), stop, kind: worker.kind });
     await pruneLog(runner, store, workerId);
   });
   return ends;
+}
+
+async function readFree(store: Store, tier: string): Promise<ReadonlySet<number | null>> {
+  const open = await store.scriptJobs.open(tier);
+  return new Set(open.filter(({ claim_token }) => claim_token === null).map(({ id }) => id));
 }
 
 export function closeAll(spools: readonly OpenSpool[]): void {
@@ -205,7 +237,11 @@ export function closeAll(spools: readonly OpenSpool[]): void {
 /** As many runs as tell what is usual now, not what it was last year. */
 const RUNS = 20;
 
-/** The median of a script's last successful runs, in milliseconds; null: there were none. */
+/** The median of a script's last successful runs, in milliseconds; null: there were none, or nobody can tell. */
+export function askUsualDuration(store: Store, script: string): Promise<number | null> {
+  return unlessLost(() => readUsualDuration(store, script));
+}
+
 async function readUsualDuration(store: Store, script: string): Promise<number | null> {
   const durations = await store.runs.durations(script, RUNS);
   return durations.sort((one, other) => one - other)[Math.floor(durations.length / 2)] ?? null;

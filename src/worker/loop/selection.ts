@@ -1,8 +1,9 @@
 import type { Handlers } from '../../discovery/handlers.ts';
 import { type QueueSelection, selectionOf } from '../../queue/claim/claim.ts';
-import { matchAny } from '../../queue/glob.ts';
 import { pausedPatterns } from '../../queue/pauses.ts';
-import type { Pause, StoreSession } from '../../store/contract.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { StoreSession } from '../../store/contract/store.ts';
+import { matchAny } from '../../system/base/glob.ts';
 import type { WorkRequest } from './queue-limits.ts';
 
 /** Which jobs a worker takes, as it is now. */

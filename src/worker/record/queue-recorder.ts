@@ -1,17 +1,39 @@
 import type { Handlers } from '../../discovery/handlers.ts';
 import type { Script } from '../../discovery/script.ts';
 import { type RunEnd, toFinishedRun } from '../../execution/result/result.ts';
-import { beginRun, claimJobs, releaseClaims } from '../../queue/claim/claim.ts';
+import {
+  acceptClaimed,
+  beginRun,
+  claimJobs,
+  isAccepted,
+  type QueueClaim,
+  releaseClaims,
+} from '../../queue/claim/claim.ts';
 import { beatMs, endExpiredLeases } from '../../queue/claim/leases.ts';
 import { findJob } from '../../queue/read/jobs.ts';
 import { type Archive, createArchive } from '../../queue/settle/archive.ts';
 import { type PolicyOfName, policyOf } from '../../queue/settle/retry-policy.ts';
-import { asRefused, type RunToSettle, type Settled, settleRuns } from '../../queue/settle/settle.ts';
+import {
+  arePlain,
+  areUneventful,
+  asFinished,
+  asRefused,
+  finishPlain,
+  type RunToSettle,
+  type SettleContext,
+  type Settled,
+  settleOthers,
+  settleRuns,
+} from '../../queue/settle/settle.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import { withoutParameters } from '../../settings/readers.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { ClaimedRow, ClaimRef, RunStart, Store, StoreSession } from '../../store/contract.ts';
+import type { ClaimedRow } from '../../store/contract/jobs.ts';
+import type { ClaimRef, RunStart } from '../../store/contract/runs.ts';
+import type { Store, StoreSession } from '../../store/contract/store.ts';
 import { isStoreFailure } from '../../store/failures.ts';
+import { isDoubtful } from '../../store/words.ts';
+import { allEnded } from '../../system/base/values.ts';
 import { removeOutput } from '../../system/place/state-folder.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import { reconcileIfNeeded, reportStoreFailure } from '../invocation/with-store.ts';
@@ -47,6 +69,16 @@ export interface Turn {
   readonly next: readonly HeldJob[];
 }
 
+/** What was done of a turn before any other step. */
+interface BegunTurn {
+  readonly finished: ReadonlyMap<RunToSettle, Settled>;
+  readonly claimed: readonly ClaimedRow[];
+  /** Whether nothing is left to do of what was claimed. */
+  readonly isWhole: boolean;
+}
+
+const notBegun: BegunTurn = { finished: new Map(), claimed: [], isWhole: false };
+
 /** Records the runs of a queue worker. */
 export interface QueueRecorder {
   /** Settles what has ended and claims what is next, up to `wanted`, in one commit. */
@@ -59,6 +91,8 @@ export interface QueueRecorder {
   keepHeld(claimed: readonly HeldJob[]): Promise<HeldJob[]>;
   /** To be called once a run has lasted a moment: from then on it is seen by others. */
   recordProgress(claimed: HeldJob, startedAt: number, progress: RunProgress): Promise<void>;
+  /** Hands ends over that the log cannot take: to whoever finds that this worker has ended. */
+  handOver(ended: readonly HandledRun[], error: unknown): Promise<void>;
   /**
    * Progress: the job's data as its handler wants it from now on.
    *
@@ -67,12 +101,17 @@ export interface QueueRecorder {
   update(claim: ClaimRef, data: string): Promise<void>;
 }
 
+/** So long after a success of a script was noted, no other one is. */
+const CALM_FOR_MS = 1_000;
+
 interface Recording {
   readonly store: Store;
   readonly workerId: number;
   readonly runner: Runner;
   readonly handlers: Handlers;
   readonly selector: Selector;
+  /** Takes ends that the log cannot take; left out: their files tell of them. */
+  readonly spool?: (ended: readonly RunToSettle[], error: unknown) => Promise<void>;
   /** Told, in one sentence, of an end that the log has refused. */
   readonly onRefused: (sentence: string) => void;
 }
@@ -87,8 +126,11 @@ export function createQueueRecorder(recording: Recording): QueueRecorder {
 class LogQueueRecorder implements QueueRecorder {
   readonly #recording: Recording;
   readonly #archive: Archive;
-  /** Rows of runs that have lasted long enough to have one. */
-  readonly #rows = new Map<string, number>();
+  /** Rows of runs that have lasted long enough to have one: a worker forgets them with their jobs. */
+  readonly #rows = new WeakMap<HeldJob, number>();
+  /** Scripts that have succeeded, which is noted. */
+  readonly #calm = new Set<string>();
+  #calmUntil = 0;
   #claims = 0;
 
   constructor(recording: Recording) {
@@ -110,44 +152,125 @@ class LogQueueRecorder implements QueueRecorder {
     // A transaction for nothing would be a commit, too, and wake whoever else waits.
     if (ended.length === 0 && (wanted === 0 || !(await this.isAnyDue()))) return idleTurn;
     const runs = ended.map((run) => this.#toSettle(run));
-    for (const { claim } of runs) this.#rows.delete(claim.token);
+    const begun = await this.#turnAtOnce(runs, wanted);
+    const others = runs.filter((run) => !begun.finished.has(run));
+    const { settled, next } =
+      begun.isWhole && others.length === 0
+        ? { settled: [], next: this.#describe(begun.claimed) }
+        : await this.#turnInSteps(others, wanted, begun.claimed);
+    const left = settled.values();
+    return { settled: runs.map((run) => begun.finished.get(run) ?? (left.next().value as Settled)), next };
+  }
+
+  /** What a server does of it in one trip, and commits: mostly all. */
+  async #turnAtOnce(runs: readonly RunToSettle[], wanted: number): Promise<BegunTurn> {
+    const { store } = this.#recording;
+    const mayFollow = runs.length === 0 || wanted === 0 || !areUneventful(runs, this.#settleContext());
+    if (store.turn === undefined || mayFollow) return notBegun;
+    const claim = await this.#claimOf(wanted, store);
+    const turn = await store.turn(runs.map(asFinished), claim).catch((error) => {
+      if (isStoreFailure(error)) throw error;
+      // One of them is refused, and all is undone: step by step it is found which.
+      return null;
+    });
+    if (turn === null) return notBegun;
+    const finished = new Map<RunToSettle, Settled>();
+    for (const [index, run] of runs.entries()) {
+      const runId = turn.runIds[index] ?? null;
+      if (runId !== null) finished.set(run, { decision: { state: 'finished' }, runId });
+    }
+    const { claimed } = turn;
+    return { finished, claimed, isWhole: claimed.length > 0 && claimed.every((job) => isAccepted(job, claim)) };
+  }
+
+  async #turnInSteps(runs: readonly RunToSettle[], wanted: number, claimed: readonly ClaimedRow[]): Promise<Turn> {
     try {
-      return await this.#write(async (session) => {
-        const settled = await this.#settle(session, runs);
-        return { settled, next: wanted === 0 ? [] : await this.#claimNext(session, wanted) };
-      });
+      const turn = await this.#write((session) => this.#settleAndClaim(session, runs, wanted, claimed));
+      this.#noteCalm(runs);
+      return turn;
     } catch (error) {
       if (runs.length === 0 || isStoreFailure(error)) throw error;
       // Whichever of all that the log has refused: what has ended is recorded alone.
+      await this.release(claimed.map(({ id, claim_token }) => ({ id, token: claim_token })));
       return { settled: await this.#settleApart(runs), next: [] };
     }
   }
 
-  async #claimNext(session: StoreSession, wanted: number): Promise<HeldJob[]> {
-    const { runner, selector, handlers, workerId } = this.#recording;
+  /** Plain ends and the next claim go to a server together: each way there takes longer than what is done there. */
+  async #settleAndClaim(
+    session: StoreSession,
+    runs: readonly RunToSettle[],
+    wanted: number,
+    claimed: readonly ClaimedRow[],
+  ): Promise<Turn> {
+    const { store, runner } = this.#recording;
+    const context = this.#settleContext();
+    const isTogether = store.fleet !== null && runner.settings.queue.groupLimit === null && arePlain(runs, context);
+    if (!isTogether || claimed.length > 0) {
+      const settled = await settleRuns(session, runs, context);
+      return { settled, next: await this.#claimNext(session, wanted, claimed) };
+    }
+    const [finished, next] = await allEnded([finishPlain(session, runs, context), this.#claimNext(session, wanted)]);
+    return { settled: await settleOthers(session, runs, finished, context), next };
+  }
+
+  /** @param claimed what was claimed before: of these, those that are to be run */
+  async #claimNext(session: StoreSession, wanted: number, claimed: readonly ClaimedRow[] = []): Promise<HeldJob[]> {
+    if (wanted === 0) return [];
+    const claim = await this.#claimOf(wanted, session);
+    const kept = claimed.length === 0 ? [] : await acceptClaimed(session, claimed, claim);
+    const count = wanted - kept.length;
+    const more = count === 0 ? [] : await claimJobs(session, { ...claim, count });
+    return this.#describe([...kept, ...more]);
+  }
+
+  async #claimOf(count: number, session: StoreSession): Promise<QueueClaim> {
+    const { runner, selector, workerId } = this.#recording;
     const { leaseMs: defaultLeaseMs, missedCap } = runner.settings.queue;
     const at = runner.now();
     const newToken = () => `${workerId}.${++this.#claims}`;
-    const jobs = await claimJobs(session, {
-      ...{ selection: await selector.select(at, session), count: wanted, at, newToken },
+    return {
+      ...{ selection: await selector.select(at, session), count, at, newToken },
       ...{ leaseMs: null, defaultLeaseMs, state: 'claimed' as const, missedCap },
-    });
-    return jobs.map((job) => describeClaimed(job, handlers));
+    };
+  }
+
+  #describe(jobs: readonly ClaimedRow[]): HeldJob[] {
+    return jobs.map((job) => describeClaimed(job, this.#recording.handlers));
   }
 
   #toSettle({ claimed, startedAt, end, isRetryable }: HandledRun): RunToSettle {
     const { claim, handler } = claimed;
     return {
       ...{ claim, start: startOf(claimed, this.#recording.workerId, startedAt) },
-      ...{ runId: this.#rows.get(claim.token) ?? null, end: toFinishedRun(end) },
+      ...{ runId: this.#rows.get(claimed) ?? null, end: toFinishedRun(end) },
       ...{ result: end.result ?? null, decision: end.ask ?? null },
       ...{ isRetryable, policy: policyOf(handler?.options) },
+      ...(this.#recording.store.fleet !== null && { claimed: claimed.job }),
     };
   }
 
   #settle(session: StoreSession, runs: readonly RunToSettle[]): Promise<Settled[]> {
+    return settleRuns(session, runs, this.#settleContext());
+  }
+
+  #settleContext(): SettleContext {
     const { missedCap } = this.#recording.runner.settings.queue;
-    return settleRuns(session, runs, { missedCap, archive: this.#archive });
+    const isCalm = performance.now() < this.#calmUntil;
+    return { missedCap, archive: this.#archive, ...(isCalm && { calm: this.#calm }) };
+  }
+
+  /** On a server, looking for what is open of a script costs as much as a run. */
+  #noteCalm(runs: readonly RunToSettle[]): void {
+    if (this.#recording.store.fleet === null) return;
+    if (performance.now() >= this.#calmUntil) {
+      this.#calm.clear();
+      this.#calmUntil = performance.now() + CALM_FOR_MS;
+    }
+    for (const { start, end } of runs) {
+      if (end.outcome === 'succeeded' && !isDoubtful(end.warning)) this.#calm.add(start.script);
+      else this.#calm.delete(start.script);
+    }
   }
 
   /** One after the other, so that what is wrong with one of them is its own matter. */
@@ -192,13 +315,18 @@ class LogQueueRecorder implements QueueRecorder {
   async recordProgress(claimed: HeldJob, startedAt: number, progress: RunProgress): Promise<void> {
     const { store, workerId } = this.#recording;
     const { claim } = claimed;
-    const row = this.#rows.get(claim.token);
+    const row = this.#rows.get(claimed);
     if (row !== undefined) {
       return await store.runs.progress({ runId: row, jobId: claim.id }, progress);
     }
     const run = { ...startOf(claimed, workerId, startedAt), ...progress };
     const begun = await this.#write((session) => beginRun(session, claim, run));
-    if (begun !== null) this.#rows.set(claim.token, begun);
+    if (begun !== null) this.#rows.set(claimed, begun);
+  }
+
+  async handOver(ended: readonly HandledRun[], error: unknown): Promise<void> {
+    const runs = ended.map((run) => this.#toSettle(run));
+    await this.#recording.spool?.(runs, error);
   }
 
   async update({ id, token }: ClaimRef, data: string): Promise<void> {
@@ -257,10 +385,7 @@ interface Beating {
  * Renews the claims of a worker, and takes back what others have let expire or have died under. A beat that
  * fails is made up for by the next one: being late alone gives no claim up.
  */
-export function startHeartbeat(
-  call: StoreInvocation,
-  { workerId, policyOfName, onTakenBack }: Beating,
-): LeaseHeartbeat {
+export function renewLeases(call: StoreInvocation, { workerId, policyOfName, onTakenBack }: Beating): LeaseHeartbeat {
   const { store, runner } = call;
   const { queue } = runner.settings;
   const { leaseMs: defaultLeaseMs } = queue;
@@ -279,7 +404,7 @@ export function startHeartbeat(
     } catch (error) {
       if (isStopped || isStoreFailure(error)) return;
       // The jobs in hand go on: the next invocation meets the same, and says so.
-      call.events.emit('warning', `what dead processes have left could not be recovered: ${String(error)}`);
+      call.events.emit('warning', `the recovery after dead processes failed: ${String(error)}`);
     } finally {
       isRescuing = false;
     }

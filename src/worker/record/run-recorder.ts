@@ -5,8 +5,11 @@ import { policyOf, type RetryDecision } from '../../queue/settle/retry-policy.ts
 import { type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { ClaimRef, RunStart, ScriptJobRow, Store, StoreSession } from '../../store/contract.ts';
+import type { ScriptClaim, ScriptJobRow } from '../../store/contract/jobs.ts';
+import type { ClaimRef, RunStart } from '../../store/contract/runs.ts';
+import type { Store, StoreSession } from '../../store/contract/store.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
+import type { Heartbeat } from '../fleet/heartbeat.ts';
 
 /** A script that a pass is to run. */
 export interface PassJob {
@@ -16,6 +19,8 @@ export interface PassJob {
   readonly scheduledFor: number | null;
   /** 1 for the first try. */
   readonly attempt: number;
+  /** Its row as it was seen: another machine may run it first. */
+  readonly seen?: ScriptClaim['seen'];
 }
 
 /** A job that this worker has, and that has not begun. */
@@ -86,8 +91,8 @@ export interface RunRecorder {
    */
   moveElsewhere(run: ClaimedRun, error: unknown): Promise<ClaimedRun | null>;
   readHistory(run: ClaimedRun): Promise<KnownHistory>;
-  /** To be called right before the script is started. */
-  begin(run: ClaimedRun): Promise<BegunRun>;
+  /** To be called right before the script is started. Null: it is not to be, as another machine has taken it over. */
+  begin(run: ClaimedRun): Promise<BegunRun | null>;
   /** To be called once the run has lasted a moment: from then on it is seen by others. */
   recordProgress(run: BegunRun, progress: RunProgress): Promise<void>;
   /** @param next the job to be claimed in the same commit; null: none */
@@ -107,22 +112,25 @@ export function createStoreRecorder(
   store: Store,
   workerId: number,
   runner: Pick<Runner, 'state' | 'now' | 'settings'>,
+  heartbeat?: Pick<Heartbeat, 'confirm'>,
 ): PlacedRecorder {
-  return new LogRecorder(store, workerId, runner);
+  return new LogRecorder(store, workerId, runner, heartbeat);
 }
 
 class LogRecorder implements PlacedRecorder {
   readonly #store: Store;
   readonly #workerId: number;
   readonly #runner: Pick<Runner, 'state' | 'now' | 'settings'>;
+  readonly #heartbeat: Pick<Heartbeat, 'confirm'> | undefined;
   /** Rows of runs that have lasted long enough to have one. */
   readonly #rows = new Map<string, number>();
   #claims = 0;
 
-  constructor(...[store, workerId, runner]: Parameters<typeof createStoreRecorder>) {
+  constructor(...[store, workerId, runner, heartbeat]: Parameters<typeof createStoreRecorder>) {
     this.#store = store;
     this.#workerId = workerId;
     this.#runner = runner;
+    this.#heartbeat = heartbeat;
   }
 
   get state(): StateFolder {
@@ -135,11 +143,13 @@ class LogRecorder implements PlacedRecorder {
 
   async #claim(session: StoreSession, job: PassJob): Promise<ClaimedRun | null> {
     const { state, now } = this.#runner;
+    if ((await this.#heartbeat?.confirm(session, this.#workerId)) === false) return null;
     const key = `${this.#workerId}.${++this.#claims}`;
     const claim = { id: job.id as number, token: key };
-    const claims = [{ ...claim, state: 'claimed' as const, at: now() }];
+    const claims = [{ ...claim, state: 'claimed' as const, at: now(), ...(job.seen && { seen: job.seen }) }];
     const [claimed] = await session.scriptJobs.claim(claims);
     if (claimed !== undefined) return { ...job, key, state, claim };
+    if (this.#store.fleet !== null) return null;
     const row = (await session.scriptJobs.ofTier(job.script.tier)).find(({ id }) => id === job.id);
     if (row !== undefined && !(await isUnheld(session, row))) return null;
     // Nobody else runs it then.
@@ -156,8 +166,19 @@ class LogRecorder implements PlacedRecorder {
     return { ...known, previouslyCrashed: lastOutcome === 'crashed' };
   }
 
-  async begin(run: ClaimedRun): Promise<BegunRun> {
-    return toBegun(run, this.#runner.now());
+  /** Where others take over what is silent they must know that it has begun; alone, its files tell. */
+  async begin(claimed: ClaimedRun): Promise<BegunRun | null> {
+    const run = toBegun(claimed, this.#runner.now());
+    const heartbeat = this.#heartbeat;
+    if (heartbeat === undefined) return run;
+    const row = await this.#store.transaction(async (session) => {
+      if (!(await heartbeat.confirm(session, this.#workerId))) return null;
+      const start = { ...startOf(run, this.#workerId), pid: null, startTicks: null, maxRssBytes: null };
+      return await beginRun(session, claimOf(run), start);
+    });
+    if (row === null) return null;
+    this.#rows.set(run.key, row);
+    return run;
   }
 
   async recordProgress(run: BegunRun, progress: RunProgress): Promise<void> {
@@ -197,10 +218,10 @@ class LogRecorder implements PlacedRecorder {
   }
 }
 
-/** It has not ended, and no worker has it, whatever its row says. */
+/** It has not ended, and no worker has it that is at work, whatever its row says. */
 async function isUnheld(session: StoreSession, { id, state }: ScriptJobRow): Promise<boolean> {
   if (!['queued', 'retrying', 'claimed', 'running'].includes(state)) return false;
-  return (await session.claims.ofWorkers()).every(({ job }) => job.id !== id);
+  return (await session.claims.ofWorkers()).every(({ job, worker }) => job.id !== id || worker.state !== 'running');
 }
 
 export function toBegun(run: ClaimedRun, startedAt: number): BegunRun {
@@ -226,12 +247,14 @@ function claimOf({ script, claim }: ClaimedRun): ClaimRef {
 /** The recorder that a pass begins with, and what takes its place should that fail on the way. */
 interface Failover {
   readonly first: PlacedRecorder;
+  /** Whether other machines may take over what cannot be recorded: it is not started then. */
+  readonly isShared?: boolean;
   /** Called at each error of the one before, whichever it is. @throws when there is no other place either */
   replace(error: unknown): Promise<PlacedRecorder>;
 }
 
 /** Goes on elsewhere when the log, or the spool, is lost in the middle of a pass, and stays there. */
-export function createFailoverRecorder({ first, replace }: Failover): RunRecorder {
+export function createFailoverRecorder({ first, replace, isShared = false }: Failover): RunRecorder {
   const begun = Promise.resolve(first);
   let current = begun;
   const replaceOnce = (failed: Promise<PlacedRecorder>, error: unknown): Promise<PlacedRecorder> => {
@@ -259,8 +282,21 @@ export function createFailoverRecorder({ first, replace }: Failover): RunRecorde
       return await attempt((recorder) => recorder.claim(run));
     },
     readHistory: (run) => attempt((recorder) => recorder.readHistory(run)),
-    begin: (run) => attempt((recorder) => recorder.begin(run)),
-    recordProgress: (run, progress) => attempt((recorder) => recorder.recordProgress(run, progress)),
+    begin: async (run) => {
+      if (!isShared) return await attempt((recorder) => recorder.begin(run));
+      const used = current;
+      try {
+        return await (await used).begin(run);
+      } catch (error) {
+        await replaceOnce(used, error);
+        return null;
+      }
+    },
+    recordProgress: async (run, progress) => {
+      if (!isShared) return await attempt((recorder) => recorder.recordProgress(run, progress));
+      // The run goes on, and its end tells all of it: a server may be back by then.
+      await (await current).recordProgress(run, progress).catch(() => {});
+    },
     end: (ended, next) => attempt((recorder) => recorder.end(ended, next)),
     onDurable: (notify) => {
       if (current === begun) first.onDurable(notify);

@@ -14,9 +14,13 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import type { Script } from '../../discovery/script.ts';
 import { toFinishedRun } from '../../execution/result/result.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
+import type { RunToSettle } from '../../queue/settle/settle.ts';
 import type { Runner } from '../../settings/settings.ts';
+import type { NewWorker } from '../../store/contract/workers.ts';
+import { describeStoreFailure } from '../../store/describe-failure.ts';
 import { closedPath, newSpoolPath } from '../../store/spool/files.ts';
 import {
   SPOOL_VERSION,
@@ -27,16 +31,18 @@ import {
   type SpoolRun,
 } from '../../store/spool/format.ts';
 import { releaseReserve } from '../../store/sqlite/reserve.ts';
+import { isOnServer } from '../../store/which-log.ts';
 import { listNames } from '../../system/base/values.ts';
 import { type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { usableStateFolder } from '../../system/place/usable.ts';
 import type { Invocation } from '../invocation/invocation.ts';
-import type { WorkerRequest } from '../lock/registry.ts';
 import { type BegunRun, type ClaimedRun, type PassJob, type PlacedRecorder, toBegun } from './run-recorder.ts';
 
 /** What a worker records its runs in that has no log. */
 export interface OpenSpool {
   readonly recorder: PlacedRecorder;
+  /** For ends of runs that have begun in the log. */
+  append(entry: SpoolEntry): void;
   /** Hands the records over to whoever has the log next; throws nothing. */
   close(): void;
 }
@@ -47,7 +53,7 @@ export interface OpenSpool {
  * @param reason what follows "because"
  * @throws {UsageError} when nothing at all can be written
  */
-export function openSpool(call: Invocation, worker: WorkerRequest, reason: string): OpenSpool {
+export function openSpool(call: Invocation, worker: NewWorker, reason: string): OpenSpool {
   const { runner, stop, events } = call;
   const movedTo = findMovedRoot(runner.state);
   if (movedTo !== null) tellMoved(call, movedTo);
@@ -55,10 +61,18 @@ export function openSpool(call: Invocation, worker: WorkerRequest, reason: strin
   releaseReserve(runner.state);
   const state = movedTo === null ? usableStateFolder(runner.root) : stateFolderOf(movedTo);
   const spool = createSpoolWriter(state, { ...worker, reason });
-  const recorder = createSpoolRecorder(spool, { state, now: runner.now });
+  const waiting = new Set<string>();
+  const mayClaim = ({ script }: PassJob): boolean => {
+    if (movedTo !== null) return false;
+    if (!mayRunAlone(script)) waiting.add(script.name);
+    return mayRunAlone(script);
+  };
+  const recorder = createSpoolRecorder(spool, { state, now: runner.now }, mayClaim);
   return {
-    recorder: movedTo === null ? recorder : { ...recorder, claim: async () => null },
+    recorder,
+    append: (entry) => append(spool, state, entry),
     close: () => {
+      if (waiting.size > 0) events.emit('problem', describeWaiting([...waiting]));
       try {
         spool.close({ finishedAt: runner.now(), reason: stop.reason });
       } catch (error) {
@@ -79,9 +93,14 @@ function tellMoved({ runner, stop, events }: Invocation, movedTo: string): void 
 }
 
 /** Records runs beside the log, for as long as it cannot be written; what the log knows is unknown then. */
-function createSpoolRecorder(spool: SpoolWriter, { state, now }: Pick<Runner, 'state' | 'now'>): PlacedRecorder {
+function createSpoolRecorder(
+  spool: SpoolWriter,
+  { state, now }: Pick<Runner, 'state' | 'now'>,
+  mayClaim: (job: PassJob) => boolean,
+): PlacedRecorder {
   const write = (entry: SpoolEntry): void => append(spool, state, entry);
-  const claim = (job: PassJob): ClaimedRun => ({ ...job, key: newSpoolId(), state, claim: null });
+  const claim = (job: PassJob): ClaimedRun | null =>
+    mayClaim(job) ? { ...job, key: newSpoolId(), state, claim: null } : null;
   return {
     state,
     claim: async (job) => claim(job),
@@ -298,4 +317,41 @@ function orSpoolError<T>(path: string, work: () => T): T {
   } catch (error) {
     throw new SpoolError(path, error);
   }
+}
+
+/** Whether it runs while nobody can be asked: a log that is a file tells of this machine alone, which knows itself. */
+export function mayRunAlone({ options }: Pick<Script, 'options'>): boolean {
+  return options.offline === 'run' || !isOnServer();
+}
+
+const MOST_NAMED = 5;
+
+/** Why nothing becomes of these scripts for now: one sentence. */
+export function describeWaiting(names: readonly string[]): string {
+  const more = names.length - MOST_NAMED;
+  const named = `${names.slice(0, MOST_NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  const [verb, tag] = names.length === 1 ? ['waits', 'it has'] : ['wait', 'they have'];
+  return `${named} ${verb} until the database is back, unless ${tag} the tag \`@offline run\`.`;
+}
+
+/**
+ * Has ends of jobs of the queue delivered by this machine's next invocation: until then another one may take the
+ * jobs over, once their leases have expired, and has the say then.
+ */
+export function spoolEnds(call: Invocation, worker: NewWorker, ended: readonly RunToSettle[], error: unknown): void {
+  const spool = openSpool(call, worker, describeStoreFailure(error, call.runner.state));
+  try {
+    for (const run of ended) spool.append(toEntry(run));
+  } finally {
+    spool.close();
+  }
+}
+
+function toEntry({ claim, start, runId, end, result, decision, isRetryable, policy }: RunToSettle): SpoolEntry {
+  const { jobId, script, attempt, scheduledFor, startedAt, timeoutMs, contentHash } = start;
+  return {
+    ...{ type: 'end', spoolId: newSpoolId(), jobId, script, tier: null, attempt, scheduledFor },
+    ...{ startedAt, timeoutMs, contentHash, claim: { ...claim, runId } },
+    ...{ policy: { ...policy, onCrash: policy.onCrash }, isRetryable, run: end, result, decision },
+  };
 }

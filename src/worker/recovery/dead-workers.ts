@@ -1,5 +1,5 @@
 import { closeSync, constants, statSync, unlinkSync } from 'node:fs';
-import { hostname } from 'node:os';
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FILE_CLOCK_STEP_MS, type HandlerDecision, type ProbeResult } from '../../child/contract.ts';
 import { readCounts } from '../../execution/result/counts.ts';
@@ -22,7 +22,9 @@ import { releaseClaims } from '../../queue/claim/claim.ts';
 import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
 import { asRefused, type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
 import { withoutParameters } from '../../settings/readers.ts';
-import type { ClaimOfWorker, RunStart, Store } from '../../store/contract.ts';
+import type { ClaimOfWorker } from '../../store/contract/jobs.ts';
+import type { RunStart } from '../../store/contract/runs.ts';
+import type { Store } from '../../store/contract/store.ts';
 import { isStoreFailure } from '../../store/failures.ts';
 import type { FinishedRun, JobRow, WorkerRow } from '../../store/schema.ts';
 import { openPlainFile } from '../../system/base/plain-file.ts';
@@ -30,7 +32,14 @@ import { listNames } from '../../system/base/values.ts';
 import { type DeadHolder, describeDead } from '../../system/lock/holder.ts';
 import { clearDeadLock } from '../../system/lock/lock-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import { checkLiveness, type ProcessIdentity, readAgeMs, readStartTicks } from '../../system/process/identity.ts';
+import {
+  checkLiveness,
+  machineName,
+  type ProcessIdentity,
+  readAgeMs,
+  readStartTicks,
+} from '../../system/process/identity.ts';
+import { isElsewhere } from '../lock/lease.ts';
 import { markCrashed } from '../lock/registry.ts';
 import { checkWorker } from '../lock/tier-lock.ts';
 import { findHostProcess, findRunProcess, findServingProcess } from './sweep.ts';
@@ -104,7 +113,8 @@ interface Rescued {
  * what had not begun, which are given back untouched.
  */
 export async function findLostRuns(store: Store, state: StateFolder, at: number): Promise<readonly LostRun[]> {
-  const left = (await store.claims.ofWorkers()).filter(({ worker }) => worker.state !== 'running');
+  const ended = (await store.claims.ofWorkers()).filter(({ worker }) => worker.state !== 'running');
+  const left = ended.some(({ worker }) => isElsewhere(worker)) ? await withoutOthers(store, state, ended) : ended;
   if (left.length === 0) return [];
   const ledgers = readLedgers(state);
   const lost: LostRun[] = [];
@@ -121,13 +131,23 @@ export async function findLostRuns(store: Store, state: StateFolder, at: number)
   return lost;
 }
 
+async function withoutOthers(
+  store: Store,
+  { path }: StateFolder,
+  claims: readonly ClaimOfWorker[],
+): Promise<readonly ClaimOfWorker[]> {
+  const { leftToUs } = await import('./take-over.ts');
+  return await leftToUs(store, dirname(path), claims);
+}
+
 /** When a claimed job's run began, by what it has left; null: it has not begun. */
 function beganAt(
   state: StateFolder,
-  { job, token }: ClaimOfWorker,
+  { job, token, worker }: ClaimOfWorker,
   ledgers: ReadonlyMap<string, LedgerEntry>,
 ): number | null {
   if (job.state === 'running') return job.started_at;
+  if (isElsewhere(worker)) return null;
   const files = runFilesOf(state, token);
   // Its process was started before its turn, and waits for that: without this file it never begins.
   if (ifPossible(() => unlinkSync(heldOutputOf(files)))) return null;
@@ -266,7 +286,7 @@ export function identifyLost({
   key,
 }: Pick<LostRunRequest, 'process' | 'root' | 'state' | 'key'>): ProcessIdentity | null {
   // Another host's processes cannot be looked through from here.
-  if (process.host !== hostname()) return { ...process, pid: process.pid ?? 0 };
+  if (process.host !== machineName()) return { ...process, pid: process.pid ?? 0 };
   const pid = process.pid ?? findRunProcess(root, key) ?? findServingProcess(root, state, key);
   if (pid === null) return null;
   const identity = { ...process, pid };
@@ -318,18 +338,18 @@ function endOverdue(request: LostRunRequest, output: KeptOutput): RunEnd {
   const reason = describeOverdue(runner);
   const durationMs = elapsedMs(startedAt, now);
   const end = endUnmeasured({ outcome: 'timed-out', finishedAt: now, durationMs, reason, output });
-  return { ...end, ...lastSeenMemory(request) };
+  return { ...end, ...lastSeenMemory(request.lastSeenRssBytes) };
 }
 
 function endCrashed(request: LostRunRequest, output: KeptOutput): RunEnd {
   const { now, runner, lastSeenRssBytes } = request;
   const reason = describeCrash(runner, output.text, lastSeenRssBytes);
   const end = { outcome: 'crashed', finishedAt: now, durationMs: null, reason, output } as const;
-  return { ...endUnmeasured(end), ...lastSeenMemory(request) };
+  return { ...endUnmeasured(end), ...lastSeenMemory(request.lastSeenRssBytes) };
 }
 
 /** Its runner wrote it down now and then. */
-function lastSeenMemory({ lastSeenRssBytes }: LostRunRequest): Partial<RunEnd> {
+export function lastSeenMemory(lastSeenRssBytes: number | null): Partial<RunEnd> {
   return lastSeenRssBytes === null ? {} : { maxRssBytes: lastSeenRssBytes, measuredBy: 'sampled' };
 }
 

@@ -1,24 +1,26 @@
 import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { Store } from '../../store/contract.ts';
+import type { Store } from '../../store/contract/store.ts';
 import { hasSpool } from '../../store/spool/files.ts';
 import { hasSecondName } from '../../store/sqlite/file.ts';
+import { now } from '../../system/base/clock.ts';
 import { listNames } from '../../system/base/values.ts';
 import { trustedFallbacksOf } from '../../system/place/fallback.ts';
+import { machineName } from '../../system/process/identity.ts';
 
 type Place = Pick<Runner, 'root' | 'state'>;
 
 /** Whether the log may not tell the truth. Asked at every start, and cheap: mostly it does. */
 export async function mayNeedReconciling(place: Place, store: Store): Promise<boolean> {
-  const { temporary, locks } = place.state;
-  // A run's temporary folder is the last that goes, and a worker's lock: without them nothing is left.
+  const { temporary, locks, results } = place.state;
+  // A run's temporary folder is the last that goes, and a worker's lock: without them nothing is left, but for a result
+  // that its process died over.
   return (
     isSpooled(place) ||
-    listNames(temporary).length > 0 ||
-    listNames(locks).length > 0 ||
+    [temporary, locks, results].some((folder) => listNames(folder).length > 0) ||
     hasSecondName(place.state) ||
-    (await store.workers.hasOpen()) ||
-    (await store.claims.expired(Date.now(), LEASE_GRACE_MS)).length > 0
+    (await store.workers.hasOpen(store.fleet === null ? undefined : { host: machineName(), at: now() })) ||
+    (await store.claims.expired(now(), LEASE_GRACE_MS)).length > 0
   );
 }
 

@@ -1,6 +1,7 @@
 import { unlinkSync } from 'node:fs';
 import { discover } from '../../discovery/discover.ts';
-import { toFinishedRun } from '../../execution/result/result.ts';
+import type { Discovery } from '../../discovery/script.ts';
+import { endUnmeasured, toFinishedRun } from '../../execution/result/result.ts';
 import { ifPossible, removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
 import { listDeadNotes, readNotes } from '../../execution/secret-notes.ts';
 import { findSecrets, maskSecrets } from '../../execution/secrets.ts';
@@ -9,12 +10,14 @@ import { endExpiredLeases } from '../../queue/claim/leases.ts';
 import { createPolicies, type PolicyOfName, policyOf, type RetryPolicy } from '../../queue/settle/retry-policy.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { Store } from '../../store/contract.ts';
+import type { Store } from '../../store/contract/store.ts';
 import type { JobRow } from '../../store/schema.ts';
 import { removeSecondName } from '../../store/sqlite/file.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import { trustedFallbacksOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness, type ProcessIdentity, readStartTicks } from '../../system/process/identity.ts';
+import { describeSilence, isElsewhere, LEASE_MS } from '../lock/lease.ts';
 import {
   clearDeadLocks,
   endLostRun,
@@ -23,6 +26,7 @@ import {
   type LostEnd,
   type LostRun,
   type LostRunRequest,
+  lastSeenMemory,
   markDeadWorkers,
   rescueRuns,
 } from './dead-workers.ts';
@@ -76,8 +80,13 @@ export async function reconcile(reconciler: Reconciler, store: Store, at: number
   const notes = [...replayed.notes];
   const rescue = { at, missedCap, policyOf, onRefused: (note: string) => void notes.push(note) };
   const lost = await findLostRuns(store, state, at);
-  const rescued = await rescueRuns(store, lost, rescue, (run) => endRun(reconciler, describeLost(run, state), at));
+  const rescued = await rescueRuns(store, lost, rescue, async (run) =>
+    isElsewhere(run.claim.worker)
+      ? endElsewhere(run.claim, at)
+      : await endRun(reconciler, describeLost(run, state), at),
+  );
   await recordOrphans(store, reconciler, rescued.alive, at);
+  if (store.fleet !== null) await keepOrphans(store, rescued.alive);
   // Last: by now the log knows whose handler works on, and how others have ended.
   await endExpiredLeases(store, () => at, settings.queue, policies);
   await sweepRunFiles(store, reconciler);
@@ -90,6 +99,22 @@ export async function reconcile(reconciler: Reconciler, store: Store, at: number
     orphans: [...replayed.alive.map(toSpooledOrphan), ...rescued.alive.map(toOrphan)],
     notes,
   };
+}
+
+/** Another machine's run ends with that machine, as far as anybody can know. */
+function endElsewhere({ worker, run }: LostRun['claim'], at: number): LostEnd {
+  const output = { text: '', bytes: null, droppedBytes: null, file: null, fileBytes: null };
+  const reason = describeSilence(worker);
+  const end = endUnmeasured({ outcome: 'crashed', finishedAt: at, durationMs: null, reason, output });
+  return { run: toFinishedRun({ ...end, ...lastSeenMemory(run?.maxRssBytes ?? null) }), result: null, decision: null };
+}
+
+/** Their runner has died, and no other machine sees that they go on: it leaves them alone as long as we do. */
+async function keepOrphans(store: Store, alive: readonly LostRun[]): Promise<void> {
+  for (const { claim, start } of alive) {
+    const untilMs = start.startedAt + (start.timeoutMs ?? timeoutOf(start.script)) + GRACE_MS + LEASE_MS;
+    await store.workers.extendLease(claim.worker.id, untilMs);
+  }
 }
 
 /** What tells one lost run from another, wherever it began. */
@@ -210,19 +235,24 @@ async function recordBeginning(
 
 /**
  * What scripts and handlers say of further tries, as their files are now. Each tier is read once, and only if it
- * is asked for; of a script that is gone, or whose folder cannot be read, nothing is known.
+ * is asked for; of a script or a tier that is gone, or is only on other machines, nothing is known.
  */
 function createPolicyBook(
   { root, settings }: Pick<Runner, 'root' | 'settings'>,
   policies: () => Promise<PolicyOfName>,
 ): (job: JobRow) => Promise<RetryPolicy> {
-  const tiers = new Map<string, ReturnType<typeof discover>>();
+  const tiers = new Map<string, Promise<Pick<Discovery, 'tiers'>>>();
   const findScript = async (name: string, tier: string) => {
-    const found = tiers.get(tier) ?? discover(root, settings, { tier });
+    const found = tiers.get(tier) ?? discover(root, settings, { tier }).catch(asNoTier);
     tiers.set(tier, found);
     const { tiers: known } = await found;
-    return known.flatMap(({ scripts }) => scripts).find((script) => script.name === name);
+    return known.flatMap(({ scripts, elsewhere = [] }) => [...scripts, ...elsewhere]).find((one) => one.name === name);
   };
   return async ({ name, tier }) =>
     tier === null ? (await policies())(name) : policyOf((await findScript(name, tier))?.options);
+}
+
+function asNoTier(error: unknown): Pick<Discovery, 'tiers'> {
+  if (error instanceof UsageError) return { tiers: [] };
+  throw error;
 }

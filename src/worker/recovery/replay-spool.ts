@@ -2,7 +2,8 @@ import { existsSync, renameSync, rmSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
 import { noteEnd, type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
-import type { RunStart, Store, StoreSession } from '../../store/contract.ts';
+import type { RunStart } from '../../store/contract/runs.ts';
+import type { Store, StoreSession } from '../../store/contract/store.ts';
 import { isLogFailure } from '../../store/failures.ts';
 import type { FinishedRun, JobRow, WorkerRow } from '../../store/schema.ts';
 import { listSpoolFiles, type SpoolFile, unreadablePath } from '../../store/spool/files.ts';
@@ -317,16 +318,19 @@ interface Replaying extends SpoolTaker {
   readonly isOfThisLog: boolean;
 }
 
-/** False: it began in this log, and whoever took its job over meanwhile has the say. */
+/** False: the log knows of it, as far as whoever took its job over meanwhile leaves that to it. */
 async function replay(session: StoreSession, run: SpooledRun | SpooledEnd, replaying: Replaying): Promise<boolean> {
   if (run.type === 'end') {
     const { claim, policy, isRetryable } = run;
-    // Whoever spooled it did not know whether it had lasted long enough to have a row.
-    const row = await session.runs.running(claim.id);
-    const runId = row?.key === claim.token ? row.id : null;
-    const told = toSettle(run, claim, replaying, { policy, isRetryable, runId });
+    // Whoever spooled it did not know whether it had lasted long enough to have a row, nor whether its end was
+    // committed when the database was lost.
+    const runId = await session.runs.ofClaim(claim);
+    const { result = null, decision = null } = run;
+    const told = { ...toSettle(run, claim, replaying, { policy, isRetryable, runId }), result, decision };
     if (await settle(session, told, replaying)) return true;
-    if (replaying.isOfThisLog) return false;
+    // A job of the queue that this log does not know is none of it.
+    if (replaying.isOfThisLog || run.script.startsWith('queue/'))
+      return runId === null && (await recordOvertaken(session, told, run.tier));
   }
   const { id, waiting } = await findJob(session, run);
   const claim = { id, token: run.spoolId };
@@ -406,6 +410,15 @@ async function settle(session: StoreSession, run: RunToSettle, { at, missedCap }
   const context = { missedCap, ...(isTriedAgain && { observedAt: at }) };
   const [settled] = await settleRuns(session, [run], context);
   return settled !== undefined && settled.decision !== null;
+}
+
+/** Somebody took it for not begun, and has run its job since: it was run all the same. */
+async function recordOvertaken(session: StoreSession, run: RunToSettle, tier: string | null): Promise<boolean> {
+  const { id } = run.claim;
+  const rows = tier === null ? await session.jobs.byId([id]) : await session.scriptJobs.ofTier(tier);
+  if (!rows.some((row) => row.id === id)) return false;
+  await recordAlone(session, run);
+  return true;
 }
 
 /** Of a script that is run by somebody else by now: its job is left alone. */

@@ -5,7 +5,7 @@ import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
 import { isLeftByRunner, readLedgers, removeWarmFiles } from '../../execution/warm/files.ts';
 import { removeDeadWaiters } from '../../queue/claim/waiters.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { Store } from '../../store/contract.ts';
+import type { Store } from '../../store/contract/store.ts';
 import { hasSpool } from '../../store/spool/files.ts';
 import { listNames } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';

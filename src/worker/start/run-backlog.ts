@@ -4,8 +4,10 @@ import type { Tier } from '../../discovery/script.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { cancelScripts, isDue } from '../../queue/add/scripts.ts';
 import { findPause } from '../../queue/pauses.ts';
-import type { ScriptJobRow, Store } from '../../store/contract.ts';
+import type { ScriptJobRow } from '../../store/contract/jobs.ts';
+import type { Store } from '../../store/contract/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { machineName } from '../../system/process/identity.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import { runPass } from './run-pass.ts';
 
@@ -40,17 +42,19 @@ async function runTiers(call: StoreInvocation, tiers: readonly string[]): Promis
 /** As its files say: what seems to be too far ahead may have a long delay of its own. */
 async function isAnyDue({ store, runner }: StoreInvocation, tier: Tier): Promise<boolean> {
   const scripts = new Map(tier.scripts.map((script) => [script.name, script]));
-  const open = await store.scriptJobs.open(tier.name);
-  return open.some((job) => isDue(job, scripts.get(job.name), runner.now()));
+  const open = (await store.scriptJobs.open(tier.name)).filter(isForHere);
+  const isOurs = ({ name }: ScriptJobRow): boolean => store.fleet === null || scripts.has(name);
+  return open.some((job) => isOurs(job) && isDue(job, scripts.get(job.name), runner.now()));
 }
 
 /** Tiers with something due that no worker has and nobody has paused. */
 async function findTiers(call: StoreInvocation): Promise<readonly string[]> {
   const { runner, stop, spooledTiers, store } = call;
   const at = runner.now();
-  const open = await store.scriptJobs.open();
+  const open = (await store.scriptJobs.open()).filter(isForHere);
   // A script's own delay is not known before its file is read.
-  const isWaiting = (job: ScriptJobRow): boolean => isDue(job, undefined, at);
+  const isWaiting = (job: ScriptJobRow): boolean =>
+    isDue(job, undefined, at) && (store.fleet === null || job.host !== null || isLeftOver(job, at));
   if (stop.reason !== null || !open.some(isWaiting)) return [];
   const pauses = await store.pauses.inForce(at);
   const due = open.filter((job) => isWaiting(job) && findPause(pauses, job.name) === null);
@@ -58,11 +62,23 @@ async function findTiers(call: StoreInvocation): Promise<readonly string[]> {
   if (names === null) return [];
   const gone = due.filter(({ tier }) => !names.includes(tier));
   const reason = 'its tier no longer exists';
-  if (gone.length > 0) {
+  // Another machine may have that tier.
+  if (gone.length > 0 && store.fleet === null) {
     await store.transaction((session) => cancelScripts(session, gone, { at, reason }));
   }
   const free = await withoutHeld(store, new Set(due.map(({ tier }) => tier)));
   return names.filter((name) => free.has(name) && !spooledTiers.has(name));
+}
+
+function isForHere({ host }: ScriptJobRow): boolean {
+  return host === null || host === machineName();
+}
+
+/** What the crontabs of other machines have called just now is left to the same line here. */
+const JOIN_AFTER_MS = 60_000;
+
+function isLeftOver({ state, run_at }: ScriptJobRow, at: number): boolean {
+  return state !== 'queued' || run_at <= at - JOIN_AFTER_MS;
 }
 
 /** What was asked for has run: that there may be more is told, and undoes nothing. */
@@ -78,6 +94,7 @@ function namesOrReport({ runner, events }: StoreInvocation): readonly string[] |
 
 /** What a living worker has queued it runs itself; dead ones were found out before. */
 async function withoutHeld(store: Store, tiers: ReadonlySet<string>) {
-  const taken = new Set((await store.workers.running()).map(({ tier }) => tier));
+  const here = store.fleet === null ? undefined : machineName();
+  const taken = new Set((await store.workers.running(undefined, here)).map(({ tier }) => tier));
   return new Set([...tiers].filter((tier) => !taken.has(tier)));
 }

@@ -1,18 +1,18 @@
 import prettyMilliseconds from 'pretty-ms';
 import { discover } from '../../discovery/discover.ts';
-import type { Script, Tier } from '../../discovery/script.ts';
+import { hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { findPause } from '../../queue/pauses.ts';
-import { countCrashedPasses, decideDue, isMissRecorded, readLastPass } from '../../schedule/due.ts';
+import { countCrashedPasses, decideDue, isMissRecorded, type LastPass, readLastPass } from '../../schedule/due.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
-import type { Store } from '../../store/contract.ts';
+import type { Store } from '../../store/contract/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { describeWorker, type Invocation, type StoreInvocation } from '../invocation/invocation.ts';
 import { ifLogAllows, reportStoreFailure, withStore } from '../invocation/with-store.ts';
 import { skipTier, type WorkerRequest } from '../lock/registry.ts';
 import { runBacklog } from './run-backlog.ts';
 import { runPass, withPings } from './run-pass.ts';
-import { type CallSummary, serveQueue } from './run-tier.ts';
+import { type CallSummary, seeBoot, serveQueue } from './run-tier.ts';
 
 /** Runs each tier that is due, then whatever else is. */
 export async function runDue(call: Invocation): Promise<CallSummary> {
@@ -24,12 +24,13 @@ export async function runDue(call: Invocation): Promise<CallSummary> {
     (logged) => runDueTiers(logged, tiers),
     (reason) => runDueTiersWithoutLog(call, tiers, reason),
   );
-  return { ...summary, isBroken: missing.length > 0 };
+  return { ...summary, isBroken: summary.isBroken === true || missing.length > 0 };
 }
 
 async function runDueTiers(call: StoreInvocation, tiers: readonly Tier[]): Promise<CallSummary> {
   const ends: RunEnd[] = [];
   const collect = (run: () => Promise<readonly RunEnd[]>) => ifLogAllows(call, async () => ends.push(...(await run())));
+  await ifLogAllows(call, () => seeBoot(call));
   // First in line is what earlier calls have deferred.
   await collect(() => runBacklog(call));
   for (const tier of tiers) {
@@ -51,24 +52,67 @@ async function runIfDue(call: StoreInvocation, tier: Tier): Promise<readonly Run
     return ends ?? [];
   }
   if (scripts === null) return [];
-  return (await runPass(call, { kind: 'tier', tier, scripts })) ?? [];
+  return (await runPass(call, { kind: 'tier', tier, scripts, isDue: true })) ?? [];
 }
 
-/** Null: nothing is to be run, not even an empty pass. */
+/**
+ * Null: nothing is to be run, not even an empty pass. Scripts that have times of their own are taken along by each
+ * pass, and have one for themselves when the time of one has come.
+ */
 async function findDue(call: StoreInvocation, tier: Tier): Promise<readonly Script[] | null> {
   const { store } = call;
   const worker = describeWorker(call, { kind: 'tier', tier });
+  const pauses = await store.pauses.inForce(worker.startedAt);
+  // `status` shows a pause; a row for each call would only fill the log.
+  if (findPause(pauses, tier.name) !== null) return null;
+  const own = tier.scripts.filter(hasOwnTimes);
+  if (own.length === 0) return await findDueByPeriod(call, tier, worker);
+  const others = tier.scripts.filter((script) => !hasOwnTimes(script));
+  const due = await findDueByPeriod(call, { ...tier, scripts: others }, worker);
+  if (due !== null) return tier.scripts.filter((script) => hasOwnTimes(script) || due.includes(script));
+  const isHeld = store.fleet === null && (await readLastPass(store, tier.name))?.state === 'running';
+  if (isHeld) return null;
+  const { readSlots } = await import('../collect/slots.ts');
+  const slots = await readSlots(call, { tier, scripts: own, pauses, at: worker.startedAt });
+  return [...slots.values()].some((slot) => slot !== null) ? own : null;
+}
+
+async function findDueByPeriod(
+  call: StoreInvocation,
+  tier: Tier,
+  worker: WorkerRequest,
+): Promise<readonly Script[] | null> {
+  const { store } = call;
   const { scheduledFor, startedAt: at } = worker;
   if (scheduledFor === null) return null;
-  // `status` shows a pause; a row for each call would only fill the log.
-  if (findPause(await store.pauses.inForce(at), tier.name) !== null) return null;
   const last = await readLastPass(store, tier.name);
+  if (store.fleet !== null && tier.scripts.length > 0) return await findDueInFleet(call, tier, worker, last);
   const crashes = await countCrashedPasses(store, tier.name, scheduledFor);
   const catchUp = call.runner.settings.tiers[tier.name]?.catchUp ?? 'once';
   const decision = decideDue({ start: scheduledFor, at, last, crashes, catchUp });
   if (decision === 'missed') await recordMissed(call, store, { ...worker, scheduledFor });
   if (decision !== 'due') return null;
   return crashes === 0 ? tier.scripts : await withoutDone(store, tier, scheduledFor);
+}
+
+/** Of many machines any may have called the tier: what counts is which scripts were not queued for the slot yet. */
+async function findDueInFleet(
+  call: StoreInvocation,
+  tier: Tier,
+  worker: WorkerRequest,
+  last: LastPass | null,
+): Promise<readonly Script[] | null> {
+  const { store, runner } = call;
+  const start = worker.scheduledFor as number;
+  const { isNew } = await import('../fleet/collect-shared.ts');
+  const rows = await store.scriptJobs.ofTier(tier.name);
+  const scripts = tier.scripts.filter((script) => isNew(rows, script, start));
+  if (scripts.length === 0) return null;
+  const catchUp = runner.settings.tiers[tier.name]?.catchUp ?? 'once';
+  const before = last && ({ state: 'finished', startedAt: Math.min(last.startedAt, start - 1) } as const);
+  const decision = decideDue({ start, at: worker.startedAt, last: before, crashes: 0, catchUp });
+  if (decision === 'missed') await recordMissed(call, store, { ...worker, scheduledFor: start });
+  return decision === 'due' ? scripts : null;
 }
 
 /**
@@ -94,14 +138,16 @@ async function recordMissed({ events }: Invocation, store: Store, worker: Missed
 }
 
 async function runDueTiersWithoutLog(call: Invocation, tiers: readonly Tier[], reason: string): Promise<CallSummary> {
-  const { findDueWithoutLog, runWithoutLog } = await import('./run-without-store.ts');
+  const { findDueWithoutLog, leavesSome, runWithoutLog } = await import('./run-without-store.ts');
   const ends: RunEnd[] = [];
-  for (const tier of findDueWithoutLog(call, tiers)) {
-    const request = { kind: 'tier' as const, tier, scripts: tier.scripts };
+  let isBroken = false;
+  for (const { tier, scripts } of await findDueWithoutLog(call, tiers)) {
+    const request = { kind: 'tier' as const, tier, scripts, isDue: true as const };
+    isBroken ||= leavesSome(request);
     const run = () => runWithoutLog(call, request, reason);
     if (call.stop.reason === null) ends.push(...((await withPings(call, request, run)) ?? []));
   }
-  return { ends };
+  return { ends, isBroken };
 }
 
 /** A pass that would have been due. */

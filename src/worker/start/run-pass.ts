@@ -1,8 +1,12 @@
+import { hasOwnTimes } from '../../discovery/script.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { findPause, resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
-import type { Pause } from '../../store/contract.ts';
+import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { ScriptJobRow } from '../../store/contract/jobs.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { machineName } from '../../system/process/identity.ts';
 import { type Collector, collectJobs } from '../collect/collect-jobs.ts';
+import type { Slots } from '../collect/slots.ts';
 import {
   describeWorker,
   finishWorker,
@@ -81,11 +85,28 @@ async function takeAndWork(
     losses.push({ at: call.runner.now(), detail: reason });
     call.stop.startNothing(`the lock of ${tier} was lost: ${reason}`);
   });
-  if (!lock.held) return reportSkipped(call, tier, lock.reason);
+  if (!lock.held) {
+    await queueForOthers(call, { request, pauses, worker });
+    return reportSkipped(call, tier, lock.reason);
+  }
   const { workerId } = lock;
+  call.heartbeat?.begin(workerId);
   const holder = { request, worker, pauses, workerId, begin };
   // The slot goes before the lock file: of a worker on another host the file is all that is seen.
   return await holdTier(call, holder, losses).finally(lock.release);
+}
+
+/** Many machines have the slot together: who is busy lets the others begin with it. */
+async function queueForOthers(
+  call: StoreInvocation,
+  { request, pauses, worker }: Pick<Holder, 'request' | 'pauses' | 'worker'>,
+): Promise<void> {
+  const { store, orphans, trigger } = call;
+  if (store.fleet === null || request.kind !== 'tier' || trigger === 'manual') return;
+  const { queueScripts } = await import('../fleet/collect-shared.ts');
+  const { scheduledFor, startedAt: at } = worker;
+  const slots = await findSlots(call, { request, pauses, worker });
+  await queueScripts(call, { request, pauses, orphans, scheduledFor, slots, at });
 }
 
 /** A worker that has its tier. */
@@ -117,14 +138,38 @@ async function prepare(call: StoreInvocation, holder: Holder): Promise<readonly 
   const { tier, scheduledFor, startedAt: at } = holder.worker;
   const { events, store } = call;
   const orphans = (await reconcileIfSpooled(call, store)) ?? call.orphans;
+  const slots = await findSlots(call, holder);
+  if (store.fleet !== null) {
+    const { collectShared } = await import('../fleet/collect-shared.ts');
+    return await collectShared(call, { ...holder, scheduledFor, slots, at, orphans });
+  }
   const jobs = await store.transaction(async (session) => {
-    const openJobs = await session.scriptJobs.open(tier);
-    const collector = { ...holder, session, events, scheduledFor, at, openJobs, orphans };
+    const openJobs = (await session.scriptJobs.open(tier)).filter(isForHere);
+    const collector = { ...holder, session, events, scheduledFor, slots, at, openJobs, orphans };
     return await collectJobs(collector);
   }, 'soon');
   // Its number names the files of its runs: a power loss must not give it to another worker.
   if (jobs.length > 0) await store.sync();
   return jobs;
+}
+
+/** By hand a script is run whatever its times; what reads them is loaded where there are any. */
+async function findSlots(
+  call: StoreInvocation,
+  { request, pauses, worker }: Pick<Holder, 'request' | 'pauses' | 'worker'>,
+): Promise<Slots | null> {
+  const { kind, tier, scripts } = request;
+  if (kind !== 'tier' || !scripts.some(hasOwnTimes)) return null;
+  const { readSlots, tellWaiting } = await import('../collect/slots.ts');
+  const { startedAt: at } = worker;
+  const slots = await readSlots(call, { tier, scripts, pauses, at });
+  if (call.trigger === 'manual') await tellWaiting(call, scripts, slots, at);
+  return slots;
+}
+
+/** One with a script for every host has a row for each. */
+function isForHere({ host }: ScriptJobRow): boolean {
+  return host === null || host === machineName();
 }
 
 /** An empty tier is looked at every few minutes: it loads nothing of what runs scripts. */
@@ -138,10 +183,12 @@ async function workOn(
   return await workPass(call, { worker, workerId, jobs });
 }
 
-function reportStart({ events }: Invocation, { request }: Holder, jobs: readonly PassJob[]): void {
+function reportStart({ events, store }: StoreInvocation, { request }: Holder, jobs: readonly PassJob[]): void {
   const { tier } = request;
   const scripts = jobs.map(({ script }) => script.name);
-  events.emit('pass-started', { tier: tier.name, scripts, hasScripts: tier.scripts.length > 0 });
+  const usualDurationMs = async (name: string): Promise<number | null> =>
+    (await import('../loop/script-executor.ts')).askUsualDuration(store, name);
+  events.emit('pass-started', { tier: tier.name, scripts, hasScripts: tier.scripts.length > 0, usualDurationMs });
   for (const warning of jobs.flatMap(({ script }) => script.warnings)) {
     events.emit('warning', warning);
   }

@@ -1,4 +1,5 @@
 import type { RunEnd } from '../../execution/result/result.ts';
+import { bootOfMachine, machineName } from '../../system/process/identity.ts';
 import type { Invocation, StoreInvocation, TierRequest } from '../invocation/invocation.ts';
 import { ifLogAllows, withStore } from '../invocation/with-store.ts';
 import { runBacklog } from './run-backlog.ts';
@@ -21,6 +22,7 @@ export async function runTier(call: Invocation, request: TierRequest): Promise<C
     call,
     async (logged) => {
       if (request.kind === 'script') return { ends: await runPass(logged, request) };
+      await ifLogAllows(call, () => seeBoot(logged));
       const more: RunEnd[] = [];
       const collect = () => ifLogAllows(call, async () => more.push(...(await runBacklog(logged))));
       // With little time, what has waited already comes first.
@@ -31,10 +33,21 @@ export async function runTier(call: Invocation, request: TierRequest): Promise<C
       return { ends: ends === null && more.length === 0 ? null : [...(ends ?? []), ...more] };
     },
     async (reason) => {
-      const { runWithoutLog } = await import('./run-without-store.ts');
-      return { ends: await withPings(call, request, () => runWithoutLog(call, request, reason)) };
+      const { leavesSome, runWithoutLog } = await import('./run-without-store.ts');
+      const ends = await withPings(call, request, () => runWithoutLog(call, request, reason));
+      return { ends, isBroken: leavesSome(request) };
     },
   );
+}
+
+/** Queues what is to run once after each boot. That there was none since is told by one look into the log. */
+export async function seeBoot(call: StoreInvocation): Promise<void> {
+  const boot = bootOfMachine();
+  if (boot === null) return;
+  const ofHere = { machine: `boot ${machineName()} `, boot };
+  if ((await call.store.chores.doneAt(ofHere.machine + boot)) !== null) return;
+  const { queueAfterBoot } = await import('./after-boot.ts');
+  await queueAfterBoot(call, ofHere);
 }
 
 /** So long a pass serves the queue at most: who wants more calls `runner work`. */

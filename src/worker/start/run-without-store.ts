@@ -1,4 +1,4 @@
-import type { Script, Tier } from '../../discovery/script.ts';
+import { hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { periodStart } from '../../schedule/period.ts';
 import { listSpoolFiles, type SpoolFile } from '../../store/spool/files.ts';
@@ -16,7 +16,7 @@ import type { WorkerRequest } from '../lock/registry.ts';
 import { createAdmission } from '../loop/limits.ts';
 import { closeAll, workOff } from '../loop/script-executor.ts';
 import { createFailoverRecorder } from '../record/run-recorder.ts';
-import { type OpenSpool, openSpool } from '../record/spool-recorder.ts';
+import { describeWaiting, mayRunAlone, type OpenSpool, openSpool } from '../record/spool-recorder.ts';
 import { findScriptProcess } from '../recovery/sweep.ts';
 
 /**
@@ -25,7 +25,7 @@ import { findScriptProcess } from '../recovery/sweep.ts';
  *
  * @param reason why there is no log: what follows "because"
  * @param worker who it was in the log before that was lost
- * @returns null when another worker has the tier
+ * @returns null when another worker has the tier, or all of its scripts wait until there is a log again
  */
 export async function runWithoutLog(
   call: Invocation,
@@ -34,6 +34,10 @@ export async function runWithoutLog(
   worker = describeWorker(call, request),
 ): Promise<readonly RunEnd[] | null> {
   const { stop, events } = call;
+  const chosen = await chooseScripts(call, request, worker);
+  const waiting = [...chosen.keys()].filter((script) => !mayRunAlone(script));
+  if (waiting.length > 0) events.emit('problem', describeWaiting(waiting.map(({ name }) => name)));
+  if (waiting.length > 0 && waiting.length === chosen.size) return null;
   const { tier, host, bootId, pid, startTicks, startedAt } = worker;
   const holder = { host, bootId, pid, startTicks, since: startedAt };
   // On a full disk there is no other room than what was kept for this.
@@ -41,12 +45,17 @@ export async function runWithoutLog(
   const lock = await takeWhereUsable(call.runner.root, (state) =>
     takeLockFile(state.locks, tier, holder, (reason) => stop.startNothing(`the lock of ${tier} was lost: ${reason}`)),
   );
-  if ('release' in lock) return await work(call, request, worker, reason).finally(lock.release);
+  if ('release' in lock) return await work(call, chosen, worker, reason).finally(lock.release);
   events.emit('pass-skipped', {
     tier,
     reason: `another pass of ${tier} is running: ${describeHolder(lock)}`,
   });
   return null;
+}
+
+/** Whether scripts of it wait until there is a log again. */
+export function leavesSome({ scripts }: TierRequest): boolean {
+  return !scripts.every(mayRunAlone);
 }
 
 /** What another user has put into the folder of the locks may stand in the way of one. */
@@ -61,11 +70,11 @@ async function takeWhereUsable<T>(root: string, take: (state: StateFolder) => Pr
 
 async function work(
   call: Invocation,
-  { scripts: wanted }: TierRequest,
+  chosen: ChosenScripts,
   worker: WorkerRequest,
   reason: string,
 ): Promise<readonly RunEnd[]> {
-  const { tier, scheduledFor } = worker;
+  const { tier } = worker;
   const spools = [openSpool(call, worker, reason)];
   const recorder = createFailoverRecorder({
     first: (spools[0] as OpenSpool).recorder,
@@ -75,11 +84,11 @@ async function work(
       return spool.recorder;
     },
   });
-  const scripts = withoutRivals(wanted).filter((script) => !isRunning(call, script));
+  const scripts = withoutRivals([...chosen.keys()]).filter((script) => mayRunAlone(script) && !isRunning(call, script));
   const names = scripts.map(({ name }) => name);
-  call.events.emit('pass-started', { tier, scripts: names, hasScripts: wanted.length > 0 });
+  call.events.emit('pass-started', { tier, scripts: names, hasScripts: chosen.size > 0 });
   const admit = createAdmission(call, async () => null);
-  const jobs = scripts.map((script) => ({ id: null, script, scheduledFor, attempt: 1 }));
+  const jobs = scripts.map((script) => ({ id: null, script, scheduledFor: chosen.get(script) ?? null, attempt: 1 }));
   const { ends } = await workOff({ ...call, tier, recorder, admit }, jobs).finally(() => closeAll(spools));
   call.events.emit('pass-finished', { tier });
   return ends;
@@ -97,23 +106,74 @@ function withoutRivals(scripts: readonly Script[]): readonly Script[] {
   return [...new Map(scripts.map((script) => [script.name, script])).values()];
 }
 
+/**
+ * Those that have times of their own only if one has come since such a call came last. When that was only the log
+ * knows, and the spool: so it is taken for one period ago, or for as long as `runner due` looks back.
+ */
+async function chooseScripts(
+  call: Invocation,
+  { kind, tier, scripts, isDue }: TierRequest,
+  { startedAt: at, scheduledFor }: WorkerRequest,
+): Promise<ChosenScripts> {
+  if (kind !== 'tier' || !scripts.some(hasOwnTimes)) return new Map(scripts.map((each) => [each, scheduledFor]));
+  const due = await findDueScripts(call, tier, { at, periodMs: isDue === true ? RECENT_MS : tier.periodMs });
+  const wanted = scripts.filter((script) => !hasOwnTimes(script) || due.has(script));
+  return new Map(wanted.map((script) => [script, due.get(script) ?? scheduledFor]));
+}
+
+/** With the time for which each is run. */
+type ChosenScripts = ReadonlyMap<Script, number | null>;
+
+interface Since {
+  readonly at: number;
+  readonly periodMs: number | null;
+}
+
+async function findDueScripts(call: Invocation, tier: Tier, { at, periodMs }: Since): Promise<ChosenScripts> {
+  const { dueTime, ruleOf } = await import('../../schedule/script-times.ts');
+  const passAt = readPasses(call).findLast((pass) => pass.tier === tier.name)?.startedAt ?? null;
+  const due = new Map<Script, number>();
+  for (const script of tier.scripts) {
+    const rule = ruleOf(script.options);
+    const times = { queuedFor: at - (periodMs ?? RECENT_MS), passAt, changedAt: null, periodMs, nowMs: at };
+    const time = rule === null ? null : await dueTime(rule, times);
+    if (time !== null) due.set(script, time);
+  }
+  return due;
+}
+
 /** A period that began longer ago has had its pass, most likely: only the log knows. */
 const RECENT_MS = 3_600_000;
 
 /**
  * Tiers to be run while nobody can ask the log: those whose period began within the last hour, and
- * that the spool knows no pass of since.
+ * that the spool knows no pass of since; of the others, scripts that have had a time of their own meanwhile.
  */
-export function findDueWithoutLog({ runner }: Invocation, tiers: readonly Tier[]): readonly Tier[] {
-  const at = runner.now();
-  const passes = [runner.state, ...trustedFallbacksOf(runner.root)].flatMap((state) =>
-    listReadable(state).flatMap(({ path }) => readHeader(path) ?? []),
-  );
-  return tiers.filter(({ name }) => {
-    const start = periodStart(name, at);
-    if (start === null || at - start > RECENT_MS) return false;
-    return !passes.some(({ kind, tier, startedAt }) => kind === 'tier' && tier === name && startedAt >= start);
-  });
+export async function findDueWithoutLog(
+  call: Invocation,
+  tiers: readonly Tier[],
+): Promise<readonly Pick<TierRequest, 'tier' | 'scripts'>[]> {
+  const at = call.runner.now();
+  const passes = readPasses(call);
+  const due: Pick<TierRequest, 'tier' | 'scripts'>[] = [];
+  for (const tier of tiers) {
+    const start = periodStart(tier.name, at);
+    const isDue = start !== null && at - start <= RECENT_MS;
+    const isDone = isDue && passes.some((pass) => pass.tier === tier.name && pass.startedAt >= start);
+    if (isDue && !isDone) due.push({ tier, scripts: tier.scripts });
+    else if (tier.scripts.some(hasOwnTimes)) {
+      const scripts = await findDueScripts(call, tier, { at, periodMs: RECENT_MS });
+      if (scripts.size > 0) due.push({ tier, scripts: [...scripts.keys()] });
+    }
+  }
+  return due;
+}
+
+/** Passes of which the spool tells, the oldest first. */
+function readPasses({ runner }: Invocation): readonly SpoolHeader[] {
+  const spools = [runner.state, ...trustedFallbacksOf(runner.root)].flatMap(listReadable);
+  const passes = spools.flatMap(({ path }) => readHeader(path) ?? []).filter(({ kind }) => kind === 'tier');
+  return passes.toSorted((one, other) => one.startedAt - other.startedAt);
 }
 
 /** What cannot be read tells nothing. */

@@ -1,6 +1,8 @@
 import { openHandlers } from '../../discovery/handlers.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
+import type { NewWorker } from '../../store/contract/workers.ts';
 import { isStoreFailure } from '../../store/failures.ts';
+import { pruneLog } from '../housekeeping/prune-log.ts';
 import { describeSelf, finishWorker, type StoreInvocation } from '../invocation/invocation.ts';
 import { ifLogAllows, reportStoreFailure } from '../invocation/with-store.ts';
 import { equipExecutors } from '../loop/executors.ts';
@@ -8,7 +10,6 @@ import { runExecutors } from '../loop/loop.ts';
 import { QueueExecutor } from '../loop/queue-executor.ts';
 import type { WorkRequest } from '../loop/queue-limits.ts';
 import { createSelector } from '../loop/selection.ts';
-import { pruneLog } from '../prune/prune-log.ts';
 
 /** The name under which the queue stands beside the tiers. */
 const QUEUE = 'queue';
@@ -29,9 +30,10 @@ export async function workQueue(call: StoreInvocation, request: WorkRequest): Pr
     return { ends: null };
   }
   const { workerId } = started;
+  call.heartbeat?.begin(workerId);
   call.events.emit('pass-started', { tier: QUEUE, scripts: [], hasScripts: true });
   const ends: RunEnd[] = [];
-  const isBroken = await work(call, request, workerId, (end) => keepEnd(ends, end));
+  const isBroken = await work(call, request, started, (end) => keepEnd(ends, end));
   await ifLogAllows(call, async () => {
     await pruneLog(call.runner, call.store, workerId);
     await finishWorker(call, call.store, workerId);
@@ -50,10 +52,10 @@ function keepEnd(ends: RunEnd[], end: RunEnd): void {
 async function work(
   call: StoreInvocation,
   request: WorkRequest,
-  workerId: number,
+  started: StartedWorker,
   keep: (end: RunEnd) => void,
 ): Promise<boolean> {
-  const { executors, close } = await equipExecutors(call, request, workerId, keep);
+  const { executors, close } = await equipExecutors(call, request, started, keep);
   try {
     const working = executors.map((equipment) => new QueueExecutor(equipment));
     const report = (error: unknown) => isStoreFailure(error) && reportStoreFailure(call, error);
@@ -91,16 +93,19 @@ export async function workOnceIfAny(call: StoreInvocation, forMs: number): Promi
   return (await workQueue(call, request)).ends ?? [];
 }
 
-type StartedWorker = { readonly workerId: number } | { readonly refusal: string };
+interface StartedWorker {
+  readonly workerId: number;
+  readonly worker: NewWorker;
+}
 
 /** Adds a worker of the queue, unless there are as many as there may be. Dead ones were found out before. */
-export async function startQueueWorker(call: StoreInvocation): Promise<StartedWorker> {
+export async function startQueueWorker(call: StoreInvocation): Promise<StartedWorker | { readonly refusal: string }> {
   const { max } = call.runner.settings.workers;
   const worker = describeSelf(call, 'queue');
   return await call.store.transaction(async ({ workers }) => {
-    const living = (await workers.running()).filter(({ kind }) => kind === 'queue').length;
-    if (living < max) return { workerId: await workers.start(worker) };
-    const refusal = `${living} queue workers are already running (workers.max is ${max})`;
+    const started = await workers.startOneOf(worker, max);
+    if ('id' in started) return { workerId: started.id, worker };
+    const refusal = `${started.living} queue workers are already running (workers.max is ${max})`;
     await workers.skip(worker, 'held', refusal);
     return { refusal };
   });

@@ -1,11 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { expect, onTestFinished, test } from 'vitest';
-import { type CrontabRequest, crontabLines, crontabWord, spreadMinutes } from '../../../src/hosting/crontab/lines.ts';
-import { type CronPeriod, parseCronPeriod } from '../../../src/hosting/crontab/period.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { type CrontabRequest, crontabLines, crontabWord } from '../../../src/hosting/crontab/lines.ts';
 import { dueCall, tierCalls, workCall } from '../../../src/hosting/crontab/plan.ts';
 import { UsageError } from '../../../src/system/base/errors.ts';
 import { tries } from '../../support/tries.ts';
@@ -37,11 +36,8 @@ test('each tier has a line with full paths, the most frequent first', () => {
     expect.stringMatching(/^\d+ \* \* \* \* /),
     expect.stringMatching(/^\d+ [45] \* \* \* /),
   ]);
-  expect(lines.map((line) => line.split(' ').slice(5).join(' '))).toEqual([
-    command('15min'),
-    command('hourly'),
-    command('daily'),
-  ]);
+  const commands = ['15min', 'hourly', 'daily'].map((tier) => expect.stringMatching(new RegExp(`; ${command(tier)}$`)));
+  expect(lines).toEqual(commands);
 });
 
 test('a tier that is named twice has one line', () => {
@@ -61,7 +57,7 @@ test.each([
   for (const root of ['/home/a', '/home/b', '/home/c', '/home/d']) {
     const line = lineOf(tier, { root });
     expect(timesOf(line)).toMatch(times);
-    expect(line).not.toContain('date');
+    expect(line).not.toContain('-ne 0');
   }
 });
 
@@ -110,24 +106,27 @@ test('a command that cron would cut off is refused in a sentence', () => {
 
 /** Runs the command part of a line in a real shell at a made-up time: did the runner start? */
 const makeClock = () => {
-  const folder = mkdtempSync(join(tmpdir(), 'clock-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  writeFileSync(join(folder, 'date'), '#!/bin/sh\necho "$FAKE_NOW"\n', { mode: 0o755 });
-  writeFileSync(join(folder, 'node'), '#!/bin/sh\necho started\n', { mode: 0o755 });
-  return {
-    nodePath: join(folder, 'node'),
-    /** A shell loop, as hundreds of shells would take long. */
-    startsAt: (line: string, times: readonly number[]): number[] => {
-      const shellCommand = line.split(' ').slice(5).join(' ').replaceAll('\\%', '%');
-      const loop = `for FAKE_NOW in ${times.join(' ')}; do export FAKE_NOW; r=$(${shellCommand}) || exit 9; echo "$FAKE_NOW $r"; done`;
-      const output = execFileSync('/bin/sh', ['-c', loop], {
-        encoding: 'utf8',
-        env: { PATH: `${folder}:/usr/bin:/bin` },
-      });
-      const started = output.split('\n').filter((each) => each.endsWith(' started'));
-      return started.map((each) => Number(each.split(' ')[0]));
-    },
+  const root = mkdtempSync(join(tmpdir(), 'clock-'));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  const place = { root, nodePath: join(root, 'node'), commandPath: join(root, 'bin.cjs') };
+  writeFileSync(join(root, 'date'), '#!/bin/sh\nTZ=UTC exec /bin/date -d "@$FAKE_NOW" "$@"\n', { mode: 0o755 });
+  writeFileSync(place.nodePath, '#!/bin/sh\necho started\n', { mode: 0o755 });
+  writeFileSync(place.commandPath, '');
+  mkdirSync(join(root, 'jobs'));
+  /** What the line prints each time; a shell loop, as hundreds of shells would take long. */
+  const printsAt = (line: string, times: readonly number[]): (readonly [number, string])[] => {
+    const shellCommand = line.split(' ').slice(5).join(' ').replaceAll('\\%', '%');
+    const loop = `for FAKE_NOW in ${times.join(' ')}; do export FAKE_NOW; r=$(${shellCommand}) || exit 9; echo "$FAKE_NOW $r"; done`;
+    const output = execFileSync('/bin/sh', ['-c', loop], {
+      encoding: 'utf8',
+      env: { PATH: `${root}:/usr/bin:/bin` },
+    });
+    const printed = output.split('\n').slice(0, -1);
+    return printed.map((each) => [Number.parseInt(each, 10), each.slice(each.indexOf(' ') + 1)]);
   };
+  const startsAt = (line: string, times: readonly number[]): number[] =>
+    printsAt(line, times).flatMap(([time, said]) => (said === 'started' ? [time] : []));
+  return { place, printsAt, startsAt };
 };
 
 const distances = (times: readonly number[]): number[] =>
@@ -147,7 +146,7 @@ test.each([0, -60, 300, -345, 720])(
   '3days runs each third day, across the ends of months, %i minutes behind UTC',
   (zoneOffsetMinutes) => {
     const clock = makeClock();
-    const line = lineOf('3days', { nodePath: clock.nodePath, zoneOffsetMinutes });
+    const line = lineOf('3days', { ...clock.place, zoneOffsetMinutes });
     const starts = clock.startsAt(line, dailyFirings(line, 70, zoneOffsetMinutes));
     expect(starts.length).toBeGreaterThanOrEqual(23);
     expect(new Set(distances(starts))).toEqual(new Set([3 * DAY]));
@@ -158,7 +157,7 @@ test.each([0, -60, 300, -345, 720])(
 
 test('3days keeps its days when the clock changes and when cron is late', () => {
   const clock = makeClock();
-  const line = lineOf('3days', { nodePath: clock.nodePath, zoneOffsetMinutes: -60 });
+  const line = lineOf('3days', { ...clock.place, zoneOffsetMinutes: -60 });
   const onTime = dailyFirings(line, 30, -60);
   const expected = clock.startsAt(line, onTime);
   for (const shift of [-HOUR, HOUR, 90, 3 * HOUR]) {
@@ -169,11 +168,51 @@ test('3days keeps its days when the clock changes and when cron is late', () => 
 
 test('45min runs at every third of the quarters of an hour', () => {
   const clock = makeClock();
-  const line = lineOf('45min', { nodePath: clock.nodePath });
+  const line = lineOf('45min', clock.place);
   const [, from = ''] = /^(\d+)-59\/15 /.exec(line) ?? [];
   const first = Date.UTC(2026, 5, 1) / 1000 + Number(from) * 60;
   const quarters = Array.from({ length: 96 }, (_, index) => first + index * 900 + 2);
   expect(new Set(distances(clock.startsAt(line, quarters)))).toEqual(new Set([45 * 60]));
+});
+
+describe('Node, the command or the root that went away', () => {
+  const dayOf = (everyMinutes: number): number[] => {
+    const midnight = Date.UTC(2026, 5, 1) / 1000;
+    return Array.from(
+      { length: (24 * 60) / everyMinutes },
+      (_, index) => midnight + 7 * 60 + index * everyMinutes * 60,
+    );
+  };
+
+  test.each(['nodePath', 'commandPath'] as const)('is told once a day, not by each call: %s', (gone) => {
+    const { place, printsAt, startsAt } = makeClock();
+    const hourly = lineOf('hourly', place);
+    const others = [15, 5, 20, 60, 240, 720].map((minutes) => [lineOf(`${minutes}min`, place), minutes] as const);
+    expect(startsAt(hourly, dayOf(60))).toHaveLength(24);
+    renameSync(place[gone], `${place[gone]}.away`);
+    for (const [line, minutes] of others) {
+      const said = printsAt(line, dayOf(minutes)).flatMap(([, text]) => (text === '' ? [] : [text]));
+      expect(said).toEqual([expect.stringContaining(`${place[gone]}`)]);
+      expect(said[0]).toMatch(/^folder-runner: \w+ is not run, as .* is missing\. Put it back, or remove this line/);
+    }
+    renameSync(`${place[gone]}.away`, place[gone]);
+    expect(startsAt(hourly, dayOf(60))).toHaveLength(24);
+  });
+
+  test('is told by each call of a day or longer', () => {
+    const { place, printsAt } = makeClock();
+    const line = lineOf('daily', place);
+    renameSync(join(place.root, 'jobs'), join(place.root, 'gone'));
+    expect(printsAt(line, [Date.UTC(2026, 5, 1, 4, 7) / 1000])).toEqual([
+      [expect.any(Number), expect.stringContaining(`${place.root}/jobs is missing`)],
+    ]);
+  });
+
+  test('with paths so long that cron takes no more, the shell tells of it', () => {
+    const line = lineOf('hourly', { root: `/home/${'x'.repeat(300)}` });
+    expect(line).not.toContain('echo');
+    expect(line).toMatch(/ hourly$/);
+  });
 });
 
 /** As cron does: the first bare `%` ends the command, `\%` is a `%`. */
@@ -222,44 +261,4 @@ test.each(['/home/a\nb', '/home/a\rb', '/home/a\0b', '/home/a\u001bb'])(
 
 test.each(['/home/a\\\\b', '/home/a\\%b'])('%j is read differently by crons and refused', (path) => {
   expect(() => crontabWord(path)).toThrow(/backslash.*rename the folder\.$/);
-});
-
-const periods = (...tiers: string[]): CronPeriod[] => tiers.map((tier) => parseCronPeriod(tier) as CronPeriod);
-
-const usual = periods('15min', 'hourly', 'daily', 'weekly', 'monthly');
-
-test('no two of the usual tiers start in the same minute, nor within two of each other', () => {
-  fc.assert(
-    fc.property(fc.string(), (root) => {
-      const [quarter = 0, ...others] = spreadMinutes(root, usual);
-      const starts = [0, 15, 30, 45].map((minute) => minute + quarter).concat(others);
-      const sorted = starts.toSorted((a, b) => a - b);
-      const gaps = sorted.map((minute, index) => (sorted[index + 1] ?? minute + 60) - minute);
-      expect(Math.min(...gaps)).toBeGreaterThanOrEqual(3);
-    }),
-  );
-});
-
-test('the minutes in which everybody starts are left free', () => {
-  fc.assert(
-    fc.property(fc.string(), (root) => {
-      const minutes = spreadMinutes(root, usual);
-      expect(minutes.filter((minute) => minute % 15 === 0)).toEqual([]);
-    }),
-  );
-});
-
-test('two accounts start at different minutes, one account always at the same', () => {
-  const roots = Array.from({ length: 50 }, (_, index) => `/home/user${index}/runner`);
-  const hourly = roots.map((root) => spreadMinutes(root, usual)[1]);
-  expect(new Set(hourly).size).toBeGreaterThan(15);
-  expect(roots.map((root) => spreadMinutes(root, usual)[1])).toEqual(hourly);
-});
-
-test('a tier of each minute leaves no minute free, and every tier still has one', () => {
-  expect(spreadMinutes('/home/me', periods('1min', '5min', 'hourly'))).toEqual([
-    0,
-    expect.toSatisfy((minute) => minute >= 0 && minute < 5),
-    expect.toSatisfy((minute) => minute >= 0 && minute < 60),
-  ]);
 });

@@ -28,7 +28,8 @@ test('a user who may not use cron gets the words of the host in one sentence', (
   const { env } = makeFakeCrontab(`#!/bin/sh\nprintf '${words}\\n' >&2\nexit 1\n`);
   expect(() => readCrontab(env)).toThrow(
     '`crontab -l` could not show your crontab: You (visitor) are not allowed to use this ' +
-      'program (crontab) See crontab(1). Your crontab is unchanged.',
+      'program (crontab) See crontab(1). Your crontab is unchanged; try again, or use ' +
+      "the cron page of your host's panel.",
   );
 });
 
@@ -36,7 +37,7 @@ test('a crontab that is refused is an error with the words of the host', () => {
   const { env } = makeFakeCrontab();
   expect(() => writeCrontab(Buffer.from('no newline'), env)).toThrow(
     "`crontab -` refused the new crontab: new crontab file is missing newline before EOF, can't " +
-      'install. Your crontab is unchanged.',
+      "install. Your crontab is unchanged; try again, or use the cron page of your host's panel.",
   );
 });
 

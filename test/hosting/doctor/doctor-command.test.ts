@@ -26,6 +26,7 @@ const names = [
   'alerts',
   'permissions',
   'log',
+  'machines',
   'leftovers',
   'pauses',
 ];
@@ -79,7 +80,7 @@ test('wrong settings are all told, and the other checks go on', async () => {
   expect(found.of('settings')).toEqual([
     {
       status: 'problem',
-      found: expect.stringMatching(/^runner\.config\.json:2: concurrency expects .*, found 0$/),
+      found: expect.stringMatching(/^runner\.config\.json:2: concurrency must be .*, found 0$/),
       cure: expect.stringMatching(/^Correct it in runner\.config\.json: .*docs\/options\.md/),
     },
     expect.objectContaining({ found: expect.stringMatching(/^runner\.config\.json:3: maxOutput /) }),

@@ -52,7 +52,7 @@ test('tiers without a line that something calls all the same are only noted', as
   await log.addPass('hourly', Date.now() - HOUR_MS);
   await log.addPass('daily', Date.now() - 20 * HOUR_MS);
   expect(await check(root, makeFakeCrontab().env, 'crontab')).toMatchObject([
-    { status: 'note', found: expect.stringMatching(/^no line calls .*, but something calls them$/) },
+    { status: 'note', found: expect.stringMatching(/^no line calls .* now, but they are called all the same$/) },
   ]);
 });
 
@@ -84,7 +84,7 @@ test('one line with `runner due` calls all tiers; whether its own times are mean
     {
       status: 'note',
       found: expect.stringMatching(/^hourly was last called 10d .*ago, and should be every 1h$/),
-      cure: 'If the times of its crontab line are not meant so, correct them.',
+      cure: 'If its crontab line has other times than you want, correct them.',
     },
     { status: 'ok', found: expect.stringMatching(/^daily was called 1h /), cure: null },
   ]);
@@ -223,7 +223,7 @@ test('lines whose words only another command could tell are not tried', async ()
   expect(await check(root, env, 'crontab')).toEqual(
     ['line 1, due', 'line 2, without a tier'].map((line) => ({
       status: 'note',
-      found: `${line}: not tried, as it holds commands of the shell`,
+      found: `${line}: not tried, because it contains shell commands`,
       cure: 'Write full paths into it.',
     })),
   );
@@ -236,6 +236,24 @@ test('a line that its shell cannot read is a problem', async () => {
     found: expect.stringMatching(/^line 1, due: the shell cannot read it: .*gone/),
     cure: expect.stringMatching(/^Correct line 1/),
   });
+});
+
+test('a shell of the crontab that cannot read the marked block is told, when it is written too', async () => {
+  const { root, crontab, env } = await makeCalledRoot();
+  const block = crontab.read()?.toString() ?? '';
+  crontab.write(`SHELL=/usr/bin/fish\n${block}`);
+  expect(await check(root, env, 'crontab')).toEqual([
+    {
+      status: 'problem',
+      found: 'SHELL=/usr/bin/fish stands above the marked block, and cannot read its lines',
+      cure: 'Write SHELL=/bin/sh above the block, and your own SHELL below it.',
+    },
+  ]);
+  const told = /^Note: your crontab sets SHELL=\/usr\/bin\/fish, which cannot read these lines: write SHELL=\/bin\/sh/m;
+  expect((await callCommand(['cron', '--install'], { cwd: root, env })).stderr).toMatch(told);
+  crontab.write(`SHELL="/usr/bin/fish"\nSHELL=/bin/bash\n${block}SHELL=/usr/bin/fish\n`);
+  expect(await check(root, env, 'crontab', 'problem')).toEqual([]);
+  expect((await callCommand(['cron', '--install'], { cwd: root, env })).stderr).not.toMatch(told);
 });
 
 test('lines of other roots are left alone, those of a root that is gone are told', async () => {
@@ -251,7 +269,7 @@ test('lines of other roots are left alone, those of a root that is gone are told
     {
       status: 'warning',
       found: 'line 3 calls the root /gone/site, which has no jobs folder',
-      cure: expect.stringMatching(/^Take it out with `crontab -e`/),
+      cure: expect.stringMatching(/^Remove it with `crontab -e`/),
     },
     { status: 'ok', found: 'line 2, due: works in cron’s bare environment', cure: null },
   ]);
@@ -270,7 +288,7 @@ test('a tier whose folder went away is a problem, one that is called twice a war
     },
   ]);
   expect(found.of('crontab', 'warning')).toEqual([
-    { status: 'warning', found: 'hourly is called by the lines 3, 6', cure: 'Take all but one out with `crontab -e`.' },
+    { status: 'warning', found: 'hourly is called by the lines 3, 6', cure: 'Remove all but one with `crontab -e`.' },
   ]);
 });
 
@@ -342,14 +360,14 @@ test('arguments that the command refuses are problems, and nothing is run to fin
   expect(found).toEqual([
     `line 1, hurly: ${refuses}: There is no tier "hurly" in ${root}/jobs; did you mean hourly?`,
     `line 2, dues: ${refuses}: There is no tier "dues" in ${root}/jobs; the tiers here are daily, hourly; did you mean \`runner due\`?`,
-    `line 3, due: ${refuses}: unknown option '--buget'; did you mean --budget?`,
-    `line 4, due: ${refuses}: --budget expects a duration such as 55s or 14m, found "soon".`,
-    expect.stringMatching(`^line 5, hourly: ${refuses}: too many arguments`),
+    `line 3, due: ${refuses}: Unknown option --buget; did you mean --budget?`,
+    `line 4, due: ${refuses}: --budget must be a duration such as 55s or 14m, found "soon".`,
+    expect.stringMatching(`^line 5, hourly: ${refuses}: Too many arguments`),
     expect.stringMatching(`^line 6, queue: ${refuses}: jobs/queue is not a tier`),
-    expect.stringMatching(`^line 7, work: ${refuses}: --for expects a duration`),
-    `line 8, work: ${refuses}: unknown option '--max-job'; did you mean --max-jobs?`,
+    expect.stringMatching(`^line 7, work: ${refuses}: --for must be a duration`),
+    `line 8, work: ${refuses}: Unknown option --max-job; did you mean --max-jobs?`,
     expect.stringMatching(`^line 9, run: ${refuses}: There is no script "hourly/b"`),
-    expect.stringMatching(`^line 10, backup: ${refuses}: missing required argument`),
+    expect.stringMatching(`^line 10, backup: ${refuses}: <file> is missing`),
   ]);
 });
 

@@ -68,7 +68,7 @@ test('a root that a web server hands out is a problem', async () => {
   expect(await check(webRoot, env, 'permissions', 'problem')).toEqual([
     {
       status: 'problem',
-      found: `the root is inside ${webRoot}, which a web server probably serves: scripts, output and passwords`,
+      found: `the root is inside ${webRoot}, which a web server probably serves, with scripts, output and passwords`,
       cure: `Move the root beside ${webRoot}, not into it, then run \`runner cron --install\` there.`,
     },
   ]);
@@ -81,7 +81,7 @@ test('a state folder that a web server hands out, by a link, is a problem', asyn
   expect(await check(root, env, 'permissions', 'problem')).toEqual([
     {
       status: 'problem',
-      found: `${root}/.runner leads into ${served}, which a web server probably serves: anybody could read what your scripts print`,
+      found: `${root}/.runner leads into ${served}, which a web server probably serves: anybody could read the output of your scripts`,
       cure: expect.stringMatching(/^Put the folder in the link's place with: rm \S+ && mv \S+ \S+, /),
     },
   ]);

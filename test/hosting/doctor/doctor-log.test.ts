@@ -16,7 +16,7 @@ import { writeLog } from '../../support/written-log.ts';
 import { check, look, makeCalledRoot, usual } from './doctor-place.ts';
 
 const HOUR_MS = 3_600_000;
-const SET_ASIDE = expect.stringMatching(/^The next pass sets it aside whole and begins a new log/);
+const SET_ASIDE = expect.stringMatching(/^The next pass renames it and creates a new log/);
 
 /** A root that has run once, and its log's file. */
 async function makeUsedRoot() {
@@ -189,7 +189,7 @@ test('quarantined logs, waiting spool files and locks of the dead are named', as
   expect(await check(root, env, 'leftovers')).toEqual([
     {
       status: 'warning',
-      found: '.runner/activity.db.broken-20261101T100000Z was quarantined because it was broken',
+      found: '.runner/activity.db.broken-20261101T100000Z was quarantined because it was damaged',
       cure: expect.stringMatching(/^Delete it with its -wal and -shm/),
     },
     {
@@ -223,7 +223,7 @@ test('a folder in the place of the spool that others can write to is named', asy
     {
       status: 'warning',
       found: `${inHome.path} is not read: others can write to it (mode 0707)`,
-      cure: expect.stringMatching(/^If it is yours, .+ the next pass records these runs\./),
+      cure: expect.stringMatching(/^If the folder and .+ the next pass then records these runs\./),
     },
   ]);
 });

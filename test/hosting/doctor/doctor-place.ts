@@ -1,4 +1,3 @@
-import { commands } from '../../../src/commands/cli.ts';
 import { findWrongUse } from '../../../src/commands/program.ts';
 import { loadChecks } from '../../../src/commands/site/doctor.ts';
 import {
@@ -39,8 +38,7 @@ export async function look(root: string, env: NodeJS.ProcessEnv, ...names: reado
   const place = { root, env, distFolder, version, nowMs: Date.now() };
   const request = {
     ...place,
-    findWrongUse: (cwd: string, args: readonly string[]) =>
-      findWrongUse({ args, commands, context: contextOf({ cwd, env }) }),
+    findWrongUse: (cwd: string, args: readonly string[]) => findWrongUse({ args, context: contextOf({ cwd, env }) }),
   };
   const found: Checked[] = [];
   for await (const finding of examinePlace(request, checks)) found.push(finding);

@@ -1,9 +1,14 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { machineName } from '../../../src/system/process/identity.ts';
 import { DAY, HOUR, type Look, look, MINUTE, NOW, wrongOf } from '../../support/checks.ts';
+import { engine } from '../../support/engines.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { writeLog } from '../../support/written-log.ts';
+
+/** Of a fleet it is said whose disk, and whose folder. */
+const [suffix, prefix] = engine.name === 'sqlite' ? ['', ''] : [`@${machineName()}`, `${machineName()}: `];
 
 async function open() {
   const root = makeTemporaryRoot();
@@ -17,7 +22,11 @@ test('a disk with less room than is set is told of; with a fifth of that it is c
   const { figures } = await look(log, {}, 'disk-full');
   const free = figures[0]?.value ?? 0;
   expect(await of({ checks: { diskFull: free * 2 } })).toMatchObject([
-    { subject: 'disk', status: 'warning', message: expect.stringMatching(/^only \d+ [GM]B free on the disk of /) },
+    {
+      subject: `disk${suffix}`,
+      status: 'warning',
+      message: expect.stringMatching(new RegExp(`^${prefix}only \\d+ [GM]B free on the disk of `)),
+    },
   ]);
   expect(await of({ checks: { diskFull: free * 20 } })).toMatchObject([{ status: 'critical' }]);
 });
@@ -29,28 +38,33 @@ test('runs in the spool, a broken log for a week, and one that cannot be written
   writeFileSync(join(log.state.path, 'activity.db.broken-20271101-140500'), '');
   writeFileSync(join(log.state.path, 'activity.db.broken-20271101-140500-wal'), '');
   const broken = {
-    subject: 'log',
+    subject: `log${suffix}`,
     status: 'warning',
-    message: 'the log was broken 2d ago and laid aside; a new one was begun',
+    message: `${prefix}the log was damaged 2d ago and renamed; a new one was created`,
   };
   expect(await of()).toEqual([broken]);
   expect(await of({ at: NOW + 5 * DAY + MINUTE })).toEqual([]);
   expect(await of({ checks: { logUnusable: HOUR } })).toEqual([]);
   writeFileSync(join(log.state.spool, '1000-5-abc.jsonl.unreadable'), '');
-  expect(await of()).toMatchObject([{ message: '1 file of runs that were recorded without the log cannot be read' }]);
+  expect(await of()).toMatchObject([
+    { message: `${prefix}1 file of runs that were recorded without the log cannot be read` },
+  ]);
   writeFileSync(join(log.state.spool, '1000-5-abc.jsonl'), '');
   expect(await of()).toMatchObject([
-    { status: 'warning', message: 'runs of 1 pass are not in the log yet, as it could not be written' },
+    { status: 'warning', message: `${prefix}runs of 1 pass are not in the log yet, as it could not be written` },
   ]);
 });
 
-test.skipIf(process.getuid?.() === 0)('a log that its owner cannot write is critical', async () => {
-  const log = await open();
-  chmodSync(log.state.database, 0o400);
-  expect(wrongOf(await look(log, {}, 'log-unusable'))).toMatchObject([
-    { status: 'critical', message: expect.stringContaining('the log cannot be written: EACCES') },
-  ]);
-});
+test.skipIf(process.getuid?.() === 0 || engine.name !== 'sqlite')(
+  'a log that its owner cannot write is critical',
+  async () => {
+    const log = await open();
+    chmodSync(log.state.database, 0o400);
+    expect(wrongOf(await look(log, {}, 'log-unusable'))).toMatchObject([
+      { status: 'critical', message: expect.stringContaining('the log cannot be written: EACCES') },
+    ]);
+  },
+);
 
 test('a message that is on its way for an hour is told of, with its channel and why', async () => {
   const log = await open();

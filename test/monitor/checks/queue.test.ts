@@ -8,16 +8,17 @@ import { writeLog } from '../../support/written-log.ts';
 async function open() {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
   const log = await writeLog(root);
-  const times = 'with recursive n (i) as (select 1 union all select i + 1 from n where i < ?)';
-  const insert = log.store.connection.prepare(`insert into jobs (name, run_at) ${times} select ?, ? from n`);
-  const end = log.store.connection.prepare(
-    `insert into jobs (name, state, ready, run_at, finished_at) ${times} select 'mail', ?, null, ?, ? from n`,
-  );
+  const times = (count: number, row: string): string => Array(count).fill(row).join(', ');
   return {
     root,
     ...log,
-    addJobs: (name: string, count: number, runAt: number) => insert.run([count, name, runAt]),
-    endJobs: (state: string, count: number, at: number) => end.run([count, state, at, at]),
+    addJobs: (name: string, count: number, runAt: number) =>
+      log.change(`insert into jobs (name, run_at) values ${times(count, `('${name}', ${runAt})`)}`),
+    endJobs: (state: string, count: number, at: number) =>
+      log.change(
+        `insert into jobs (name, state, ready, run_at, finished_at)
+         values ${times(count, `('mail', '${state}', null, ${at}, ${at})`)}`,
+      ),
   };
 }
 
@@ -85,11 +86,9 @@ test('jobs wait and nobody processes the queue', async () => {
   expect(await of()).toEqual([]);
   stop();
   expect(await of()).toHaveLength(1);
-  log.store.connection
-    .prepare(`update jobs set claim_token = 'outside', state = 'running', ready = null where id = 1`)
-    .run([]);
+  log.change(`update jobs set claim_token = 'outside', state = 'running', ready = null where id = 1`);
   expect(await of()).toEqual([]);
-  log.store.connection.prepare(`update jobs set claim_token = null, state = 'queued', ready = 0 where id = 1`).run([]);
+  log.change(`update jobs set claim_token = null, state = 'queued', ready = 0 where id = 1`);
   await log.store.workers.start({ ...worker, startedAt: NOW - 2 * HOUR });
   expect(await of()).toEqual([]);
 });

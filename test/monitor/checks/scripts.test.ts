@@ -48,10 +48,8 @@ test('a run that goes on is told of once it is far over its usual time, unless i
   await log.addRun('hourly/import', NOW - 2 * HOUR, { ...running, worker_id: dead });
   const of = async (options: Look = {}) => wrongOf(await look(log, options, 'run-unusual'));
   expect(await of()).toEqual([]);
-  const { connection } = log.store;
-  connection
-    .prepare('update workers set pid = ?, pid_start_ticks = ? where id = ?')
-    .run([process.pid, identifyProcess(process.pid).startTicks, dead]);
+  const { startTicks } = identifyProcess(process.pid);
+  log.change('update workers set pid = ?, pid_start_ticks = ? where id = ?', process.pid, startTicks, dead);
   expect(await of()).toEqual([
     {
       subject: 'hourly/import',
@@ -86,10 +84,10 @@ test('one job keeps its worker busy while others wait too long', async () => {
   await log.addRun('queue/video', NOW - 2 * HOUR, { ...running, worker_id: id });
   const of = async (options: Look = {}) => wrongOf(await look(log, options, 'worker-stuck'));
   expect(await of()).toEqual([]);
-  const add = log.store.connection.prepare('insert into jobs (name, run_at) values (?, ?)');
-  add.run(['mail', NOW - 10 * MINUTE]);
+  const add = (runAt: number) => log.change('insert into jobs (name, run_at) values (?, ?)', 'mail', runAt);
+  add(NOW - 10 * MINUTE);
   expect(await of()).toEqual([]);
-  add.run(['mail', NOW - 40 * MINUTE]);
+  add(NOW - 40 * MINUTE);
   expect(await of()).toEqual([
     {
       subject: 'queue/video',

@@ -118,6 +118,17 @@ test('a tier is skipped several times in a row as its previous pass is still run
   expect(await skipped()).toEqual([]);
 });
 
+test('a script with a schedule may wait for its time as long as that says, but not once it is queued', async () => {
+  const log = await open({ 'jobs/15min/weekly.sh': '# @schedule weekly on monday at 07:00\ntrue\n' });
+  await log.addRun('15min/weekly', NOW - 3 * DAY);
+  log.change('update jobs set started_at = ?', NOW - 3 * DAY);
+  await call(log, '15min', 15 * MINUTE, NOW, NOW);
+  const leftOut = async () => wrongOf(await look(log, {}, 'script-overdue'));
+  expect(await leftOut()).toEqual([]);
+  log.change(`update jobs set state = 'queued', finished_at = null, run_at = ?, reason = 'no time'`, NOW - 4 * HOUR);
+  expect(await leftOut()).toMatchObject([{ subject: '15min/weekly', status: 'warning' }]);
+});
+
 test('a script that its tier leaves out again and again is told of, a paused or deleted one is not', async () => {
   const log = await open({
     'jobs/15min/poll.sh': 'true\n',
@@ -127,11 +138,9 @@ test('a script that its tier leaves out again and again is told of, a paused or 
   const add = (script: string, at: number) => log.addRun(script, at);
   for (const name of ['poll', 'late', 'held', 'gone']) await add(`15min/${name}`, NOW - 3 * HOUR);
   const set = 'update jobs set started_at = ? where name = ?';
-  log.store.connection.prepare('update jobs set started_at = ?').run([NOW - 3 * HOUR]);
-  log.store.connection.prepare(set).run([NOW, '15min/poll']);
-  log.store.connection
-    .prepare(`update jobs set state = 'queued', finished_at = null, reason = 'no time' where name = '15min/late'`)
-    .run([]);
+  log.change('update jobs set started_at = ?', NOW - 3 * HOUR);
+  log.change(set, NOW, '15min/poll');
+  log.change(`update jobs set state = 'queued', finished_at = null, reason = 'no time' where name = '15min/late'`);
   await log.store.pauses.set({ name: '15min/held', kind: 'pause', until: null, createdAt: NOW - DAY });
   const leftOut = async (options: Look = {}) => wrongOf(await look(log, options, 'script-overdue'));
   // Nobody has called the tier since.

@@ -69,7 +69,7 @@ export const changeCases: Cases = {
     },
   },
   86: {
-    title: 'data is replaced, text stays text, and what is no JSON is refused',
+    title: 'data is replaced, text stays text, and a value that is not JSON is refused',
     check: async (log) => {
       const { queue, row } = log;
       const id = await queue.add('a', { n: 1, m: 1 });

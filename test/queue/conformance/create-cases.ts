@@ -98,7 +98,7 @@ export const createCases: Cases = {
     },
   },
   10: {
-    title: 'a unique job that is there already is given back as it is',
+    title: 'a unique job that exists already is given back as it is',
     check: async ({ queue, dump }) => {
       const id = await queue.add('mail/a', { n: 1 }, key);
       const before = dump();

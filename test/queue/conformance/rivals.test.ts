@@ -1,10 +1,7 @@
 import { expect, test } from 'vitest';
-import { changeLog } from '../../support/open-log.ts';
+import { engine } from '../../support/engines.ts';
 import { HOUR_MS, MINUTE_MS, openTestQueue, SECOND_MS, START } from '../../support/test-queue.ts';
 import { expectRefused, takeNext } from './cases.ts';
-
-/** As if the log had no room for the end of a run. */
-const refuseEnds = `create trigger ends before update on runs begin select raise(abort, 'no room'); end`;
 
 // Each is a defect that was seen in another queue; the reference, section 5, names which.
 
@@ -20,9 +17,9 @@ test('the end of a run and the next time of its job are one change: both or none
   const { queue, take, root, row, runs, events } = await openTestQueue();
   const job = await take('a', { repeat: 'FINISHED, +1 HOUR' }, { kept: true });
   const before = [row(job.id), runs(job.id)];
-  changeLog(root, refuseEnds);
+  const makeRoom = engine.refuse(root, 'update on runs');
   await expect(queue.finish(job)).rejects.toThrow('no room');
-  changeLog(root, 'drop trigger ends');
+  makeRoom();
   expect([row(job.id), runs(job.id)]).toEqual(before);
   await queue.finish(job);
   expect(row(job.id)).toMatchObject({ state: 'queued', run_at: START + HOUR_MS, data: '{"kept":true}' });
@@ -72,9 +69,9 @@ test("one worker's beat renews no other's claim", async () => {
 test('a job whose end could not be written is taken again, though its worker lives on', async () => {
   const { queue, take, root, clock } = await openTestQueue({ lease: '10s' });
   const job = await take('a');
-  changeLog(root, refuseEnds);
+  const makeRoom = engine.refuse(root, 'update on runs');
   await expect(queue.finish(job)).rejects.toThrow('no room');
-  changeLog(root, 'drop trigger ends');
+  makeRoom();
   expect((await queue.get(job.id))?.state).toBe('running');
   clock.at += MINUTE_MS;
   const again = await queue.claim();

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { Script } from '../../../src/discovery/script.ts';
 import { renderList } from '../../../src/report/terminal/overview.ts';
 import { createScreen } from '../../../src/report/terminal/screen.ts';
+import { machineName } from '../../../src/system/process/identity.ts';
 
 const script: Script = {
   name: 'hourly/clean-tmp',
@@ -41,9 +42,10 @@ test('the list has each tier with its scripts, the handlers, and each other file
   const handler = { ...script, name: 'queue/mail/welcome', path: '/root/jobs/queue/mail/welcome.ts' };
   const handlers = [{ ...handler, tier: 'queue', options: { retries: 3 } }];
   const ignored = [{ path: '/root/jobs/hourly/notes.txt', reason: 'text' }];
+  const elsewhere = [{ ...script, name: 'hourly/d', options: { host: ['db-1', 'db-2'] } }];
   const unread = [{ tier: 'daily', reason: 'jobs/daily: it cannot be read' }];
   expect(
-    renderList({ tiers, unread, handlers, ignored, warnings: ['tiers?'] }, '/root', screen),
+    renderList({ tiers, unread, handlers, ignored, elsewhere, warnings: ['tiers?'] }, '/root', screen),
   ).toBe(`hourly · every hour
   hourly/clean-tmp · jobs/hourly/clean-tmp.ts
     Removes old files · timeout 10m · 1 retry · retry after 5s · heap 256MB
@@ -61,6 +63,9 @@ jobs/daily: it cannot be read
 queue · handlers of queued jobs
   queue/mail/welcome · jobs/queue/mail/welcome.ts
     3 retries
+
+on other machines · 1 script
+  hourly/d · runs on db-1, db-2; this is ${machineName()}
 
 not scripts · 1 file
   jobs/hourly/notes.txt · text
@@ -83,6 +88,7 @@ test('hostile names and tags are made visible', () => {
       unread: [{ tier: '\x07', reason: '\x1bc' }],
       handlers: [],
       ignored: [{ path: '/root/\x07', reason: '\x1bc' }],
+      elsewhere: [{ ...hostile, options: { host: ['\x1bc'] } }],
       warnings: ['\x07'],
     },
     '/root',

@@ -44,16 +44,16 @@ const jobs: readonly KnownTier[] = [
 describe('the overview', () => {
   test('shows everything on a wide terminal', async () => {
     const text = await render(await writeDay(), screen(120), jobs);
-    expect(text).toBe(`11-02 15:05 to now · times in Europe/Berlin
+    expect(text).toBe(`2 Nov 15:05 to now · times in Europe/Berlin
 
-hourly · every hour · last pass 11-03 14:05 · 1 succeeded, 1 failed in 1s
-  1 expected pass did not happen · last from 11-03 12:05 to 11-03 14:05
-  script      last run     outcome    runs  success    p50    p95    max   cpu  memory  last 20
-  check-site  11-03 14:05  failed        2      50%  100ms  100ms  100ms  50ms    50MB  ██
+hourly · every hour · last pass 3 Nov 14:05 · 1 succeeded, 1 failed in 1s
+  1 expected pass did not happen · last from 3 Nov 12:05 to 3 Nov 14:05
+  script         last run  outcome    runs  success    p50    p95    max   cpu  memory  last 20
+  check-site  3 Nov 14:05  failed        2      50%  100ms  100ms  100ms  50ms    50MB  ██
     Error: no answer
-  clean-tmp   11-03 14:05  succeeded     2     100%   40ms  120ms  120ms  50ms    50MB  █▃
-  new         –            never run     0        –      –      –      –     –       –
-  old (gone)  11-02 19:05  succeeded     1     100%  100ms  100ms  100ms  50ms    50MB  █
+  clean-tmp   3 Nov 14:05  succeeded     2     100%   40ms  120ms  120ms  50ms    50MB  █▃
+  new                   –  never run     0        –      –      –      –     –       –
+  old (gone)  2 Nov 19:05  succeeded     1     100%  100ms  100ms  100ms  50ms    50MB  █
 
 weekly · every week · never called
   no scripts
@@ -66,12 +66,12 @@ weekly · every week · never called
     const text = await render(await writeDay(), screen(40), jobs);
     expect(text).toContain(`
 hourly · every hour
-  last pass 11-03 14:05
+  last pass 3 Nov 14:05
   1 succeeded, 1 failed in 1s
   1 expected pass did not happen
-  last from 11-03 12:05 to 11-03 14:05
-  script      last run     outcome
-  check-site  11-03 14:05  failed
+  last from 3 Nov 12:05 to 3 Nov 14:05
+  script         last run  outcome
+  check-site  3 Nov 14:05  failed
     Error: no answer
 `);
   });

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
-import { readScriptRuns } from '../../../src/report/model/history.ts';
+import { readScriptRuns } from '../../../src/report/model/runs/history.ts';
 import { selectRun } from '../../../src/report/model/runs/runs.ts';
 import { renderRun, renderRuns } from '../../../src/report/terminal/runs.ts';
 import { createPalette, type Screen } from '../../../src/report/terminal/screen.ts';
 import { createClock } from '../../../src/report/text/clock.ts';
+import { machineName } from '../../../src/system/process/identity.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { running, writeLog } from '../../support/written-log.ts';
 
@@ -31,7 +32,7 @@ test('the runs of a script are a table, newest first', async () => {
   await log.addRun('hourly/clean', now - 120_000, failure);
   await log.addRun('hourly/clean', now - 60_000);
   const report = await readScriptRuns(log, 'clean', { ...window, limit: 2 });
-  expect(renderRuns(report, screen(120))).toBe(`hourly/clean · since 11-03 14:05 · times in Europe/Berlin
+  expect(renderRuns(report, screen(120))).toBe(`hourly/clean · since 3 Nov 14:05 · times in Europe/Berlin
 
 run  started              outcome    try  duration  user  system  memory  output  why
   2  2026-11-03 15:04:00  succeeded    1     100ms  40ms    10ms    50MB       –
@@ -70,6 +71,7 @@ cpu           40ms user, 10ms system
 memory        50MB at its peak
 measured by   exact, by the script’s own process
 exit code     1
+machine       ${machineName()}
 pid           42
 content       sha256 0123456789ab
 output        87.9KB, 2KB of them dropped
@@ -95,6 +97,7 @@ why␇
 started       2026-11-03 15:04:00 (Europe/Berlin)
 attempt       1
 signal        SIG␇
+machine       ${machineName()}
 
 error
 a<U+009B>

@@ -41,10 +41,10 @@ function withOutput(number: number) {
 }
 
 test.each([
-  ['no JSON', 'once upon a time\n', 'it is no JSON'],
-  ['no object', '[1]\n', 'it is no object'],
-  ['null', 'null\n', 'it is no object'],
-  ['nothing', '\n', 'it is no JSON'],
+  ['no JSON', 'once upon a time\n', 'it is not JSON'],
+  ['no object', '[1]\n', 'it is not an object'],
+  ['null', 'null\n', 'it is not an object'],
+  ['nothing', '\n', 'it is not JSON'],
   ['of no type', '{}\n', 'its type is missing'],
   ['of an unknown type', '{"type":"pause"}\n', 'its type is "pause"'],
   ['of a type that every object has', '{"type":"toString"}\n', 'its type is "toString"'],
@@ -64,14 +64,14 @@ test.each([
   [
     'with a run that has not ended',
     toLines({ ...run, run: { ...run.run, outcome: 'running' } }),
-    'run.outcome is "running", not one of succeeded, failed, timed-out, killed, crashed, not-started',
+    'run.outcome is "running", not one of succeeded, failed, timed-out, killed, crashed, not-started, released',
   ],
   ['without its run', toLines({ ...run, run: 7 }), 'run is 7, not an object'],
   ['that is too long', `${'x'.repeat(5 * 1024 * 1024)}\n`, 'it is longer than 4194304 bytes'],
 ])('a line %s is told of, and those after it are read', (_what, line, problem) => {
   expect(read(toLines(header) + line + toLines(run))).toEqual([
     header,
-    { type: 'not-understood', problem: `line 2 is no record: ${problem}` },
+    { type: 'not-understood', problem: `line 2 is not a record: ${problem}` },
     run,
   ]);
 });
@@ -80,7 +80,7 @@ test('a version that is not known yet is told of', () => {
   const [first] = read(toLines({ ...header, version: 2 }));
   expect(first).toEqual({
     type: 'not-understood',
-    problem: 'line 1 is no record: version is 2, not 1, the one that this runner knows',
+    problem: 'line 1 is not a record: version is 2, not 1, the one that this runner knows',
   });
 });
 

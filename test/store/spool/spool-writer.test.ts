@@ -172,6 +172,16 @@ const entry: fc.Arbitrary<SpoolEntry> = fc.oneof(
     }),
     isRetryable: fc.boolean(),
     run: finishedRun,
+    result: orNull(text),
+    decision: orNull(
+      fc.oneof(
+        fc.record({ kind: fc.constant('fail' as const), reason: text }),
+        fc.record(
+          { kind: fc.constant('retry' as const), delayMs: count, priority: integer, name, data: text },
+          { requiredKeys: ['kind'] },
+        ),
+      ),
+    ),
   }),
 );
 

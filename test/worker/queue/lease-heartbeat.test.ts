@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { claimJobs } from '../../../src/queue/claim/claim.ts';
 import { policyOf } from '../../../src/queue/settle/retry-policy.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { startHeartbeat } from '../../../src/worker/record/queue-recorder.ts';
+import { renewLeases } from '../../../src/worker/record/queue-recorder.ts';
 import { startQueueWorker } from '../../../src/worker/start/work-queue.ts';
 import { holdLog } from '../../support/hold-log.ts';
 import { makeLoggedCall } from '../../support/logged-call.ts';
@@ -40,7 +40,7 @@ async function openWorker(leaseMs: number, leases: readonly (string | null)[]) {
   });
   const takenBack: number[] = [];
   const onTakenBack = () => takenBack.push(Date.now());
-  const heartbeat = startHeartbeat(call, { workerId, policyOfName: () => policyOf(), onTakenBack });
+  const heartbeat = renewLeases(call, { workerId, policyOfName: () => policyOf(), onTakenBack });
   onTestFinished(heartbeat.stop);
   const leasedUntil = (id: number) => log.row(id).lease_expires_at as number;
   return { ...log, call, heartbeat, takenBack, leasedUntil, workerId };

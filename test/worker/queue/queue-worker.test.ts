@@ -16,8 +16,8 @@ test('there are as many workers of the queue as there may be, passes not counted
   const root = makeTemporaryRoot();
   await (await writeLog(root)).addPass('hourly', 1, { state: 'running' });
   const call = await makeLoggedCall(root, max);
-  expect(await startQueueWorker(call)).toEqual({ workerId: 2 });
-  expect(await startQueueWorker(call)).toEqual({ workerId: 3 });
+  expect(await startQueueWorker(call)).toMatchObject({ workerId: 2 });
+  expect(await startQueueWorker(call)).toMatchObject({ workerId: 3 });
   const refusal = '2 queue workers are already running (workers.max is 2)';
   expect(await startQueueWorker(call)).toEqual({ refusal });
   expect(queryLog(root, workers).slice(1)).toEqual([
@@ -33,7 +33,7 @@ test('there are as many workers of the queue as there may be, passes not counted
     { worker_id: 4, event: 'worker-skipped' },
   ]);
   await finishWorker(call, call.store, 2);
-  expect(await startQueueWorker(call)).toEqual({ workerId: 5 });
+  expect(await startQueueWorker(call)).toMatchObject({ workerId: 5 });
 });
 
 test('what is claimed ahead does not grow with each job that prints', async () => {

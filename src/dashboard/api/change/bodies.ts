@@ -7,20 +7,20 @@ import { type ExactJson, itemsOf, memberOf, parseExactly } from '../../../system
 export const optional = <S extends z.ZodType>(schema: S) => schema.nullish();
 
 /** Any JSON. It is passed on as it is written: long numbers keep their digits, objects their order. */
-export const anyJson = z.unknown().openapi({ description: 'Any JSON; kept as it is written' });
+export const anyJson = z.unknown().openapi({ description: 'Any JSON, kept unchanged' });
 
 export const durationSchema = z.string().max(100).openapi({ example: '10m' });
 export const whenSchema = z
   .union([z.string().max(100), z.int()])
   .openapi({ description: 'Epoch milliseconds, or words: `+10 minutes`, `2026-12-24 18:00`', example: '+10 minutes' });
-export const prioritySchema = z.int().openapi({ description: 'Higher ones are taken first; 500 is usual' });
+export const prioritySchema = z.int().openapi({ description: 'Higher ones are claimed first. Default: 500' });
 export const reasonSchema = z.string().max(65_536);
 /** Checked by the queue, which says what a name may be. */
 export const jobNameSchema = z.string().max(1000).openapi({ example: 'mail/welcome' });
 export const tokenSchema = z
   .string()
   .max(200)
-  .openapi({ description: 'Of the claim: then only as long as that is valid' });
+  .openapi({ description: 'Token of the claim: the request only works while it is valid' });
 
 export function jsonBody<S extends z.ZodType>(schema: S) {
   return { body: { required: true, content: { 'application/json': { schema } } } } as const;

@@ -68,7 +68,7 @@ const addRoute = defineRoute('manage', {
 export const changedSchema = z
   .object({
     id: z.int(),
-    job: orNull(jobSchema).openapi({ description: 'Null: it is gone: deleted, or not kept once it has ended' }),
+    job: orNull(jobSchema).openapi({ description: 'Null: it was deleted, or was not kept after its end' }),
   })
   .openapi('ChangedJob');
 
@@ -144,13 +144,13 @@ const verbRoute = <Name extends JobVerbName>(verb: Name) =>
     path: `/api/jobs/{id}/${verb}`,
     summary: summaries[verb],
     request: { params: idParam, ...optionalJsonBody(verbBodies[verb]) },
-    responses: { 200: jsonResponse('The job as it stands now', changedSchema) },
+    responses: { 200: jsonResponse('The job after the change', changedSchema) },
   });
 
 const updateRoute = defineRoute('manage', {
   method: 'patch',
   path: '/api/jobs/{id}',
-  summary: 'Changes data, priority, time or rule of a job, in any state, which stays',
+  summary: 'Changes data, priority, time or rule of a job, in any state, without changing the state',
   request: {
     params: idParam,
     ...jsonBody(
@@ -163,15 +163,15 @@ const updateRoute = defineRoute('manage', {
       }),
     ),
   },
-  responses: { 200: jsonResponse('The job as it stands now', changedSchema) },
+  responses: { 200: jsonResponse('The job after the change', changedSchema) },
 });
 
 const deleteRoute = defineRoute('manage', {
   method: 'delete',
   path: '/api/jobs/{id}',
-  summary: 'Removes a job with its runs and its ended children; a running one needs the token of its claim',
+  summary: 'Removes a job with its runs and its ended children; for a running job, the token of its claim is needed',
   request: { params: idParam, query: z.strictObject({ token: tokenSchema.optional() }) },
-  responses: { 200: jsonResponse('It is gone', changedSchema) },
+  responses: { 200: jsonResponse('It was removed', changedSchema) },
 });
 
 /** Adding, ending, changing and removing jobs, each by the queue's own verb. */

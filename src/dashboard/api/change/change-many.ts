@@ -4,7 +4,8 @@ import { QueueError } from '../../../queue/errors.ts';
 import type { SharedQueue } from '../../../queue/queue.ts';
 import { jobStates } from '../../../queue/read/list.ts';
 import { readTimeSpan } from '../../../report/text/filters.ts';
-import type { PruneStep, StoreSession } from '../../../store/contract.ts';
+import type { PruneStep } from '../../../store/contract/housekeeping.ts';
+import type { StoreSession } from '../../../store/contract/store.ts';
 import { removeOutput } from '../../../system/place/state-folder.ts';
 import type { Site } from '../../site.ts';
 import { answer, timeSchema } from '../fields.ts';
@@ -17,14 +18,14 @@ const MOST_AT_ONCE = 1_000;
 const kickRoute = defineRoute('manage', {
   method: 'post',
   path: '/api/jobs/kick',
-  summary: 'Kicks failed jobs with such names, the earliest failures first; delayed ones if none has failed',
+  summary: 'Kicks failed jobs with matching names, the earliest failures first; if none has failed, delayed ones',
   request: jsonBody(
     z.strictObject({
       names: z.union([jobNameSchema, z.array(jobNameSchema).min(1).max(100)]),
-      count: optional(z.int().min(1)).openapi({ description: 'How many at most. Default: all' }),
+      count: optional(z.int().min(1)).openapi({ description: 'Maximum number. Default: all' }),
     }),
   ),
-  responses: { 200: jsonResponse('How many', z.object({ kicked: z.int() })) },
+  responses: { 200: jsonResponse('The number', z.object({ kicked: z.int() })) },
 });
 
 const batchVerbs = ['kick', 'retry', 'fail', 'bury', 'cancel', 'finish', 'requeue', 'delete', 'update'] as const;
@@ -35,8 +36,8 @@ const filterSchema = z
     state: optional(z.union([z.enum(jobStates), z.array(z.enum(jobStates)).min(1)])),
     due: optional(z.enum(['ready', 'delayed'])),
     parent: optional(z.int().min(1)),
-    since: optional(whenSchema).openapi({ description: 'Only those added from then on' }),
-    until: optional(whenSchema).openapi({ description: 'Only those added before' }),
+    since: optional(whenSchema).openapi({ description: 'Only jobs added from this time on' }),
+    until: optional(whenSchema).openapi({ description: 'Only jobs added before this time' }),
   })
   .openapi('JobSelection');
 
@@ -48,13 +49,13 @@ const toldSchema = z.object({
       reason: z.string().nullable().openapi({ description: 'Why it was refused; null: it was not' }),
     }),
   ),
-  more: z.boolean().openapi({ description: 'The filter fits further jobs: ask again' }),
+  more: z.boolean().openapi({ description: 'The filter matches more jobs: ask again' }),
 });
 
 const batchRoute = defineRoute('manage', {
   method: 'post',
   path: '/api/jobs/batch',
-  summary: 'Does one thing to many jobs, each by itself: one that is refused keeps none of the others back',
+  summary: 'Applies one verb to many jobs, each by itself: a refused job does not stop the others',
   request: jsonBody(
     z.strictObject({
       verb: z.enum(batchVerbs),
@@ -70,15 +71,15 @@ const batchRoute = defineRoute('manage', {
           ignoreRepeat: optional(z.boolean()),
           forgetTry: optional(z.boolean()),
         }),
-      ).openapi({ description: 'Those of the verb' }),
+      ).openapi({ description: 'The options of the verb' }),
     }),
   ),
-  responses: { 200: jsonResponse('What became of each', toldSchema) },
+  responses: { 200: jsonResponse('The outcome for each job', toldSchema) },
 });
 
 const prunedSchema = z.object({
   deleted: z.int(),
-  more: z.boolean().openapi({ description: 'There are further ones: ask again' }),
+  more: z.boolean().openapi({ description: 'There are more: ask again' }),
 });
 
 const beforeQuery = z.strictObject({ before: timeSchema.openapi({ example: '30d', description: 'Older than this' }) });
@@ -86,17 +87,18 @@ const beforeQuery = z.strictObject({ before: timeSchema.openapi({ example: '30d'
 const pruneJobsRoute = defineRoute('manage', {
   method: 'delete',
   path: '/api/jobs',
-  summary: 'Removes jobs that ended before then, with their runs, up to 10,000 at once; totals stay',
+  summary: 'Removes jobs that ended before this time, with their runs, up to 10,000 at once; totals stay',
   request: { query: beforeQuery },
-  responses: { 200: jsonResponse('How many', prunedSchema) },
+  responses: { 200: jsonResponse('The number', prunedSchema) },
 });
 
 const pruneActivityRoute = defineRoute('manage', {
   method: 'delete',
   path: '/api/activity',
-  summary: 'Removes stored events from before then, up to 10,000 at once; what rows of jobs and runs tell stays',
+  summary:
+    'Removes stored events from before this time, up to 10,000 at once; the activity of jobs and runs that are kept stays',
   request: { query: beforeQuery },
-  responses: { 200: jsonResponse('How many', prunedSchema) },
+  responses: { 200: jsonResponse('The number', prunedSchema) },
 });
 
 /** What is done to many jobs at once, and what of the past is removed. */
@@ -108,7 +110,7 @@ export function addManyRoutes(api: Api): void {
   api.openapi(batchRoute, async (c) => {
     const { verb, ids, filter, options = {} } = await readExactly(c, c.req.valid('json'));
     if ((ids === undefined) === (filter === undefined)) {
-      throw new QueueError('invalid', 'A batch expects either ids or a filter.');
+      throw new QueueError('invalid', 'A batch needs either ids or a filter.');
     }
     return await withSiteQueue(c, async (queue) => {
       const found =
@@ -151,7 +153,7 @@ const allVerbs: Readonly<Record<string, (queue: Queue, job: JobRef, options: Opt
 async function doEach(queue: Queue, verb: string, ids: readonly number[], options: Options) {
   const [option] = Object.keys(options);
   if (option !== undefined && ['kick', 'cancel', 'delete'].includes(verb)) {
-    throw new QueueError('invalid', `\`${verb}\` takes no options, and no ${option}.`);
+    throw new QueueError('invalid', `\`${verb}\` takes no options; leave out ${option}.`);
   }
   const items: { id: number; ok: boolean; reason: string | null }[] = [];
   for (const id of ids) {
@@ -174,7 +176,7 @@ type Step = (session: StoreSession) => Promise<PruneStep>;
 
 function readBefore(text: string, nowMs: number): number {
   const at = readTimeSpan(text, nowMs)?.startMs;
-  if (at === undefined) throw new InvalidParameter('before', 'expects a time');
+  if (at === undefined) throw new InvalidParameter('before', 'must be a time');
   return at;
 }
 

@@ -1,5 +1,11 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { homedir, userInfo } from 'node:os';
+import { join } from 'node:path';
 import { z } from '@hono/zod-openapi';
 import { HTTPException } from 'hono/http-exception';
+import { findScript } from '../../../discovery/find-script.ts';
+import type { Script } from '../../../discovery/script.ts';
 import {
   acknowledgeIncidents,
   endMutes,
@@ -10,7 +16,10 @@ import {
 import { findPause, pause, resume } from '../../../queue/pauses.ts';
 import { incidentToJson, muteToJson, pauseToJson } from '../../../report/json.ts';
 import { findPausables, findPausedNames, toPauses } from '../../../report/model/pausables.ts';
-import { requestRun } from '../../run-now.ts';
+import { loadSettings } from '../../../settings/load.ts';
+import { UsageError } from '../../../system/base/errors.ts';
+import { checkLiveness, machineName } from '../../../system/process/identity.ts';
+import type { Site } from '../../site.ts';
 import { answer, idSchema, orNull, textSchema } from '../fields.ts';
 import { muteSchema } from '../read/monitor.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
@@ -18,19 +27,19 @@ import { incidentSchema, pauseSchema } from '../schemas.ts';
 import { durationSchema, jsonBody, optional, optionalJsonBody, readExactly, receiveBody } from './bodies.ts';
 
 const patternParam = z.object({
-  pattern: textSchema.openapi({ example: 'hourly/clean-tmp', description: 'Slashes stand as they are' }),
+  pattern: textSchema.openapi({ example: 'hourly/clean-tmp', description: 'Slashes are not encoded' }),
 });
 
 const pauseRoute = defineRoute('manage', {
   method: 'put',
   path: '/api/pauses/{pattern{.+}}',
-  summary: 'Pauses a tier, a script, `queue`, jobs by name or pattern, or everything (`*`); replaces a pause it has',
+  summary: 'Pauses a tier, a script, `queue`, jobs by name or pattern, or everything (`*`); replaces an earlier pause',
   request: {
     params: patternParam,
     ...optionalJsonBody(
       z.strictObject({
         for: optional(durationSchema).openapi({ description: 'How long. Default: until it is resumed' }),
-        fail: optional(z.boolean()).openapi({ description: 'Only jobs of the queue: what is due fails' }),
+        fail: optional(z.boolean()).openapi({ description: 'Only for jobs of the queue: due jobs fail' }),
       }),
     ),
   },
@@ -40,14 +49,14 @@ const pauseRoute = defineRoute('manage', {
 const resumeRoute = defineRoute('manage', {
   method: 'delete',
   path: '/api/pauses/{pattern{.+}}',
-  summary: 'Ends a pause; one that there is not stays so',
+  summary: 'Ends a pause, if there is one',
   request: { params: patternParam },
   responses: {
     200: jsonResponse(
       'What was resumed',
       z.object({
         resumed: z.array(z.string()),
-        pause: orNull(pauseSchema).openapi({ description: 'A wider one that still holds it' }),
+        pause: orNull(pauseSchema).openapi({ description: 'A wider pause that still applies' }),
       }),
     ),
   },
@@ -56,12 +65,13 @@ const resumeRoute = defineRoute('manage', {
 const muteRoute = defineRoute('manage', {
   method: 'put',
   path: '/api/mutes/{pattern{.+}}',
-  summary: 'Tells nobody about incidents of subjects with such names for a while; replaces a mute of the same pattern',
+  summary:
+    'Tells nobody about incidents of subjects with matching names for a while; replaces a mute of the same pattern',
   request: {
     params: patternParam,
     ...optionalJsonBody(
       z.strictObject({
-        for: optional(durationSchema).openapi({ description: 'How long. Default: until it is taken back' }),
+        for: optional(durationSchema).openapi({ description: 'How long. Default: until it is unmuted' }),
       }),
     ),
   },
@@ -71,15 +81,15 @@ const muteRoute = defineRoute('manage', {
 const unmuteRoute = defineRoute('manage', {
   method: 'delete',
   path: '/api/mutes/{pattern{.+}}',
-  summary: 'Ends a mute; one that there is not stays so',
+  summary: 'Ends a mute, if there is one',
   request: { params: patternParam },
-  responses: { 200: jsonResponse('What was unmuted', z.object({ unmuted: z.array(z.string()) })) },
+  responses: { 200: jsonResponse('The patterns that were unmuted', z.object({ unmuted: z.array(z.string()) })) },
 });
 
 const acknowledgeRoute = defineRoute('manage', {
   method: 'post',
   path: '/api/incidents/{id}/acknowledge',
-  summary: 'Ends the daily reminders of an open incident; one that is acknowledged stays so',
+  summary: 'Ends the daily reminders of an open incident; it may be acknowledged already',
   request: { params: z.object({ id: idSchema }) },
   responses: { 200: jsonResponse('The incident', incidentSchema) },
 });
@@ -90,7 +100,7 @@ const runRoute = defineRoute('manage', {
   summary: 'Starts a script now, as `runner run` does, and does not wait for its end',
   request: jsonBody(z.strictObject({ script: z.string().min(1).max(1000).openapi({ example: 'hourly/clean-tmp' }) })),
   responses: {
-    202: jsonResponse('It has been started', z.object({ script: z.string(), pid: z.int() })),
+    202: jsonResponse('The script was started', z.object({ script: z.string(), pid: z.int() })),
   },
 });
 
@@ -158,4 +168,76 @@ function addMuteRoutes(api: Api): void {
     );
     return answer(c, { unmuted: ended.map(({ name }) => name) });
   });
+}
+
+/**
+ * Starts a script now by a runner of its own, which goes on whatever becomes of the dashboard. Who asked for it is
+ * recorded before.
+ *
+ * @throws {HTTPException} if there is no such script, it is refused, or its tier is at work
+ */
+async function requestRun(site: Site, name: string, actor: string): Promise<{ script: string; pid: number }> {
+  const script = await findRunnable(site, name);
+  await refuseWhileBusy(site, script.tier);
+  await site.changes.use((shared) =>
+    shared.change(actor, ({ events }) =>
+      events.record([{ at: site.now(), event: 'run-requested', detail: script.name }]),
+    ),
+  );
+  return { script: script.name, pid: await startRunner(site, script.name) };
+}
+
+async function findRunnable({ root, env }: Site, name: string): Promise<Script> {
+  const settings = await loadSettings(root, env);
+  const { script } = await findScript({ root, settings }, name).catch((error: unknown) => {
+    throw error instanceof UsageError ? new HTTPException(404, { message: error.message }) : error;
+  });
+  if (script.refusals.length === 0) return script;
+  throw new HTTPException(409, { message: `${script.name} is refused: ${script.refusals.join(' ')}` });
+}
+
+/** Its call would end at once, and nobody would see why. */
+async function refuseWhileBusy(site: Site, tier: string): Promise<void> {
+  const workers = await site.read(async ({ store }) => {
+    // Of many machines each has the tier for itself.
+    const here = store === null || store.fleet === null ? undefined : machineName();
+    return (await store?.workers.running(tier, here)) ?? [];
+  });
+  const busy = workers.find(
+    ({ host, boot_id: bootId, pid, pid_start_ticks: startTicks }) =>
+      checkLiveness({ host, bootId, pid, startTicks }) !== 'dead',
+  );
+  if (busy === undefined) return;
+  const since = new Date(busy.started_at).toISOString();
+  throw new HTTPException(409, {
+    message: `Another pass of ${tier} is running since ${since} (pid ${busy.pid}); wait for its end.`,
+  });
+}
+
+async function startRunner({ root, env, distFolder }: Site, script: string): Promise<number> {
+  const words = [join(distFolder, 'bin.cjs'), '--root', root, 'run', '--', script];
+  const child = spawn(process.execPath, words, {
+    cwd: root,
+    env: cronEnvironment(env),
+    // A group of its own: what ends the dashboard does not end the run.
+    detached: true,
+    stdio: 'ignore',
+  });
+  try {
+    await once(child, 'spawn');
+  } catch (error) {
+    throw new HTTPException(503, { message: `No process could be started: ${(error as Error).message}` });
+  }
+  child.unref();
+  return child.pid as number;
+}
+
+const kept = /^(?:TZ|LANG|LANGUAGE|LC_.*|RUNNER_.*)$/;
+
+/** As cron gives it to its calls, with the variables of the runner's own that the dashboard was given. */
+function cronEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { username } = userInfo();
+  const own = Object.entries(env).filter(([name]) => kept.test(name));
+  const fixed = { HOME: homedir(), LOGNAME: username, USER: username, SHELL: '/bin/sh', PATH: '/usr/bin:/bin' };
+  return { ...Object.fromEntries(own), ...fixed };
 }

@@ -15,7 +15,7 @@ const LONGEST_WAIT_MS = 5 * 60_000;
 
 const waitSchema = durationSchema
   .refine((text) => (parseDelayMs(text.trim()) ?? Number.POSITIVE_INFINITY) <= LONGEST_WAIT_MS, {
-    error: 'expects a duration of at most 5m, such as 30s',
+    error: 'must be a duration of at most 5m, such as 30s',
   })
   .openapi({ description: 'How long to wait for the first job; at most 5m. Default: not at all', example: '30s' });
 
@@ -23,7 +23,7 @@ const endedSchema = z.array(z.object({ id: z.int(), name: z.string(), data: z.un
 
 const claimedSchema = jobSchema
   .extend({
-    token: z.string().openapi({ description: 'Needed to end the job as its claimant' }),
+    token: z.string().openapi({ description: 'Needed to end the job' }),
     attempt: z.int(),
     parentData: z.unknown(),
     children: z.object({ finished: endedSchema, failed: endedSchema, cancelled: endedSchema }),
@@ -40,7 +40,7 @@ const namesDescription = 'Names or globs of jobs: `mail/*`; may be repeated. Def
 const queryRoute = defineRoute('manage', {
   method: 'get',
   path: '/api/jobs/claim',
-  summary: 'Claims jobs, or waits for one; ends when the caller goes, without a claim',
+  summary: 'Claims jobs, or waits for one; if the caller disconnects, nothing is claimed',
   description:
     'The jobs must be ended by their token before the lease expires: finish, retry, fail or bury; touch renews it.',
   request: {
@@ -51,7 +51,7 @@ const queryRoute = defineRoute('manage', {
       lease: durationSchema.optional(),
       minPriority: z
         .string()
-        .regex(/^-?\d{1,16}$/, 'expects a whole number')
+        .regex(/^-?\d{1,16}$/, 'must be a whole number')
         .transform(Number)
         .optional()
         .openapi({ type: 'integer' }),
@@ -63,7 +63,7 @@ const queryRoute = defineRoute('manage', {
 const bodyRoute = defineRoute('manage', {
   method: 'post',
   path: '/api/jobs/claim',
-  summary: 'The same, as a request that says that it changes something',
+  summary: 'The same by POST, because a claim is a change',
   request: optionalJsonBody(
     z.strictObject({
       wait: optional(waitSchema),
@@ -79,7 +79,7 @@ const bodyRoute = defineRoute('manage', {
 const oneRoute = defineRoute('manage', {
   method: 'post',
   path: '/api/jobs/{id}/claim',
-  summary: 'Claims this job, even if it is not due yet or has failed: then it is kicked first',
+  summary: 'Claims this job; kicks it first if it is not due yet or has failed',
   request: { params: idParam, ...optionalJsonBody(z.strictObject({ lease: optional(durationSchema) })) },
   responses: { 200: jsonResponse('The job', claimedSchema) },
 });

@@ -35,9 +35,10 @@ const activitySchema = z
     run: z.int().nullable(),
     by: knownText.openapi({ description: 'Who did it through the API; null: a worker, or somebody at a shell' }),
     job: z.int().nullable(),
-    name: knownText.openapi({ description: "The job's; null: it concerns none, or one that was deleted" }),
+    name: knownText.openapi({ description: "The job's name; null: no job, or a deleted one" }),
     worker: z.int().nullable(),
-    isOfScript: z.boolean().openapi({ description: 'The job stands for a script of a tier, and is none of the queue' }),
+    host: knownText.openapi({ description: "The worker's machine; null: no worker, or a deleted one" }),
+    isOfScript: z.boolean().openapi({ description: 'The job is a script of a tier, not a job of the queue' }),
   })
   .openapi('Activity');
 
@@ -49,13 +50,13 @@ const activityRoute = defineRoute('read', {
     query: z.strictObject({
       ...namedTwice,
       ...pageFields(500, 100),
-      offset: wholeNumber(0, 10_000).optional().openapi({ description: 'So many are left out first' }),
+      offset: wholeNumber(0, 10_000).optional().openapi({ description: 'Leaves out this many at the beginning' }),
       order: oneOf(['asc', 'desc']).default('desc'),
       job: idSchema.optional(),
       worker: idSchema.optional(),
     }),
   },
-  responses: { 200: jsonResponse('What happened', pageOf(activitySchema)) },
+  responses: { 200: jsonResponse('The activity', pageOf(activitySchema)) },
 });
 
 const spreadSchema = z
@@ -115,7 +116,7 @@ const metricsSchema = z
     period: periodSchema,
     since: knownInstant,
     until: knownInstant,
-    cpuLimit: knownNumber.openapi({ description: 'How many CPUs this user may use; null: nothing limits that' }),
+    cpuLimit: knownNumber.openapi({ description: 'How many CPUs this user may use; null: no limit' }),
     series: z.array(
       z.object({
         subject: z.string(),
@@ -131,7 +132,7 @@ const metricsSchema = z
 const metricsRoute = defineRoute('read', {
   method: 'get',
   path: '/api/metrics/{period}',
-  summary: 'Runs, times, CPU and workers by period: what `runner metrics --json` prints',
+  summary: 'Runs, times, CPU and workers by period, as `runner metrics --json` prints them',
   request: {
     params: z.object({ period: periodSchema }),
     query: z.strictObject({
@@ -144,9 +145,9 @@ const metricsRoute = defineRoute('read', {
           items: { type: 'string' },
           description: 'Scripts, handlers, tiers, `queue`, or `*` for all together. Default: each of them',
         }),
-      limit: wholeNumber(1, 1000)
-        .default(1000)
-        .openapi({ description: 'So many periods of each subject: the newest, or with `order=asc` the oldest' }),
+      limit: wholeNumber(1, 1000).default(1000).openapi({
+        description: 'Maximum number of periods of each subject: the newest, or with `order=asc` the oldest',
+      }),
       offset: wholeNumber(0, 10_000).default(0),
       order: oneOf(['asc', 'desc']).optional().openapi({ description: 'Which periods are kept. Default: desc' }),
     }),

@@ -1,11 +1,10 @@
 import { z } from '@hono/zod-openapi';
 import { countJobs, jobStates, type SearchOptions, searchJobs, totalJobs } from '../../../queue/read/list.ts';
 import { countToJson, heldJobToJson, instant, jobStoryToJson, totalsToJson } from '../../../report/json.ts';
-import { asFound, findLostClaims, noJobs, readJobs } from '../../../report/model/jobs.ts';
-import { readStory } from '../../../report/model/story.ts';
+import { asFound, findLostClaims, noJobs, readJobs, readStory } from '../../../report/model/jobs.ts';
 import { readJobStates } from '../../../report/text/filters.ts';
 import { findHold } from '../../../report/text/words.ts';
-import type { Store } from '../../../store/contract.ts';
+import type { Store } from '../../../store/contract/store.ts';
 import { parseExactly } from '../../../system/base/exact-json.ts';
 import type { Site } from '../../site.ts';
 import {
@@ -74,15 +73,17 @@ const jobsRoute = defineRoute('read', {
     query: z.strictObject({
       ...namedTwice,
       ...pageFields(500, 500),
-      offset: wholeNumber(0, 10_000).optional().openapi({ description: 'So many are left out first' }),
+      offset: wholeNumber(0, 10_000).optional().openapi({ description: 'Leaves out this many at the beginning' }),
       order: oneOf(['asc', 'desc', 'next', 'soonest', 'kick']).default('desc').openapi({
-        description: 'By number; or waiting jobs in the order of processing, by time; or those that a kick takes',
+        description: 'By number; or waiting jobs in the order of processing or by time; or jobs in the order of a kick',
       }),
-      state: wordsOf(stateWords).optional().openapi({ description: '`ready` or `delayed` stand alone' }),
+      state: wordsOf(stateWords)
+        .optional()
+        .openapi({ description: '`ready` and `delayed` cannot be combined with others' }),
       name: textSchema.optional().openapi({ example: 'mail/*', description: 'A name, or a pattern' }),
       parent: idSchema.optional(),
-      search: textSchema.max(200, 'expects at most 200 characters').optional().openapi({
-        description: 'In data, result or reason, as it stands there, A to Z in either case; with asc and desc only',
+      search: textSchema.max(200, 'must be at most 200 characters').optional().openapi({
+        description: 'Exact text in data, result or reason, A to Z in either case; only with asc and desc',
       }),
     }),
   },
@@ -93,7 +94,7 @@ const jobsRoute = defineRoute('read', {
         ...pageOf(heldJobSchema).shape,
         searched: z.int().nullable().openapi({
           description:
-            'How many jobs the search has looked at: it stops after a while, and goes on at `next`; null: no search',
+            'The number of jobs that the search has looked at. It stops after a while; continue with `next`. Null: no search',
         }),
       }),
     ),
@@ -105,7 +106,7 @@ const patternQuery = z.strictObject({ name: textSchema.default('*').openapi({ ex
 const countsRoute = defineRoute('read', {
   method: 'get',
   path: '/api/jobs/counts',
-  summary: 'How many jobs of each name are in which state',
+  summary: 'The number of jobs in each state, by name',
   request: { query: patternQuery },
   responses: {
     200: jsonResponse(
@@ -114,7 +115,7 @@ const countsRoute = defineRoute('read', {
         z
           .object({
             name: z.string(),
-            dueSince: knownInstant.openapi({ description: 'When the first of those that are due was; null: none is' }),
+            dueSince: knownInstant.openapi({ description: 'When the oldest due job became due; null: none is due' }),
             ready: z.int(),
             delayed: z.int(),
             running: z.int(),
@@ -162,7 +163,7 @@ const totalsRoute = defineRoute('read', {
 const jobRoute = defineRoute('read', {
   method: 'get',
   path: '/api/jobs/{id}',
-  summary: 'One job with its children, its runs and all that happened to it',
+  summary: 'One job with its children, its runs and its activity',
   request: { params: z.object({ id: idSchema }), query: z.strictObject({}) },
   responses: {
     200: jsonResponse(

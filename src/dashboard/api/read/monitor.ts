@@ -25,7 +25,7 @@ import { incidentSchema, knownInstant, pauseSchema } from '../schemas.ts';
 const incidentsRoute = defineRoute('read', {
   method: 'get',
   path: '/api/incidents',
-  summary: 'What is or was wrong, the newest first',
+  summary: 'Current and past incidents, the newest first',
   request: {
     query: z.strictObject({
       ...pageFields(500, 100),
@@ -41,7 +41,7 @@ export const muteSchema = z.object({ name: z.string(), until: knownInstant, sinc
 const mutesRoute = defineRoute('read', {
   method: 'get',
   path: '/api/mutes',
-  summary: 'Of what nobody is told for a while',
+  summary: 'The mutes in force',
   request: { query: z.strictObject({}) },
   responses: { 200: jsonResponse('Mutes', pageOf(muteSchema)) },
 });
@@ -49,7 +49,7 @@ const mutesRoute = defineRoute('read', {
 const pausesRoute = defineRoute('read', {
   method: 'get',
   path: '/api/pauses',
-  summary: 'What is paused',
+  summary: 'The pauses in force',
   request: { query: z.strictObject({}) },
   responses: { 200: jsonResponse('Pauses', pageOf(pauseSchema)) },
 });
@@ -59,7 +59,7 @@ const checkStatusSchema = z.enum(['ok', 'warning', 'critical', 'unknown']).opena
 const healthRoute = defineRoute('read', {
   method: 'get',
   path: '/api/health',
-  summary: 'What the health checks find: what `runner check --json` prints',
+  summary: 'The findings of the health checks, as `runner check --json` prints them',
   request: { query: z.strictObject({ code: wordsOf(checkCodes).optional() }) },
   responses: {
     200: jsonResponse(
@@ -85,7 +85,7 @@ const healthRoute = defineRoute('read', {
 const prometheusRoute = defineRoute('read', {
   method: 'get',
   path: '/metrics',
-  summary: 'All metrics as Prometheus reads them: what `runner metrics --prometheus` prints',
+  summary: 'All metrics for Prometheus, as `runner metrics --prometheus` prints them',
   request: { query: z.strictObject({}) },
   responses: {
     200: { description: 'The text format 0.0.4', content: { 'text/plain': { schema: z.string() } } },

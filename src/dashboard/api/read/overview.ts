@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi';
+import { findDisabled } from '../../../discovery/disabled.ts';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
 import { listHandlerNames } from '../../../discovery/look-into-jobs.ts';
 import { overviewToJson, statusToJson } from '../../../report/json.ts';
@@ -17,7 +18,7 @@ import {
   waitingSchema,
 } from '../schemas.ts';
 
-const presenceSchema = z.enum(['present', 'gone', 'unknown']).openapi('Presence');
+const presenceSchema = z.enum(['present', 'disabled', 'gone', 'unknown']).openapi('Presence');
 
 const passFields = {
   id: z.int(),
@@ -106,7 +107,7 @@ export const WEEK_MS = 7 * 86_400_000;
 const overviewRoute = defineRoute('read', {
   method: 'get',
   path: '/api/overview',
-  summary: 'All scripts with their figures in a window of time: what `runner report --json` prints',
+  summary: 'All scripts with their figures for a range of time, as `runner report --json` prints them',
   request: { query: z.strictObject({ ...windowFields, tier: textSchema.optional() }) },
   responses: { 200: jsonResponse('The overview', overviewSchema) },
 });
@@ -125,6 +126,7 @@ export const tierStateFields = {
   periodMs: knownNumber,
   lastPass: z.object({ state: passFields.state, startedAt: knownInstant }).nullable(),
   lastCalledBySchedule: knownInstant,
+  isInCrontab: z.boolean().nullable().openapi({ description: 'Null: the crontab cannot be read' }),
   nextCall: knownInstant,
   isOverdue: z.boolean(),
   isDueAgain: z.boolean(),
@@ -150,6 +152,18 @@ const queueSchema = z
   })
   .openapi('QueueStatus');
 
+export const nextTimeSchema = z
+  .object({
+    script: z.string(),
+    tier: z.string(),
+    schedule: knownText.openapi({ description: 'Null: it runs only after boots' }),
+    timezone: knownText,
+    isAfterBoot: z.boolean(),
+    next: knownInstant.openapi({ description: 'A time in the past has come, and waits for a pass' }),
+    nextPass: knownInstant.openapi({ description: 'When the pass of its tier that will run it is expected' }),
+  })
+  .openapi('NextTime');
+
 const statusSchema = z
   .object({
     at: knownInstant,
@@ -157,19 +171,24 @@ const statusSchema = z
     running: z.array(z.object({ ...runningSchema.shape, usualDurationMs: knownNumber })),
     waiting: z.array(waitingSchema),
     pauses: z.array(pauseSchema),
+    disabled: z.array(z.string()).openapi({ description: 'Disabled scripts and handlers' }),
     queue: queueSchema,
     tiers: z.array(z.object(tierStateFields).openapi('TierState')),
+    scheduled: z.array(nextTimeSchema).openapi({ description: 'Scripts with times of their own' }),
     isLogUnread: z.boolean(),
-    logProblem: knownText.openapi({ description: 'Why the log cannot be read; null: it can, or there is none' }),
+    logProblem: knownText.openapi({
+      description: 'Why the log cannot be read; null: it can be read, or there is none',
+    }),
     spooledRuns: z.int(),
     quarantinedLogs: z.array(z.string()),
+    differences: z.array(z.string()).openapi({ description: 'Scripts that differ between machines' }),
   })
   .openapi('Status');
 
 const statusRoute = defineRoute('read', {
   method: 'get',
   path: '/api/status',
-  summary: 'What is wrong, runs, waits and is paused now: what `runner status --json` prints',
+  summary: 'Incidents, running and waiting jobs, and pauses, as `runner status --json` prints them',
   request: { query: z.strictObject({}) },
   responses: { 200: jsonResponse('The status', statusSchema) },
 });
@@ -178,22 +197,28 @@ export function addOverviewRoutes(api: Api): void {
   api.openapi(overviewRoute, async (c) => {
     const { site } = c.var;
     const { tier, ...window } = c.req.valid('query');
-    const known = await site.knownTiers();
+    const { crontab } = site;
+    const known = site.knownTiers();
     const overview = await site.read(({ nowMs, pauses, view }) =>
-      readOverview(view, { ...readClosedWindow(window, nowMs, WEEK_MS), tier, known, pauses }),
+      readOverview(view, { ...readClosedWindow(window, nowMs, WEEK_MS), tier, known, pauses, crontab }),
     );
     return answer(c, overviewToJson(overview));
   });
   api.openapi(statusRoute, async (c) => {
-    const { root, states, read } = c.var.site;
+    const { root, states, read, crontab } = c.var.site;
     const tiers = tierNames(root);
     const handlers = await listHandlerNames(root);
+    const disabled = findDisabled(root).map(({ name }) => name);
+    const { discovery } = await c.var.site.lookIntoJobs();
     const status = await read(async ({ view, nowMs, pauses, problem: logProblem }) => {
       const found = await readStatus(view, {
         states,
         tiers,
+        found: discovery.tiers,
         handlers,
         pauses,
+        disabled,
+        crontab,
         nowMs,
         isLogUnread: logProblem !== null,
       });

@@ -1,13 +1,15 @@
 import { z } from '@hono/zod-openapi';
 import { HTTPException } from 'hono/http-exception';
 import { changeToJson, runToJson } from '../../../report/json.ts';
-import { findNames } from '../../../report/model/history.ts';
+import { findNames } from '../../../report/model/runs/history.ts';
+import { readRunOutput } from '../../../report/model/runs/output.ts';
+import { readOutputFrom } from '../../../report/model/runs/output-part.ts';
 import type { LogView, RunRecord } from '../../../report/model/runs/run.ts';
 import { readRunSummary, selectNeighbours, selectRunPage } from '../../../report/model/runs/run-pages.ts';
 import { type RunWithOutput, selectHighestRunId, selectNewestRun, selectRun } from '../../../report/model/runs/runs.ts';
 import { type Clock, createClock } from '../../../report/text/clock.ts';
 import { describeChange, describeDeviation } from '../../../report/text/words.ts';
-import { outcomes } from '../../../store/schema.ts';
+import { outcomes } from '../../../store/words.ts';
 import {
   answer,
   idSchema,
@@ -19,6 +21,7 @@ import {
   readWindow,
   requireScript,
   textSchema,
+  wholeNumber,
   windowFields,
   wordsOf,
   writeCursor,
@@ -47,7 +50,7 @@ const idParam = z.object({ id: idSchema });
 const runRoute = defineRoute('read', {
   method: 'get',
   path: '/api/runs/{id}',
-  summary: 'One run, and what has changed since its script last succeeded',
+  summary: 'One run, and the changes since its script last succeeded',
   request: { params: idParam, query: z.strictObject({}) },
   responses: {
     200: jsonResponse(
@@ -55,15 +58,15 @@ const runRoute = defineRoute('read', {
       z
         .object({
           ...toldRunSchema.shape,
-          change: z
-            .object({ changedAt: knownInstant, lastSuccessAt: knownInstant })
-            .nullable()
-            .openapi({ description: 'Of one that failed: since its script last succeeded its content is another one' }),
+          change: z.object({ changedAt: knownInstant, lastSuccessAt: knownInstant }).nullable().openapi({
+            description: 'For a failed run: whether the content of its script has changed since the last success',
+          }),
           changeText: knownText.openapi({ description: 'The same in a sentence' }),
+          host: knownText.openapi({ description: 'The machine that ran it' }),
           lastGood: z.int().nullable().openapi({ description: 'The last run before it that succeeded' }),
           previous: z.int().nullable().openapi({ description: 'The run of the same script before it' }),
           next: z.int().nullable().openapi({ description: 'The run of the same script after it' }),
-          hasOutput: z.boolean().openapi({ description: 'Something of what it wrote is kept' }),
+          hasOutput: z.boolean().openapi({ description: 'Some of its output is kept' }),
         })
         .openapi('OneRun'),
     ),
@@ -76,7 +79,7 @@ export function addRunRoutes(api: Api): void {
     const { limit, cursor, script: word, tier, outcome, ...window } = c.req.valid('query');
     const place = readCursor(cursor, 2);
     const after = place === null ? undefined : { startedAtMs: place[0] as number, id: place[1] as number };
-    const known = await site.knownTiers();
+    const known = site.knownTiers();
     const page = await readLog(site, async ({ nowMs, view }) => {
       const script = word === undefined ? undefined : requireScript(word, await findNames(view, known));
       // One more than asked for tells whether there are more.
@@ -98,6 +101,7 @@ export function addRunRoutes(api: Api): void {
       const clock = createClock(nowMs);
       return {
         ...(await tellRun(view, run, clock)),
+        host: run.host,
         change: changeToJson(run.change),
         changeText: run.change && describeChange(run.change, clock),
         lastGood: (await selectNewestRun(view, run.script, before))?.id ?? null,
@@ -125,4 +129,47 @@ export async function findRun(view: LogView, id: number): Promise<RunWithOutput>
   const newest = await selectHighestRunId(view.db);
   const hint = newest === null ? 'nothing has run yet' : `the newest is ${newest}`;
   throw new HTTPException(404, { message: `There is no run ${id} in the log: ${hint}.` });
+}
+
+const flag = z.enum(['true', 'false']);
+
+const outputRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/runs/{id}/output',
+  summary: 'The output of a run, also while it runs',
+  description:
+    'The text that is kept, as it was written: secrets are masked, terminal sequences are included. With `from`, the ' +
+    'text from that byte on, at most 512 KB: to follow a run, ask again from `X-Next` until it is over.',
+  request: {
+    params: z.object({ id: idSchema }),
+    query: z.strictObject({ from: wholeNumber(0, Number.MAX_SAFE_INTEGER).optional() }),
+  },
+  responses: {
+    200: {
+      description: 'The text',
+      headers: z.object({
+        'X-Next': z.string().optional().openapi({ description: 'The byte from which to ask next time' }),
+        'X-Anew': flag.optional().openapi({ description: 'The text replaces everything that came before it' }),
+        'X-Over': flag.optional().openapi({ description: 'No output will follow' }),
+      }),
+      content: { 'text/plain': { schema: z.string() } },
+    },
+  },
+});
+
+export function addOutputRoute(api: Api): void {
+  api.openapi(outputRoute, async (c) => {
+    const { id } = c.req.valid('param');
+    const { from } = c.req.valid('query');
+    const { site } = c.var;
+    if (from === undefined) {
+      const run = await readLog(site, ({ view }) => findRun(view, id));
+      const text = ReadableStream.from(readRunOutput(site.state, run, true)).pipeThrough(new TextEncoderStream());
+      // Piece by piece, which the type of a text knows nothing of.
+      return c.body(text as ReadableStream, 200, { 'content-type': 'text/plain; charset=UTF-8' }) as never;
+    }
+    const part = await readLog(site, async ({ view }) => readOutputFrom(view, await findRun(view, id), from));
+    const { text, next, isAnew, isOver } = part;
+    return c.text(text, 200, { 'X-Next': String(next), 'X-Anew': String(isAnew), 'X-Over': String(isOver) });
+  });
 }

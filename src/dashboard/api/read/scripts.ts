@@ -1,15 +1,15 @@
 import { z } from '@hono/zod-openapi';
 import type { Discovery, Script } from '../../../discovery/script.ts';
 import { foundScriptToJson, incidentToJson, instant, runningToJson, scriptToJson } from '../../../report/json.ts';
-import { findNames } from '../../../report/model/history.ts';
 import { readOverview, readScriptOverview } from '../../../report/model/overview.ts';
+import { findNames } from '../../../report/model/runs/history.ts';
 import { selectRunning } from '../../../report/model/runs/run.ts';
-import { readCalendar, readUsual, selectVersions } from '../../../report/model/script.ts';
+import { readCalendar, readUsual, selectVersions } from '../../../report/model/runs/script.ts';
 import { createClock } from '../../../report/text/clock.ts';
 import { readWhy } from '../../../report/why/why.ts';
 import { hostZone, isZone } from '../../../schedule/repeat/time.ts';
-import type { Pause } from '../../../store/contract.ts';
-import { outcomes } from '../../../store/schema.ts';
+import type { Pause } from '../../../store/contract/housekeeping.ts';
+import { outcomes } from '../../../store/words.ts';
 import type { Site } from '../../site.ts';
 import {
   answer,
@@ -33,12 +33,14 @@ import { withoutPing } from './settings.ts';
 const scriptsRoute = defineRoute('read', {
   method: 'get',
   path: '/api/scripts',
-  summary: 'Scripts and handlers with their figures in a window of time',
+  summary: 'Scripts and handlers with their figures for a range of time',
   request: {
     query: z.strictObject({
       ...windowFields,
       tier: textSchema.optional(),
-      outcome: wordsOf(outcomes).optional().openapi({ description: 'Only those with such a run in that time' }),
+      outcome: wordsOf(outcomes)
+        .optional()
+        .openapi({ description: 'Only those with a run of this outcome in that time' }),
       limit: wholeNumber(1, 10_000).optional(),
     }),
   },
@@ -62,14 +64,14 @@ const scriptSchema = z
       counts: z.record(z.string(), z.number()),
     }),
     versions: z.array(z.object({ contentHash: z.string(), firstRunAt: knownInstant })),
-    incidents: z.array(incidentSchema).openapi({ description: 'Those that are not over' }),
+    incidents: z.array(incidentSchema).openapi({ description: 'Open incidents' }),
   })
   .openapi('Script');
 
 const scriptRoute = defineRoute('read', {
   method: 'get',
   path: '/api/scripts/{name{.+}}',
-  summary: 'One script or handler: its figures, its file, what is usual of it, since when it has which content',
+  summary: 'One script or handler: its figures, its file, its usual values, and its versions',
   request: { params: nameParam, query: z.strictObject(windowFields) },
   responses: { 200: jsonResponse('The script', scriptSchema) },
 });
@@ -92,7 +94,7 @@ const whySchema = z
 const whyRoute = defineRoute('read', {
   method: 'get',
   path: '/api/why/{name{.+}}',
-  summary: 'Why a script did or did not run, and what to do about it: what `runner why --json` prints',
+  summary: 'Why a script did or did not run, and what to do about it, as `runner why --json` prints it',
   request: { params: nameParam, query: z.strictObject({}) },
   responses: { 200: jsonResponse('The findings', whySchema) },
 });
@@ -125,9 +127,9 @@ const calendarRoute = defineRoute('read', {
       script: textSchema,
       year: wholeNumber(1970, 9998).optional(),
       zone: textSchema
-        .refine(isZone, { error: ({ input }) => `expects a time zone, found ${JSON.stringify(input)}` })
+        .refine(isZone, { error: ({ input }) => `must be a time zone, found ${JSON.stringify(input)}` })
         .optional()
-        .openapi({ example: 'Europe/Berlin', description: 'Of the days. Default: that of the server' }),
+        .openapi({ example: 'Europe/Berlin', description: 'Time zone of the days. Default: that of the server' }),
     }),
   },
   responses: { 200: jsonResponse('The days', calendarSchema) },
@@ -137,7 +139,7 @@ export function addScriptRoutes(api: Api): void {
   api.openapi(scriptsRoute, async (c) => {
     const { site } = c.var;
     const { tier, outcome, limit, ...window } = c.req.valid('query');
-    const known = await site.knownTiers();
+    const known = site.knownTiers();
     const { scripts } = await readLog(site, ({ nowMs, pauses, view }) => {
       const wanted = { ...readClosedWindow(window, nowMs, WEEK_MS), tier, outcomes: outcome, limit };
       return readOverview(view, { ...wanted, known, pauses });
@@ -158,7 +160,7 @@ const MOST_VERSIONS = 100;
 type WindowWords = z.infer<z.ZodObject<typeof windowFields>>;
 
 async function readScript(site: Site, word: string, words: WindowWords) {
-  const known = await site.knownTiers();
+  const known = site.knownTiers();
   const { discovery } = await site.lookIntoJobs();
   return await readLog(site, async ({ nowMs, pauses, store, view }) => {
     const script = requireScript(word, await findNames(view, known));
@@ -200,12 +202,12 @@ export function fileToJson(script: Script, pauses: readonly Pause[]) {
 
 function addWhyRoute(api: Api): void {
   api.openapi(whyRoute, async (c) => {
-    const { root, states, read, lookIntoJobs } = c.var.site;
+    const { root, states, read, crontab, lookIntoJobs } = c.var.site;
     const { name: word } = c.req.valid('param');
     const found = await lookIntoJobs();
     const why = await read(({ nowMs, pauses, problem: logProblem, view }) => {
       const place = { word, cwd: root, root, states, clock: createClock(nowMs), nowMs };
-      return readWhy(view, { ...found, ...place, pauses, logProblem });
+      return readWhy(view, { ...found, ...place, pauses, crontab, logProblem });
     });
     return answer(c, why);
   });
@@ -217,7 +219,7 @@ function addCalendarRoute(api: Api): void {
   api.openapi(calendarRoute, async (c) => {
     const { site } = c.var;
     const { script: word, year, zone = hostZone() } = c.req.valid('query');
-    const known = await site.knownTiers();
+    const known = site.knownTiers();
     const calendar = await readLog(site, async ({ nowMs, store, view }) => {
       const script = requireScript(word, await findNames(view, known));
       const [sinceMs, untilMs] =

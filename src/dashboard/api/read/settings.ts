@@ -71,7 +71,7 @@ const inForceSchema = z
 const settingsRoute = defineRoute('read', {
   method: 'get',
   path: '/api/settings',
-  summary: 'The settings in force, without anything that may be a secret: no values of variables, no addresses',
+  summary: 'The settings in force, without secrets: no values of variables, no addresses',
   request: { query: z.strictObject({}) },
   responses: {
     200: jsonResponse(
@@ -82,18 +82,20 @@ const settingsRoute = defineRoute('read', {
           version: z.string(),
           nodeVersion: z.string(),
           zone: z.string().openapi({ description: 'The time zone of the server' }),
-          problem: knownText.openapi({ description: 'What is wrong with them: then nothing is started' }),
+          problem: knownText.openapi({
+            description: 'Errors in the settings; nothing is started until they are fixed',
+          }),
           file: knownText.openapi({ description: '`runner.config.ts`; null: there is none' }),
           settings: inForceSchema,
-          standard: inForceSchema.openapi({ description: 'What is in force where nobody has set anything' }),
+          standard: inForceSchema.openapi({ description: 'The defaults' }),
           changed: z
             .array(
               z.object({
                 path: z.array(z.string()).openapi({ example: ['queue', 'leaseMs'] }),
-                from: z.string().openapi({ description: 'The file or the variable that says so' }),
+                from: z.string().openapi({ description: 'The file or the variable where it is set' }),
               }),
             )
-            .openapi({ description: 'The values that differ from the standard' }),
+            .openapi({ description: 'The values that differ from the defaults' }),
         })
         .openapi('Settings'),
     ),

@@ -3,14 +3,15 @@ import { HTTPException } from 'hono/http-exception';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
 import type { Discovery } from '../../../discovery/script.ts';
 import { listWaiters } from '../../../queue/claim/waiters.ts';
-import { instant, tierStateToJson, upcomingToJson, waiterToJson } from '../../../report/json.ts';
-import { unknownTier } from '../../../report/model/history.ts';
+import { instant, nextTimeToJson, tierStateToJson, upcomingToJson, waiterToJson } from '../../../report/json.ts';
 import { readUpcoming } from '../../../report/model/jobs.ts';
+import { findNextTimes } from '../../../report/model/next-times.ts';
+import { unknownTier } from '../../../report/model/runs/history.ts';
 import type { LogView } from '../../../report/model/runs/run.ts';
 import { findHolders, readTierState, selectLastCall } from '../../../report/model/tier.ts';
 import { selectWorkers, type WorkerRecord } from '../../../report/model/workers.ts';
 import { readTimeSpan } from '../../../report/text/filters.ts';
-import { expectCall } from '../../../schedule/expected-call.ts';
+import { expectByCrontab, type ReadCrontab } from '../../../schedule/crontab-times.ts';
 import type { Site, SiteLog } from '../../site.ts';
 import {
   answer,
@@ -29,7 +30,7 @@ import {
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
 import { knownInstant, livenessSchema, scriptFileSchema } from '../schemas.ts';
 import { jobStateSchema } from './jobs.ts';
-import { tierStateFields, waiterSchema } from './overview.ts';
+import { nextTimeSchema, tierStateFields, waiterSchema } from './overview.ts';
 import { fileToJson } from './scripts.ts';
 
 const tierSchema = z.object({ ...tierStateFields, scripts: z.array(scriptFileSchema) }).openapi('Tier');
@@ -45,7 +46,7 @@ const filesFields = {
 const tiersRoute = defineRoute('read', {
   method: 'get',
   path: '/api/tiers',
-  summary: 'The tiers of jobs/ with their scripts, and what is no script and why',
+  summary: 'The tiers of jobs/ with their scripts, and ignored files with the reason',
   request: { query: z.strictObject({}) },
   responses: { 200: jsonResponse('The tiers', z.object({ ...pageOf(tierSchema).shape, ...filesFields })) },
 });
@@ -72,12 +73,12 @@ const upcomingSchema = z
 const scheduleRoute = defineRoute('read', {
   method: 'get',
   path: '/api/schedule',
-  summary: 'The next calls of each tier, and the next times of jobs of the queue',
+  summary: 'The next calls of each tier, and the next times of scripts and of jobs of the queue',
   request: {
     query: z.strictObject({
-      now: timeSchema.optional().openapi({ description: 'From then on. Default: now' }),
+      now: timeSchema.optional().openapi({ description: 'From this time on. Default: now' }),
       iterations: wholeNumber(1, 100).default(10),
-      name: textSchema.default('*').openapi({ description: 'Only such jobs', example: 'mail/*' }),
+      name: textSchema.default('*').openapi({ description: 'Only jobs with a matching name', example: 'mail/*' }),
     }),
   },
   responses: {
@@ -87,6 +88,7 @@ const scheduleRoute = defineRoute('read', {
         .object({
           now: knownInstant,
           tiers: z.array(z.object({ tier: z.string(), calls: z.array(knownInstant) })),
+          scripts: z.array(nextTimeSchema).openapi({ description: 'The next times of scripts that have their own' }),
           jobs: z.array(upcomingSchema),
         })
         .openapi('Schedule'),
@@ -117,7 +119,7 @@ const workerSchema = z
 const workersRoute = defineRoute('read', {
   method: 'get',
   path: '/api/workers',
-  summary: 'Passes and workers of the queue, the newest first, and who else waits for jobs',
+  summary: 'Passes and workers of the queue, the newest first, and other programs that wait for jobs',
   request: {
     query: z.strictObject({
       ...pageFields(500, 50),
@@ -178,7 +180,7 @@ async function readTiers(site: Site, { nowMs, pauses, view }: SiteLog, tiers: Di
   const holders = await findHolders(view.db, site.states, names);
   const items: Awaited<ReturnType<typeof readTier>>[] = [];
   const readTier = async ({ name, scripts }: Discovery['tiers'][number]) => ({
-    ...tierStateToJson(await readTierState(view.db, name, { holders, pauses, nowMs })),
+    ...tierStateToJson(await readTierState(view.db, name, { holders, pauses, nowMs, crontab: site.crontab })),
     scripts: scripts.map((script) => fileToJson(script, pauses)),
   });
   for (const tier of tiers) items.push(await readTier(tier));
@@ -189,34 +191,38 @@ function addScheduleRoute(api: Api): void {
   api.openapi(scheduleRoute, async (c) => {
     const { site } = c.var;
     const { now, iterations: limit, name: pattern } = c.req.valid('query');
-    const schedule = await readLog(site, async ({ store, view, nowMs: current }) => {
+    const { discovery } = await site.lookIntoJobs();
+    const schedule = await readLog(site, async ({ store, view, pauses, nowMs: current }) => {
       const nowMs = now === undefined ? current : (readTimeSpan(now, current)?.startMs ?? current);
       const tiers: { tier: string; calls: (string | null)[] }[] = [];
       for (const tier of tierNames(site.root))
-        tiers.push({ tier, calls: await listCalls(view, tier, { nowMs, limit }) });
+        tiers.push({ tier, calls: await listCalls(view, tier, { nowMs, limit, crontab: site.crontab }) });
+      const scripts = await findNextTimes(view.db, discovery.tiers, { pauses, crontab: site.crontab, nowMs });
       const jobs = store === null ? [] : await readUpcoming(store, { pattern, limit, nowMs });
-      return { now: instant(nowMs), tiers, jobs: jobs.map(upcomingToJson) };
+      const times = { scripts: scripts.map(nextTimeToJson), jobs: jobs.map(upcomingToJson) };
+      return { now: instant(nowMs), tiers, ...times };
     });
     return answer(c, schedule);
   });
 }
 
 interface Ahead {
+  readonly crontab: ReadCrontab;
   readonly nowMs: number;
   readonly limit: number;
 }
 
-/** As a crontab goes on calling: at the same minute of each period. */
-async function listCalls({ db }: LogView, tier: string, { nowMs, limit }: Ahead): Promise<(string | null)[]> {
+/** By the tier's crontab line, else as a crontab goes on calling: at the same minute of each period. */
+async function listCalls({ db }: LogView, tier: string, { crontab, nowMs, limit }: Ahead): Promise<(string | null)[]> {
   const calls: (string | null)[] = [];
   let last = await selectLastCall(db, tier, { isByHand: false });
   let atMs = nowMs;
   while (calls.length < limit) {
-    const next = expectCall(tier, last, atMs);
-    if (last === null || next === null) break;
+    const { expected: next } = await expectByCrontab(tier, last, await crontab(), atMs);
+    if (next === null) break;
     calls.push(instant(next.atMs));
     atMs = Math.max(next.atMs, atMs);
-    last = { ...last, atMs };
+    last = { isDue: false, ...last, atMs };
   }
   return calls;
 }

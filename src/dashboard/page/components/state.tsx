@@ -26,6 +26,7 @@ const toneOf: Readonly<Record<string, Tone>> = {
   ready: 'waiting',
   delayed: 'waiting',
   paused: 'paused',
+  disabled: 'paused',
   muted: 'paused',
   acknowledged: 'paused',
   released: 'ended',

@@ -1,5 +1,5 @@
 import { formatDuration, UNKNOWN } from '../../../report/text/format.ts';
-import { now } from '../clock.ts';
+import { serverNow } from '../clock.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -56,8 +56,8 @@ interface TimeProps {
 export function Time({ at, as = 'both' }: TimeProps) {
   const atMs = parseInstant(at);
   if (atMs === null) return <>{UNKNOWN}</>;
-  const short = formatShort(atMs, now.value);
-  const relative = formatRelative(atMs, now.value);
+  const short = formatShort(atMs, serverNow.value);
+  const relative = formatRelative(atMs, serverNow.value);
   const text = {
     both: `${short}, ${relative}`,
     relative,
@@ -76,14 +76,14 @@ export function Time({ at, as = 'both' }: TimeProps) {
 /** How long ago it began, each second anew: `2m 5s`. */
 export function Elapsed({ since }: { readonly since: string | null }) {
   const sinceMs = parseInstant(since);
-  return <span class="figure">{sinceMs === null ? UNKNOWN : inSeconds(now.value - sinceMs)}</span>;
+  return <span class="figure">{sinceMs === null ? UNKNOWN : inSeconds(serverNow.value - sinceMs)}</span>;
 }
 
 /** How long until then, each second anew; `due` once it is over. */
 export function Countdown({ until }: { readonly until: string | null }) {
   const untilMs = parseInstant(until);
   if (untilMs === null) return <>{UNKNOWN}</>;
-  const left = untilMs - now.value;
+  const left = untilMs - serverNow.value;
   return <span class="figure">{left <= 0 ? 'due' : `in ${inSeconds(left)}`}</span>;
 }
 

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { now } from '../clock.ts';
+import { serverNow } from '../clock.ts';
 import { Notice } from '../components/notice.tsx';
 import { State } from '../components/state.tsx';
 import { Name } from '../components/text.tsx';
@@ -12,7 +12,7 @@ import { runsSince } from '../source/embedded.ts';
 /** When the server was last known to be there. */
 const heardAt = signal(Date.now());
 connection.subscribe((state) => {
-  if (state !== 'online') heardAt.value = now.peek();
+  if (state !== 'online') heardAt.value = serverNow.peek();
 });
 
 /** Whether what is shown is live. */
@@ -22,7 +22,7 @@ export function ConnectionBadge() {
       <span class="states">
         <State state="report" tone="ended" word="report" />
         <span class="quiet small">
-          of <Time at={new Date(now.value).toISOString()} as="minute" />
+          of <Time at={new Date(serverNow.value).toISOString()} as="minute" />
           {runsSince.value !== null && (
             <>
               , runs from <Time at={runsSince.value} as="short" /> on

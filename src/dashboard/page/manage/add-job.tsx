@@ -68,7 +68,7 @@ function problemsOf({ data, priority }: Values): Problems {
   const isNumber = /^\s*(?:-?\d+)?\s*$/.test(priority);
   return {
     ...(data.trim() === '' ? {} : problemOfJson(data)),
-    ...(isNumber ? {} : { priority: 'expects a whole number' }),
+    ...(isNumber ? {} : { priority: 'must be a whole number' }),
   };
 }
 
@@ -81,7 +81,7 @@ function problemOfJson(text: string): Problems {
   }
 }
 
-/** How the queue's sentences begin: `The repeat rule "hm" is wrong …`, `A time expects …`. */
+/** How the queue's sentences begin: `The repeat rule "hm" is wrong …`, `A time must be …`. */
 const subjects = {
   name: /^An? (?:job's )?name\b/,
   data: /^The data\b/,

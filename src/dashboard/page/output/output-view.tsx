@@ -2,7 +2,6 @@ import type { ComponentChild } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { countOf, formatCount } from '../../../report/text/format.ts';
 import './output.css';
-import { findMatches, type Match } from './search.ts';
 import type { StyledSpan, TerminalText } from './terminal-text.ts';
 
 interface OutputViewProps {
@@ -259,4 +258,28 @@ export function saveText(file: string, text: string): void {
   link.download = file;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+/** Where in its line the text was found. */
+interface Match {
+  readonly line: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+const MOST = 10_000;
+
+/** All places of the text, upper case or lower; the first 10,000 of them. */
+function findMatches(output: TerminalText, text: string): { matches: Match[]; isCut: boolean } {
+  const matches: Match[] = [];
+  if (text === '') return { matches, isCut: false };
+  const wanted = text.toLowerCase();
+  for (let line = 0; line < output.count; line += 1) {
+    const plain = output.plain(line).toLowerCase();
+    for (let start = plain.indexOf(wanted); start !== -1; start = plain.indexOf(wanted, start + wanted.length)) {
+      if (matches.length === MOST) return { matches, isCut: true };
+      matches.push({ line, start, end: start + wanted.length });
+    }
+  }
+  return { matches, isCut: false };
 }

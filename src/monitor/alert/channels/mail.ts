@@ -44,7 +44,7 @@ export async function sendMail(channel: ChannelSettings, content: MailContent, p
   const to = channel.target.split(',').map((address) => address.trim());
   const from = channel.options.from ?? defaultSender(channel.options.smtp);
   const wrong = [...to, from].find((address) => !isAddress(address));
-  if (wrong !== undefined) return failed(`${JSON.stringify(wrong)} is no address of mail such as me@example.org`, true);
+  if (wrong !== undefined) return failed(`${JSON.stringify(wrong)} is not a mail address such as me@example.org`, true);
   const mail = composeMail(content, to, from);
   return channel.options.smtp === undefined
     ? await sendLocally(channel, mail, place)
@@ -162,7 +162,7 @@ async function sendLocally(channel: ChannelSettings, mail: Mail, place: SendPlac
   const { sendmail, from } = channel.options;
   const command = sendmail ?? findSendmail(place.environment);
   if (command === null) return failed(NO_SENDMAIL, true);
-  if (!isExecutable(command)) return failed(`${command} is no program that can be run`, true);
+  if (!isExecutable(command)) return failed(`${command} is not a program that can be run`, true);
   const composer = nodemailer.createTransport({ streamTransport: true, buffer: true, newline: 'unix' });
   const { message } = await composer.sendMail(mail);
   // Without `from` the mail program knows best who sends.

@@ -1,8 +1,9 @@
-import { matchesNothing } from '../../../queue/glob.ts';
 import { expectedDuration, parseDurationMs } from '../../../settings/readers.ts';
-import type { Mute, StoreSession } from '../../../store/contract.ts';
+import type { Mute } from '../../../store/contract/alerts.ts';
+import type { StoreSession } from '../../../store/contract/store.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
 import { UsageError } from '../../../system/base/errors.ts';
+import { matchesNothing } from '../../../system/base/glob.ts';
 
 /**
  * Ends the reminders of an incident: by its number, or of all that are open of a subject. One that was acknowledged
@@ -39,7 +40,7 @@ export function readMutes(patterns: readonly string[], duration: string | undefi
   const wrong = patterns.find((pattern) => pattern.trim() === '' || matchesNothing(pattern));
   if (wrong !== undefined) {
     const expected = "a name or a glob with * and ?, such as hourly/import or 'mail/*'";
-    throw new UsageError(`The pattern expects ${expected}, found ${JSON.stringify(wrong)}.`);
+    throw new UsageError(`The pattern must be ${expected}, found ${JSON.stringify(wrong)}.`);
   }
   const until = readEnd(duration, at);
   return [...new Set(patterns)].map((name) => ({ name, until, createdAt: at }));
@@ -49,7 +50,7 @@ function readEnd(text: string | undefined, at: number): number | null {
   if (text === undefined) return null;
   const durationMs = parseDurationMs(text.trim());
   if (durationMs !== null) return at + durationMs;
-  throw new UsageError(`--for expects ${expectedDuration(text, '30m, 2h or 7d')}, found ${JSON.stringify(text)}.`);
+  throw new UsageError(`--for must be ${expectedDuration(text, '30m, 2h or 7d')}, found ${JSON.stringify(text)}.`);
 }
 
 /** A mute that was there of the same name is replaced. To be called in a transaction. */

@@ -1,7 +1,8 @@
-import { matchGlob } from '../../../queue/glob.ts';
 import { CALM_MS } from '../../../queue/settle/retry-policy.ts';
-import type { Mute } from '../../../store/contract.ts';
+import type { Mute } from '../../../store/contract/alerts.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
+import { FAILING } from '../../../store/words.ts';
+import { matchGlob } from '../../../system/base/glob.ts';
 import { lastInstantMs } from '../../../system/base/values.ts';
 import type { CheckCode } from '../../checks/finding.ts';
 
@@ -83,7 +84,7 @@ function findMute({ subject }: IncidentRow, { mutes }: Judging): Mute | undefine
 /** Its failures in a row are not many enough; what was told once stays told. */
 function isTooEarly(incident: IncidentRow, { current, after }: Judging): boolean {
   const { told_at, printed_at, code } = incident;
-  if (told_at !== null || printed_at !== null || code !== 'script-failing') return false;
+  if (told_at !== null || printed_at !== null || code !== FAILING) return false;
   return current.reduce((sum, { occurrences }) => sum + occurrences, 0) < after;
 }
 

@@ -1,9 +1,9 @@
-import type { StoreSession } from '../../../store/contract.ts';
+import type { StoreSession } from '../../../store/contract/store.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
+import { isOfRuns } from '../../../store/words.ts';
 import type { Finding } from '../../checks/finding.ts';
 
 /** Of these the settling of runs says when they begin and end. */
-const RUNS_OWN = 'script-failing';
 
 /**
  * Has what the checks have found opened, counted, or over: what no check finds any more is over, what none could look
@@ -11,12 +11,19 @@ const RUNS_OWN = 'script-failing';
  *
  * @param findings all that the checks say now, also of what is well
  * @param at UTC epoch milliseconds
+ * @param isKnown whether this machine could have found an incident that it does not find; of others nothing is said
  */
-export async function noteFindings(session: StoreSession, findings: readonly Finding[], at: number): Promise<void> {
+export async function noteFindings(
+  session: StoreSession,
+  findings: readonly Finding[],
+  at: number,
+  isKnown: (incident: IncidentRow) => boolean = () => true,
+): Promise<void> {
+  await session.incidents.lock();
   const seen = new Set<string>();
   const unknown = new Set<string>();
   for (const { code, subject, status, message, hint } of findings) {
-    if (code === RUNS_OWN || status === 'ok') continue;
+    if (isOfRuns(code) || status === 'ok') continue;
     if (status === 'unknown') {
       unknown.add(code);
       continue;
@@ -25,8 +32,9 @@ export async function noteFindings(session: StoreSession, findings: readonly Fin
     const sign = { code, subject, fingerprint: '', severity: status, at, runId: null, message, hint };
     if (!(await session.incidents.count(sign))) await session.incidents.open(sign);
   }
-  const open = (await session.incidents.current()).filter(({ code }) => code !== RUNS_OWN);
-  const over = open.filter((incident) => !unknown.has(incident.code) && !seen.has(keyOf(incident)));
+  const open = (await session.incidents.current()).filter(({ code }) => !isOfRuns(code));
+  const missed = open.filter((incident) => !unknown.has(incident.code) && !seen.has(keyOf(incident)));
+  const over = missed.filter(isKnown);
   await session.incidents.change(over.map((incident) => ({ id: incident.id, set: overAt(incident, at) })));
 }
 

@@ -1,5 +1,5 @@
 import type { AlertSettings, ChannelSettings } from '../../../settings/settings.ts';
-import type { StoreSession } from '../../../store/contract.ts';
+import type { StoreSession } from '../../../store/contract/store.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
 import type { AlertEvent, AlertMessage, IncidentDetail } from '../message.ts';
 import type { News } from './judge.ts';

@@ -1,9 +1,11 @@
-import { hostname } from 'node:os';
 import { CALM_MS } from '../../../queue/settle/retry-policy.ts';
 import type { ScriptOptions } from '../../../settings/readers.ts';
 import type { Runner } from '../../../settings/settings.ts';
-import type { Mute, Store, StoreSession } from '../../../store/contract.ts';
+import type { Mute } from '../../../store/contract/alerts.ts';
+import type { Store, StoreSession } from '../../../store/contract/store.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
+import { isOfRuns } from '../../../store/words.ts';
+import { machineName } from '../../../system/process/identity.ts';
 import { describeIncident, type IncidentDetail } from '../message.ts';
 import { judge, type News, nextLook, withSiblings } from './judge.ts';
 import { findChannels, queueFor, type TellableIncident } from './queue.ts';
@@ -42,6 +44,7 @@ export async function tellIncidents(store: Store, teller: Teller): Promise<reado
   if ((await store.incidents.due(at)).length === 0) return [];
   const optionsOf = createOptionsBook(teller.runner);
   return await store.transaction(async (session) => {
+    await session.incidents.lock();
     const mutes = await session.incidents.mutes(at);
     return await tellDue({ ...teller, session, at, mutes, optionsOf });
   });
@@ -64,7 +67,7 @@ async function tellDue(context: Context): Promise<readonly PrintedIncident[]> {
   }
   await session.incidents.prune(at - context.runner.settings.retention.failedMs, MOST_OVER);
   await queueFor(session, context.runner.settings.alerts, tellable, {
-    ...{ at, host: hostname(), root: context.runner.root },
+    ...{ at, host: machineName(), root: context.runner.root },
   });
   return printed;
 }
@@ -100,7 +103,7 @@ async function endCalm({ session, at }: Context): Promise<void> {
   const due = (await session.incidents.due(at)).filter(isCalming);
   const subjects = [...new Set(due.map(({ subject }) => subject))];
   if (subjects.length === 0) return;
-  const current = (await session.incidents.current(subjects)).filter(({ code }) => code === 'script-failing');
+  const current = (await session.incidents.current(subjects)).filter(({ code }) => isOfRuns(code));
   const calm = current.filter(({ subject }) =>
     current.every((other) => other.subject !== subject || other.last_at <= at - CALM_MS),
   );

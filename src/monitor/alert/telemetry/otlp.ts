@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { EndedRunFacts } from '../../../store/contract.ts';
-import { isFailure } from '../../../store/schema.ts';
+import type { EndedRunFacts } from '../../../store/contract/alerts.ts';
+import { isFailure } from '../../../store/words.ts';
 import type { MetricFamily, MetricPoint } from '../../telemetry/families.ts';
 
 /** Who sends. */

@@ -1,7 +1,8 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Runner } from '../../../settings/settings.ts';
-import type { DeliveryRow, Store } from '../../../store/contract.ts';
+import type { DeliveryRow } from '../../../store/contract/alerts.ts';
+import type { Store } from '../../../store/contract/store.ts';
 import { firstLine } from '../../../system/base/text.ts';
 import { readFamilies } from '../../telemetry/read-families.ts';
 import { type HttpAnswer, judgeAnswer, sendHttp } from '../channels/http.ts';
@@ -40,7 +41,7 @@ export async function deliverTelemetry(
 export async function sendTelemetry(store: Store, place: SendPlace, now: () => number): Promise<Sent> {
   try {
     const collector = readCollector(place.environment);
-    if (collector === null) return { ok: true, answer: 'nothing is to be sent' };
+    if (collector === null) return { ok: true, answer: 'nothing to send' };
     const sender = { resource: collector.resource, version: place.version, root: place.root };
     const { traces, metrics } = collector;
     const spans = traces === null ? null : await sendSpans(store, { place, endpoint: traces, sender, now });
@@ -75,7 +76,7 @@ async function sendSpans(store: Store, line: Line): Promise<Sent | null> {
     }
     if (refused !== null) return failed(refused.reason);
     if (!hasMore) return null;
-    if (place.signal.aborted) return failed('there was no time for all of it');
+    if (place.signal.aborted) return failed('the time ran out before all of it was sent');
   }
 }
 
@@ -223,7 +224,7 @@ function readEndpoint(env: Environment, kind: 'TRACES' | 'METRICS', path: string
 function readUrl({ name, value }: Variable): URL {
   const url = URL.parse(value);
   if (url !== null && /^https?:$/.test(url.protocol)) return url;
-  throw new CollectorProblem(`${name} expects a URL such as https://collector.example.org:4318.`);
+  throw new CollectorProblem(`${name} must be a URL such as https://collector.example.org:4318.`);
 }
 
 /** Whoever takes binary bodies over HTTP takes JSON at the same address. */
@@ -231,20 +232,20 @@ function checkProtocol(variable: Variable | undefined): void {
   if (variable === undefined || /^http\//.test(variable.value)) return;
   throw new CollectorProblem(
     `${variable.name} is ${JSON.stringify(variable.value)}, but the runner speaks OTLP over HTTP only: ` +
-      'set it to http/json, and the endpoint to the collector’s port for HTTP (mostly 4318).',
+      'set it to http/json, and the endpoint to the collector’s port for HTTP (usually 4318).',
   );
 }
 
 function readTimeout(variable: Variable | undefined): number {
   if (variable === undefined) return DEFAULT_TIMEOUT_MS;
   if (/^\d{1,9}$/.test(variable.value) && Number(variable.value) > 0) return Number(variable.value);
-  throw new CollectorProblem(`${variable.name} expects milliseconds, such as 10000.`);
+  throw new CollectorProblem(`${variable.name} must be milliseconds, such as 10000.`);
 }
 
 /** Their values are secrets, mostly. */
 function readHeaders(variable: Variable | undefined): Record<string, string> {
   const wrong = (name: string) =>
-    new CollectorProblem(`${name} expects headers such as authorization=Bearer%20abc, separated by commas.`);
+    new CollectorProblem(`${name} must be headers such as authorization=Bearer%20abc, separated by commas.`);
   if (variable === undefined) return {};
   const headers = readPairs(variable, wrong);
   const isFine = Object.entries(headers).every(
@@ -256,7 +257,7 @@ function readHeaders(variable: Variable | undefined): Record<string, string> {
 
 function readResource(env: Environment): Record<string, string> {
   const wrong = (name: string) =>
-    new CollectorProblem(`${name} expects attributes such as deployment.environment=production, separated by commas.`);
+    new CollectorProblem(`${name} must be attributes such as deployment.environment=production, separated by commas.`);
   const name = 'OTEL_RESOURCE_ATTRIBUTES';
   const attributes = readPairs({ name, value: read(env, name) ?? '' }, wrong);
   const service = read(env, 'OTEL_SERVICE_NAME') ?? attributes['service.name'] ?? 'folder-runner';

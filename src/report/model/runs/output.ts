@@ -67,7 +67,7 @@ const CHUNK_BYTES = 64 * 1024;
  * What a running run writes, from its beginning, until it ends or the signal is given. Null at once
  * when there is no such file: then the run has ended, or not begun to write.
  */
-function openLiveOutput(live: LiveOutput): AsyncGenerator<string> | null {
+export function openLiveOutput(live: LiveOutput): AsyncGenerator<string> | null {
   const fd = openIfThere(live.path);
   return fd === null ? null : follow(fd, live);
 }
@@ -167,7 +167,7 @@ export async function tailScript(tail: Tail): Promise<void> {
     return;
   }
   const isRunning = newest !== null && (await isStillRunning(tail, newest.id));
-  const run = isRunning ? newest : await waitForNextRun(tail, newest?.id ?? 0);
+  const run = isRunning ? newest : await waitForNextRun(tail, newest);
   if (run !== null) await writeRun(tail, run);
 }
 
@@ -177,7 +177,9 @@ export function describeTailWait(script: string, hasRun: boolean): string {
   return `${printableLine(script)} ${state} (Ctrl-C ends).`;
 }
 
-async function waitForNextRun(tail: Tail, lastId: number): Promise<RunRecord | null> {
+async function waitForNextRun(tail: Tail, last: RunRecord | null): Promise<RunRecord | null> {
+  if (last !== null) await writeEnd(tail, last);
+  const lastId = last?.id ?? 0;
   tail.note(describeTailWait(tail.script, lastId > 0));
   while (!tail.signal.aborted) {
     const newest = await selectNewestRun(tail, tail.script);
@@ -185,6 +187,18 @@ async function waitForNextRun(tail: Tail, lastId: number): Promise<RunRecord | n
     await waitForRuns(tail);
   }
   return null;
+}
+
+/** As many as `tail` shows. */
+const LAST_LINES = 10;
+
+/** The last lines of a run that has ended, and how it did: who waits for the next one knows where things stand. */
+async function writeEnd(tail: Tail, run: RunRecord): Promise<void> {
+  let text = '';
+  for await (const piece of toPrintableLines(storedOutput(tail, run.id, false))) text += piece;
+  const lines = text.trimEnd().split('\n').slice(-LAST_LINES).join('\n');
+  if (lines !== '') await tail.output.write(`${lines}\n`);
+  await noteEnd(tail, run.id);
 }
 
 async function writeRun(tail: Tail, run: RunRecord): Promise<void> {
@@ -214,9 +228,9 @@ async function* liveOutput(tail: Tail, id: number): AsyncGenerator<string> {
   yield* storedOutput(tail, id);
 }
 
-async function* storedOutput(tail: Tail, id: number): AsyncGenerator<string> {
+async function* storedOutput(tail: Tail, id: number, isFull = true): AsyncGenerator<string> {
   const run = await selectRun(tail, id);
-  if (run !== null) yield* readRunOutput(tail.state, run, true);
+  if (run !== null) yield* readRunOutput(tail.state, run, isFull);
 }
 
 async function noteEnd(tail: Tail, id: number): Promise<void> {

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { isFailure, type Outcome } from '../../../store/schema.ts';
+import { isFailure, type Outcome } from '../../../store/words.ts';
 import { describeRunError } from '../../text/words.ts';
 import type { LogView, RunRecord } from './run.ts';
 import { selectOutputEnd, selectRunsById } from './runs.ts';

@@ -1,11 +1,13 @@
 import { existsSync } from 'node:fs';
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type Selectable, sql } from 'kysely';
 import type { Counts } from '../../../child/counts.ts';
 import { describeCrash } from '../../../execution/result/wording.ts';
 import { runFilesOf } from '../../../execution/run-files.ts';
 import { WHOLE_QUEUE } from '../../../queue/pauses.ts';
-import type { Deviation } from '../../../store/contract.ts';
-import type { ActivityLog, MeasuredBy, Outcome, WorkerState } from '../../../store/schema.ts';
+import type { Deviation } from '../../../store/contract/runs.ts';
+import type { ActivityLog, CountsTable, DeviationsTable } from '../../../store/schema.ts';
+import type { MeasuredBy, Outcome, WorkerState } from '../../../store/words.ts';
+import { inPages } from '../../../system/base/values.ts';
 import type { StateFolder } from '../../../system/place/state-folder.ts';
 import { checkLiveness, type Liveness } from '../../../system/process/identity.ts';
 
@@ -97,12 +99,7 @@ function recordedRuns(db: Kysely<ActivityLog>) {
     .selectFrom('runs')
     .innerJoin('scripts', 'scripts.id', 'runs.script_id')
     .leftJoin('script_versions', 'script_versions.id', 'runs.version_id')
-    .select(columns)
-    .select([
-      sql<string>`(select json_group_object(name, value) from counts where run_id = runs.id)`.as('countsJson'),
-      sql<string>`(select json_group_array(json_object('measure', measure, 'name', name, 'value', value,
-        'usual', usual, 'runs', runs, 'since', since)) from deviations where run_id = runs.id)`.as('deviationsJson'),
-    ]);
+    .select(columns);
 }
 
 type RecordedRuns = ReturnType<typeof recordedRuns>;
@@ -110,9 +107,13 @@ type RecordedRuns = ReturnType<typeof recordedRuns>;
 /** The runs that `choose` leaves of all, in its order. */
 export async function selectRecords(log: LogView, choose: (runs: RecordedRuns) => RecordedRuns): Promise<RunRecord[]> {
   const rows = await choose(recordedRuns(log.db)).execute();
+  const noted = await selectNotes(
+    log.db,
+    rows.map(({ id }) => id),
+  );
   const isOpen = rows.some(({ outcome }) => outcome === 'running');
   const open = new Map(isOpen ? (await selectRunning(log)).map((run) => [run.id, run]) : []);
-  return rows.map(({ errorName, errorMessage, errorStack, countsJson, deviationsJson, ...row }) => {
+  return rows.map(({ errorName, errorMessage, errorStack, ...row }) => {
     const error = { name: errorName, message: errorMessage, stack: errorStack };
     const tier = tierOf(row.script);
     const run = {
@@ -120,11 +121,26 @@ export async function selectRecords(log: LogView, choose: (runs: RecordedRuns) =
       tier,
       jobId: tier === WHOLE_QUEUE ? row.jobId : null,
       error: Object.values(error).every((value) => value === null) ? null : error,
-      counts: JSON.parse(countsJson) as Counts,
-      deviations: JSON.parse(deviationsJson) as Deviation[],
+      counts: Object.fromEntries((noted.counts.get(row.id) ?? []).map(({ name, value }) => [name, value])),
+      deviations: (noted.deviations.get(row.id) ?? []).map(({ run_id: _, ...deviation }) => deviation),
     };
     return asFound(run, open.get(run.id));
   });
+}
+
+/** What belongs to these runs beside their rows. */
+async function selectNotes(db: Kysely<ActivityLog>, ids: readonly number[]) {
+  const counts: Selectable<CountsTable>[] = [];
+  const deviations: Selectable<DeviationsTable>[] = [];
+  for (const page of inPages(ids)) {
+    counts.push(...(await db.selectFrom('counts').selectAll().where('run_id', 'in', page).orderBy('name').execute()));
+    const unlike = db.selectFrom('deviations').selectAll().where('run_id', 'in', page);
+    deviations.push(...(await unlike.orderBy('measure').orderBy('name').execute()));
+  }
+  return {
+    counts: Map.groupBy(counts, ({ run_id }) => run_id),
+    deviations: Map.groupBy(deviations, ({ run_id }) => run_id),
+  };
 }
 
 /** With what the next pass will find of a run whose process is gone. */

@@ -1,6 +1,7 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { ContentChange } from '../../../store/contract.ts';
-import { type ActivityLog, isFailure, type Outcome } from '../../../store/schema.ts';
+import { type Kysely, type RawBuilder, SqliteAdapter, sql } from 'kysely';
+import type { ContentChange } from '../../../store/contract/runs.ts';
+import type { ActivityLog, RunRow } from '../../../store/schema.ts';
+import { isFailure, type Outcome } from '../../../store/words.ts';
 import { inPages } from '../../../system/base/values.ts';
 import { type LogView, type RunRecord, selectRecords } from './run.ts';
 
@@ -35,11 +36,11 @@ export function countOutcome({ runs, others }: RunFigures, outcome: Outcome): nu
   return others.filter((other) => other === outcome).length;
 }
 
-/** As the index of runs by script has them: spelled otherwise, each run would be read from its table. */
+/** As SQLite's index of runs by script has them: spelled otherwise, each run would be read from its table. */
 const durationUs = sql`cast(duration_ms * 1000 + 0.5 as integer)`;
 const cpuUs = sql`cast((user_cpu_ms + system_cpu_ms) * 1000 + 0.5 as integer)`;
 
-/** All values of a column that are known as one text: a row for each run takes twice as long to read. */
+/** All values of a column that are known as one text: of a file, a row for each run takes twice as long to read. */
 const allOf = (column: RawBuilder<unknown>) =>
   sql<string>`json_group_array(${column}) filter (where ${column} is not null)`;
 
@@ -52,15 +53,50 @@ export async function selectFigures(
   { sinceMs, untilMs }: TimeWindow,
   script?: string,
 ): Promise<ReadonlyMap<string, RunFigures>> {
+  const isWanted = sql`script_id = scripts.id and started_at >= ${sinceMs} and started_at < ${untilMs}
+    and ${isOf(script)}`;
+  if (!(db.getExecutor().adapter instanceof SqliteAdapter)) return await selectEachFigure(db, isWanted);
   // `cross join` keeps SQLite from beginning with the runs, all of which it would read.
   const { rows } = await sql<FigureColumns>`
     select scripts.name as script, count(*) as runs, max(max_rss_bytes) as "maxRssBytes",
       json_group_array(outcome) filter (where outcome <> 'succeeded') as others,
       ${allOf(durationUs)} as durations, ${allOf(cpuUs)} as cpu
-    from scripts cross join runs
-    where script_id = scripts.id and started_at >= ${sinceMs} and started_at < ${untilMs} and ${isOf(script)}
-    group by scripts.id`.execute(db);
+    from scripts cross join runs where ${isWanted} group by scripts.id`.execute(db);
   return new Map(rows.map(({ script, ...columns }) => [script, readFigures(columns)]));
+}
+
+interface FigureRow
+  extends Pick<RunRow, 'outcome' | 'duration_ms' | 'user_cpu_ms' | 'system_cpu_ms' | 'max_rss_bytes'> {
+  readonly script: string;
+}
+
+/** Servers bound how long a text may become that they make of many rows. */
+async function selectEachFigure(
+  db: Kysely<ActivityLog>,
+  isWanted: RawBuilder<unknown>,
+): Promise<ReadonlyMap<string, RunFigures>> {
+  const { rows } = await sql<FigureRow>`
+    select scripts.name as script, outcome, duration_ms, user_cpu_ms, system_cpu_ms, max_rss_bytes
+    from scripts cross join runs where ${isWanted}`.execute(db);
+  const byScript = Map.groupBy(rows, (row) => row.script);
+  return new Map([...byScript].map(([name, runs]) => [name, figuresOf(runs)]));
+}
+
+function figuresOf(rows: readonly FigureRow[]): RunFigures {
+  const known = (figures: readonly (number | null)[]): number[] => figures.flatMap((figure) => figure ?? []);
+  const inUs = (figures: readonly (number | null)[]) => sorted(known(figures).map((ms) => Math.trunc(ms * 1000 + 0.5)));
+  const peaks = known(rows.map((row) => row.max_rss_bytes));
+  return {
+    runs: rows.length,
+    others: rows.flatMap(({ outcome }) => (outcome === 'succeeded' ? [] : [outcome])),
+    durations: inUs(rows.map((row) => row.duration_ms)),
+    cpu: inUs(
+      rows.map(({ user_cpu_ms: user, system_cpu_ms: system }) =>
+        user === null || system === null ? null : user + system,
+      ),
+    ),
+    maxRssBytes: peaks.length === 0 ? null : peaks.reduce((one, other) => Math.max(one, other)),
+  };
 }
 
 /** Of one script, or of all. */
@@ -144,6 +180,8 @@ export interface RunWithOutput extends RunRecord {
   readonly outputFile: string | null;
   /** By which its files are called as long as it has no end in the log. */
   readonly filesKey: string | null;
+  /** The machine that ran it; null: unknown. */
+  readonly host: string | null;
   /** Of one that failed: that the content is another one since the script last succeeded. */
   readonly change: ContentChange | null;
 }
@@ -153,16 +191,18 @@ export async function selectRun(log: LogView, id: number): Promise<RunWithOutput
   const written = await log.db
     .selectFrom('runs')
     .leftJoin('outputs', 'outputs.run_id', 'runs.id')
-    .select(['outcome', 'output', 'output_bytes', 'output_file', 'worker_id', 'claim_number'])
-    .where('id', '=', id)
+    .leftJoin('workers', 'workers.id', 'runs.worker_id')
+    .leftJoin('hosts', 'hosts.id', 'workers.host_id')
+    .select(['runs.outcome', 'output', 'output_bytes', 'output_file', 'worker_id', 'claim_number', 'hosts.host'])
+    .where('runs.id', '=', id)
     .executeTakeFirst();
   if (run === undefined || written === undefined) return null;
-  const { outcome, output_file: outputFile, worker_id, claim_number } = written;
+  const { outcome, output_file: outputFile, worker_id, claim_number, host } = written;
   // What has printed nothing has no row; of an unknown number of bytes, what they were is unknown.
   const output = written.output ?? (written.output_bytes === 0 ? '' : null);
   const hasFiles = outcome === 'running' && worker_id !== null;
   const filesKey = hasFiles ? `${worker_id}.${claim_number}` : null;
-  return { ...run, output, outputFile, filesKey, change: await selectChange(log, run) };
+  return { ...run, output, outputFile, filesKey, host, change: await selectChange(log, run) };
 }
 
 /** Of a run that failed, whether its script's content was another one when that last succeeded; null: it was not. */

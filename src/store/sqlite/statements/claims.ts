@@ -2,21 +2,18 @@ import { inPages } from '../../../system/base/values.ts';
 import type {
   ClaimedRow,
   ClaimOfWorker,
-  ClaimRef,
   ClaimRequest,
   ClaimStore,
   ExpiredClaim,
   HeldRow,
-  NewScriptJob,
-  ScriptClaim,
-  ScriptJobRow,
-  ScriptJobStore,
   Selection,
   WaitingJob,
-} from '../../contract.ts';
+} from '../../contract/jobs.ts';
+import type { ClaimRef } from '../../contract/runs.ts';
 import type { JobRow } from '../../schema.ts';
-import type { Statements } from '../session.ts';
-import type { Sync } from './areas.ts';
+import type { Sync } from '../../shared/areas.ts';
+import { expiredAmong, isOfWorker, MOST_COUNTED, nextWakeAmong, tokensOf, workerOf } from '../../shared/claims.ts';
+import type { SqliteStatements } from '../session.ts';
 import { runningRunOf } from './runs.ts';
 import { workersById } from './workers.ts';
 
@@ -30,7 +27,7 @@ const PROMOTED_AT_ONCE = 1_000;
 const columns = 'id, name, priority, run_at, concurrency_key';
 const inOrder = 'order by priority desc, run_at, id';
 
-export function claimStatements(db: Statements): Sync<ClaimStore> {
+export function sqliteClaims(db: SqliteStatements): Sync<ClaimStore> {
   return {
     next: (selection, at) => {
       // All of them, so that the first one is the first of all: others can write in between.
@@ -75,7 +72,7 @@ export function claimStatements(db: Statements): Sync<ClaimStore> {
 }
 
 /** Jobs whose time has come stand in the index of those that are due. True: there may be more of them. */
-function promote(db: Statements, at: number): boolean {
+function promote(db: SqliteStatements, at: number): boolean {
   if ((nextDue(db) ?? Number.POSITIVE_INFINITY) > at) return false;
   const promoted = db.run(
     `update jobs set ready = 1 where id in
@@ -85,12 +82,12 @@ function promote(db: Statements, at: number): boolean {
   return promoted === PROMOTED_AT_ONCE;
 }
 
-function nextDue(db: Statements): number | null {
+function nextDue(db: SqliteStatements): number | null {
   const row = db.first<{ due: number | null }>('select min(run_at) as due from jobs where ready = 0');
   return row?.due ?? null;
 }
 
-function nextWake(db: Statements, at: number, graceMs: number): number | null {
+function nextWake(db: SqliteStatements, at: number, graceMs: number): number | null {
   // The token of a worker has a dot in it; who is no worker has some more time.
   const lease = db.first<{ end: number | null }>(
     `select min(lease_expires_at + case when instr(claim_token, '.') > 0 then 0 else ? end) as end
@@ -102,16 +99,8 @@ function nextWake(db: Statements, at: number, graceMs: number): number | null {
     'select min(run_at) as due from jobs where ready = 0 and run_at > ?',
     [at],
   );
-  const moments = [delayed?.due, leaseLook(lease ?? null, at, graceMs), pause?.end].filter(
-    (each) => typeof each === 'number',
-  );
-  return moments.length === 0 ? null : Math.min(...moments);
-}
-
-/** What has expired already was left for another look; on the instant itself it has not expired. */
-function leaseLook(end: number | null, at: number, graceMs: number): number | null {
-  if (end === null) return null;
-  return end >= at ? end + 1 : at + graceMs / 2;
+  const moments = { due: delayed?.due ?? null, leaseEnd: lease ?? null, pauseEnd: pause?.end ?? null };
+  return nextWakeAmong(moments, at, graceMs);
 }
 
 /** By priority, then due time, then number: what is wanted and free, up to so many. */
@@ -123,8 +112,10 @@ interface Look {
 
 /** Mostly the first one finds enough; each is dearer than the one before. */
 const looks = [
-  (db: Statements, selection: Selection, count: number) => lookAtFirst(db, selection, count, FIRST_LOOK + count - 1),
-  (db: Statements, selection: Selection, count: number) => lookAtFirst(db, selection, count, SECOND_LOOK + count - 1),
+  (db: SqliteStatements, selection: Selection, count: number) =>
+    lookAtFirst(db, selection, count, FIRST_LOOK + count - 1),
+  (db: SqliteStatements, selection: Selection, count: number) =>
+    lookAtFirst(db, selection, count, SECOND_LOOK + count - 1),
   lookAtNames,
 ] as const;
 
@@ -132,7 +123,7 @@ function looksFor({ id }: Selection) {
   return id === undefined ? looks : [lookAtOne];
 }
 
-function findNext(db: Statements, selection: Selection): WaitingJob | null {
+function findNext(db: SqliteStatements, selection: Selection): WaitingJob | null {
   for (const look of looksFor(selection)) {
     const { jobs, isAll } = look(db, selection, 1);
     if (jobs.length > 0 || isAll) return jobs[0] ?? null;
@@ -140,7 +131,7 @@ function findNext(db: Statements, selection: Selection): WaitingJob | null {
   return null;
 }
 
-function takeNext(db: Statements, request: ClaimRequest, claimed: ClaimedRow[]): void {
+function takeNext(db: SqliteStatements, request: ClaimRequest, claimed: ClaimedRow[]): void {
   const { selection, count } = request;
   for (const look of looksFor(selection)) {
     for (;;) {
@@ -152,7 +143,7 @@ function takeNext(db: Statements, request: ClaimRequest, claimed: ClaimedRow[]):
   }
 }
 
-function lookAtFirst(db: Statements, selection: Selection, count: number, limit: number): Look {
+function lookAtFirst(db: SqliteStatements, selection: Selection, count: number, limit: number): Look {
   const page = db.all<WaitingJob>(`select ${columns} from jobs where ready = 1 and priority >= ? ${inOrder} limit ?`, [
     floorOf(selection),
     limit,
@@ -161,7 +152,7 @@ function lookAtFirst(db: Statements, selection: Selection, count: number, limit:
   return { jobs, isAll: page.length < limit };
 }
 
-function lookAtOne(db: Statements, selection: Selection, count: number): Look {
+function lookAtOne(db: SqliteStatements, selection: Selection, count: number): Look {
   const page = db.all<WaitingJob>(`select ${columns} from jobs where ready = 1 and id = ?`, [selection.id ?? 0]);
   return { jobs: pick(page, selection, createGroupCheck(db, selection.groupLimit), count), isAll: true };
 }
@@ -180,7 +171,7 @@ function pick(jobs: readonly WaitingJob[], { isWanted }: Selection, isFree: Grou
 }
 
 /** None of the first is for this worker: the first one of each name. */
-function lookAtNames(db: Statements, selection: Selection): Look {
+function lookAtNames(db: SqliteStatements, selection: Selection): Look {
   const { names, isWanted, groupLimit } = selection;
   const fullKeys = createGroupCheck(db, groupLimit).full();
   const wanted = (names ?? readyNames(db)).filter(isWanted);
@@ -198,7 +189,7 @@ function lookAtNames(db: Statements, selection: Selection): Look {
 }
 
 /** Every name that has a job which is due, by one step into the index for each. */
-function readyNames(db: Statements): string[] {
+function readyNames(db: SqliteStatements): string[] {
   const rows = db.all<{ name: string }>(
     `with recursive names (name) as (
        select min(name) from jobs where ready = 1
@@ -217,7 +208,7 @@ interface GroupCheck {
 }
 
 /** Asked once for all keys: nothing changes within the transaction but by what it takes itself. */
-function createGroupCheck(db: Statements, limit: number | null): GroupCheck {
+function createGroupCheck(db: SqliteStatements, limit: number | null): GroupCheck {
   let counts: Map<string, number> | null = null;
   const read = (): Map<string, number> => {
     const rows = db.all<{ key: string; jobs: number }>(
@@ -248,12 +239,11 @@ const returned = `returning *, exists (select 1 from jobs child where child.pare
   and child.reported_to_parent = 0 and child.finished_at is not null) as has_unreported_children`;
 
 const claimText = `update jobs set state = 'claimed', ${taken} where id = ? ${returned}`;
-/** By plain SQL there may be as many tries as can be. */
-const begun = 'attempts = min(attempts + 1, 9007199254740991)';
-const beginText = `update jobs set state = 'running', started_at = ?, ${begun},
+export const countTry = `attempts = min(attempts + 1, ${MOST_COUNTED})`;
+const beginText = `update jobs set state = 'running', started_at = ?, ${countTry},
   reason = null, ${taken} where id = ? ${returned}`;
 
-function take(db: Statements, id: number, request: ClaimRequest): ClaimedRow {
+function take(db: SqliteStatements, id: number, request: ClaimRequest): ClaimedRow {
   const { at, leaseMs, defaultLeaseMs, state } = request;
   const lease = [request.newToken(), at, leaseMs, defaultLeaseMs, id];
   const [row] =
@@ -267,7 +257,7 @@ type ClaimedFromSql = JobRow & { claim_token: string; has_unreported_children: n
 const heldText = `select *, exists (select 1 from jobs child where child.parent_id = jobs.id) as has_children
   from jobs where id in (select value from json_each(?)) and claim_token is not null`;
 
-function held(db: Statements, claims: readonly ClaimRef[]): HeldRow[] {
+function held(db: SqliteStatements, claims: readonly ClaimRef[]): HeldRow[] {
   const tokens = new Set(claims.map(({ token }) => token));
   const rows = [...inPages(claims.map(({ id }) => id))].flatMap((ids) =>
     db.all<JobRow & { claim_token: string; has_children: number }>(heldText, [JSON.stringify(ids)]),
@@ -278,7 +268,7 @@ function held(db: Statements, claims: readonly ClaimRef[]): HeldRow[] {
 }
 
 /** A script's job has no lease, and no place in the index of those that are due. */
-function release(db: Statements, { id, token }: ClaimRef, at: number): void {
+function release(db: SqliteStatements, { id, token }: ClaimRef, at: number): void {
   db.run(
     `update jobs set state = case when attempts > 0 then 'retrying' else 'queued' end,
        ready = case when tier is null then run_at <= ? end, claim_token = null,
@@ -288,31 +278,16 @@ function release(db: Statements, { id, token }: ClaimRef, at: number): void {
   );
 }
 
-/** A dot ends the worker's number, and a slash is the character behind it. */
-const isOfWorker = 'claim_token is not null and claim_token >= ? and claim_token < ?';
-
-function tokensOf(workerId: number): readonly string[] {
-  return [`${workerId}.`, `${workerId}/`];
-}
-
-/** The worker that a token names; null: it is that of somebody else. */
-function workerOf(token: string): number | null {
-  const [, number] = /^(\d+)\.\d+$/.exec(token) ?? [];
-  return number === undefined ? null : Number(number);
-}
-
-function expired(db: Statements, at: number, graceMs: number): ExpiredClaim[] {
+function expired(db: SqliteStatements, at: number, graceMs: number): ExpiredClaim[] {
   const rows = db.all<JobRow>(
     `select * from jobs where claim_token is not null and lease_expires_at < ? and tier is null
        and state in ('claimed', 'running')`,
     [at],
   );
-  return rows
-    .map((job) => ({ job, workerId: workerOf(job.claim_token as string) }))
-    .filter(({ job, workerId }) => workerId !== null || (job.lease_expires_at as number) < at - graceMs);
+  return expiredAmong(rows, at, graceMs);
 }
 
-function ofWorkers(db: Statements): ClaimOfWorker[] {
+function ofWorkers(db: SqliteStatements): ClaimOfWorker[] {
   const jobs = db.all<JobRow>(`select * from jobs where claim_token is not null and state in ('claimed', 'running')`);
   const ids = new Set(jobs.flatMap(({ claim_token }) => workerOf(claim_token as string) ?? []));
   const workers = new Map(workersById(db, [...ids]).map((worker) => [worker.id, worker]));
@@ -321,44 +296,4 @@ function ofWorkers(db: Statements): ClaimOfWorker[] {
     const worker = workers.get(workerOf(token) ?? 0);
     return worker === undefined ? [] : { job, token, worker, run: runningRunOf(db, job.id) };
   });
-}
-
-const enqueueText = `insert into jobs (name, tier, state, ready, scheduled_for, run_at, created_at)
-  values (?, ?, 'queued', null, ?, ?, ?)
-  on conflict (name) where tier is not null do update set tier = excluded.tier, state = 'queued',
-    scheduled_for = excluded.scheduled_for, run_at = excluded.run_at, started_at = null,
-    attempts = 0, claim_token = null, finished_at = null, reason = null
-  returning id`;
-
-/** Scripts are few: their rows are found by the index that holds nothing else. */
-const scripts = 'jobs indexed by jobs_of_scripts where tier is not null';
-
-export function scriptJobStatements(db: Statements): Sync<ScriptJobStore> {
-  return {
-    enqueue: (jobs) => jobs.map((job) => enqueue(db, job)),
-    open: (tier) =>
-      db.all<ScriptJobRow>(
-        `select * from ${scripts} and finished_at is null and (? is null or tier = ?)
-         order by state = 'retrying', run_at, id`,
-        [tier ?? null, tier ?? null],
-      ),
-    ofTier: (tier) => db.all<ScriptJobRow>(`select * from ${scripts} and tier = ?`, [tier]),
-    claim: (claims) => claims.filter((claim) => claimScript(db, claim)).map(({ id }) => id),
-  };
-}
-
-function enqueue(db: Statements, { name, tier, scheduledFor, at }: NewScriptJob): number {
-  const row = db.first<{ id: number }>(enqueueText, [name, tier, scheduledFor, at, at]);
-  return (row as { id: number }).id;
-}
-
-function claimScript(db: Statements, { id, token, state, at }: ScriptClaim): boolean {
-  const begin = state === 'running' ? `, started_at = ?, ${begun}, reason = null` : '';
-  return (
-    db.run(
-      `update jobs set state = '${state}', claim_token = ?${begin}
-       where id = ? and state in ('queued', 'retrying') and claim_token is null`,
-      [token, ...(state === 'running' ? [at] : []), id],
-    ) > 0
-  );
 }

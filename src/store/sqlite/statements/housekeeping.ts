@@ -1,12 +1,12 @@
-import type { EventStore, NewEvent, Pause, PauseStore, PruneStep, PruneStore } from '../../contract.ts';
+import type { EventStore, NewEvent, Pause, PauseStore, PruneStep, PruneStore } from '../../contract/housekeeping.ts';
 import { kindOfStoreFailure } from '../../failures.ts';
-import { isFailure, outcomes } from '../../schema.ts';
-import type { SqliteSession, Statements } from '../session.ts';
-import type { Sync } from './areas.ts';
-import { keepCounts, keepUncounted, LateRows } from './counted.ts';
+import type { Sync } from '../../shared/areas.ts';
+import { isFailure, outcomes } from '../../words.ts';
+import type { SqliteSession, SqliteStatements } from '../session.ts';
+import { counting, keepCounts, LateRows } from './counted.ts';
 import { deleteJobs } from './jobs.ts';
 
-export function eventStatements(db: Statements): Sync<EventStore> {
+export function sqliteEvents(db: SqliteStatements): Sync<EventStore> {
   return {
     record: (events) => {
       for (const event of events) recordEvent(db, event);
@@ -24,7 +24,7 @@ export function eventStatements(db: Statements): Sync<EventStore> {
 const eventText = `insert into events (at, event, worker_id, job_id, run_id, detail, actor)
   values (?, ?, ?, ?, ?, ?, ?)`;
 
-export function recordEvent(db: Statements, event: NewEvent): void {
+export function recordEvent(db: SqliteStatements, event: NewEvent): void {
   const { at, event: code, workerId = null, jobId = null, runId = null, detail = null, actor = null } = event;
   const id = db.insert(eventText, [at, code, workerId, jobId, runId, detail, actor]);
   if (code === 'job-failed' || code === 'job-buried') new LateRows(db).event(id, at);
@@ -32,7 +32,7 @@ export function recordEvent(db: Statements, event: NewEvent): void {
 
 const pauseColumns = 'name, kind, until, created_at as createdAt';
 
-export function pauseStatements(db: Statements): Sync<PauseStore> {
+export function sqlitePauses(db: SqliteStatements): Sync<PauseStore> {
   return {
     inForce: (at) =>
       db.all<Pause>(`select ${pauseColumns} from pauses where until is null or until > ? order by name`, [at]),
@@ -66,8 +66,8 @@ const isAmongOldest = (table: 'runs' | 'workers'): string =>
 
 const nothing: PruneStep = { deleted: 0, outputFiles: [] };
 
-export function pruneStatements(session: SqliteSession): Sync<PruneStore> {
-  const db: Statements = session;
+export function sqlitePruning(session: SqliteSession): Sync<PruneStore> {
+  const db: SqliteStatements = session;
   return {
     endedJobs: (states, before, limit) =>
       removeJobs(
@@ -104,7 +104,7 @@ export function pruneStatements(session: SqliteSession): Sync<PruneStore> {
   };
 }
 
-function removeJobs(db: Statements, where: string, values: readonly unknown[]): PruneStep {
+function removeJobs(db: SqliteStatements, where: string, values: readonly unknown[]): PruneStep {
   const ids = db.all<{ id: number }>(`select id from jobs where ${where}`, values);
   return {
     deleted: ids.length,
@@ -115,7 +115,7 @@ function removeJobs(db: Statements, where: string, values: readonly unknown[]): 
   };
 }
 
-function removeRuns(db: Statements, where: string, values: readonly unknown[]): PruneStep {
+function removeRuns(db: SqliteStatements, where: string, values: readonly unknown[]): PruneStep {
   const old = db.all<{ id: number; output_file: string | null }>(
     `select runs.id, output_file from runs where ${where}`,
     values,
@@ -131,10 +131,10 @@ function removeRuns(db: Statements, where: string, values: readonly unknown[]): 
 const listed = 'in (select value from json_each(?))';
 const keepCountsOfRuns = keepCounts({ runs: `id ${listed}` });
 const keepCountsOfEvents = keepCounts({ events: `events.id ${listed}` });
-const keepUncountedOfRuns = keepUncounted({ runs: `runs.id ${listed}` });
-const keepUncountedOfEvents = keepUncounted({ events: `events.id ${listed}` });
+const keepUncountedOfRuns = counting.keepUncounted({ runs: `runs.id ${listed}` });
+const keepUncountedOfEvents = counting.keepUncounted({ events: `events.id ${listed}` });
 
-function removeEvents(db: Statements, before: number, limit: number): PruneStep {
+function removeEvents(db: SqliteStatements, before: number, limit: number): PruneStep {
   const old = db.all<{ id: number }>('select id from events where at < ? order by at limit ?', [before, limit]);
   if (old.length === 0) return nothing;
   const list = JSON.stringify(old.map(({ id }) => id));
@@ -145,7 +145,7 @@ function removeEvents(db: Statements, before: number, limit: number): PruneStep 
 
 /** Of what has no end: scripts, and jobs that repeat; by when it ended. All else goes with its job. */
 function removeOldRuns(
-  db: Statements,
+  db: SqliteStatements,
   { succeeded, failed }: { succeeded: number; failed: number },
   limit: number,
 ): PruneStep {
@@ -161,7 +161,7 @@ function removeOldRuns(
 }
 
 /** By their runs, as those are numbered in their order; then what has ended without any. */
-function removeOldest(db: Statements, limit: number): PruneStep {
+function removeOldest(db: SqliteStatements, limit: number): PruneStep {
   const oldest = db.all<{ id: number; job_id: number; goes_whole: number }>(
     `select runs.id, job_id,
        tier is null and jobs.finished_at is not null and ${isReported} as goes_whole

@@ -9,11 +9,11 @@ import type {
   JobStore,
   JobTotalRow,
   NewJobRow,
-} from '../../contract.ts';
+} from '../../contract/jobs.ts';
 import type { JobRow } from '../../schema.ts';
-import type { Statements } from '../session.ts';
-import type { Sync } from './areas.ts';
-import { keepCounts, keepUncounted, LateRows } from './counted.ts';
+import type { Sync } from '../../shared/areas.ts';
+import type { SqliteStatements } from '../session.ts';
+import { counting, keepCounts, LateRows } from './counted.ts';
 
 const newColumns = [
   ...['name', 'state', 'data', 'priority', 'scheduled_for', 'run_at', 'retry', 'repeat'],
@@ -23,13 +23,13 @@ const newColumns = [
 
 const waitingStates = `('queued', 'retrying')`;
 
-export function jobStatements(db: Statements): Sync<JobStore> {
+export function sqliteJobs(db: SqliteStatements): Sync<JobStore> {
   return { ...changes(db), ...families(db), ...reads(db) };
 }
 
 type Part<Names extends keyof JobStore> = Pick<Sync<JobStore>, Names>;
 
-function changes(db: Statements): Part<'add' | 'lock' | 'change' | 'updateData' | 'delete'> {
+function changes(db: SqliteStatements): Part<'add' | 'lock' | 'change' | 'updateData' | 'delete'> {
   return {
     add: (jobs, at) => add(db, jobs, at),
     // A transaction has the write lock from its beginning.
@@ -43,7 +43,7 @@ function changes(db: Statements): Part<'add' | 'lock' | 'change' | 'updateData' 
   };
 }
 
-function families(db: Statements): Part<'children' | 'hasOpenChildren' | 'markReported'> {
+function families(db: SqliteStatements): Part<'children' | 'hasOpenChildren' | 'markReported'> {
   return {
     children: (parentId) => db.all<JobRow>('select * from jobs where parent_id = ? order by id', [parentId]),
     hasOpenChildren: (parentId) =>
@@ -63,7 +63,7 @@ function families(db: Statements): Part<'children' | 'hasOpenChildren' | 'markRe
 }
 
 function reads(
-  db: Statements,
+  db: SqliteStatements,
 ): Omit<Sync<JobStore>, keyof ReturnType<typeof changes> | keyof ReturnType<typeof families>> {
   return {
     byId: (ids) =>
@@ -110,7 +110,7 @@ function reads(
 const ROWS_AT_ONCE = 20;
 
 /** Columns that no row sets are left out, which are most of them. */
-function add(db: Statements, jobs: readonly NewJobRow[], at: number): number[] {
+function add(db: SqliteStatements, jobs: readonly NewJobRow[], at: number): number[] {
   const columns = newColumns.filter((column) => jobs.some((row) => (row[column] ?? null) !== null));
   const addEach = (rows: readonly NewJobRow[], count: number): number[] => {
     const insert = rows.length === 0 ? '' : insertInto(columns, count);
@@ -143,7 +143,7 @@ function valuesOf(row: NewJobRow, columns: readonly (keyof NewJobRow)[], at: num
 }
 
 /** As many texts as there are sets of columns: a dozen. */
-function change(db: Statements, id: number, set: Partial<JobRow>, at: number): void {
+function change(db: SqliteStatements, id: number, set: Partial<JobRow>, at: number): void {
   const columns = Object.keys(set).filter((column) => set[column as keyof JobRow] !== undefined);
   if (columns.length === 0) return;
   const values = columns.map((column) => set[column as keyof JobRow]);
@@ -163,9 +163,9 @@ function change(db: Statements, id: number, set: Partial<JobRow>, at: number): v
 const listed = 'in (select value from json_each(?))';
 const rowsOfJobs = { jobs: `id ${listed}`, runs: `job_id ${listed}`, events: `job_id ${listed}` };
 const keepCountsOfJobs = keepCounts(rowsOfJobs);
-const keepUncountedOfJobs = keepUncounted(rowsOfJobs);
+const keepUncountedOfJobs = counting.keepUncounted(rowsOfJobs);
 
-export function deleteJobs(db: Statements, ids: readonly number[]): string[] {
+export function deleteJobs(db: SqliteStatements, ids: readonly number[]): string[] {
   const files: string[] = [];
   for (const page of inPages(ids)) {
     const list = JSON.stringify(page);
@@ -197,7 +197,7 @@ const orders = {
 /** Up to so many, sorting them costs less than looking for them among all others. */
 const FEW = 1_000;
 
-function list(db: Statements, filter: JobFilter): JobRow[] {
+function list(db: SqliteStatements, filter: JobFilter): JobRow[] {
   const { limit, offset = 0, order } = filter;
   const { ids, values } = selectIds(db, { ...filter, limit: limit + offset });
   return db.all<JobRow>(`select * from jobs where id in (${ids}) order by ${orders[order]} limit ? offset ?`, [
@@ -208,7 +208,10 @@ function list(db: Statements, filter: JobFilter): JobRow[] {
 }
 
 /** Sorted are numbers from an index alone; whole rows are read only of those that are wanted. */
-function selectIds(db: Statements, filter: JobFilter): { readonly ids: string; readonly values: readonly unknown[] } {
+function selectIds(
+  db: SqliteStatements,
+  filter: JobFilter,
+): { readonly ids: string; readonly values: readonly unknown[] } {
   const { patterns, states, due, parent, order, limit, at } = filter;
   const where = ['tier is null'];
   const values: unknown[] = [];
@@ -244,7 +247,7 @@ const SEARCHED_AT_ONCE = 200;
 /** `like` takes letters of the alphabet as the same in either case. */
 const holdsText = ['data', 'result', 'reason'].map((column) => `${column} like ? escape '!'`).join(' or ');
 
-function search(db: Statements, filter: JobFilter, { text, most, isLate }: JobSearch): FoundJobs {
+function search(db: SqliteStatements, filter: JobFilter, { text, most, isLate }: JobSearch): FoundJobs {
   const { ids, values } = selectIds(db, { ...filter, limit: most });
   const order = orders[filter.order];
   const all = db.all<{ id: number }>(`select id from jobs where id in (${ids}) order by ${order}`, values);
@@ -278,7 +281,7 @@ interface Source {
  * ones among a million by their index.
  */
 function sourcesFor(
-  db: Statements,
+  db: SqliteStatements,
   states: readonly string[] | undefined,
   order: JobFilter['order'],
   isOfNames: boolean,
@@ -320,7 +323,7 @@ function sourcesOf(states: readonly string[], isOfNames: boolean): readonly Sour
   ];
 }
 
-function count(db: Statements, patterns: readonly string[], at: number): JobCountRow[] {
+function count(db: SqliteStatements, patterns: readonly string[], at: number): JobCountRow[] {
   const rows = db.all<Omit<JobCountRow, 'isDue'> & { is_due: number }>(
     `select substr(name, 1, instr(name || '?', '?') - 1) as handler, state, run_at <= ? as is_due, count(*) as jobs
      from jobs where tier is null and ${fits('name')} group by 1, 2, 3 order by 1`,
@@ -330,7 +333,7 @@ function count(db: Statements, patterns: readonly string[], at: number): JobCoun
 }
 
 /** Of those that share a unique key the one that failed first; none whose key or parent is not free. */
-function revivable(db: Statements, patterns: readonly string[], limit: number): number[] {
+function revivable(db: SqliteStatements, patterns: readonly string[], limit: number): number[] {
   const failed = `state = 'failed' and finished_at is not null and tier is null and ${fits('jobs.name')}`;
   const list = JSON.stringify(patterns);
   const rows = db.all<{ id: number }>(
@@ -353,7 +356,7 @@ function revivable(db: Statements, patterns: readonly string[], limit: number): 
 const isExpired = `exists (select 1 from events where events.job_id = runs.job_id
   and event = 'job-lease-expired' and events.at = runs.finished_at)`;
 
-function counters(db: Statements, id: number): JobCounterRow {
+function counters(db: SqliteStatements, id: number): JobCounterRow {
   const runs = db.first<Record<'reserves' | 'timeouts' | 'releases' | 'crashes', number>>(
     `select count(*) as reserves, coalesce(sum(outcome = 'released'), 0) as releases,
        coalesce(sum(outcome = 'timed-out' or (outcome = 'crashed' and ${isExpired})), 0) as timeouts,

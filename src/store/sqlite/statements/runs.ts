@@ -1,38 +1,19 @@
 import { inPages } from '../../../system/base/values.ts';
-import type { EndedRun, LastingRun, RunHistory, RunStart, RunStore, StartedRunRow } from '../../contract.ts';
-import type { FinishedRun, Outcome, RunRow } from '../../schema.ts';
-import type { Statements } from '../session.ts';
-import type { Sync } from './areas.ts';
+import type { EndedRun, LastingRun, RunHistory, RunStart, RunStore, StartedRunRow } from '../../contract/runs.ts';
+import type { FinishedRun, RunRow } from '../../schema.ts';
+import type { Sync } from '../../shared/areas.ts';
+import {
+  beginningValues,
+  endColumns,
+  outputColumns,
+  Sample,
+  type ScriptNumber,
+  startColumns,
+  wholeColumns,
+} from '../../shared/run-rows.ts';
+import type { Outcome } from '../../words.ts';
+import type { SqliteStatements } from '../session.ts';
 import { LateRows } from './counted.ts';
-
-/** What is known of a run when it begins, in the order of {@link startValues}. */
-const beginningColumns = [
-  ...['job_id', 'worker_id', 'script_id', 'version_id', 'claim_number', 'attempt'],
-  ...['scheduled_for', 'started_at'],
-] as const satisfies readonly (keyof RunRow)[];
-
-const startColumns = [
-  ...beginningColumns,
-  ...['timeout_ms', 'outcome', 'pid', 'pid_start_ticks', 'max_rss_bytes'],
-] as const satisfies readonly (keyof RunRow)[];
-
-const outputColumns = [
-  'output_bytes',
-  'output_dropped_bytes',
-  'output_file',
-  'output_file_bytes',
-] as const satisfies readonly (keyof FinishedRun)[];
-
-const endColumns = [
-  ...['outcome', 'finished_at', 'duration_ms', 'user_cpu_ms', 'system_cpu_ms', 'max_rss_bytes'],
-  ...['rss_delta_bytes', 'measured_by', 'exit_code', 'signal', 'reason', 'warning', 'error_name'],
-  ...['error_message', 'error_stack', ...outputColumns],
-] as const satisfies readonly (keyof FinishedRun)[];
-
-const wholeColumns = [
-  ...beginningColumns,
-  ...['left_job', 'spool_id', ...endColumns],
-] as const satisfies readonly (keyof RunRow)[];
 
 const insertText = (columns: readonly string[]): string =>
   `insert into runs (${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`;
@@ -44,11 +25,13 @@ const insertWholeText = insertText(wholeColumns);
 const endText = updateText(['left_job', 'spool_id', ...endColumns]);
 const outputText = `${updateText(outputColumns)} and job_id = ?`;
 
-export function runStatements(db: Statements): Sync<RunStore> {
+export function sqliteRuns(db: SqliteStatements): Sync<RunStore> {
   return { ...writes(db), ...tries(db), ...found(db) };
 }
 
-function writes(db: Statements): Pick<Sync<RunStore>, 'start' | 'progress' | 'end' | 'addOutput'> {
+function writes(
+  db: SqliteStatements,
+): Pick<Sync<RunStore>, 'start' | 'progress' | 'end' | 'finish' | 'ofClaim' | 'addOutput'> {
   const scripts = new ScriptNumbers(db);
   const sample = new Sample();
   return {
@@ -61,6 +44,12 @@ function writes(db: Statements): Pick<Sync<RunStore>, 'start' | 'progress' | 'en
       );
     },
     end: (runs) => runs.map((run) => end(db, scripts, sample, run)),
+    // Nothing is far away: to ask what became of a job costs no more.
+    finish: (runs) => runs.map(() => null),
+    ofClaim: ({ id, token }) => {
+      const text = `select id from runs where job_id = ? and worker_id || '.' || claim_number = ?`;
+      return db.first<{ id: number }>(text, [id, token])?.id ?? null;
+    },
     addOutput: ({ runId, jobId }, run) => {
       const known = db.first('select 1 from outputs where run_id = ?', [runId]) !== undefined;
       const values = [...outputColumns.map((column) => run[column]), runId, jobId];
@@ -73,7 +62,7 @@ function writes(db: Statements): Pick<Sync<RunStore>, 'start' | 'progress' | 'en
 
 /** What is known of the earlier runs of a job or a script. */
 function tries(
-  db: Statements,
+  db: SqliteStatements,
 ): Pick<Sync<RunStore>, 'running' | 'history' | 'hasTryCrashed' | 'lastSuccess' | 'lastOutcome' | 'durations'> {
   return {
     running: (jobId) => runningRunOf(db, jobId),
@@ -108,7 +97,7 @@ function tries(
 }
 
 /** Which of many there are. */
-function found(db: Statements): Pick<Sync<RunStore>, 'outputFiles' | 'knownSpoolIds'> {
+function found(db: SqliteStatements): Pick<Sync<RunStore>, 'outputFiles' | 'knownSpoolIds'> {
   return {
     outputFiles: () =>
       db
@@ -125,7 +114,7 @@ function found(db: Statements): Pick<Sync<RunStore>, 'outputFiles' | 'knownSpool
   };
 }
 
-function start(db: Statements, scripts: ScriptNumbers, run: LastingRun): number {
+function start(db: SqliteStatements, scripts: ScriptNumbers, run: LastingRun): number {
   const id = db.insert(startText, [
     ...startValues(scripts, run),
     ...[run.timeoutMs, 'running', run.pid, run.startTicks, run.maxRssBytes],
@@ -135,13 +124,10 @@ function start(db: Statements, scripts: ScriptNumbers, run: LastingRun): number 
 }
 
 function startValues(scripts: ScriptNumbers, run: RunStart): unknown[] {
-  const { scriptId, versionId } = scripts.of(run.script, run.contentHash, run.startedAt);
-  const { jobId, workerId, key, attempt, scheduledFor, startedAt } = run;
-  const claimNumber = key === null ? null : Number(key.slice(key.indexOf('.') + 1));
-  return [jobId, workerId, scriptId, versionId, claimNumber, attempt, scheduledFor, startedAt];
+  return beginningValues(run, scripts.of(run.script, run.contentHash, run.startedAt));
 }
 
-function end(db: Statements, scripts: ScriptNumbers, sample: Sample, run: EndedRun): number {
+function end(db: SqliteStatements, scripts: ScriptNumbers, sample: Sample, run: EndedRun): number {
   const values = [...[run.leftJob, run.spoolId ?? null], ...endColumns.map((column) => run.end[column])];
   if (run.runId !== null) db.run(endText, [...values, run.runId]);
   const runId = run.runId ?? db.insert(insertWholeText, [...startValues(scripts, run), ...values]);
@@ -154,38 +140,19 @@ function end(db: Statements, scripts: ScriptNumbers, sample: Sample, run: EndedR
   return runId;
 }
 
-function keepCounts(db: Statements, runId: number, { counts = {} }: FinishedRun): void {
+function keepCounts(db: SqliteStatements, runId: number, { counts = {} }: FinishedRun): void {
   for (const [name, value] of Object.entries(counts)) {
     db.run('insert or replace into counts (run_id, name, value) values (?, ?, ?)', [runId, name, value]);
   }
 }
 
-/** A handler with many short jobs, whose times are noise, is compared now and then. */
-const SHORT_MS = 50;
-const SAMPLE_EVERY_MS = 10_000;
-
-/** Which runs are compared with those before them. */
-class Sample {
-  /** When a short run of a handler was last taken. */
-  readonly #takenAt = new Map<string, number>();
-
-  takes({ script, startedAt, end: { duration_ms, counts } }: EndedRun): boolean {
-    const isShort = script.startsWith('queue/') && (duration_ms ?? 0) < SHORT_MS && counts === undefined;
-    if (!isShort) return true;
-    // Either way: the clock may have been set back.
-    if (Math.abs(startedAt - (this.#takenAt.get(script) ?? 0)) < SAMPLE_EVERY_MS) return false;
-    this.#takenAt.set(script, startedAt);
-    return true;
-  }
-}
-
-function keepOutput(db: Statements, runId: number, { output }: FinishedRun): void {
+function keepOutput(db: SqliteStatements, runId: number, { output }: FinishedRun): void {
   if (output === null || output === '') return;
   db.run('insert or replace into outputs (run_id, output) values (?, ?)', [runId, output]);
 }
 
 /** What somebody else began by plain SQL has no claim, but may have a run. */
-export function runningRunOf(db: Statements, jobId: number): StartedRunRow | null {
+export function runningRunOf(db: SqliteStatements, jobId: number): StartedRunRow | null {
   return (
     db.first<StartedRunRow>(
       `select runs.id, job_id as jobId, worker_id || '.' || claim_number as key, scripts.name as script, started_at as startedAt, attempt,
@@ -197,7 +164,7 @@ export function runningRunOf(db: Statements, jobId: number): StartedRunRow | nul
   );
 }
 
-function history(db: Statements, script: string): RunHistory {
+function history(db: SqliteStatements, script: string): RunHistory {
   const newest = (columns: string, condition: string): string =>
     `select ${columns} from runs where script_id = (select id from scripts where name = ?)
        and outcome ${condition} order by started_at desc, id desc limit 1`;
@@ -213,22 +180,17 @@ function history(db: Statements, script: string): RunHistory {
   };
 }
 
-interface Numbers {
-  readonly scriptId: number;
-  readonly versionId: number | null;
-}
-
 /** Numbers of names and content hashes: they are few, and never change. */
 class ScriptNumbers {
-  readonly #db: Statements;
-  readonly #known = new Map<string, Numbers>();
+  readonly #db: SqliteStatements;
+  readonly #known = new Map<string, ScriptNumber>();
   #rollbacks = 0;
 
-  constructor(db: Statements) {
+  constructor(db: SqliteStatements) {
     this.#db = db;
   }
 
-  of(name: string, contentHash: string | null, at: number): Numbers {
+  of(name: string, contentHash: string | null, at: number): ScriptNumber {
     if (this.#rollbacks !== this.#db.rollbacks) this.#known.clear();
     this.#rollbacks = this.#db.rollbacks;
     const key = `${contentHash ?? ''} ${name}`;

@@ -1,3 +1,4 @@
+import './metrics.css';
 import { useMemo, useState } from 'preact/hooks';
 import { formatBytes, formatCount, formatDuration } from '../../../../report/text/format.ts';
 import type { components } from '../../../client/paths.ts';
@@ -11,11 +12,8 @@ import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx
 import { Table, type TableColumn } from '../../components/table.tsx';
 import { writeInstant } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
-import { place, setQuery } from '../../router.ts';
-import { Costs } from './costs.tsx';
-import { JobStates } from './job-states.tsx';
+import { hrefOf, place, setQuery } from '../../router.ts';
 import { type Plot, plotAll } from './plots.ts';
-import './metrics.css';
 
 type Metrics = components['schemas']['Metrics'];
 
@@ -199,4 +197,89 @@ const formats: Readonly<Record<TickUnit, (value: number | null) => string>> = {
 
 function say({ label, values }: ChartSeries, unit: TickUnit, index: number): string {
   return `${label}: ${formats[unit](values[index] ?? null)}`;
+}
+
+const states = ['ready', 'delayed', 'running', 'retrying', 'paused', 'failed', 'finished', 'cancelled'] as const;
+
+/** How many jobs of the queue are in which state now. */
+function JobStates() {
+  const { data } = useAnswer('/api/jobs/counts', {});
+  const counts = states.map((state) => {
+    const count = (data?.items ?? []).reduce((sum, each) => sum + (each[state] ?? 0), 0);
+    return { state, count };
+  });
+  const most = Math.max(...counts.map(({ count }) => count));
+  if (most === 0) return null;
+  return (
+    <Section title="Jobs by state, now">
+      <table class="job-states">
+        <tbody>
+          {counts.map(({ state, count }) => (
+            <tr key={state}>
+              <th scope="row">{state}</th>
+              <td>
+                <meter min={0} max={most} value={count} aria-hidden="true" />
+              </td>
+              <td class="number">{formatCount(count)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Section>
+  );
+}
+
+type Series = Metrics['series'][number];
+
+/** Which scripts need most of the machine. */
+function Costs({ metrics }: { readonly metrics: Metrics }) {
+  const scripts = metrics.series.filter(({ kind }) => kind === 'script');
+  const allMs = metrics.series.find(({ subject }) => subject === '*')?.total.cpuMs ?? null;
+  if (scripts.length === 0) return null;
+  return (
+    <Section title="What costs most">
+      <Table
+        caption="Scripts and handlers with what they cost"
+        columns={columnsOf(allMs)}
+        rows={scripts}
+        keyOf={({ subject }) => subject}
+        sorting={{ title: 'CPU time', isDescending: true }}
+      />
+    </Section>
+  );
+}
+
+function columnsOf(allMs: number | null): readonly TableColumn<Series>[] {
+  const shareOf = ({ total: { cpuMs } }: Series): number | null => (cpuMs === null || !allMs ? null : cpuMs / allMs);
+  return [
+    {
+      title: 'Script',
+      cell: ({ subject }) => (
+        <a href={hrefOf('/scripts', subject)}>
+          <bdi>{subject}</bdi>
+        </a>
+      ),
+      sortBy: ({ subject }) => subject,
+      onPhone: 'title',
+    },
+    number('CPU time', ({ total }) => total.cpuMs, formatDuration),
+    number('Share', shareOf, (share) => (share === null ? '–' : `${Math.round(share * 100)} %`)),
+    number(
+      'Runs',
+      ({ total }) => total.ended,
+      (count) => formatCount(count ?? 0),
+    ),
+    number(
+      'Failed',
+      ({ total }) => total.failed,
+      (count) => formatCount(count ?? 0),
+    ),
+    number('Median', ({ total }) => total.runMs.p50, formatDuration),
+    number('p95', ({ total }) => total.runMs.p95, formatDuration),
+    number('Memory', ({ total }) => total.maxRssBytes, formatBytes),
+  ];
+}
+
+function number(title: string, read: (series: Series) => number | null, format: (value: number | null) => string) {
+  return { title, cell: (series: Series) => format(read(series)), sortBy: read, isNumber: true };
 }

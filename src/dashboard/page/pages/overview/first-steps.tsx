@@ -1,7 +1,8 @@
 import { countOf } from '../../../../report/text/format.ts';
-import { Command } from '../../components/command.tsx';
+import { Icon } from '../../components/icon.tsx';
 import { Empty } from '../../components/notice.tsx';
 import { Name } from '../../components/text.tsx';
+import { tell } from '../../components/toast.tsx';
 import type { OverviewAnswer } from './judge.ts';
 
 /** What to do first, where nothing ever ran. */
@@ -44,5 +45,26 @@ export function FirstSteps({ scripts, tiers }: OverviewAnswer) {
         </p>
       )}
     </Empty>
+  );
+}
+
+/** A command for a shell, with a button that copies it. */
+function Command({ text }: { readonly text: string }) {
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      tell(`Copied: ${text}`);
+    } catch {
+      // Browsers refuse it on pages without TLS.
+      tell('This browser does not let the page copy; select the command instead.', { isBad: true });
+    }
+  };
+  return (
+    <span class="command">
+      <code>{text}</code>
+      <button type="button" aria-label={`Copy ${text}`} onClick={copy}>
+        <Icon name="copy" />
+      </button>
+    </span>
   );
 }

@@ -1,16 +1,17 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { countOf, formatBytes, formatDuration, formatRate } from '../../../../report/text/format.ts';
+import { countOf, formatBytes, formatCount, formatDuration, formatRate } from '../../../../report/text/format.ts';
+import type { components } from '../../../client/paths.ts';
 import { setServerTime } from '../../clock.ts';
 import { Icon } from '../../components/icon.tsx';
 import { Answered, Notice } from '../../components/notice.tsx';
 import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
+import { State } from '../../components/state.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
 import { hrefOf } from '../../router.ts';
-import { FAILED, Failures } from './failures.tsx';
 import { FirstSteps } from './first-steps.tsx';
 import {
   findTroubles,
@@ -21,7 +22,6 @@ import {
   type StatusAnswer,
   type Verdict,
 } from './judge.ts';
-import { QueueLine } from './queue-line.tsx';
 import { Running } from './running.tsx';
 import { NextCall, Paused, Tiers } from './tiers.tsx';
 import { Troubles } from './troubles.tsx';
@@ -230,5 +230,77 @@ function Totals({ totals, scripts, since }: OverviewAnswer) {
         </FigureList>
       </div>
     </Section>
+  );
+}
+
+type ToldRun = components['schemas']['ToldRun'];
+
+/** What an API's list of runs calls failures, as it wants them. */
+const FAILED = 'failed,timed-out,killed,crashed,not-started';
+
+/** The last runs that did not succeed, also of what has recovered since. */
+function Failures({ runs }: { readonly runs: readonly ToldRun[] }) {
+  if (runs.length === 0) return <p class="card quiet">No run has failed.</p>;
+  return (
+    <ul class="failures card">
+      {runs.map(({ id, script, outcome, startedAt, durationMs, summary }) => (
+        <li key={id}>
+          <p class="failure-head">
+            <State state={outcome} />
+            <a href={hrefOf('/runs', id)}>
+              <Name text={script} />
+            </a>
+            <span class="quiet">
+              <Time at={startedAt} />
+              {durationMs !== null && `, after ${formatDuration(durationMs)}`}
+            </span>
+          </p>
+          {summary !== null && (
+            <p class="small failure-text">
+              <Name text={summary} />
+            </p>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const shown = [
+  ['failed', 'failed'],
+  ['running', 'running'],
+  ['ready', 'ready'],
+  ['delayed', 'delayed'],
+  ['paused', 'paused'],
+] as const;
+
+/** How the queue stands, in one line. */
+function QueueLine({ queue }: Pick<StatusAnswer, 'queue'>) {
+  const states = shown.filter(([state]) => (queue[state] ?? 0) > 0);
+  const { workers, idleWorkers, withoutHandler } = queue;
+  if (queue.ready === null) return <p class="card quiet">Not known without the log.</p>;
+  const idle = idleWorkers ? ` (${idleWorkers} idle)` : '';
+  return (
+    <div class="card">
+      <p class="states">
+        {states.length === 0 && <span class="quiet">No job is waiting.</span>}
+        {states.map(([state, word]) => (
+          <a key={state} href={hrefOf('/queue', null, { state })}>
+            <State state={state} word={`${formatCount(queue[state] ?? 0)} ${word}`} />
+          </a>
+        ))}
+        <span class="quiet">{workers ? countOf(workers, 'worker') + idle : 'no worker now'}</span>
+      </p>
+      {withoutHandler.slice(0, 3).map(({ name, jobs, nearest }) => (
+        <p key={name} class="small">
+          <State state="warning" word={`${countOf(jobs, 'job')} without a handler`} /> <Name text={name} />
+          {nearest !== null && (
+            <>
+              ; did you mean <Name text={nearest} />?
+            </>
+          )}
+        </p>
+      ))}
+    </div>
   );
 }

@@ -1,5 +1,5 @@
 import { formatBytes, formatDuration } from '../../../../report/text/format.ts';
-import { now } from '../../clock.ts';
+import { serverNow } from '../../clock.ts';
 import { State } from '../../components/state.tsx';
 import { Name } from '../../components/text.tsx';
 import { Elapsed } from '../../components/time.tsx';
@@ -43,7 +43,7 @@ function RunningRun(run: StatusRun) {
         <progress
           aria-label={`${script}: part of its usual duration`}
           max={usualDurationMs}
-          value={Math.max(0, Math.min(usualDurationMs, now.value - Date.parse(startedAt)))}
+          value={Math.max(0, Math.min(usualDurationMs, serverNow.value - Date.parse(startedAt)))}
         />
       )}
       {more.length > 0 && <p class="quiet small">{more.join(' · ')}</p>}
@@ -57,7 +57,7 @@ const SLOW = 2;
 function Liveness({ liveness, isOrphan, startedAt, usualDurationMs }: StatusRun) {
   if (liveness === 'dead') return <State state="crashed" word="its process is gone" />;
   if (isOrphan) return <State state="running" tone="warning" word="runs without its runner" />;
-  const elapsed = startedAt === null ? 0 : now.value - Date.parse(startedAt);
+  const elapsed = startedAt === null ? 0 : serverNow.value - Date.parse(startedAt);
   // A second or two more than nothing is not slow.
   if (usualDurationMs !== null && elapsed > Math.max(5000, usualDurationMs * SLOW)) {
     return <State state="running" tone="warning" word="longer than usual" />;

@@ -1,5 +1,5 @@
 import { formatPeriod } from '../../../../report/text/format.ts';
-import { now } from '../../clock.ts';
+import { serverNow } from '../../clock.ts';
 import { State } from '../../components/state.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name, Words } from '../../components/text.tsx';
@@ -74,10 +74,13 @@ interface NextCallProps extends TierState {
 
 /** As `runner status` tells it. */
 export function NextCall({ isBrief = false, ...state }: NextCallProps) {
-  const { tier, holder, pause, periodMs, nextCall, isOverdue, isDueAgain } = state;
+  const { tier, holder, pause, periodMs, isInCrontab, nextCall, isOverdue, isDueAgain } = state;
   if (holder !== null) return <State state="running" word={holder.kind === 'backlog' ? 'its backlog' : 'running'} />;
   if (pause !== null) return <Paused pause={pause} of={tier} />;
-  if (periodMs === null) return <span class="quiet">by hand</span>;
+  if (periodMs === null && nextCall === null) return <span class="quiet">by hand</span>;
+  if (isInCrontab === false && (nextCall === null || isOverdue)) {
+    return <State state="overdue" word="no crontab line calls it" />;
+  }
   if (nextCall === null) return <span class="quiet">cron has not called it yet</span>;
   if (isOverdue) {
     return (
@@ -92,7 +95,7 @@ export function NextCall({ isBrief = false, ...state }: NextCallProps) {
   // Nothing comes nearer in a report.
   if (isStatic) return <Time at={nextCall} as="short" />;
   if (isDueAgain) return <Words text="with the next call of `runner due`" />;
-  if (Date.parse(nextCall) <= now.value) return <State state="queued" word="due" />;
+  if (Date.parse(nextCall) <= serverNow.value) return <State state="queued" word="due" />;
   if (isBrief) return <Countdown until={nextCall} />;
   return (
     <span class="stack">

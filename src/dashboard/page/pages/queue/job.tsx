@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { formatDuration } from '../../../../report/text/format.ts';
 import type { components } from '../../../client/paths.ts';
-import { now } from '../../clock.ts';
+import { serverNow } from '../../clock.ts';
 import { Answered } from '../../components/notice.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { State } from '../../components/state.tsx';
@@ -12,7 +12,7 @@ import { type Asked, useAnswer } from '../../data.ts';
 import { pausedWords } from '../../manage/pause.tsx';
 import { mayManage } from '../../manage/session.ts';
 import { hrefOf } from '../../router.ts';
-import { Happenings } from '../activity/happenings.tsx';
+import { Happenings } from '../activity/activity.tsx';
 import { ExactText, textOfMember } from './exact.tsx';
 import { describeTries, ShownJobState } from './job-words.tsx';
 import { JobVerbs } from './verbs.tsx';
@@ -42,8 +42,8 @@ function Whole({ text, problem }: { readonly text: string; readonly problem: str
   };
   const aside = (
     <>
-      <ShownJobState job={job} nowMs={now.value} />
-      {mayManage.value && <JobVerbs jobs={[job]} nowMs={now.value} onDone={leave} />}
+      <ShownJobState job={job} nowMs={serverNow.value} />
+      {mayManage.value && <JobVerbs jobs={[job]} nowMs={serverNow.value} onDone={leave} />}
     </>
   );
   return (

@@ -1,5 +1,6 @@
+import { useState } from 'preact/hooks';
 import { countOf, formatCount } from '../../../../report/text/format.ts';
-import { now } from '../../clock.ts';
+import { serverNow } from '../../clock.ts';
 import { More } from '../../components/fields.tsx';
 import { Empty, Loading, Notice } from '../../components/notice.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
@@ -9,7 +10,6 @@ import { hrefOf } from '../../router.ts';
 import { usePages } from '../paged.ts';
 import type { JobFilters } from './filters.tsx';
 import { describeTries, JobTime, type ShownJob, ShownJobState } from './job-words.tsx';
-import { type JobSelection, useSelection } from './selection.ts';
 import { JobVerbs } from './verbs.tsx';
 
 /** At a glance; more when asked for. */
@@ -74,7 +74,7 @@ function ChosenBar({ jobs, selection }: ChosenBarProps) {
         />
         {chosen.length === 0 ? `Choose all ${jobs.length} shown` : `${countOf(chosen.length, 'job')} chosen`}
       </label>
-      {chosen.length > 0 && <JobVerbs jobs={chosen} nowMs={now.value} onDone={selection.clear} />}
+      {chosen.length > 0 && <JobVerbs jobs={chosen} nowMs={serverNow.value} onDone={selection.clear} />}
     </fieldset>
   );
 }
@@ -86,7 +86,7 @@ interface JobTableProps {
 }
 
 function JobTable({ jobs, selection }: JobTableProps) {
-  const nowMs = now.value;
+  const nowMs = serverNow.value;
   const columns: readonly TableColumn<ShownJob>[] = [
     ...(selection === null ? [] : [chooseColumn(selection)]),
     { title: 'Job', cell: ({ id }) => <a href={hrefOf('/jobs', id)}>{id}</a>, isNumber: true },
@@ -117,5 +117,41 @@ function chooseColumn(selection: JobSelection): TableColumn<ShownJob> {
         onClick={({ shiftKey }) => selection.toggle(id, shiftKey)}
       />
     ),
+  };
+}
+
+/** Rows that are chosen, by their numbers. */
+interface JobSelection {
+  readonly ids: ReadonlySet<number>;
+  /** One row; with shift, all between it and the one chosen before. */
+  toggle(id: number, isRange: boolean): void;
+  /** All rows that are shown, or none of them. */
+  toggleAll(): void;
+  clear(): void;
+}
+
+/** What is no longer shown is not chosen any more: nobody acts on what they do not see. */
+function useSelection(shown: readonly number[]): JobSelection {
+  const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
+  const [anchor, setAnchor] = useState<number | null>(null);
+  const ids = new Set(shown.filter((id) => chosen.has(id)));
+  const toggle = (id: number, isRange: boolean): void => {
+    const isOn = !ids.has(id);
+    const next = new Set(ids);
+    const from = anchor === null ? -1 : shown.indexOf(anchor);
+    const to = shown.indexOf(id);
+    const range = isRange && from >= 0 ? shown.slice(Math.min(from, to), Math.max(from, to) + 1) : [id];
+    for (const each of range) {
+      if (isOn) next.add(each);
+      else next.delete(each);
+    }
+    setChosen(next);
+    setAnchor(id);
+  };
+  return {
+    ids,
+    toggle,
+    toggleAll: () => setChosen(ids.size === shown.length ? new Set() : new Set(shown)),
+    clear: () => setChosen(new Set()),
   };
 }

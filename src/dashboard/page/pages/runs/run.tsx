@@ -1,15 +1,15 @@
+import './runs.css';
 import type { ComponentChildren } from 'preact';
 import { countOf, formatBytes, formatCount, formatDuration } from '../../../../report/text/format.ts';
+import { printable } from '../../../../system/base/text.ts';
 import { Answered, Notice } from '../../components/notice.tsx';
 import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
 import { State, toneOfState } from '../../components/state.tsx';
+import { Elapsed, Time } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
 import { hrefOf } from '../../router.ts';
-import { ErrorStack } from './error-stack.tsx';
 import { RunOutput } from './run-output.tsx';
 import { cpuOf, type OneRun } from './run-table.tsx';
-import { Timeline } from './timeline.tsx';
-import './runs.css';
 
 /** One run: how it ended, why, what it wrote, and what was unlike others. */
 export function RunPage({ item }: { readonly item: string }) {
@@ -131,6 +131,7 @@ function Details({ run }: { readonly run: OneRun }) {
   const facts: (readonly [string, ComponentChildren])[] = [
     ['Exit code', run.exitCode],
     ['Signal', run.signal],
+    ['Machine', run.host],
     ['Process', run.pid],
     ['Measured', run.measuredBy && exact],
     [
@@ -156,4 +157,125 @@ function Details({ run }: { readonly run: OneRun }) {
       </dl>
     </Section>
   );
+}
+
+interface ThrownError {
+  readonly name: string | null;
+  readonly message: string | null;
+  readonly stack: string | null;
+}
+
+/** What a script threw: what it says, where in the script, and folded away what else was on the stack. */
+function ErrorStack({ error }: { readonly error: ThrownError }) {
+  const { title, own, foreign } = readStack(error);
+  return (
+    <div class="error-stack">
+      <pre class="error-title">{title}</pre>
+      {own.length > 0 && <pre>{own.join('\n')}</pre>}
+      {foreign.length > 0 && (
+        <details open={own.length === 0}>
+          <summary>{countOf(foreign.length, 'more line')} of Node and of packages</summary>
+          <pre>{foreign.join('\n')}</pre>
+        </details>
+      )}
+    </div>
+  );
+}
+
+interface Stack {
+  readonly title: string;
+  /** Frames of the script and what it imports from its own folder. */
+  readonly own: readonly string[];
+  readonly foreign: readonly string[];
+}
+
+const isFrame = /^\s+at /;
+
+/** Of Node, of packages, and of what the runner loads into a script. */
+const isForeignFrame =
+  /[/\\]node_modules[/\\]|[/\\](?:probe|handler-host)-[\w.-]+\.cjs|\(?node:|\bat (?:async )?Promise\.|<anonymous>\)?$/;
+
+function readStack({ name, message, stack }: ThrownError): Stack {
+  const said = [name, message].filter(Boolean).join(': ');
+  const lines = printable(stack ?? '')
+    .trimEnd()
+    .split('\n');
+  const begin = lines.findIndex((line) => isFrame.test(line));
+  const frames = begin === -1 ? [] : lines.slice(begin);
+  const head = (begin === -1 ? lines : lines.slice(0, begin)).join('\n');
+  const isForeign = (line: string): boolean => isFrame.test(line) && isForeignFrame.test(line);
+  return {
+    title: head.includes(printable(message ?? '')) && head !== '' ? head : printable(said),
+    own: frames.filter((line) => !isForeign(line)),
+    foreign: frames.filter(isForeign),
+  };
+}
+
+/** When it was due, started and ended, and the other tries. */
+function Timeline({ run }: { readonly run: OneRun }) {
+  const late = between(run.scheduledFor, run.startedAt);
+  return (
+    <ol class="timeline">
+      {run.scheduledFor !== null && (
+        <li>
+          <span>Was due</span> <Time at={run.scheduledFor} as="whole" />
+        </li>
+      )}
+      <Tries run={run} />
+      <li>
+        <span>Started</span> <Time at={run.startedAt} as="whole" />
+        {late !== null && late > 0 && <span class="quiet"> {formatDuration(late)} after it was due</span>}
+      </li>
+      {run.finishedAt === null ? (
+        <li>
+          <span>Runs</span> for <Elapsed since={run.startedAt} />
+        </li>
+      ) : (
+        <li>
+          <span>Ended</span> <Time at={run.finishedAt} as="whole" />
+          <span class="quiet"> after {formatDuration(run.durationMs)}</span> <State state={run.outcome} />
+        </li>
+      )}
+      <NextTry run={run} />
+    </ol>
+  );
+}
+
+/** The tries before this one. */
+function Tries({ run }: { readonly run: OneRun }) {
+  const before = useAnswer('/api/runs', {
+    params: { query: { script: run.script, until: run.startedAt ?? '', limit: 20 } },
+  });
+  if (run.attempt === 1 || before.data === null) return null;
+  const others = before.data.items.filter(({ job, attempt }) => job === run.job && attempt < run.attempt);
+  const tries = others.slice(0, run.attempt - 1).toReversed();
+  return (
+    <>
+      {tries.map(({ id, attempt, startedAt, outcome }) => (
+        <li key={id}>
+          <span>Try {attempt}</span> <Time at={startedAt} as="whole" /> <State state={outcome} />{' '}
+          <a href={hrefOf('/runs', id)}>Run {id}</a>
+        </li>
+      ))}
+    </>
+  );
+}
+
+/** The try after this one, if it has failed and is tried again. */
+function NextTry({ run }: { readonly run: OneRun }) {
+  const asked = useAnswer('/api/runs/{id}', { params: { path: { id: run.next ?? run.id } } });
+  const next = asked.data;
+  if (next === null || next.id === run.id || next.attempt !== run.attempt + 1 || next.job !== run.job) return null;
+  return (
+    <li>
+      <span>Try {next.attempt}</span> <Time at={next.startedAt} as="whole" /> <State state={next.outcome} />{' '}
+      <a href={hrefOf('/runs', next.id)}>Run {next.id}</a>
+    </li>
+  );
+}
+
+/** Null: one of them is not known. */
+function between(from: string | null, until: string | null): number | null {
+  const apart = Date.parse(until ?? '') - Date.parse(from ?? '');
+  return Number.isNaN(apart) ? null : apart;
 }

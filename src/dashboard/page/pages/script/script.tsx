@@ -1,22 +1,20 @@
+import './script.css';
 import { countOf, formatBytes, formatDuration, formatPeriod, formatRate } from '../../../../report/text/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { isFailedRun } from '../../charts/run-charts.tsx';
 import { Answered, Notice } from '../../components/notice.tsx';
 import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
 import { Sparkline } from '../../components/sparkline.tsx';
-import { State } from '../../components/state.tsx';
+import { State, type Tone } from '../../components/state.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
-import { useAnswer } from '../../data.ts';
+import { isStatic, useAnswer } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
 import { RunNow } from '../../manage/run-now.tsx';
 import { hrefOf, place } from '../../router.ts';
 import { Output } from '../runs/run-output.tsx';
 import { Runs } from '../runs/run-table.tsx';
 import { OutcomeChoice } from '../runs/runs.tsx';
-import { ScriptCalendar } from './script-calendar.tsx';
-import { HistorySection } from './script-history.tsx';
-import { WhySection } from './why.tsx';
-import './script.css';
+import { HistorySection, ScriptCalendar } from './script-history.tsx';
 
 export type ScriptAnswer = components['schemas']['Script'];
 
@@ -36,7 +34,7 @@ function Aside({ script }: { readonly script: ScriptAnswer }) {
     <>
       <StateOf script={script} />
       {presence === 'present' && tier !== 'queue' && <RunNow script={name} />}
-      {presence !== 'gone' && <PauseButton name={name} pause={pause} />}
+      {presence !== 'gone' && presence !== 'disabled' && <PauseButton name={name} pause={pause} />}
     </>
   );
 }
@@ -44,7 +42,7 @@ function Aside({ script }: { readonly script: ScriptAnswer }) {
 /** That it runs or is paused counts before how it ended the last time. */
 function StateOf({ script: { running, pause, presence, lastRun } }: { readonly script: ScriptAnswer }) {
   if (running.length > 0) return <State state="running" />;
-  if (presence === 'gone') return <State state="gone" />;
+  if (presence === 'gone' || presence === 'disabled') return <State state={presence} />;
   if (pause !== null) return <State state="paused" />;
   return lastRun === null ? <State state="unknown" word="never ran" /> : <State state={lastRun.outcome} />;
 }
@@ -201,5 +199,48 @@ function Versions({ script: { versions } }: { readonly script: ScriptAnswer }) {
         ))}
       </ol>
     </Section>
+  );
+}
+
+const tones: Readonly<Record<string, Tone>> = { fine: 'good', notable: 'warning', wrong: 'bad' };
+
+/** Why it did or didn't run: one sentence, what is unusual, and on request all that it was concluded from. */
+function WhySection({ script }: { readonly script: string }) {
+  const asked = useAnswer('/api/why/{name}', { params: { path: { name: script } } });
+  // A report may have been made without it.
+  if (isStatic && asked.data === null) return null;
+  return (
+    <Section title="Why it does or doesn’t run">
+      <Answered asked={asked}>
+        {({ conclusion, findings }) => (
+          <>
+            <p>{conclusion}</p>
+            <Findings findings={findings.filter(({ verdict }) => verdict !== 'fine')} />
+            <details>
+              <summary>All that was looked at</summary>
+              <Findings findings={findings} />
+            </details>
+          </>
+        )}
+      </Answered>
+    </Section>
+  );
+}
+
+interface FindingsProps {
+  readonly findings: components['schemas']['Why']['findings'];
+}
+
+function Findings({ findings }: FindingsProps) {
+  if (findings.length === 0) return null;
+  return (
+    <ul class="findings">
+      {findings.map(({ topic, verdict, text, cure }) => (
+        <li key={`${topic} ${text}`}>
+          <State state={verdict} tone={tones[verdict] ?? 'unknown'} word={topic} /> <span>{text}</span>
+          {cure !== null && <span class="quiet"> → {cure}</span>}
+        </li>
+      ))}
+    </ul>
   );
 }

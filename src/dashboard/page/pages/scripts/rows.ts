@@ -5,7 +5,16 @@ type Overview = Schemas['Overview'];
 type Status = Schemas['Status'];
 
 /** Where a script stands: the first of these that is true of it. */
-export type Standing = 'running' | 'paused' | 'failing' | 'retrying' | 'gone' | 'never' | 'unknown' | 'fine';
+export type Standing =
+  | 'running'
+  | 'paused'
+  | 'failing'
+  | 'retrying'
+  | 'disabled'
+  | 'gone'
+  | 'never'
+  | 'unknown'
+  | 'fine';
 
 export interface ScriptRow extends Readonly<Schemas['ScriptOverview']> {
   readonly standing: Standing;
@@ -24,13 +33,17 @@ export function makeRows(overview: Overview, status: Status | null): ScriptRow[]
     ...script,
     standing: status?.isLogUnread ? 'unknown' : findStanding(script, running.has(script.script)),
     cpuShare: script.totalCpuMs === null || allCpuMs === 0 ? null : script.totalCpuMs / allCpuMs,
-    nextAt: script.pause === null ? (script.waiting?.runAt ?? calls.get(script.tier) ?? null) : null,
+    nextAt: mayRun(script) ? (script.waiting?.runAt ?? calls.get(script.tier) ?? null) : null,
   }));
+}
+
+function mayRun({ pause, presence }: Schemas['ScriptOverview']): boolean {
+  return pause === null && presence !== 'disabled';
 }
 
 function findStanding({ pause, lastRun, waiting, presence }: Schemas['ScriptOverview'], isRunning: boolean): Standing {
   if (isRunning) return 'running';
-  if (presence === 'gone') return 'gone';
+  if (presence === 'gone' || presence === 'disabled') return presence;
   if (pause !== null) return 'paused';
   if (lastRun === null) return 'never';
   if (waiting?.state === 'retrying') return 'retrying';
@@ -56,7 +69,17 @@ export function filterRows(rows: readonly ScriptRow[], { search, tier, standing 
   });
 }
 
-const order: readonly Standing[] = ['failing', 'retrying', 'running', 'paused', 'never', 'unknown', 'fine', 'gone'];
+const order: readonly Standing[] = [
+  'failing',
+  'retrying',
+  'running',
+  'paused',
+  'never',
+  'unknown',
+  'fine',
+  'disabled',
+  'gone',
+];
 
 /** What wants to be looked at comes first. */
 export function rankOf({ standing }: ScriptRow): number {

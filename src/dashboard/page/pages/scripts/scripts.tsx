@@ -41,6 +41,7 @@ const standings = [
   ['paused', 'paused'],
   ['fine', 'fine'],
   ['never', 'never run'],
+  ['disabled', 'disabled'],
   ['gone', 'gone from jobs/'],
   ['unknown', 'not known'],
 ] as const satisfies readonly (readonly [Standing | '', string])[];
@@ -174,7 +175,7 @@ function Standings({ standing, lastRun, pause }: ScriptRow) {
       {standing === 'running' && <State state="running" />}
       {standing === 'never' && <State state="never" tone="ended" word="never run" />}
       {standing === 'unknown' && <State state="unknown" word="not known" />}
-      {standing === 'gone' && <State state="gone" />}
+      {(standing === 'gone' || standing === 'disabled') && <State state={standing} />}
       {standing === 'paused' && <State state="paused" />}
       {standing === 'retrying' && <State state="retrying" word="to be tried again" />}
       {(standing === 'failing' || standing === 'fine' || standing === 'paused') && lastRun !== null && (

@@ -1,0 +1,206 @@
+import type { Site, SiteLog } from '../../dashboard/site.ts';
+import { findDisabled } from '../../discovery/disabled.ts';
+import { tierNames } from '../../discovery/jobs-folder.ts';
+import { listHandlerNames } from '../../discovery/look-into-jobs.ts';
+import { noJobs, readJobs, readStory } from '../../report/model/jobs.ts';
+import { readOverview } from '../../report/model/overview.ts';
+import { readScriptRuns } from '../../report/model/runs/history.ts';
+import { readOutputFrom } from '../../report/model/runs/output-part.ts';
+import { selectRunning } from '../../report/model/runs/run.ts';
+import { selectRunPage } from '../../report/model/runs/run-pages.ts';
+import { type RunWithOutput, selectHighestRunId, selectRun } from '../../report/model/runs/runs.ts';
+import { readStatus, type Status } from '../../report/model/status.ts';
+import { renderJob, renderJobs } from '../../report/terminal/jobs.ts';
+import { renderScriptTable } from '../../report/terminal/overview.ts';
+import { renderRun, renderRuns, renderRunTable } from '../../report/terminal/runs.ts';
+import type { Screen } from '../../report/terminal/screen.ts';
+import { renderQueue, renderStatus } from '../../report/terminal/status.ts';
+import { printable } from '../../system/base/text.ts';
+
+/** What can be looked at. */
+export type View =
+  | { readonly kind: 'scripts' | 'runs' | 'queue' }
+  /** Null: of what runs now. */
+  | { readonly kind: 'output'; readonly run: number | null }
+  | { readonly kind: 'script'; readonly script: string }
+  | { readonly kind: 'run' | 'job'; readonly id: number };
+
+/** What was read for a view: drawn anew each second, as time goes on in it. */
+export interface Content {
+  /** Whether the lines that were selected lead somewhere. */
+  readonly isList: boolean;
+  draw(screen: Screen): Drawn;
+}
+
+export interface Drawn {
+  readonly lines: readonly string[];
+  /** By line, what opens there. */
+  readonly opens: ReadonlyMap<number, View>;
+}
+
+const DAY_MS = 86_400_000;
+
+/** More nobody goes through line by line. */
+const MOST_ROWS = 200;
+
+/** Reads views one after the other, and remembers what came of an output so far. */
+export class ViewReader {
+  readonly #site: Site;
+  #output: { readonly run: number; readonly text: string; readonly next: number } | null = null;
+
+  constructor(site: Site) {
+    this.#site = site;
+  }
+
+  async read(view: View): Promise<Content> {
+    return await this.#site.read(async (log) => {
+      switch (view.kind) {
+        case 'scripts':
+          return await this.#readScripts(log);
+        case 'runs':
+          return tableOf(await selectRunPage(log.view, { limit: MOST_ROWS }), renderAllRuns, openRun);
+        case 'queue':
+          return await this.#readQueue(log);
+        case 'script':
+          return await this.#readScript(log, view.script);
+        case 'job':
+          return await readJobView(log, view.id);
+        case 'run':
+          return await this.#readRun(log, view.id);
+        case 'output':
+          return await this.#readOutput(log, view.run ?? (await findRunToFollow(log)));
+      }
+    });
+  }
+
+  async #readScripts(log: SiteLog): Promise<Content> {
+    const { status, problem } = await this.#readStatus(log);
+    const known = this.#site.knownTiers();
+    const window = { sinceMs: log.nowMs - DAY_MS, untilMs: Number.MAX_SAFE_INTEGER };
+    const overview = await readOverview(log.view, {
+      ...window,
+      known,
+      pauses: log.pauses,
+      crontab: this.#site.crontab,
+    });
+    return listOf((screen) => {
+      const notes = [problem, log.problem].filter((note) => note !== null).map(screen.palette.warning);
+      const above = [...notes, ...linesOf(renderStatus(status, screen)), ''];
+      const table = overview.scripts.length === 0 ? [] : renderScriptTable(overview, screen);
+      const opens = overview.scripts.map(({ script }): View => ({ kind: 'script', script }));
+      return { lines: [...above, ...table], opens: from(above.length + 1, opens) };
+    });
+  }
+
+  async #readStatus({ nowMs, pauses, view, problem: logProblem }: SiteLog): Promise<StatusRead> {
+    const { root, states, crontab } = this.#site;
+    let problem: string | null = null;
+    const handlers = await listHandlerNames(root, (wrong) => {
+      problem = `No call starts anything until the settings are fixed. ${wrong}`;
+    });
+    const tiers = tierNames(root);
+    const found = (await this.#site.lookIntoJobs()).discovery.tiers;
+    const disabled = findDisabled(root).map(({ name }) => name);
+    const place = { states, tiers, found, handlers, disabled, crontab };
+    const query = { ...place, pauses, nowMs, isLogUnread: logProblem !== null };
+    return { status: await readStatus(view, query), problem };
+  }
+
+  async #readQueue(log: SiteLog): Promise<Content> {
+    const { status } = await this.#readStatus(log);
+    const { store, nowMs } = log;
+    const list = store === null ? noJobs : await readJobs(store, { pattern: '*', limit: MOST_ROWS }, nowMs);
+    return listOf((screen) => {
+      const queue = renderQueue(status.queue, screen);
+      const above = queue.length === 0 ? [] : [...queue, ''];
+      const opens = list.jobs.map(({ id }): View => ({ kind: 'job', id }));
+      return { lines: [...above, ...linesOf(renderJobs(list, screen))], opens: from(above.length + 1, opens) };
+    });
+  }
+
+  async #readScript({ view, nowMs }: SiteLog, script: string): Promise<Content> {
+    const known = this.#site.knownTiers();
+    const found = await readScriptRuns(view, script, { sinceMs: 0, untilMs: nowMs + 1, limit: MOST_ROWS, known });
+    return listOf((screen) => {
+      const lines = linesOf(renderRuns(found, screen));
+      // Below the table stands, after an empty line, that it is not all.
+      const first = lines.length - found.runs.length - (found.isCut ? 2 : 0);
+      return { lines, opens: from(first, found.runs.map(openRun)) };
+    });
+  }
+
+  async #readRun(log: SiteLog, id: number): Promise<Content> {
+    const run = await selectRun(log.view, id);
+    if (run === null) return textOfView(`There is no run ${id} in the log.`);
+    const output = await this.#follow(log, run);
+    return textBy((screen) => [...linesOf(renderRun(run, screen)), '', screen.palette.dim('output'), ...output]);
+  }
+
+  async #readOutput(log: SiteLog, id: number | null): Promise<Content> {
+    const run = id === null ? null : await selectRun(log.view, id);
+    if (run === null) return textOfView('Nothing has run yet.');
+    const output = await this.#follow(log, run);
+    return textBy((screen) => [linesOf(renderRun(run, screen))[0] ?? '', '', ...output]);
+  }
+
+  /** What the run has written, safe to show. */
+  async #follow({ view }: SiteLog, run: RunWithOutput): Promise<string[]> {
+    const before = this.#output?.run === run.id ? this.#output : { run: run.id, text: '', next: 0 };
+    const part = await readOutputFrom(view, run, before.next);
+    const text = (part.isAnew ? part.text : before.text + part.text).slice(-MOST_TEXT);
+    this.#output = { run: run.id, text, next: part.next };
+    return text === '' ? ['(nothing yet)'] : linesOf(printable(text));
+  }
+}
+
+interface StatusRead {
+  readonly status: Status;
+  /** What is wrong with the settings. */
+  readonly problem: string | null;
+}
+
+const MOST_TEXT = 512 * 1024;
+
+/** The run that began last of those that run; else the newest. */
+async function findRunToFollow({ view }: SiteLog): Promise<number | null> {
+  const running = await selectRunning(view);
+  return running.at(-1)?.id ?? (await selectHighestRunId(view.db));
+}
+
+async function readJobView({ store, pauses, view, nowMs }: SiteLog, id: number): Promise<Content> {
+  const story = await readStory({ store, pauses, view, nowMs }, id);
+  return textBy((screen) => linesOf(renderJob(story, screen)));
+}
+
+function openRun({ id }: { readonly id: number }): View {
+  return { kind: 'run', id };
+}
+
+const renderAllRuns = (runs: Parameters<typeof renderRunTable>[0], screen: Screen): string[] =>
+  runs.length === 0 ? ['Nothing has run yet.'] : renderRunTable(runs, screen, true);
+
+function tableOf<Row>(
+  rows: readonly Row[],
+  render: (rows: readonly Row[], screen: Screen) => string[],
+  open: (row: Row) => View,
+): Content {
+  return listOf((screen) => ({ lines: render(rows, screen), opens: from(1, rows.map(open)) }));
+}
+
+const listOf = (draw: Content['draw']): Content => ({ isList: true, draw });
+
+const textBy = (draw: (screen: Screen) => readonly string[]): Content => ({
+  isList: false,
+  draw: (screen) => ({ lines: draw(screen), opens: new Map() }),
+});
+
+/** One sentence. */
+export const textOfView = (text: string): Content => textBy(() => [text]);
+
+function from(first: number, opens: readonly View[]): ReadonlyMap<number, View> {
+  return new Map(opens.map((open, index) => [first + index, open]));
+}
+
+function linesOf(text: string): string[] {
+  return text.trimEnd().split('\n');
+}

@@ -1,0 +1,197 @@
+import { Command } from 'commander';
+import type { Token } from '../../store/contract/registers.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import type { CommandContext, CommonOptions } from '../shared/context.ts';
+import { print, rootOf, withLog, withWritableLog, withWritableLogIfAny } from '../shared/open.ts';
+
+interface WebOptions extends CommonOptions {
+  readonly host: string;
+  readonly port: string;
+  readonly url?: string;
+  readonly login?: true;
+}
+
+const WEB_HELP = `
+On this machine your own connections need no password: the kernel says that they are yours. Everybody else
+logs in with a token. Leave \`--host\` as it is and connect through an SSH tunnel, or let the web server
+pass requests on to it (\`--url\`).
+
+Examples:
+  runner web                                     on this machine: http://127.0.0.1:8787/
+  ssh -L 8787:127.0.0.1:8787 me@example.org      on your own computer: the tunnel to it
+  runner web --port 0                            any port that is free
+  runner web --url https://example.org/runner    behind the web server, which passes requests for that path on
+  runner web token add laptop --manage           create a token; \`runner web token --help\` has more`;
+
+/** `runner web`: the dashboard, until it is stopped. */
+export function webCommand(context: CommandContext): Command {
+  const command = new Command('web');
+  return command
+    .description('serve the dashboard and its REST API until Ctrl-C')
+    .option('--host <address>', 'the address to listen on', '127.0.0.1')
+    .option('--port <number>', 'the port; 0: any that is free', '8787')
+    .option('--url <address>', 'where a proxy or Passenger serves it: https://example.org/runner')
+    .option('--login', 'let your own connections log in, too: print an address with a key')
+    .addHelpText('after', WEB_HELP)
+    .action(() => serve(context, command.optsWithGlobals<WebOptions>()))
+    .addCommand(tokenCommand(context));
+}
+
+async function serve(context: CommandContext, options: WebOptions): Promise<void> {
+  const root = rootOf(context, options.root);
+  const port = readPort(options.port);
+  const url = readUrl(options.url);
+  const { startServer } = await import('../../dashboard/server.ts');
+  const { env, version, now, distFolder } = context;
+  const site = { root, env, version, now };
+  const needsLogin = options.login === true;
+  const server = await startServer({ site, host: options.host, port, url, needsLogin, distFolder });
+  const signalled = new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, resolve);
+  });
+  const where = url === null || server.listensAt === null ? [] : [`It listens at ${server.listensAt}.`];
+  await print(context, [server.url, ...where, ...server.notes].map((line) => `${line}\n`).join(''));
+  await signalled;
+  await server.close();
+}
+
+function readPort(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : -1;
+  if (port >= 0 && port <= 65_535) return port;
+  throw new UsageError(`--port must be a number from 0 to 65535, found ${JSON.stringify(text)}.`);
+}
+
+function readUrl(text: string | undefined): URL | null {
+  if (text === undefined) return null;
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isPlain = url !== null && url.username + url.password + url.search + url.hash === '';
+  if (isPlain && /^https?:$/.test(url.protocol) && /^\/[\w./~-]*$/.test(url.pathname)) return url;
+  throw new UsageError(
+    '--url must be the address that a browser asks for, such as https://example.org/runner, found ' +
+      `${JSON.stringify(text)}.`,
+  );
+}
+
+const TOKEN_HELP = `
+The log keeps only a hash of a token. Programs send it as \`Authorization: Bearer <token>\`; the page asks
+for it once and then keeps a session of 7 days.
+
+Examples:
+  runner web token add laptop --manage             may change things, until it is revoked
+  runner web token add grafana --expires 90d       may read, for 90 days
+  runner web token list                            names, what they may do, when they were last used
+  runner web token revoke laptop                   ends it, and the sessions that it has opened`;
+
+/** `runner web token`: who may use the dashboard from elsewhere. */
+function tokenCommand(context: CommandContext): Command {
+  const command = new Command('token').description('create, list and revoke tokens').addHelpText('after', TOKEN_HELP);
+  const add = new Command('add')
+    .description('create a token, and print it, only this once')
+    .argument('<name>', 'its name, which the activity shows with each change')
+    .option('--read', 'allow reading only (the default)')
+    .option('--manage', 'also allow changes: run, retry, pause, delete')
+    .option('--expires <duration>', 'how long it is valid: 12h, 90d (default: until it is revoked)')
+    .option('--json', 'as JSON')
+    .action((name: string) => addToken(context, name, add.optsWithGlobals<AddOptions>()));
+  const list = new Command('list')
+    .description('list the tokens')
+    .option('--json', 'as JSON')
+    .action(() => listTokens(context, list.optsWithGlobals<CommonOptions>()));
+  const revoke = new Command('revoke')
+    .description('end a token, and its sessions')
+    .argument('<name>', 'its name')
+    .option('--json', 'as JSON')
+    .action((name: string) => revokeToken(context, name, revoke.optsWithGlobals<CommonOptions>()));
+  return command.addCommand(add).addCommand(list).addCommand(revoke);
+}
+
+interface AddOptions extends CommonOptions {
+  readonly read?: true;
+  readonly manage?: true;
+  readonly expires?: string;
+}
+
+const nameForm = /^[\w.@+-]{1,64}$/;
+
+async function addToken(context: CommandContext, name: string, options: AddOptions): Promise<void> {
+  if (!nameForm.test(name)) {
+    throw new UsageError(
+      `A token's name has 1 to 64 letters, digits or any of . @ + - _ , such as laptop; found ${JSON.stringify(name)}.`,
+    );
+  }
+  if (options.read && options.manage)
+    throw new UsageError('--read and --manage exclude each other: give only --manage, which includes reading.');
+  const { hashOf, makeToken } = await import('../../dashboard/access/tokens.ts');
+  const createdAt = context.now();
+  const expiresAt = await readExpiry(options.expires, createdAt);
+  const text = makeToken();
+  const permission = options.manage ? 'manage' : 'read';
+  const token = await withWritableLog(context, options.root, (store) =>
+    store.transaction((session) => session.tokens.add({ name, hash: hashOf(text), permission, createdAt, expiresAt })),
+  );
+  if (token === null) {
+    const cure = `choose another name, or end it with \`runner web token revoke ${name}\``;
+    throw new UsageError(`There is a token ${name} already; ${cure}.`);
+  }
+  if (options.json) return void context.stdout.write(await formatTokens({ ...toJson(token), token: text }));
+  const { createClock } = await import('../../report/text/clock.ts');
+  const clock = createClock(createdAt);
+  const until = expiresAt === null ? 'until it is revoked' : `until ${clock.dateTime(expiresAt)} (${clock.zone})`;
+  await print(context, `${text}\n\nThe token ${name} (${permission}) is valid ${until}. It is not shown again.\n`);
+}
+
+async function readExpiry(text: string | undefined, nowMs: number): Promise<number | null> {
+  if (text === undefined) return null;
+  const { expectedDuration, parseDurationMs } = await import('../../settings/readers.ts');
+  const durationMs = parseDurationMs(text.trim());
+  if (durationMs !== null) return nowMs + durationMs;
+  throw new UsageError(`--expires must be ${expectedDuration(text, '12h or 90d')}, found ${JSON.stringify(text)}.`);
+}
+
+function toJson({ name, permission, createdAt, expiresAt, lastUsedAt }: Token) {
+  const instant = (atMs: number | null) => (atMs === null ? null : new Date(atMs).toISOString());
+  const lastUsed = instant(lastUsedAt)?.slice(0, 10) ?? null;
+  return { name, permission, createdAt: instant(createdAt), expiresAt: instant(expiresAt), lastUsed };
+}
+
+async function formatTokens(told: object): Promise<string> {
+  const { formatJson } = await import('../../report/json.ts');
+  return formatJson(told);
+}
+
+async function listTokens(context: CommandContext, { root, json }: CommonOptions): Promise<void> {
+  const tokens = await withLog(context, root, async ({ store }) => (await store?.tokens.list()) ?? []);
+  if (json) return void context.stdout.write(await formatTokens({ tokens: tokens.map(toJson) }));
+  if (tokens.length === 0) {
+    return await print(context, 'There are no tokens. Make one with `runner web token add <name>`.\n');
+  }
+  const width = Math.max(...tokens.map(({ name }) => name.length));
+  const { createClock } = await import('../../report/text/clock.ts');
+  const clock = createClock(context.now());
+  await print(
+    context,
+    tokens.map((token) => `${describeToken(token, width, context.now(), clock.dateTime)}\n`).join(''),
+  );
+}
+
+function describeToken(token: Token, width: number, nowMs: number, write: (atMs: number) => string): string {
+  const { name, permission, expiresAt } = token;
+  const used = toJson(token).lastUsed;
+  const state = expiresAt !== null && expiresAt <= nowMs ? 'expired' : 'until';
+  const end = expiresAt === null ? 'until it is revoked' : `${state} ${write(expiresAt)}`;
+  return `${name.padEnd(width)}  ${permission.padEnd(6)}  ${used === null ? 'never used' : `used ${used}`}  ${end}`;
+}
+
+async function revokeToken(context: CommandContext, name: string, { root, json }: CommonOptions): Promise<void> {
+  const found = await withWritableLogIfAny(context, root, async (store) => ({
+    isRevoked: await store.tokens.remove(name),
+    names: (await store.tokens.list()).map((token) => token.name),
+  }));
+  if (found?.isRevoked !== true) {
+    const names = found?.names ?? [];
+    const rest = names.length === 0 ? 'there are none' : `there are ${names.join(', ')}`;
+    throw new UsageError(`There is no token ${JSON.stringify(name)}; ${rest}.`);
+  }
+  if (json) return void context.stdout.write(await formatTokens({ revoked: name }));
+  await print(context, `The token ${name} is revoked; the sessions that it has opened have ended.\n`);
+}

@@ -1,0 +1,136 @@
+import { Command } from 'commander';
+import type { AlertMessage } from '../../monitor/alert/message.ts';
+import type { ChannelSettings, Runner } from '../../settings/settings.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { machineName } from '../../system/process/identity.ts';
+import { type CommandContext, type CommonOptions, openRunner } from '../shared/context.ts';
+
+const EXAMPLES = `
+Sends a test message now, by each channel of \`alerts.channels\` in the settings or of RUNNER_ALERTS, and
+prints the answers. A variable that a channel needs must be set where the runner is started, usually in the
+crontab: --cron takes the variables from there.
+
+Examples:
+  runner alert test            by all channels
+  runner alert test mail       by this channel only
+  runner alert test --cron     with the variables that the crontab sets
+  RUNNER_ALERTS=mail:me@example.org runner alert test
+
+Exit codes: 0 all were sent, 1 some were not, 2 usage error. More in docs/alerts.md.`;
+
+interface AlertOptions extends CommonOptions {
+  readonly cron?: true;
+}
+
+/** `runner alert test`: do messages arrive? */
+export function alertCommand(context: CommandContext): Command {
+  const command = new Command('alert');
+  return command
+    .description('send a test message by the channels of alerts')
+    .argument('<action>', '`test`')
+    .argument('[channel]', 'only by this channel (default: by all)')
+    .option('--cron', "with the crontab's variables instead of this shell's")
+    .option('--json', 'as JSON')
+    .addHelpText('after', EXAMPLES)
+    .action(async (action: string, channel: string | undefined) => {
+      if (action !== 'test') {
+        throw new UsageError(`\`runner alert\` can \`test\`, found ${JSON.stringify(action)}.`);
+      }
+      await testChannels(context, channel, command.optsWithGlobals<AlertOptions>());
+    });
+}
+
+/** What became of one test message. */
+interface Tested {
+  readonly channel: string;
+  readonly ok: boolean;
+  readonly durationMs: number;
+  /** What the other side said, or why it failed. */
+  readonly answer: string;
+}
+
+async function testChannels(context: CommandContext, name: string | undefined, options: AlertOptions): Promise<void> {
+  const env = options.cron ? await readCronEnvironment(context, options.root) : context.env;
+  const runner = await openRunner({ ...context, env }, options.root);
+  const channels = chooseChannels(runner, name);
+  const { openTextOutput } = await import('../../report/terminal/screen.ts');
+  const tested = await Promise.all(channels.map((channel) => testChannel(runner, channel)));
+  const text = options.json ? await formatTested(tested) : await renderTested(context, tested);
+  await openTextOutput(context.stdout).write(text);
+  context.setExitCode(tested.every(({ ok }) => ok) ? 0 : 1);
+}
+
+async function readCronEnvironment({ cwd, env }: CommandContext, option: string | undefined) {
+  const { findRoot } = await import('../../system/place/root.ts');
+  const { readCrontabCalls } = await import('../../hosting/doctor/crontab-calls.ts');
+  const root = findRoot({ option, variable: env.RUNNER_ROOT, cwd });
+  const { calls, failure } = await readCrontabCalls(root, env);
+  const found = calls.map(({ command }) => command?.env).find((each) => each !== undefined);
+  if (found !== undefined) return found;
+  throw new UsageError(failure ?? 'No line of the crontab calls this root: `runner cron --install` adds them.');
+}
+
+function chooseChannels({ settings }: Runner, name: string | undefined): readonly ChannelSettings[] {
+  const { channels } = settings.alerts;
+  if (channels.length === 0) {
+    throw new UsageError(
+      'There are no channels here: set `alerts.channels` in runner.config.*, or RUNNER_ALERTS=mail:me@example.org in ' +
+        'the crontab (`runner alert test --cron` reads it there).',
+    );
+  }
+  const chosen = channels.filter((channel) => name === undefined || channel.name === name);
+  if (chosen.length > 0) return chosen;
+  const names = channels.map((channel) => channel.name).join(', ');
+  throw new UsageError(`There is no channel ${JSON.stringify(name)}; the channels here are ${names}.`);
+}
+
+const LONGEST_MS = 10_000;
+
+async function testChannel(runner: Runner, channel: ChannelSettings): Promise<Tested> {
+  const { sendByChannel } = await import('../../monitor/alert/channels/send.ts');
+  const { root, version, environment, settings } = runner;
+  const createdAt = runner.now();
+  const began = performance.now();
+  const outgoing = { id: `runner-test-${createdAt.toString(36)}-${channel.name}`, createdAt, message: testOf(runner) };
+  const signal = AbortSignal.timeout(LONGEST_MS);
+  const sent = await sendByChannel(channel, outgoing, { root, version, environment, settings, signal });
+  const durationMs = Math.round(performance.now() - began);
+  return { channel: channel.name, ok: sent.ok, durationMs, answer: sent.ok ? sent.answer : sent.reason };
+}
+
+function testOf({ root, now }: Runner): AlertMessage {
+  const incident = {
+    id: 0,
+    subject: 'runner',
+    severity: 'warning' as const,
+    code: 'test',
+    openedAt: now(),
+    recoveredAt: null,
+    occurrences: 1,
+    lastRun: null,
+    error: 'This is a test: alerts arrive here.',
+    output: null,
+    usual: null,
+    changed: null,
+    command: 'runner alert test',
+  };
+  return { version: 1, event: 'opened', incidents: [incident], host: machineName(), root };
+}
+
+async function formatTested(tested: readonly Tested[]): Promise<string> {
+  const { formatJson } = await import('../../report/json.ts');
+  return formatJson({ ok: tested.every(({ ok }) => ok), channels: tested });
+}
+
+async function renderTested(context: CommandContext, tested: readonly Tested[]): Promise<string> {
+  const { createScreen } = await import('../../report/terminal/screen.ts');
+  const { printableLine } = await import('../../system/base/text.ts');
+  const { palette } = createScreen(context);
+  const width = Math.max(...tested.map(({ channel }) => channel.length));
+  return tested
+    .map(({ channel, ok, durationMs, answer }) => {
+      const outcome = ok ? palette.good('sent  ') : palette.bad('failed');
+      return `${channel.padEnd(width)}  ${outcome}  ${`${durationMs}ms`.padStart(7)}  ${printableLine(answer)}\n`;
+    })
+    .join('');
+}

@@ -1,0 +1,141 @@
+import { uptime } from 'node:os';
+import { Command } from 'commander';
+import type { Figure } from '../../monitor/checks/check.ts';
+import {
+  byBadness,
+  type CheckCode,
+  type CheckStatus,
+  type Finding,
+  worstStatus,
+} from '../../monitor/checks/finding.ts';
+import type { CheckReport } from '../../monitor/checks/run-checks.ts';
+import type { Palette, Screen } from '../../report/terminal/screen.ts';
+import { wrap } from '../../report/terminal/table.ts';
+import { countOf } from '../../report/text/format.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { nearestName } from '../../system/base/suggest.ts';
+import { printableLine } from '../../system/base/text.ts';
+import type { CommandContext, CommonOptions } from '../shared/context.ts';
+import { type OpenLog, rootOf, stateFoldersOf, withLogIfAny } from '../shared/open.ts';
+
+const EXAMPLES = `
+Looks for problems in the log and on the disk, and changes nothing. The first line and the exit code are
+those of a monitoring plugin, for Nagios, Monit and similar programs; docs/checks.md has lines for them.
+
+Examples:
+  runner check                             all checks, each with what it found
+  runner check tier-overdue jobs-waiting   only these
+  runner check --json                      for programs; docs/json.md names the keys
+
+Exit codes: 0 ok, 1 warning, 2 critical, 3 unknown: the log cannot be read, nothing has run yet, or a usage error.`;
+
+/** `runner check`: does anything need attention? In the form of a monitoring plugin. */
+export function checkCommand(context: CommandContext): Command {
+  const command = new Command('check');
+  return command
+    .description('check tiers, scripts, queue, log and disk, as a monitoring plugin')
+    .argument('[code...]', 'only these checks: tier-overdue, jobs-waiting … (default: all)')
+    .option('--json', 'as JSON')
+    .addHelpText('after', EXAMPLES)
+    .action((codes: readonly string[]) => check(context, codes, command.optsWithGlobals<CommonOptions>()));
+}
+
+/** What monitoring plugins end with. */
+const exitCodes: Readonly<Record<CheckStatus, number>> = { ok: 0, warning: 1, critical: 2, unknown: 3 };
+
+async function check(context: CommandContext, words: readonly string[], options: CommonOptions): Promise<void> {
+  const { openTextOutput, createScreen } = await import('../../report/terminal/screen.ts');
+  const output = openTextOutput(context.stdout);
+  try {
+    const report = await withLogIfAny(context, options.root, (log) => runAll(context, log, words, options));
+    context.setExitCode(exitCodes[worstStatus(report.findings)]);
+    await output.write(options.json ? await toJson(report) : renderChecks(report, createScreen(context)));
+  } catch (error) {
+    // Any other code would tell that something is wrong with what was to be looked at.
+    context.setExitCode(exitCodes.unknown);
+    if (!(error instanceof Error)) throw error;
+    await output.write(`RUNNER UNKNOWN - ${plainLine(error.message)}\n`);
+  }
+}
+
+async function runAll(
+  context: CommandContext,
+  { root, store, problem }: OpenLog,
+  words: readonly string[],
+  options: CommonOptions,
+): Promise<CheckReport> {
+  const { checkCodes, runChecks, withoutLog } = await import('../../monitor/checks/run-checks.ts');
+  const { loadSettings } = await import('../../settings/load.ts');
+  const codes = words.length === 0 ? checkCodes : words.map((word) => readCode(word, checkCodes));
+  const settings = await loadSettings(rootOf(context, options.root));
+  if (store === null) return withoutLog(problem ?? 'nothing has run here yet, so there is no log', codes);
+  const [state, ...others] = stateFoldersOf(root);
+  if (state === undefined) throw new UsageError('There is no state folder.');
+  const place = { root, states: [state, ...others] as const, settings };
+  return await runChecks(store, { ...place, nowMs: context.now(), upMs: uptime() * 1000 }, codes);
+}
+
+function readCode(word: string, known: readonly CheckCode[]): CheckCode {
+  const code = known.find((each) => each === word);
+  if (code !== undefined) return code;
+  const nearest = nearestName(word, known);
+  const hint = nearest === null ? `the checks are ${known.join(', ')}` : `did you mean ${nearest}?`;
+  throw new UsageError(`There is no check ${JSON.stringify(word)}; ${hint}`);
+}
+
+async function toJson({ findings }: CheckReport): Promise<string> {
+  const { formatJson, healthToJson } = await import('../../report/json.ts');
+  return formatJson(healthToJson(findings));
+}
+
+const STATUS_COLUMNS = 10;
+
+/** The line that monitoring shows, then one for each finding, with its cure below, the worst first. */
+export function renderChecks({ findings, figures }: CheckReport, screen: Screen): string {
+  const worstFirst = byBadness.toReversed().flatMap((status) => findings.filter((each) => each.status === status));
+  const width = Math.max(...findings.map(({ code }) => code.length)) + 2;
+  return [summaryOf(worstFirst, figures), ...worstFirst.flatMap((each) => renderFinding(each, width, screen)), ''].join(
+    '\n',
+  );
+}
+
+function summaryOf(worstFirst: readonly Finding[], figures: readonly Figure[]): string {
+  const status = worstStatus(worstFirst);
+  const bad = worstFirst.filter((each) => each.status !== 'ok');
+  const [first] = bad;
+  const more = bad.length > 1 ? ` (and ${bad.length - 1} more)` : '';
+  const text = first === undefined ? countOf(worstFirst.length, 'check') : plainLine(first.message) + more;
+  const data = figures.length === 0 ? '' : ` | ${figures.map(writeFigure).join(' ')}`;
+  return `RUNNER ${status.toUpperCase()} - ${text}${data}`;
+}
+
+/** What follows a bar is read as figures. */
+function plainLine(text: string): string {
+  return printableLine(text).replaceAll('|', '¦');
+}
+
+/** `disk_free=5368709120B;104857600:;20971520:` */
+function writeFigure({ label, value, unit, warning, critical, isLow }: Figure): string {
+  const limit = (at: number | null): string => (at === null ? '' : `${at}${isLow ? ':' : ''}`);
+  return `${label}=${value}${unit};${limit(warning)};${limit(critical)}`;
+}
+
+function renderFinding(
+  { status, code, message, hint }: Finding,
+  width: number,
+  { palette, columns }: Screen,
+): string[] {
+  const indent = ' '.repeat(STATUS_COLUMNS + width);
+  const room = Math.max(20, columns - indent.length);
+  const [first = '', ...more] = wrap(plainLine(message), room);
+  const cure = hint === null ? [] : wrap(plainLine(hint), room - 2);
+  return [
+    paint(palette, status)(status) + ' '.repeat(STATUS_COLUMNS - status.length) + code.padEnd(width) + first,
+    ...more.map((line) => indent + line),
+    ...cure.map((line, index) => `${indent}${index === 0 ? '→' : ' '} ${line}`),
+  ];
+}
+
+function paint({ good, warning, bad, live }: Palette, status: CheckStatus): (text: string) => string {
+  return { ok: good, warning, critical: bad, unknown: live }[status];
+}

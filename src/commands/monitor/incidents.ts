@@ -1,0 +1,178 @@
+import { Command } from 'commander';
+import type { Store } from '../../store/contract/store.ts';
+import type { IncidentRow } from '../../store/schema.ts';
+import type { CommandContext, CommonOptions } from '../shared/context.ts';
+import { print, rootOf, withLog, withWritableLog, withWritableLogIfAny } from '../shared/open.ts';
+
+const INCIDENTS_HELP = `
+An incident opens when a script or handler fails for good, or when a check finds a problem. It is over
+when a run succeeds or the check finds nothing. For a handler, it is over when no job has failed for an
+hour and one has succeeded since.
+
+Examples:
+  runner incidents           what is wrong now
+  runner incidents --all     also the last 100 that are over
+  runner incidents --json    for programs; docs/json.md names the keys`;
+
+interface IncidentsOptions extends CommonOptions {
+  readonly all?: true;
+}
+
+/** `runner incidents`: what is wrong, and since when. */
+export function incidentsCommand(context: CommandContext): Command {
+  const command = new Command('incidents');
+  return command
+    .description('show what is wrong, since when and how often')
+    .option('--all', 'also incidents that are over')
+    .option('--json', 'as JSON')
+    .addHelpText('after', INCIDENTS_HELP)
+    .action(() => listIncidents(context, command.optsWithGlobals<IncidentsOptions>()));
+}
+
+const MOST_LISTED = 100;
+
+async function listIncidents(context: CommandContext, { root, json, all }: IncidentsOptions): Promise<void> {
+  const { incidents, mutes } = await withLog(context, root, async ({ store }) => ({
+    incidents: store === null ? [] : await readIncidents(store, all === true),
+    mutes: (await store?.incidents.mutes(context.now())) ?? [],
+  }));
+  if (json) {
+    const { formatJson, incidentToJson, muteToJson } = await import('../../report/json.ts');
+    const told = { incidents: incidents.map(incidentToJson), mutes: mutes.map(muteToJson) };
+    return void context.stdout.write(formatJson(told));
+  }
+  const { createScreen } = await import('../../report/terminal/screen.ts');
+  const { renderIncidents } = await import('../../report/terminal/incidents.ts');
+  await print(context, renderIncidents(incidents, mutes, createScreen(context)));
+}
+
+/** What is not over comes first, whatever else there was since. */
+async function readIncidents({ incidents }: Store, isAll: boolean): Promise<readonly IncidentRow[]> {
+  const open = await incidents.current();
+  if (!isAll) return open;
+  const over = (await incidents.list(MOST_LISTED + open.length)).filter(({ recovered_at }) => recovered_at !== null);
+  return [...open, ...over.slice(0, MOST_LISTED)];
+}
+
+const ACKNOWLEDGE_HELP = `
+Acknowledging ends the daily reminders. You are still told when the incident is over, and of new errors.
+
+Examples:
+  runner acknowledge 12             the incident with that number; \`runner incidents\` lists them
+  runner acknowledge hourly/import  all open incidents of that script
+  runner acknowledge mail/welcome   all open incidents of that handler`;
+
+/** `runner acknowledge`: no more reminders of an incident. */
+export function acknowledgeCommand(context: CommandContext): Command {
+  const command = new Command('acknowledge');
+  return command
+    .description('end the daily reminders of an incident')
+    .argument('<incident>', 'its number, or the script, handler, tier or other subject it is about')
+    .option('--json', 'as JSON')
+    .addHelpText('after', ACKNOWLEDGE_HELP)
+    .action((word: string) => acknowledge(context, word, command.optsWithGlobals<CommonOptions>()));
+}
+
+async function acknowledge(context: CommandContext, asked: string, { root, json }: CommonOptions): Promise<void> {
+  const { acknowledgeIncidents, noSuchIncident } = await import('../../monitor/alert/incidents/by-hand.ts');
+  const [word = asked] = await namesOf(context, root, [asked]);
+  const incidents = await withWritableLogIfAny(context, root, (store) =>
+    store.transaction((session) => acknowledgeIncidents(session, word, context.now())),
+  );
+  if (incidents === null || incidents.length === 0) throw noSuchIncident(word);
+  if (json) {
+    const { formatJson, incidentToJson } = await import('../../report/json.ts');
+    return void context.stdout.write(formatJson({ acknowledged: incidents.map(incidentToJson) }));
+  }
+  const { printableLine } = await import('../../system/base/text.ts');
+  for (const { id, subject } of incidents) {
+    context.stdout.write(`Acknowledged: #${id} ${printableLine(subject)}. You will still be told when it is over.\n`);
+  }
+}
+
+const MUTE_HELP = `
+Incidents still open and end while they are muted; you are told the rest when the mute ends.
+Scripts and jobs still run: \`runner pause\` stops them. Muting again replaces the previous mute.
+
+Examples:
+  runner mute hourly/import            until \`runner unmute hourly/import\`
+  runner mute hourly --for 2h          a whole tier, for two hours
+  runner mute 'mail/*' --for 1d        handlers with a matching name
+  runner mute '*' --for 30m            everything, during a deploy`;
+
+interface MuteOptions extends CommonOptions {
+  readonly for?: string;
+}
+
+/** `runner mute`: of what nobody is told for a while. */
+export function muteCommand(context: CommandContext): Command {
+  const command = new Command('mute');
+  return command
+    .description('tell nobody about incidents of a script, handler or tier for a while')
+    .argument('<pattern...>', 'names: hourly/import, or patterns such as "mail/*"')
+    .option('--for <duration>', 'how long: 30m, 2h, 7d (default: until `runner unmute`)')
+    .option('--json', 'as JSON')
+    .addHelpText('after', MUTE_HELP)
+    .action((patterns: string[]) => mute(context, patterns, command.optsWithGlobals<MuteOptions>()));
+}
+
+async function mute(context: CommandContext, words: readonly string[], options: MuteOptions): Promise<void> {
+  const { readMutes, setMutes } = await import('../../monitor/alert/incidents/by-hand.ts');
+  const at = context.now();
+  const mutes = readMutes(await namesOf(context, options.root, words), options.for, at);
+  await withWritableLog(context, options.root, (store) => store.transaction((session) => setMutes(session, mutes)));
+  if (options.json) {
+    const { formatJson, muteToJson } = await import('../../report/json.ts');
+    return void context.stdout.write(formatJson({ mutes: mutes.map(muteToJson) }));
+  }
+  const { createClock } = await import('../../report/text/clock.ts');
+  const { printableLine } = await import('../../system/base/text.ts');
+  const clock = createClock(at);
+  const until = mutes[0]?.until ?? null;
+  const end = until === null ? 'until `runner unmute`' : `until ${clock.dateTime(until)} (${clock.zone})`;
+  for (const { name } of mutes) context.stdout.write(`Nobody is told about ${printableLine(name)} ${end}.\n`);
+}
+
+/** Of scripts that are named by their files, the names; any other word as it is. */
+async function namesOf(context: CommandContext, root: string | undefined, words: readonly string[]): Promise<string[]> {
+  const { scriptNameOf } = await import('../../discovery/script-name.ts');
+  const place = { cwd: context.cwd, root: rootOf(context, root) };
+  return words.map((word) => scriptNameOf(word, place));
+}
+
+const UNMUTE_HELP = `
+The next pass tells what was held back meanwhile.
+
+Examples:
+  runner unmute hourly/import    the pattern given to \`runner mute\`
+  runner unmute                  end all mutes`;
+
+/** `runner unmute`: the end of mutes. */
+export function unmuteCommand(context: CommandContext): Command {
+  const command = new Command('unmute');
+  return command
+    .description('end a mute, or all of them')
+    .argument('[pattern...]', 'the patterns given to `runner mute` (default: all)')
+    .option('--json', 'as JSON')
+    .addHelpText('after', UNMUTE_HELP)
+    .action((patterns: string[]) => unmute(context, patterns, command.optsWithGlobals<CommonOptions>()));
+}
+
+async function unmute(context: CommandContext, words: readonly string[], { root, json }: CommonOptions): Promise<void> {
+  const { endMutes } = await import('../../monitor/alert/incidents/by-hand.ts');
+  const meant = words.length === 0 ? null : await namesOf(context, root, words);
+  const ended = await withWritableLogIfAny(context, root, (store) =>
+    store.transaction((session) => endMutes(session, meant, context.now())),
+  );
+  const names = (ended ?? []).map(({ name }) => name);
+  if (json) {
+    const { formatJson } = await import('../../report/json.ts');
+    return void context.stdout.write(formatJson({ unmuted: names }));
+  }
+  const { printableLine } = await import('../../system/base/text.ts');
+  const told = names.length === 0 ? [] : [`Unmuted: ${names.map(printableLine).join(', ')}.`];
+  const others = (meant ?? []).filter((name) => !names.includes(name));
+  const lines = [...told, ...others.map((pattern) => `${printableLine(pattern)} was not muted.`)];
+  if (lines.length === 0) lines.push('Nothing was muted.');
+  context.stdout.write(`${lines.join('\n')}\n`);
+}

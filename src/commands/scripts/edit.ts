@@ -1,0 +1,218 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, renameSync } from 'node:fs';
+import { basename, join, relative, resolve } from 'node:path';
+import { Command } from 'commander';
+import { DISABLED } from '../../discovery/disabled.ts';
+import { lookIntoJobs } from '../../discovery/look-into-jobs.ts';
+import { QUEUE_TIER } from '../../discovery/place.ts';
+import type { Script } from '../../discovery/script.ts';
+import { scriptNameOf } from '../../discovery/script-name.ts';
+import { isOnServer } from '../../store/which-log.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { nearestName } from '../../system/base/suggest.ts';
+import { printableLine } from '../../system/base/text.ts';
+import { shellWord } from '../../system/base/values.ts';
+import type { CommandContext } from '../shared/context.ts';
+import { rootOf } from '../shared/open.ts';
+
+const EDIT_HELP = `
+Examples:
+  runner edit hourly/import-orders
+  EDITOR=nano runner edit import-orders
+
+It opens the file in the editor that VISUAL or EDITOR names, and then says what is wrong with its tags.
+Without such a variable it prints the path of the file.
+
+Exit codes: 0 nothing is wrong, 1 the script is refused or the editor failed, 2 usage error.`;
+
+/** `runner edit`: a script in the user's editor. */
+export function editCommand(context: CommandContext): Command {
+  const command = new Command('edit');
+  return command
+    .description('open a script in your editor, then say what is wrong with its tags')
+    .argument('<script>', 'the name of a script or handler, or its file')
+    .addHelpText('after', EDIT_HELP)
+    .action((word: string) => edit(context, word, command.optsWithGlobals<{ root?: string }>().root));
+}
+
+async function edit(context: CommandContext, word: string, rootOption: string | undefined): Promise<void> {
+  const root = rootOf(context, rootOption);
+  const { path } = await findFile(root, context.cwd, word);
+  const editor = context.env.VISUAL?.trim() || context.env.EDITOR?.trim();
+  if (!editor) {
+    context.stdout.write(`${path}\n`);
+    context.stderr.write('Note: no editor is set. Name one in VISUAL or EDITOR, such as: EDITOR=nano runner edit …\n');
+  } else if (openEditor(context, editor, path)) await tellProblems(context, root, path);
+}
+
+/** As a shell reads it: `code --wait` is a command with an option. */
+function openEditor({ cwd, env, stderr, setExitCode }: CommandContext, editor: string, path: string): boolean {
+  const { status, signal, error } = spawnSync('/bin/sh', ['-c', `${editor} "$1"`, 'sh', path], {
+    cwd,
+    env,
+    stdio: 'inherit',
+  });
+  if (status === 0) return true;
+  const reason = error?.message ?? (signal === null ? `exit code ${status}` : `ended by ${signal}`);
+  stderr.write(
+    `runner: The editor ${JSON.stringify(printableLine(editor))} failed: ${reason}. Check VISUAL and EDITOR.\n`,
+  );
+  setExitCode(1);
+  return false;
+}
+
+/** Of a disabled script nothing is known but its file. */
+async function tellProblems(context: CommandContext, root: string, path: string): Promise<void> {
+  const { discovery, settingsProblem } = await lookIntoJobs(root);
+  const { tiers, handlers, elsewhere } = discovery;
+  const scripts = [...tiers.flatMap((tier) => tier.scripts), ...handlers, ...elsewhere];
+  const script = scripts.find((each) => each.path === path);
+  if (settingsProblem !== null) context.stderr.write(`Note: the settings are wrong. ${settingsProblem}\n`);
+  if (script === undefined) return;
+  for (const warning of script.warnings) context.stderr.write(`Note: ${printableLine(warning)}\n`);
+  for (const refusal of script.refusals) context.stderr.write(`runner: ${printableLine(refusal)}\n`);
+  if (script.refusals.length > 0) context.setExitCode(1);
+  else context.stdout.write(`${printableLine(script.name)} can run.\n`);
+}
+
+const DISABLE_HELP = `
+Examples:
+  runner disable hourly/clean-tmp      renames clean-tmp.sh to clean-tmp.sh.disabled
+  runner disable clean-tmp backup      both, or neither if one of the names is wrong
+
+A run that has begun ends as usual. The file keeps its content and its history in the report. To stop
+a script for some hours only, or on all machines that share a database, use \`runner pause\`.`;
+
+/** `runner disable`: a script stays, and nothing runs it. */
+export function disableCommand(context: CommandContext): Command {
+  return switchCommand('disable', context, disable)
+    .description('stop running a script, for good: its file gets the ending .disabled')
+    .addHelpText('after', DISABLE_HELP);
+}
+
+const ENABLE_HELP = `
+Examples:
+  runner enable hourly/clean-tmp    renames clean-tmp.sh.disabled back to clean-tmp.sh`;
+
+/** `runner enable`: what `runner disable` has switched off runs again. */
+export function enableCommand(context: CommandContext): Command {
+  return switchCommand('enable', context, enable)
+    .description('run a disabled script again')
+    .addHelpText('after', ENABLE_HELP);
+}
+
+type Switch = (context: CommandContext, file: NamedFile, root: string) => string;
+
+function switchCommand(name: string, context: CommandContext, change: Switch): Command {
+  const command = new Command(name);
+  return command.argument('<script...>', 'scripts or handlers, by name or file').action(async (words: string[]) => {
+    const root = rootOf(context, command.optsWithGlobals<{ root?: string }>().root);
+    const files: NamedFile[] = [];
+    for (const word of words) files.push(await findFile(root, context.cwd, word));
+    for (const file of files) context.stdout.write(`${change(context, file, root)}\n`);
+  });
+}
+
+function disable({ env }: CommandContext, { name, entry, script }: NamedFile, root: string): string {
+  const shown = printableLine(name);
+  if (script === null) return `${shown} is disabled already.`;
+  rename(entry, entry + DISABLED, root);
+  const where = isOnServer(env) ? ' on this machine' : '';
+  return `${shown} is disabled${where}: its file is now ${pathIn(root, entry + DISABLED)}. \`runner enable ${shellWord(shown)}\` ends that.`;
+}
+
+function enable(_: CommandContext, { name, tier, entry, script }: NamedFile, root: string): string {
+  const shown = printableLine(name);
+  if (script !== null)
+    return `${shown} is not disabled. \`runner why ${shellWord(shown)}\` tells what keeps it from running.`;
+  const enabled = entry.slice(0, -DISABLED.length);
+  rename(entry, enabled, root);
+  const next = tier === QUEUE_TIER ? 'its jobs are processed again' : `the next pass of ${printableLine(tier)} runs it`;
+  return `${shown} is enabled: its file is ${pathIn(root, enabled)} again, and ${next}.`;
+}
+
+function rename(from: string, to: string, root: string): void {
+  if (existsSync(to)) {
+    throw new UsageError(`${pathIn(root, to)} exists already; remove it, or ${printableLine(basename(from))}.`);
+  }
+  renameSync(from, to);
+}
+
+function pathIn(root: string, path: string): string {
+  return printableLine(relative(root, path));
+}
+
+/** A script or a handler that somebody named, by its name or by its file. */
+interface NamedFile {
+  readonly name: string;
+  readonly tier: string;
+  /** Absolute path of the file that is run. */
+  readonly path: string;
+  /** Absolute path of what lies in the tier: the file, or the script's folder. */
+  readonly entry: string;
+  /** Null: it is disabled. */
+  readonly script: Script | null;
+}
+
+/**
+ * `hourly/clean-tmp`, only `clean-tmp` where one script is called so, or its file.
+ *
+ * @throws {UsageError} that names the nearest one, where there is none or more than one
+ */
+async function findFile(root: string, cwd: string, word: string): Promise<NamedFile> {
+  const files = await listFiles(root);
+  const paths = [cwd, root, join(root, 'jobs')].flatMap((folder) => {
+    const path = resolve(folder, word);
+    return [path, path + DISABLED];
+  });
+  const meant = scriptNameOf(word, { cwd, root });
+  const ways: readonly ((file: NamedFile) => boolean)[] = [
+    ({ name }) => name === word,
+    ({ path, entry }) => paths.includes(path) || paths.includes(entry),
+    ({ name }) => name === meant,
+    ({ name, entry }) => name.endsWith(`/${word}`) || basename(entry) === word,
+  ];
+  for (const isMeant of word === '' ? [] : ways) {
+    const [found, ...others] = files.filter(isMeant);
+    if (found !== undefined && others.length === 0) return found;
+    if (found !== undefined) throw new UsageError(describeSeveral(word, [found, ...others]));
+  }
+  throw new UsageError(describeUnknown(word, files));
+}
+
+async function listFiles(root: string): Promise<readonly NamedFile[]> {
+  const { discovery, disabled } = await lookIntoJobs(root);
+  const { tiers, handlers, elsewhere } = discovery;
+  const scripts = [...tiers.flatMap((tier) => tier.scripts), ...handlers, ...elsewhere];
+  return [
+    ...scripts.map((script) => ({ ...script, entry: entryOf(root, script), script })),
+    ...disabled.map((file) => ({ ...file, entry: file.path, script: null })),
+  ];
+}
+
+/** Its name has as many parts as its path has to the file, or to the folder that is the script. */
+function entryOf(root: string, { name, tier, path }: Script): string {
+  const folder = join(root, 'jobs', tier);
+  const depth = name.slice(tier.length + 1).split('/').length;
+  return join(folder, ...relative(folder, path).split('/').slice(0, depth));
+}
+
+function describeSeveral(word: string, files: readonly NamedFile[]): string {
+  const which = files.map(({ entry }) => printableLine(basename(entry))).join(', ');
+  const names = new Set(files.map(({ name }) => printableLine(name)));
+  const told = names.size === 1 ? which : [...names].join(', ');
+  return `${quote(word)} is ambiguous (${files.length} matches): ${told}. Write one of them in full.`;
+}
+
+function describeUnknown(word: string, files: readonly NamedFile[]): string {
+  const names = files.map(({ name }) => name);
+  const labels = new Map(names.map((name) => [name.slice(name.indexOf('/') + 1), name]));
+  const label = nearestName(word, labels.keys());
+  const nearest = nearestName(word, names) ?? (label === null ? null : (labels.get(label) as string));
+  const guess = nearest === null ? '.' : `; did you mean ${printableLine(nearest)}?`;
+  return `There is no script ${quote(word)} in jobs/${guess} \`runner list\` shows all scripts.`;
+}
+
+function quote(word: string): string {
+  return JSON.stringify(printableLine(word));
+}

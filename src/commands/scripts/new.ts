@@ -1,0 +1,168 @@
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { findPackageJSON } from 'node:module';
+import { basename, dirname, extname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { Command, Option } from 'commander';
+import { DISABLED } from '../../discovery/disabled.ts';
+import { reasonToIgnore, tierFolder, tierNames } from '../../discovery/jobs-folder.ts';
+import { isScriptExtension } from '../../discovery/launch.ts';
+import { QUEUE_TIER } from '../../discovery/place.ts';
+import { parseTierPeriod } from '../../schedule/period.ts';
+import { LONGEST_NAME } from '../../settings/readers.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { nearestName } from '../../system/base/suggest.ts';
+import { printableLine } from '../../system/base/text.ts';
+import { printableName, shellWord } from '../../system/base/values.ts';
+import type { CommandContext } from '../shared/context.ts';
+import { rootOf } from '../shared/open.ts';
+import { isProgram, type Language, languages, templateOf } from './templates.ts';
+
+const NEW_HELP = `
+Examples:
+  runner new hourly/import-orders             jobs/hourly/import-orders.ts, with comments to start from
+  runner new daily/backup.sh                  the extension chooses the language
+  runner new weekly/report --lang php         the same in PHP; jobs/weekly is created if it is missing
+  runner new queue/mail/welcome               a handler of jobs named mail/welcome
+
+A file that exists is never overwritten.`;
+
+interface NewOptions {
+  readonly lang?: Language;
+  readonly root?: string;
+}
+
+/** `runner new`: a script to begin from. */
+export function newCommand(context: CommandContext): Command {
+  const command = new Command('new');
+  return command
+    .description('create a script or a handler, with comments to start from')
+    .argument('<tier/name>', 'its name, such as hourly/import-orders or daily/backup.sh')
+    .addOption(new Option('--lang <language>', 'its language (default: by the extension, else ts)').choices(languages))
+    .addHelpText('after', NEW_HELP)
+    .action((word: string) => createScript(context, word, command.optsWithGlobals<NewOptions>()));
+}
+
+function createScript(context: CommandContext, word: string, options: NewOptions): void {
+  const root = rootOf(context, options.root);
+  const place = readPlace(root, word, options.lang);
+  const { tier, label, language, file } = place;
+  const folder = join(root, 'jobs', tier);
+  const isNewTier = !existsSync(folder);
+  refuseTaken(place, folder);
+  const path = join(folder, file);
+  mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
+  const template = templateOf(language, tier === QUEUE_TIER);
+  const isCommonJs = language === 'js' && refusesExport(dirname(path));
+  writeFileSync(path, isCommonJs ? template.replace('export default', 'module.exports =') : template, {
+    flag: 'wx',
+    mode: isProgram(language) ? 0o755 : 0o644,
+  });
+  context.stdout.write(`${join('jobs', tier, file)} was created.\n${describeNext(tier, label, isNewTier)}`);
+}
+
+/** `npm init` writes `"type": "commonjs"`: Node then refuses `export` in a .js file. */
+function refusesExport(folder: string): boolean {
+  try {
+    const file = findPackageJSON(pathToFileURL(folder)) ?? '';
+    return JSON.parse(readFileSync(file, 'utf8')).type === 'commonjs';
+  } catch {
+    return false;
+  }
+}
+
+function describeNext(tier: string, label: string, isNewTier: boolean): string {
+  const name = shellWord(`${tier}/${label}`);
+  const isHandler = tier === QUEUE_TIER;
+  return [
+    '',
+    'Next:',
+    `  runner edit ${name}`,
+    isHandler ? `  runner add ${shellWord(label)} '{}' && runner work` : `  runner run ${name}`,
+    ...(isNewTier && !isHandler ? [`  runner cron --install    lets cron call ${tier}`] : []),
+    '',
+  ].join('\n');
+}
+
+interface ScriptPlace {
+  readonly tier: string;
+  /** The script's name within the tier. */
+  readonly label: string;
+  readonly language: Language;
+  /** Below the tier's folder. */
+  readonly file: string;
+}
+
+function readPlace(root: string, word: string, wanted: Language | undefined): ScriptPlace {
+  const [tier = '', ...rest] = word.replace(/^(?:\.\/)?jobs\//, '').split('/');
+  if (rest.length === 0) throw new UsageError(describeWithoutTier(root, word));
+  const name = rest.join('/');
+  assertTier(root, tier);
+  const byExtension = languages.find((language) => extname(name) === `.${language}`);
+  if (byExtension === undefined && isScriptExtension(extname(name))) {
+    throw new UsageError(`There is no template for ${extname(name)}; expected ${languages.join(', ')}.`);
+  }
+  if (byExtension !== undefined && wanted !== undefined && wanted !== byExtension) {
+    throw new UsageError(`--lang ${wanted} does not fit ${printableLine(basename(name))}; leave out one of the two.`);
+  }
+  const language = byExtension ?? wanted ?? 'ts';
+  const label = byExtension === undefined ? name : name.slice(0, -extname(name).length);
+  assertLabel(tier, label, `${label}.${language}`);
+  return { tier, label, language, file: `${label}.${language}` };
+}
+
+function describeWithoutTier(root: string, word: string): string {
+  const name = printableLine(word) || 'import-orders';
+  return `\`runner new\` needs <tier>/<name>, such as hourly/${name}; the tiers here are ${tierNames(root).join(', ') || '(none)'}.`;
+}
+
+/** A folder whose name tells no period is for people who call it by hand: they make it themselves. */
+function assertTier(root: string, tier: string): void {
+  if (tier === QUEUE_TIER || parseTierPeriod(tier) !== null) return;
+  const known = tierNames(root);
+  if (known.includes(tier)) return;
+  if (existsSync(join(root, 'jobs', tier))) tierFolder(root, tier);
+  const nearest = nearestName(tier, new Set([...known, '15min', 'hourly', 'daily', 'weekly', 'monthly', 'yearly']));
+  const guess =
+    nearest === null ? 'Expected a name such as 15min, hourly, 6hours or daily.' : `Did you mean ${nearest}?`;
+  const shown = printableLine(tier);
+  throw new UsageError(
+    `${JSON.stringify(shown)} is not a schedule name, so cron would never run it. ${guess} ` +
+      `For a tier that is run by hand, create the folder jobs/${shown} first.`,
+  );
+}
+
+function assertLabel(tier: string, label: string, file: string): void {
+  const parts = file.split('/');
+  const shown = printableLine(label);
+  if (parts.length > 1 && tier !== QUEUE_TIER) {
+    throw new UsageError(`A script lies directly in its tier: expected ${tier}/<name>, found ${tier}/${shown}.`);
+  }
+  const [ignored] = parts.flatMap((part) => reasonToIgnore(part) ?? []);
+  if (parts.some((part) => part.trim() === '' || part === '..') || basename(label).trim() === '') {
+    throw new UsageError(`${tier}/${shown} is not a name for a script; expected one such as ${tier}/import-orders.`);
+  }
+  if (ignored !== undefined)
+    throw new UsageError(`${tier}/${shown} would not be a script: ${ignored}. Choose another name.`);
+  if (printableName(file) !== file)
+    throw new UsageError(`The name ${JSON.stringify(shown)} contains control characters; choose another one.`);
+  if (`${tier}/${label}`.length > LONGEST_NAME) {
+    throw new UsageError(
+      `The name is too long: tier and name together have at most ${LONGEST_NAME} characters; ` +
+        'choose a shorter one.',
+    );
+  }
+}
+
+/** Two files with one name would both be refused. */
+function refuseTaken({ tier, label, file }: ScriptPlace, folder: string): void {
+  const within = dirname(join(folder, file));
+  if (lstatSync(within, { throwIfNoEntry: false }) === undefined) return;
+  const own = basename(label);
+  const taken = readdirSync(within).find((name) => {
+    const enabled = name.endsWith(DISABLED) ? name.slice(0, -DISABLED.length) : name;
+    return enabled === basename(file) || enabled === own || basename(enabled, extname(enabled)) === own;
+  });
+  if (taken === undefined) return;
+  const path = printableLine(join('jobs', tier, dirname(label), taken));
+  throw new UsageError(`${path} exists already, with the name ${tier}/${printableLine(label)}; choose another name.`);
+}

@@ -1,0 +1,200 @@
+import type { Command, Option } from 'commander';
+import { commandNames } from '../../system/base/command-names.ts';
+import { printableLine } from '../../system/base/text.ts';
+import type { CommandContext } from '../shared/context.ts';
+import { rootOf, withLog } from '../shared/open.ts';
+
+interface CompleteRequest {
+  readonly context: CommandContext;
+  /** What stands on the line after `runner`, up to the cursor; the last one may be empty. */
+  readonly words: readonly string[];
+  /** The program with the command that these words name, or with all of them. */
+  readonly program: Command;
+}
+
+/** What a word can be, and what a shell may show beside it. */
+interface Candidate {
+  readonly word: string;
+  readonly about?: string;
+}
+
+/**
+ * `runner complete`: called by the shell at each Tab. Prints one candidate a line, with a tab before its description;
+ * nothing where a file is expected, or nothing is known.
+ */
+export async function complete({ context, words, program }: CompleteRequest): Promise<void> {
+  const current = words.at(-1) ?? '';
+  const before = words.slice(0, -1);
+  const candidates = await findCandidates(context, program, before, current).catch(() => []);
+  const fitting = candidates.filter(({ word }) => word.startsWith(current));
+  // `import` is near enough to `hourly/import-orders`.
+  const near = fitting.length > 0 ? fitting : candidates.filter(({ word }) => current && word.includes(`/${current}`));
+  context.stdout.write(near.map(lineOf).join(''));
+}
+
+function lineOf({ word, about }: Candidate): string {
+  return about ? `${word}\t${printableLine(about).replace(/\s+/g, ' ')}\n` : `${word}\n`;
+}
+
+async function findCandidates(
+  context: CommandContext,
+  program: Command,
+  before: readonly string[],
+  current: string,
+): Promise<readonly Candidate[]> {
+  const { command, args, option, root } = follow(program, before);
+  const here: Here = { context, root };
+  if (option !== null) return option.argChoices?.map(toCandidate) ?? (await valuesOf(option.name(), here));
+  if (current.startsWith('-')) return optionsOf(command);
+  if (command === program) return [...describeCommands(program), ...(await tiers(here, args))];
+  const argument = command.registeredArguments[Math.min(args.length, command.registeredArguments.length - 1)];
+  const isVariadic = command.registeredArguments.at(-1)?.variadic === true;
+  if (command.commands.length > 0) return describeCommands(command);
+  if (argument === undefined || (args.length >= command.registeredArguments.length && !isVariadic)) return [];
+  return argument.argChoices?.map(toCandidate) ?? (await (argumentsOf[command.name()]?.(here, args) ?? []));
+}
+
+interface Followed {
+  readonly command: Command;
+  /** Of that command. */
+  readonly args: readonly string[];
+  /** The one whose value comes next; null: none. */
+  readonly option: Option | null;
+  readonly root: string | undefined;
+}
+
+/** Where the words lead: to a command of commands, past options and their values. */
+function follow(program: Command, words: readonly string[]): Followed {
+  let command = program;
+  let option: Option | null = null;
+  let root: string | undefined;
+  const args: string[] = [];
+  for (const word of words) {
+    if (option !== null) {
+      if (option.name() === 'root') root = word;
+      option = null;
+    } else if (word.startsWith('-')) option = findValued(command, program, word);
+    else {
+      const next = args.length === 0 ? command.commands.find((each) => each.name() === word) : undefined;
+      if (next === undefined) args.push(word);
+      else command = next;
+    }
+  }
+  return { command, args, option, root };
+}
+
+/** The option of that name, if its value is the next word. */
+function findValued(command: Command, program: Command, word: string): Option | null {
+  const option = [...command.options, ...program.options].find(({ short, long }) => word === long || word === short);
+  return option?.required ? option : null;
+}
+
+function optionsOf(command: Command): readonly Candidate[] {
+  const help = command.createHelp();
+  const options = [...help.visibleOptions(command), ...help.visibleGlobalOptions(command)];
+  return options.flatMap(({ long, description }) => (long ? [{ word: long, about: description }] : []));
+}
+
+function describeCommands(command: Command): readonly Candidate[] {
+  const named = command
+    .createHelp()
+    .visibleCommands(command)
+    .map((each) => ({ word: each.name(), about: each.description() }));
+  const isWhole = command.parent === null;
+  const others = isWhole ? [...commandNames, 'help'].filter((name) => !named.some(({ word }) => word === name)) : [];
+  return [...named, ...others.map(toCandidate)];
+}
+
+function toCandidate(word: string): Candidate {
+  return { word };
+}
+
+/** Which root the line is about. */
+interface Here {
+  readonly context: CommandContext;
+  readonly root: string | undefined;
+}
+
+type Find = (here: Here, args: readonly string[]) => Promise<readonly Candidate[]> | readonly Candidate[];
+
+const tiers: Find = async ({ context, root }) => {
+  const { tierNames } = await import('../../discovery/jobs-folder.ts');
+  return tierNames(rootOf(context, root)).map((word) => ({ word, about: 'tier' }));
+};
+
+async function readNames({ context, root }: Here) {
+  const { readKnownTiers } = await import('../../report/model/known-tiers.ts');
+  return readKnownTiers(rootOf(context, root)) ?? [];
+}
+
+const QUEUE = 'queue';
+
+const scripts: Find = async (here) => (await readNames(here)).flatMap((tier) => tier.scripts.map(toCandidate));
+
+const scriptsOfTiers: Find = async (here) =>
+  (await readNames(here)).flatMap(({ tier, scripts }) => (tier === QUEUE ? [] : scripts.map(toCandidate)));
+
+const disabled: Find = async (here) =>
+  (await readNames(here)).flatMap((tier) => (tier.disabled ?? []).map(toCandidate));
+
+const jobNames: Find = async (here) =>
+  (await readNames(here)).flatMap(({ tier, scripts }) =>
+    tier === QUEUE ? scripts.map((name) => toCandidate(name.slice(QUEUE.length + 1))) : [],
+  );
+
+const pausables: Find = async (here, args) => [
+  ...(await tiers(here, args)),
+  toCandidate(QUEUE),
+  ...(await scriptsOfTiers(here, args)),
+  ...(await jobNames(here, args)),
+];
+
+const places: Find = async (here, args) =>
+  [...(await tiers(here, args)), toCandidate(QUEUE)].map(({ word }) => ({ word: `${word}/` }));
+
+/** The newest, of which one is meant most of the time. */
+const MOST_NUMBERS = 30;
+
+const jobNumbers: Find = ({ context, root }) =>
+  withLog(quiet(context), root, async ({ store }) => {
+    const { readJobs } = await import('../../report/model/jobs.ts');
+    const { jobs } = store === null ? { jobs: [] } : await readJobs(store, { limit: MOST_NUMBERS }, context.now());
+    return jobs.map(({ id, name, state }) => ({ word: String(id), about: `${name} ${state}` }));
+  });
+
+const jobWords: Find = async (here, args) => {
+  if (args.length === 0) return await jobNumbers(here, args);
+  const { jobVerbs } = await import('../jobs/job.ts');
+  return jobVerbs.map(toCandidate);
+};
+
+const runNumbers: Find = ({ context, root }) =>
+  withLog(quiet(context), root, async ({ view }) => {
+    const { selectRunPage } = await import('../../report/model/runs/run-pages.ts');
+    const runs = await selectRunPage(await view(), { limit: MOST_NUMBERS });
+    return runs.map(({ id, script, outcome }) => ({ word: String(id), about: `${script} ${outcome}` }));
+  });
+
+/** Nothing may appear on the line that is being typed. */
+function quiet(context: CommandContext): CommandContext {
+  return { ...context, stderr: { write: () => true } as unknown as NodeJS.WriteStream };
+}
+
+/** By the command; where nothing is said the shell completes files. */
+const argumentsOf: Readonly<Record<string, Find>> = {
+  run: (here, args) => (args.length === 0 ? scriptsOfTiers(here, args) : []),
+  ...Object.fromEntries(['why', 'report', 'tail', 'edit', 'disable', 'metrics'].map((name) => [name, scripts])),
+  ...Object.fromEntries(['acknowledge', 'mute', 'unmute'].map((name) => [name, scripts])),
+  enable: disabled,
+  new: places,
+  ...Object.fromEntries(['add', 'jobs', 'claim', 'kick', 'work'].map((name) => [name, jobNames])),
+  job: jobWords,
+  show: runNumbers,
+  pause: pausables,
+  resume: pausables,
+  help: () => commandNames.map(toCandidate),
+};
+
+async function valuesOf(option: string, here: Here): Promise<readonly Candidate[]> {
+  return ['tier', 'tiers'].includes(option) ? await tiers(here, []) : [];
+}

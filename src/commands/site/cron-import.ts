@@ -1,0 +1,143 @@
+import { readFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { resolve } from 'node:path';
+import type { ImportPlan, PlannedLine } from '../../hosting/crontab/import/plan.ts';
+import type { CrontabFormat } from '../../hosting/crontab/import/read.ts';
+import { readCrontab } from '../../hosting/crontab/program.ts';
+import { formatJson } from '../../report/json.ts';
+import { countOf } from '../../report/text/format.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { printableLine } from '../../system/base/text.ts';
+import type { CommandContext } from '../shared/context.ts';
+
+interface ImportChoice {
+  readonly import?: string | true;
+  readonly format?: CrontabFormat;
+  readonly apply?: true;
+  readonly json?: true;
+}
+
+/** `runner cron --import`: what would become of the lines of a crontab; with `--apply` it does. */
+export async function importLines(context: CommandContext, root: string, options: ImportChoice): Promise<void> {
+  const { planImport, detectFormat } = await import('../../hosting/crontab/import/plan.ts');
+  const source = await readSource(context, options);
+  const user = userInfo().username;
+  const format = options.format ?? (source.isUsers ? 'crontab' : detectFormat(source.content, source.path));
+  const place = { root, home: context.env.HOME || userInfo().homedir, user };
+  const plan = await planImport(source.content, format, place);
+  if (options.json) context.stdout.write(formatJson({ lines: plan.lines }));
+  else context.stdout.write(describePlan(plan));
+  if (!options.apply) {
+    if (!options.json) context.stdout.write(describeNext(plan));
+    return;
+  }
+  await apply(context, root, plan, source, options);
+}
+
+interface Source {
+  readonly content: Buffer;
+  /** Whether it is the crontab that cron runs for this user. */
+  readonly isUsers: boolean;
+  /** Null: stdin, or the user's crontab. */
+  readonly path: string | null;
+}
+
+async function readSource(context: CommandContext, { import: file, apply: isApplied }: ImportChoice): Promise<Source> {
+  if (file === true || file === undefined) return { content: readCrontab(context.env), isUsers: true, path: null };
+  if (file === '-') return { content: readFileSync(0), isUsers: false, path: null };
+  const path = resolve(context.cwd, file);
+  if (isApplied) refuseLiveFile(path);
+  try {
+    return { content: readFileSync(path), isUsers: false, path };
+  } catch (error) {
+    throw new UsageError(`${path} cannot be read (${(error as Error).message}); name another file, or - for stdin.`);
+  }
+}
+
+/** Cron goes on running the lines of its own files, which only root can change. */
+function refuseLiveFile(path: string): void {
+  if (!/^\/etc\/(?:cron\.d\/|crontab$)|^\/var\/spool\/cron\//.test(path)) return;
+  throw new UsageError(
+    `${path} is a file that cron itself reads, so its commands would run twice. Copy it, comment the lines out in ` +
+      'the original as root, then import the copy with `--format cron.d --apply`.',
+  );
+}
+
+async function apply(
+  context: CommandContext,
+  root: string,
+  plan: ImportPlan,
+  { content, isUsers }: Source,
+  { json }: ImportChoice,
+): Promise<void> {
+  if (plan.scripts.length === 0) {
+    if (!json) context.stdout.write('\nThere is nothing to import, so nothing was changed.\n');
+    return;
+  }
+  const { applyImport } = await import('../../hosting/crontab/import/apply.ts');
+  const { distFolder, env } = context;
+  const { lines, warnings } = applyImport({ root, distFolder, env, plan, crontab: isUsers ? content : null });
+  for (const warning of warnings) context.stderr.write(`Note: ${warning}\n`);
+  if (json) return;
+  const { shortLine } = await import('../../hosting/crontab/lines.ts');
+  const shown = lines.map((line) => `  ${shortLine(root, line)}\n`).join('');
+  context.stdout.write(
+    `\nDone: ${countOf(plan.scripts.length, 'script')} in ${root}/jobs. The old lines are kept in your crontab as ` +
+      `comments, and these lines run the scripts (\`crontab -l\` shows them in full):\n\n${shown}\n` +
+      'Try one with `runner run <script>`; see what ran with `runner report`; `runner cron --undo` goes back.\n',
+  );
+  if (!isUsers) {
+    context.stdout.write(
+      'If cron still runs the lines of that file from elsewhere, take them out there: they would run twice.\n',
+    );
+  }
+}
+
+/** Said of more lines than this, a note stands once at the end. */
+const MOST_REPEATED = 2;
+
+function describePlan({ lines }: ImportPlan): string {
+  if (lines.length === 0) return 'There are no lines to import.\n';
+  const counts = new Map<string, number[]>();
+  for (const { line, notes } of lines) for (const note of notes) counts.set(note, [...(counts.get(note) ?? []), line]);
+  const common = [...counts].filter(([, of]) => of.length > MOST_REPEATED);
+  const isCommon = (note: string) => common.some(([each]) => each === note);
+  const paragraphs = lines.map((line) =>
+    describeLine({ ...line, notes: line.notes.filter((note) => !isCommon(note)) }),
+  );
+  const ends = common.map(([note, of]) => `lines ${of.join(', ')}\n    ${printableLine(note)}`);
+  return [...paragraphs, ...ends].map((each) => `${each}\n`).join('\n');
+}
+
+function describeLine({ line, command, script, schedule, notes }: PlannedLine): string {
+  const time = schedule === '@reboot' ? schedule : `@schedule ${schedule}`;
+  return [
+    `line ${line}${command === null ? '' : `: ${printableLine(command)}`}`,
+    script === null ? '  left as it is' : `  → ${script}  ${time}`,
+    ...notes.map((note) => `    ${printableLine(note)}`),
+  ].join('\n');
+}
+
+function describeNext({ lines, scripts }: ImportPlan): string {
+  if (scripts.length === 0) return lines.length === 0 ? '' : '\nThere is nothing to import.\n';
+  const left = lines.length - scripts.length;
+  const rest = left === 0 ? '' : ` ${countOf(left, 'line')} would be left as ${left === 1 ? 'it is' : 'they are'}.`;
+  return `\n${countOf(scripts.length, 'line')} would become scripts.${rest} Nothing was changed: add --apply to do it.\n`;
+}
+
+/** `runner cron --undo` */
+export async function undoImport(context: CommandContext, root: string): Promise<void> {
+  const { undoImports } = await import('../../hosting/crontab/import/apply.ts');
+  const undone = undoImports(root, context.env);
+  if (undone === null) {
+    context.stdout.write(`There is no import into ${root} to undo.\n`);
+    return;
+  }
+  const { lines, removed, kept, left } = undone;
+  context.stdout.write(
+    `${countOf(lines, 'line')} of your crontab ${lines === 1 ? 'is' : 'are'} as before, and ` +
+      `${countOf(removed.length, 'script')} ${removed.length === 1 ? 'was' : 'were'} removed.\n`,
+  );
+  for (const path of kept) context.stdout.write(`Kept, because it was changed since: ${path}\n`);
+  for (const path of left) context.stdout.write(`Left, because its old line was deleted from the crontab: ${path}\n`);
+}

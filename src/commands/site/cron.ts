@@ -1,0 +1,202 @@
+import { resolve } from 'node:path';
+import { Command, Option } from 'commander';
+import type { CrontabFormat } from '../../hosting/crontab/import/read.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { findRoot } from '../../system/place/root.ts';
+import type { CommandContext } from '../shared/context.ts';
+
+interface CronOptions {
+  readonly print?: true;
+  readonly install?: true;
+  readonly remove?: true;
+  readonly tiers?: string;
+  readonly due?: true;
+  readonly budget?: string;
+  /** True: each minute. False: `--no-work`. */
+  readonly work?: string | boolean;
+  readonly root?: string;
+  /** True: the user's own crontab. */
+  readonly import?: string | true;
+  readonly format?: CrontabFormat;
+  readonly apply?: true;
+  readonly undo?: true;
+  readonly json?: true;
+}
+
+const CRON_HELP = `
+Examples:
+  runner cron --print                           the lines, to paste into a host's panel
+  runner cron --install                         put them into your crontab, or bring them up to date
+  runner cron --install --tiers hourly,daily    only these tiers
+  runner cron --install --due                   one line for all of them, for hosts that allow only a few
+  runner cron --print --due --budget 55s        and stay below the host's time limit for a line
+  runner cron --install --work                  and a line that processes the queue, each minute
+  runner cron --install --work 15m              the same, for hosts with a limit on frequency
+  runner cron --remove                          take them out again
+  runner cron --import                          show the scripts that would replace your crontab's lines
+  runner cron --import --apply                  write these scripts, and comment the old lines out
+  runner cron --import lines.txt                the same for a file, - for stdin
+  runner cron --undo                            bring the old lines back, and remove the scripts
+
+The lines name Node and the command by their full paths, because cron's PATH is only /usr/bin:/bin.
+Only the block between the two marker lines is ever changed. An existing line of --work stays in it
+unless --no-work removes it. A pass prints nothing if all scripts succeed; cron mails its summary of
+failures to MAILTO. More in docs/cron.md.`;
+
+/** `runner cron`: the crontab lines that run the tiers. */
+export function cronCommand(context: CommandContext): Command {
+  const command = new Command('cron');
+  return command
+    .description('print, install or remove the crontab lines that run the tiers, or import others')
+    .addOption(modeOption('--print', 'print the lines'))
+    .addOption(modeOption('--install', 'put the lines into your crontab'))
+    .addOption(modeOption('--remove', 'take the lines out of your crontab'))
+    .addOption(modeOption('--import [file]', 'show the scripts that would replace the lines of a crontab'))
+    .addOption(modeOption('--undo', 'undo --import --apply'))
+    .option('--apply', 'with --import: write the scripts and change the crontab')
+    .addOption(
+      new Option(
+        '--format <name>',
+        'with --import: lines of cron.d name a user after the times (default: by the file)',
+      ).choices(['crontab', 'cron.d']),
+    )
+    .option('--json', 'with --import: the plan as JSON')
+    .option('--tiers <names>', 'which tiers, separated by commas (default: all with a schedule name)')
+    .addOption(new Option('--due', 'one line, `runner due`, for all tiers').conflicts('tiers'))
+    .option('--budget <duration>', 'with --due: total time for a call')
+    .option('--work [every]', 'also a line that processes the queue (default: every 1m)')
+    .option('--no-work', 'with --install: remove an existing line of --work')
+    .addHelpText('after', CRON_HELP)
+    .action(() => runCron(context, command));
+}
+
+const MODES = ['print', 'install', 'remove', 'import', 'undo'];
+
+function modeOption(flag: string, description: string): Option {
+  const option = new Option(flag, description);
+  return option.conflicts(MODES.filter((mode) => mode !== option.name()));
+}
+
+async function runCron(context: CommandContext, command: Command): Promise<void> {
+  const options = command.optsWithGlobals<CronOptions>();
+  if (options.print) return printLines(context, options);
+  if (options.install) return installLines(context, options);
+  if (options.remove) return removeLines(context, options);
+  if (options.import !== undefined) {
+    const { importLines } = await import('./cron-import.ts');
+    return importLines(context, rootOf(context, options), options);
+  }
+  if (options.undo) return (await import('./cron-import.ts')).undoImport(context, rootOf(context, options));
+  const lost = (['apply', 'format', 'json'] as const).find((name) => options[name] !== undefined);
+  if (lost !== undefined) throw new UsageError(`--${lost} needs --import beside it.`);
+  const option = lineOption(options);
+  if (option === null) {
+    command.outputHelp();
+    return await warn(context, null, []);
+  }
+  throw new UsageError(`${option} needs --print or --install: it chooses the lines to write.`);
+}
+
+/** The option that says which lines to write; null: none does. */
+function lineOption({ tiers, due, work }: CronOptions): string | null {
+  if (due) return '--due';
+  if (tiers !== undefined) return '--tiers';
+  if (work === undefined) return null;
+  return work === false ? '--no-work' : '--work';
+}
+
+async function printLines(context: CommandContext, options: CronOptions): Promise<void> {
+  const { readInstalledLines } = await import('../../hosting/crontab/plan.ts');
+  const installed = readInstalledLines(rootOf(context, options), context.env);
+  const { root, block, warnings } = await makeLines(context, options, installed, null);
+  context.stdout.write(block);
+  await warn(context, root, warnings);
+}
+
+async function installLines(context: CommandContext, options: CronOptions): Promise<void> {
+  const { choiceOfLines, readInstalledLines } = await import('../../hosting/crontab/plan.ts');
+  const place = rootOf(context, options);
+  const installed = readInstalledLines(place, context.env);
+  const { workMinutes } = choiceOfLines(place, installed);
+  const { root, lines, block, warnings } = await makeLines(context, options, installed, workMinutes);
+  const { installCrontab } = await import('../../hosting/crontab/program.ts');
+  const change = pasteableOnFailure(context, block, () => installCrontab(root, lines, context.env));
+  const done = change === 'changed' ? 'Your crontab now has' : 'Your crontab already had';
+  const { shortLine } = await import('../../hosting/crontab/lines.ts');
+  const shown = lines.map((line) => `  ${shortLine(root, line)}\n`).join('');
+  context.stdout.write(`${done} these lines for ${root} (\`crontab -l\` shows them in full):\n\n${shown}\n`);
+  context.stdout.write(
+    '`runner status` shows when each is called, `runner report` what ran; cron mails failures to MAILTO.\n',
+  );
+  await warn(context, root, warnings);
+}
+
+/** Whatever keeps `crontab` from working, the user can still paste the lines. */
+function pasteableOnFailure<T>(context: CommandContext, block: string, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    if (error instanceof UsageError) context.stdout.write(block);
+    throw error;
+  }
+}
+
+async function removeLines(context: CommandContext, options: CronOptions): Promise<void> {
+  const option = lineOption(options);
+  if (option !== null) {
+    throw new UsageError(`--remove removes all lines of the root; leave out ${option}.`);
+  }
+  const root = rootToRemove(context, options);
+  const { removeFromCrontab } = await import('../../hosting/crontab/program.ts');
+  const change = removeFromCrontab(root, context.env);
+  const done = change === 'changed' ? 'The lines were removed from' : 'There were no lines in';
+  context.stdout.write(`${done} your crontab for ${root}.\n`);
+  await warn(context, null, []);
+}
+
+/** One that is named may be gone: its lines outlive it. */
+function rootToRemove(context: CommandContext, options: CronOptions): string {
+  const named = options.root ?? context.env.RUNNER_ROOT;
+  return named ? resolve(context.cwd, named) : rootOf(context, options);
+}
+
+/**
+ * @param installed the lines that the crontab has for this root
+ * @param installedWork every how many minutes a line is to call `runner work` that no option speaks of; null: none is
+ */
+async function makeLines(
+  context: CommandContext,
+  options: CronOptions,
+  installed: readonly string[],
+  installedWork: number | null,
+) {
+  const root = rootOf(context, options);
+  const { planCrontab, readWorkMinutes } = await import('../../hosting/crontab/plan.ts');
+  const { tiers, work } = options;
+  const workMinutes = work === undefined ? installedWork : readWorkMinutes(work);
+  const due = await dueWords(options);
+  return { root, ...planCrontab(root, context.distFolder, { tiers, due, workMinutes }, installed) };
+}
+
+/** What stands after `due` in its line; null: no such line is asked for. */
+async function dueWords({ due, budget }: CronOptions): Promise<readonly string[] | null> {
+  if (!due && budget !== undefined) {
+    throw new UsageError('--budget needs --due beside it: only that line can have one.');
+  }
+  if (!due) return null;
+  const { readBudget } = await import('../shared/budget.ts');
+  readBudget(budget);
+  return budget === undefined ? [] : ['--budget', budget];
+}
+
+function rootOf(context: CommandContext, options: CronOptions): string {
+  return findRoot({ option: options.root, variable: context.env.RUNNER_ROOT, cwd: context.cwd });
+}
+
+/** @param root null: none is asked about */
+async function warn(context: CommandContext, root: string | null, warnings: readonly string[]): Promise<void> {
+  const { warnOfLostRoots, warnOfShell, warnOfUnknownVariables } = await import('../../hosting/crontab/plan.ts');
+  const ofLines = root === null ? [] : [...warnOfUnknownVariables(context.env), ...warnOfShell(root, context.env)];
+  for (const warning of [...warnings, ...ofLines, ...warnOfLostRoots(root, context.env)])
+    context.stderr.write(`Note: ${warning}\n`);
+}

@@ -1,0 +1,45 @@
+import { tierNames } from '../../discovery/jobs-folder.ts';
+import { selectRunning } from '../../report/model/runs/run.ts';
+import { findHolders, selectWorkersAtWork } from '../../report/model/tier.ts';
+import type { Store } from '../../store/contract/store.ts';
+import { StoreUnavailable } from '../../store/failures.ts';
+import { printableLine } from '../../system/base/text.ts';
+import { findLockHolder } from '../../system/lock/lock-file.ts';
+import { stateFolderOf } from '../../system/place/state-folder.ts';
+import { machineName } from '../../system/process/identity.ts';
+import { stateFoldersOf } from '../shared/open.ts';
+
+/** @throws {StoreUnavailable} while a pass, a worker or a script of this root runs */
+export async function assertIdle(root: string, store: Store): Promise<void> {
+  const names = await findBusy(root, store);
+  if (names.length === 0) return;
+  const told = names.map(printableLine).join(', ');
+  throw new StoreUnavailable(
+    'locked',
+    `Not now: ${told} is running. After \`runner pause\` nothing begins; try again when that has ended.`,
+  );
+}
+
+/**
+ * What a log says of another machine may be all that came along with it: there only a lock file counts, which
+ * whoever holds it refreshes.
+ */
+async function findBusy(root: string, store: Store): Promise<string[]> {
+  const state = stateFolderOf(root);
+  const db = await store.queries();
+  const isHere = ({ host }: { readonly host: string }): boolean => host === machineName();
+  const holders = await findHolders(db, stateFoldersOf(root), tierNames(root));
+  const workers = await selectWorkersAtWork(db);
+  const running = await selectRunning({ db, state });
+  return [
+    ...holders
+      .filter((holder) => isHere(holder) || findLockHolder(state.locks, holder.tier) !== null)
+      .map(({ tier, pid, host }) => `a pass of ${tier} (pid ${pid} on ${host})`),
+    ...workers
+      .filter((worker) => worker.tier === null && isHere(worker))
+      .map(({ pid, host }) => `a queue worker (pid ${pid} on ${host})`),
+    ...running
+      .filter((run) => run.isOrphan && run.liveness === 'alive')
+      .map(({ script, pid }) => `${script} (pid ${pid})`),
+  ];
+}

@@ -1,0 +1,42 @@
+import { shortestPeriodMs } from '../schedule/period.ts';
+import { shortestGapMs } from '../schedule/repeat/calendar.ts';
+import { parseSchedule } from '../schedule/repeat/parse.ts';
+import type { Script } from './script.ts';
+
+/** Refuses scripts whose schedule cannot be read, or comes more often than their tier. */
+export function checkSchedules(scripts: readonly Script[]): readonly Script[] {
+  return scripts.map((script) => {
+    const refusal = refuse(script);
+    if (refusal !== null) return { ...script, refusals: [...script.refusals, refusal] };
+    const warning = warnOfNoPeriod(script);
+    return warning === null ? script : { ...script, warnings: [...script.warnings, warning] };
+  });
+}
+
+function refuse({ tier, options: { schedule, timezone } }: Script): string | null {
+  if (schedule === undefined) return null;
+  const parsed = parseSchedule(schedule, timezone ?? null);
+  if ('problem' in parsed) return parsed.problem.replace(/^The/, 'its').replace(/\.$/, '');
+  const period = shortestPeriodMs(tier);
+  const gapMs = shortestGapMs(parsed.rule, 0);
+  if (period === null || gapMs >= period) return null;
+  return `its schedule ${JSON.stringify(schedule)} comes more often than jobs/${tier} is run: move it to jobs/${tierFor(gapMs)}`;
+}
+
+/** Its time comes, and no line of `runner cron` calls its tier. */
+function warnOfNoPeriod({ tier, options }: Script): string | null {
+  if (options.schedule === undefined || shortestPeriodMs(tier) !== null) return null;
+  return (
+    `cron does not call jobs/${tier}, because its name is not a schedule name: its schedule counts only in ` +
+    `calls of \`runner due\` or \`runner ${tier}\``
+  );
+}
+
+const MINUTE_MS = 60_000;
+
+/** The longest of the usual tiers that is called as often as this. */
+function tierFor(gapMs: number): string {
+  const usual = ['weekly', 'daily', 'hourly', '15min', '5min'];
+  const fits = (tier: string): boolean => (shortestPeriodMs(tier) ?? 0) <= gapMs;
+  return usual.find(fits) ?? `${Math.max(1, Math.floor(gapMs / MINUTE_MS))}min`;
+}

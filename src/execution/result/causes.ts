@@ -1,0 +1,115 @@
+import { basename, dirname, join } from 'node:path';
+import type { ProbeError, ProbeResult } from '../../child/contract.ts';
+import { warnOfWindowsEnds } from '../../discovery/build-script.ts';
+import { isShell } from '../../discovery/launch.ts';
+import { fileName } from '../../discovery/place.ts';
+import { readPlainFile } from '../../system/base/plain-file.ts';
+import { findElsewhere, findProgram } from '../../system/process/programs.ts';
+import { searchPathOf } from '../start/command.ts';
+import type { Exit } from '../start/process.ts';
+import type { RunRequest } from '../start/request.ts';
+import type { KeptOutput } from './result.ts';
+import type { Sign } from './signs.ts';
+
+type CauseRequest = Pick<RunRequest, 'script' | 'root' | 'environment' | 'variables'>;
+
+interface CauseEvidence {
+  readonly result: ProbeResult | null;
+  readonly output: KeptOutput;
+  readonly exit: Exit | null;
+}
+
+/** What is likely behind it and how to cure it, by what the script has printed or thrown; null: nothing is known. */
+export function findCure(request: CauseRequest, evidence: CauseEvidence, signs: readonly Sign[]): string | null {
+  const { result, output } = evidence;
+  const cures = [
+    ...new Set(signs.map(({ missing }) => missing && describeMissing(missing, request))),
+    describeEnds(request),
+    output.text.includes('JavaScript heap out of memory') ? HEAP : null,
+    hasAsked(request, evidence) ? NO_KEYBOARD : null,
+    result?.error ? describeAlias(request, result.error) : null,
+  ].filter((each) => each !== null);
+  return cures.length === 0 ? null : cures.join('; ');
+}
+
+const HEAP =
+  'a Node process that it started had its heap full: set NODE_OPTIONS=--max-old-space-size=512 for that, or more';
+
+/** A shell looks for programs where cron's and a login's PATH differ. */
+function describeMissing(name: string, request: CauseRequest): string | null {
+  const path = searchPathOf(request);
+  // The script has set a PATH of its own, or the program has come since.
+  if (/^\.*$|\\r'$/.test(name) || findProgram(name, path) !== null) return null;
+  const elsewhere = findElsewhere(name, request.environment);
+  if (elsewhere === null) return `${name} is not installed, or not on the PATH of scripts (${path})`;
+  return `${name} is at ${elsewhere}, which is not on the PATH of scripts (${path}): write the full path, or set env.PATH in the settings`;
+}
+
+function describeEnds(request: CauseRequest): string | null {
+  const { path, launch } = request.script;
+  return isShell(launch) ? warnOfWindowsEnds(fileName(request, path), readIfPossible(path) ?? '') : null;
+}
+
+const NO_KEYBOARD = 'Did the script wait for input? Scripts have no keyboard (stdin is empty).';
+
+const prompts =
+  /^EOFError(?:: EOF when reading a line)?$|^sudo: (?:a password is|a terminal is|no tty)|readline was closed|force closed the prompt|undefined method [`'](?:chomp|strip)' for nil/m;
+
+function hasAsked({ script }: CauseRequest, { result, output, exit }: CauseEvidence): boolean {
+  if (prompts.test(result?.error?.message ?? '') || prompts.test(output.text)) return true;
+  if (script.launch.kind === 'node') return hasStoppedAtKeyboard(script.path, result?.error?.message ?? '');
+  if (exit?.code !== 1) return false;
+  return isShell(script.launch) && readsKeyboard(script.path);
+}
+
+/** Of a top-level await, Node's own sentence asks already. */
+function hasStoppedAtKeyboard(path: string, message: string): boolean {
+  if (!message.includes('default function never settled')) return false;
+  return /\b(?:stdin|readline|inquirer|prompts?)\b/.test(readIfPossible(path) ?? '');
+}
+
+/** `read answer`, and neither `while read line` nor `read name < file`: it fails at the end of an empty stdin. */
+function readsKeyboard(path: string): boolean {
+  const source = readIfPossible(path) ?? '';
+  return /^[ \t]*(?:(?:if|until|!)[ \t]+)?(?:IFS=\S*[ \t]+)?read\b(?:[^\n|<]|\|\|)*$/m.test(source);
+}
+
+/** Node says what it does not find; that an alias of TypeScript is behind it, only its configuration tells. */
+function describeAlias({ script, root }: CauseRequest, { message }: ProbeError): string | null {
+  const [, wanted] = /^Cannot find (?:package|module) '([^'\n./][^'\n]*)'/.exec(message) ?? [];
+  if (wanted === undefined) return null;
+  for (const file of configsAbove(script.path, root)) {
+    const alias = aliasesIn(file).find((each) => isOfAlias(wanted, each));
+    if (alias === undefined) continue;
+    return `'${alias}' is an alias that only ${basename(file)} knows (paths), and Node does not read it: import the file by its path, or give it a name that begins with # under "imports" in package.json`;
+  }
+  return null;
+}
+
+function configsAbove(path: string, root: string): readonly string[] {
+  const folders: string[] = [];
+  for (let folder = dirname(path); folder.startsWith(root); folder = dirname(folder)) folders.push(folder);
+  return folders.flatMap((folder) => ['tsconfig.json', 'jsconfig.json'].map((name) => join(folder, name)));
+}
+
+/** It may hold comments: only these lines are looked for. */
+function aliasesIn(file: string): readonly string[] {
+  const [, paths = ''] = /"paths"\s*:\s*\{([^}]*)\}/.exec(readIfPossible(file) ?? '') ?? [];
+  return [...paths.matchAll(/"([^"]+)"\s*:/g)].map(([, alias = '']) => alias);
+}
+
+/** Of `@/lib/db`, Node names the package: `@/lib`. */
+function isOfAlias(wanted: string, alias: string): boolean {
+  const [prefix = '', after] = alias.split('*');
+  return after === undefined
+    ? wanted === alias
+    : prefix.startsWith(`${wanted}/`) || (prefix !== '' && wanted.startsWith(prefix));
+}
+
+function readIfPossible(path: string): string | null {
+  try {
+    return readPlainFile(path);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,109 @@
+import { readSync } from 'node:fs';
+import { KNOWN_SIGNS, readRegularExpression, type ScriptOptions } from '../../settings/readers.ts';
+import { printableLine } from '../../system/base/text.ts';
+import type { Masker } from '../secrets.ts';
+
+/** What a script demands of its output by `@fail-on` and `@expect`. */
+interface Demand {
+  /** As it is written there. */
+  readonly pattern: string;
+  readonly fits: (line: string) => boolean;
+  /** Why nothing can be told of it; null: it can be looked for. */
+  readonly problem: string | null;
+  /** The first line that fits; null: none did so far. */
+  line: string | null;
+}
+
+/** @returns null where nothing is demanded: then nothing is read */
+export async function createScan({ failOn = [], expect = [] }: ScriptOptions): Promise<OutputScan | null> {
+  const refused = failOn.filter((pattern) => pattern !== KNOWN_SIGNS);
+  if (refused.length + expect.length === 0) return null;
+  return new OutputScan(await Promise.all(refused.map(toDemand)), await Promise.all(expect.map(toDemand)));
+}
+
+/** A regular expression by RE2's rules: it takes time in proportion to the line, whatever stands in either. */
+async function toDemand(pattern: string): Promise<Demand> {
+  const expression = readRegularExpression(pattern);
+  if (expression === null) return { pattern, fits: (line) => line.includes(pattern), problem: null, line: null };
+  try {
+    const { RE2JS } = await import('re2js');
+    const flags = expression.ignoresCase ? RE2JS.CASE_INSENSITIVE : 0;
+    const compiled = RE2JS.compile(RE2JS.translateRegExp(expression.source), flags);
+    return { pattern, fits: (line) => compiled.matcher(line).find(), problem: null, line: null };
+  } catch (error) {
+    return { pattern, fits: () => false, problem: (error as Error).message, line: null };
+  }
+}
+
+const PIECE_BYTES = 256 * 1024;
+
+/** A longer line is looked at in parts. */
+const LONGEST_LINE = 64 * 1024;
+
+/** A terminal that counts up writes carriage returns; zeros stand where a file was cut. */
+const lineEnds = /[\r\n\0]/;
+
+/** Looks through an output line by line, in the order in which it was written, also through what is not kept of it. */
+export class OutputScan {
+  readonly #refused: readonly Demand[];
+  readonly #expected: readonly Demand[];
+  readonly #decoder = new TextDecoder();
+  #begun = '';
+  /** How much of the file has been read. */
+  #position = 0;
+
+  constructor(refused: readonly Demand[], expected: readonly Demand[]) {
+    this.#refused = refused;
+    this.#expected = expected;
+  }
+
+  /** To be called before the file is cut: what stands behind `end` then begins at `next`. */
+  readBeforeCut(fd: number, end: number, next: number): void {
+    while (this.#readPiece(fd, end));
+    this.#position = next;
+  }
+
+  /** Reads the rest; why the run has failed by it, in one sentence, or null. */
+  async finish(fd: number, size: number, masker: Masker): Promise<string | null> {
+    // Other runs go on meanwhile.
+    while (this.#readPiece(fd, size)) await new Promise((resolve) => setImmediate(resolve));
+    this.#look([this.#begun]);
+    const unusable = [...this.#refused, ...this.#expected].find(({ problem }) => problem !== null);
+    if (unusable !== undefined) return `its output cannot be judged by ${unusable.pattern}: ${unusable.problem}`;
+    const hit = this.#refused.find(({ line }) => line !== null);
+    if (hit !== undefined) return describeHit(hit, masker);
+    const missed = this.#expected.filter(({ line }) => line === null);
+    return missed.length === 0 ? null : describeMissed(missed);
+  }
+
+  #readPiece(fd: number, end: number): boolean {
+    const piece = Buffer.allocUnsafe(Math.max(0, Math.min(PIECE_BYTES, end - this.#position)));
+    const length = piece.length === 0 ? 0 : readSync(fd, piece, 0, piece.length, this.#position);
+    if (length === 0) return false;
+    this.#position += length;
+    const text = this.#begun + this.#decoder.decode(piece.subarray(0, length), { stream: true });
+    const lines = text.split(lineEnds);
+    const last = lines.pop() ?? '';
+    this.#begun = last.length > LONGEST_LINE ? '' : last;
+    this.#look(this.#begun === last ? lines : [...lines, last]);
+    return true;
+  }
+
+  #look(lines: readonly string[]): void {
+    for (const demand of [...this.#refused, ...this.#expected]) {
+      demand.line ??= lines.find((line) => demand.fits(line)) ?? null;
+    }
+  }
+}
+
+const LONGEST_QUOTED = 200;
+
+function describeHit({ pattern, line }: Demand, masker: Masker): string {
+  const said = printableLine(masker.text((line ?? '').slice(0, LONGEST_QUOTED)).trim());
+  return `exit code 0, but its output matches @fail-on ${pattern}: ${said}`;
+}
+
+function describeMissed(missed: readonly Demand[]): string {
+  const patterns = missed.map(({ pattern }) => `@expect ${pattern}`).join(', ');
+  return `exit code 0, but no line of its output matches ${patterns}`;
+}

@@ -1,0 +1,221 @@
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { tierNames } from '../../../discovery/jobs-folder.ts';
+import { UsageError } from '../../../system/base/errors.ts';
+import { createStateFolder, stateFolderOf } from '../../../system/place/state-folder.ts';
+import { markChanged } from '../changed-at.ts';
+import { callsOfLines, installBlock, readBlock, removeBlock } from '../lines.ts';
+import { choiceOfLines, planCrontab } from '../plan.ts';
+import { readCrontab, writeCrontab } from '../program.ts';
+import {
+  type ImportedFile,
+  type ImportRecord,
+  readImports,
+  removeUnsettled,
+  sha256Of,
+  writeUnsettled,
+} from './journal.ts';
+import type { ImportPlan, PlannedScript } from './plan.ts';
+import { chooseToRemove, removeIfEmpty, settleImport, type TakenOut } from './settle.ts';
+
+export interface ApplyRequest {
+  readonly root: string;
+  readonly distFolder: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly plan: ImportPlan;
+  /** The user's crontab that the plan was made from; null: it was made from a file. */
+  readonly crontab: Buffer | null;
+}
+
+export interface Applied {
+  /** The lines that call the root now. */
+  readonly lines: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Carries a plan out: all of it or nothing. The scripts are made first, beside `jobs/`; then the crontab changes in one
+ * step, which comments the old lines out and installs the root's block; then the scripts go into `jobs/`. Whoever kills
+ * it in between leaves what the next pass settles.
+ */
+export function applyImport({ root, distFolder, env, plan, crontab }: ApplyRequest): Applied {
+  const state = stateFolderOf(root);
+  createStateFolder(state);
+  settleImport(root, env, true);
+  const before = readCrontab(env);
+  if (crontab !== null && !before.equals(crontab)) {
+    throw new UsageError('Your crontab has changed in the meantime, so nothing was done: try again.');
+  }
+  const tiers = makeTiers(root, plan.scripts);
+  try {
+    const marked = markLines(before, root, plan.scripts, crontab === null);
+    const block = planBlock(root, distFolder, before, plan.scripts);
+    const after = installBlock(marked.crontab, root, block.lines);
+    const record = {
+      before: before.toString('base64'),
+      after: after.toString('base64'),
+      tiers,
+      scripts: marked.scripts,
+    };
+    const files = new Map(plan.scripts.map(({ path, content }) => [path, content]));
+    writeUnsettled(state, { kind: 'apply', ...record }, files);
+    changeCrontab(
+      after,
+      env,
+      marked.scripts.map(({ mark }) => mark),
+    );
+    markChanged(root);
+    settleImport(root, env, true);
+    return { lines: block.lines, warnings: block.warnings };
+  } catch (error) {
+    // Nothing has changed where the crontab did not.
+    settleImport(root, env, true);
+    for (const tier of tiers) removeIfEmpty(join(root, 'jobs', tier));
+    throw error;
+  }
+}
+
+/** @returns those that were not there */
+function makeTiers(root: string, scripts: readonly PlannedScript[]): string[] {
+  const missing = tiersOf(scripts).filter((tier) => !existsSync(join(root, 'jobs', tier)));
+  for (const tier of missing) mkdirSync(join(root, 'jobs', tier), { recursive: true, mode: 0o755 });
+  return missing;
+}
+
+function tiersOf(scripts: readonly PlannedScript[]): string[] {
+  return [...new Set(scripts.map(({ path }) => path.split('/')[1] as string))];
+}
+
+/** As the block was written before: a tier that somebody left out of it stays out. */
+function planBlock(root: string, distFolder: string, crontab: Buffer, scripts: readonly PlannedScript[]) {
+  const installed = readBlock(crontab, root);
+  const { tiers: called = '', due, workMinutes } = choiceOfLines(root, installed);
+  const there = called.split(',').filter((tier) => tierNames(root).includes(tier));
+  const tiers = there.length === 0 ? undefined : [...there, ...tiersOf(scripts)].join(',');
+  return planCrontab(root, distFolder, { tiers, due, workMinutes }, installed);
+}
+
+/** What stands before a line that is kept, or alone where there was none; it names the root and the script. */
+function markOf(root: string, path: string): string {
+  return Buffer.from(`# folder-runner ${join(root, path)}`).toString('latin1');
+}
+
+/**
+ * Comments out the lines that scripts stand for. What comes from a file has no line here, unless somebody has installed
+ * it: then that one is commented out, and else there is a comment alone.
+ */
+function markLines(crontab: Buffer, root: string, scripts: readonly PlannedScript[], isFromFile: boolean) {
+  const lines = crontab.toString('latin1').split('\n');
+  const marked: ImportedFile[] = [];
+  const added: string[] = [];
+  for (const { path, content, text, line } of scripts) {
+    const index = isFromFile ? lines.findIndex((each) => withoutReturn(each) === text) : line - 1;
+    const mark = index === -1 ? markOf(root, path) : `${markOf(root, path)}: ${lines[index]}`;
+    if (index === -1) added.push(mark);
+    else lines[index] = mark;
+    marked.push({ path, hash: sha256Of(content), mark });
+  }
+  const end = lines.at(-1) === '' ? lines.length - 1 : lines.length;
+  const all = added.length === 0 ? lines : [...lines.slice(0, end), ...added, ''];
+  return { crontab: Buffer.from(all.join('\n'), 'latin1'), scripts: marked };
+}
+
+function withoutReturn(line: string): string {
+  return line.endsWith('\r') ? line.slice(0, -1) : line;
+}
+
+/** @throws {UsageError} where the host takes the crontab and keeps another one */
+function changeCrontab(crontab: Buffer, env: NodeJS.ProcessEnv, marks: readonly string[]): void {
+  writeCrontab(crontab, env);
+  const lines = new Set(readCrontab(env).toString('latin1').split('\n'));
+  if (marks.every((mark) => lines.has(mark))) return;
+  throw new UsageError(
+    '`crontab -` took the new crontab without an error, but `crontab -l` does not show it: your host keeps its own ' +
+      "crontab. Change the lines on the cron page of your host's panel.",
+  );
+}
+
+export interface Undone extends TakenOut {
+  /** How many lines are alive again. */
+  readonly lines: number;
+  /** Scripts whose old lines somebody has deleted: they go on running, as nothing else would do their work. */
+  readonly left: readonly string[];
+}
+
+/** Takes all imports of this root back; null: there is none. */
+export function undoImports(root: string, env: NodeJS.ProcessEnv): Undone | null {
+  const state = stateFolderOf(root);
+  if (!existsSync(state.path)) return null;
+  settleImport(root, env, true);
+  const imports = readImports(state);
+  const [first] = imports;
+  const now = readCrontab(env);
+  const scripts = imports.flatMap((each) => each.scripts);
+  const marks = new Set(now.toString('latin1').split('\n'));
+  const live = scripts.filter(({ mark }) => marks.has(mark));
+  if (first === undefined || live.length === 0) return null;
+  const tiers = imports.flatMap((each) => each.tiers);
+  const before = findBefore(now, imports) ?? unmark(now, root, live, blockAfter(now, root, imports, live));
+  const record = { before: now.toString('base64'), after: before.toString('base64'), tiers, scripts: live };
+  writeUnsettled(state, { kind: 'undo', ...record }, new Map());
+  try {
+    writeCrontab(before, env);
+  } catch (error) {
+    removeUnsettled(state);
+    throw error;
+  }
+  markChanged(root);
+  const takenOut = settleImport(root, env, true);
+  const left = scripts.filter((script) => !live.includes(script)).map(({ path }) => path);
+  return { ...takenOut, left, lines: live.filter(({ mark, path }) => mark !== markOf(root, path)).length };
+}
+
+/** The very bytes from before the first import, if nobody has changed the crontab since. */
+function findBefore(
+  now: Buffer,
+  imports: readonly { readonly before: string; readonly after: string }[],
+): Buffer | null {
+  let at: string | null = now.toString('base64');
+  for (const { before, after } of imports.toReversed()) {
+    if (after !== at) return null;
+    at = before;
+  }
+  return Buffer.from(at, 'base64');
+}
+
+/**
+ * The lines of the root's block once the imports are undone: those from before the first one. Where somebody has
+ * changed the block since, theirs, without what calls a tier that goes.
+ */
+function blockAfter(
+  now: Buffer,
+  root: string,
+  imports: readonly ImportRecord[],
+  scripts: readonly ImportedFile[],
+): readonly string[] {
+  const installed = readBlock(now, root);
+  const blockOf = (crontab = '') => readBlock(Buffer.from(crontab, 'base64'), root);
+  if (isDeepStrictEqual(installed, blockOf(imports.at(-1)?.after))) return blockOf(imports[0]?.before);
+  const { removed } = chooseToRemove(root, scripts);
+  const filesOf = (tier: string) => (tierNames(root).includes(tier) ? readdirSync(join(root, 'jobs', tier)) : []);
+  const gone = imports
+    .flatMap(({ tiers }) => tiers)
+    .filter((tier) => filesOf(tier).every((file) => removed.includes(`jobs/${tier}/${file}`)));
+  return installed.filter((line) => !gone.includes(callsOfLines(root, [line])[0]?.[0] ?? ''));
+}
+
+/** Other lines have changed since: only what the import has done is undone. */
+function unmark(now: Buffer, root: string, scripts: readonly ImportedFile[], block: readonly string[]): Buffer {
+  const starts = new Map(scripts.map(({ mark, path }) => [mark, markOf(root, path)]));
+  const lines = now
+    .toString('latin1')
+    .split('\n')
+    .flatMap((line) => {
+      const start = starts.get(line);
+      if (start === undefined) return [line];
+      return line === start ? [] : [line.slice(`${start}: `.length)];
+    });
+  const crontab = Buffer.from(lines.join('\n'), 'latin1');
+  return block.length === 0 ? removeBlock(crontab, root) : installBlock(crontab, root, block);
+}

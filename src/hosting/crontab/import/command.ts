@@ -1,0 +1,208 @@
+import { basename } from 'node:path';
+import { type ParseEntry, parse } from 'shell-quote';
+
+/** One simple command of a crontab line: words between `;`, `&&`, `||`, `|` and brackets. */
+export interface Step {
+  /** Without redirections; variables stand as `$NAME`. */
+  readonly words: readonly string[];
+  readonly redirections: readonly Redirection[];
+  /** The shell does not wait for its end. */
+  readonly isLeft: boolean;
+}
+
+interface Redirection {
+  /** `>`, `>>`, `<`, `>&` … */
+  readonly operator: string;
+  readonly target: string;
+}
+
+/** What a crontab line runs, taken apart as far as notes and names need it: good for hints, never for running it. */
+export interface ShellCommand {
+  readonly steps: readonly Step[];
+  /** The step that the line is there for, without `nice`, `flock` and the like: the first that does more than prepare. */
+  readonly main: Program | null;
+  /** Every program that is started, in order. */
+  readonly programs: readonly Program[];
+  /** Where `cd` leads; null: it stays at home. */
+  readonly folder: string | null;
+  /** Whether it leaves something running that nobody waits for: `&`. */
+  readonly leavesSome: boolean;
+}
+
+export interface Program {
+  readonly name: string;
+  readonly args: readonly string[];
+}
+
+/** @param text as the shell gets it */
+export function readShellCommand(text: string): ShellCommand {
+  const steps = readSteps(hideSubstitutions(text));
+  const programs = steps.flatMap(programsOf);
+  const main = programs.find((program) => !isPreparation(program)) ?? programs[0] ?? null;
+  const change = programs.find(({ name }) => name === 'cd');
+  const leavesSome = steps.some((step) => step.isLeft) && !programs.some(({ name }) => name === 'wait');
+  return { steps, programs, main, folder: change?.args[0] ?? null, leavesSome };
+}
+
+/** `$(date +%F)` and `$((RANDOM % 60))` are a word, or part of one, whatever they hold. */
+function hideSubstitutions(text: string): string {
+  const start = text.indexOf('$(');
+  if (start === -1) return text.replaceAll(/`[^`]*`/g, '$substitution');
+  let depth = 0;
+  let end = start + 1;
+  do {
+    depth += text[end] === '(' ? 1 : text[end] === ')' ? -1 : 0;
+    end += 1;
+  } while (depth > 0 && end < text.length);
+  return `${text.slice(0, start)}$substitution${hideSubstitutions(text.slice(end))}`;
+}
+
+function readSteps(text: string): Step[] {
+  const steps: Step[] = [];
+  let words: string[] = [];
+  let redirections: Redirection[] = [];
+  let operator: string | null = null;
+  const end = (isLeft: boolean) => {
+    if (words.length > 0 || redirections.length > 0) steps.push({ words, redirections, isLeft });
+    [words, redirections, operator] = [[], [], null];
+  };
+  // `&>` is one operator, of bash.
+  for (const entry of tokensOf(text.replaceAll('&>', '>'))) {
+    const word = wordOf(entry);
+    if (word === null) {
+      const { op } = entry as { readonly op: string };
+      if (!/[<>]/.test(op)) end(op === '&');
+      else {
+        // The number of what is redirected is a word of its own: `2>&1`.
+        if (/^\d$/.test(words.at(-1) ?? '')) words.pop();
+        operator = op;
+      }
+    } else if (operator === null) words.push(word);
+    else {
+      redirections.push({ operator, target: word });
+      operator = null;
+    }
+  }
+  end(false);
+  return steps;
+}
+
+/** Null: an operator. */
+function wordOf(entry: ParseEntry): string | null {
+  if (typeof entry === 'string') return entry;
+  return 'pattern' in entry ? entry.pattern : null;
+}
+
+function tokensOf(text: string): ParseEntry[] {
+  try {
+    return parse(text, (name: string) => `$${name}`).filter((entry) => typeof entry === 'string' || 'op' in entry);
+  } catch {
+    // What it cannot take apart runs all the same: there is less to say about it.
+    return text.split(/\s+/).filter(Boolean);
+  }
+}
+
+/** A program that runs another one. */
+interface Wrapper {
+  /** Its options that have a value behind them. */
+  readonly valued: readonly string[];
+  /** How many words stand between its options and the other program. */
+  readonly words: number;
+}
+
+const WRAPPERS: ReadonlyMap<string, Wrapper> = new Map<string, Wrapper>([
+  ['nice', { valued: ['-n'], words: 0 }],
+  ['ionice', { valued: ['-c', '-n'], words: 0 }],
+  ['timeout', { valued: ['-k', '-s'], words: 1 }],
+  ['flock', { valued: ['-w', '-E', '--wait', '--timeout'], words: 1 }],
+  ['env', { valued: ['-u', '-C'], words: 0 }],
+  ['sudo', { valued: ['-u', '-g', '-h'], words: 0 }],
+  ...['nohup', 'time', 'exec', 'command', 'setsid', 'chronic', 'cronic', 'builtin'].map((name): [string, Wrapper] => [
+    name,
+    { valued: [], words: 0 },
+  ]),
+]);
+
+const SHELLS = ['sh', 'bash', 'dash', 'ash', 'ksh', 'zsh'];
+/** Of `if` and loops: what comes behind them is the command. */
+const KEYWORDS = ['if', 'then', 'else', 'elif', 'while', 'until', 'do', '!', '{', 'fi', 'done', '}'];
+const ASSIGNMENT = /^[A-Za-z_]\w*=/;
+
+/** The program of a step, behind what wraps it; the wrappers too, as they may be missing. */
+function programsOf({ words }: Pick<Step, 'words'>): Program[] {
+  const start = words.findIndex((word) => !ASSIGNMENT.test(word) && !KEYWORDS.includes(word) && word !== '$');
+  const [name, ...args] = start === -1 ? [] : words.slice(start);
+  if (name === undefined) return [];
+  const program = { name, args };
+  const wrapper = WRAPPERS.get(basename(name));
+  if (wrapper !== undefined) return [program, ...programsOf({ words: behind(args, wrapper) })];
+  const script = SHELLS.includes(basename(name)) ? scriptOf(args) : null;
+  return script === null ? [program] : [program, ...readShellCommand(script).programs];
+}
+
+function behind(args: readonly string[], { valued, words }: Wrapper): readonly string[] {
+  let index = 0;
+  while (args[index]?.startsWith('-')) index += valued.includes(args[index] as string) ? 2 : 1;
+  const inner = args.slice(index + words);
+  // `flock file -c 'command'`
+  return inner[0] === '-c' ? ['sh', ...inner] : inner;
+}
+
+/** `-c 'cd x && y'`, `-lc '…'` */
+function scriptOf(args: readonly string[]): string | null {
+  const index = args.findIndex((arg) => /^-[a-z]*c$/.test(arg));
+  return index === -1 ? null : (args[index + 1] ?? null);
+}
+
+const PREPARATIONS = [
+  ...['cd', 'test', '[', '[[', 'sleep', 'export', 'set', 'unset', 'umask', 'ulimit', ':', 'true', '.', 'source'],
+  ...['mkdir', 'date', 'shuf', ...WRAPPERS.keys()],
+];
+
+function isPreparation({ name, args }: Program): boolean {
+  const program = basename(name);
+  if (SHELLS.includes(program)) return scriptOf(args) !== null;
+  return PREPARATIONS.includes(program) || args.some((arg) => /\bsleep\b.*\brand/.test(arg));
+}
+
+const INTERPRETER =
+  /^(?:(?:ea-|alt-|ls)?php(?:-cli|-cgi)?[\d.]*|python[\d.]*|perl[\d.]*|ruby[\d.]*|node|sh|bash|dash|ash|ksh|zsh)$/;
+
+/** Options of interpreters that have a value, none of which is the script. */
+const VALUED = ['-d', '--define', '-c', '-W', '-X', '-I', '-r'];
+
+/** The file that an interpreter is to run: `wp-cron.php` of `php -q wp-cron.php`; null: it is none, or gets no file. */
+export function scriptFileOf({
+  name,
+  args,
+}: Program): { readonly file: string; readonly rest: readonly string[] } | null {
+  if (!INTERPRETER.test(basename(name))) return null;
+  if (!/php/.test(basename(name)) && args.some((arg) => ['-c', '-e', '-m'].includes(arg))) return null;
+  let index = 0;
+  while (args[index]?.startsWith('-')) {
+    if (args[index] === '-r') return null;
+    index += VALUED.includes(args[index] as string) ? 2 : 1;
+  }
+  const file = args[index];
+  return file === undefined ? null : { file, rest: args.slice(index + 1) };
+}
+
+/** How long a command may wait before or while it works, in seconds; 0: it does not say so. */
+export function longestWaitSeconds(text: string): number {
+  const waits = WAITS.flatMap(([pattern, seconds]) => [...text.matchAll(pattern)].map(seconds));
+  return Math.max(0, ...waits);
+}
+
+const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
+/** `$RANDOM` is at most this. */
+const LARGEST_RANDOM = 32_767;
+
+const WAITS: readonly (readonly [RegExp, (match: RegExpMatchArray) => number])[] = [
+  [/\bsleep\s+(\d+(?:\.\d+)?)([smhd]?)\b/g, ([, count, unit]) => Number(count) * (UNIT_SECONDS[unit || 's'] ?? 1)],
+  [/\bsleep\b[^;&|]*RANDOM[^;&|%]*%\s*(\d+)/g, ([, most]) => Number(most)],
+  [/\bsleep\s+"?\$\{?RANDOM\}?"?(?=\s|;|&|$)/g, () => LARGEST_RANDOM],
+  [/\bsleep\b[^;&|]*\bshuf\s+-i\s*\d+-(\d+)/g, ([, most]) => Number(most)],
+  [/\bsleep\b[^;&|]*\brand\(\s*(\d+)/g, ([, most]) => Number(most)],
+  [/\bsleep\b[^;&|]*\brandom\(\)\s*\*\s*(\d+)/g, ([, most]) => Number(most)],
+  [/\bsleep\b[^;&|]*\brand(?:int|range)\([^)]*?(\d+)\s*\)/g, ([, most]) => Number(most)],
+];

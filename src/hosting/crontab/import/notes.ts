@@ -1,0 +1,229 @@
+import { existsSync, statSync } from 'node:fs';
+import { basename, isAbsolute, resolve } from 'node:path';
+import { findProgram, isExecutable } from '../../../system/process/programs.ts';
+import { longestWaitSeconds, type Program, type ShellCommand, scriptFileOf } from './command.ts';
+import type { CrontabJob } from './read.ts';
+import { CRON_PATH, continues, splitInput } from './script.ts';
+import { describeLateness, isLongWait } from './tier.ts';
+
+/** What is to be known of a line to judge it. */
+export interface NotedJob {
+  readonly job: CrontabJob;
+  readonly command: ShellCommand;
+  readonly tier: string;
+  /** Where cron starts commands. */
+  readonly home: string;
+}
+
+/** Where a command looks for programs and files. */
+interface Surroundings extends NotedJob {
+  /** As the shell gets it. */
+  readonly text: string;
+  readonly path: string;
+  readonly folder: string | null;
+}
+
+/** What a person should know of a script made from a line: one sentence each, what differs from cron first. */
+export function noteJob(noted: NotedJob): string[] {
+  const { job, command } = noted;
+  const home = job.variables.get('HOME') ?? noted.home;
+  const around: Surroundings = {
+    ...noted,
+    home,
+    text: splitInput(job.command).command,
+    path: job.variables.get('PATH') ?? CRON_PATH,
+    folder: folderOf(command, home),
+  };
+  return [
+    ...RULES.flatMap((rule) => rule(around)),
+    ...command.programs.flatMap((program) => noteProgram(program, around)),
+  ];
+}
+
+type Rule = (around: Surroundings) => readonly string[];
+
+const RULES: readonly Rule[] = [
+  noteTime,
+  noteZone,
+  noteWait,
+  noteOutput,
+  noteMail,
+  notePassword,
+  ({ job }) => (job.hasCarriageReturn ? ['Its line has a Windows line end (CRLF); the script has not.'] : []),
+  ({ job }) =>
+    /\\\\/.test(job.command)
+      ? ['It has two backslashes in a row, which some crons turn into one: compare the script.']
+      : [],
+  ({ job }) =>
+    Buffer.byteLength(job.command, 'latin1') > LONGEST_COMMAND
+      ? ['It is longer than cron takes; the script has all of it.']
+      : [],
+  ({ text }) =>
+    continues(text)
+      ? ['It ends in a backslash, but no line of a crontab goes on in the next one: cron runs it as it stands here.']
+      : [],
+  noteShell,
+  noteBackground,
+  ({ job }) =>
+    [...job.variables].some(([, value]) => /\$\{?\w/.test(value))
+      ? ['A variable above it holds a $, which cron does not expand; neither does the script.']
+      : [],
+];
+
+const LONGEST_COMMAND = 990;
+
+function noteShell({ job }: Surroundings): readonly string[] {
+  const shell = job.variables.get('SHELL');
+  if (shell === undefined || isExecutable(shell)) return [];
+  return [`SHELL is ${shell}, which is not a program here: neither cron nor the script can run it.`];
+}
+
+/** Of `&`, and of bash's `&>` where another shell reads it. */
+function noteBackground({ job, text, command }: Surroundings): readonly string[] {
+  const left = command.leavesSome
+    ? ['It leaves a program running in the background, of which the log knows neither output nor end: take out the &.']
+    : [];
+  const isBash = /\/(?:ba|z|k)sh$/.test(job.variables.get('SHELL') ?? '');
+  return isBash || !/&>/.test(text)
+    ? left
+    : [...left, '&> is of bash: another shell runs the command in the background. Write > file 2>&1 in its place.'];
+}
+
+function noteTime({ job, tier }: Surroundings): readonly string[] {
+  if (job.times === '@reboot') {
+    return [
+      `It runs in the first pass after a boot, up to ${describeLateness(tier)} later.`,
+      'If it keeps running, as a server does, leave it in the crontab: a pass would wait for its end.',
+    ];
+  }
+  const lateness = isLongWait(longestWaitSeconds(job.command)) ? null : describeLateness(tier);
+  return lateness === null ? [] : [`It may begin up to ${lateness} after its time.`];
+}
+
+function noteZone({ job }: Surroundings): readonly string[] {
+  const zone = job.variables.get('CRON_TZ');
+  if (zone === undefined) return [];
+  return [`Its times are in ${zone}, as CRON_TZ says; a cron that ignores CRON_TZ ran it in the machine's zone.`];
+}
+
+function noteWait({ text, command, tier }: Surroundings): readonly string[] {
+  const seconds = longestWaitSeconds(text);
+  const waits = seconds < 2 ? [] : [`It may wait ${describeSeconds(seconds)}, ${adviseOnWait(seconds, tier)}`];
+  const isLocked = command.programs.some(({ name }) => basename(name) === 'flock');
+  return isLocked ? [...waits, 'It needs no flock here: a script never runs twice at the same time.'] : waits;
+}
+
+function adviseOnWait(seconds: number, tier: string): string {
+  if (!isLongWait(seconds)) return `and the other scripts of ${tier} with it: better remove that.`;
+  return `therefore it is in ${tier}: other scripts there would wait with it. Without the wait it could be elsewhere.`;
+}
+
+function describeSeconds(seconds: number): string {
+  if (seconds < 120) return `${seconds} seconds`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} minutes` : `${Math.round(seconds / 3600)} hours`;
+}
+
+/** Where output goes that the log never sees. */
+function noteOutput({ command }: Surroundings): readonly string[] {
+  const all = command.steps.flatMap(({ redirections }) => redirections);
+  const targets = all.filter(({ operator, target }) => operator.includes('>') && !/^(?:\d|-|&\d)$/.test(target));
+  const files = [...new Set(targets.map(({ target }) => target.replaceAll('$substitution', '$(...)')))];
+  const thrownAway = files.includes('/dev/null')
+    ? ['It throws output away: without `> /dev/null` the log would keep it.']
+    : [];
+  const kept = files.filter((file) => file !== '/dev/null');
+  return kept.length === 0
+    ? thrownAway
+    : [...thrownAway, `It writes its output to ${kept.join(' and ')}, so the log has none of it.`];
+}
+
+function noteMail({ job }: Surroundings): readonly string[] {
+  const address = job.variables.get('MAILTO');
+  if (address === undefined) return [];
+  if (address === '') return ['MAILTO is empty: nobody gets mail of its failures, unless you set up alerts.'];
+  return [`Cron mailed its output to ${address}; of the script only failures are mailed.`];
+}
+
+const PASSWORDS: readonly RegExp[] = [
+  /\s--?pass(?:word|wd)?[= ]\S/i,
+  /\bPASSW(?:OR)?D=\S|\b(?:MYSQL_PWD|PGPASSWORD)=\S/i,
+  /:\/\/[^\s/@:]+:[^\s/@]+@/,
+  /[?&](?:\w*key|token|secret|pass\w*)=\w/i,
+  /\/cron\/[\w-]{8,}/,
+  /\bmysql\w*\b.*\s-p\S/,
+  /\bcurl\b.*\s(?:-u|--user)[ =]?\S+:\S/,
+];
+
+function notePassword({ text }: Surroundings): readonly string[] {
+  if (!PASSWORDS.some((form) => form.test(text))) return [];
+  return ['It holds a password or a key: the script is readable for you alone, but `ps` shows it while it runs.'];
+}
+
+/** In which folder the program runs: the home, or where `cd` leads; null: only the shell knows. */
+function folderOf({ folder }: ShellCommand, home: string): string | null {
+  const target = (folder ?? home).replace(/^(?:~|\$HOME)(?=\/|$)/, home);
+  return /[$`*]/.test(target) ? null : resolve(home, target);
+}
+
+const NEEDS_TERMINAL: readonly (readonly [RegExp, RegExp])[] = [
+  [/^(?:top|htop|vim?|nano|less|more|watch|passwd)$/, /^/],
+  [/^(?:screen|tmux)$/, /^(?!.*(?: -d| -S| new-session -d))/],
+  [/^(?:docker|podman)$/, / -(?:it|ti|t)\b| --tty\b/],
+  [/^(?:mysql|mysqldump|mysqladmin)$/, / (?:-p|--password)(?: |$)/],
+];
+
+function noteProgram(program: Program, around: Surroundings): readonly string[] {
+  const notes = [...noteMissing(program, around), ...noteFile(program, around)];
+  const line = ` ${program.args.join(' ')}`;
+  const needs = NEEDS_TERMINAL.find(([name, args]) => name.test(basename(program.name)) && args.test(line));
+  if (needs !== undefined) notes.push(`${program.name} needs a terminal here, and scripts have none.`);
+  if (basename(program.name) === 'curl' && !/ (?:-\w*f|--fail)/.test(line)) {
+    notes.push('curl succeeds even if the page answers 404 or 500: add --fail.');
+  }
+  return notes;
+}
+
+/** Words of the shell itself. */
+const BUILTINS =
+  /^(?:cd|test|\[|\[\[|export|set|unset|umask|ulimit|:|\.|source|true|false|echo|printf|read|wait|exit|return|trap|eval|exec|command|builtin|type|kill|pwd|shift|local|let|case|esac|for|function|in|\(\(|time)$/;
+
+function noteMissing({ name }: Program, around: Surroundings): readonly string[] {
+  const { path, folder } = around;
+  // A number is of `case 6|7)`.
+  if (BUILTINS.test(name) || /[$`*{}()]|^\d+$/.test(name) || name === '') return [];
+  if (!name.includes('/')) {
+    const isFound = path.split(':').some((part) => isAbsolute(part)) && findProgram(name, path) !== null;
+    return isFound
+      ? []
+      : [`${name} is not found on its PATH (${path}): write its full path, or set PATH in the script.`];
+  }
+  const file = pathOf(name, folder);
+  const missing = file === null || isExecutable(file) ? [] : [describeUnfit(name, file)];
+  return [...noteRelative(name, around), ...missing];
+}
+
+function describeUnfit(name: string, file: string): string {
+  return existsSync(file) ? `${name} is not executable.` : `${name} does not exist.`;
+}
+
+function noteFile(program: Program, around: Surroundings): readonly string[] {
+  const script = scriptFileOf(program);
+  if (script === null || /[$`*]/.test(script.file)) return [];
+  const file = pathOf(script.file, around.folder);
+  const missing = file === null || isFile(file) ? [] : [`${script.file} does not exist.`];
+  return [...noteRelative(script.file, around), ...missing];
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+function pathOf(name: string, folder: string | null): string | null {
+  if (isAbsolute(name)) return name;
+  return folder === null || name.startsWith('~') ? null : resolve(folder, name);
+}
+
+function noteRelative(name: string, { folder, home }: Surroundings): readonly string[] {
+  if (isAbsolute(name) || /^[~$]/.test(name) || folder !== home) return [];
+  return [`${name} is relative to your home, where cron starts commands, and the script too.`];
+}

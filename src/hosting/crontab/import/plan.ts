@@ -1,0 +1,242 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, isAbsolute, join, parse } from 'node:path';
+import { shortestGapMs } from '../../../schedule/repeat/calendar.ts';
+import { parseSchedule } from '../../../schedule/repeat/parse.ts';
+import { machineZone } from '../../../schedule/repeat/time.ts';
+import { findProgram } from '../../../system/process/programs.ts';
+import { longestWaitSeconds, type Program, readShellCommand, type ShellCommand, scriptFileOf } from './command.ts';
+import { noteJob } from './notes.ts';
+import { type CrontabFormat, type CrontabJob, type MalformedLine, readLines } from './read.ts';
+import { CRON_PATH, splitInput, writeScript } from './script.ts';
+import { chooseTier, chooseTimeout } from './tier.ts';
+
+/** What would become of one line. */
+export interface PlannedLine {
+  /** Counted from 1. */
+  readonly line: number;
+  readonly command: string | null;
+  /** Null: the line is left as it is, and the notes say why. */
+  readonly tier: string | null;
+  /** `jobs/15min/wp-cron.sh` */
+  readonly script: string | null;
+  readonly schedule: string | null;
+  readonly notes: readonly string[];
+}
+
+/** A script that is to be written, and the line that it stands for. */
+export interface PlannedScript {
+  readonly path: string;
+  readonly content: Buffer;
+  /** The line without its end, in Latin-1. */
+  readonly text: string;
+  readonly line: number;
+}
+
+export interface ImportPlan {
+  readonly lines: readonly PlannedLine[];
+  readonly scripts: readonly PlannedScript[];
+}
+
+/** Whose crontab it is, and where it is to go. */
+export interface ImportPlace {
+  readonly root: string;
+  readonly home: string;
+  /** The user that the scripts will run as. */
+  readonly user: string;
+}
+
+/** What would become of each line of a crontab. Nothing is changed. */
+export async function planImport(crontab: Buffer, format: CrontabFormat, place: ImportPlace): Promise<ImportPlan> {
+  const lines: PlannedLine[] = [];
+  const scripts: PlannedScript[] = [];
+  const names = findNames(place.root);
+  for (const found of readLines(crontab.toString('latin1'), format)) {
+    const { planned, script } = await planLine(found, place, names);
+    lines.push(planned);
+    if (script !== null) scripts.push(script);
+  }
+  return { lines, scripts };
+}
+
+/** The names of all scripts: one that is in another tier too would be hard to tell from it. */
+function findNames(root: string): Set<string> {
+  const jobs = join(root, 'jobs');
+  if (!existsSync(jobs)) return new Set();
+  const entries = readdirSync(jobs, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  return new Set(entries.flatMap(({ name }) => readdirSync(join(jobs, name)).map((file) => parse(file).name)));
+}
+
+interface Planned {
+  readonly planned: PlannedLine;
+  readonly script: PlannedScript | null;
+}
+
+async function planLine(found: CrontabJob | MalformedLine, place: ImportPlace, names: Set<string>): Promise<Planned> {
+  if (found.kind === 'malformed') return leave(found, [`Cron does not understand this line: ${found.problem}.`]);
+  const reason = reasonToLeave(found, place);
+  if (reason !== null) return leave(found, [reason]);
+  const timezone = zoneOf(found);
+  const times = readTimes(found.times, timezone);
+  if ('problem' in times) return leave(found, [times.problem]);
+
+  const command = readShellCommand(splitInput(found.command).command);
+  const waitSeconds = longestWaitSeconds(found.command);
+  const tier = chooseTier(found.times, times.gapMs, waitSeconds);
+  const name = nameScript(command, (each) => names.has(each));
+  names.add(name);
+  const path = `jobs/${tier}/${name}.sh`;
+  const timeout = chooseTimeout(times.gapMs, waitSeconds);
+  const content = writeScript(found, place.home, { schedule: found.times, timezone, timeout });
+  return {
+    planned: {
+      ...describe(found),
+      tier,
+      script: path,
+      schedule: found.times,
+      notes: noteJob({ job: found, command, tier, home: place.home }).map(fromLatin1),
+    },
+    script: { path, content: Buffer.from(content, 'latin1'), text: found.text, line: found.line },
+  };
+}
+
+/** `TZ` is for commands: cron goes by its own zone all the same. Null: a pass has the same zone as cron. */
+function zoneOf({ variables, atEnd }: CrontabJob): string | null {
+  const zone = variables.get('CRON_TZ') ?? null;
+  return zone === null && atEnd.has('TZ') ? (machineZone() ?? 'UTC') : zone;
+}
+
+const DAY_MS = 86_400_000;
+
+/** The shortest time between two times of a line, or what is wrong with them. */
+function readTimes(times: string, zone: string | null): { readonly gapMs: number } | { readonly problem: string } {
+  // One boot a day is more than most machines have.
+  if (times === '@reboot') return { gapMs: DAY_MS };
+  const parsed = parseSchedule(times, zone);
+  return 'problem' in parsed ? parsed : { gapMs: shortestGapMs(parsed.rule, Date.now()) };
+}
+
+function leave(found: CrontabJob | MalformedLine, notes: readonly string[]): Planned {
+  const planned = { ...describe(found), tier: null, script: null, schedule: null, notes: notes.map(fromLatin1) };
+  return { planned, script: null };
+}
+
+function describe(found: CrontabJob | MalformedLine): Pick<PlannedLine, 'line' | 'command'> {
+  return { line: found.line, command: found.kind === 'job' ? fromLatin1(found.command) : null };
+}
+
+function fromLatin1(text: string): string {
+  return Buffer.from(text, 'latin1').toString();
+}
+
+/** A call of this command, by its package or by its name, with what the crontab has it do. */
+const CALLS_RUNNER =
+  /folder-runner|\brunner(?:\s+--root\s+\S+)?\s+(?:\d+(?:min|hours|days)|hourly|daily|weekly|due|work)\b/;
+
+function reasonToLeave({ command, manager, user }: CrontabJob, place: ImportPlace): string | null {
+  if (CALLS_RUNNER.test(command)) return 'It calls a runner already.';
+  if (manager !== null) {
+    return (
+      `${manager} has written this line and may write it again; then the command would run twice. ` +
+      'To import it, delete the comments around it that name the program, and keep that program from coming back.'
+    );
+  }
+  if (user !== null && user !== place.user) {
+    return `It runs as ${user}, but your scripts run as ${place.user}: import it as that user.`;
+  }
+  return null;
+}
+
+/** Whether lines have a user's name behind the times: by where the file is, or because each line names a user. */
+export function detectFormat(crontab: Buffer, path: string | null): CrontabFormat {
+  if (path !== null && /^\/etc\/(?:cron\.d\/|crontab$)/.test(path)) return 'cron.d';
+  const users = new Set(readUsers());
+  const jobs = readLines(crontab.toString('latin1'), 'cron.d').filter((each) => each.kind === 'job');
+  const isNamed = ({ user }: CrontabJob) => user !== null && users.has(user) && findProgram(user, CRON_PATH) === null;
+  return jobs.length > 0 && jobs.every(isNamed) ? 'cron.d' : 'crontab';
+}
+
+function readUsers(): string[] {
+  const file = '/etc/passwd';
+  return existsSync(file)
+    ? readFileSync(file, 'utf8')
+        .split('\n')
+        .map((line) => line.split(':', 1)[0] ?? '')
+    : [];
+}
+
+const LONGEST_NAME = 40;
+
+/**
+ * A name for the script of a crontab line, without extension: `wp-cron`, `artisan-schedule-run`, `mysqldump`.
+ *
+ * @param isTaken whether there is a script of that name already
+ */
+function nameScript(command: ShellCommand, isTaken: (name: string) => boolean): string {
+  const name = command.main === null ? '' : toName(wordsOf(command.main, command.folder ?? ''));
+  const start = name === '' || RESERVED.test(name) ? `${name}-command`.replace(/^-/, '') : name;
+  const candidates = [start, ...Array.from({ length: 999 }, (_, index) => `${start}-${index + 2}`)];
+  return candidates.find((each) => !isTaken(each)) ?? start;
+}
+
+/** Files of these names are no scripts. */
+const RESERVED = /^(?:readme|index)$/;
+
+function toName(words: readonly string[]): string {
+  const name = words
+    .join('-')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-');
+  return name.replace(/^-/, '').slice(0, LONGEST_NAME).replace(/-$/, '');
+}
+
+const FETCHERS = /^(?:wget|curl|lynx|links|fetch|GET)$/;
+
+function wordsOf(program: Program, folder: string): string[] {
+  const script = scriptFileOf(program);
+  if (script !== null) return [...fileWords(script.file, folder), ...subcommand(script.rest)];
+  const name = basename(program.name);
+  const address = FETCHERS.test(name) ? program.args.map(parseAddress).find((url) => url !== null) : undefined;
+  if (address) return [address.hostname, ...pageOf(address)];
+  const module = /^python/.test(name) ? program.args[program.args.indexOf('-m') + 1] : undefined;
+  if (module !== undefined && program.args.includes('-m')) return [module];
+  return [...fileWords(program.name, folder), ...(WITHOUT_SUBCOMMANDS.test(name) ? [] : subcommand(program.args))];
+}
+
+function parseAddress(text: string): URL | null {
+  return /^https?:\/\//.test(text) && URL.canParse(text) ? new URL(text) : null;
+}
+
+/** The last part of its path that is a plain word: others may be keys, and names of scripts are seen by many. */
+function pageOf({ pathname }: URL): string[] {
+  const page = pathname.split('/').findLast((part) => /^[a-z][a-z_-]{1,15}(?:\.[a-z]{2,4})?$/.test(part));
+  return page === undefined ? [] : [page.replace(/\..*$/, '')];
+}
+
+/** They say little without the folder that they are in. */
+const COMMON = /^(?:cron|cronjob|index|run|main|start|update|job|jobs|task|script|console|manage|cli|backup|sync)$/;
+
+const NO_NAMES = ['', '.', '/', '~', 'bin', 'cli', 'admin', 'scripts', 'script', 'maintenance', 'public_html', 'html'];
+
+/** What their first word says is a value, not what they do. */
+const WITHOUT_SUBCOMMANDS =
+  /^(?:tar|echo|printf|find|cp|mv|rm|ln|cat|touch|mail|mailx|kill|pkill|killall|chown|chmod)$/;
+
+/** `/var/www/nextcloud/cron.php` → nextcloud, cron */
+function fileWords(path: string, folder: string): string[] {
+  const name = basename(path).replace(/\.[A-Za-z0-9]{1,5}$/, '');
+  if (!COMMON.test(name)) return name === '' ? [] : [name];
+  const folders = dirname(isAbsolute(path) ? path : `${folder}/${path}`)
+    .replace(/^\/home\/[^/]+/, '')
+    .split('/')
+    .filter((each) => !NO_NAMES.includes(each) && !each.startsWith('$'));
+  return [folders.at(-1) ?? '', name];
+}
+
+/** Options that have no value behind them, in most programs. */
+const FLAG = /^(?:-[qvny]|--(?:quiet|yes|no-interaction|no-ansi|force|verbose)|--[\w-]+=.*)$/;
+
+/** The first word, if it says what to do; never what may be the value of an option, as it might be a password. */
+function subcommand(args: readonly string[]): string[] {
+  const first = args.find((arg) => !FLAG.test(arg)) ?? '';
+  return /^[a-z][a-z0-9_-]{0,30}(?::[a-z0-9:_-]{1,40})?$/.test(first) ? [first] : [];
+}

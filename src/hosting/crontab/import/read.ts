@@ -1,0 +1,148 @@
+/** A line of a crontab that runs a command. */
+export interface CrontabJob {
+  readonly kind: 'job';
+  /** Counted from 1. */
+  readonly line: number;
+  /** The whole line, without its end. */
+  readonly text: string;
+  /** Five fields with one blank between, or `@reboot`. */
+  readonly times: string;
+  /** As it stands in the line. */
+  readonly command: string;
+  /** As whom `/etc/cron.d` runs it; null: in a crontab of a user. */
+  readonly user: string | null;
+  /** What the lines above it set, in their order. */
+  readonly variables: ReadonlyMap<string, string>;
+  /** What the whole crontab sets: the runner's lines stand at its end. */
+  readonly atEnd: ReadonlyMap<string, string>;
+  /** The program that writes this line and may write it again; null: a person. */
+  readonly manager: string | null;
+  /** Whether it ends as lines of Windows do: cron would hand the carriage return to the shell. */
+  readonly hasCarriageReturn: boolean;
+}
+
+/** A line that cron does not understand, either. */
+export interface MalformedLine {
+  readonly kind: 'malformed';
+  readonly line: number;
+  readonly text: string;
+  readonly problem: string;
+}
+
+/** `cron.d`: with a user's name behind the times, as in `/etc/cron.d` and `/etc/crontab`. */
+export type CrontabFormat = 'crontab' | 'cron.d';
+
+/**
+ * Reads a crontab as cron does: a variable counts for the lines below it. Comments, blank lines and the runner's own
+ * blocks give nothing.
+ *
+ * @param text in Latin-1, so that each byte is one character
+ */
+export function readLines(text: string, format: CrontabFormat): (CrontabJob | MalformedLine)[] {
+  const variables = new Map<string, string>();
+  const managers = new Managers();
+  const found: (CrontabJob | MalformedLine)[] = [];
+  text.split('\n').forEach((whole, index) => {
+    const hasCarriageReturn = whole.endsWith('\r');
+    const content = hasCarriageReturn ? whole.slice(0, -1) : whole;
+    managers.pass(content);
+    if (managers.isOwn || /^[ \t]*(?:#|$)/.test(content)) return;
+    const place = { line: index + 1, text: content };
+    const variable = readVariable(content);
+    if (variable !== null) {
+      variables.set(variable.name, variable.value);
+      return;
+    }
+    const job = readJob(content, format);
+    if ('problem' in job) found.push({ kind: 'malformed', ...place, ...job });
+    else {
+      const around = {
+        variables: new Map(variables),
+        atEnd: variables,
+        manager: managers.takeCurrent(),
+        hasCarriageReturn,
+      };
+      found.push({ kind: 'job', ...place, ...job, ...around });
+    }
+  });
+  return found;
+}
+
+/** The name may be quoted, and so may the value; nothing in it is expanded, and `#` begins no comment. */
+const VARIABLE = /^[ \t]*(?:"([^"]*)"|'([^']*)'|([^\s=]+))[ \t]*=[ \t]*(?:"([^"]*)"|'([^']*)'|([^"'].*?|))[ \t]*$/;
+
+function readVariable(line: string): { readonly name: string; readonly value: string } | null {
+  const [, ...parts] = VARIABLE.exec(line) ?? [];
+  const name = parts.slice(0, 3).find((part) => part !== undefined);
+  const value = parts.slice(3).find((part) => part !== undefined);
+  return name === undefined || value === undefined ? null : { name, value };
+}
+
+/** What cron's words mean, by its own manual. */
+const NICKNAMES: ReadonlyMap<string, string> = new Map([
+  ['@reboot', '@reboot'],
+  ['@yearly', '0 0 1 1 *'],
+  ['@annually', '0 0 1 1 *'],
+  ['@monthly', '0 0 1 * *'],
+  ['@weekly', '0 0 * * 0'],
+  ['@daily', '0 0 * * *'],
+  ['@midnight', '0 0 * * *'],
+  ['@hourly', '0 * * * *'],
+  ['@every_minute', '* * * * *'],
+]);
+
+type ReadJob = Pick<CrontabJob, 'times' | 'command' | 'user'> | { readonly problem: string };
+
+/** A minus before the times keeps the line out of the system's log; it is no part of the command. */
+const JOB = /^[ \t]*-?(?<times>@\S+|(?:[^\s@]\S*[ \t]+){4}\S+)[ \t]+(?<rest>\S.*)$/s;
+
+function readJob(line: string, format: CrontabFormat): ReadJob {
+  const { times: written = '', rest = '' } = JOB.exec(line)?.groups ?? {};
+  if (written === '') return { problem: describeMissing(line) };
+  const times = written.startsWith('@') ? NICKNAMES.get(written.toLowerCase()) : written.replaceAll(/[ \t]+/g, ' ');
+  if (times === undefined) return { problem: `${written} is not a time that cron knows` };
+  if (format === 'crontab') return { times, command: rest, user: null };
+  const [, user = '', command = ''] = /^(\S+)[ \t]+(\S.*)$/s.exec(rest) ?? [];
+  return command === '' ? { problem: 'it has no command after the user' } : { times, command, user };
+}
+
+function describeMissing(line: string): string {
+  if (/^[ \t]*[A-Za-z_]\w*[ \t]*=/.test(line)) return 'its value does not end where its quotes end';
+  return 'it needs five fields with the times, then a command';
+}
+
+/** How programs mark what they write: from a line to another one, or what comes next. */
+const BLOCKS: readonly (readonly [name: string, begin: RegExp, end: RegExp])[] = [
+  ['folder-runner', /^# BEGIN folder-runner /, /^# END folder-runner /],
+  ['whenever', /^# Begin Whenever generated tasks/, /^# End Whenever generated tasks/],
+  ['Magento', /^#~ MAGENTO START/, /^#~ MAGENTO END/],
+  ['Ansible', /^# BEGIN ANSIBLE MANAGED/, /^# END ANSIBLE MANAGED/],
+];
+const NEXT_LINES: readonly (readonly [name: string, marker: RegExp])[] = [
+  ['Ansible', /^#Ansible: /],
+  ['Puppet', /^# Puppet Name: /],
+  ['Salt', /^# SALT_CRON_IDENTIFIER:/],
+];
+
+/** Who has written the lines, told by the comments among them. */
+class Managers {
+  #block: (typeof BLOCKS)[number] | null = null;
+  #next: string | null = null;
+
+  pass(line: string): void {
+    if (this.#block?.[2].test(line)) this.#block = null;
+    this.#block ??= BLOCKS.find(([, begin]) => begin.test(line)) ?? null;
+    this.#next = NEXT_LINES.find(([, marker]) => marker.test(line))?.[0] ?? this.#next;
+  }
+
+  get isOwn(): boolean {
+    return this.#block?.[0] === 'folder-runner';
+  }
+
+  /** A comment of the second kind is of one line. */
+  takeCurrent(): string | null {
+    const current = this.#block?.[0] ?? this.#next;
+    this.#next = null;
+    return current;
+  }
+}

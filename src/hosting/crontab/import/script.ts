@@ -1,0 +1,76 @@
+import { shellWord } from '../../../system/base/values.ts';
+import { LIKE_SH } from '../lines.ts';
+import type { CrontabJob } from './read.ts';
+
+export interface ImportedScript {
+  /** Five fields, or `@reboot`. */
+  readonly schedule: string;
+  readonly timezone: string | null;
+  readonly timeout: string;
+}
+
+/** What cron has where the crontab sets no PATH. */
+export const CRON_PATH = '/usr/bin:/bin';
+
+/**
+ * The script that does what cron did with a line: its environment, its folder, its standard input and the command,
+ * unchanged.
+ *
+ * @returns in Latin-1, as the line is
+ */
+export function writeScript(job: CrontabJob, home: string, { schedule, timezone, timeout }: ImportedScript): string {
+  const shell = job.variables.get('SHELL') ?? '/bin/sh';
+  const { command, input } = splitInput(job.command);
+  return [
+    // Any other shell gets the command as cron hands it over.
+    `#!${LIKE_SH.test(shell) ? shell : '/bin/sh'}`,
+    // Not at the beginning of its line: `@daily` would be read as a tag.
+    `# Line ${job.line} of the crontab: ${job.text.trim()}`,
+    schedule === '@reboot' ? '# @reboot' : `# @schedule ${schedule}`,
+    ...(timezone === null ? [] : [`# @timezone ${timezone}`]),
+    `# @timeout ${timeout}`,
+    ...variablesOf(job, home).map(([name, value]) => `export ${name}=${shellWord(value)}`),
+    ...(job.atEnd.has('TZ') && !job.variables.has('TZ') ? ['unset TZ'] : []),
+    'cd "$HOME" || exit',
+    ...(input === null ? [] : [`exec <<${hereDocument(input)}`]),
+    LIKE_SH.test(shell) && !continues(command) ? command : `exec ${shellWord(shell)} -c ${shellWord(command)}`,
+    '',
+  ].join('\n');
+}
+
+/** They stay cron's: what a script is called with is whose it is. */
+const NOT_SETTABLE = ['LOGNAME', 'USER'];
+
+const NAME = /^[A-Za-z_]\w*$/;
+
+/** What passes hand on to scripts is as the end of the crontab sets it. */
+function variablesOf({ variables, atEnd }: CrontabJob, home: string): [string, string][] {
+  const own: [string, string][] =
+    atEnd.has('HOME') && !variables.has('HOME') ? [['HOME', Buffer.from(home).toString('latin1')]] : [];
+  const all = new Map([['PATH', CRON_PATH], ...own, ...variables]);
+  return [...all].filter(([name]) => NAME.test(name) && !NOT_SETTABLE.includes(name));
+}
+
+/**
+ * Up to the first `%` it is the command; what follows is its standard input, with a line for each `%`. `\%` is a percent
+ * sign.
+ */
+export function splitInput(command: string): { readonly command: string; readonly input: string | null } {
+  const [, start = '', rest = null] = /^((?:\\.|[^%\\]|\\$)*)(?:%(.*))?$/s.exec(command) ?? [];
+  const plain = (text: string) => text.replaceAll('\\%', '%');
+  if (rest === null) return { command: plain(start), input: null };
+  const lines = rest.replaceAll(/(\\%)|%/g, (_, escaped) => (escaped ? '%' : '\n'));
+  return { command: plain(start), input: lines === '' || lines.endsWith('\n') ? lines : `${lines}\n` };
+}
+
+function hereDocument(input: string): string {
+  const lines = input.split('\n');
+  let end = 'END';
+  while (lines.includes(end)) end += '_';
+  return `'${end}'\n${input}${end}`;
+}
+
+/** Whether it ends in a backslash: a crontab has no line that goes on, but a file does. */
+export function continues(command: string): boolean {
+  return /(?<!\\)(?:\\\\)*\\$/.test(command);
+}

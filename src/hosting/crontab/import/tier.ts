@@ -1,0 +1,53 @@
+import { parseTierPeriod, tierPeriodMs } from '../../../schedule/period.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** Every one of them divides an hour, so that cron itself can say it. */
+const MINUTES = [30, 20, 15, 12, 10, 6, 5, 4, 3, 2, 1];
+
+/** From the coarsest on; months and years differ in length. */
+const COARSE = ['weekly', 'daily', '12hours', '8hours', '6hours', '4hours', '3hours', '2hours', 'hourly'];
+
+/** Hosts that limit how often cron may call allow this. */
+const FOR_TIMES_OF_DAY = '15min';
+
+/** A command that waits longer than this at random does not care when it runs. */
+const LONG_WAIT_SECONDS = 300;
+
+/**
+ * The tier of a line, by the shortest gap between its times. Within the hour it is the coarsest that has a pass for each
+ * time. A time of the day was chosen by somebody: such a line goes where a pass comes soon after it. What waits for long
+ * would hold up the others there, and goes where passes are rare.
+ */
+export function chooseTier(schedule: string, gapMs: number, waitSeconds: number): string {
+  if (schedule === '@reboot') return FOR_TIMES_OF_DAY;
+  if (gapMs < HOUR_MS) return `${MINUTES.find((minutes) => minutes * MINUTE_MS <= gapMs) ?? 1}min`;
+  if (isLongWait(waitSeconds)) return COARSE.find((tier) => (tierPeriodMs(tier) ?? 0) <= gapMs) ?? 'hourly';
+  return isEveryHour(schedule) ? 'hourly' : FOR_TIMES_OF_DAY;
+}
+
+export function isLongWait(seconds: number): boolean {
+  return seconds > LONG_WAIT_SECONDS;
+}
+
+function isEveryHour(schedule: string): boolean {
+  return /^\d+ (?:\*|\*\/1|0-23) \* \* \*$/.test(schedule);
+}
+
+/** How long after its time a script of a tier may begin: "15 minutes"; null: at most a minute. */
+export function describeLateness(tier: string): string | null {
+  const { count, unit } = parseTierPeriod(tier) ?? { count: 1, unit: 'min' };
+  if (unit === 'min') return count === 1 ? null : `${count} minutes`;
+  const name = unit === 'hours' ? 'hour' : unit === 'days' ? 'day' : 'week';
+  return count === 1 ? `${name === 'hour' ? 'an' : 'a'} ${name}` : `${count} ${name}s`;
+}
+
+const LEAST_HOURS = 1;
+const MOST_HOURS = 6;
+
+/** Cron ends nothing: a limit that what used to work does not reach, and that what hangs does. */
+export function chooseTimeout(gapMs: number, waitSeconds: number): string {
+  const hours = Math.min(MOST_HOURS, Math.max(LEAST_HOURS, Math.floor(gapMs / HOUR_MS)));
+  return `${hours + Math.ceil(waitSeconds / 3600)}h`;
+}

@@ -1,0 +1,162 @@
+import { compareCopies, findSharedNames, recentMachines } from '../../monitor/machines.ts';
+import type { Machine } from '../../store/contract/registers.ts';
+import { openExistingStore } from '../../store/open.ts';
+import type { DatabaseFacts } from '../../store/server/examine.ts';
+import { isOnServer } from '../../store/which-log.ts';
+import { now } from '../../system/base/clock.ts';
+import { machineName } from '../../system/process/identity.ts';
+import {
+  amountOf,
+  type Check,
+  type CheckFinding,
+  listOf,
+  note,
+  ok,
+  problem,
+  timeOf,
+  unknownWithoutLog,
+  warning,
+} from './check.ts';
+
+/** Which machines share the log, and whether they have the same scripts, clocks and versions. */
+export const checkMachines: Check = {
+  name: 'machines',
+  run: async ({ state, env }) => {
+    if (!isOnServer(env)) return [ok(`this is ${machineName()}; no others share the log`)];
+    const store = await openExistingStore(state).catch(() => null);
+    if (store === null) return [unknownWithoutLog];
+    try {
+      const at = now();
+      const machines = recentMachines(await store.machines.list(), at);
+      const boots = await store.machines.boots(at - NAMED_WITHIN_MS);
+      const differences = compareCopies(machines, await store.machines.copies(), at);
+      return [
+        ok(`this is ${machineName()}; ${describeMachines(machines)}`),
+        ...findSharedNames(boots).map(describeSharedName),
+        ...machines.flatMap(judgeClock),
+        ...judgeVersions(machines),
+        ...differences.map((found) => note(found, 'Copy it there, or name its machines by a tag: `@host`.')),
+      ];
+    } finally {
+      await store.close();
+    }
+  },
+};
+
+function describeMachines(machines: readonly Machine[]): string {
+  const names = machines.map(({ host }) => host).toSorted();
+  return names.length === 0 ? 'no pass has run yet' : `seen within a week: ${listOf(names)}`;
+}
+
+/** Whoever has given a machine another name need not be told of the old one for long. */
+const NAMED_WITHIN_MS = 86_400_000;
+
+function describeSharedName(host: string): CheckFinding {
+  return problem(
+    `several machines have the name ${host}: passes of different boots took turns within a day`,
+    'Give each a name of its own, by RUNNER_HOST in the first lines of its crontab, as docs/many-machines.md shows.',
+  );
+}
+
+const WRONG_MS = 60_000;
+
+function judgeClock({ host, clockOffsetMs }: Machine): CheckFinding[] {
+  if (clockOffsetMs === 0) return [];
+  const by = `${timeOf(Math.abs(clockOffsetMs))} ${clockOffsetMs > 0 ? 'behind' : 'ahead of'}`;
+  const found = `the clock of ${host} is ${by} the database's`;
+  const cure = 'Have it set by NTP. Until then the machine goes by the database’s clock, and its crontab by its own.';
+  return [Math.abs(clockOffsetMs) < WRONG_MS ? note(found) : warning(found, cure)];
+}
+
+function judgeVersions(machines: readonly Machine[]): CheckFinding[] {
+  const versions = [...new Set(machines.map(({ runnerVersion }) => runnerVersion))];
+  if (versions.length < 2) return [];
+  return [
+    note(`${amountOf(versions.length, 'version')} of the runner: ${listOf(versions)}`, 'Install the same one on all.'),
+  ];
+}
+
+const NEWEST_CLOCK_MS = 1_000;
+/** Each job costs a few of these. */
+const SLOW_TRIP_MS = 50;
+const NEARLY_FULL = 0.8;
+
+/** The log where it is on a database server: whether it can be used, and how well. */
+export async function checkDatabase(root: string, env: NodeJS.ProcessEnv): Promise<CheckFinding[]> {
+  let facts: DatabaseFacts;
+  try {
+    const { examineDatabase } = await import('../../store/server/examine.ts');
+    facts = await examineDatabase(root, env);
+  } catch (error) {
+    return [problem((error as Error).message, 'Until then scripts wait, but for those with `@offline run`.')];
+  }
+  return [
+    ok(describeDatabase(facts)),
+    ...judgeTls(facts),
+    ...judgeRights(facts),
+    ...judgePitfall(facts),
+    ...judgeConnections(facts),
+    ...judgeTrip(facts),
+    ...judgeOwnClock(facts),
+    ok(`time zone of this machine: ${Intl.DateTimeFormat().resolvedOptions().timeZone}; all machines need the same`),
+  ];
+}
+
+function describeDatabase({ name, version, tls, schemaVersion, connections, tripMs }: DatabaseFacts): string {
+  const schema = schemaVersion === 0 ? 'no tables yet' : `schema ${schemaVersion}`;
+  const { used, limit } = connections;
+  const way = tls ?? 'no TLS';
+  return `${name}: ${version}, ${way}, ${schema}, ${used} of ${limit} connections, ${tripMs.toFixed(1)} ms away`;
+}
+
+function judgeTls({ tls, isRemote }: DatabaseFacts): CheckFinding[] {
+  if (tls !== null || !isRemote) return [];
+  return [
+    warning(
+      'the connection is not encrypted: others on the network can read it',
+      'Remove `sslmode=disable` from the address, unless the network is private.',
+    ),
+  ];
+}
+
+function judgeRights({ missingRights }: DatabaseFacts): CheckFinding[] {
+  if (missingRights.length === 0) return [];
+  return [
+    problem(
+      `this user lacks rights: ${missingRights.join(', ')}`,
+      'docs/database.md has the statements that grant them.',
+    ),
+  ];
+}
+
+function judgePitfall({ pitfall }: DatabaseFacts): CheckFinding[] {
+  if (pitfall === null) return [];
+  return [problem(`${pitfall}: the server refuses writes`, 'Have it set to ROW or MIXED.')];
+}
+
+function judgeConnections({ connections: { used, limit } }: DatabaseFacts): CheckFinding[] {
+  if (used < limit * NEARLY_FULL) return [];
+  return [
+    warning(
+      `${used} of ${limit} connections are in use`,
+      'Raise the limit, or run fewer workers: each takes one, and waits for it.',
+    ),
+  ];
+}
+
+function judgeTrip({ tripMs }: DatabaseFacts): CheckFinding[] {
+  if (tripMs < SLOW_TRIP_MS) return [];
+  return [note('the database is far away: each job costs a few round trips', 'Put it near the machines.')];
+}
+
+function judgeOwnClock({ clockOffsetMs }: DatabaseFacts): CheckFinding[] {
+  if (Math.abs(clockOffsetMs) < NEWEST_CLOCK_MS) return [];
+  const way = clockOffsetMs > 0 ? 'behind' : 'ahead of';
+  return [
+    warning(
+      `the clock of this machine is ${timeOf(Math.abs(clockOffsetMs))} ${way} the database's: harmless, because ` +
+        `the database's counts`,
+      'Have it set by NTP.',
+    ),
+  ];
+}

@@ -1,0 +1,64 @@
+import type { HostBoot, HostCopy, Machine } from '../store/contract/registers.ts';
+import { matchAny } from '../system/base/glob.ts';
+import { bootOf } from '../system/process/identity.ts';
+
+/** A machine that was not seen for so long is gone, as far as anybody is told. */
+const SEEN_WITHIN_MS = 7 * 86_400_000;
+
+/** Those that were seen lately. */
+export function recentMachines<M extends Pick<Machine, 'seenAt'>>(machines: readonly M[], nowMs: number): readonly M[] {
+  return machines.filter(({ seenAt }) => seenAt > nowMs - SEEN_WITHIN_MS);
+}
+
+/** The names that several machines have: after a reboot, the boot before it starts no worker any more. */
+export function findSharedNames(boots: readonly HostBoot[]): string[] {
+  return [...Map.groupBy(boots, ({ host }) => host)].flatMap(([host, own]) => {
+    const known = own.filter(({ bootId }) => bootId !== null);
+    const isShared = known.some((one) =>
+      known.some((other) => bootOf(other.bootId) !== bootOf(one.bootId) && isBetween(other.firstWorker, one)),
+    );
+    return isShared ? [host] : [];
+  });
+}
+
+const isBetween = (worker: number, { firstWorker, lastWorker }: HostBoot): boolean =>
+  firstWorker < worker && worker < lastWorker;
+
+/**
+ * Which scripts machines do not have alike, one sentence each: one is missing on some, or is another one there. A
+ * machine is asked only for the tiers that it runs, and for scripts that are for it.
+ */
+export function compareCopies(machines: readonly Machine[], copies: readonly HostCopy[], nowMs: number): string[] {
+  const hosts = new Set(recentMachines(machines, nowMs).map(({ host }) => host));
+  const recent = copies.filter(({ host }) => hosts.has(host));
+  const byTier = Map.groupBy(recent, ({ tier }) => tier);
+  return [...byTier.values()].flatMap((ofTier) => {
+    const callers = [...new Set(ofTier.map(({ host }) => host))];
+    return [...Map.groupBy(ofTier, ({ name }) => name)].flatMap(([name, own]) => compareScript(name, own, callers));
+  });
+}
+
+function compareScript(name: string, copies: readonly HostCopy[], callers: readonly string[]): string[] {
+  const isFor = (host: string): boolean =>
+    copies.every(({ hostPattern }) => hostPattern === null || matchAny(hostPattern.split(' '), host));
+  const missing = callers.filter((host) => isFor(host) && !copies.some((copy) => copy.host === host));
+  const known = copies.filter(({ host, contentHash }) => isFor(host) && contentHash !== null);
+  const [usual, ...others] = [...Map.groupBy(known, ({ contentHash }) => contentHash).values()].toSorted(
+    (one, other) => other.length - one.length,
+  );
+  const differing = others.flat().map(({ host }) => host);
+  return [
+    ...(missing.length > 0 ? [`${name} is missing on ${listOf(missing)}`] : []),
+    ...(differing.length > 0
+      ? [`${name} on ${listOf(differing)} is not the same as on ${listOf((usual ?? []).map(({ host }) => host))}`]
+      : []),
+  ];
+}
+
+const MOST_NAMES = 5;
+
+function listOf(hosts: readonly string[]): string {
+  const sorted = hosts.toSorted();
+  const more = sorted.length - MOST_NAMES;
+  return more > 0 ? `${sorted.slice(0, MOST_NAMES).join(', ')} and ${more} more` : sorted.join(', ');
+}

@@ -1,0 +1,161 @@
+import { type Kysely, sql } from 'kysely';
+import { fileChangedMs, hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
+import { tierPeriodMs } from '../../schedule/period.ts';
+import type { Store } from '../../store/contract/store.ts';
+import type { ActivityLog } from '../../store/schema.ts';
+import { isOnServer } from '../../store/which-log.ts';
+import { machineName } from '../../system/process/identity.ts';
+import { readTierState, type TierState } from './tier.ts';
+
+/** When a script that has times of its own runs next. */
+export interface NextTime {
+  readonly script: string;
+  readonly tier: string;
+  /** As it is written; null: it runs after boots alone. */
+  readonly schedule: string | null;
+  readonly timezone: string | null;
+  /** It runs once after each boot. */
+  readonly isAfterBoot: boolean;
+  /** By its schedule; in the past: it has come, and waits for a pass. Null: there is none, or it has no schedule. */
+  readonly atMs: number | null;
+  /** When a pass of its tier is expected that runs it then; null: nothing can be expected. */
+  readonly passMs: number | null;
+}
+
+interface Query {
+  readonly db: Kysely<ActivityLog>;
+  /** How each tier stands. */
+  readonly states: readonly TierState[];
+  readonly nowMs: number;
+}
+
+/** The next times of all scripts that have some of their own, in the order of their tiers. */
+export async function readNextTimes(tiers: readonly Tier[], query: Query): Promise<NextTime[]> {
+  const times: NextTime[] = [];
+  for (const tier of tiers) {
+    const own = tier.scripts.filter(hasOwnTimes);
+    if (own.length === 0) continue;
+    const state = query.states.find((each) => each.tier === tier.name) ?? null;
+    for (const script of own) times.push(await readNextTime(script, tier, state, query));
+  }
+  return times;
+}
+
+/** The same where nobody has asked yet how the tiers stand. */
+export async function findNextTimes(
+  db: Kysely<ActivityLog>,
+  tiers: readonly Tier[],
+  facts: Omit<Parameters<typeof readTierState>[2], 'holders'>,
+): Promise<NextTime[]> {
+  const own = tiers.filter(({ scripts }) => scripts.some(hasOwnTimes));
+  const states: TierState[] = [];
+  for (const { name } of own) states.push(await readTierState(db, name, { ...facts, holders: [] }));
+  return await readNextTimes(own, { db, states, nowMs: facts.nowMs });
+}
+
+async function readNextTime(script: Script, tier: Tier, state: TierState | null, query: Query): Promise<NextTime> {
+  const { schedule = null, timezone = null, reboot = false } = script.options;
+  const atMs = schedule === null ? null : await findTime(script, tier, query);
+  const fromMs = atMs === null ? null : Math.max(atMs, query.nowMs);
+  const passMs = fromMs === null || state === null ? null : state.callAfter(fromMs);
+  return { script: script.name, tier: tier.name, schedule, timezone, isAfterBoot: reboot, atMs, passMs };
+}
+
+/** One that has come and waits for a pass, else the next one. */
+async function findTime(script: Script, { name: tier, periodMs }: Tier, { db, nowMs }: Query): Promise<number | null> {
+  const { dueTime, ruleOf } = await import('../../schedule/script-times.ts');
+  const { nextTimeAfter } = await import('../../schedule/repeat/calendar.ts');
+  const rule = ruleOf(script.options);
+  if (rule === null) return null;
+  const facts = { queuedFor: await selectQueuedFor(db, script.name), passAt: await selectFinishedPass(db, tier) };
+  const changedAt = fileChangedMs(script);
+  return (await dueTime(rule, { ...facts, changedAt, periodMs, nowMs })) ?? (await nextTimeAfter(rule, nowMs));
+}
+
+async function selectQueuedFor(db: Kysely<ActivityLog>, script: string): Promise<number | null> {
+  const row = await db
+    .selectFrom('jobs')
+    .select('scheduled_for')
+    .where('name', '=', script)
+    .where('tier', 'is not', null)
+    .orderBy('scheduled_for', 'desc')
+    .executeTakeFirst();
+  return row?.scheduled_for ?? null;
+}
+
+/** By number, not by time: the clock may have been set back. */
+async function selectFinishedPass(db: Kysely<ActivityLog>, tier: string): Promise<number | null> {
+  const pass = await db
+    .selectFrom('workers')
+    .innerJoin('hosts', 'hosts.id', 'workers.host_id')
+    .select('started_at')
+    // A literal, as an index holds these alone.
+    .where('kind', '=', sql.lit('tier' as const))
+    .where('tier', '=', tier)
+    .where('state', '=', 'finished')
+    .$if(isOnServer(), (passes) => passes.where('host', '=', machineName()))
+    .orderBy('workers.id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return pass?.started_at ?? null;
+}
+
+/** How long after its time a script may run and nobody wonders. */
+const MUCH_MS = 3_600_000;
+
+/**
+ * That a script runs long after its time, as its tier is called so rarely: "daily at 02:30, in a tier whose pass is at
+ * 04:13". Null: it does not, or that is not known.
+ */
+export function isFarFromPass({ tier, atMs, passMs }: NextTime): boolean {
+  // Where a frequent tier is late, cron has not called it.
+  const isRare = (tierPeriodMs(tier) ?? 0) > MUCH_MS;
+  return isRare && atMs !== null && passMs !== null && passMs - atMs > MUCH_MS;
+}
+
+/** Something that comes. */
+export interface Upcoming {
+  readonly atMs: number;
+  readonly kind: 'tier' | 'script' | 'job';
+  /** Of a tier, a script, or a job of the queue. */
+  readonly name: string;
+  /** The number of a job; null: it is none. */
+  readonly id: number | null;
+  /** Its schedule, or the rule by which it repeats; null: it has none. */
+  readonly rule: string | null;
+  /** When a pass runs a script; null: it is none, or that is not known. */
+  readonly passMs: number | null;
+}
+
+interface UpcomingQuery {
+  readonly tiers: readonly TierState[];
+  readonly scheduled: readonly NextTime[];
+  /** Null: there is no log. */
+  readonly store: Store | null;
+  readonly limit: number;
+  readonly nowMs: number;
+}
+
+/** The next times of tiers, of scripts that have their own, and of jobs of the queue, in their order. */
+export async function readAllUpcoming({
+  tiers,
+  scheduled,
+  store,
+  limit,
+  nowMs,
+}: UpcomingQuery): Promise<readonly Upcoming[]> {
+  const none = { id: null, rule: null, passMs: null };
+  const calls = tiers.flatMap(({ tier, expected, pause }): Upcoming[] => {
+    if (pause !== null || expected === null) return [];
+    return [{ ...none, atMs: expected.atMs, kind: 'tier', name: tier }];
+  });
+  const scripts = scheduled.flatMap(({ script: name, atMs, passMs, schedule: rule }): Upcoming[] =>
+    atMs === null ? [] : [{ ...none, atMs, kind: 'script', name, rule, passMs }],
+  );
+  const { readUpcoming } = await import('./jobs.ts');
+  const runs = store === null ? [] : await readUpcoming(store, { pattern: '*', limit, nowMs });
+  const jobs = runs.map(({ atMs, job }): Upcoming => {
+    return { ...none, atMs, kind: 'job', name: job.name, id: job.id, rule: job.repeat };
+  });
+  return [...calls, ...scripts, ...jobs].toSorted((one, other) => one.atMs - other.atMs).slice(0, limit);
+}

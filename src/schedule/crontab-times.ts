@@ -1,0 +1,196 @@
+import {
+  type ExpectedCall,
+  expectCall,
+  expectCallAfter,
+  findMissedPasses,
+  type MissedPasses,
+  type PassHistory,
+  type PreviousCall,
+} from './expected-call.ts';
+import { nextPeriodStart, tierPeriodMs } from './period.ts';
+
+/** What the user's crontab says of when the tiers of this root are called. */
+export interface CrontabTimes {
+  /** When `runner cron` last changed the lines; null: not known. */
+  readonly changedAtMs: number | null;
+  /** The zone of cron's own clock; null: that of this process. */
+  readonly zone: string | null;
+  readonly lines: readonly CrontabLine[];
+}
+
+/** Reads it once, when somebody asks; null: it cannot be read. */
+export type ReadCrontab = () => Promise<CrontabTimes | null>;
+
+/** A line that calls this root. */
+export interface CrontabLine {
+  /** The tier that it calls, or `due`. */
+  readonly calls: string;
+  /** `57 * * * *`, `@daily`; null: at times that are not known here, as in another zone. */
+  readonly times: string | null;
+  /** Which of its firings it lets through; null: each one. */
+  readonly sieve: Sieve | null;
+}
+
+/** Those for which `(seconds since 1970 + shift) / step % nth` is 0, as the shell counts it. */
+export interface Sieve {
+  readonly shift: number;
+  readonly step: number;
+  readonly nth: number;
+}
+
+/** What there is to expect of a tier. */
+export interface CrontabView {
+  /** Whether a line calls it; null: the crontab cannot be read. */
+  readonly isInCrontab: boolean | null;
+  readonly expected: ExpectedCall | null;
+  /** The first call at or after a time that is still to come; null: nothing can be expected. */
+  callAfter(timeMs: number): number | null;
+}
+
+/** The next call of a tier: by the times of its crontab line where they are known, else by its last call. */
+export async function expectByCrontab(
+  tier: string,
+  last: PreviousCall | null,
+  crontab: CrontabTimes | null,
+  nowMs: number,
+): Promise<CrontabView> {
+  const byLast = (): Omit<CrontabView, 'isInCrontab'> => {
+    const expected = expectCall(tier, last, nowMs);
+    return { expected, callAfter: (timeMs) => expectCallAfter(tier, expected, last?.isDue ?? false, timeMs) };
+  };
+  if (crontab === null) return { isInCrontab: null, ...byLast() };
+  const lines = linesOf(crontab, tier);
+  if (lines.length === 0) {
+    // Something else may call it; but what was called until its line was taken out is called no more.
+    const isOver = last !== null && crontab.changedAtMs !== null && last.atMs < crontab.changedAtMs;
+    return { isInCrontab: false, ...(isOver ? { expected: null, callAfter: () => null } : byLast()) };
+  }
+  const clocks = await readClocks(lines, crontab.zone);
+  if (clocks === null) return { isInCrontab: true, ...byLast() };
+  return { isInCrontab: true, ...expectFiring(tier, last, { clocks, crontab, nowMs }) };
+}
+
+function linesOf({ lines }: CrontabTimes, tier: string): CrontabLine[] {
+  return lines.filter(({ calls }) => calls === tier || (calls === 'due' && tierPeriodMs(tier) !== null));
+}
+
+interface Ahead {
+  readonly clocks: readonly Clock[];
+  readonly crontab: CrontabTimes;
+  readonly nowMs: number;
+}
+
+function expectFiring(
+  tier: string,
+  last: PreviousCall | null,
+  { clocks, crontab, nowMs }: Ahead,
+): Omit<CrontabView, 'isInCrontab'> {
+  // The lines may have been others before they were changed, and a clock that is set back calls nothing again.
+  const known = Math.max(last?.atMs ?? 0, crontab.changedAtMs ?? 0);
+  const fromMs = known === 0 ? nowMs : Math.min(known, nowMs);
+  const firings = clocks.flatMap((clock) => firingOf(clock, tier, last, fromMs) ?? []);
+  const first = firings.toSorted((one, other) => one.atMs - other.atMs)[0];
+  if (first === undefined) return { expected: null, callAfter: () => null };
+  const { atMs, clock } = first;
+  return {
+    expected: { atMs, isOverdue: nowMs > atMs + toleranceOf(clock, atMs) },
+    callAfter: (timeMs) => (last?.isDue ? timeMs : firstFiring(clocks, Math.max(timeMs, atMs))),
+  };
+}
+
+/** At or after that time. */
+function firstFiring(clocks: readonly Clock[], timeMs: number): number | null {
+  const firings = clocks.flatMap((clock) => clock.next(timeMs - 1) ?? []);
+  return firings.length === 0 ? null : Math.min(...firings);
+}
+
+/** `runner due` runs a tier at its first call in a period. */
+function firingOf(clock: Clock, tier: string, last: PreviousCall | null, fromMs: number) {
+  const period = clock.isDue && last !== null ? nextPeriodStart(tier, Math.min(last.atMs, fromMs)) : null;
+  const atMs = clock.next(period === null ? fromMs : Math.max(fromMs, period - 1));
+  return atMs === null ? null : { atMs, clock };
+}
+
+const LONGEST_TOLERANCE_MS = 3_600_000;
+
+/** How late a call may be: hosts shift cron's minutes, but not by hours. */
+function toleranceOf(clock: Clock, atMs: number): number {
+  const following = clock.next(atMs);
+  return following === null ? LONGEST_TOLERANCE_MS : Math.min((following - atMs) / 2, LONGEST_TOLERANCE_MS);
+}
+
+/** The expected passes that did not happen, by the times of the tier's line where they are known. */
+export async function findMissedByCrontab(
+  tier: string,
+  history: PassHistory,
+  read: ReadCrontab,
+): Promise<MissedPasses | null> {
+  const byPeriod = findMissedPasses(history);
+  if (byPeriod === null || byPeriod.count === 0) return byPeriod;
+  const crontab = await read();
+  const lines = crontab === null ? [] : linesOf(crontab, tier).filter(({ calls }) => calls === tier);
+  if (crontab === null || lines.length === 0) return byPeriod;
+  const clocks = await readClocks(lines, crontab.zone);
+  if (clocks === null) return byPeriod;
+  const changedMs = crontab.changedAtMs ?? 0;
+  const gaps = byPeriod.gaps.flatMap((gap) => {
+    const endMs = gap.toMs ?? history.untilMs;
+    if (endMs <= changedMs) return [gap];
+    const fromMs = Math.max(gap.fromMs, history.sinceMs - 1, changedMs);
+    const count = clocks.reduce((sum, clock) => sum + countFirings(clock, fromMs, endMs), 0);
+    return count === 0 ? [] : [{ ...gap, count }];
+  });
+  return { count: gaps.reduce((sum, { count }) => sum + count, 0), gaps };
+}
+
+/** A month of a line that fires each minute; what is missed beyond that makes no difference to anybody. */
+const MOST_FIRINGS = 45_000;
+
+/** Those that no call at the end can have been. */
+function countFirings(clock: Clock, fromMs: number, endMs: number): number {
+  let count = 0;
+  let atMs = clock.next(fromMs);
+  while (atMs !== null && count < MOST_FIRINGS && atMs + toleranceOf(clock, atMs) < endMs) {
+    count += 1;
+    atMs = clock.next(atMs);
+  }
+  return count;
+}
+
+/** When a line fires. */
+interface Clock {
+  readonly isDue: boolean;
+  /** The first time after that instant; null: never. */
+  next(afterMs: number): number | null;
+}
+
+/** Null where the times of one are not known. */
+async function readClocks(lines: readonly CrontabLine[], zone: string | null): Promise<readonly Clock[] | null> {
+  const { Cron } = await import('croner');
+  const clocks = lines.map(({ calls, times, sieve }): Clock | null => {
+    if (times === null) return null;
+    try {
+      const cron = new Cron(times, zone === null ? {} : { timezone: zone });
+      const nextRun = (afterMs: number) => cron.nextRun(new Date(afterMs))?.getTime() ?? null;
+      return { isDue: calls === 'due', next: sieve === null ? nextRun : sieved(nextRun, sieve) };
+    } catch {
+      // What this cron alone understands, such as `@reboot`.
+      return null;
+    }
+  });
+  return clocks.every((clock) => clock !== null) ? clocks : null;
+}
+
+/** No line lets through less than one firing of so many. */
+const MOST_SIEVED = 10_000;
+
+function sieved(nextRun: Clock['next'], { shift, step, nth }: Sieve): Clock['next'] {
+  return (afterMs) => {
+    let atMs = nextRun(afterMs);
+    for (let tries = 0; atMs !== null && tries < MOST_SIEVED; tries += 1) {
+      if (Math.trunc((atMs / 1000 + shift) / step) % nth === 0) return atMs;
+      atMs = nextRun(atMs);
+    }
+    return null;
+  };
+}

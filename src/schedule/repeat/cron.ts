@@ -1,0 +1,113 @@
+import { CronPattern } from 'croner';
+import { type Fault, found, quote } from './fault.ts';
+import type { CalendarRule } from './rule.ts';
+import { guessTime } from './words.ts';
+
+const macros: ReadonlyMap<string, string> = new Map([
+  ['@hourly', '0 * * * *'],
+  ['@daily', '0 0 * * *'],
+  ['@midnight', '0 0 * * *'],
+  ['@weekly', '0 0 * * 0'],
+  ['@monthly', '0 0 1 * *'],
+  ['@yearly', '0 0 1 1 *'],
+  ['@annually', '0 0 1 1 *'],
+]);
+
+/** In cron's order. */
+const fieldNames = ['minute', 'hour', 'day of the month', 'month', 'day of the week'] as const;
+
+const expectedValues = ['0 to 59', '0 to 23', '1 to 31', '1 to 12 or jan to dec', '0 to 7 or sun to sat'] as const;
+
+type Fields = readonly [string, string, string, string, string];
+
+/** Reads `0 7 * * mon` and `@daily`, in lower case. What fields mean says croner, which knows no more than cron here. */
+export function parseCron(words: string): Pick<CalendarRule, 'on' | 'times' | 'isInterval'> | Fault {
+  const expanded = words.startsWith('@') ? macros.get(words) : words;
+  if (expanded === undefined) return { fault: describeMacro(words) };
+  const fields = expanded.split(' ');
+  if (fields.length !== fieldNames.length) return { fault: describeCount(words, fields) };
+  const wrong = fields.findIndex((_, index) => !isRight(fields, index));
+  if (wrong !== -1) return { fault: describeField(fields, wrong) };
+  const [minute, hour, day, , weekday] = fields as unknown as Fields;
+  const pattern = read(fields);
+  const minutes = set(pattern.minute);
+  return {
+    on: {
+      period: 'cron',
+      days: set(pattern.day).map((index) => index + 1),
+      months: set(pattern.month).map((index) => index + 1),
+      // Sunday is 7 with us.
+      weekdays: set(pattern.dayOfWeek)
+        .map((index) => index || 7)
+        .sort(),
+      // As Vixie's cron has it: a star with a step is a star, too.
+      isBoth: day.startsWith('*') || weekday.startsWith('*'),
+    },
+    times: set(pattern.hour).flatMap((each) => minutes.map((minuteOfHour) => each * 60 + minuteOfHour)),
+    ...((minute.startsWith('*') || hour.startsWith('*')) && { isInterval: true }),
+  };
+}
+
+/** @throws {TypeError} where croner does not understand them */
+function read(fields: readonly string[]): CronPattern {
+  return new CronPattern(fields.join(' '), undefined, { mode: '5-part' });
+}
+
+/** The numbers that are set. */
+function set(values: readonly number[]): number[] {
+  return [...values.keys()].filter((index) => values[index] !== 0);
+}
+
+/** What croner knows beyond cron (`L`, `W`, `#`, `?`) would not be understood by a crontab. */
+const cronForm = /^(?:[\d*,/-]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun)+$/;
+
+function isRight(fields: readonly string[], index: number): boolean {
+  const field = fields[index] as string;
+  if (!cronForm.test(field)) return false;
+  try {
+    read(fieldNames.map((_, other) => (other === index ? field : '*')));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function describeField(fields: readonly string[], index: number): string {
+  const field = fields[index] as string;
+  const expected = `its ${fieldNames[index]} must be ${expectedValues[index]}, a list, a range or */ and a step`;
+  return `${expected}, found ${quote(field)}${hintFor(field)}`;
+}
+
+function hintFor(field: string): string {
+  if (field === '?') return '; did you mean *?';
+  if (field.includes('~')) return '; some crons choose a value at random there: write one of them';
+  if (/l|w|#/.test(field.replace(/jul|wed/g, ''))) {
+    return '; for such days write monthly on last at 02:30 or monthly on the second tuesday at 02:30';
+  }
+  const [, start, step] = /^(\d+)?\/(\d+)$/.exec(field) ?? [];
+  if (step !== undefined) return start === undefined ? `; did you mean */${step}?` : '; a step follows * or a range';
+  return '';
+}
+
+function describeMacro(word: string): string {
+  if (word === '@reboot')
+    return '@reboot is not a time: a script that runs once after each boot has the tag @reboot alone';
+  if (word.startsWith('@every')) return `did you mean ${word.slice(1)}?`;
+  const [first = ''] = word.split(' ');
+  return `@ must be one of ${[...macros.keys()].join(', ')}${found(word, macros.has(first) ? [first] : [...macros.keys()])}`;
+}
+
+const unitForm = /^\d+ ?(?:s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)\b/;
+
+function describeCount(words: string, fields: readonly string[]): string {
+  if (unitForm.test(words)) return `it begins with a number: did you mean every ${words}?`;
+  const [, time = words, days = 'daily'] = /^(\d{1,2}:\d\d) (daily|weekdays|weekends)$/.exec(words) ?? [];
+  const at = /^\d{1,2} ?[ap]m$/.test(time) ? guessTime(time) : time;
+  if (/^\d{1,2}:\d\d/.test(at ?? '')) return `it does not say on which days: did you mean ${days} at ${at}?`;
+  const expected = `cron has five fields: ${fieldNames.join(', ')}`;
+  if (fields.length > 6 || (fields.length === 6 && !cronForm.test(fields[5] as string))) {
+    return `${expected}; leave out what follows them, ${quote(fields.slice(5).join(' '))}`;
+  }
+  if (fields.length === 6) return `${expected}; these are six: leave out the first one, seconds are not possible`;
+  return `${expected}; these are ${fields.length}`;
+}

@@ -1,0 +1,266 @@
+import { nearestName } from '../../system/base/suggest.ts';
+import { type Fault, found } from './fault.ts';
+import { type CalendarDay, months, ordinals, type RepeatRule, weekdays } from './rule.ts';
+import { DAY_MS, type FixedUnit, fixedUnitMs, MINUTE_MS } from './time.ts';
+
+/** `at 02:30 and 14:30`, in minutes of the day, or `every 15min from 09:00 to 17:00`. */
+export type ClockTimes =
+  | { readonly kind: 'at'; readonly times: readonly number[] }
+  | {
+      readonly kind: 'every';
+      readonly count: number;
+      readonly unit: FixedUnit;
+      /** As it is written. */
+      readonly words: string;
+      readonly window: readonly [number, number] | null;
+    };
+
+/** A rule in plain words, each part null where it is left out. */
+interface Words {
+  readonly on: CalendarDay | null;
+  readonly clock: ClockTimes | null;
+}
+
+const rulesForm = /^(?:(?<days>(?!every\b).*?) )?(?<kind>at|every)(?: (?<clock>.*))?$/;
+
+/** Reads `weekdays every 15min from 09:00 to 17:00`, in lower case and without a zone. */
+export function parseWords(words: string): Words | Fault {
+  const { days, kind, clock } = rulesForm.exec(words)?.groups ?? { days: words };
+  if (days === undefined && kind === 'at')
+    return { fault: `it does not say on which days: did you mean daily ${words}?` };
+  const [, dayWords, time] = /^(.+) (\d{1,2}:\d\d\b.*)$/.exec(kind === undefined ? words : '') ?? [];
+  if (time !== undefined && !('fault' in parseDays(dayWords as string)))
+    return { fault: `at stands before a time: did you mean ${dayWords} at ${time}?` };
+  const on = days === undefined ? null : parseDays(days);
+  if (on !== null && 'fault' in on) return on;
+  // Not `daily` alone, which is a rule of Bedrock.
+  if (kind !== undefined && clock === undefined && days === 'daily') return { fault: dailyExpected };
+  const read = kind === undefined ? null : kind === 'at' ? parseAt(clock ?? '') : parseEvery(clock ?? '');
+  return read !== null && 'fault' in read ? read : { on, clock: read };
+}
+
+const starts = ['daily', 'weekdays', 'weekends', 'weekly', 'monthly', 'yearly', 'every', 'on'];
+
+/** What was probably meant by a rule that begins with a wrong word; null: nobody knows. */
+export function correctStart(text: string): string | null {
+  const words = text.trim().toLowerCase();
+  const [, first = '', rest = ''] = /^(\w+)(.*)$/s.exec(words) ?? [];
+  if (/^(?:every|each)(?:day)?$/.test(first)) return `${first.endsWith('day') ? 'daily' : 'every'}${rest}`;
+  if (findName(weekdays, first.replace(/s$/, '')) !== null)
+    return withAt(`weekly on ${words.replace(/^(\w+?)s\b/, '$1')}`);
+  const nearest = nearestName(first, starts);
+  return nearest === null || rest === '' ? null : `${nearest}${rest}`;
+}
+
+function withAt(words: string): string {
+  return / at /.test(words) ? words : words.replace(/ (?=\d{1,2}:\d\d$)/, ' at ');
+}
+
+const dailyExpected = 'daily needs a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin';
+
+/** `daily`, `weekdays`, `weekly on monday`, `on day 1 and 15`, `monthly on the last friday`, `yearly on 14 february`. */
+function parseDays(words: string): CalendarDay | Fault {
+  const [, period = '', on = ''] = /^(\w+)(?: on (.*))?$/.exec(words) ?? /^(on)\b ?(.*)$/.exec(words) ?? [];
+  const [start = ''] = words.split(' ');
+  if (start === 'weekly') return parseWeekly(on);
+  if (start === 'monthly') return parseMonthly(on);
+  if (start === 'yearly') return parseYearly(on);
+  if (period === 'on') return parseOnDay(on);
+  if (words === 'daily') return { period: 'daily' };
+  if (words === 'weekdays') return { period: 'weekly', weekdays: [1, 2, 3, 4, 5] };
+  if (words === 'weekends') return { period: 'weekly', weekdays: [6, 7] };
+  if (start === 'daily') return { fault: dailyExpected };
+  return { fault: `${start} needs a time, such as ${start} at 08:00 or ${start} every 15min from 09:00 to 17:00` };
+}
+
+function parseWeekly(on: string): CalendarDay | Fault {
+  const read = readList(on, readWeekdays);
+  if ('numbers' in read) return { period: 'weekly', weekdays: read.numbers };
+  return { fault: `weekly needs a day such as weekly on monday at 01:00${found(read.wrong, weekdays)}` };
+}
+
+function parseMonthly(on: string): CalendarDay | Fault {
+  const nth = /^(?:the )?([a-z]+) ([a-z]+)$/.exec(on);
+  if (nth !== null && nth[1] !== 'day') return parseNth(nth[1] as string, nth[2] as string);
+  const read = readDays(on.replace(/^(?:the |day )/, ''));
+  if ('numbers' in read) return { period: 'monthly', days: read.numbers };
+  return { fault: `monthly needs a day from 1 to 31 or last, such as monthly on 1 at 00:00${found(read.wrong)}` };
+}
+
+/** `monday`, `mondays`, `mon-fri`, `friday to sunday`. */
+function readWeekdays(word: string): readonly number[] | null {
+  const [first, last = first] = word.split(/ to | ?- ?/).map((name) => findName(weekdays, name.replace(/s$/, '')));
+  if (first == null || last == null) return null;
+  return first > last ? null : Array.from({ length: last - first + 1 }, (_, index) => first + index);
+}
+
+/** `last friday`, `last day`. */
+function parseNth(ordinal: string, name: string): CalendarDay | Fault {
+  const nth = [...ordinals].find(([, word]) => word === ordinal)?.[0];
+  if (nth === -1 && name === 'day') return { period: 'monthly', days: [31] };
+  const weekday = findName(weekdays, name);
+  const expected = 'monthly needs a day such as 1, last, the last friday or the second tuesday';
+  if (weekday === null) return { fault: `${expected}${found(name, weekdays)}` };
+  if (nth === undefined)
+    return { fault: `${expected}, the first to the fourth or the last${found(ordinal, [...ordinals.values()])}` };
+  return { period: 'monthly', nth, weekday };
+}
+
+function parseOnDay(on: string): CalendarDay | Fault {
+  const read = /^days? /.test(on) ? readDays(on.replace(/^days? /, '')) : { wrong: on };
+  if ('numbers' in read) return { period: 'monthly', days: read.numbers };
+  const meant = starts.slice(3, 6).find((start) => !('fault' in parseDays(`${start} on ${on}`)));
+  const hint = meant === undefined ? '' : `; did you mean ${meant} on ${on}?`;
+  return { fault: `on needs days of the month such as on day 1 and 15 at 06:00${found(read.wrong)}${hint}` };
+}
+
+/** The days of each month, February's in a leap year. */
+const daysOfMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
+
+function parseYearly(on: string): CalendarDay | Fault {
+  const [, dayWord = '', name = ''] = /^(\S+) (\S+)$/.exec(on) ?? [];
+  const month = findName(months, name);
+  const day = month === null ? null : readDay(dayWord, daysOfMonths[month - 1] ?? 0);
+  if (month !== null && day !== null) return { period: 'yearly', month, day };
+  const expected = 'yearly needs a date such as yearly on 14 february at 20:00';
+  const isTurned = findName(months, dayWord) !== null && readDay(name, 31) !== null;
+  const meant = isTurned ? `${name} ${dayWord}` : month === null ? nearestName(name, months) : null;
+  const date = isTurned || meant === null ? meant : `${dayWord} ${meant}`;
+  return { fault: `${expected}${found(on)}${date === null ? '' : `; did you mean ${date}?`}` };
+}
+
+/** The numbers of a list, ascending and each once, or the word that is none. */
+type ReadList = { readonly numbers: readonly number[] } | { readonly wrong: string };
+
+/** `monday, wednesday and friday` */
+function readList(list: string, read: (word: string) => number | readonly number[] | null): ReadList {
+  const words = list.split(/ ?, ?(?:and )?| and /);
+  const numbers: number[] = [];
+  for (const word of words) {
+    const number = read(word);
+    if (number === null) return { wrong: word === '' ? list : word };
+    numbers.push(...[number].flat());
+  }
+  return { numbers: [...new Set(numbers)].sort((one, other) => one - other) };
+}
+
+function readDays(list: string): ReadList {
+  return readList(list, (word) => (word === 'last' ? 31 : readDay(word.replace(/^the /, ''), 31)));
+}
+
+function readDay(word: string, last: number): number | null {
+  const day = Number(/^(\d{1,2})(?:st|nd|rd|th)?$/.exec(word)?.[1] ?? 0);
+  return day >= 1 && day <= last ? day : null;
+}
+
+/** Also by its first three letters or more. */
+function findName(names: readonly string[], word: string): number | null {
+  const index = word.length < 3 ? -1 : names.findIndex((name) => name.startsWith(word));
+  return index === -1 ? null : index + 1;
+}
+
+const timeForm = /^([01]?\d|2[0-3]):([0-5]\d)$/;
+
+function readTime(word: string): number | null {
+  const [, hour, minute] = timeForm.exec(word) ?? [];
+  return hour === undefined ? null : Number(hour) * 60 + Number(minute);
+}
+
+function parseAt(clock: string): ClockTimes | Fault {
+  const read = readList(clock, readTime);
+  if ('numbers' in read) return { kind: 'at', times: read.numbers };
+  const meant = guessTime(read.wrong);
+  const hint = meant === null ? '' : `; did you mean ${meant}?`;
+  return { fault: `at needs a time from 00:00 to 23:59${found(read.wrong)}${hint}` };
+}
+
+/** `08:00` for `8am`, `8`, `0800`; null: nobody knows. */
+export function guessTime(word: string): string | null {
+  if (word === 'noon' || word === 'midnight') return word === 'noon' ? '12:00' : '00:00';
+  const [, hour, minute = '00', half] = /^(\d{1,2}?)[:.h]?(\d\d)? ?([ap]m)?$/.exec(word) ?? [];
+  if (hour === undefined) return null;
+  const hours = half === undefined ? Number(hour) : (Number(hour) % 12) + (half === 'pm' ? 12 : 0);
+  const time = `${String(hours).padStart(2, '0')}:${minute}`;
+  return readTime(time) === null ? null : time;
+}
+
+const everyForm =
+  /^(?:(?<count>[1-9]\d{0,7}) ?)?(?:(?<second>s|secs?|seconds?)|(?<minute>m|mins?|minutes?)|(?<hour>h|hrs?|hours?)|(?<day>d|days?)|(?<week>w|weeks?))(?: from (?<from>\S+) to (?<to>\S+))?$/;
+
+const calendarHint = 'for a time of the day write a rule such as daily at 10:00 or weekly on monday at 01:00';
+const everyExpected = `every needs a whole number from 1 to 99999999 and seconds, minutes, hours, days or weeks; ${calendarHint}`;
+
+/** `90 seconds`, `week`, `15min from 09:00 to 17:00`. */
+function parseEvery(clock: string): ClockTimes | Fault {
+  const groups = everyForm.exec(clock)?.groups;
+  if (groups === undefined) return { fault: describeEvery(clock) };
+  const { count = '1', from, to, week } = groups;
+  const named = (['second', 'minute', 'hour', 'day'] as const).find((each) => groups[each] !== undefined);
+  const [unit, each]: [FixedUnit, number] = week === undefined ? [named as FixedUnit, 1] : ['day', 7];
+  const interval = { kind: 'every', count: Number(count) * each, unit, words: clock.replace(/ from .*/, '') } as const;
+  if (from === undefined || to === undefined) return { ...interval, window: null };
+  const window = [readTime(from), readTime(to)] as const;
+  const wrong = window[0] === null ? from : to;
+  if (window[0] === null || window[1] === null) {
+    return { fault: `from and to need times from 00:00 to 23:59${found(wrong)}` };
+  }
+  if (from === to) return { fault: 'from and to need two different times' };
+  return { ...interval, window: [window[0], window[1]] };
+}
+
+function describeEvery(clock: string): string {
+  const [, start = '', at = ''] = /^(.+?)s?( at .*)?$/.exec(clock) ?? [];
+  const known = new Map([
+    ['day', 'daily'],
+    ['weekday', 'weekdays'],
+    ['weekend', 'weekends'],
+    ['week', 'weekly on monday'],
+    ['month', 'monthly on 1'],
+    ['year', 'yearly on 1 january'],
+  ]);
+  const days = known.get(start) ?? (readWeekdays(start) === null ? null : `weekly on ${start}`);
+  return days === null ? everyExpected : `did you mean ${days}${at === '' ? ' at 10:00' : at}?`;
+}
+
+const LONGEST_EVERY_MS = 36_525 * DAY_MS;
+
+/** `every 90 seconds`, counted from the end of a job. */
+export function delayOf(
+  text: string,
+  { count, unit }: Extract<ClockTimes, { kind: 'every' }>,
+  hasZone: boolean,
+): { readonly rule: RepeatRule } | Fault {
+  if (hasZone) return { fault: `every needs no time zone; ${calendarHint}` };
+  if (count * fixedUnitMs[unit] > LONGEST_EVERY_MS) {
+    return { fault: 'every allows at most 36525 days (100 years)' };
+  }
+  const modifier = { kind: 'add', count, unit } as const;
+  return { rule: { kind: 'moment', text, base: 'finished', isDelay: true, modifiers: [modifier] } };
+}
+
+const DAY_MINUTES = 1440;
+
+/** The minutes of the day at which a clock is due: from midnight on where it has no window. */
+export function timesOfDay(clock: ClockTimes): readonly number[] | Fault {
+  if (clock.kind === 'at') return clock.times;
+  const { count, unit, words, window } = clock;
+  const step = (count * fixedUnitMs[unit]) / MINUTE_MS;
+  if (!Number.isInteger(step)) return { fault: 'the shortest interval by the clock is every minute' };
+  if (step > DAY_MINUTES) return { fault: `every ${words} is longer than a day; ${calendarHint}` };
+  if (window === null && DAY_MINUTES % step !== 0) return { fault: describeUneven(words, step) };
+  const [from, to] = window ?? [0, DAY_MINUTES - 1];
+  // A night ends on the next day.
+  const span = to > from ? to - from : to - from + DAY_MINUTES;
+  return Array.from({ length: Math.floor(span / step) + 1 }, (_, index) => from + index * step);
+}
+
+/** It would begin anew at midnight, after a shorter time than the others. */
+function describeUneven(words: string, step: number): string {
+  const unit = step % 60 === 0 ? 60 : 1;
+  let [less, more] = [step - unit, step + unit];
+  while (DAY_MINUTES % less !== 0) less -= unit;
+  while (DAY_MINUTES % more !== 0) more += unit;
+  const name = (minutes: number): string => (unit === 60 ? `${minutes / 60} hours` : `${minutes}min`);
+  const window = `every ${words} from 00:00 to 23:59`;
+  return `a day is not a multiple of ${words}; write every ${name(less)} or every ${name(more)}, or ${window}`;
+}

@@ -1,0 +1,83 @@
+import type { WorkerRow } from '../schema.ts';
+import type { SkipCode, Trigger, WorkerKind } from '../words.ts';
+
+/** A worker as it begins. */
+export interface NewWorker {
+  readonly kind: WorkerKind;
+  /** Null: it processes jobs of the queue. */
+  readonly tier: string | null;
+  readonly host: string;
+  readonly bootId: string | null;
+  readonly pid: number;
+  readonly startTicks: number | null;
+  readonly trigger: Trigger;
+  readonly scheduledFor: number | null;
+  readonly startedAt: number;
+  readonly runnerVersion: string;
+  readonly nodeVersion: string;
+  /** Until when other machines believe that it lives, unless it renews that. Left out, or null: its process tells. */
+  readonly leaseExpiresAt?: number | null;
+}
+
+export interface WorkerEnd {
+  readonly state: 'finished' | 'crashed';
+  readonly at: number;
+  readonly reason: string | null;
+}
+
+/** A pass that has ended or was skipped. */
+export interface PassRow {
+  readonly id: number;
+  readonly state: WorkerRow['state'];
+  readonly startedAt: number;
+  readonly scheduledFor: number | null;
+  readonly skipCode: SkipCode | null;
+  readonly reason: string | null;
+}
+
+export interface WorkerStore {
+  start(worker: NewWorker): Promise<number>;
+  /**
+   * Adds one of the queue, unless so many of them are at work: on a database server, on its machine. To be called in a
+   * transaction: of those that begin at once, each sees the others.
+   *
+   * @returns its number, or how many are at work
+   */
+  startOneOf(worker: NewWorker, most: number): Promise<{ readonly id: number } | { readonly living: number }>;
+  skip(worker: NewWorker, code: SkipCode, reason: string): Promise<number>;
+  /** Writes down a worker that has ended without the log. */
+  addEnded(worker: NewWorker, end: WorkerEnd): Promise<number>;
+  /** Only while it is believed to be at work. False: somebody else has ended it. */
+  end(id: number, end: WorkerEnd): Promise<boolean>;
+  /** Only while it is believed to be at work. False: somebody else has ended it. */
+  heartbeat(id: number, leaseExpiresAt: number): Promise<boolean>;
+  /** Of one that has ended: what it began runs on there, and is left alone until then. */
+  extendLease(id: number, leaseExpiresAt: number): Promise<void>;
+  /** Workers that are believed to be at work: of a tier, or all; on one machine, or all. */
+  running(tier?: string, host?: string): Promise<WorkerRow[]>;
+  byId(ids: readonly number[]): Promise<WorkerRow[]>;
+  /** The worker that this description fits. */
+  find(worker: NewWorker): Promise<WorkerRow | null>;
+  /** What its spool says of a worker that ran without the log counts more than that it was found dead. */
+  correct(id: number, end: WorkerEnd): Promise<void>;
+  /** When each tier was last called by schedule, whether it could run or not. */
+  lastCalls(): Promise<ReadonlyMap<string, number>>;
+  /** Passes of a tier, the newest first: how far back, and of which states. */
+  passes(tier: string, filter: PassFilter): Promise<PassRow[]>;
+  /**
+   * Whether there may be something to rescue: a worker at work, or a job that a worker has.
+   *
+   * @param seen on a fleet, by whom: workers of other machines count only once their lease has expired, and jobs only
+   *   where their worker has ended
+   */
+  hasOpen(seen?: { readonly host: string; readonly at: number }): Promise<boolean>;
+}
+
+export interface PassFilter {
+  readonly limit: number;
+  readonly scheduledFor?: number | undefined;
+  readonly startedFrom?: number | undefined;
+  /** Only those of this machine. */
+  readonly host?: string | undefined;
+  readonly states?: readonly WorkerRow['state'][] | undefined;
+}

@@ -1,0 +1,144 @@
+import { createHash } from 'node:crypto';
+import type { LogColumn, LogTable } from './log-tables.ts';
+import type { LogPlace } from './place.ts';
+
+/** Whole numbers as their digits. */
+export type Cell = string | number | Uint8Array | null;
+export type Row = readonly Cell[];
+
+/** The part of a table whose rows' first key is beyond `after`, up to `to`; null: all before, all behind it. */
+export interface Range {
+  readonly after: number | null;
+  readonly to: number | null;
+}
+
+export const everything: Range = { after: null, to: null };
+
+/** How much is read, and held in memory, at a time. */
+const PAGE_BYTES = 500_000;
+const PAGE_KEYS = 500;
+
+/** Up to where the next page goes; null: no row is left. */
+export async function findPageEnd(place: LogPlace, table: LogTable, range: Range): Promise<number | null> {
+  const { text, values } = conditionOf(table, range);
+  const keys = await place.all<{ readonly start: number; readonly bytes: number | null }>(
+    `select t."${table.page}" as start, sum(${sizeOf(place, table)}) as bytes from "${table.name}" as t ${text}
+     group by t."${table.page}" order by t."${table.page}" limit ${PAGE_KEYS}`,
+    values,
+  );
+  let bytes = 0;
+  let end: number | null = null;
+  for (const key of keys) {
+    bytes += Number(key.bytes);
+    if (end !== null && bytes > PAGE_BYTES) break;
+    end = Number(key.start);
+  }
+  return end;
+}
+
+/** Of one row, about. */
+function sizeOf(place: LogPlace, { columns }: LogTable): string {
+  const long = columns.filter(({ kind }) => kind === 'text' || kind === 'blob');
+  const own = String(8 * columns.length);
+  return [own, ...long.map(({ name }) => `coalesce(${place.bytes(`t."${name}"`)}, 0)`)].join(' + ');
+}
+
+export async function readRows(place: LogPlace, table: LogTable, range: Range): Promise<Row[]> {
+  const { text, values } = conditionOf(table, range);
+  const columns = table.columns.map(({ name, kind }) => {
+    const isNumber = kind === 'integer' || (kind === 'real' && place.readsReals === 'as text');
+    return isNumber ? `${place.digits(`t."${name}"`)} as "${name}"` : `t."${name}"`;
+  });
+  const order = table.page === null ? '' : `order by ${table.key.map((name) => `t."${name}"`).join(', ')}`;
+  const rows = await place.all<Record<string, Cell>>(
+    `select ${columns.join(', ')} from "${table.name}" as t ${text} ${order}`,
+    values,
+  );
+  return rows.map((row) => table.columns.map(({ name, kind }) => toCell(row[name] ?? null, kind)));
+}
+
+function toCell(cell: Cell, kind: LogColumn['kind']): Cell {
+  return kind === 'real' && typeof cell === 'string' ? Number(cell) : cell;
+}
+
+function conditionOf({ page }: LogTable, { after, to }: Range): { readonly text: string; readonly values: number[] } {
+  const conditions = [
+    ...(after === null ? [] : [{ text: `t."${page}" > ?`, value: after }]),
+    ...(to === null ? [] : [{ text: `t."${page}" <= ?`, value: to }]),
+  ];
+  const text = conditions.length === 0 ? '' : `where ${conditions.map((each) => each.text).join(' and ')}`;
+  return { text, values: conditions.map(({ value }) => value) };
+}
+
+/** How often a value could not be kept as it was. */
+export interface Altered {
+  /** PostgreSQL's text holds no NUL. */
+  nul: number;
+  /** SQLite keeps a fraction in a column of whole numbers, and bytes in one of texts. */
+  fraction: number;
+  bytes: number;
+}
+
+/** The row as the target can hold it. */
+export function fitRow(row: Row, columns: readonly LogColumn[], target: LogPlace, altered: Altered): Row {
+  return row.map((cell, index) => {
+    const { kind } = columns[index] as LogColumn;
+    if (kind === 'integer' && cell !== null && !/^-?\d+$/.test(String(cell))) {
+      altered.fraction += 1;
+      return String(Math.round(Number(cell)));
+    }
+    return kind === 'text' && cell !== null ? fitText(cell, target, altered) : cell;
+  });
+}
+
+function fitText(cell: NonNullable<Cell>, { engine }: LogPlace, altered: Altered): string {
+  if (typeof cell === 'object') altered.bytes += 1;
+  const text = typeof cell === 'object' ? Buffer.from(cell).toString() : String(cell);
+  if (engine !== 'postgres' || !text.includes('\0')) return text;
+  altered.nul += 1;
+  return text.replaceAll('\0', '\uFFFD');
+}
+
+/** Of rows in whatever order: the same for the same values, whichever engine they were read from. */
+export class Checksum {
+  rows = 0;
+  #sum = 0n;
+
+  static of(rows: readonly Row[]): Checksum {
+    const checksum = new Checksum();
+    checksum.rows = rows.length;
+    for (const row of rows) checksum.#sum += digestRow(row);
+    checksum.#sum = BigInt.asUintN(64, checksum.#sum);
+    return checksum;
+  }
+
+  add(other: Checksum): void {
+    this.rows += other.rows;
+    this.#sum = BigInt.asUintN(64, this.#sum + other.#sum);
+  }
+
+  equals(other: Checksum): boolean {
+    return this.rows === other.rows && this.#sum === other.#sum;
+  }
+
+  toString(): string {
+    return this.#sum.toString(16).padStart(16, '0');
+  }
+}
+
+function digestRow(row: Row): bigint {
+  return createHash('sha256').update(row.map(encodeCell).join('')).digest().readBigUInt64BE(0);
+}
+
+/** What tells a row from all others of its table; of one without a key, nothing does. */
+export function keyOf(row: Row, { columns, key }: LogTable): string {
+  return key.map((name) => encodeCell(row[columns.findIndex((column) => column.name === name)] ?? null)).join('');
+}
+
+function encodeCell(cell: Cell): string {
+  if (cell === null) return 'n;';
+  if (typeof cell === 'string') return `t${cell.length}:${cell};`;
+  // There is one zero.
+  if (typeof cell === 'number') return `r${cell + 0};`;
+  return `b${Buffer.from(cell).toString('hex')};`;
+}

@@ -1,0 +1,262 @@
+import { existsSync, linkSync, renameSync } from 'node:fs';
+import { utcStamp } from '../../system/base/values.ts';
+import { createStateFolder, type StateFolder } from '../../system/place/state-folder.ts';
+import { MOVED_ID } from '../describe-failure.ts';
+import type { Connection } from '../sqlite/connection.ts';
+import { buildLog } from '../sqlite/create.ts';
+import { findDriver } from '../sqlite/driver.ts';
+import {
+  APPLICATION_ID,
+  assertPlain,
+  completeOpening,
+  databaseSuffixes,
+  judgeMarks,
+  type Opening,
+  removeDatabase,
+  syncFile,
+} from '../sqlite/file.ts';
+import {
+  type FoundColumn,
+  type FoundColumns,
+  type LogPlace,
+  MoveRefused,
+  type PlaceState,
+  type SourcePlace,
+  type TargetPlace,
+} from './place.ts';
+
+export async function openSqliteSource(state: StateFolder): Promise<SourcePlace> {
+  const opening = await prepareOpening();
+  const { database } = state;
+  if (!existsSync(database)) return { ...nowhere(database), ...unable };
+  const connection = openDatabase(database, opening);
+  const place = placeOf(connection, database, stateOf(connection, database));
+  return {
+    ...place,
+    freeze: async () => connection.exec('begin immediate'),
+    thaw: async () => {
+      if (connection.inTransaction) connection.exec('rollback');
+    },
+    setAside: async () => {
+      for (const statement of shut) connection.exec(statement);
+      connection.exec(`pragma application_id = ${MOVED_ID}; commit`);
+    },
+  };
+}
+
+/** What has the file open already, or is no runner, is told so by SQLite itself. */
+const closed = ['jobs', 'workers', 'runs', 'events', 'pauses'].flatMap((table) =>
+  ['insert', 'update'].map((verb) => ({ name: `moved_${table}_${verb}`, table, verb })),
+);
+const shut = closed.map(
+  ({ name, table, verb }) => `create trigger ${name} before ${verb} on ${table}
+    begin select raise(abort, 'this log was moved to a database server by runner migrate'); end`,
+);
+
+/** Has a log that was moved away used again, as it was then. False: it was not moved. */
+export async function reopenSqlite(state: StateFolder): Promise<boolean> {
+  const { database } = state;
+  if (!existsSync(database)) return false;
+  const connection = openDatabase(database, await prepareOpening());
+  try {
+    if (stateOf(connection, database) !== 'moved') return false;
+    const dropped = closed.map(({ name }) => `drop trigger ${name};`).join(' ');
+    connection.exec(`begin immediate; ${dropped} pragma application_id = ${APPLICATION_ID}; commit`);
+    return true;
+  } finally {
+    connection.close();
+  }
+}
+
+/** Filled under a name of its own, which it gives up for the log's once it is whole. */
+export async function openSqliteTarget(state: StateFolder): Promise<TargetPlace> {
+  const opening = await prepareOpening();
+  const found = await findPlaceState(state, opening);
+  const filled = `${state.database}.arriving`;
+  if (found === 'log') return { ...nowhere(state.database), state: 'log', begin: refuse, finish: refuse };
+  let place = existsSync(filled) ? await openFilled(filled, opening) : null;
+  const demand = (): FilledPlace => {
+    if (place === null) throw new Error('nothing was begun');
+    return place;
+  };
+  return {
+    ...nowhere(state.database),
+    state: place === null ? found : 'filling',
+    all: (text, values) => demand().all(text, values),
+    run: (text, values) => demand().run(text, values),
+    transaction: (work) => demand().transaction(work),
+    readColumns: () => (place === null ? readPristineColumns(opening) : place.readColumns()),
+    readLastNumber: (table) => demand().readLastNumber(table),
+    setLastNumber: (table, last) => demand().setLastNumber(table, last),
+    begin: async () => {
+      if (place !== null) return;
+      createStateFolder(state);
+      buildLog(filled, opening, { event: null, lastWorker: 0 });
+      place = await openFilled(filled, opening);
+    },
+    finish: async (nowMs) => {
+      demand().connection.pragma('wal_checkpoint(truncate)');
+      await demand().close();
+      syncFile(filled);
+      replaceMoved(state.database, filled, nowMs, opening);
+    },
+    close: async () => place?.close(),
+  };
+}
+
+interface FilledPlace extends LogPlace {
+  readonly connection: Connection;
+}
+
+async function openFilled(path: string, opening: Opening): Promise<FilledPlace> {
+  const connection = opening.driver.open(path, { timeoutMs: 0 });
+  // Who else would fill it is kept out, and told so.
+  connection.exec('pragma locking_mode = exclusive; pragma synchronous = normal; begin immediate; commit');
+  return { ...placeOf(connection, path, 'filling'), connection };
+}
+
+async function readPristineColumns(opening: Opening): Promise<FoundColumns> {
+  const { migrateFile } = await import('../sqlite/migrations.ts');
+  const pristine = opening.driver.open(':memory:', { timeoutMs: 0 });
+  try {
+    migrateFile(pristine);
+    return columnsOf(pristine);
+  } finally {
+    pristine.close();
+  }
+}
+
+/** The log that was moved away from here stays, under another name; at no moment there is none. */
+function replaceMoved(path: string, filled: string, nowMs: number, opening: Opening): void {
+  if (existsSync(path)) {
+    const old = opening.driver.open(path, { timeoutMs: opening.busyTimeoutMs });
+    try {
+      // What is beside it would be taken for that of the new one.
+      if (old.pragma('journal_mode = delete') !== 'delete')
+        throw new MoveRefused(`${path} is still in use; wait for its end with --wait 10m.`);
+    } finally {
+      old.close();
+    }
+    keepName(path, `${path}.moved-${utcStamp(nowMs)}`);
+  }
+  renameSync(filled, path);
+  removeDatabase(filled);
+}
+
+function keepName(path: string, kept: string): void {
+  try {
+    linkSync(path, kept);
+  } catch {
+    // No hard links here.
+    renameSync(path, kept);
+  }
+}
+
+async function findPlaceState({ database }: StateFolder, opening: Opening): Promise<PlaceState> {
+  if (!databaseSuffixes.some((suffix) => existsSync(database + suffix))) return 'none';
+  const connection = openDatabase(database, opening);
+  try {
+    const found = stateOf(connection, database);
+    return found === 'log' && isEmpty(connection) ? 'none' : found;
+  } finally {
+    connection.close();
+  }
+}
+
+function isEmpty(connection: Connection): boolean {
+  const rows = ['jobs', 'workers', 'runs'].map((table) => connection.prepare(`select 1 from ${table} limit 1`).all([]));
+  return rows.every(({ length }) => length === 0);
+}
+
+async function prepareOpening(): Promise<Opening> {
+  return completeOpening((await findDriver()).driver, {});
+}
+
+function openDatabase(path: string, { driver, busyTimeoutMs }: Opening): Connection {
+  assertPlain(path);
+  return driver.open(path, { timeoutMs: busyTimeoutMs });
+}
+
+function stateOf(connection: Connection, path: string): PlaceState {
+  if (connection.pragma('application_id') === MOVED_ID) return 'moved';
+  const other = judgeMarks(connection);
+  if (other !== null) throw new MoveRefused(`${path} is not an activity log of this runner (${other.reason}).`);
+  return 'log';
+}
+
+const sql = {
+  engine: 'sqlite',
+  rowsPerInsert: 1,
+  readsReals: 'exactly',
+  digits: (column: string) => `cast(${column} as text)`,
+  bytes: (column: string) => `length(cast(${column} as blob))`,
+} as const;
+
+function placeOf(connection: Connection, name: string, state: PlaceState): LogPlace {
+  const statements = new Map<string, ReturnType<Connection['prepare']>>();
+  const prepare = (text: string) => {
+    const known = statements.get(text) ?? connection.prepare(text);
+    statements.set(text, known);
+    return known;
+  };
+  return {
+    ...sql,
+    name,
+    state,
+    all: async <Row>(text: string, values: readonly unknown[] = []) => prepare(text).all(values) as Row[],
+    run: async (text, values = []) => void prepare(text).run(values),
+    transaction: async (work) => {
+      connection.exec('begin');
+      try {
+        const result = await work();
+        connection.exec('commit');
+        return result;
+      } catch (error) {
+        if (connection.inTransaction) connection.exec('rollback');
+        throw error;
+      }
+    },
+    readColumns: async () => columnsOf(connection),
+    readLastNumber: async (table) => {
+      const sequence = 'select max(seq) as last from sqlite_sequence where name = ?';
+      const [numbered] = prepare(sequence).all([table]) as { readonly last: number | null }[];
+      const [row] = prepare(`select max(id) as last from "${table}"`).all([]) as { readonly last: number | null }[];
+      return Math.max(numbered?.last ?? 0, row?.last ?? 0);
+    },
+    setLastNumber: async (table, last) => {
+      const text = `select 1 as one from sqlite_master where name = ? and sql like '%autoincrement%'`;
+      if (prepare(text).all([table]).length === 0) return;
+      prepare('delete from sqlite_sequence where name = ?').run([table]);
+      prepare('insert into sqlite_sequence (name, seq) values (?, cast(? as integer))').run([table, last]);
+    },
+    close: async () => connection.close(),
+  };
+}
+
+function columnsOf(connection: Connection): FoundColumns {
+  const rows = connection
+    .prepare(
+      `select m.name as "table", c.name as "column" from sqlite_master as m, pragma_table_info(m.name) as c
+       where m.type = 'table'`,
+    )
+    .all([]) as { readonly table: string; readonly column: string }[];
+  const tables = new Map<string, Map<string, FoundColumn>>();
+  for (const { table, column } of rows) {
+    tables.set(table, (tables.get(table) ?? new Map()).set(column, { limit: null, isNumber: false }));
+  }
+  return tables;
+}
+
+function nowhere(name: string): LogPlace {
+  return {
+    ...sql,
+    ...{ name, state: 'none', all: refuse, run: refuse, transaction: refuse, readColumns: refuse },
+    ...{ readLastNumber: refuse, setLastNumber: refuse, close: async () => {} },
+  };
+}
+
+const unable = { freeze: refuse, thaw: refuse, setAside: refuse };
+
+async function refuse(): Promise<never> {
+  throw new Error('there is no log');
+}

@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Compiler } from '../shared/queries.ts';
+import type { DatabaseTarget } from './connect/url.ts';
+import type { Dialect } from './sql/dialect.ts';
+
+/** What a database server is asked through, whichever it is. */
+export interface ServerEngine {
+  readonly name: DatabaseTarget['engine'];
+  readonly dialect: Dialect;
+  /** @throws whatever keeps it from being reached, in the driver's words */
+  connect(target: DatabaseTarget, dialect: Dialect): Promise<ServerConnection>;
+  kindOf(error: unknown): ServerFailure | null;
+  /** Statements that make the tables, by version of the schema: those of version 1 come first. */
+  readonly migrations: readonly (readonly string[])[];
+  /** Keeps others from migrating while `work` is done. */
+  lockMigration<T>(connection: ServerConnection, work: () => Promise<T>): Promise<T>;
+  /** Makes what these statements make, unless it is there. */
+  make(connection: ServerConnection, statements: readonly string[]): Promise<void>;
+  /** Only reports need it. */
+  loadCompiler(): Promise<Compiler>;
+}
+
+/**
+ * `conflict`: two transactions were in each other's way, and this one was undone: to be tried again. `taken`: somebody
+ * else has added a row of that key meanwhile: the next try sees it. `lost`: the connection is gone. `busy`: the server
+ * takes no connection just now: too many, or it is starting or stopping.
+ */
+export type ServerFailure = 'conflict' | 'taken' | 'lost' | 'busy';
+
+export interface Answer {
+  readonly rows: readonly object[];
+  /** How many rows it has changed, or found as they were to be. */
+  readonly changes: number;
+  /** Number of the first row that it has added, where the server tells it. */
+  readonly insertId: number;
+}
+
+/** One connection; a statement after the other. */
+export interface ServerConnection {
+  /**
+   * @param text its values as `?`
+   * @param plan `once`: whatever the values are. Left out: as the server thinks best, but once in a transaction
+   */
+  query(text: string, values: readonly unknown[], plan?: 'once'): Promise<Answer>;
+  /** Text and values as the server's own driver takes them: of Kysely. */
+  queryAsIs(text: string, values: readonly unknown[]): Promise<Answer>;
+  readonly isLost: boolean;
+  /**
+   * Is told what others have announced from now on, and that the connection is gone. False: this server announces
+   * nothing.
+   */
+  listen(onNews: () => void): Promise<boolean>;
+  /** Announces to all who listen that something has changed. */
+  announce(): Promise<void>;
+  close(): Promise<void>;
+  /** Without a word: it does not answer. */
+  abandon(): void;
+}
+
+/** Code of what a driver says of a server that talks otherwise than those that it is for. */
+export const STRANGE_SERVER = 'STRANGE_SERVER';
+
+/** So long a server may take to let go. */
+const LAST_WORDS_MS = 2_000;
+
+/** Whatever becomes of it: whoever ends a connection waits no longer. */
+export async function lastWords(end: Promise<unknown>): Promise<void> {
+  await Promise.race([end, sleep(LAST_WORDS_MS, undefined, { ref: false })]);
+}
+
+/** A value as both drivers take it. */
+export function toInput(value: unknown): unknown {
+  if (value instanceof Uint8Array && !Buffer.isBuffer(value)) return Buffer.from(value);
+  if (typeof value === 'boolean') return Number(value);
+  return value ?? null;
+}
+
+/** Parts of a statement between its placeholders; a `?` within quotes is none. */
+export function splitAtPlaceholders(text: string): readonly string[] {
+  const known = parts.get(text);
+  if (known !== undefined) return known;
+  const found = [''];
+  for (const [token] of text.matchAll(/'[^']*'|"[^"]*"|\?|[^'"?]+/g)) {
+    if (token === '?') found.push('');
+    else found[found.length - 1] += token;
+  }
+  // A list of changing length makes a text of its own: they must not pile up.
+  if (parts.size > 2_000) parts.clear();
+  parts.set(text, found);
+  return found;
+}
+
+const parts = new Map<string, readonly string[]>();

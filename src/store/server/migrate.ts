@@ -1,0 +1,102 @@
+import { errorCode } from '../../system/base/errors.ts';
+import { StoreUnavailable } from '../failures.ts';
+import { type DatabaseTarget, nameOfDatabase } from './connect/url.ts';
+import type { ServerSession } from './session.ts';
+
+/** Brings the tables to the newest schema, once however many machines try. Newer tables than this are left alone. */
+export async function migrate(session: ServerSession, target: DatabaseTarget): Promise<void> {
+  const { engine } = session;
+  const newest = engine.migrations.length;
+  if ((await readSchemaVersion(session, target)) === newest) return;
+  await session.withConnection(async (connection) => {
+    if (target.engine === 'postgres') await makeSchema(session, target);
+    await engine.lockMigration(connection, async () => {
+      await connection.query('create table if not exists schema_version (version bigint not null primary key)', []);
+      const { rows } = await connection.query('select max(version) as version from schema_version', []);
+      const version = (rows[0] as { version: number | null } | undefined)?.version ?? 0;
+      await engine.make(connection, engine.migrations.slice(version).flat());
+      if (version < newest) await connection.query(`insert into schema_version (version) values (${newest})`, []);
+    });
+  });
+}
+
+/** Only where there is none: who may use one may not always make one. */
+async function makeSchema(session: ServerSession, { schema }: DatabaseTarget): Promise<void> {
+  const found = await session.first('select 1 as one from pg_catalog.pg_namespace where nspname = ?', [schema]);
+  if (found !== undefined) return;
+  try {
+    await session.run(`create schema if not exists "${schema}"`);
+  } catch (error) {
+    // Another machine makes it at this moment: PostgreSQL refuses the second one in spite of `if not exists`.
+    if (!/^(23505|42P06)$/.test(errorCode(error))) throw error;
+  }
+}
+
+/**
+ * 0: there are no tables yet.
+ *
+ * @throws {StoreUnavailable} when they are a newer runner's, or those of another program
+ */
+export async function readSchemaVersion(session: ServerSession, target: DatabaseTarget): Promise<number> {
+  const version = await session.ask(async () => {
+    try {
+      const row = await session.first<{ version: number | null }>('select max(version) as version from schema_version');
+      if (row?.version != null) return row.version;
+    } catch (error) {
+      if (!/^(42P01|42703|ER_NO_SUCH_TABLE|ER_BAD_FIELD_ERROR)$/.test(errorCode(error))) throw error;
+    }
+    await demandOwn(session, target);
+    return 0;
+  });
+  demandUsable(version, session, target);
+  return version;
+}
+
+/** @throws {StoreUnavailable} when tables of this version are not to be used by this runner */
+export function demandUsable(version: number, { engine }: ServerSession, target: DatabaseTarget): void {
+  const newest = engine.migrations.length;
+  if (version <= newest) return;
+  demandInUse(version, nameOfDatabase(target));
+  throw new StoreUnavailable(
+    'newer-schema',
+    `The tables in ${nameOfDatabase(target)} were made by a newer runner (schema ${version}, this one knows ` +
+      `${newest}). Update the package on this machine with \`npm install folder-runner@latest\`.`,
+  );
+}
+
+/** Versions that no schema has: nobody uses a log that has one of them. */
+export const moveVersions = { filling: 1_000_000_000, moved: 2_000_000_000 } as const;
+
+function demandInUse(version: number, place: string): void {
+  if (version === moveVersions.filling) {
+    const cure = 'call the same `runner migrate` again to finish it; until then the log cannot be used';
+    throw new StoreUnavailable('foreign', `A log is being moved to ${place}: ${cure}.`);
+  }
+  if (version === moveVersions.moved) {
+    const cure = 'name its new place in RUNNER_DATABASE_URL; `runner migrate --help` has the way back';
+    throw new StoreUnavailable('foreign', `The log was moved away from ${place}: ${cure}.`);
+  }
+}
+
+/** Names of tables that other programs have, too. */
+const common = ['schema_version', 'jobs', 'runs', 'workers', 'events', 'scripts', 'hosts', 'tokens', 'metrics'];
+
+/** Tables without a version are another program's, but for those whose making broke off. */
+async function demandOwn(session: ServerSession, target: DatabaseTarget): Promise<void> {
+  const place = target.engine === 'postgres' ? '?' : 'database()';
+  const found = await session.all<{ name: string; columns: number }>(
+    `select table_name as name, count(*) as columns from information_schema.columns
+     where table_schema = ${place} and table_name in (${common.map((name) => `'${name}'`).join(', ')})
+     group by table_name`,
+    target.engine === 'postgres' ? [target.schema] : [],
+  );
+  const isBegun = found.some(({ name, columns }) => name === 'schema_version' && columns === 1);
+  const [foreign] = found.map(({ name }) => name);
+  if (isBegun || foreign === undefined) return;
+  const cure =
+    target.engine === 'postgres' ? 'add `schema=another_name` to the address' : 'name a database for the runner alone';
+  throw new StoreUnavailable(
+    'foreign',
+    `There is a table "${foreign}" of another program in ${nameOfDatabase(target)}: ${cure}.`,
+  );
+}

@@ -1,0 +1,278 @@
+import type { Duplex } from 'node:stream';
+import pg from 'pg';
+import { errorCode } from '../../../system/base/errors.ts';
+import { IDLE_TRANSACTION_MS, KEEP_ALIVE_MS, LOCK_TIMEOUT_MS, unfit } from '../connect/limits.ts';
+import { acceptAnyName, readTlsOptions } from '../connect/tls.ts';
+import type { DatabaseTarget } from '../connect/url.ts';
+import {
+  type Answer,
+  lastWords,
+  type ServerConnection,
+  type ServerEngine,
+  type ServerFailure,
+  STRANGE_SERVER,
+  splitAtPlaceholders,
+  toInput,
+} from '../engine.ts';
+import { migrationsOf } from '../tables.ts';
+import { indexes, postgresDialect, triggers, types } from './dialect.ts';
+
+export const postgresEngine: ServerEngine = {
+  name: 'postgres',
+  dialect: postgresDialect,
+  connect,
+  kindOf,
+  migrations: migrationsOf(postgresDialect, { types, indexes: [...indexes, ...triggers] }),
+  lockMigration: async (connection, work) => {
+    await connection.query('begin', []);
+    try {
+      // Of this schema alone: the lock is one of the whole database.
+      await connection.query('select pg_advisory_xact_lock(hashtext(current_schema()))', []);
+      const result = await work();
+      await connection.query('commit', []);
+      return result;
+    } catch (error) {
+      if (!connection.isLost) await connection.query('rollback', []);
+      throw error;
+    }
+  },
+  // Without values it takes them all at once: half the time that they would take one by one.
+  make: async (connection, statements) => {
+    await connection.queryAsIs(statements.join(';\n'), []);
+  },
+  loadCompiler: async () => (await import('./compiler.ts')).postgresCompiler,
+};
+
+const OLDEST_VERSION = 140_000;
+
+async function connect(target: DatabaseTarget): Promise<ServerConnection> {
+  const { host, port, socket, user, password, database, schema } = target;
+  const client = new pg.Client({
+    ...{ host: socket ?? host, port, user, password, database, ssl: sslOf(target) },
+    connectionTimeoutMillis: target.connectTimeoutMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+    application_name: 'folder-runner',
+    // What is asked at once goes out at once, and is answered in its order.
+    pipeline: true,
+    types: { getTypeParser },
+  });
+  const connection = new PostgresConnection(client);
+  await client.connect().catch((error) => {
+    throw withCode(error, STRANGE_SERVER);
+  });
+  const { rows } = await connection.query(
+    `select set_config('search_path', ?, false), set_config('timezone', 'UTC', false),
+       set_config('default_transaction_isolation', 'read committed', false),
+       set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', false),
+       set_config('idle_in_transaction_session_timeout', '${IDLE_TRANSACTION_MS}', false),
+       set_config('tcp_keepalives_idle', '${KEEP_ALIVE_MS / 1_000}', false),
+       set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '10', false),
+       current_setting('server_version_num') as number, current_setting('server_version') as version`,
+    [`"${schema}"`],
+  );
+  const [{ number, version }] = rows as [{ number: string; version: string }];
+  if (Number(number) < OLDEST_VERSION) {
+    await connection.close();
+    throw unfit(target, `PostgreSQL ${version}, which is too old: PostgreSQL 14 or newer is needed`);
+  }
+  return connection;
+}
+
+function sslOf(target: DatabaseTarget): pg.ClientConfig['ssl'] {
+  const options = readTlsOptions(target);
+  if (options === null) return false;
+  const { verifyIdentity, ...ssl } = options;
+  return { ...ssl, ...(!verifyIdentity && { checkServerIdentity: acceptAnyName }) };
+}
+
+/** The driver has no code for some of what it says by itself. */
+function withCode(error: unknown, otherwise?: string): unknown {
+  if (!(error instanceof Error) || errorCode(error) !== '') return error;
+  if (/^SASL: /.test(error.message)) return Object.assign(error, { code: '28P01' });
+  if (/does not support SSL/.test(error.message)) return Object.assign(error, { code: 'NO_TLS' });
+  if (/timeout expired|timeout exceeded/.test(error.message)) return Object.assign(error, { code: 'ETIMEDOUT' });
+  if (/Connection terminated|not queryable|Client has encountered/.test(error.message)) {
+    return Object.assign(error, { code: 'CONNECTION_LOST' });
+  }
+  return otherwise === undefined ? error : Object.assign(error, { code: otherwise });
+}
+
+/** Whole numbers of 8 bytes, sums and booleans as numbers, as SQLite gives them. */
+const NUMBERS = new Set([20, 21, 23, 700, 701, 1700]);
+const BOOLEAN = 16;
+
+const getTypeParser = ((oid: number, format?: 'text' | 'binary') => {
+  if (NUMBERS.has(oid)) return Number;
+  if (oid === BOOLEAN) return (text: string) => (text === 't' ? 1 : 0);
+  return pg.types.getTypeParser(oid, format as 'text');
+}) as typeof pg.types.getTypeParser;
+
+/** By their SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html. */
+const kinds: readonly (readonly [ServerFailure, RegExp])[] = [
+  ['conflict', /^(40001|40P01|55P03)$/],
+  ['taken', /^23505$/],
+  ['busy', /^(53300|57P03|ECONNREFUSED|ETIMEDOUT|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/],
+  ['lost', /^(25P03|57P01|57P02|57P05|08\w{3}|ECONNRESET|EPIPE|CONNECTION_LOST)$/],
+];
+
+function kindOf(error: unknown): ServerFailure | null {
+  const code = errorCode(error);
+  return kinds.find(([, codes]) => codes.test(code))?.[0] ?? null;
+}
+
+const CHANNEL = 'folder_runner';
+class PostgresConnection implements ServerConnection {
+  readonly #client: pg.Client;
+  readonly #texts = new Map<string, { readonly name: string; readonly text: string }>();
+  #channel: Promise<string> | null = null;
+  #onNews: (() => void) | null = null;
+  #isGathering = false;
+  #isBegun = false;
+  #plans: 'once' | 'each' = 'each';
+  isLost = false;
+
+  constructor(client: pg.Client) {
+    this.#client = client;
+    const lose = (): void => {
+      this.isLost = true;
+      this.#onNews?.();
+    };
+    client.on('error', lose);
+    client.on('end', lose);
+  }
+
+  async query(text: string, values: readonly unknown[], plan?: 'once'): Promise<Answer> {
+    if (text === 'begin') return await this.#begin();
+    if (!this.#isBegun) this.#setPlans(plan ?? 'each');
+    this.#isBegun &&= text !== 'commit' && text !== 'rollback';
+    return await this.#ask({ ...this.#prepared(text), values: values.map(toText) });
+  }
+
+  /**
+   * What a transaction asks is planned once for each text: to plan it takes longer than to do it. And so that it
+   * finds its rows by an index: a table that is small then may be large tomorrow.
+   */
+  async #begin(): Promise<Answer> {
+    this.#gather();
+    this.#isBegun = true;
+    await this.#client.query(`begin; set local plan_cache_mode = force_generic_plan; set local enable_seqscan = off`);
+    return { rows: [], changes: 0, insertId: 0 };
+  }
+
+  /** Goes out with what is asked next: should it fail, so does that. */
+  #setPlans(plans: 'once' | 'each'): void {
+    if (this.#plans === plans) return;
+    this.#plans = plans;
+    this.#gather();
+    const [mode, scans] = plans === 'once' ? ['force_generic_plan', 'off'] : ['auto', 'on'];
+    this.#client.query(`set plan_cache_mode = ${mode}; set enable_seqscan = ${scans}`).catch(() => {});
+  }
+
+  /** What is asked in one turn of the event loop is one packet: each takes longer to send than a small one to do. */
+  #gather(): void {
+    if (this.#isGathering) return;
+    const { stream } = (this.#client as unknown as { connection: { stream: Duplex } }).connection;
+    this.#isGathering = true;
+    stream.cork();
+    setImmediate(() => {
+      this.#isGathering = false;
+      stream.uncork();
+    });
+  }
+
+  async queryAsIs(text: string, values: readonly unknown[]): Promise<Answer> {
+    if (!this.#isBegun) this.#setPlans('each');
+    return await this.#ask({ text, values: values.map(toText) });
+  }
+
+  async #ask(query: pg.QueryConfig): Promise<Answer> {
+    this.#gather();
+    try {
+      return answerOf(await this.#client.query(query));
+    } catch (error) {
+      throw withCode(error);
+    }
+  }
+
+  async listen(onNews: () => void): Promise<boolean> {
+    this.#onNews = onNews;
+    const own = await this.#ownPid();
+    this.#client.on('notification', ({ processId }) => {
+      // Nobody is told of what it has written itself.
+      if (processId !== own) onNews();
+    });
+    await this.#client.query(`listen ${await this.#nameChannel()}`);
+    return true;
+  }
+
+  async announce(): Promise<void> {
+    // It need not survive a power loss: while it waited for the disk, no other commit with a notice could go on.
+    const notify = `notify ${await this.#nameChannel()}`;
+    await this.#client.query(`begin; set local synchronous_commit = off; ${notify}; commit`);
+  }
+
+  async close(): Promise<void> {
+    if (this.isLost) return this.abandon();
+    this.isLost = true;
+    await lastWords(this.#client.end()).finally(() => this.abandon());
+  }
+
+  abandon(): void {
+    this.isLost = true;
+    this.#client.connection.stream.destroy();
+  }
+
+  /** One for each schema: several fleets may share a database. */
+  #nameChannel(): Promise<string> {
+    this.#channel ??= this.#client
+      .query('select current_schema() as name')
+      .then(({ rows }) => `"${CHANNEL}_${String(rows[0]?.name).replaceAll('"', '""')}"`);
+    return this.#channel;
+  }
+
+  async #ownPid(): Promise<number> {
+    const { rows } = await this.#client.query('select pg_backend_pid() as pid');
+    return rows[0]?.pid;
+  }
+
+  /** Prepared once for each connection: planning is most of the price of a small one. */
+  #prepared(text: string): { readonly name?: string; readonly text: string } {
+    const known = this.#texts.get(text);
+    if (known !== undefined) return known;
+    const parts = splitAtPlaceholders(text);
+    const numbered = parts.reduce((all, part, index) => `${all}$${index}${part}`);
+    if (this.#texts.size >= MOST_PREPARED) return { text: numbered };
+    const prepared = { name: `s${this.#texts.size}`, text: numbered };
+    this.#texts.set(text, prepared);
+    return prepared;
+  }
+}
+
+/** Lists of changing length have texts of their own; the server keeps a plan of each. */
+const MOST_PREPARED = 500;
+
+function toText(value: unknown): unknown {
+  if (typeof value === 'string') return withoutNul(value);
+  return Array.isArray(value) ? listOf(value) : toInput(value);
+}
+
+/** PostgreSQL's text holds no NUL. */
+function withoutNul(text: string): string {
+  return text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text;
+}
+
+/** A list of texts and numbers as the server reads it: the driver takes ten times as long. */
+function listOf(values: readonly unknown[]): string {
+  return `{${values.map(elementOf).join(',')}}`;
+}
+
+function elementOf(value: unknown): string {
+  if (value === null || value === undefined) return 'NULL';
+  if (typeof value !== 'string') return String(Number(value));
+  return `"${withoutNul(value).replace(/["\\]/g, '\\$&')}"`;
+}
+
+function answerOf({ rows, rowCount }: pg.QueryResult): Answer {
+  return { rows, changes: rowCount ?? 0, insertId: 0 };
+}

@@ -1,0 +1,100 @@
+import { inPages } from '../../../system/base/values.ts';
+import type { JobRow } from '../../schema.ts';
+import { type Announcement, RowTaken, type ServerStatements } from '../session.ts';
+import { listsOf, quoted, unnest } from './rows.ts';
+
+type Column = keyof JobRow;
+
+/** What is read of a job: tables may have more columns, which are only indexed. */
+const columns = [
+  ...['id', 'name', 'tier', 'host', 'state', 'ready', 'data', 'result', 'priority', 'scheduled_for', 'run_at'],
+  ...['started_at', 'attempts', 'retry', 'repeat', 'missed_policy', 'unique_key', 'concurrency_key', 'parent_id'],
+  ...['reported_to_parent', 'on_child_failure', 'lease_ms', 'lease_expires_at', 'lease_extended', 'claim_token'],
+  ...['created_at', 'finished_at', 'reason'],
+] as const satisfies readonly Column[];
+export const jobColumns = columns.map((column) => `jobs.${quoted(column)}`).join(', ');
+
+export interface RowChange {
+  readonly id: number;
+  readonly set: Partial<JobRow>;
+}
+
+interface UpdateOptions {
+  /** Those of the queue stand in the index that their state and time ask for at this instant; left out: as they did. */
+  readonly readyAt?: number | undefined;
+  /** Should one of them have children, the transaction is begun anew. */
+  readonly areChildless?: boolean;
+  readonly news?: Announcement;
+}
+
+/** Changes rows of jobs, all of which have the same columns set. */
+export async function updateJobs(
+  db: ServerStatements,
+  columns: readonly Column[],
+  changes: readonly RowChange[],
+  options: UpdateOptions = {},
+): Promise<void> {
+  const update = db.dialect.name === 'postgres' ? updateOnPostgres : updateOnMysql;
+  for (const page of inPages(changes)) {
+    const changed = await update(db, columns, page, options);
+    // Who adds a child has its parent's row locked: this statement has waited for that, and sees the child.
+    if (options.areChildless && changed < page.length) throw new RowTaken('a job has children now');
+  }
+}
+
+export const isChildless = '(select 1 from jobs as child where child.parent_id = jobs.id limit 1) is null';
+
+const readyOf = (state: string, runAt: string): string =>
+  `case when jobs.tier is null and ${state} in ('queued', 'retrying') then case when ${runAt} <= ? then 1 else 0 end end`;
+
+async function updateOnPostgres(
+  db: ServerStatements,
+  columns: readonly Column[],
+  changes: readonly RowChange[],
+  { readyAt, areChildless = false, news }: UpdateOptions,
+): Promise<number> {
+  const newest = (column: Column): string => `${columns.includes(column) ? 'new' : 'jobs'}.${column}`;
+  const assigned = columns.map((column) => `${quoted(column)} = new.${quoted(column)}`);
+  if (readyAt !== undefined) assigned.push(`ready = ${readyOf(newest('state'), newest('run_at'))}`);
+  const all: readonly Column[] = ['id', ...columns];
+  const rows = changes.map(({ id, set }) => [id, ...columns.map((column) => set[column])]);
+  return await db.run(
+    `update jobs set ${assigned.join(', ')}
+     from ${unnest(all)} as new (${all.map(quoted).join(', ')}) where jobs.id = new.id
+       ${areChildless ? `and ${isChildless}` : ''}`,
+    [...(readyAt === undefined ? [] : [readyAt]), ...listsOf(rows)],
+    news,
+  );
+}
+
+/** Assignments see what those before them have assigned. */
+async function updateOnMysql(
+  db: ServerStatements,
+  columns: readonly Column[],
+  changes: readonly RowChange[],
+  { readyAt, areChildless = false, news }: UpdateOptions,
+): Promise<number> {
+  const values: unknown[] = [];
+  const assigned = columns.map((column) => {
+    const [first, ...others] = changes.map(({ set }) => set[column]);
+    if (others.every((value) => value === first)) {
+      values.push(first);
+      return `${quoted(column)} = ?`;
+    }
+    values.push(...changes.flatMap(({ id, set }) => [id, set[column]]));
+    return `${quoted(column)} = case id ${'when ? then ? '.repeat(changes.length)}end`;
+  });
+  if (readyAt !== undefined) {
+    assigned.push(`ready = ${readyOf('state', 'run_at')}`);
+    values.push(readyAt);
+  }
+  const ids = changes.map(({ id }) => id);
+  const { isIn } = db.dialect;
+  // No statement asks for other rows of the table that it changes.
+  const child = areChildless
+    ? await db.first(`select 1 as one from jobs where ${isIn('parent_id')} limit 1`, [ids])
+    : null;
+  if (child != null) return 0;
+  const text = `update jobs set ${assigned.join(', ')} where ${isIn('id')} order by id`;
+  return await db.run(text, [...values, ids], news);
+}

@@ -1,0 +1,456 @@
+import type {
+  ClaimedRow,
+  ClaimOfWorker,
+  ClaimRequest,
+  ClaimStore,
+  ExpiredClaim,
+  HeldRow,
+  Selection,
+  WaitingJob,
+} from '../../contract/jobs.ts';
+import type { ClaimRef } from '../../contract/runs.ts';
+import type { JobRow } from '../../schema.ts';
+import {
+  compareTurns,
+  expiredAmong,
+  isOfWorker,
+  MOST_COUNTED,
+  nextWakeAmong,
+  tokensOf,
+  workerOf,
+} from '../../shared/claims.ts';
+import type { ServerStatements } from '../session.ts';
+import { jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
+import { lock } from '../sql/mutex.ts';
+import { nextFirst } from './jobs.ts';
+import { serverRuns } from './runs.ts';
+import {
+  floorOf,
+  free,
+  type Habit,
+  habitOf,
+  mayTakeFirst,
+  type TakenRow,
+  takingFirst,
+  toClaimed,
+  unreportedChild,
+} from './turn.ts';
+import { serverWorkers } from './workers.ts';
+
+/** So many are looked at in the order of all before those of each name are. */
+const FIRST_LOOK = 20;
+const SECOND_LOOK = 500;
+
+/** So many jobs whose time has come are moved at once: others wait for none of them for long. */
+const PROMOTED_AT_ONCE = 1_000;
+
+export function serverClaims(db: ServerStatements): ClaimStore {
+  const { integer, isIn } = db.dialect;
+  const habit = habitOf(db);
+  return {
+    next: async (selection, at) => {
+      while ((await promote(db, at)) === PROMOTED_AT_ONCE);
+      return await findNext(db, selection);
+    },
+    hasDue: async (at) =>
+      (
+        await db.first<{ due: number }>(
+          `select exists (select 1 from jobs where ready = 1)
+           or exists (select 1 from jobs where ready = 0 and run_at <= ?) as due`,
+          [at],
+        )
+      )?.due === 1,
+    nextWake: (at, graceMs) => nextWake(db, at, graceMs),
+    claim: (request) => new Claiming(db, request, habit).claim(),
+    held: (claims) => held(db, claims),
+    release: async (claims, at) => {
+      const rows = await db.all<ClaimRef>(
+        `select id, claim_token as token from jobs where ${isIn('id')} and state = 'claimed' order by id for update`,
+        [claims.map(({ id }) => id)],
+      );
+      const tokens = new Set(claims.map(({ token }) => token));
+      const ids = rows.filter(({ token }) => tokens.has(token)).map(({ id }) => id);
+      if (ids.length === 0) return;
+      db.noteWork();
+      // A script's job has no lease, and no place in the index of those that are due.
+      await db.run(
+        `update jobs set state = case when attempts > 0 then 'retrying' else 'queued' end,
+           ready = case when tier is null then case when run_at <= ? then 1 else 0 end end, claim_token = null,
+           lease_expires_at = null, lease_extended = 0
+         where ${isIn('id')}`,
+        [at, ids],
+      );
+    },
+    renew: async (workerId, at, defaultLeaseMs) => {
+      await db.run(
+        `update jobs set lease_expires_at = ? + coalesce(lease_ms, ${integer('?')}), lease_extended = 0
+         where ${isOfWorker} and lease_expires_at is not null`,
+        [at, defaultLeaseMs, ...tokensOf(workerId)],
+        'none',
+      );
+      const row = await db.first<{ shortest: number | null }>(
+        `select min(coalesce(lease_ms, ${integer('?')})) as shortest from jobs
+         where ${isOfWorker} and lease_expires_at is not null`,
+        [defaultLeaseMs, ...tokensOf(workerId)],
+      );
+      return row?.shortest ?? null;
+    },
+    expired: (at, graceMs) => expired(db, at, graceMs),
+    extend: async (id, leaseExpiresAt) => {
+      await db.run('update jobs set lease_expires_at = ?, lease_extended = 1 where id = ?', [leaseExpiresAt, id]);
+    },
+    ofWorkers: () => ofWorkers(db),
+  };
+}
+
+/** Jobs whose time has come stand in the index of those that are due. How many were moved: there may be more. */
+async function promote(db: ServerStatements, at: number): Promise<number> {
+  const due = await db.all<{ id: number }>(
+    `select id from jobs where ready = 0 and run_at <= ?
+     order by run_at, ${db.dialect.name === 'mysql' ? 'urgency' : 'priority desc'} limit ${PROMOTED_AT_ONCE} ${free}`,
+    [at],
+  );
+  if (due.length === 0) return 0;
+  // Outside of a transaction nothing is locked: what somebody else has moved meanwhile stays as it is.
+  await db.run(
+    `update jobs set ready = 1 where ready = 0 and run_at <= ? and ${db.dialect.isIn('id')}`,
+    [at, due.map(({ id }) => id)],
+    'none',
+  );
+  return due.length;
+}
+
+async function nextDue(db: ServerStatements): Promise<number> {
+  const row = await db.first<{ due: number | null }>('select min(run_at) as due from jobs where ready = 0');
+  return row?.due ?? Number.POSITIVE_INFINITY;
+}
+
+async function nextWake(db: ServerStatements, at: number, graceMs: number): Promise<number | null> {
+  // The token of a worker has a dot in it; who is no worker has some more time.
+  const row = await db.first<Record<'lease_end' | 'pause_end' | 'due', number | null>>(
+    `select (select min(lease_expires_at + case when position('.' in claim_token) > 0 then 0 else ? end)
+         from jobs where claim_token is not null and lease_expires_at is not null) as lease_end,
+       (select min(until) from pauses where until > ?) as pause_end,
+       (select min(run_at) from jobs where ready = 0 and run_at > ?) as due`,
+    [graceMs, at, at],
+  );
+  const { due = null, lease_end: leaseEnd = null, pause_end: pauseEnd = null } = row ?? {};
+  return nextWakeAmong({ due, leaseEnd, pauseEnd }, at, graceMs);
+}
+
+const waitingColumns = 'id, name, priority, run_at, concurrency_key';
+
+/** Those that are due, in their order, whoever wants them. */
+async function readFirst(db: ServerStatements, selection: Selection, limit: number): Promise<WaitingJob[]> {
+  const floor = floorOf(db, selection);
+  return await db.all<WaitingJob>(
+    `select ${waitingColumns} from jobs where ready = 1${floor.text} order by ${nextFirst(db.dialect)} limit ?`,
+    [...floor.values, limit],
+  );
+}
+
+/** Of each name that is wanted the first ones, without those whose group is full. */
+async function readOfNames(
+  db: ServerStatements,
+  selection: Selection,
+  limit: number,
+  fullKeys: readonly string[],
+): Promise<WaitingJob[]> {
+  const wanted = (selection.names ?? (await readyNames(db))).filter((name) => selection.isWanted(name));
+  const floor = floorOf(db, selection);
+  const order = nextFirst(db.dialect);
+  const isFree =
+    fullKeys.length === 0 ? '' : ` and (concurrency_key is null or not ${db.dialect.isIn('concurrency_key')})`;
+  const keys = fullKeys.length === 0 ? [] : [fullKeys];
+  const found: WaitingJob[] = [];
+  for (const name of wanted) {
+    found.push(
+      ...(await db.all<WaitingJob>(
+        `select ${waitingColumns} from jobs where ready = 1 and name = ?${floor.text}${isFree} order by ${order} limit ?`,
+        [name, ...floor.values, ...keys, limit],
+      )),
+    );
+  }
+  return found.sort(compareTurns).slice(0, limit);
+}
+
+/** Every name that has a job which is due, by one step into the index for each. */
+async function readyNames(db: ServerStatements): Promise<string[]> {
+  const rows = await db.all<{ name: string }>(
+    `with recursive names (name) as (
+       select min(name) from jobs where ready = 1
+       union all
+       select (select min(jobs.name) from jobs where ready = 1 and jobs.name > names.name)
+       from names where names.name is not null)
+     select name from names where name is not null`,
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** Mostly the first look finds one; each is dearer than the one before. */
+async function findNext(db: ServerStatements, selection: Selection): Promise<WaitingJob | null> {
+  const groups = new Groups(db, selection.groupLimit);
+  const choose = async (jobs: readonly WaitingJob[]): Promise<WaitingJob | null> => {
+    for (const job of jobs) {
+      if (selection.isWanted(job.name) && (await groups.take(job.concurrency_key))) return job;
+    }
+    return null;
+  };
+  if (selection.id !== undefined) {
+    return await choose(
+      await db.all<WaitingJob>(`select ${waitingColumns} from jobs where ready = 1 and id = ?`, [selection.id]),
+    );
+  }
+  for (const limit of [FIRST_LOOK, SECOND_LOOK]) {
+    const page = await readFirst(db, selection, limit);
+    const found = await choose(page);
+    if (found !== null || page.length < limit) return found;
+  }
+  return await choose(await readOfNames(db, selection, 1, await groups.full()));
+}
+
+/** How many of each group are claimed: asked once, as nothing changes meanwhile but by what is taken here. */
+class Groups {
+  readonly #db: ServerStatements;
+  readonly #limit: number | null;
+  #counts: Map<string, number> | null = null;
+
+  constructor(db: ServerStatements, limit: number | null) {
+    this.#db = db;
+    this.#limit = limit;
+  }
+
+  /** Counts one more of that key; false: it is full. */
+  async take(key: string | null): Promise<boolean> {
+    if (this.#limit === null || key === null) return true;
+    this.#counts ??= await this.#read();
+    const taken = this.#counts.get(key) ?? 0;
+    if (taken >= this.#limit) return false;
+    this.#counts.set(key, taken + 1);
+    return true;
+  }
+
+  async full(): Promise<string[]> {
+    const limit = this.#limit;
+    if (limit === null) return [];
+    this.#counts ??= await this.#read();
+    return [...this.#counts].filter(([, jobs]) => jobs >= limit).map(([key]) => key);
+  }
+
+  /** Whoever takes jobs of groups does so alone, to the end of his transaction: else two would count as many. */
+  async #read(): Promise<Map<string, number>> {
+    if (this.#db.inTransaction) await lock(this.#db, 'groups');
+    const rows = await this.#db.all<{ name: string; jobs: number }>(
+      `select concurrency_key as name, count(*) as jobs from jobs
+       where claim_token is not null and concurrency_key is not null group by concurrency_key`,
+    );
+    return new Map(rows.map(({ name, jobs }) => [name, jobs]));
+  }
+}
+
+const waitingAgain = { ready: 1, claim_token: null, lease_expires_at: null, lease_extended: 0 } as const;
+
+/** A row as it was before it was claimed. */
+type FoundRow = JobRow & { readonly has_unreported_children: number };
+type LockedRow = FoundRow & { readonly next_due: number | null };
+
+/** One step into an index for each row: of `exists`, a planner may make one look at the whole table. */
+const isThere = (rows: string): string => `(case when (select 1 from ${rows} limit 1) is null then 0 else 1 end)`;
+
+const foundColumns = `${jobColumns}, ${isThere(unreportedChild)} as has_unreported_children`;
+
+/** Takes what is next: rows are locked, judged, and changed by one statement. */
+class Claiming {
+  readonly #db: ServerStatements;
+  readonly #request: ClaimRequest;
+  readonly #groups: Groups;
+  readonly #habit: Habit;
+  readonly #taken: FoundRow[] = [];
+  /** Looked at and not wanted, or taken. */
+  readonly #seen = new Set<number>();
+
+  constructor(db: ServerStatements, request: ClaimRequest, habit: Habit) {
+    this.#db = db;
+    this.#request = request;
+    this.#habit = habit;
+    this.#groups = new Groups(db, request.selection.groupLimit);
+  }
+
+  async claim(): Promise<ClaimedRow[]> {
+    if (mayTakeFirst(this.#db, this.#request)) {
+      const claimed = await this.#claimAtOnce();
+      if (claimed !== null) return claimed;
+    }
+    if (this.#request.selection.id === undefined) await this.#takeAny();
+    else await this.#takeOne(this.#request.selection.id);
+    return await this.#write();
+  }
+
+  /**
+   * Takes the first ones of all by one statement; whoever does not want one of them puts all back, and looks first the
+   * next time. Null: it is to be looked first now, too.
+   */
+  async #claimAtOnce(): Promise<ClaimedRow[] | null> {
+    const { text, values } = takingFirst(this.#db, this.#request);
+    const rows = await this.#db.all<TakenRow>(text, values, 'none');
+    if (rows.length === 0) return null;
+    if (rows.every(({ name }) => this.#request.selection.isWanted(name))) return rows.sort(compareTurns).map(toClaimed);
+    this.#habit.wantsAll = false;
+    const changes = rows.map(({ id, attempts }) => {
+      const state: JobRow['state'] = attempts > 0 ? 'retrying' : 'queued';
+      return { id, set: { ...waitingAgain, state } };
+    });
+    await updateJobs(this.#db, claimedColumns, changes, { news: 'none' });
+    return null;
+  }
+
+  get #missing(): number {
+    return this.#request.count - this.#taken.length;
+  }
+
+  async #takeOne(id: number): Promise<void> {
+    while ((await promote(this.#db, this.#request.at)) === PROMOTED_AT_ONCE);
+    await this.#lock([id]);
+  }
+
+  /** Mostly the first look finds enough; each is dearer than the one before. */
+  async #takeAny(): Promise<void> {
+    const { selection } = this.#request;
+    if (await this.#takeFirst()) return;
+    for (const look of [FIRST_LOOK, SECOND_LOOK]) {
+      const limit = look + this.#missing - 1 + this.#seen.size;
+      const page = await readFirst(this.#db, selection, limit);
+      await this.#lockFitting(page);
+      if (this.#missing === 0 || page.length < limit) return;
+    }
+    for (;;) {
+      const some = await readOfNames(this.#db, selection, FIRST_LOOK + this.#missing, await this.#groups.full());
+      const before = this.#seen.size;
+      await this.#lockFitting(some);
+      if (this.#missing === 0 || this.#seen.size === before) return;
+    }
+  }
+
+  /** The first ones of all, locked as they are read: mostly whoever asks wants them. True: there is no other. */
+  async #takeFirst(): Promise<boolean> {
+    const { selection, count, at } = this.#request;
+    const floor = floorOf(this.#db, selection);
+    for (;;) {
+      const rows = await this.#db.all<LockedRow>(
+        `select ${foundColumns}, (select min(run_at) from jobs where ready = 0) as next_due
+         from jobs where ready = 1${floor.text} order by ${nextFirst(this.#db.dialect)} limit ? ${free}`,
+        [...floor.values, count],
+      );
+      const due = rows.length === 0 ? await nextDue(this.#db) : (rows[0]?.next_due ?? Number.POSITIVE_INFINITY);
+      if (due <= at && (await this.#promoteAll())) continue;
+      await this.#judge(rows);
+      this.#habit.wantsAll = rows.every(({ name }) => selection.isWanted(name));
+      return this.#missing === 0 || rows.length < count;
+    }
+  }
+
+  /** False: others move what is due just now. */
+  async #promoteAll(): Promise<boolean> {
+    let moved = 0;
+    for (;;) {
+      const some = await promote(this.#db, this.#request.at);
+      moved += some;
+      if (some < PROMOTED_AT_ONCE) return moved > 0;
+    }
+  }
+
+  /** Others may have some of them by now: so many are tried as are missing, and then the next ones. */
+  async #lockFitting(page: readonly WaitingJob[]): Promise<void> {
+    const fitting = page.filter(({ id, name }) => !this.#seen.has(id) && this.#request.selection.isWanted(name));
+    let start = 0;
+    while (start < fitting.length && this.#missing > 0) {
+      const some = fitting.slice(start, start + this.#missing);
+      start += some.length;
+      await this.#lock(some.map(({ id }) => id));
+    }
+  }
+
+  async #lock(ids: readonly number[]): Promise<void> {
+    for (const id of ids) this.#seen.add(id);
+    const rows = await this.#db.all<FoundRow>(
+      `select ${foundColumns} from jobs where ${this.#db.dialect.isIn('id')} and ready = 1 ${free}`,
+      [ids],
+    );
+    await this.#judge(rows.sort(compareTurns));
+  }
+
+  async #judge(rows: readonly FoundRow[]): Promise<void> {
+    const { isWanted } = this.#request.selection;
+    for (const row of rows) {
+      this.#seen.add(row.id);
+      if (isWanted(row.name) && (await this.#groups.take(row.concurrency_key))) this.#taken.push(row);
+    }
+  }
+
+  async #write(): Promise<ClaimedRow[]> {
+    if (this.#taken.length === 0) return [];
+    const claimed = this.#taken.map((row) => this.#claimed(row));
+    const columns = this.#request.state === 'claimed' ? claimedColumns : begunColumns;
+    const changes: RowChange[] = claimed.map((row) => ({ id: row.id, set: row }));
+    // Nobody can do anything that he could not do before.
+    await updateJobs(this.#db, columns, changes, { news: 'none' });
+    return claimed;
+  }
+
+  #claimed({ has_unreported_children, ...row }: FoundRow): ClaimedRow {
+    const { at, leaseMs, defaultLeaseMs, state, newToken } = this.#request;
+    const { next_due: _, ...job } = row as LockedRow;
+    const begun = { started_at: at, attempts: Math.min(job.attempts + 1, MOST_COUNTED), reason: null };
+    return {
+      ...job,
+      ...(state === 'running' && begun),
+      ...{ state, ready: null, claim_token: newToken(), lease_extended: 0 },
+      lease_expires_at: at + (leaseMs ?? job.lease_ms ?? defaultLeaseMs),
+      has_unreported_children: has_unreported_children === 1,
+    };
+  }
+}
+
+const claimedColumns = ['state', 'ready', 'claim_token', 'lease_expires_at', 'lease_extended'] as const;
+const begunColumns = [...claimedColumns, 'started_at', 'attempts', 'reason'] as const;
+
+async function held(db: ServerStatements, claims: readonly ClaimRef[]): Promise<HeldRow[]> {
+  if (claims.length === 0) return [];
+  const tokens = new Set(claims.map(({ token }) => token));
+  const rows = await db.all<JobRow & { claim_token: string; has_children: number }>(
+    `select ${jobColumns}, ${isThere('jobs as child where child.parent_id = jobs.id')} as has_children
+     from jobs where ${db.dialect.isIn('id')} and claim_token is not null order by id
+     ${db.inTransaction ? 'for update' : ''}`,
+    [claims.map(({ id }) => id)],
+  );
+  return rows
+    .filter(({ claim_token }) => tokens.has(claim_token))
+    .map((row) => ({ ...row, has_children: row.has_children === 1 }));
+}
+
+/** What somebody holds just now, he settles, or takes back himself. */
+async function expired(db: ServerStatements, at: number, graceMs: number): Promise<ExpiredClaim[]> {
+  const rows = await db.all<JobRow>(
+    `select ${jobColumns} from jobs where claim_token is not null and lease_expires_at < ? and tier is null
+       and state in ('claimed', 'running') order by id ${db.inTransaction ? free : ''}`,
+    [at],
+  );
+  return expiredAmong(rows, at, graceMs);
+}
+
+async function ofWorkers(db: ServerStatements): Promise<ClaimOfWorker[]> {
+  const jobs = await db.all<JobRow>(
+    `select ${jobColumns} from jobs where claim_token is not null and state in ('claimed', 'running') order by id`,
+  );
+  const ids = new Set(jobs.flatMap(({ claim_token }) => workerOf(claim_token as string) ?? []));
+  if (ids.size === 0) return [];
+  const workers = new Map((await serverWorkers(db).byId([...ids])).map((worker) => [worker.id, worker]));
+  const runs = serverRuns(db);
+  const found: ClaimOfWorker[] = [];
+  for (const job of jobs) {
+    const token = job.claim_token as string;
+    const worker = workers.get(workerOf(token) ?? 0);
+    if (worker !== undefined) found.push({ job, token, worker, run: await runs.running(job.id) });
+  }
+  return found;
+}

@@ -1,0 +1,133 @@
+import { type Counted, countedUntil, countingIn, keepMeasured } from '../../shared/counted.ts';
+import type { ServerStatements } from '../session.ts';
+import type { Dialect } from '../sql/dialect.ts';
+import { lock } from '../sql/mutex.ts';
+
+export const countingOf = ({ handlerOf, integer, types, name }: Dialect) =>
+  countingIn({
+    handlerOf,
+    join: 'join',
+    noInteger: integer('null'),
+    noReal: name === 'postgres' ? `cast(null as ${types.real})` : 'null',
+  });
+
+/**
+ * Keeps what is counted of rows, by whomever; to be run before they go.
+ *
+ * @param values of all conditions, in the order jobs, runs, events
+ */
+export async function keepCounted(db: ServerStatements, counted: Counted, values: readonly unknown[]): Promise<void> {
+  const { addCounts, keepUncounted } = countingOf(db.dialect);
+  const keepCounts = db.dialect.upsert(addCounts(counted), ['handler', 'what'], [['times', 'gone.times + new.times']]);
+  await db.run(keepCounts, values);
+  await keepFromClosing(db);
+  await db.run(keepUncounted(counted), values);
+}
+
+const HOUR_MS = 3_600_000;
+
+/** No transaction lasts longer. */
+const LONGEST_TRANSACTION_MS = 60_000;
+
+/** So long what was read of the server's clock is good for. */
+const KNOWN_FOR_MS = 60_000;
+
+/** How far hours are closed, and how far they may be before a transaction ends that begins soon. */
+interface Hours {
+  readonly turn: number;
+  readonly closedUntil: number;
+  readonly closableUntil: number;
+  readonly readAt: number;
+}
+
+const known = new WeakMap<ServerStatements, Hours>();
+
+/** Once for each transaction. */
+async function readHours(db: ServerStatements): Promise<Hours> {
+  const last = known.get(db);
+  if (last?.turn === db.turn) return last;
+  const found = await db.first<{ until: number; now: number }>(
+    `select ${countedUntil} as until, ${db.dialect.nowMs} as now`,
+  );
+  const { until = 0, now = 0 } = found ?? {};
+  const closable = now + KNOWN_FOR_MS + LONGEST_TRANSACTION_MS;
+  const closableUntil = closable - (closable % HOUR_MS);
+  const hours = { turn: db.turn, closedUntil: until, closableUntil, readAt: Date.now() };
+  known.set(db, hours);
+  return hours;
+}
+
+/** Without a look at the log, which most transactions of an hour do without. */
+export function isSurelyOpen(db: ServerStatements, at: number): boolean {
+  const last = known.get(db);
+  return last !== undefined && Math.abs(Date.now() - last.readAt) < KNOWN_FOR_MS && at >= last.closableUntil;
+}
+
+/** Whoever closes hours has this lock: what others write of these meanwhile would be counted twice, or never. */
+export const lockHours = async (db: ServerStatements): Promise<void> => await lock(db, 'hours');
+
+/** In which transaction each session has it. */
+const held = new WeakMap<ServerStatements, number>();
+
+/** Keeps an hour that is over from being closed before the transaction ends. */
+async function keepFromClosing(db: ServerStatements): Promise<Hours> {
+  const hours = await readHours(db);
+  if (hours.closedUntil >= hours.closableUntil || held.get(db) === db.turn) return hours;
+  await lock(db, 'hours', 'shared');
+  held.set(db, db.turn);
+  known.delete(db);
+  return await readHours(db);
+}
+
+/**
+ * What is written of an hour that is closed already: a spool was replayed, a late rescue, a clock that was set back. Its
+ * figures are added to that hour's by whoever closes the next one.
+ */
+export class LateRowsOnServer {
+  readonly #db: ServerStatements;
+
+  constructor(db: ServerStatements) {
+    this.#db = db;
+  }
+
+  /** Runs that were written; with their beginning, if only now that is known. */
+  async runs(runs: readonly { id: number; started: number | null; finished: number | null }[]): Promise<void> {
+    const until = await this.#closedUntil(runs.flatMap(({ started, finished }) => [started, finished]));
+    const isLate = (at: number | null): boolean => at !== null && at < until;
+    for (const [start, end] of [
+      [true, false],
+      [false, true],
+      [true, true],
+    ] as const) {
+      const late = runs.filter(({ started, finished }) => isLate(started) === start && isLate(finished) === end);
+      if (late.length === 0) continue;
+      const { measuredRuns, runsWithJobs } = countingOf(this.#db.dialect);
+      const from = `${runsWithJobs} where ${this.#db.dialect.isIn('runs.id')}`;
+      await this.#db.run(keepMeasured(measuredRuns(from, [String(start), String(end)])), [late.map(({ id }) => id)]);
+    }
+  }
+
+  async jobs(ids: readonly number[], created: readonly number[]): Promise<void> {
+    const until = await this.#closedUntil(created);
+    const late = ids.filter((_, index) => (created[index] ?? until) < until);
+    if (late.length === 0) return;
+    const { dialect } = this.#db;
+    await this.#db.run(keepMeasured(countingOf(dialect).measuredJobs(dialect.isIn('id'))), [late]);
+  }
+
+  /** Of jobs that have failed without a run. */
+  async events(events: readonly { id: number; at: number }[]): Promise<void> {
+    const until = await this.#closedUntil(events.map(({ at }) => at));
+    const late = events.filter(({ at }) => at < until).map(({ id }) => id);
+    if (late.length === 0) return;
+    const { dialect } = this.#db;
+    await this.#db.run(keepMeasured(countingOf(dialect).measuredEvents(dialect.isIn('events.id'))), [late]);
+  }
+
+  async #closedUntil(instants: readonly (number | null)[]): Promise<number> {
+    if (instants.every((at) => at === null || isSurelyOpen(this.#db, at))) return Number.NEGATIVE_INFINITY;
+    const hours = await readHours(this.#db);
+    const isClosable = instants.some((at) => at !== null && at < hours.closableUntil);
+    return (isClosable ? await keepFromClosing(this.#db) : hours).closedUntil;
+  }
+}

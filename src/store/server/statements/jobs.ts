@@ -1,0 +1,404 @@
+import { ExactJson, membersOf, parseExactly } from '../../../system/base/exact-json.ts';
+import type {
+  FoundJobs,
+  ImportedRow,
+  JobChange,
+  JobCounterRow,
+  JobCountRow,
+  JobFilter,
+  JobSearch,
+  JobStore,
+  JobTotalRow,
+  NewJobRow,
+} from '../../contract/jobs.ts';
+import type { JobRow } from '../../schema.ts';
+import type { ServerStatements } from '../session.ts';
+import type { Dialect } from '../sql/dialect.ts';
+import { type Condition, escapeLike, fits } from '../sql/globs.ts';
+import { jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
+import { addRows } from '../sql/rows.ts';
+import { keepCounted, LateRowsOnServer } from './counted.ts';
+
+const newColumns = [
+  ...['name', 'state', 'data', 'priority', 'scheduled_for', 'run_at', 'retry', 'repeat'],
+  ...['missed_policy', 'unique_key', 'concurrency_key', 'parent_id', 'on_child_failure', 'lease_ms'],
+  ...['created_at', 'attempts', 'started_at', 'finished_at', 'result', 'reason'],
+] as const satisfies readonly (keyof NewJobRow)[];
+
+export function serverJobs(db: ServerStatements): JobStore {
+  return { ...changes(db), ...families(db), ...reads(db) };
+}
+
+type Part<Names extends keyof JobStore> = Pick<JobStore, Names>;
+
+function changes(db: ServerStatements): Part<'add' | 'lock' | 'change' | 'updateData' | 'delete'> {
+  return {
+    add: (jobs, at) => add(db, jobs, at),
+    lock: (ids) => lockJobs(db, ids),
+    change: (list, at) => change(db, list, at),
+    updateData: async (id, token, data) =>
+      (await db.run('update jobs set data = ? where id = ? and claim_token = ?', [data, id, token])) > 0,
+    delete: (ids) => deleteJobsOnServer(db, ids),
+  };
+}
+
+function families(db: ServerStatements): Part<'children' | 'hasOpenChildren' | 'markReported'> {
+  return {
+    children: (parentId) =>
+      db.all<JobRow>(`select ${jobColumns} from jobs where parent_id = ? order by id ${locked(db)}`, [parentId]),
+    hasOpenChildren: async (parentId) =>
+      (await db.first(
+        `select 1 as one from jobs where parent_id = ?
+           and state in ('queued', 'claimed', 'running', 'retrying', 'paused') limit 1`,
+        [parentId],
+      )) !== undefined,
+    markReported: async (parentId) => {
+      await db.run(
+        `update jobs set reported_to_parent = 1
+         where parent_id = ? and finished_at is not null and reported_to_parent = 0`,
+        [parentId],
+      );
+    },
+  };
+}
+
+/** What a transaction has read of jobs, nobody else changes before its end. */
+function locked({ inTransaction }: ServerStatements): string {
+  return inTransaction ? 'for update' : '';
+}
+
+function reads(
+  db: ServerStatements,
+): Omit<JobStore, keyof ReturnType<typeof changes> | keyof ReturnType<typeof families>> {
+  const { isIn } = db.dialect;
+  const fitAny = (column: string, patterns: readonly string[]): Condition => fits(db.dialect, column, patterns);
+  return {
+    byId: (ids) =>
+      db.all<JobRow>(`select ${jobColumns} from jobs where tier is null and ${isIn('id')} order by id ${locked(db)}`, [
+        ids,
+      ]),
+    byUniqueKey: async (key) => {
+      const text = `select ${jobColumns} from jobs where ${hasOpenKey(db.dialect, 'jobs', '?')} ${locked(db)}`;
+      return (await db.first<JobRow>(text, [key])) ?? null;
+    },
+    mergeData: async (id, patch) => {
+      const row = await db.first<{ data: string }>(`select data from jobs where id = ? ${locked(db)}`, [id]);
+      return row === undefined ? patch : mergeJson(row.data, patch);
+    },
+    list: (filter) => list(db, filter),
+    search: (filter, wanted) => search(db, filter, wanted),
+    count: (patterns, at) => count(db, fitAny('name', patterns), at),
+    totals: (patterns) => {
+      const { text, values } = fitAny('handler', patterns);
+      return db.all<JobTotalRow>(`select handler, what, times from totals where ${text} order by handler`, values);
+    },
+    revivable: (patterns, limit) => revivable(db, fitAny('jobs.name', patterns), fitAny('other.name', patterns), limit),
+    delayed: async (patterns, limit, at) => {
+      const { text, values } = fitAny('name', patterns);
+      const rows = await db.all<{ id: number }>(
+        `select id from jobs where ready = 0 and run_at > ? and ${text} order by run_at, id limit ?`,
+        [at, ...values, limit],
+      );
+      return rows.map(({ id }) => id);
+    },
+    counters: (id) => counters(db, id),
+    imported: (prefix) =>
+      db.all<ImportedRow>(
+        `select detail as ${db.dialect.name === 'mysql' ? '`key`' : 'key'}, jobs.id as id, jobs.state as state
+           from events left join jobs on jobs.id = events.job_id
+           where event = 'job-imported' and detail is not null
+         union all select unique_key, id, state from jobs
+           where tier is null and unique_key >= ? and unique_key like ? escape '!'`,
+        [prefix, `${escapeLike(prefix)}%`],
+      ),
+  };
+}
+
+/** Whether a job that has not ended has this unique key. */
+function hasOpenKey({ name }: Dialect, job: string, key: string): string {
+  if (name === 'mysql') return `${job}.open_key = ${key}`;
+  return `${job}.unique_key = ${key} and ${job}.finished_at is null`;
+}
+
+/** Columns that no row sets are left out, which are most of them. */
+async function add(db: ServerStatements, jobs: readonly NewJobRow[], at: number): Promise<number[]> {
+  if (jobs.length === 0) return [];
+  const columns = newColumns.filter((column) => jobs.some((row) => (row[column] ?? null) !== null));
+  const rows = jobs.map((row) => [...columns.map((column) => row[column]), readyOf(row, at)]);
+  db.noteWork();
+  const ids = await addRows(db, 'jobs', [...columns, 'ready'], rows);
+  await new LateRowsOnServer(db).jobs(
+    ids,
+    jobs.map(({ created_at }) => created_at),
+  );
+  return ids;
+}
+
+function readyOf({ state, run_at }: NewJobRow, at: number): number | null {
+  return state === 'queued' || state === 'retrying' ? Number(run_at <= at) : null;
+}
+
+/** By one statement, and in ascending order: so nobody waits for whoever waits for him. */
+async function lockJobs(db: ServerStatements, ids: readonly number[]): Promise<void> {
+  if (ids.length > 0) await db.all(lockTexts[db.dialect.name], [ids, ids]);
+}
+
+const lockTexts = {
+  postgres: `select id from jobs where id = any(array(
+      select unnest(?::bigint[]) union select parent_id from jobs where id = any(?) and parent_id is not null))
+    order by id for update`,
+  // Without its limit, the order of what is joined is forgotten.
+  mysql: `select jobs.id from (
+      select id as wanted from jobs where id in (?)
+      union select parent_id from jobs where id in (?) and parent_id is not null
+      order by wanted limit 1000000000) as family
+    straight_join jobs on jobs.id = family.wanted for update`,
+} as const;
+
+/** Changes of one job come in their order; of several, those of the same columns are one statement. */
+async function change(db: ServerStatements, list: readonly JobChange[], at: number): Promise<void> {
+  const groups = new Map<string, RowChange[]>();
+  const changed = new Set<number>();
+  const flush = async (): Promise<void> => {
+    for (const [key, group] of groups) await changeAlike(db, key, group, at);
+    groups.clear();
+    changed.clear();
+  };
+  for (const { id, set, isChildless = false } of list) {
+    const columns = Object.keys(set).filter((column) => set[column as keyof typeof set] !== undefined);
+    if (columns.length === 0) continue;
+    if (changed.has(id)) await flush();
+    changed.add(id);
+    const key = `${isChildless ? 'childless' : ''}:${columns.sort().join()}`;
+    const group = groups.get(key) ?? [];
+    group.push({ id, set });
+    groups.set(key, group);
+  }
+  await flush();
+}
+
+async function changeAlike(db: ServerStatements, key: string, group: readonly RowChange[], at: number): Promise<void> {
+  const [childless, names = ''] = key.split(':');
+  const columns = names.split(',') as (keyof JobRow)[];
+  const isMoved = columns.includes('state') || columns.includes('run_at');
+  // Whoever waits for its end is told, too, though later.
+  if (isMoved && group.some(({ set }) => !isNobodysWork(set.state))) db.noteWork();
+  await updateJobs(db, columns, group, { readyAt: isMoved ? at : undefined, areChildless: childless !== '' });
+}
+
+function isNobodysWork(state: JobRow['state'] | undefined): boolean {
+  return state === 'finished' || state === 'failed' || state === 'cancelled' || state === 'running';
+}
+
+export async function deleteJobsOnServer(db: ServerStatements, ids: readonly number[]): Promise<string[]> {
+  if (ids.length === 0) return [];
+  const { isIn } = db.dialect;
+  const ofJob = isIn('job_id');
+  await keepCounted(db, { jobs: isIn('id'), runs: ofJob, events: ofJob }, [ids, ids, ids]);
+  const rows = await db.all<{ output_file: string }>(
+    `select output_file from runs where ${ofJob} and output_file is not null`,
+    [ids],
+  );
+  await db.run(`delete from jobs where ${isIn('id')}`, [ids]);
+  return rows.map(({ output_file }) => output_file);
+}
+
+/** By priority, then by time: in the order of their index. */
+export const nextFirst = ({ name }: Dialect): string => `${name === 'mysql' ? 'urgency' : 'priority desc'}, run_at, id`;
+
+const ordersOf = (dialect: Dialect) =>
+  ({ newest: 'id desc', oldest: 'id', next: nextFirst(dialect), soonest: 'run_at, id' }) as const;
+
+/** Up to so many, sorting them costs less than looking for them among all others. */
+const FEW = 1_000;
+
+async function list(db: ServerStatements, filter: JobFilter): Promise<JobRow[]> {
+  const { limit, offset = 0, order } = filter;
+  const { ids, values } = await selectIds(db, { ...filter, limit: limit + offset });
+  return await db.all<JobRow>(
+    `select ${jobColumns} from (${ids}) as found join jobs on jobs.id = found.found_id
+     order by ${ordersOf(db.dialect)[order]} limit ? offset ?`,
+    [...values, limit, offset],
+  );
+}
+
+/** Sorted are numbers from an index alone; whole rows are read only of those that are wanted. */
+async function selectIds(
+  db: ServerStatements,
+  filter: JobFilter,
+): Promise<{ ids: string; values: readonly unknown[] }> {
+  const { patterns, states, due, parent, order, limit, at } = filter;
+  const { isIn } = db.dialect;
+  const where = ['tier is null'];
+  const values: unknown[] = [];
+  const and = (condition: string, ...bound: readonly unknown[]): void => {
+    where.push(condition);
+    values.push(...bound);
+  };
+  if (states !== undefined) and(isIn('state'), states);
+  if (patterns !== undefined) {
+    const fitAny = fits(db.dialect, 'name', patterns);
+    and(fitAny.text, ...fitAny.values);
+  }
+  if (due === 'ready') and('run_at <= ?', at);
+  if (due === 'delayed') and('run_at > ?', at);
+  if (parent !== undefined) and('parent_id = ?', parent);
+  if (filter.before !== undefined) and('id < ?', filter.before);
+  if (filter.after !== undefined) and('id > ?', filter.after);
+  if (filter.since !== undefined) and('created_at >= ?', filter.since);
+  if (filter.until !== undefined) and('created_at < ?', filter.until);
+  const sources = await sourcesFor(db, states, order);
+  const parts = sources.map(
+    (condition, index) =>
+      `select found_id from (select id as found_id from jobs where ${[...where, condition].join(' and ')}
+       order by ${ordersOf(db.dialect)[order]} limit ?) as part_${index}`,
+  );
+  return { ids: parts.join(' union all '), values: sources.flatMap(() => [...values, limit]) };
+}
+
+/**
+ * Conditions that name an index each, for those jobs that can be found by it. Among many, the newest are found soonest
+ * from the table's end, the oldest from its beginning; the few failed ones among a million by their index.
+ */
+async function sourcesFor(
+  db: ServerStatements,
+  states: readonly string[] | undefined,
+  order: JobFilter['order'],
+): Promise<readonly string[]> {
+  const anywhere = ['1 = 1'];
+  const sources = states === undefined ? null : sourcesOf(states);
+  if (sources === null) return anywhere;
+  if (order !== 'newest' && order !== 'oldest') return sources;
+  for (const condition of sources) {
+    const row = await db.first<{ jobs: number }>(
+      `select count(*) as jobs from (select 1 as one from jobs where tier is null and ${condition}
+       limit ${FEW + 1}) as found`,
+    );
+    if ((row?.jobs ?? 0) > FEW) return anywhere;
+  }
+  return sources;
+}
+
+/** Null: none has all of these states. */
+function sourcesOf(states: readonly string[]): readonly string[] | null {
+  const isWithin = (others: readonly string[]) => states.every((state) => others.includes(state));
+  if (isWithin(['claimed', 'running'])) return ['claim_token is not null'];
+  if (isWithin(['queued', 'retrying'])) return ['ready = 1', 'ready = 0'];
+  if (!isWithin(['finished', 'failed', 'cancelled'])) return null;
+  return [`finished_at is not null and state in (${states.map((state) => `'${state}'`).join(', ')})`];
+}
+
+/** Each may have a megabyte of data. */
+const SEARCHED_AT_ONCE = 200;
+
+async function search(db: ServerStatements, filter: JobFilter, { text, most, isLate }: JobSearch): Promise<FoundJobs> {
+  const { ids, values } = await selectIds(db, { ...filter, limit: most });
+  const order = filter.order === 'oldest' ? 'found_id' : 'found_id desc';
+  const all = await db.all<{ found_id: number }>(`select found_id from (${ids}) as found order by ${order}`, values);
+  const rows: JobRow[] = [];
+  let looked = 0;
+  while (looked < all.length && rows.length < filter.limit && !(looked > 0 && isLate())) {
+    const some = all.slice(looked, looked + SEARCHED_AT_ONCE).map(({ found_id }) => found_id);
+    rows.push(...(await readHolding(db, some, text)));
+    looked += some.length;
+  }
+  const wanted = rows.slice(0, filter.limit);
+  // Of the last ones looked at there may be more than are wanted.
+  if (wanted.length === filter.limit) looked = all.findIndex(({ found_id }) => found_id === wanted.at(-1)?.id) + 1;
+  const isWhole = looked === all.length && all.length < most;
+  return { rows: wanted, looked, last: isWhole ? null : (all[looked - 1]?.found_id ?? null) };
+}
+
+/** Servers know more letters that are the same in either case than SQLite does: they look, and here it is decided. */
+async function readHolding(db: ServerStatements, ids: readonly number[], text: string): Promise<JobRow[]> {
+  const columns = ['data', 'result', 'reason'] as const;
+  const like = `%${escapeLike(text.toLowerCase())}%`;
+  const rows = await db.all<JobRow>(
+    `select ${jobColumns} from jobs where ${db.dialect.isIn('id')}
+       and (${columns.map((column) => `lower(${column}) like ? escape '!'`).join(' or ')})`,
+    [ids, ...columns.map(() => like)],
+  );
+  const byId = new Map(
+    rows
+      .filter((row) => columns.some((column) => foldCase(row[column] ?? '').includes(foldCase(text))))
+      .map((row) => [row.id, row]),
+  );
+  return ids.flatMap((id) => byId.get(id) ?? []);
+}
+
+function foldCase(text: string): string {
+  return text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
+}
+
+async function count(db: ServerStatements, fit: Condition, at: number): Promise<JobCountRow[]> {
+  const rows = await db.all<Omit<JobCountRow, 'isDue'> & { is_due: number }>(
+    `select ${db.dialect.handlerOf('name')} as handler, state, case when run_at <= ? then 1 else 0 end as is_due,
+       count(*) as jobs
+     from jobs where tier is null and ${fit.text} group by 1, 2, 3 order by 1`,
+    [at, ...fit.values],
+  );
+  return rows.map(({ is_due, ...row }) => ({ ...row, isDue: is_due === 1 }));
+}
+
+/** Of those that share a unique key the one that failed first; none whose key or parent is not free. */
+async function revivable(db: ServerStatements, fit: Condition, otherFits: Condition, limit: number): Promise<number[]> {
+  const rows = await db.all<{ id: number }>(
+    `select id from jobs where state = 'failed' and finished_at is not null and tier is null and ${fit.text}
+       and (unique_key is null or (
+         not exists (select 1 from jobs as other
+           where ${hasOpenKey(db.dialect, 'other', 'jobs.unique_key')})
+         and not exists (select 1 from jobs as other where other.unique_key = jobs.unique_key
+           and other.state = 'failed' and (other.finished_at, other.id) < (jobs.finished_at, jobs.id)
+           and ${otherFits.text})))
+       and (parent_id is null or exists (select 1 from jobs as parent
+         where parent.id = jobs.parent_id and parent.finished_at is null))
+     order by finished_at, id limit ?`,
+    [...fit.values, ...otherFits.values, limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** What a lease's end has ended has not crashed. */
+const isExpired = `exists (select 1 from events where events.job_id = runs.job_id
+  and event = 'job-lease-expired' and events.at = runs.finished_at)`;
+
+const times = (condition: string): string => `coalesce(sum(case when ${condition} then 1 else 0 end), 0)`;
+
+async function counters(db: ServerStatements, id: number): Promise<JobCounterRow> {
+  const runs = await db.first<Record<'reserves' | 'timeouts' | 'releases' | 'crashes', number>>(
+    `select count(*) as reserves, ${times(`outcome = 'released'`)} as releases,
+       ${times(`outcome = 'timed-out' or (outcome = 'crashed' and ${isExpired})`)} as timeouts,
+       ${times(`outcome = 'crashed' and not ${isExpired}`)} as crashes
+     from runs where job_id = ?`,
+    [id],
+  );
+  const events = await db.first<Record<'buries' | 'kicks', number>>(
+    `select ${times(`event = 'job-buried'`)} as buries, ${times(`event = 'job-kicked'`)} as kicks
+     from events where job_id = ?`,
+    [id],
+  );
+  return { ...{ reserves: 0, timeouts: 0, releases: 0, crashes: 0, buries: 0, kicks: 0 }, ...runs, ...events };
+}
+
+/**
+ * Merges JSON by RFC 7396; numbers stay as they are written.
+ *
+ * @throws {SyntaxError} if one of them is none
+ */
+function mergeJson(target: string, patch: string): string {
+  return merge(parseExactly(target) ?? undefined, parseExactly(patch) ?? nothing).text;
+}
+
+const nothing = new ExactJson('null');
+const isObject = ({ text }: ExactJson): boolean => text.startsWith('{');
+
+function merge(target: ExactJson | undefined, patch: ExactJson): ExactJson {
+  if (!isObject(patch)) return patch;
+  const merged = target !== undefined && isObject(target) ? membersOf(target) : new Map<string, ExactJson>();
+  for (const [name, value] of membersOf(patch)) {
+    if (value.text === nothing.text) merged.delete(name);
+    else merged.set(name, merge(merged.get(name), value));
+  }
+  const members = [...merged].map(([name, { text }]) => `${JSON.stringify(name)}:${text}`);
+  return new ExactJson(`{${members.join(',')}}`);
+}

@@ -1,0 +1,102 @@
+import { machineName } from '../../../../system/process/identity.ts';
+import type { ChoreStore, DeliveryRow, DeliveryStore, DueChores } from '../../../contract/alerts.ts';
+import type { ServerStatements } from '../../session.ts';
+import { marks, rowMarks } from '../../sql/dialect.ts';
+import { lock } from '../../sql/mutex.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** Whoever delivers forgets what was given up a month ago. */
+const KEPT_MS = 31 * 24 * HOUR_MS;
+
+const countedUntil = "(select done_at from chores where name = 'hours')";
+
+export function serverChores(db: ServerStatements): ChoreStore {
+  const { integer } = db.dialect;
+  const dueText = `select
+      not exists (select 1 from chores where name = 'checks' and done_at <= ? and done_at > case
+        when exists (select 1 from runs where outcome = 'running') then ${integer('?')} else ${integer('?')} end)
+        as "checks",
+      not exists (select 1 from chores where name = ? and done_at <= ? and done_at > ?) as "ownChecks",
+      exists (select 1 from uncompared) as "usual",
+      exists (select 1 from incidents where due_at <= ?) as "incidents",
+      exists (select 1 from deliveries where due_at <= ?)
+        or exists (select 1 from deliveries where due_at is null and created_at < ?) as "deliveries",
+      not exists (select 1 from chores where name = 'hours' and done_at > ?)
+        or exists (select 1 from uncounted where counts_start = 1 and started_at < ${countedUntil})
+        or exists (select 1 from uncounted where counts_end = 1 and finished_at < ${countedUntil}) as "hours"`;
+  return {
+    due: async (at, checksEveryMs, whileRunningMs = checksEveryMs) => {
+      const row = await db.first<Record<keyof DueChores, number>>(dueText, [
+        ...[at, at - whileRunningMs, at - checksEveryMs],
+        ...[`checks ${machineName()}`, at, at - checksEveryMs],
+        ...[at, at, at - KEPT_MS, at - HOUR_MS],
+      ]);
+      const isDue = (chore: keyof DueChores): boolean => row?.[chore] === 1;
+      return {
+        checks: isDue('checks'),
+        ownChecks: isDue('ownChecks'),
+        usual: isDue('usual'),
+        incidents: isDue('incidents'),
+        deliveries: isDue('deliveries'),
+        hours: isDue('hours'),
+      };
+    },
+    doneAt: async (name) =>
+      (await db.first<{ at: number }>('select done_at as at from chores where name = ?', [name]))?.at ?? null,
+    setDone: async (name, at) => {
+      await db.run(
+        db.dialect.upsert('insert into chores (name, done_at) values (?, ?)', ['name'], [['done_at', 'new.done_at']]),
+        [name, at],
+      );
+    },
+    noteBoot: async ({ machine, boot }, at) => {
+      await lock(db, 'boots');
+      const [name, ofBoot] = [machine + boot, 'select 1 as found from chores where name = ?'];
+      if ((await db.first(ofBoot, [name])) !== undefined) return null;
+      await db.run('insert into chores (name, done_at) values (?, ?)', [name, at]);
+      const earlier = 'delete from chores where substr(name, 1, ?) = ? and name <> ?';
+      return (await db.run(earlier, [machine.length, machine, name])) > 0 ? 'next' : 'first';
+    },
+  };
+}
+
+const deliveryColumns = 'id, kind, channel, body, created_at as "createdAt", attempts, reason';
+
+export function serverDeliveries(db: ServerStatements): DeliveryStore {
+  return {
+    add: async (deliveries) => {
+      if (deliveries.length === 0) return;
+      await db.run(
+        `insert into deliveries (kind, channel, body, created_at, due_at) values ${rowMarks(5, deliveries.length)}`,
+        deliveries.flatMap(({ kind, channel, body, at }) => [kind, channel, body, at, at]),
+      );
+    },
+    claim: async (at, until, limit) => {
+      const due = await db.all<DeliveryRow>(
+        `select ${deliveryColumns} from deliveries where due_at <= ? order by due_at, id limit ? for update skip locked`,
+        [at, limit],
+      );
+      if (due.length === 0) return [];
+      const ids = due.map(({ id }) => id);
+      await db.run(`update deliveries set attempts = attempts + 1, due_at = ? where id in ${marks(ids)}`, [
+        until,
+        ...ids,
+      ]);
+      return due.map((row) => ({ ...row, attempts: row.attempts + 1 })).sort((one, other) => one.id - other.id);
+    },
+    remove: async (id) => {
+      await db.run('delete from deliveries where id = ?', [id]);
+    },
+    postpone: async (id, dueAt, reason) => {
+      await db.run('update deliveries set due_at = ?, reason = ? where id = ?', [dueAt, reason, id]);
+    },
+    undelivered: () => db.all<DeliveryRow>(`select ${deliveryColumns} from deliveries where attempts > 0 order by id`),
+    supersede: async (kind, channel) => {
+      await db.run('delete from deliveries where kind = ? and channel = ?', [kind, channel]);
+    },
+    prune: async (before) => {
+      await db.run('delete from deliveries where due_at is null and created_at < ?', [before]);
+    },
+  };
+}

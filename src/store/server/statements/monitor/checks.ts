@@ -1,0 +1,130 @@
+import type {
+  CheckStore,
+  CrashedWorkerRow,
+  DueJobsRow,
+  FailureStreak,
+  RunningRow,
+  ScriptStandRow,
+  TierCallRow,
+  WorkerIdentityRow,
+} from '../../../contract/metrics.ts';
+import { type StreakRow, streakOf, toStreak } from '../../../shared/checks.ts';
+import { OF_RUNS } from '../../../words.ts';
+import type { ServerStatements } from '../../session.ts';
+import { withTiers } from '../../sql/tiers.ts';
+
+/** Apart from the other areas, as no call needs them but the few that look after the others. */
+export function serverChecks(db: ServerStatements): CheckStore {
+  return {
+    tiers: () => tiers(db),
+    firstCall: () =>
+      findInstant(
+        db,
+        `select started_at as at from workers where kind = 'tier' and triggered_by <> 'manual' order by id limit 1`,
+      ),
+    scripts: () =>
+      db.all<ScriptStandRow>(
+        `select name, tier, state, run_at as "runAt", started_at as "startedAt", created_at as "createdAt", reason
+         from jobs where tier is not null order by name, id`,
+      ),
+    failures: (script, limit) => failures(db, script, limit),
+    running: () =>
+      db.all<RunningRow>(
+        `select runs.id, scripts.name as script, runs.started_at as "startedAt", runs.timeout_ms as "timeoutMs",
+           workers.pid, workers.pid_start_ticks as "startTicks", hosts.host, hosts.boot_id as "bootId"
+         from runs join workers on workers.id = runs.worker_id join hosts on hosts.id = workers.host_id
+           join scripts on scripts.id = runs.script_id
+         where runs.outcome = 'running' order by runs.started_at, runs.id`,
+      ),
+    due: (at, limit) => due(db, at, limit),
+    ended: async (state, since, limit) =>
+      (
+        await db.first<{ jobs: number }>(
+          `select count(*) as jobs from (select 1 as one from jobs where state = ? and finished_at >= ?
+             and finished_at is not null and tier is null limit ?) as found`,
+          [state, since, limit],
+        )
+      )?.jobs ?? 0,
+    lastQueueWork: () =>
+      findInstant(db, 'select started_at as at from workers where tier is null order by started_at desc limit 1'),
+    queueWorkers: () =>
+      db.all<WorkerIdentityRow>(
+        `select workers.pid, workers.pid_start_ticks as "startTicks", hosts.host, hosts.boot_id as "bootId"
+         from workers join hosts on hosts.id = workers.host_id where workers.state = 'running' and workers.tier is null`,
+      ),
+    isClaimedOutside: () =>
+      isThere(db, `jobs where claim_token is not null and claim_token not like '%.%' and tier is null`),
+    hasIncidents: () => isThere(db, `incidents where recovered_at is null and code not in (${OF_RUNS})`),
+    crashed: (since) =>
+      db.all<CrashedWorkerRow>(
+        `select tier, finished_at as "finishedAt", reason from workers
+         where state = 'crashed' and finished_at >= ? order by finished_at desc limit 1000`,
+        [since],
+      ),
+  };
+}
+
+async function findInstant(db: ServerStatements, text: string): Promise<number | null> {
+  return (await db.first<{ at: number }>(text))?.at ?? null;
+}
+
+async function isThere(db: ServerStatements, rows: string): Promise<boolean> {
+  return (await db.first(`select 1 as one from ${rows} limit 1`)) !== undefined;
+}
+
+interface CalledTier {
+  readonly tier: string;
+  readonly calledAt: number | null;
+  readonly isDue: number | null;
+  readonly isHeld: number | null;
+}
+
+/** One step into the index for each tier. By number, not by time: the clock may have been set back. */
+async function tiers(db: ServerStatements): Promise<TierCallRow[]> {
+  const newest = `select id from workers where kind = 'tier' and workers.tier = tiers.tier`;
+  const rows = await db.all<CalledTier>(
+    `${withTiers(db.dialect)} select tiers.tier, latest.started_at as "calledAt", latest.triggered_by = 'due' as "isDue",
+       (select coalesce(skip_code, '') = 'held' from workers where id = (${newest} order by id desc limit 1)) as "isHeld"
+     from tiers left join workers as latest
+       on latest.id = (${newest} and triggered_by <> 'manual' order by id desc limit 1)
+     where tiers.tier is not null`,
+  );
+  const found: TierCallRow[] = [];
+  for (const { tier, calledAt, isDue, isHeld } of rows) {
+    const held = isHeld === 1 ? await countHeld(db, tier) : { held: 0, heldSince: null };
+    found.push({ tier, calledAt, isDue: isDue === 1, ...held });
+  }
+  return found;
+}
+
+/**
+ * A pass that had the lock, and a call that was skipped for another reason, end the row of those that found it held.
+ * Of a period only one counts: who starts eight passes at once has not waited for eight.
+ */
+async function countHeld(db: ServerStatements, tier: string): Promise<Pick<TierCallRow, 'held' | 'heldSince'>> {
+  const ofTier = `from workers where kind = 'tier' and tier = ?`;
+  const row = await db.first<Pick<TierCallRow, 'held' | 'heldSince'>>(
+    `select count(distinct coalesce(scheduled_for, -id)) as held, min(started_at) as "heldSince" ${ofTier}
+       and id > coalesce((select id ${ofTier} and (skip_code is null or skip_code <> 'held') order by id desc limit 1), 0)`,
+    [tier, tier],
+  );
+  return row ?? { held: 0, heldSince: null };
+}
+
+async function failures(db: ServerStatements, script: string, limit: number): Promise<FailureStreak> {
+  const { text, values } = streakOf(script, limit);
+  return toStreak(await db.all<StreakRow>(text, values));
+}
+
+/** Whose time has come stands among those that are not ready until somebody looks for work. */
+async function due(db: ServerStatements, at: number, limit: number): Promise<DueJobsRow[]> {
+  return await db.all<DueJobsRow>(
+    `select name, count(*) as jobs, min(run_at) as oldest from (
+       select name, run_at from (select name, run_at from jobs where ready = 1 limit ?) as ready
+       union all
+       select name, run_at from (select name, run_at from jobs where ready = 0 and run_at <= ? limit ?) as waiting)
+       as due
+     group by name order by jobs desc, name`,
+    [limit, at, limit],
+  );
+}

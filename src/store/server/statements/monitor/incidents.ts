@@ -1,0 +1,180 @@
+import type { DeliveryRow, IncidentRun, IncidentStore, Mute, SubjectSuccess } from '../../../contract/alerts.ts';
+import type { IncidentRow } from '../../../schema.ts';
+import type { Outcome } from '../../../words.ts';
+import type { ServerStatements } from '../../session.ts';
+import { marks, rowMarks } from '../../sql/dialect.ts';
+import { lock } from '../../sql/mutex.ts';
+
+export function serverIncidents(db: ServerStatements): IncidentStore {
+  return { ...signs(db), ...reading(db), ...telling(db), ...messages(db) };
+}
+
+/** What is not over of a subject. MySQL has an index of these alone only by a column of their own. */
+const openOf = ({ dialect }: ServerStatements): string =>
+  dialect.name === 'mysql' ? 'open_subject = ?' : 'recovered_at is null and subject = ?';
+
+/** Who was told of it is told that it is over. */
+const isOver = ({ integer }: ServerStatements['dialect']): string =>
+  `recovered_at = ?, due_at = case when told_at is null and printed_at is null then null else ${integer('?')} end`;
+
+/** What runs and checks write. */
+function signs(db: ServerStatements): Pick<IncidentStore, 'count' | 'open' | 'succeed'> {
+  const countText = `update incidents set occurrences = occurrences + 1, last_at = greatest(last_at, ?),
+      last_run_id = ?, severity = ?, message = ?, hint = ?, succeeded_at = null,
+      due_at = coalesce(due_at, case when acknowledged_at is null then ${db.dialect.integer('?')} end)
+    where ${openOf(db)} and code = ? and fingerprint = ?`;
+  return {
+    count: async ({ subject, code, fingerprint, severity, at, runId, message, hint }) =>
+      (await db.run(countText, [at, runId, severity, message, hint, at, subject, code, fingerprint])) > 0,
+    // Where another machine has opened it meanwhile, the key is taken: the transaction begins anew, and counts it.
+    open: async ({ subject, code, fingerprint, severity, at, runId, message, hint }) => {
+      await db.run(
+        `insert into incidents (subject, code, fingerprint, severity, message, hint, opened_at, last_at, due_at,
+           first_run_id, last_run_id) values ${rowMarks(11, 1)}`,
+        [subject, code, fingerprint, severity, message, hint, at, at, at, runId, runId],
+      );
+    },
+    succeed: (success) => (success.calmMs === null ? endAtOnce(db, success) : endCalm(db, success, success.calmMs)),
+  };
+}
+
+async function endAtOnce(
+  db: ServerStatements,
+  { subject, codes, at, seenBy = Number.MAX_SAFE_INTEGER }: SubjectSuccess,
+): Promise<void> {
+  await db.run(
+    `update incidents set succeeded_at = ?, ${isOver(db.dialect)}
+     where ${openOf(db)} and code in ${marks(codes)} and last_at <= ?`,
+    [at, at, at, subject, ...codes, seenBy],
+  );
+}
+
+/** The first success since the last failure is noted: it says when to look whether all is calm. */
+async function endCalm(db: ServerStatements, { subject, codes, at }: SubjectSuccess, calmMs: number): Promise<void> {
+  const changed = await db.run(
+    `update incidents set succeeded_at = ?, due_at = least(coalesce(due_at, last_at + ?), last_at + ?)
+     where ${openOf(db)} and code in ${marks(codes)} and succeeded_at is null`,
+    [at, calmMs, calmMs, subject, ...codes],
+  );
+  if (changed > 0) return;
+  // A table within a table, as MySQL does not read the one that it changes otherwise.
+  await db.run(
+    `update incidents set ${isOver(db.dialect)} where ${openOf(db)} and code in
+       (select code from (select code from incidents where ${openOf(db)} and code in ${marks(codes)}
+          group by code having max(last_at) <= ?) as calm)`,
+    [at, at, subject, subject, ...codes, at - calmMs],
+  );
+}
+
+const columns: readonly (keyof IncidentRow)[] = [
+  ...(['id', 'subject', 'code', 'fingerprint', 'severity', 'opened_at', 'last_at', 'occurrences'] as const),
+  ...(['succeeded_at', 'first_run_id', 'last_run_id', 'message', 'hint', 'told_at', 'reminded_at'] as const),
+  ...(['printed_at', 'recovered_at', 'recovery_told_at', 'acknowledged_at', 'due_at'] as const),
+];
+
+const muteColumns = 'name, until, created_at as "createdAt"';
+
+function reading(
+  db: ServerStatements,
+): Pick<IncidentStore, 'current' | 'due' | 'list' | 'lastRun' | 'outcomes' | 'mutes'> {
+  const find = (text: string, values: readonly unknown[]): Promise<IncidentRow[]> =>
+    db.all<IncidentRow>(`select ${columns.join(', ')} from incidents ${text}`, values);
+  return {
+    current: (subjects) =>
+      subjects === undefined
+        ? find('where recovered_at is null order by id', [])
+        : find(`where ${openOf(db).replace('= ?', `in ${marks(subjects)}`)} order by id`, subjects),
+    due: (at) => find('where due_at <= ? order by id', [at]),
+    list: (limit) => find('order by id desc limit ?', [limit]),
+    lastRun: ({ subject, last_run_id }) => readLastRun(db, subject, last_run_id),
+    outcomes: (subject, limit) =>
+      db.all<{ outcome: Outcome; durationMs: number | null }>(
+        `select outcome, duration_ms as "durationMs" from runs
+         where script_id = (select id from scripts where name = ?) and outcome not in ('running', 'released')
+         order by started_at desc limit ?`,
+        [subject, limit],
+      ),
+    mutes: (at) =>
+      db.all<Mute>(`select ${muteColumns} from mutes where until is null or until > ? order by name`, [at]),
+  };
+}
+
+/** Enough for the last lines of what a run has printed. */
+const LAST_CHARACTERS = 4_000;
+
+/** The number of a run that is gone may be another one's by now. */
+async function readLastRun(db: ServerStatements, subject: string, id: number | null): Promise<IncidentRun | null> {
+  const run = await db.first<IncidentRun>(
+    `select runs.id, runs.started_at as "startedAt", runs.outcome, runs.duration_ms as "durationMs",
+       runs.exit_code as "exitCode", runs."signal", runs.reason, right(outputs.output, ${LAST_CHARACTERS}) as output,
+       (select jobs.id from jobs where jobs.id = runs.job_id and jobs.tier is null) as "queueJobId"
+     from runs join scripts on scripts.id = runs.script_id left join outputs on outputs.run_id = runs.id
+     where runs.id = ? and scripts.name = ?`,
+    [id, subject],
+  );
+  return run ?? null;
+}
+
+function telling(
+  db: ServerStatements,
+): Pick<IncidentStore, 'lock' | 'change' | 'mute' | 'unmute' | 'lookAgain' | 'prune'> {
+  return {
+    lock: async () => {
+      await lock(db, 'incidents');
+      await db.all('select id from incidents where recovered_at is null or due_at is not null order by id for update');
+    },
+    change: async (changes) => {
+      for (const { id, set } of changes) {
+        const names = Object.keys(set);
+        if (names.length === 0) continue;
+        const text = `update incidents set ${names.map((column) => `${column} = ?`).join(', ')} where id = ?`;
+        await db.run(text, [...Object.values(set), id]);
+      }
+    },
+    mute: async ({ name, until, createdAt }) => {
+      const insert = 'insert into mutes (name, until, created_at) values (?, ?, ?)';
+      const replacing = ['until', 'created_at'].map((column) => [column, `new.${column}`] as const);
+      await db.run(db.dialect.upsert(insert, ['name'], replacing), [name, until, createdAt]);
+    },
+    unmute: async (names) => {
+      const where = `where name in ${marks(names)}`;
+      const ended = await db.all<Mute>(`select ${muteColumns} from mutes ${where} order by name for update`, names);
+      if (ended.length > 0) await db.run(`delete from mutes ${where}`, names);
+      return ended;
+    },
+    lookAgain: async (at) => {
+      await db.run('update incidents set due_at = ? where due_at > ?', [at, at]);
+    },
+    prune: (before, newest) =>
+      db.run(
+        `delete from incidents where recovered_at is not null and due_at is null and (recovered_at < ? or id in (
+           select id from (select id, row_number() over (partition by subject, code order by id desc) as place
+             from incidents where recovered_at is not null) as past where place > ?))`,
+        [before, newest],
+      ),
+  };
+}
+
+/** What is on its way to a channel, and was. */
+function messages(db: ServerStatements): Pick<IncidentStore, 'tellings' | 'addTelling' | 'pending' | 'rewrite'> {
+  return {
+    tellings: async (channel, since) => {
+      await db.run('delete from tellings where at <= ?', [since]);
+      const told = await db.all<{ at: number }>('select at from tellings where channel = ? order by at', [channel]);
+      return told.map(({ at }) => at);
+    },
+    addTelling: async (channel, at) => {
+      await db.run('insert into tellings (channel, at) values (?, ?)', [channel, at]);
+    },
+    // Locked: another machine must not send it as it was while something is added.
+    pending: async (channel, at) =>
+      (await db.first<Pick<DeliveryRow, 'id' | 'body'>>(
+        `select id, body from deliveries where kind = 'alert' and channel = ? and attempts = 0 and due_at > ?
+         order by id limit 1 for update`,
+        [channel, at],
+      )) ?? null,
+    rewrite: async (delivery, body) => {
+      await db.run('update deliveries set body = ? where id = ?', [body, delivery]);
+    },
+  };
+}

@@ -1,0 +1,226 @@
+import type {
+  CounterRow,
+  EndedRunFacts,
+  SiteState,
+  TelemetryStore,
+  ToldRun,
+  UntoldQuery,
+  UntoldRuns,
+} from '../../../contract/alerts.ts';
+import type { Outcome } from '../../../words.ts';
+import type { ServerStatements } from '../../session.ts';
+import { marks, rowMarks } from '../../sql/dialect.ts';
+import { lock } from '../../sql/mutex.ts';
+import { withTiers } from '../../sql/tiers.ts';
+import { numbersOf } from './metrics.ts';
+
+export function serverTelemetry(db: ServerStatements): TelemetryStore {
+  return {
+    request: (channel, at) => request(db, channel, at),
+    untold: (query) => findUntold(db, query),
+    keepTold: async (told) => {
+      await db.run('delete from told_runs');
+      if (told.length === 0) return;
+      await db.run(
+        `insert into told_runs (run_id, started_at, is_open) values ${rowMarks(3, told.length)}`,
+        told.flatMap(({ id, startedAt, isOpen }) => [id, startedAt, isOpen]),
+      );
+    },
+    addCounters: (rows) => addCounters(db, rows),
+    counters: () =>
+      db.all<CounterRow>(
+        'select name, what, times, timed, run_ms, cpu_ms from counters join scripts on scripts.id = script_id',
+      ),
+    beganAt: async () =>
+      (await db.first<{ at: number | null }>('select min(first_run_at) as at from script_versions'))?.at ?? null,
+    state: (at) => readState(db, at),
+  };
+}
+
+/** Two machines that ask at once come one after the other: the second one finds it asked for. */
+async function request(db: ServerStatements, channel: string, at: number): Promise<void> {
+  const find = () =>
+    db.first(`select 1 as one from deliveries where kind = 'telemetry' and due_at is not null limit 1`);
+  if ((await find()) !== undefined) return;
+  await lock(db, 'telemetry');
+  if ((await find()) !== undefined) return;
+  await db.run(`insert into deliveries (kind, channel, body, created_at, due_at) values ('telemetry', ?, '{}', ?, ?)`, [
+    channel,
+    at,
+    at,
+  ]);
+}
+
+async function addCounters(db: ServerStatements, rows: readonly CounterRow[]): Promise<void> {
+  if (rows.length === 0) return;
+  const ids = await numbersOf(
+    db,
+    rows.map(({ name }) => name),
+  );
+  const sums = ['times', 'timed', 'run_ms', 'cpu_ms'].map(
+    (column) => [column, `counters.${column} + new.${column}`] as const,
+  );
+  await db.run(
+    db.dialect.upsert(
+      `insert into counters (script_id, what, times, timed, run_ms, cpu_ms) values ${rowMarks(6, rows.length)}`,
+      ['script_id', 'what'],
+      sums,
+    ),
+    rows.flatMap(({ name, what, times, timed, run_ms, cpu_ms }) => [ids.get(name), what, times, timed, run_ms, cpu_ms]),
+  );
+}
+
+const figures = {
+  ready: 'jobs where ready = 1',
+  due: 'jobs where ready = 0 and run_at <= ?',
+  delayed: 'jobs where ready = 0 and run_at > ?',
+  claimed: 'jobs where claim_token is not null and tier is null',
+  failed: `jobs where state = 'failed' and finished_at is not null and tier is null`,
+  running: `runs where outcome = 'running'`,
+  workers: `workers where state = 'running'`,
+  warning: `incidents where recovered_at is null and severity = 'warning'`,
+  critical: `incidents where recovered_at is null and severity = 'critical'`,
+  waiting: 'deliveries where due_at is not null',
+  givenUp: 'deliveries where due_at is null',
+} as const;
+
+const figuresText = Object.entries(figures).map(([name, rows]) => `(select count(*) from ${rows}) as "${name}"`);
+
+const oldestText = `select min(run_at) as since from (
+  select min(run_at) as run_at from jobs where ready = 1 and run_at <= ?
+  union all select min(run_at) from jobs where ready = 0 and run_at <= ?) as waiting`;
+
+/** Each figure by an index, however much the log holds. */
+async function readState(db: ServerStatements, at: number): Promise<SiteState> {
+  const values = Array(figuresText.join('').split('?').length - 1).fill(at);
+  const counted = (await db.first<Record<keyof typeof figures, number>>(
+    `select ${figuresText.join(', ')}`,
+    values,
+  )) as Record<keyof typeof figures, number>;
+  const since = (await db.first<{ since: number | null }>(oldestText, [at, at]))?.since ?? null;
+  const { ready, due, delayed, claimed, failed, running, workers, warning, critical, waiting, givenUp } = counted;
+  return {
+    scripts: await db.all(lastRunsText),
+    tiers: await db.all(`${withTiers(db.dialect)} ${lastPassesText}`),
+    queue: {
+      jobs: { waiting: ready + due, delayed, running: claimed, failed },
+      ageMs: since === null ? null : at - since,
+    },
+    running,
+    workers,
+    incidents: { warning, critical },
+    deliveries: { waiting, givenUp },
+    logBytes: (await db.first<{ bytes: number }>(bytesTexts[db.dialect.name]))?.bytes ?? 0,
+  };
+}
+
+/** Of all tables with their indexes. */
+const bytesTexts = {
+  postgres: `select sum(pg_total_relation_size(oid)) as bytes from pg_class
+    where relnamespace = current_schema()::regnamespace and relkind = 'r'`,
+  mysql: `select sum(data_length + index_length) as bytes from information_schema.tables
+    where table_schema = database()`,
+};
+
+const lastRunsText = `select scripts.name as script, newest.started_at as "lastAt", newest.outcome as "lastOutcome",
+    (select started_at from runs where script_id = scripts.id and outcome = 'succeeded'
+     order by started_at desc limit 1) as "lastSuccessAt"
+  from scripts join runs as newest on newest.id =
+    (select id from runs where script_id = scripts.id order by started_at desc, id desc limit 1)
+  order by scripts.name`;
+
+const lastPassesText = `select tier, (select started_at from workers
+    where workers.tier = tiers.tier and kind = 'tier' and state <> 'skipped'
+    order by started_at desc limit 1) as "lastPassAt"
+  from tiers where tier is not null`;
+
+interface Looked {
+  readonly id: number;
+  readonly startedAt: number;
+  readonly outcome: Outcome;
+}
+
+/** No transaction lasts longer: a number that is still missing then is nobody's. */
+const LONGEST_TRANSACTION_MS = 60_000;
+
+/** So many missing numbers are looked for again. */
+const MOST_MISSING = 2_000;
+
+/**
+ * Numbers are never given twice, but what has a smaller one may be committed later, by another machine. So numbers
+ * that are missing count as runs that have not ended, for as long as somebody may be writing them.
+ */
+async function findUntold(db: ServerStatements, { firstSince, since, limit }: UntoldQuery): Promise<UntoldRuns> {
+  const told = await db.all<ToldRun>(
+    'select run_id as id, started_at as "startedAt", is_open as "isOpen" from told_runs order by run_id',
+  );
+  const newest = told.at(-1) ?? (await findFirst(db, firstSince));
+  const from = newest?.id ?? 0;
+  const open = told.filter(({ isOpen }) => isOpen);
+  const known = await look(
+    db,
+    `where id in ${marks(open)}`,
+    open.map(({ id }) => id),
+  );
+  const fresh = await look(db, 'where id > ? order by id limit ?', [from, limit]);
+  const last = fresh.at(-1) ?? newest;
+  const looked = [...known, ...fresh];
+  const ended = looked.filter(({ outcome }) => outcome !== 'running').map(({ id }) => id);
+  const running = looked.filter(({ outcome }) => outcome === 'running');
+  const stillOpen = [...running.map(toOpen), ...(await findMissing(db, { open, known, from, fresh }))];
+  return {
+    runs: await readFacts(db, ended, since),
+    told: [
+      ...stillOpen.filter(({ id }) => id !== last?.id),
+      ...(last === undefined ? [] : [{ ...toOpen(last), isOpen: running.some(({ id }) => id === last.id) }]),
+    ],
+    hasMore: fresh.length === limit,
+  };
+}
+
+const toOpen = ({ id, startedAt }: Pick<ToldRun, 'id' | 'startedAt'>): ToldRun => ({ id, startedAt, isOpen: true });
+
+async function look(db: ServerStatements, where: string, values: readonly unknown[]): Promise<Looked[]> {
+  return await db.all<Looked>(`select id, started_at as "startedAt", outcome from runs ${where}`, values);
+}
+
+/** The last one of those of which nobody is told. */
+async function findFirst(db: ServerStatements, firstSince: number): Promise<Looked | undefined> {
+  return (await look(db, 'where started_at < ? order by id desc limit 1', [firstSince]))[0];
+}
+
+interface Seen {
+  readonly open: readonly ToldRun[];
+  readonly known: readonly Looked[];
+  readonly from: number;
+  readonly fresh: readonly Looked[];
+}
+
+/** What begins with the instant at which it was first missed. */
+async function findMissing(db: ServerStatements, { open, known, from, fresh }: Seen): Promise<ToldRun[]> {
+  const { at = 0 } = (await db.first<{ at: number }>(`select ${db.dialect.nowMs} as at`)) ?? {};
+  const found = new Set([...known, ...fresh].map(({ id }) => id));
+  const before = open.filter(({ id, startedAt }) => !found.has(id) && startedAt > at - LONGEST_TRANSACTION_MS);
+  const missing: ToldRun[] = [];
+  const last = fresh.at(-1)?.id ?? from;
+  for (let id = last - 1; id > from && missing.length < MOST_MISSING; id -= 1) {
+    if (!found.has(id)) missing.push({ id, startedAt: at, isOpen: true });
+  }
+  return [...before.map(toOpen), ...missing];
+}
+
+async function readFacts(db: ServerStatements, ids: readonly number[], since: number): Promise<EndedRunFacts[]> {
+  if (ids.length === 0) return [];
+  return await db.all<EndedRunFacts>(
+    `select runs.id, scripts.name as script, runs.job_id as "jobId", hosts.host, workers.triggered_by as "trigger",
+       runs.outcome, runs.attempt, runs.scheduled_for as "scheduledFor", runs.started_at as "startedAt",
+       runs.finished_at as "finishedAt", runs.duration_ms as "durationMs", runs.user_cpu_ms as "userCpuMs",
+       runs.system_cpu_ms as "systemCpuMs", runs.max_rss_bytes as "maxRssBytes", runs.measured_by as "measuredBy",
+       runs.pid, runs.exit_code as "exitCode", runs."signal", runs.reason, runs.error_name as "errorName",
+       runs.error_message as "errorMessage", runs.error_stack as "errorStack"
+     from runs join scripts on scripts.id = runs.script_id
+     left join workers on workers.id = runs.worker_id left join hosts on hosts.id = workers.host_id
+     where runs.id in ${marks(ids)} and coalesce(runs.finished_at, runs.started_at) >= ? order by runs.id`,
+    [...ids, since],
+  );
+}

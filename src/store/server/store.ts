@@ -1,0 +1,95 @@
+import type { Store, StoreSession } from '../contract/store.ts';
+import { asLazy } from '../shared/areas.ts';
+import type { ServerSession } from './session.ts';
+import { watchServer } from './watch.ts';
+
+/** Around a session of a server that has the tables. */
+export async function createServerStore(session: ServerSession): Promise<Store> {
+  const inTurn = (work: () => unknown) => session.ask(async () => await work());
+  const inTransaction = areasOf(session, async (work) => await work());
+  return {
+    engine: session.engine.name,
+    fleet: { clockOffsetMs: await measureClock(session), measureClock: () => measureClock(session) },
+    isReadOnly: false,
+    quarantined: null,
+    ...areasOf(session, inTurn),
+    transaction: (work) => session.transaction(() => work(inTransaction)),
+    ...(session.engine.name === 'postgres' && { turn: turnsOf(session) }),
+    // A server says that it has committed once that survives a power loss.
+    sync: async () => {},
+    onDurable: (notify) => notify(),
+    retryWhenFull: (work) => work(),
+    withBusyTimeout: (ms, work) => withPatience(session, ms, work),
+    queries: async () => {
+      const { buildQueries } = await import('../shared/queries.ts');
+      const compiler = await session.engine.loadCompiler();
+      return buildQueries(compiler, (text, values) => session.ask(() => session.allAsIs(text, values)));
+    },
+    checks: async () =>
+      asLazy(async () => (await import('./statements/monitor/checks.ts')).serverChecks(session), inTurn),
+    glance: async (from, tiers) => {
+      const { serverGlance } = await import('./statements/monitor/glance.ts');
+      return await session.ask(() => serverGlance(session, from, tiers));
+    },
+    watch: () => watchServer(session),
+    close: () => session.close(),
+  };
+}
+
+/** Only those who work jobs off need it. */
+function turnsOf(session: ServerSession): NonNullable<Store['turn']> {
+  let loaded: Promise<typeof import('./statements/turn.ts')> | null = null;
+  return async (ended, request) => {
+    loaded ??= import('./statements/turn.ts');
+    return await (await loaded).takeTurn(session, ended, request);
+  };
+}
+
+/** Each area's statements are loaded when it is first asked. */
+function areasOf(session: ServerSession, call: (work: () => unknown) => Promise<unknown>): StoreSession {
+  const housekeeping = () => import('./statements/housekeeping.ts');
+  const alerts = () => import('./statements/monitor/alerts.ts');
+  return {
+    jobs: asLazy(async () => (await import('./statements/jobs.ts')).serverJobs(session), call),
+    claims: asLazy(async () => (await import('./statements/claims.ts')).serverClaims(session), call),
+    scriptJobs: asLazy(async () => (await import('./statements/script-jobs.ts')).serverScriptJobs(session), call),
+    runs: asLazy(async () => (await import('./statements/runs.ts')).serverRuns(session), call),
+    workers: asLazy(async () => (await import('./statements/workers.ts')).serverWorkers(session), call),
+    events: asLazy(async () => (await housekeeping()).serverEvents(session), call),
+    pauses: asLazy(async () => (await housekeeping()).serverPauses(session), call),
+    pruning: asLazy(async () => (await housekeeping()).serverPruning(session), call),
+    usual: asLazy(async () => (await import('./statements/monitor/usual.ts')).serverUsual(session), call),
+    chores: asLazy(async () => (await alerts()).serverChores(session), call),
+    deliveries: asLazy(async () => (await alerts()).serverDeliveries(session), call),
+    telemetry: asLazy(async () => (await import('./statements/monitor/telemetry.ts')).serverTelemetry(session), call),
+    incidents: asLazy(async () => (await import('./statements/monitor/incidents.ts')).serverIncidents(session), call),
+    metrics: asLazy(async () => (await import('./statements/monitor/metrics.ts')).serverMetrics(session), call),
+    tokens: asLazy(async () => (await import('./statements/registers.ts')).serverTokens(session), call),
+    machines: asLazy(async () => (await import('./statements/registers.ts')).serverMachines(session), call),
+  };
+}
+
+async function withPatience<T>(session: ServerSession, ms: number, work: () => Promise<T>): Promise<T> {
+  const before = session.patienceMs;
+  session.patienceMs = ms;
+  try {
+    return await work();
+  } finally {
+    session.patienceMs = before;
+  }
+}
+
+/** A way that took longer is measured again: it may have been long in one direction only. */
+const LONG_TRIP_MS = 50;
+const LOOKS = 3;
+
+async function measureClock(session: ServerSession): Promise<number> {
+  let best = { offsetMs: 0, tripMs: Number.POSITIVE_INFINITY };
+  for (let look = 0; look < LOOKS && best.tripMs > LONG_TRIP_MS; look += 1) {
+    const before = Date.now();
+    const now = await session.ask(() => session.first<{ at: number }>(`select ${session.dialect.nowMs} as at`));
+    const tripMs = Date.now() - before;
+    if (now !== undefined && tripMs < best.tripMs) best = { offsetMs: now.at - (before + tripMs / 2), tripMs };
+  }
+  return best.offsetMs;
+}

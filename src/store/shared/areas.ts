@@ -1,0 +1,35 @@
+/**
+ * An area of the contract as SQLite answers it: at once. The connection sees to it that statements come
+ * one after the other; who asks waits for its turn, not for an answer.
+ */
+export type Sync<T> = {
+  readonly [K in keyof T]: T[K] extends (...args: infer A) => Promise<infer R> ? (...args: A) => R : never;
+};
+
+/** Does work when its turn has come, and waits for its end. */
+type InTurn = (work: () => unknown) => Promise<unknown>;
+
+type Methods = Record<string, (...args: readonly unknown[]) => unknown>;
+
+/** Each question to the area waits for its turn. */
+export function asAsync<T extends object>(area: Sync<T>, inTurn: InTurn): T {
+  const made: Record<string, unknown> = {};
+  for (const [name, method] of Object.entries(area as Methods)) {
+    made[name] = (...args: unknown[]) => inTurn(() => method(...args));
+  }
+  return made as T;
+}
+
+/** The same of an area that an invocation with nothing to do never asks: its code is loaded with the first question. */
+export function asLazy<T extends object>(load: () => Promise<T | Sync<T>>, inTurn: InTurn): T {
+  let loaded: Promise<T | Sync<T>> | null = null;
+  const ask = async (name: string, args: readonly unknown[]): Promise<unknown> => {
+    loaded ??= load();
+    const area = (await loaded) as Methods;
+    return await inTurn(() => area[name]?.(...args));
+  };
+  return new Proxy({} as T, {
+    // Whoever awaits an area by mistake must not ask it for `then`.
+    get: (_, name) => (name === 'then' ? undefined : (...args: readonly unknown[]) => ask(String(name), args)),
+  });
+}

@@ -1,0 +1,52 @@
+import type { ExpiredClaim, WaitingJob } from '../contract/jobs.ts';
+import type { JobRow } from '../schema.ts';
+
+/** So many tries are counted: by plain SQL there may be as many as can be. */
+export const MOST_COUNTED = Number.MAX_SAFE_INTEGER;
+
+type Turn = Pick<WaitingJob, 'id' | 'priority' | 'run_at'>;
+
+/** Which job is next. */
+export function compareTurns(one: Turn, other: Turn): number {
+  return other.priority - one.priority || one.run_at - other.run_at || one.id - other.id;
+}
+
+/** A dot ends the worker's number, and a slash is the character behind it. */
+export const isOfWorker = 'claim_token is not null and claim_token >= ? and claim_token < ?';
+
+/** The values of that. */
+export function tokensOf(workerId: number): readonly string[] {
+  return [`${workerId}.`, `${workerId}/`];
+}
+
+/** The worker that a token names; null: it is that of somebody else. */
+export function workerOf(token: string): number | null {
+  const [, number] = /^(\d+)\.\d+$/.exec(token) ?? [];
+  return number === undefined ? null : Number(number);
+}
+
+/** Of jobs whose leases have run out: who is no worker has some more time. */
+export function expiredAmong(jobs: readonly JobRow[], at: number, graceMs: number): ExpiredClaim[] {
+  return jobs
+    .map((job) => ({ job, workerId: workerOf(job.claim_token as string) }))
+    .filter(({ job, workerId }) => workerId !== null || (job.lease_expires_at as number) < at - graceMs);
+}
+
+/** What may be next to happen by time alone, each as its instant. */
+interface Moments {
+  readonly due: number | null;
+  readonly leaseEnd: number | null;
+  readonly pauseEnd: number | null;
+}
+
+/** When to look again; null: nothing happens by itself. */
+export function nextWakeAmong({ due, leaseEnd, pauseEnd }: Moments, at: number, graceMs: number): number | null {
+  const moments = [due, leaseLook(leaseEnd, at, graceMs), pauseEnd].filter((each) => each !== null);
+  return moments.length === 0 ? null : Math.min(...moments);
+}
+
+/** What has expired already was left for another look; on the instant itself it has not expired. */
+function leaseLook(end: number | null, at: number, graceMs: number): number | null {
+  if (end === null) return null;
+  return end >= at ? end + 1 : at + graceMs / 2;
+}

@@ -1,0 +1,74 @@
+import type { EndedRun, RunStart } from '../contract/runs.ts';
+import type { FinishedRun, RunRow } from '../schema.ts';
+
+/** What is known of a run when it begins, in the order of {@link beginningValues}. */
+export const beginningColumns = [
+  ...['job_id', 'worker_id', 'script_id', 'version_id', 'claim_number', 'attempt'],
+  ...['scheduled_for', 'started_at'],
+] as const satisfies readonly (keyof RunRow)[];
+
+/** Of a run that goes on. */
+export const startColumns = [
+  ...beginningColumns,
+  ...['timeout_ms', 'outcome', 'pid', 'pid_start_ticks', 'max_rss_bytes'],
+] as const satisfies readonly (keyof RunRow)[];
+
+export const outputColumns = [
+  'output_bytes',
+  'output_dropped_bytes',
+  'output_file',
+  'output_file_bytes',
+] as const satisfies readonly (keyof FinishedRun)[];
+
+/** What is known of it at its end. */
+export const endColumns = [
+  ...['outcome', 'finished_at', 'duration_ms', 'user_cpu_ms', 'system_cpu_ms', 'max_rss_bytes'],
+  ...['rss_delta_bytes', 'measured_by', 'exit_code', 'signal', 'reason', 'warning', 'error_name'],
+  ...['error_message', 'error_stack', ...outputColumns],
+] as const satisfies readonly (keyof FinishedRun)[];
+
+/** Of a run that is written at its end. */
+export const wholeColumns = [
+  ...beginningColumns,
+  ...['left_job', 'spool_id', ...endColumns],
+] as const satisfies readonly (keyof RunRow)[];
+
+/** By what a script and its content are known to rows of runs. */
+export interface ScriptNumber {
+  readonly scriptId: number;
+  readonly versionId: number | null;
+}
+
+export function beginningValues(run: RunStart, { scriptId, versionId }: ScriptNumber): unknown[] {
+  const { jobId, workerId, key, attempt, scheduledFor, startedAt } = run;
+  const claimNumber = key === null ? null : Number(key.slice(key.indexOf('.') + 1));
+  return [jobId, workerId, scriptId, versionId, claimNumber, attempt, scheduledFor, startedAt];
+}
+
+/** A handler with many short jobs, whose times are noise, is compared now and then. */
+const SHORT_MS = 50;
+const SAMPLE_EVERY_MS = 10_000;
+
+/** Which runs are compared with those before them. */
+export class Sample {
+  /** When a short run of a handler was last taken. */
+  readonly #takenAt = new Map<string, number>();
+
+  takes(run: SampledRun): boolean {
+    const isTaken = this.wants(run);
+    if (isTaken && isShort(run)) this.#takenAt.set(run.script, run.startedAt);
+    return isTaken;
+  }
+
+  /** Whether it would be taken. */
+  wants(run: SampledRun): boolean {
+    // Either way: the clock may have been set back.
+    return !isShort(run) || Math.abs(run.startedAt - (this.#takenAt.get(run.script) ?? 0)) >= SAMPLE_EVERY_MS;
+  }
+}
+
+type SampledRun = Pick<EndedRun, 'script' | 'startedAt' | 'end'>;
+
+function isShort({ script, end: { duration_ms, counts } }: SampledRun): boolean {
+  return script.startsWith('queue/') && (duration_ms ?? 0) < SHORT_MS && counts === undefined;
+}

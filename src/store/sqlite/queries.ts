@@ -1,0 +1,19 @@
+import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely';
+import type { ActivityLog } from '../schema.ts';
+import { buildQueries, type Compiler } from '../shared/queries.ts';
+import type { SqliteSession } from './session.ts';
+
+const compiler: Compiler = {
+  createAdapter: () => new SqliteAdapter(),
+  createIntrospector: (db) => new SqliteIntrospector(db),
+  createQueryCompiler: () => new SqliteQueryCompiler(),
+};
+
+export function queriesOf(session: SqliteSession): Kysely<ActivityLog> {
+  return buildQueries(compiler, (text, values) => session.ask(() => session.all(text, values)));
+}
+
+/** What a reader gets where nothing has ever run: every question is answered with no rows. */
+export function emptyQueries(): Kysely<ActivityLog> {
+  return new Kysely<ActivityLog>({ dialect: { ...compiler, createDriver: () => new DummyDriver() } });
+}

@@ -1,0 +1,188 @@
+import type {
+  MeasuredRow,
+  MetricStore,
+  PresentWorker,
+  ScriptMetrics,
+  Span,
+  WaitingJobs,
+  WorkerMetrics,
+} from '../../../contract/metrics.ts';
+import type { Sync } from '../../../shared/areas.ts';
+import type { SqliteStatements } from '../../session.ts';
+import { counting, handlerOf } from '../counted.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** What lasts that long has an index of its own; all else ends in the hour in which it began, or in the next one. */
+export const isLong = `finished_at - started_at not between 0 and ${HOUR_MS}`;
+
+export function sqliteMetrics(db: SqliteStatements): Sync<MetricStore> {
+  return { ...progress(db), ...happened(db), ...kept(db) };
+}
+
+type Part<Names extends keyof MetricStore> = Pick<Sync<MetricStore>, Names>;
+
+/** How far all is counted. */
+function progress(db: SqliteStatements): Part<'lock' | 'countedUntil' | 'setCountedUntil' | 'nextAt'> {
+  return {
+    // Of transactions there is one at a time.
+    lock: () => {},
+    countedUntil: () =>
+      db.first<{ until: number }>(`select done_at as until from chores where name = 'hours'`)?.until ?? null,
+    setCountedUntil: (at) => {
+      db.run(`insert or replace into chores (name, done_at) values ('hours', ?)`, [at]);
+      db.run('update uncounted set counts_start = 0 where counts_start = 1 and started_at < ?', [at]);
+      db.run('update uncounted set counts_end = 0 where counts_end = 1 and finished_at < ?', [at]);
+      db.run('delete from uncounted where counts_start = 0 and counts_end = 0');
+    },
+    nextAt: (from) => db.first<{ at: number | null }>(nextText, Array(7).fill(from))?.at ?? null,
+  };
+}
+
+/** One step into an index for each, where `distinct` would read all of it. The last one is null: the queue. */
+const tiers = `with recursive tiers (tier) as (
+  select min(tier) from workers
+  union all
+  select (select min(tier) from workers where tier > tiers.tier) from tiers where tier is not null)`;
+
+const nextText = `${tiers} select min(at) as at from (
+  select (select min(started_at) from runs where script_id = scripts.id and started_at >= ?) as at from scripts
+  union all select min(finished_at) from runs indexed by runs_long where finished_at >= ? and ${isLong}
+  union all select min(created_at) from jobs indexed by jobs_added where tier is null and created_at >= ?
+  union all select min(at) from events where at >= ?
+  union all select min(started_at) from uncounted where counts_start = 1 and started_at >= ?
+  union all select min(finished_at) from uncounted where counts_end = 1 and finished_at >= ?
+  union all select (select min(started_at) from workers where workers.tier is tiers.tier and started_at >= ?)
+    from tiers)`;
+
+const runsByScript = `scripts cross join runs indexed by runs_by_script on runs.script_id = scripts.id
+  cross join jobs on jobs.id = runs.job_id`;
+const runsByNumber = 'cross join scripts on scripts.id = runs.script_id cross join jobs on jobs.id = runs.job_id';
+
+/** Those that are long, or run on, and so stand in the index by their script further away. */
+const isFarAway = 'not (runs.started_at >= ? and runs.started_at < ?)';
+
+const both = ['1', '1'] as const;
+
+function happened(db: SqliteStatements): Part<'measured' | 'uncounted' | 'workers' | 'waiting'> {
+  return {
+    measured: ({ from, until }) => {
+      const near = [from - HOUR_MS, until];
+      return [
+        ...db.all<MeasuredRow>(
+          counting.measuredRuns(
+            `${runsByScript} where runs.started_at >= ? and runs.started_at < ? and coalesce(runs.finished_at, ?) >= ?`,
+            both,
+          ),
+          [...near, until, from],
+        ),
+        ...db.all<MeasuredRow>(
+          counting.measuredRuns(
+            `(select * from runs indexed by runs_long where finished_at >= ? and ${isLong}) as runs ${runsByNumber}
+             where (runs.started_at < ? or runs.finished_at < ?) and ${isFarAway}`,
+            both,
+          ),
+          [from, until, until, ...near],
+        ),
+        ...db.all<MeasuredRow>(
+          counting.measuredRuns(
+            `runs indexed by runs_running ${runsByNumber} where outcome = 'running' and runs.started_at < ?`,
+            both,
+          ),
+          [from - HOUR_MS],
+        ),
+        ...db.all<MeasuredRow>(counting.measuredJobs('created_at >= ? and created_at < ?'), [from, until]),
+        ...db.all<MeasuredRow>(counting.measuredEvents('events.at >= ? and events.at < ?'), [from, until]),
+      ];
+    },
+    uncounted: (before) =>
+      db.all<MeasuredRow>(
+        `select * from uncounted where id in (
+           select id from uncounted where counts_start = 1 and started_at < ?
+           union select id from uncounted where counts_end = 1 and finished_at < ?)`,
+        [before, before],
+      ),
+    workers: (span) => workersIn(db, span),
+    waiting: (at) =>
+      db.all<WaitingJobs>(
+        `select 'queue/' || ${handlerOf('name')} as name, count(*) as jobs, min(run_at) as since from (
+           select name, run_at from jobs indexed by jobs_ready_by_name where ready = 1 and run_at <= ?
+           union all select name, run_at from jobs indexed by jobs_delayed where ready = 0 and run_at <= ?)
+         group by 1`,
+        [at, at],
+      ),
+  };
+}
+
+/** By tier, as there are few. */
+function workersIn(db: SqliteStatements, { from, until }: Span): PresentWorker[] {
+  const columns = 'id, kind, tier, state, started_at, finished_at';
+  const found = db.all<{ tier: string | null }>(`${tiers} select tier from tiers`);
+  const near = found.flatMap(({ tier }) =>
+    db.all<PresentWorker>(
+      `select ${columns} from workers indexed by workers_by_tier
+       where tier is ? and started_at >= ? and started_at < ? and (finished_at is null or finished_at >= ?)`,
+      [tier, from - HOUR_MS, until, from],
+    ),
+  );
+  const far = db.all<PresentWorker>(
+    `select ${columns} from workers indexed by workers_long
+       where finished_at >= ? and ${isLong} and started_at < ?
+     union all select ${columns} from workers indexed by workers_running
+       where state = 'running' and started_at < ?`,
+    [from, from - HOUR_MS, from - HOUR_MS],
+  );
+  return [...near, ...far];
+}
+
+const scriptColumns = [
+  ...['added', 'started', 'ended', 'finished', 'errors', 'failed', 'crashed'],
+  ...['run_ms', 'run_min_ms', 'run_max_ms', 'run_histogram'],
+  ...['service_ms', 'service_min_ms', 'service_max_ms', 'service_histogram'],
+  ...['cpu_runs', 'cpu_ms', 'max_rss_bytes', 'late_runs', 'late_ms', 'late_max_ms', 'waiting', 'waiting_ms'],
+] as const satisfies readonly (keyof ScriptMetrics)[];
+
+const workerColumns = [
+  ...['kind', 'tier', 'hour', 'workers', 'skipped', 'crashed', 'alive_ms', 'busy_ms', 'jobs', 'max_jobs', 'peak'],
+] as const satisfies readonly (keyof WorkerMetrics)[];
+
+const replaceInto = (table: string, columns: readonly string[]): string =>
+  `insert or replace into ${table} (${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`;
+
+/** What was counted. */
+function kept(db: SqliteStatements): Part<'read' | 'readWorkers' | 'write' | 'prune'> {
+  return {
+    read: ({ from, until }, names) =>
+      db.all<ScriptMetrics>(
+        `select name, hour, ${scriptColumns.join(', ')}
+         from scripts cross join metrics on metrics.script_id = scripts.id
+         where hour >= ? and hour < ? and (? is null or name in (select value from json_each(?)))`,
+        [from, until, ...Array(2).fill(names === null ? null : JSON.stringify(names))],
+      ),
+    readWorkers: ({ from, until }) =>
+      db.all<WorkerMetrics>(`select ${workerColumns.join(', ')} from worker_metrics where hour >= ? and hour < ?`, [
+        from,
+        until,
+      ]),
+    write: (scripts, workers) => {
+      for (const row of scripts) {
+        db.run('insert or ignore into scripts (name) values (?)', [row.name]);
+        const { id } = db.first<{ id: number }>('select id from scripts where name = ?', [row.name]) as { id: number };
+        const values = [id, row.hour, ...scriptColumns.map((column) => row[column])];
+        db.run(replaceInto('metrics', ['script_id', 'hour', ...scriptColumns]), values);
+      }
+      for (const row of workers) {
+        db.run(
+          replaceInto('worker_metrics', workerColumns),
+          workerColumns.map((column) => row[column]),
+        );
+      }
+    },
+    prune: (before, limit) =>
+      db.run(
+        `delete from metrics where (script_id, hour) in (
+           select script_id, hour from scripts cross join metrics on metrics.script_id = scripts.id and hour < ? limit ?)`,
+        [before, limit],
+      ) + db.run('delete from worker_metrics where hour < ?', [before]),
+  };
+}

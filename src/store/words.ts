@@ -1,0 +1,152 @@
+/** Where a job is in its life; the diagram is in docs/architecture.md. */
+export type JobState =
+  | 'queued'
+  /** A worker has claimed it: it begins in a moment, or has for less than 0.1 s. */
+  | 'claimed'
+  | 'running'
+  | 'finished'
+  | 'retrying'
+  | 'failed'
+  | 'paused'
+  | 'cancelled';
+
+/** What becomes of a repeating job's times that have passed meanwhile. */
+export type MissedPolicy = 'all' | 'once' | 'skip';
+
+/** What becomes of a parent one of whose children has failed. */
+export type ChildFailurePolicy = 'resume' | 'fail';
+
+export type PauseKind = 'pause' | 'fail-fast';
+
+/** How one attempt ended; `running` until it has, `released` when its job was given back. */
+export type Outcome =
+  | 'running'
+  | 'succeeded'
+  | 'failed'
+  | 'timed-out'
+  | 'killed'
+  | 'crashed'
+  | 'not-started'
+  | 'released';
+
+/** What was given back, to be taken again, is neither a success nor a failure. */
+const areFailures: Readonly<Record<Outcome, boolean>> = {
+  succeeded: false,
+  failed: true,
+  'timed-out': true,
+  killed: true,
+  crashed: true,
+  'not-started': true,
+  released: false,
+  running: false,
+};
+
+/** All there are. */
+export const outcomes = Object.keys(areFailures) as readonly Outcome[];
+
+/** Whether somebody should know that a run ended like this. */
+export function isFailure(outcome: Outcome): boolean {
+  return areFailures[outcome];
+}
+
+/** `self`: the script's own `process.resourceUsage()`. `sampled`: the process tree in `/proc`. */
+export type MeasuredBy = 'self' | 'sampled';
+
+/** What of a run is compared. `creep`: its memory, which has been growing for weeks. */
+export type Measure = 'duration' | 'memory' | 'creep' | 'output' | 'count';
+
+/** What a worker is doing, or how it ended. */
+export type WorkerState = 'running' | 'finished' | 'skipped' | 'crashed';
+
+/**
+ * `tier`: a pass over a whole folder. `script`: one script, started by hand. `backlog`: what was due
+ * of a tier besides its passes: retries, and what an earlier pass deferred or died before. `queue`:
+ * jobs of the queue.
+ */
+export type WorkerKind = 'tier' | 'script' | 'backlog' | 'queue';
+
+/**
+ * Who called. `cron`: its own line of the crontab, or whatever else has no terminal. `due`: the one line
+ * for all tiers, which calls none of them at a time of its own. `manual`: somebody at a terminal.
+ */
+export type Trigger = 'cron' | 'due' | 'manual';
+
+/** Why a call did not get to run its tier. */
+export type SkipCode = 'paused' | 'held' | 'missed' | 'moved';
+
+/** Transitions that no other row tells. */
+export type StoredEvent =
+  | 'lock-taken-over'
+  | 'lock-lost'
+  /** Queued again, though not by a run: its children have ended, its parent waits for it. */
+  | 'job-queued'
+  /** It waits for its children. */
+  | 'job-paused'
+  /** Ended without a run. */
+  | 'job-failed'
+  | 'job-cancelled'
+  | 'job-buried'
+  | 'job-deferred'
+  | 'job-kicked'
+  | 'job-updated'
+  /** By a caller of the API: what else tells of it does not say who it was. */
+  | 'job-added'
+  | 'job-claimed'
+  | 'job-ended'
+  | 'job-requeued'
+  | 'job-deleted'
+  | 'job-imported'
+  | 'job-lease-expired'
+  /** A pass found it running, left by a runner that died. */
+  | 'run-orphaned'
+  | 'paused'
+  | 'resumed'
+  | 'muted'
+  | 'unmuted'
+  | 'incident-acknowledged'
+  /** Somebody has started a script from the dashboard. */
+  | 'run-requested'
+  | 'log-quarantined'
+  | 'log-pruned'
+  /** A message that was given up. */
+  | 'alert-undelivered'
+  | 'spool-replayed';
+
+/** What happened, as the view `activity` tells it. */
+export type ActivityEvent =
+  | StoredEvent
+  | 'worker-started'
+  | 'worker-skipped'
+  | 'worker-finished'
+  | 'worker-crashed'
+  | 'run-started'
+  | 'job-finished'
+  | 'job-retrying'
+  | 'job-released';
+
+/** How bad what is wrong is. */
+export type Severity = 'warning' | 'critical';
+
+/** Codes of the incidents that runs open: they fail; they succeed, and their output says otherwise. */
+export const FAILING = 'script-failing';
+export const DOUBTFUL = 'script-warning';
+
+/** The same for SQL. */
+export const OF_RUNS = `'${FAILING}', '${DOUBTFUL}'`;
+
+/** Of all others a check has the say. */
+export function isOfRuns(code: string): boolean {
+  return code === FAILING || code === DOUBTFUL;
+}
+
+/** With this begins the warning of a run that succeeded, though what it has printed says otherwise. */
+export const DOUBT = 'exit code 0, but its output tells of a failure: ';
+
+export function isDoubtful(warning: string | null): boolean {
+  return warning?.startsWith(DOUBT) ?? false;
+}
+
+export type DeliveryKind = 'alert' | 'ping' | 'telemetry' | 'report';
+
+/** What a token allows: to look, or also to change something. */
+export type TokenPermission = 'read' | 'manage';

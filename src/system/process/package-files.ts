@@ -1,0 +1,57 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { registerHooks } from 'node:module';
+import { basename, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/** Chunks have their hash in their names. */
+const CHUNK = /-[\w-]{8}\.cjs$/;
+
+let isKept = false;
+
+/**
+ * Keeps in memory what this process may still load: an upgrade takes it off the disk, and what lies there then is of
+ * another version. To be loaded all of it would take ten times as long as to be read.
+ *
+ * @returns whether all of it was there
+ */
+export function keepPackage(distFolder: string): boolean {
+  isKept ||= keepChunks(distFolder);
+  return isKept;
+}
+
+function keepChunks(distFolder: string): boolean {
+  const kept = new Map<string, Buffer>();
+  try {
+    const before = stateOf(distFolder);
+    for (const name of readdirSync(distFolder).filter((each) => CHUNK.test(each))) {
+      const path = join(distFolder, name);
+      kept.set(pathToFileURL(path).href, readFileSync(path));
+    }
+    if (stateOf(distFolder) !== before || !hasOwn(kept)) return false;
+  } catch {
+    // It is being replaced at this moment.
+    return false;
+  }
+  registerHooks({
+    resolve: (specifier, context, next) => {
+      const url = CHUNK.test(specifier) && context.parentURL ? new URL(specifier, context.parentURL).href : '';
+      return kept.has(url) ? { url, format: 'commonjs', shortCircuit: true } : next(specifier, context);
+    },
+    load: (url, context, next) => {
+      const source = kept.get(url);
+      return source === undefined ? next(url, context) : { format: 'commonjs', source, shortCircuit: true };
+    },
+  });
+  return true;
+}
+
+function stateOf(folder: string): string {
+  const { ino, mtimeNs } = statSync(folder, { bigint: true });
+  return `${ino} ${mtimeNs}`;
+}
+
+/** What this process was loaded from; of another version that has another name. */
+function hasOwn(kept: ReadonlyMap<string, Buffer>): boolean {
+  const own = import.meta.filename;
+  return !CHUNK.test(basename(own)) || kept.has(pathToFileURL(own).href);
+}

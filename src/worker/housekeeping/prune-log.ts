@@ -1,0 +1,56 @@
+import type { Runner } from '../../settings/settings.ts';
+import type { PruneStep } from '../../store/contract/housekeeping.ts';
+import type { Store, StoreSession } from '../../store/contract/store.ts';
+import { removeOutput, type StateFolder } from '../../system/place/state-folder.ts';
+
+/** Small, so that no step holds the write lock for long; a backlog is worked off over many passes. */
+const ROWS_PER_STEP = 500;
+const STEPS_PER_PASS = 4;
+const PAGES_PER_PASS = 1_000;
+
+type Prune = (pruning: StoreSession['pruning']) => Promise<PruneStep>;
+
+/** Deletes what is older than the settings keep, then the oldest while the log is too large. */
+export async function pruneLog(runner: Runner, store: Store, workerId: number): Promise<void> {
+  const { retention } = runner.settings;
+  const at = runner.now();
+  const succeeded = at - retention.succeededMs;
+  const failed = at - retention.failedMs;
+  const counts: number[] = [];
+  const steps: readonly Prune[] = [
+    (pruning) => pruning.endedJobs(['finished', 'cancelled'], succeeded, ROWS_PER_STEP),
+    (pruning) => pruning.endedJobs(['failed'], failed, ROWS_PER_STEP),
+    (pruning) => pruning.runs({ succeeded, failed }, ROWS_PER_STEP),
+    (pruning) => pruneOverSize(pruning, retention.maxDatabaseBytes),
+  ];
+  for (const step of steps) counts.push(await repeatStep(runner.state, store, step));
+  await repeatStep(runner.state, store, (pruning) => pruning.events(succeeded, ROWS_PER_STEP));
+  // Their runs are gone by then, but for those of jobs that have not ended.
+  const longest = Math.min(succeeded, failed);
+  await repeatStep(runner.state, store, (pruning) => pruning.workers(longest, ROWS_PER_STEP));
+  const pruned = counts.reduce((sum, count) => sum + count, 0);
+  if (pruned === 0) return;
+  await store.pruning.shrink(PAGES_PER_PASS);
+  const detail = `${pruned} jobs and runs`;
+  await store.events.record([{ at, event: 'log-pruned', workerId, detail }]);
+}
+
+async function repeatStep(state: StateFolder, store: Store, step: Prune): Promise<number> {
+  let deleted = 0;
+  for (let steps = 0; steps < STEPS_PER_PASS; steps += 1) {
+    const done = await store.transaction((session) => step(session.pruning), 'soon');
+    if (done.deleted === 0) break;
+    removeOutput(state, done.outputFiles);
+    deleted += done.deleted;
+  }
+  return deleted;
+}
+
+/** So many as the excess amounts to at their average size: 500 large ones could be the whole log. */
+async function pruneOverSize(pruning: StoreSession['pruning'], maxDatabaseBytes: number): Promise<PruneStep> {
+  const bytes = await pruning.usedBytes();
+  const excessBytes = bytes - maxDatabaseBytes;
+  if (excessBytes <= 0) return { deleted: 0, outputFiles: [] };
+  const share = Math.ceil((await pruning.rows()) * (excessBytes / bytes));
+  return await pruning.oldest(Math.max(1, Math.min(share, ROWS_PER_STEP)));
+}

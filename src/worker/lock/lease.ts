@@ -1,0 +1,25 @@
+import type { WorkerRow } from '../../store/schema.ts';
+import { now } from '../../system/base/clock.ts';
+import { machineName } from '../../system/process/identity.ts';
+
+/** So long other machines believe that a worker lives of which they hear nothing. */
+export const LEASE_MS = 60_000;
+
+/** How often a worker says that it lives. */
+export const BEAT_MS = 10_000;
+
+/** Of a worker that gives signs of life: whether none has come for the length of its lease. */
+export function isLeaseOver({ lease_expires_at }: Pick<WorkerRow, 'lease_expires_at'>): boolean {
+  return lease_expires_at !== null && lease_expires_at < now();
+}
+
+/** Whether a worker is another machine's, whose processes and files cannot be seen from here. */
+export function isElsewhere({ host, lease_expires_at }: Pick<WorkerRow, 'host' | 'lease_expires_at'>): boolean {
+  return lease_expires_at !== null && host !== machineName();
+}
+
+/** "web-2 has given no sign of life since 2026-11-01T10:00:00.000Z" */
+export function describeSilence({ host, lease_expires_at }: Pick<WorkerRow, 'host' | 'lease_expires_at'>): string {
+  const since = (lease_expires_at ?? 0) - LEASE_MS;
+  return `${host} has given no sign of life since ${new Date(since).toISOString()}`;
+}

@@ -1,0 +1,215 @@
+import type { Script } from '../../discovery/script.ts';
+import { endNotStarted, endUnmeasured, noOutput, type RunEnd } from '../../execution/result/result.ts';
+import type { HandlerRequest } from '../../execution/start/request.ts';
+import { type BegunEnd, type HandlerRunner, isKeptWarm } from '../../execution/warm/run.ts';
+import { describeChildren } from '../../queue/settle/families.ts';
+import { isStoreFailure } from '../../store/failures.ts';
+import { isFailure } from '../../store/words.ts';
+import { now } from '../../system/base/clock.ts';
+import type { StoreInvocation } from '../invocation/invocation.ts';
+import type { HandledRun, HeldJob, QueueRecorder } from '../record/queue-recorder.ts';
+import { createProgressReport, requestOfEach, stopIfReplaced } from './each-run.ts';
+
+/** What one executor needs to run the handlers of its jobs. */
+export interface HandlerEquipment {
+  readonly call: StoreInvocation;
+  readonly recorder: QueueRecorder;
+  readonly runner: HandlerRunner;
+}
+
+/** Among which other runs these are. */
+interface Serving {
+  /** The runs of this executor that may not be in the log. */
+  readonly unsettled: ReadonlySet<string>;
+  /** Told once a run has lasted a moment, and that none but so many have begun, or will. */
+  readonly onLasting?: (begun: number) => Promise<void>;
+}
+
+/** Runs a claimed job's handler once; whatever it does is a value. */
+export async function runHandler(
+  executor: HandlerEquipment,
+  claimed: HeldJob,
+  serving: Serving = { unsettled: new Set() },
+): Promise<HandledRun> {
+  const startedAt = executor.call.runner.now();
+  const { job, handler } = claimed;
+  const ran = { claimed, startedAt };
+  if (handler === null) {
+    const reason = `there is no handler jobs/queue/${job.name} here`;
+    return { ...ran, end: endNotStarted(reason, 0), isRetryable: false };
+  }
+  const prepared = await prepare(executor, claimed, handler, startedAt);
+  if ('refusal' in prepared) {
+    return { ...ran, end: endNotStarted(prepared.refusal, 0), isRetryable: false };
+  }
+  const [run] = await executeHandler(executor, [{ claimed, script: handler, job: prepared.job }], serving);
+  return run as HandledRun;
+}
+
+/**
+ * Runs claimed jobs that are known to be short, one after the other, in the child that waits.
+ *
+ * @param claimed jobs that are like most
+ * @returns the runs of those that have begun
+ */
+export async function runHandlers(
+  executor: HandlerEquipment,
+  claimed: readonly HeldJob[],
+  serving: Serving,
+): Promise<readonly HandledRun[]> {
+  const [first] = claimed;
+  if (first === undefined) return [];
+  if (claimed.length === 1) return [await runHandler(executor, first, serving)];
+  const startedAt = executor.call.runner.now();
+  const calls = claimed.map((each) => ({
+    claimed: each,
+    script: each.handler as Script,
+    job: describePlain(each, startedAt),
+  }));
+  return await executeHandler(executor, calls, serving);
+}
+
+/** So short a limit is that of one run, not of some. */
+const SHORTEST_LIMIT_MS = 1_000;
+
+/** Whether all that its handler is told of is in its row, and it shares a process with others. */
+export function isLikeMost({ job, handler, attempt, timeoutMs }: HeldJob): boolean {
+  if (handler === null || handler.refusals.length > 0 || !isKeptWarm(handler)) return false;
+  if (handler.options.failOn !== undefined || handler.options.expect !== undefined) return false;
+  const isAlone = job.parent_id === null && !job.has_unreported_children && job.repeat === null;
+  return isAlone && attempt === 1 && timeoutMs >= SHORTEST_LIMIT_MS;
+}
+
+function describePlain({ job, attempt }: HeldJob, startedAt: number): DescribedJob {
+  return {
+    id: job.id,
+    name: job.name,
+    data: job.data,
+    attempt,
+    scheduledFor: job.scheduled_for,
+    startedAt,
+    latenessMs: startedAt - job.run_at,
+    lastSuccess: null,
+    previouslyCrashed: false,
+    parentData: null,
+    children: null,
+  };
+}
+
+/** One job must not take the worker with it, nor the jobs of its other executors. */
+function endDefect({ runner }: HandlerEquipment, error: unknown): RunEnd {
+  if (isStoreFailure(error)) throw error;
+  runner.abandon();
+  const reason = `the runner failed to run it: ${error instanceof Error ? error.message : error}`;
+  const finishedAt = now();
+  return endUnmeasured({
+    outcome: 'failed',
+    finishedAt,
+    durationMs: null,
+    reason,
+    output: noOutput,
+  });
+}
+
+/** It failed because it was ended with its worker, by that or by whoever ended both: that is no try of its own. */
+function releaseIfEnded({ stop }: StoreInvocation, end: RunEnd): RunEnd {
+  const { outcome, signal } = end;
+  const isToldToo = outcome === 'killed' && ['SIGTERM', 'SIGINT', 'SIGHUP'].includes(signal ?? '');
+  const isEnded = stop.signal.aborted || (stop.isTold && isToldToo);
+  // A time limit was reached before that.
+  if (!isEnded || !isFailure(outcome) || outcome === 'timed-out') return end;
+  const asked = end.ask?.kind === 'retry' && end.ask;
+  return { ...end, outcome: 'released', ask: { kind: 'retry', delayMs: 0, ...asked } };
+}
+
+/** What a handler is told of its job. */
+type DescribedJob = HandlerRequest['job'];
+
+async function prepare(
+  { call }: HandlerEquipment,
+  claimed: HeldJob,
+  { refusals }: Script,
+  startedAt: number,
+): Promise<{ readonly job: DescribedJob } | { readonly refusal: string }> {
+  if (refusals.length > 0) return { refusal: refusals.join('\n') };
+  const { job, attempt } = claimed;
+  const { store } = call;
+  const children = job.has_unreported_children ? await describeChildren(store, job.id) : null;
+  if (children !== null && 'problem' in children) return { refusal: children.problem };
+  const [parent] = job.parent_id === null ? [] : await store.jobs.byId([job.parent_id]);
+  return {
+    job: {
+      ...describePlain(claimed, startedAt),
+      lastSuccess: job.repeat === null ? null : await store.runs.lastSuccess(job.id),
+      previouslyCrashed: attempt > 1 && (await store.runs.hasTryCrashed(job.id)),
+      parentData: parent?.data ?? null,
+      children: children?.json ?? null,
+    },
+  };
+}
+
+/** A handler that is to be called. */
+interface Call {
+  readonly claimed: HeldJob;
+  readonly script: Script;
+  readonly job: DescribedJob;
+}
+
+async function executeHandler(
+  executor: HandlerEquipment,
+  calls: readonly Call[],
+  { unsettled, onLasting }: Serving,
+): Promise<readonly HandledRun[]> {
+  const { recorder, call } = executor;
+  let begun = calls.length;
+  // Of several, only one can last.
+  let lasting = calls[0] as Call;
+  let startedAt = lasting.job.startedAt;
+  const progress = createProgressReport(
+    async (seen) => {
+      await onLasting?.(begun);
+      await recorder.recordProgress(lasting.claimed, startedAt, seen);
+    },
+    (error) => call.events.emit('warning', `the process of ${lasting.script.name} could not be recorded: ${error}`),
+  );
+  const requests = calls.map((each, index) =>
+    requestOf(executor, each, {
+      onSample: progress.sample,
+      onStarted: (pid) => {
+        if (index > 0) startedAt = call.runner.now();
+        lasting = each;
+        progress.start(pid);
+      },
+    }),
+  );
+  const running = executor.runner.runSome({
+    requests: requests as [HandlerRequest, ...HandlerRequest[]],
+    unsettled,
+    onLasting: (count) => {
+      begun = count;
+    },
+  });
+  const ends = await running
+    .catch((error): readonly BegunEnd[] => [{ end: endDefect(executor, error), afterMs: 0 }])
+    .finally(() => progress.settle());
+  return ends.map(({ end, afterMs }, index) => {
+    const { claimed, job } = calls[index] as Call;
+    stopIfReplaced(call, end);
+    const startedAt = job.startedAt + Math.round(afterMs);
+    return { claimed, startedAt, end: releaseIfEnded(executor.call, end), isRetryable: true };
+  });
+}
+
+function requestOf(
+  { call, recorder }: HandlerEquipment,
+  { claimed, script, job }: Call,
+  told: Pick<HandlerRequest, 'onStarted' | 'onSample'>,
+): HandlerRequest {
+  const { claim, timeoutMs } = claimed;
+  return {
+    ...requestOfEach(call, script, call.runner.state),
+    ...{ key: claim.token, job, timeoutMs },
+    ...told,
+    onUpdate: (data) => recorder.update(claim, data),
+  };
+}

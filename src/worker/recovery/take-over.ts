@@ -1,0 +1,36 @@
+import { discoverNames } from '../../discovery/discover.ts';
+import type { ClaimOfWorker } from '../../store/contract/jobs.ts';
+import type { HostCopy } from '../../store/contract/registers.ts';
+import type { Store } from '../../store/contract/store.ts';
+import { now } from '../../system/base/clock.ts';
+import { machineName } from '../../system/process/identity.ts';
+import { isElsewhere, isLeaseOver } from '../lock/lease.ts';
+
+/** A machine that was not seen for so long will not come soon to see to what it alone can judge. */
+const RECENT_MS = 86_400_000;
+
+/**
+ * Of claims whose workers have ended, those that this machine is to see to: its own; those of a machine that gives no
+ * sign of life, unless only others have the script, whose tags say what follows a crash.
+ */
+export async function leftToUs(
+  store: Store,
+  root: string,
+  claims: readonly ClaimOfWorker[],
+): Promise<readonly ClaimOfWorker[]> {
+  const silent = claims.filter(({ worker }) => isElsewhere(worker) && isLeaseOver(worker));
+  const copies = silent.some(({ job }) => job.tier !== null) ? await recentCopies(store) : [];
+  // What this machine has, it may not have told the others yet.
+  const own = copies.length === 0 ? new Set() : new Set(discoverNames(root).tiers.flatMap(({ scripts }) => scripts));
+  const isOurs = ({ job, worker }: ClaimOfWorker): boolean =>
+    job.tier === null ||
+    own.has(job.name) ||
+    !copies.some(({ name, host }) => name === job.name && host !== worker.host && host !== machineName());
+  return claims.filter((claim) => !isElsewhere(claim.worker) || (silent.includes(claim) && isOurs(claim)));
+}
+
+async function recentCopies({ machines }: Store): Promise<readonly HostCopy[]> {
+  const known = await machines.list();
+  const recent = new Set(known.filter(({ seenAt }) => seenAt > now() - RECENT_MS).map(({ host }) => host));
+  return (await machines.copies()).filter(({ host }) => recent.has(host));
+}

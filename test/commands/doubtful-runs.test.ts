@@ -1,0 +1,103 @@
+import { writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { inRoot } from '../support/in-root.ts';
+import { jsonOf } from '../support/queue-site.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const DOUBT = 'exit code 0, but its output tells of a failure: ';
+
+const config = JSON.stringify({ env: { PATH: '/usr/bin:/bin' } });
+
+test('a run that exits 0 though its output tells of a failure is shown everywhere, and mailed once until it is over', async () => {
+  const root = makeTemporaryRoot({
+    'runner.config.json': config,
+    'jobs/hourly/backup.sh': 'no-such-dump shop > "$TMPDIR/dump"\necho packed\n',
+    'jobs/hourly/fine.sh': 'true\n',
+  });
+  const warning = expect.stringMatching(
+    /^exit code 0, but its output tells of a failure: \S+backup\.sh: (?:line )?1: no-such-dump: (?:command )?not found; no-such-dump is not installed, or not on the PATH of scripts \(\/usr\/bin:\/bin\)$/,
+  );
+  const first = await inRoot(root, 'hourly');
+  expect(first).toMatchObject({ status: 0, stdout: '' });
+  const [head, told, ...more] = first.stderr.split('\n\n');
+  expect({ head, more }).toEqual({ head: `runner: news of warnings (${root} on ${hostname()})`, more: [] });
+  expect(told).toMatch(new RegExp(`^hourly/backup succeeded after \\d+ms: ${DOUBT}`));
+  expect(told).toContain('  | packed\n  all of it: runner show ');
+  expect((await inRoot(root, 'hourly')).stderr).toBe('');
+
+  const run = expect.objectContaining({ outcome: 'succeeded', reason: null, warning });
+  const { runs } = jsonOf(await inRoot(root, 'report', 'hourly/backup', '--json'));
+  expect(runs).toEqual([run, run]);
+  expect(jsonOf(await inRoot(root, 'show', '1', '--json'))).toEqual(run);
+  const overview = jsonOf(await inRoot(root, 'report', '--json'));
+  expect(overview.scripts[0]?.lastRun).toEqual(run);
+  const { incidents } = jsonOf(await inRoot(root, 'incidents', '--json'));
+  expect(incidents).toMatchObject([
+    { subject: 'hourly/backup', code: 'script-warning', severity: 'warning', occurrences: 2, error: warning },
+  ]);
+  for (const command of [
+    'report',
+    'status',
+    'incidents',
+    'why hourly/backup',
+    'show 1',
+    'report hourly/backup',
+    'report --csv',
+  ]) {
+    const { stdout } = await inRoot(root, ...command.split(' '));
+    expect.soft(stdout.replace(/\s+/g, ' '), command).toContain('exit code 0, but');
+  }
+
+  writeFileSync(join(root, 'jobs/hourly/backup.sh'), 'echo packed\n');
+  const over = await inRoot(root, 'hourly');
+  expect(over.stderr).toMatch(/\nhourly\/backup succeeds without a warning, after 2 warnings since \d+ \S+ \S+\n$/);
+  expect((await inRoot(root, 'hourly')).stderr).toBe('');
+});
+
+test('its end is told, and it may begin again; a failure in between is a failure', async () => {
+  const root = makeTemporaryRoot({ 'runner.config.json': config, 'jobs/hourly/a.sh': 'no-such-program; true\n' });
+  const writes = (text: string) => writeFileSync(join(root, 'jobs/hourly/a.sh'), text);
+  expect((await inRoot(root, 'hourly')).stderr).toContain('succeeded after');
+  writes('echo broken\nexit 3\n');
+  const failed = await inRoot(root, 'hourly');
+  expect(failed).toMatchObject({ status: 1, stderr: expect.stringContaining('exit code 3') });
+  writes('true\n');
+  const over = (await inRoot(root, 'hourly')).stderr;
+  expect(over).toContain('hourly/a succeeds without a warning, after 1 warning since');
+  expect(over).toContain('hourly/a succeeds again, after 1 failure since');
+  writes('no-such-program; true\n');
+  expect((await inRoot(root, 'hourly')).stderr).toContain('succeeded after');
+});
+
+test('@expect makes of it a failure, which is mailed as such', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': '# @expect packed\necho begun\n' });
+  const { status, stderr } = await inRoot(root, 'hourly');
+  expect(status).toBe(1);
+  expect(stderr).toContain('hourly/a failed after');
+  expect(stderr).toContain('exit code 0, but no line of its output matches @expect packed');
+});
+
+test('`list` names a script that keeps its output to itself', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': '# comment >> log 2>&1\necho a\nphp x.php >> "$HOME/my.log" 2>&1\n',
+    'jobs/hourly/b.sh': 'exec >> /tmp/b.log 2>&1\necho b\n',
+    'jobs/hourly/c.sh':
+      'command -v php >/dev/null 2>&1 || exit 0\nmysqldump shop > dump.sql\nexec 9> lock\necho a >&2\n',
+    'jobs/hourly/d.sh': 'nohup php daemon.php >> d.log 2>&1 &\n',
+  });
+  const { tiers } = jsonOf(await inRoot(root, 'list', '--json'));
+  const warnings = Object.fromEntries(
+    (tiers[0]?.scripts ?? []).map(({ script, warnings: found }: { script: string; warnings: string[] }) => [
+      script,
+      found,
+    ]),
+  );
+  expect(warnings).toEqual({
+    'hourly/a': [expect.stringMatching(/^jobs\/hourly\/a\.sh:3: >> "\$HOME\/my\.log" 2>&1 /)],
+    'hourly/b': [expect.stringMatching(/^jobs\/hourly\/b\.sh:1: >> \/tmp\/b\.log /)],
+    'hourly/c': [],
+    'hourly/d': [],
+  });
+});

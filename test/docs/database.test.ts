@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseDatabaseUrl } from '../../src/store/server/connect/url.ts';
+import { openServerStore } from '../../src/store/server/open.ts';
+import { hasMariadb, type OwnServer, startOwnMariadb, startOwnPostgres } from '../support/own-server.ts';
+
+const page = readFileSync(new URL('../../docs/database.md', import.meta.url), 'utf8');
+const blocks = [...page.matchAll(/```sql\n(.+?)```/gs)].map(([, sql = '']) =>
+  sql.split(';').map((each) => each.trim()),
+);
+
+if (!hasMariadb) console.warn('NOT TESTED HERE: the grants for MySQL, as there is no mariadbd.');
+
+const engines = [
+  { name: 'PostgreSQL', isHere: true, start: startOwnPostgres, statements: blocks[0] ?? [], database: 'postgres' },
+  {
+    name: 'MySQL and MariaDB',
+    isHere: hasMariadb,
+    start: startOwnMariadb,
+    statements: blocks[1] ?? [],
+    database: 'runner_log',
+  },
+];
+
+describe.each(engines.filter(({ isHere }) => isHere))('$name', ({ start, statements, database }) => {
+  let server: OwnServer;
+
+  beforeAll(async () => {
+    server = await start();
+    // There are users without a name that would be meant on this machine.
+    if (server.engine === 'mysql')
+      await server.ask("delete from mysql.global_priv where User = ''", 'flush privileges');
+    await server.ask(...statements.filter((statement) => statement !== ''));
+  }, 120_000);
+
+  afterAll(() => server.stop());
+
+  const addressOf = (user: string, password: string): string => {
+    const url = new URL(server.url('', database));
+    url.username = user;
+    url.password = password;
+    url.hostname = '127.0.0.1';
+    return url.href;
+  };
+  const open = (url: string) => openServerStore(parseDatabaseUrl(url, 'it', '/'));
+
+  test('the owner makes the tables, the worker uses them and can make none', async () => {
+    const worker = addressOf('runner_worker', 'choose-another');
+    await expect(open(worker)).rejects.toThrow('docs/database.md has');
+    await (await open(addressOf('runner_owner', 'choose-one'))).close();
+    const store = await open(worker);
+    const mute = { name: 'hourly', until: null, createdAt: 1 };
+    await store.transaction((session) => session.incidents.mute(mute));
+    expect(await store.incidents.mutes(2)).toEqual([mute]);
+    expect(await store.transaction((session) => session.incidents.unmute(['hourly']))).toEqual([mute]);
+    await store.close();
+  });
+});

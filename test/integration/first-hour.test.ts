@@ -1,0 +1,221 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Cron } from 'croner';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readExamples } from '../support/doc-examples.ts';
+import { queryLog } from '../support/open-log.ts';
+import { until } from '../support/until.ts';
+import { type CronDaemon, catchMail, type MailCatcher, startCronDaemon } from './cron-daemon.ts';
+import { addCronUser, type CronUser } from './cron-user.ts';
+
+/*
+ * The first hour of somebody who has a crontab: each command of README's quick start and of docs/migrate.md is typed
+ * into a terminal as it stands there, in an account that has only the packed package.
+ *
+ * Cron's daemon calls a line of each minute by itself. Nobody can move its clock without moving the machine's; therefore
+ * the other lines are called as it would, from midnight on Sunday until Monday's morning, with the clock of each call
+ * moved by libfaketime.
+ */
+
+const LIBFAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
+
+/** One more line than the page has, so that the daemon itself has something to call soon. */
+const EACH_MINUTE = '* * * * * echo "minute of $LOGNAME"';
+
+/** A Sunday that is to come, in the zone of the machine. */
+const sunday = new Date();
+sunday.setDate(sunday.getDate() + 7 - sunday.getDay());
+sunday.setHours(23, 0, 0, 0);
+const monday = new Date(sunday.getTime() + 9.5 * 3_600_000);
+
+let user: CronUser;
+let daemon: CronDaemon;
+let mail: MailCatcher;
+let site: string;
+let terminal: Terminal;
+
+beforeAll(async () => {
+  mail = catchMail();
+  user = addCronUser();
+  site = join(user.home, 'site');
+  mkdirSync(site);
+  user.ownHome();
+  daemon = await startCronDaemon();
+  terminal = openTerminal(user, site);
+}, 120_000);
+
+afterAll(() => {
+  terminal?.close();
+  daemon?.stop();
+  user?.remove();
+  mail?.remove();
+});
+
+test("a newcomer's crontab becomes scripts that run at the right times, and the report says so", async () => {
+  user.run('crontab', ['-'], Buffer.from(`${EACH_MINUTE}\n`));
+
+  // README, up to where cron is told. It is installed already, from the tarball: no registry has this version.
+  const readme = commandsOf('README.md').flat();
+  const install = readme.indexOf('npm install folder-runner');
+  const cron = readme.findIndex((command) => command.startsWith('npx runner cron --install'));
+  expect(install).toBeGreaterThan(-1);
+  expect(cron).toBeGreaterThan(install);
+  for (const command of readme.slice(install + 1, cron + 1)) await terminal.type(command);
+
+  // docs/migrate.md, up to where it goes back.
+  const page = readExamples('docs/migrate.md');
+  const lines = page.find(({ file }) => file === 'my-crontab.txt')?.content ?? '';
+  writeFileSync(join(site, 'my-crontab.txt'), lines);
+  user.ownHome();
+  const blocks = commandsOf('docs/migrate.md');
+  const undo = blocks.findIndex(([first]) => first === 'npx runner cron --undo');
+  expect(undo).toBe(blocks.length - 1);
+  for (const command of blocks.slice(0, undo).flat()) await terminal.type(command);
+  expect(terminal.screen()).toMatch(/^ +1 .* succeeded/m);
+
+  // Cron's daemon.
+  await until('cron has called the script of each minute', () => runsOf('1min/echo').length > 0, 150_000);
+  expect(runsOf('1min/echo')[0]).toMatchObject({ outcome: 'succeeded', output: `minute of ${user.name}\n` });
+
+  // A night, and the morning after it.
+  const installed = user.run('crontab', ['-l']);
+  user.run('crontab', ['-r']);
+  await until('cron is idle', () => daemon.isIdle(), 60_000);
+  // What was missed in the days between comes in the first pass.
+  for (const call of callsBetween(installed.toString(), new Date(sunday.getTime() - 1_800_000), monday)) runAt(call);
+  const quarters = (script: string) => runsOf(script, sunday.getTime()).map(({ started_at }) => quarterOf(started_at));
+  expect(quarters('15min/tar')).toEqual(['02:30']);
+  expect(quarters('15min/weekly-report')).toEqual(['07:00']);
+  expect(quarters('15min/find')).toHaveLength(38);
+  expect(new Set(quarters('15min/find')).size).toBe(38);
+  expect(runsOf('15min/weekly-report', sunday.getTime())[0]).toMatchObject({
+    outcome: 'succeeded',
+    output: 'All is well.\n',
+  });
+
+  await terminal.type(
+    `export LD_PRELOAD=${LIBFAKETIME} FAKETIME='${faketimeOf(monday)}' FAKETIME_DONT_FAKE_MONOTONIC=1`,
+  );
+  await terminal.type('npx runner report');
+  await terminal.type('unset LD_PRELOAD FAKETIME');
+  const shown = terminal.screen();
+  for (const name of ['find', 'tar', 'weekly-report'])
+    expect(shown).toMatch(new RegExp(`^ {2}${name} +\\S.* succeeded`, 'm'));
+
+  user.run('crontab', ['-'], installed);
+  await terminal.type('npx runner cron --undo');
+  const left = user.run('crontab', ['-l']).toString();
+  expect(left).toContain(`${EACH_MINUTE}\n`);
+  for (const line of lines.trimEnd().split('\n')) expect(left).toContain(`\n${line}\n`);
+}, 600_000);
+
+/** The `sh` blocks of a page, each with its lines. */
+function commandsOf(page: string): string[][] {
+  const blocks = readExamples(page).filter(({ language, file }) => language === 'sh' && file === null);
+  return blocks.map(({ content }) => content.trimEnd().split('\n'));
+}
+
+/** The quarter of an hour that an instant is in, by the clock of the machine. */
+function quarterOf(ms: number): string {
+  const at = new Date(ms);
+  return [at.getHours(), at.getMinutes() - (at.getMinutes() % 15)]
+    .map((part) => String(part).padStart(2, '0'))
+    .join(':');
+}
+
+interface LoggedRun {
+  readonly started_at: number;
+  readonly outcome: string;
+  readonly output: string;
+}
+
+function runsOf(script: string, fromMs = 0): LoggedRun[] {
+  const sql = 'select started_at, outcome, output from runs where script = ? and started_at >= ? order by id';
+  return queryLog<LoggedRun>(site, sql, script, fromMs);
+}
+
+interface Call {
+  readonly at: Date;
+  readonly command: string;
+}
+
+/** What cron would call of the root's block, in its order. */
+function callsBetween(crontab: string, from: Date, to: Date): Call[] {
+  const lines = crontab.split('\n').filter((line) => /^[\d*]/.test(line) && line.includes(' --root '));
+  const calls = lines.flatMap((line) => {
+    const [, fields = '', command = ''] = /^((?:\S+ ){5})(.*)$/.exec(line) ?? [];
+    if (/ 1min$/.test(command)) return [];
+    const cron = new Cron(fields.trim(), { startAt: from, paused: true });
+    const times: Date[] = [];
+    for (let at = cron.nextRun(from); at !== null && at <= to; at = cron.nextRun(at)) times.push(at);
+    return times.map((at) => ({ at, command: command.replaceAll('\\%', '%') }));
+  });
+  return calls.sort((one, other) => one.at.getTime() - other.at.getTime());
+}
+
+function faketimeOf(at: Date): string {
+  const part = (value: number) => String(value).padStart(2, '0');
+  const day = [at.getFullYear(), part(at.getMonth() + 1), part(at.getDate())].join('-');
+  return `@${day} ${[at.getHours(), at.getMinutes(), at.getSeconds()].map(part).join(':')}`;
+}
+
+/** As cron calls it, but for the clock. */
+function runAt({ at, command }: Call): void {
+  const env = { LD_PRELOAD: LIBFAKETIME, FAKETIME: faketimeOf(at), FAKETIME_DONT_FAKE_MONOTONIC: '1' };
+  const words = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+  // The examples that init has made have nothing to look at here: some of them fail.
+  user.run('env', [...words, 'SHELL=/bin/sh', '/bin/sh', '-c', `${command} || true`]);
+}
+
+interface Terminal {
+  /** Types a line, and waits until the prompt is back: what failed fails the test. */
+  type(line: string): Promise<void>;
+  screen(): string;
+  close(): void;
+}
+
+function openTerminal({ name, home, nodePath }: CronUser, cwd: string): Terminal {
+  const socket = join(home, 'tmux');
+  const id = (option: string) => Number(execFileSync('id', [option, name]));
+  const path = `${join(nodePath, '..')}:/usr/local/bin:/usr/bin:/bin`;
+  const env = { HOME: home, LOGNAME: name, USER: name, PATH: path, TERM: 'xterm-256color', LANG: 'C.UTF-8' };
+  const tmux = (...args: string[]) =>
+    execFileSync('tmux', ['-S', socket, ...args], {
+      uid: id('--user'),
+      gid: id('--group'),
+      cwd,
+      env,
+      encoding: 'utf8',
+    });
+  tmux(
+    '-f',
+    '/dev/null',
+    'new-session',
+    '-d',
+    '-x',
+    '120',
+    '-y',
+    '200',
+    'env',
+    'PS1=[\\#:$?] ',
+    'bash',
+    '--norc',
+    '--noprofile',
+  );
+  const screen = () => tmux('capture-pane', '-p', '-J').trimEnd();
+  const prompt = () => /^\[(\d+):(\d+)\]$/.exec(screen().split('\n').at(-1) ?? '');
+  return {
+    type: async (line) => {
+      await until('the prompt is there', () => prompt() !== null, 30_000);
+      const number = Number(prompt()?.[1]);
+      tmux('clear-history');
+      tmux('send-keys', '-l', '--', line);
+      tmux('send-keys', 'Enter');
+      await until(`${line} has ended`, () => Number(prompt()?.[1]) > number, 120_000);
+      expect({ line, status: prompt()?.[2], screen: screen() }).toMatchObject({ line, status: '0' });
+    },
+    screen,
+    close: () => void spawnSync('tmux', ['-S', socket, 'kill-server']),
+  };
+}

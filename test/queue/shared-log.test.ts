@@ -1,0 +1,191 @@
+import { expect, onTestFinished, test } from 'vitest';
+import type { EndedRun, RunStart } from '../../src/store/contract/runs.ts';
+import type { Store } from '../../src/store/contract/store.ts';
+import type { NewWorker } from '../../src/store/contract/workers.ts';
+import { engine } from '../support/engines.ts';
+import { makeFinishedRun } from '../support/finished-run.ts';
+import { queryLog } from '../support/open-log.ts';
+import { makeStateOf } from '../support/state-of.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+async function openIn(root: string): Promise<Store> {
+  const store = await engine.openStore(makeStateOf(root));
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** Two connections of one process to a file would wait for each other: there, one comes after the other. */
+async function atOnce<T>(stores: readonly Store[], work: (store: Store) => Promise<T>): Promise<T[]> {
+  if (stores.every(({ fleet }) => fleet !== null)) return await Promise.all(stores.map(work));
+  const done: T[] = [];
+  for (const store of stores) done.push(await work(store));
+  return done;
+}
+
+const AT = Date.UTC(2026, 10, 1, 12);
+
+function makeWorker(tier: string | null, more: Partial<NewWorker> = {}): NewWorker {
+  return {
+    ...{ kind: tier === null ? 'queue' : 'tier', tier, host: 'web-1', bootId: null, pid: 1, startTicks: null },
+    ...{ trigger: 'cron', scheduledFor: AT, startedAt: AT, runnerVersion: '1.0.0', nodeVersion: '24.0.0', ...more },
+  };
+}
+
+const makeStart = (jobId: number, more: Partial<RunStart> = {}): RunStart => ({
+  ...{ jobId, workerId: null, key: null, script: 'hourly/a', contentHash: 'ab', attempt: 1 },
+  ...{ scheduledFor: AT, startedAt: AT, timeoutMs: null, ...more },
+});
+
+const makeEnd = (start: RunStart, end: Partial<EndedRun['end']> = {}): EndedRun => ({
+  ...{ ...start, runId: null, leftJob: null },
+  end: makeFinishedRun({ finished_at: AT + 5, ...end }),
+});
+
+async function addScript(store: Store, name = 'hourly/a'): Promise<number> {
+  const script = { name, tier: 'hourly', scheduledFor: AT, at: AT };
+  return (await store.transaction(({ scriptJobs }) => scriptJobs.enqueue([script])))[0] as number;
+}
+
+const endRuns = (store: Store, runs: readonly EndedRun[]): Promise<number[]> =>
+  store.transaction((session) => session.runs.end(runs));
+
+test('names are told apart by each of their bytes', async () => {
+  const store = await openIn(makeTemporaryRoot());
+  const names = ['A', 'a', 'a ', 'á', 'ä'];
+  for (const name of names) await store.pauses.set({ name, kind: 'pause', until: null, createdAt: AT });
+  expect((await store.pauses.inForce(AT)).map(({ name }) => name)).toEqual(names);
+  const scripts = names.map((name) => `hourly/${name}`);
+  const ids: number[] = [];
+  for (const name of scripts) ids.push(await addScript(store, name));
+  await endRuns(
+    store,
+    ids.map((id, index) => makeEnd(makeStart(id, { script: scripts[index] as string }), { duration_ms: index })),
+  );
+  for (const [index, script] of scripts.entries()) expect(await store.runs.durations(script, 9)).toEqual([index]);
+  expect((await store.pauses.remove('a')).map(({ name }) => name)).toEqual(['a']);
+  expect(await store.pauses.inForce(AT)).toHaveLength(names.length - 1);
+});
+
+test('of workers of the queue that begin in the same moment no more begin than may, on each machine of a fleet', async () => {
+  const root = makeTemporaryRoot();
+  const stores = await Promise.all(Array.from({ length: 6 }, () => openIn(root)));
+  const beginOn = (host: string) => (store: Store) =>
+    store.transaction(({ workers }) => workers.startOneOf(makeWorker(null, { host }), 2));
+  const begun = await atOnce(stores, beginOn('web-1'));
+  const refused = begun.filter((each) => 'living' in each);
+  expect(refused).toEqual(Array(4).fill({ living: 2 }));
+  const [store] = stores as [Store];
+  const elsewhere = await beginOn('web-2')(store);
+  expect(elsewhere).toEqual(store.fleet === null ? { living: 2 } : { id: expect.any(Number) });
+});
+
+test('two sessions that first see a script, its content and a host in the same moment write each down once', async () => {
+  const root = makeTemporaryRoot();
+  const stores = [await openIn(root), await openIn(root)];
+  const job = await addScript(stores[0] as Store);
+  await atOnce(stores, (store) =>
+    store.transaction(async ({ workers, runs }) => {
+      const workerId = await workers.start(makeWorker(null));
+      return await runs.end([makeEnd(makeStart(job, { workerId }))]);
+    }),
+  );
+  const count = (table: string) =>
+    queryLog<{ rows_: number }>(root, `select count(*) as rows_ from ${table}`)[0]?.rows_;
+  expect(['hosts', 'scripts', 'script_versions', 'workers', 'runs'].map(count)).toEqual([1, 1, 1, 2, 2]);
+});
+
+test('of two passes of a tier that begin in the same moment on one machine, one does', async () => {
+  const root = makeTemporaryRoot();
+  const stores = [await openIn(root), await openIn(root)];
+  const begin = (store: Store, host: string): Promise<number | null> =>
+    store.transaction(async ({ workers }) => {
+      const others = await workers.running('hourly', host);
+      // Another version of Node is another row of hosts.
+      const nodeVersion = `24.0.${stores.indexOf(store)}`;
+      return others.length > 0 ? null : await workers.start(makeWorker('hourly', { host, nodeVersion }));
+    });
+  const begun = await atOnce(stores, (store) => begin(store, 'web-1'));
+  expect(begun.filter((id) => id !== null)).toHaveLength(1);
+  expect(await (stores[0] as Store).workers.running('hourly')).toHaveLength(1);
+});
+
+test('what was undone is written down again', async () => {
+  const root = makeTemporaryRoot();
+  const store = await openIn(root);
+  const job = await addScript(store);
+  const undone = store.transaction(async ({ runs, workers }) => {
+    await workers.start(makeWorker('hourly'));
+    await runs.end([makeEnd(makeStart(job))]);
+    throw new Error('undone');
+  });
+  await expect(undone).rejects.toThrow('undone');
+  await endRuns(store, [makeEnd(makeStart(job))]);
+  expect(await store.workers.running()).toEqual([]);
+  const runs = queryLog(root, 'select name from runs join scripts on scripts.id = script_id');
+  expect(runs).toEqual([{ name: 'hourly/a' }]);
+  expect(await store.usual.uncompared(9)).toHaveLength(1);
+});
+
+test('hundreds of runs with all that they have printed are written in one go, each as it was', async () => {
+  const root = makeTemporaryRoot();
+  const store = await openIn(root);
+  const job = await addScript(store);
+  const outputOf = (index: number): string => `${index} it's "${'é\\\n🙂?'.repeat(index * 20)}`;
+  const outcomeOf = (index: number) => (index % 2 === 0 ? 'succeeded' : 'crashed');
+  const lasting = { pid: 7, startTicks: null, maxRssBytes: null };
+  const [goesOn] = await store.transaction(({ runs }) => runs.start([{ ...makeStart(job), ...lasting }]));
+  const all = Array.from({ length: 600 }, (_, index): EndedRun => {
+    const end = { outcome: outcomeOf(index), output: outputOf(index), counts: { rows: index } } as const;
+    const run = makeEnd(makeStart(job, { attempt: index + 1 }), end);
+    return index === 300 ? { ...run, runId: goesOn as number } : run;
+  });
+  const ids = await endRuns(store, all);
+  expect(ids[300]).toBe(goesOn);
+  expect(new Set(ids).size).toBe(600);
+  const rows = queryLog<{ id: number; outcome: string; output: string; value: number }>(
+    root,
+    `select runs.id as id, outcome, outputs.output as output, value from runs join outputs on outputs.run_id = runs.id
+     join counts on counts.run_id = runs.id`,
+  );
+  const byId = new Map(rows.map(({ id, ...row }) => [id, row]));
+  expect(byId.size).toBe(600);
+  for (const [index, id] of ids.entries()) {
+    expect(byId.get(id)).toEqual({ outcome: outcomeOf(index), output: outputOf(index), value: index });
+  }
+});
+
+test('a run whose row has gone with its job keeps nothing of what it printed', async () => {
+  const root = makeTemporaryRoot();
+  const store = await openIn(root);
+  const job = await addScript(store);
+  const [runId] = await endRuns(store, [makeEnd(makeStart(job), { output: null })]);
+  const ref = { runId: runId as number, jobId: job };
+  const late = makeFinishedRun({ output: 'late', output_bytes: 4 });
+  await store.transaction(({ runs }) => runs.addOutput({ ...ref, jobId: job + 1 }, late));
+  expect(queryLog(root, 'select output from outputs')).toEqual([]);
+  await store.transaction(({ runs }) => runs.addOutput(ref, late));
+  await store.transaction(({ runs }) => runs.addOutput(ref, makeFinishedRun({ output: 'later' })));
+  expect(queryLog(root, 'select output from outputs')).toEqual([{ output: 'late' }]);
+});
+
+test('a run that was told late is counted in the hour that was closed before', async () => {
+  const root = makeTemporaryRoot();
+  const store = await openIn(root);
+  const job = await addScript(store);
+  await store.transaction(({ metrics }) => metrics.setCountedUntil(AT + 3_600_000));
+  await endRuns(store, [
+    makeEnd(makeStart(job)),
+    makeEnd(makeStart(job, { startedAt: AT + 3_600_000 }), { finished_at: AT + 3_600_001 }),
+    makeEnd(makeStart(job, { startedAt: AT + 1 }), { finished_at: AT + 3_600_000 }),
+  ]);
+  await store.transaction(({ events }) => events.record([{ at: AT, event: 'job-failed', jobId: job }]));
+  const late = queryLog(
+    root,
+    `select what, started_at, finished_at, counts_start, counts_end from uncounted order by what, counts_end`,
+  );
+  expect(late).toEqual([
+    { what: 'failed', started_at: null, finished_at: AT, counts_start: 0, counts_end: 1 },
+    { what: 'run', started_at: AT + 1, finished_at: AT + 3_600_000, counts_start: 1, counts_end: 0 },
+    { what: 'run', started_at: AT, finished_at: AT + 5, counts_start: 1, counts_end: 1 },
+  ]);
+});

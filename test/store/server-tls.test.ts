@@ -1,0 +1,84 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseDatabaseUrl } from '../../src/store/server/connect/url.ts';
+import { openServerStore } from '../../src/store/server/open.ts';
+import { hasMariadb, type OwnServer, startOwnMariadb, startOwnPostgres } from '../support/own-server.ts';
+import { makeSelfSignedCertificate } from '../support/self-signed-certificate.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+if (!hasMariadb) console.warn('NOT TESTED HERE: TLS of MariaDB, as there is no mariadbd.');
+
+const engines = [
+  { name: 'PostgreSQL', isHere: true, start: startOwnPostgres },
+  { name: 'MariaDB', isHere: hasMariadb, start: startOwnMariadb },
+];
+
+describe.each(engines)('$name', ({ name, start, isHere }) => {
+  let withTls: OwnServer;
+  let plain: OwnServer;
+
+  beforeAll(async () => {
+    if (isHere) [withTls, plain] = await Promise.all([start({ isTls: true }), start()]);
+  }, 120_000);
+
+  afterAll(() => Promise.all([withTls?.stop(), plain?.stop()]));
+
+  async function connect(url: string): Promise<string> {
+    try {
+      const store = await openServerStore(parseDatabaseUrl(url, 'It', '/'));
+      await store.close();
+      return 'connected';
+    } catch (error) {
+      return (error as Error).message;
+    }
+  }
+
+  test.skipIf(!isHere)('the authority that is named is believed, for the name of the host alone', async () => {
+    const named = `sslrootcert=${withTls.certificate}`;
+    expect(await connect(withTls.url(`?sslmode=verify-full&${named}`))).toBe('connected');
+    expect(await connect(withTls.url(`?sslmode=verify-ca&${named}`))).toBe('connected');
+    const byNumber = (mode: string) => withTls.url(`?sslmode=${mode}&${named}&host=127.0.0.1`);
+    expect(await connect(byNumber('verify-ca'))).toBe('connected');
+    expect(await connect(byNumber('verify-full'))).toMatch(
+      /shows a certificate for another name \(.*\): use the name|has a host given by number, for which no certificate can be checked/,
+    );
+  });
+
+  test.skipIf(!isHere)('nobody else is believed', async () => {
+    const { cert } = makeSelfSignedCertificate(new Date(Date.now() + 86_400_000));
+    const other = join(makeTemporaryRoot(), 'other.pem');
+    writeFileSync(other, cert);
+    const refusal =
+      /^The TLS certificate of the database \w+ on localhost:\d+ cannot be trusted \(.+\): name the authority/;
+    expect(await connect(withTls.url(`?sslmode=verify-full&sslrootcert=${other}`))).toMatch(refusal);
+    expect(await connect(withTls.url('?sslmode=verify-full'))).toMatch(refusal);
+    expect(await connect(withTls.url('?sslmode=verify-ca'))).toMatch(refusal);
+    expect(await connect(withTls.url(`?sslmode=require&sslrootcert=${other}`))).toMatch(refusal);
+    // Asked for explicitly: encrypted, whoever it is.
+    expect(await connect(withTls.url('?sslmode=require'))).toBe('connected');
+    expect(await connect(withTls.url('?sslmode=require&sslrootcert=/not/there.pem'))).toMatch(
+      /^sslrootcert of the database's address cannot be read \(ENOENT/,
+    );
+  });
+
+  test.skipIf(!isHere)('a server without TLS is told no password', async () => {
+    const refusal =
+      /offers no TLS, so the password was not sent\. Have TLS enabled there; only within a private network/;
+    expect(await connect(plain.url('?sslmode=require'))).toMatch(refusal);
+    expect(await connect(plain.url('?sslmode=verify-full'))).toMatch(refusal);
+    expect(await connect(plain.url())).toBe('connected');
+  });
+
+  // PostgreSQL says so by itself: test/store/server-failure.test.ts.
+  test.runIf(isHere && name === 'MariaDB')(
+    'a server that demands TLS may say no more than "access denied"',
+    async () => {
+      await withTls.ask('set global require_secure_transport = on');
+      expect(await connect(withTls.url('?sslmode=disable'))).toMatch(
+        /refuses this user or password \(Access denied .*\)\. .* A server that demands TLS says the same: remove `sslmode=disable`\./,
+      );
+      expect(await connect(withTls.url('?sslmode=require'))).toBe('connected');
+    },
+  );
+});

@@ -1,0 +1,83 @@
+import { asUser, createServerEngine } from './server.ts';
+
+/** MySQL and MariaDB: a database for each root, and one more of views for who reads. */
+export const mysql = createServerEngine({
+  name: 'mysql',
+  variable: 'TEST_MYSQL_URL',
+  urlOf: (server, name) => asUser(urlIn(server, name), name),
+  nameIn: (url) => new URL(url).pathname.slice(1),
+  ownerUrl: urlIn,
+  administratorUrl: (server) => urlIn(server, 'information_schema'),
+  make: (name) => [
+    `create database ${name} character set utf8mb4`,
+    `create user ${name} identified by 'password'`,
+    `grant all on ${name}.* to ${name}`,
+  ],
+  drop: (name) => [`drop database if exists ${name}`, `drop database if exists ${shown(name)}`, `drop user ${name}`],
+  endOthers: (administrator, name) => {
+    const others = administrator.ask('select id from processlist where user = ?', [name]).rows;
+    for (const { id } of others as readonly { readonly id: number }[]) {
+      try {
+        administrator.ask(`kill ${id}`);
+      } catch (error) {
+        // It has ended meanwhile.
+        if ((error as NodeJS.ErrnoException).code !== 'ER_NO_SUCH_THREAD') throw error;
+      }
+    }
+  },
+  empty: (owner, tables) => {
+    owner.ask('set foreign_key_checks = 0');
+    for (const table of tables) owner.ask(`delete from ${table}`);
+    owner.ask('set foreign_key_checks = 1');
+    const numbered = owner.ask(
+      `select table_name as name from information_schema.columns
+        where table_schema = database() and extra like '%auto_increment%'`,
+    ).rows as { readonly name: string }[];
+    for (const { name } of numbered) owner.ask(`alter table ${name} auto_increment = 1`);
+  },
+  tables: (name) => `select table_name as name from information_schema.tables
+    where table_schema = '${name}' and table_type = 'BASE TABLE' order by 1`,
+  showToAll: (name, tables, views) => {
+    const asTheyAre = tables().map((table) => [table, `select * from ${name}.${table}`]);
+    const all = { ...Object.fromEntries(asTheyAre), ...views };
+    return [
+      `create database if not exists ${shown(name)} character set utf8mb4`,
+      ...Object.entries(all).map(([view, query]) => `create or replace view ${shown(name)}.${view} as ${query}`),
+    ];
+  },
+  showToOne: () => [],
+  readerUrl: (server, name) => urlIn(server, shown(name)),
+  beginReading: [
+    'set transaction isolation level repeatable read',
+    'start transaction with consistent snapshot, read only',
+  ],
+  sql: {
+    integer: (text) => `cast(${text} as signed)`,
+    before: (text, mark) => `substring_index(${text}, '${mark}', 1)`,
+  },
+  // In this isolation, whoever has looked at all rows keeps others from adding one.
+  hold: (tables, patienceMs) => [
+    `set innodb_lock_wait_timeout = ${Math.max(1, Math.round(patienceMs / 1_000))}`,
+    'set transaction isolation level serializable',
+    'begin',
+    ...tables.map((table) => `select 1 from ${table} for update`),
+  ],
+  isHeld: ({ code }) => code === 'ER_LOCK_WAIT_TIMEOUT',
+  refuse: (what) => ({
+    begin: [
+      `create trigger "${what}" before ${what} for each row signal sqlstate '45000' set message_text = 'no room'`,
+    ],
+    end: [`drop trigger "${what}"`],
+  }),
+  lie: () => ['set foreign_key_checks = 0 /*M!, check_constraint_checks = 0 */'],
+});
+
+function shown(name: string): string {
+  return `${name}_shown`;
+}
+
+function urlIn(server: string, database: string): string {
+  const url = new URL(server);
+  url.pathname = `/${database}`;
+  return url.href;
+}

