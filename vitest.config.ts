@@ -9,6 +9,7 @@ const results = process.env.VITEST_RESULTS;
 
 /** What takes longest begins first, in this order: else it is what all wait for in the end. */
 const longest = [
+  ...['queue/verbs-by-state', 'queue/end-job', 'queue/add-jobs', 'queue/claim-jobs', 'queue/list-jobs'],
   ...['faults/fleet-chaos', 'faults/kill-runner', 'faults/queue-kill-worker', 'faults/queue-kill-verbs'],
   ...['faults/model'],
   ...['faults/mangled-', 'faults/queue-child-dies', 'faults/clock-steps', 'faults/upgrade', 'docs/examples'],
@@ -17,6 +18,15 @@ const longest = [
   ...['pause-commands', 'memory-limits', 'replay-spool', 'run-due', 'work.test', 'tier-lock', 'watch-log'],
 ];
 
+/** Projects in their order: the small files, of which the last one has most, come last. */
+const turns = ['apart', 'together'].flatMap((how) =>
+  testedEngines.map(({ name }) => projectOf(how, name)).toReversed(),
+);
+
+function projectOf(how: string, engine: string): string {
+  return engine === 'sqlite' ? how : `${how} on ${engine}`;
+}
+
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
@@ -24,7 +34,9 @@ class LongestFirst extends BaseSequencer {
       const place = longest.findIndex((part) => moduleId.includes(part));
       return place === -1 ? longest.length : place;
     };
-    return sorted.toSorted((one, other) => placeOf(one) - placeOf(other));
+    // A process is handed on only to the next file of the same project.
+    const turnOf = ({ project }: TestSpecification): number => turns.indexOf(project.name);
+    return sorted.toSorted((one, other) => turnOf(one) - turnOf(other) || placeOf(one) - placeOf(other));
   }
 }
 
@@ -43,13 +55,12 @@ export default defineConfig({
       // SQLite has all tests, those that no engine has anything to do with, too.
       const hasAll = name === 'sqlite';
       const isHere = (file: string): boolean => !notHere.includes(file) && (hasAll || ofAnyEngine.includes(file));
-      const which = hasAll ? '' : ` on ${name}`;
       const servers = name !== 'sqlite' ? ['test/support/engines/start-servers.ts'] : [];
       return [
         {
           extends: true,
           test: {
-            name: `together${which}`,
+            name: projectOf('together', name),
             include: together.filter(isHere),
             isolate: false,
             env: { TEST_ENGINE: name },
@@ -59,7 +70,7 @@ export default defineConfig({
         {
           extends: true,
           test: {
-            name: `apart${which}`,
+            name: projectOf('apart', name),
             include: apart.filter(isHere),
             env: { TEST_ENGINE: name },
             globalSetup: ['test/build.ts', 'test/integration/left-to-ci.ts', ...servers],

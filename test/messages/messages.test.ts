@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { makeFakeCrontab } from '../support/fake-crontab.ts';
 import { callCommand } from '../support/in-root.ts';
 import { cronEnv } from '../support/run-pass.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -85,7 +86,10 @@ describe('the command says exactly', () => {
 
   test.each(called.map((message) => [message.code, message] as const))('%s', async (_, { text, call }) => {
     const root = makeTemporaryRoot({ 'jobs/hourly/import.sh': 'echo\n', 'jobs/queue/mail/welcome.sh': 'echo\n' });
-    const { status, stderr } = await callCommand(call ?? [], { cwd: root, env: cronEnv(root) });
+    // Not every machine has a crontab.
+    const { PATH, FAKE_CRONTAB } = makeFakeCrontab().env;
+    const env = { ...cronEnv(root), PATH, FAKE_CRONTAB };
+    const { status, stderr } = await callCommand(call ?? [], { cwd: root, env });
     expect(stderr.replaceAll(root, '/home/me/site')).toBe(`runner: ${text}\n`);
     expect(status).toBe(2);
   });

@@ -4,20 +4,20 @@ import { globSync } from 'glob';
 
 const project = join(import.meta.dirname, '../..');
 
-/** What a test does to its process, or has from it, that the next file's tests would notice. */
+/**
+ * What a test does to its process, or has from it, that the next file's tests would notice. Scripts that it starts
+ * itself, without the runner between them, are charged with the memory of the process that they are forks of.
+ */
 const marks =
-  /from 'node:(child_process|worker_threads)'|src\/execution\/(script|warm)\/|\bvi\.|\bprocess\.(umask|chdir|kill|on|cpuUsage|resourceUsage)\(|process\.env\.\w+ =|delete process\.env/;
+  /support\/(run-one|handler-place)\.ts|src\/execution\/(script|warm)\/|\bvi\.|\bprocess\.(umask|chdir|on|cpuUsage|resourceUsage)\(|process\.env(\.\w+|\[.*\]) =|delete process\.env/;
 
 const files = globSync('test/**/*.test.ts', { cwd: project }).sort();
 
-/**
- * Files whose tests start no process: they share a worker, as each new one takes half a second. It grows with them,
- * and a fork of it is charged to whatever it starts.
- */
-export const together = files.filter((file) => !needsOwnProcess(join(project, file)));
+/** Each gets a process of its own, which takes half a second more. */
+export const apart = files.filter((file) => marks.test(readFileSync(join(project, file), 'utf8')));
 
-/** Each gets a process of its own. */
-export const apart = files.filter((file) => !together.includes(file));
+/** They share processes. */
+export const together = files.filter((file) => !apart.includes(file));
 
 /**
  * What is about jobs, runs and what follows from them, and so holds whatever keeps the log: it runs on each engine.
@@ -46,10 +46,6 @@ export const ofAnyEngine = globSync([...aboutTheLog, 'test/faults/fleet-*.test.t
 })
   .filter((file) => files.includes(file) && reaches(join(project, file), isEngine))
   .sort();
-
-function needsOwnProcess(file: string): boolean {
-  return reaches(file, (_, source) => marks.test(source));
-}
 
 /** Who has no root has no log. */
 function isEngine(file: string): boolean {
