@@ -16,9 +16,13 @@ export const postgres = createServerEngine({
   },
   empty: (owner, tables) => {
     if (tables.length === 0) return;
-    const anyIn = tables.map((table) => `select '${table}' as name where exists (select 1 from "${table}")`);
+    const anyIn = tables
+      .filter((table) => table !== 'schema_version')
+      .map((table) => `select '${table}' as name where exists (select 1 from "${table}")`);
     const full = owner.ask(anyIn.join(' union all ')).rows.map((row) => (row as { readonly name: string }).name);
-    if (full.length > 0) owner.ask(`truncate ${full.join(', ')} restart identity cascade`);
+    // Of few rows, faster than `truncate`.
+    const deletes = full.map((table) => `"${table} gone" as (delete from "${table}")`);
+    if (full.length > 0) owner.ask(`with ${deletes.join(', ')} select 1`);
     // Of tables that are empty, too.
     const used = `select sequencename as name from pg_sequences
       where schemaname = current_schema() and last_value is not null`;
