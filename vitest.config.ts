@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, JsonReporter, type Reporter, type TestSpecification } from 'vitest/node';
-import { areNoPointsHit, isMachineOurs, leftToCi, sampled } from './test/integration/left-to-ci.ts';
+import { areFilesNamed, isMachineOurs, leftToCi, lengthy } from './test/integration/left-to-ci.ts';
 import { testedEngines, untested } from './test/support/engines.ts';
 import { apart, ofAnyEngine, together } from './test/support/together.ts';
 
@@ -47,11 +47,12 @@ class NamesUntested implements Reporter {
   }
 }
 
-const notHere = [...(isMachineOurs ? [] : leftToCi), ...(areNoPointsHit ? sampled : [])];
+const notHere = [...(isMachineOurs ? [] : leftToCi), ...(areFilesNamed ? [] : lengthy)];
 
 export default defineConfig({
   test: {
-    projects: testedEngines.flatMap(({ name }) => {
+    projects: testedEngines.flatMap(({ name }, index) => {
+      const isFirst = index === 0;
       // SQLite has all tests, those that no engine has anything to do with, too.
       const hasAll = name === 'sqlite';
       const isHere = (file: string): boolean => !notHere.includes(file) && (hasAll || ofAnyEngine.includes(file));
@@ -64,7 +65,8 @@ export default defineConfig({
             include: together.filter(isHere),
             isolate: false,
             env: { TEST_ENGINE: name },
-            globalSetup: ['test/build.ts', ...servers],
+            // Said once.
+            globalSetup: ['test/build.ts', ...(isFirst ? ['test/integration/left-to-ci.ts'] : []), ...servers],
           },
         },
         {
@@ -73,7 +75,7 @@ export default defineConfig({
             name: projectOf('apart', name),
             include: apart.filter(isHere),
             env: { TEST_ENGINE: name },
-            globalSetup: ['test/build.ts', 'test/integration/left-to-ci.ts', ...servers],
+            globalSetup: ['test/build.ts', ...servers],
           },
         },
       ];

@@ -1,31 +1,32 @@
+import { createHash } from 'node:crypto';
 import { groupBy } from '../support/group-by.ts';
 
-/** Of the fault points at one place in the code one is hit, as in `.ci/run`; all else as where all are wanted. */
-const isOneOfEachPlaceWanted = process.env.FAULT_POINTS === 'places';
+const { FAULT_POINTS } = process.env;
 
-/** Every fault point is hit. Elsewhere a named part of them, another one each day. */
-export const areAllWanted = process.env.FAULT_POINTS === 'all' || isOneOfEachPlaceWanted;
+/** Of so many points, or of so many places in the code, one is hit. */
+export const SHARE = FAULT_POINTS === 'all' || FAULT_POINTS === 'places' ? 1 : FAULT_POINTS === 'thirds' ? 3 : 20;
 
-/** Of so many points one is hit where time is short. */
-export const SHARE = 20;
+/** Of the fault points at one place in the code one is hit. */
+const isOneOfEachPlaceWanted = FAULT_POINTS === 'places' || FAULT_POINTS === 'thirds';
+
+export const areAllWanted = SHARE === 1;
 
 /** What is left to chance goes by it; told at the end of each run of the tests. */
 export const seed = Number(process.env.FAULT_SEED ?? 0);
 
 /** All of them, or those that the seed chooses. */
 export function sample<Item>(items: readonly Item[]): readonly Item[] {
-  return areAllWanted ? items : items.filter((_, index) => (index + seed) % SHARE === 0);
+  return items.filter((_, index) => (index + seed) % SHARE === 0);
 }
 
-/** Of cases that differ in a number alone: all of them, or two that the seed chooses. */
+/** Of cases that differ in a number alone: all of them, or two or more that the seed chooses. */
 export function sampleCases<Item>(items: readonly Item[]): readonly Item[] {
-  const [first, second] = [seed, seed + 1].map((at) => at % items.length);
-  return areAllWanted ? items : items.filter((_, index) => index === first || index === second);
+  return rotate(items).slice(0, Math.max(2, Math.ceil(items.length / SHARE)));
 }
 
 /** How often what is left to chance is tried: where all points are wanted, or else. */
 export function rounds(all: number): number {
-  return areAllWanted ? all : Math.ceil(all / SHARE);
+  return Math.ceil(all / SHARE);
 }
 
 /** From 0 up to, but not including, 1; the same series for the same seed (mulberry32). */
@@ -74,7 +75,7 @@ export class Places {
   }
 
   #groupNew<OfScenario extends Round>(rounds: readonly OfScenario[]): readonly (readonly OfScenario[])[] {
-    const left = rounds.filter(({ place }) => !this.#hit.has(place));
+    const left = rounds.filter(({ place }) => !this.#hit.has(place) && isChosen(place));
     return [...groupBy(left, ({ place }) => place).values()].map(rotate);
   }
 
@@ -93,6 +94,11 @@ export class Places {
     }
     return { isHit: false, wrong };
   }
+}
+
+/** By its name alone: whichever scenario comes to a place, it is chosen or not. */
+function isChosen(place: string): boolean {
+  return (createHash('md5').update(place).digest().readUInt32BE() + seed) % SHARE === 0;
 }
 
 /** The same ones, beginning where the seed says. */

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { globSync } from 'glob';
 import { SHARE } from '../faults/rounds.ts';
@@ -18,25 +17,30 @@ export const leftToCi = [
   // Of two servers each, one of them Debian's.
   'test/move/move-log.test.ts',
   'test/worker/database-away.test.ts',
+  // Of machines with networks of their own.
+  'test/faults/fleet-chaos.test.ts',
   ...globSync('test/faults/*.root.test.ts', { cwd: project }).sort(),
 ];
 
 /** Set by `.ci/run`, where the machine is there for nothing else. */
 export const isMachineOurs = process.env.RUN_INTEGRATION === '1';
 
-/** A runner is killed at every point, and what is left to chance is tried often. */
-const areAllPointsHit = process.env.FAULT_POINTS === 'all';
+/** Tests that take long. Whoever names files has them run. */
+export const lengthy = globSync(
+  [
+    'test/faults/*.test.ts',
+    // A real browser.
+    'test/dashboard/{charts,html-report,login,manage,overview,viewers,xss}.test.ts',
+    'test/child/typescript.test.ts',
+    'test/commands/{claim-follow,restore}.test.ts',
+    'test/docs/{examples,report-picture}.test.ts',
+    'test/hosting/crontab/import/known-crontabs.test.ts',
+    'test/move/migrate-command.test.ts',
+  ],
+  { cwd: project, ignore: leftToCi },
+).sort();
 
-/** Set by `.ci/run`: the same, but of points at the same place in the code one is hit. */
-const areAllPlacesHit = process.env.FAULT_POINTS === 'places';
-
-/** Set by `.ci/run` where it does that in a stage of its own. */
-export const areNoPointsHit = process.env.FAULT_POINTS === 'none';
-
-/** Tests of which there is a sample. */
-export const sampled = globSync('test/faults/*.test.ts', { cwd: project })
-  .filter((file) => readFileSync(join(project, file), 'utf8').includes("from './rounds.ts'"))
-  .sort();
+export const areFilesNamed = process.argv.some((arg) => /^test\/|\.test\.ts$/.test(arg));
 
 /** Another one each day, so that the points that are hit change; to be given to see a failure again. */
 export function setup(): void {
@@ -49,19 +53,15 @@ export function teardown(): void {
     const files = leftToCi.join(', ');
     tell(`NOT RUN HERE: ${files} need root, Debian packages and a machine of their own; .ci/run runs them.`);
   }
+  if (!areFilesNamed) {
+    tell(`NOT RUN HERE: ${lengthy.join(', ')} take long; .ci/run runs them, and so does whoever names them.`);
+    return;
+  }
   const seed = `FAULT_SEED=${process.env.FAULT_SEED}`;
-  if (areNoPointsHit) {
-    tell(`NOT RUN HERE: ${sampled.join(', ')}: .ci/run runs them in a stage of its own.`);
-  } else if (areAllPlacesHit) {
-    tell(
-      `EACH PLACE ONCE: of the fault points at the same place in the code, after the same one, ${seed} chooses the ` +
-        'one that is hit, and the scenario; FAULT_POINTS=all hits every one.',
-    );
-  } else if (!areAllPointsHit) {
-    tell(
-      `A SAMPLE HERE: test/faults/ hits one of ${SHARE} fault points, those of ${seed}, and tries chance less ` +
-        'often; FAULT_POINTS=places hits one at each place in the code, as .ci/run does, and FAULT_POINTS=all every one.',
-    );
+  if (process.env.FAULT_POINTS === 'thirds') {
+    tell(`A THIRD: one of 3 places in the code is hit, that of ${seed}; FAULT_POINTS=places hits each of them.`);
+  } else if (SHARE > 1) {
+    tell(`A SAMPLE: one of ${SHARE} fault points is hit, those of ${seed}; FAULT_POINTS=places hits each place.`);
   }
 }
 
