@@ -168,9 +168,9 @@ test('the size counts the output files that are kept here', async () => {
   await addFile(machineName(), 5_000_000_000);
   await addFile('elsewhere', 70_000_000_000);
   const files = store.fleet === null ? 75_000_000_000 : 5_000_000_000;
-  const used = await store.pruning.usedBytes();
-  expect(used - files).toBeGreaterThanOrEqual(empty);
-  expect(used - files).toBeLessThan(empty + 1_000_000);
+  const ofTables = (await store.pruning.usedBytes()) - files;
+  // A server estimates them by figures that come a moment later.
+  expect(Math.abs(ofTables - empty)).toBeLessThan(1_000_000);
 });
 
 /** A parent and its two ended children, of which it was told of the first; with the name of each. */
