@@ -130,6 +130,17 @@ const wellTried: [Step[]][] = [
       { do: 'due' },
     ],
   ],
+  // Of a crash before its process was recorded the files tell when it began, by the machine's own clock.
+  [
+    [
+      { do: 'fail', script: 'hourly/a' },
+      { do: 'due' },
+      setClock(24),
+      setClock(24),
+      crash('hourly', 27),
+      crash('daily', 53, true),
+    ],
+  ],
   // What is paused waits, and what has been left waits with it.
   [
     [
@@ -305,7 +316,7 @@ function readOpen(log: LogContent): ReadonlyMap<string, ModelJob> {
   return new Map(
     listOpenJobs(log).map((job) => {
       const dueAt = job.state === 'retrying' ? job.run_at : null;
-      return [job.name, { outcomes: outcomesOf(log, job), dueAt }];
+      return [job.name, { outcomes: outcomesOf(log, job), dueAt, startedAt: job.started_at }];
     }),
   );
 }

@@ -5,6 +5,7 @@
  */
 
 export const HOUR = 3_600_000;
+const MINUTE = HOUR / 60;
 const DAY = 24 * HOUR;
 
 /** A script as the model knows it. All wait an hour before another try. */
@@ -33,6 +34,8 @@ export interface ModelJob {
   readonly outcomes: readonly ModelOutcome[];
   /** Null: it waits for nothing. */
   readonly dueAt: number | null;
+  /** Null: no try has begun. */
+  readonly startedAt: number | null;
 }
 
 /** The last pass of a tier, and how many for this period have died. */
@@ -80,7 +83,7 @@ export function foreseeDue(world: World): readonly ModelRun[] {
 /** Twice a pass that dies is taken up in its period, and not a third time. */
 export function isDue({ now, passes }: World, tier: string): boolean {
   const last = passes.get(tier);
-  if (last === undefined || last.startedAt > now + HOUR / 60) return true;
+  if (last === undefined || last.startedAt > now + MINUTE) return true;
   if (last.startedAt < periodStart(tier, now)) return true;
   return last.hasCrashed && last.crashes < 2;
 }
@@ -117,8 +120,8 @@ class Play {
     if (['*', tierOf(name), name].some((each) => paused.has(each))) return false;
     const job = this.#open.get(name);
     if (job === undefined || job.dueAt === null) return true;
-    // Further ahead than any delay: the clock was set back meanwhile.
-    return job.dueAt <= now || job.dueAt - now > HOUR;
+    // Begun later than now, or further ahead than any delay: the clock was set back meanwhile.
+    return job.dueAt <= now || (job.startedAt ?? 0) > now + MINUTE || job.dueAt - now > HOUR;
   }
 
   #run(script: ModelScript): void {
@@ -126,7 +129,8 @@ class Play {
     const outcomes = [...(this.#open.get(script.name)?.outcomes ?? []), outcome] as const;
     this.runs.push({ script: script.name, outcome });
     const isOpen = judge(script, outcomes) === 'retrying';
-    if (isOpen) this.#open.set(script.name, { outcomes, dueAt: this.#world.now + HOUR });
+    const { now } = this.#world;
+    if (isOpen) this.#open.set(script.name, { outcomes, dueAt: now + HOUR, startedAt: now });
     else this.#open.delete(script.name);
   }
 }
