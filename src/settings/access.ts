@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, readdirSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
-import { UsageError } from '../system/base/errors.ts';
+import { errorCode, UsageError } from '../system/base/errors.ts';
 import type { StateFolder } from '../system/place/state-folder.ts';
 import {
   type Distrust,
@@ -83,5 +83,15 @@ function refuseUnsafeState(root: string, { path }: StateFolder, orElse: string):
 function judgeContent(root: string, folder: string, { mode }: Stats): readonly Distrust[] {
   const couldOthersWrite = (mode & 0o022) !== 0;
   const names = couldOthersWrite ? readdirSync(folder) : [];
-  return names.flatMap((name) => judgePath(root, join(folder, name)));
+  return names.flatMap((name) => judgeEntry(root, join(folder, name)));
+}
+
+/** What has gone meanwhile, and a link that leads nowhere or in a circle, holds nothing that anybody could read. */
+function judgeEntry(root: string, path: string): readonly Distrust[] {
+  try {
+    return judgePath(root, path);
+  } catch (error) {
+    if (/^(ENOENT|ENOTDIR|ELOOP)$/.test(errorCode(error))) return [];
+    throw error;
+  }
 }

@@ -57,6 +57,16 @@ describe('a state folder', () => {
     expect(() => check(root, true)).not.toThrow();
   });
 
+  test('that was copied may hold links that lead nowhere, or in a circle', () => {
+    const root = makeTemporaryRoot();
+    const state = stateFolderOf(root);
+    createStateFolder(state);
+    symlinkSync('nowhere', join(state.path, 'left'));
+    symlinkSync('circle', join(state.path, 'circle'));
+    chmodSync(state.path, 0o775);
+    expect(() => check(root)).not.toThrow();
+  });
+
   test('may be a link to a folder that only its owner can write', () => {
     const root = makeTemporaryRoot();
     const disk = makeTemporaryRoot();

@@ -162,7 +162,8 @@ class Site {
     if (during.length > 0) writeFileSync(hold, '');
     const running = startPass(this.path);
     if (during.length > 0) {
-      await until('the first script runs', () => readEvidence(this.path).length > earlier);
+      const runs = until('the first script runs', () => readEvidence(this.path).length > earlier);
+      await Promise.race([runs, running.then(refuseEnd)]);
       this.mangle(during);
       rmSync(hold);
     }
@@ -175,6 +176,10 @@ class Site {
   remove(): void {
     rmSync(this.path, { recursive: true, force: true, maxRetries: 3 });
   }
+}
+
+function refuseEnd({ status, stderr }: Ended): never {
+  throw new Error(`The pass ended with ${status} before a script ran: ${stderr}`);
 }
 
 function look(path: string): Stats | undefined {

@@ -41,10 +41,20 @@ export function addCronUser(): CronUser {
     runner: (...args) => run(nodePath, [command, ...args]).toString(),
     remove: () => {
       spawnSync('crontab', ['-u', name, '-r']);
+      endProcesses(name);
       execFileSync('userdel', [name]);
       rmSync(folder, { recursive: true });
     },
   };
+}
+
+/** What cron has started at the last moment: a user at work cannot be removed. */
+function endProcesses(name: string): void {
+  const deadline = performance.now() + 30_000;
+  // It exits with 1 once there is none.
+  while (spawnSync('pkill', ['-KILL', '-u', name]).status === 0) {
+    if (performance.now() > deadline) throw new Error(`${name} still has processes.`);
+  }
 }
 
 function installPackage(folder: string, home: string): void {
