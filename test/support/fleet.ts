@@ -1,5 +1,7 @@
 import { onTestFinished } from 'vitest';
 import type { Link } from './chaos/link.ts';
+import { killGroup } from './end-orphans.ts';
+import { listRunProcesses } from './invariants-files.ts';
 import type { OwnServer } from './own-server.ts';
 import { commandPath, type Ended, withCompileCache } from './run-command.ts';
 import { cronEnv } from './run-pass.ts';
@@ -53,6 +55,9 @@ export function makeFleet(server: OwnServer): TestFleet {
     ...{ schema, ask },
     machine: (name, files = {}, { skewMs = 0, uptimeS, link } = {}) => {
       const root = makeTemporaryRoot(files);
+      onTestFinished(() => {
+        for (const { pid } of listRunProcesses(root)) killGroup(pid);
+      });
       const address = link === undefined ? url : url.replace('@localhost:', `@${link.address}:`);
       const ofMachine = { RUNNER_HOST: name, RUNNER_DATABASE_URL: address, SKEW_MS: String(skewMs) };
       const env = { ...cronEnv(root), ...ofMachine, ...(uptimeS !== undefined && { FAULT_UPTIME: String(uptimeS) }) };
