@@ -64,6 +64,7 @@ export async function moveLog(move: Move): Promise<MoveReport> {
   };
   await copyAll(tables, source, (table, upTo) => copyTable(sync('copy', table, { ...altered }), table, upTo));
   await freeze(move);
+  let isHandedOver = false;
   try {
     const compared = new Map<string, Compared>();
     for (const table of tables) compared.set(table.name, await completeTable(sync('complete', table, altered), table));
@@ -71,10 +72,12 @@ export async function moveLog(move: Move): Promise<MoveReport> {
     assertEqual(compared, target);
     // Else a call was killed when all but the handing over was done.
     if (source.state === 'log') await source.setAside();
+    isHandedOver = true;
     await target.finish(move.now());
     return { tables: [...compared].map(toMoved), notes: describeAltered(altered, target) };
   } catch (error) {
-    if (source.state === 'log') await source.thaw();
+    // The target may be in use by now, whatever has failed: the same call finishes what is left.
+    if (source.state === 'log' && !isHandedOver) await source.thaw();
     throw error;
   }
 }
@@ -175,6 +178,9 @@ async function freeze({ source, waitMs, onProgress }: Move): Promise<void> {
   for (;;) {
     await source.freeze();
     try {
+      await assertQuiet(source);
+      await source.shut();
+      // Of who has begun in between.
       return await assertQuiet(source);
     } catch (error) {
       await source.thaw();

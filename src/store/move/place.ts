@@ -43,6 +43,8 @@ export type PlaceState = 'none' | 'log' | 'filling' | 'moved';
 export interface SourcePlace extends LogPlace {
   /** From now on nobody else writes; of a server: nobody who is not yet connected. */
   freeze(): Promise<void>;
+  /** Nor anybody who is connected, where the server can keep them from it: MySQL and MariaDB cannot. */
+  shut(): Promise<void>;
   /** All is as before. */
   thaw(): Promise<void>;
   /** For good. */

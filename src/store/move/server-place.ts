@@ -1,4 +1,4 @@
-import { describeServerFailure } from '../server/connect/describe-failure.ts';
+import { describeServerFailure, MOVED_SQLSTATE } from '../server/connect/describe-failure.ts';
 import { type DatabaseTarget, nameOfDatabase } from '../server/connect/url.ts';
 import type { ServerConnection, ServerEngine } from '../server/engine.ts';
 import { migrate, moveVersions } from '../server/migrate.ts';
@@ -18,6 +18,7 @@ export async function openServerSource(target: DatabaseTarget): Promise<SourcePl
     ...place,
     // Before anything else is looked at: whoever connects from now on is turned away.
     freeze: () => version.mark('moved'),
+    shut: () => version.shut(),
     thaw: () => version.clear('moved'),
     setAside: () => version.mark('moved'),
   };
@@ -97,11 +98,13 @@ interface VersionMarks {
   mark(what: keyof typeof moveVersions): Promise<void>;
   clear(what: keyof typeof moveVersions): Promise<void>;
   has(what: keyof typeof moveVersions): Promise<boolean>;
+  /** What was moved away is closed to those who have it open, too, until that mark is cleared. */
+  shut(): Promise<void>;
   /** Only one call at a time fills it. */
   lock(): Promise<void>;
 }
 
-function versionMarks(ask: Ask, { tryLock }: ServerSql, name: string): VersionMarks {
+function versionMarks(ask: Ask, { tryLock, shut, open }: ServerSql, name: string): VersionMarks {
   const has = async (what: keyof typeof moveVersions): Promise<boolean> =>
     (await ask('select 1 as one from schema_version where version = ?', [moveVersions[what]])).length > 0;
   return {
@@ -109,7 +112,13 @@ function versionMarks(ask: Ask, { tryLock }: ServerSql, name: string): VersionMa
     mark: async (what) => {
       if (!(await has(what))) await ask('insert into schema_version (version) values (?)', [moveVersions[what]]);
     },
-    clear: async (what) => void (await ask('delete from schema_version where version = ?', [moveVersions[what]])),
+    clear: async (what) => {
+      if (what === 'moved') for (const statement of open) await ask(statement);
+      await ask('delete from schema_version where version = ?', [moveVersions[what]]);
+    },
+    shut: async () => {
+      for (const statement of shut) await ask(statement);
+    },
     lock: async () => {
       const [row] = await ask<{ readonly got: number }>(tryLock);
       if (Number(row?.got) !== 1)
@@ -193,11 +202,17 @@ interface ServerSql {
   readonly tryLock: string;
   /** Lets a connection rest for as long as the other place may take. */
   readonly mayRest: string | null;
+  /** Closes tables to those who are connected already, and opens them again. */
+  readonly shut: readonly string[];
+  readonly open: readonly string[];
   digits(column: string): string;
   bytes(column: string): string;
   readLast(ask: Ask, table: string): Promise<number>;
   setLast(ask: Ask, table: string, last: number): Promise<void>;
 }
+
+/** Where whatever somebody adds or does leaves something. */
+const growing = ['jobs', 'workers', 'runs', 'events', 'pauses'];
 
 const dialects: Readonly<Record<DatabaseTarget['engine'], ServerSql>> = {
   postgres: {
@@ -206,6 +221,15 @@ const dialects: Readonly<Record<DatabaseTarget['engine'], ServerSql>> = {
     isNumber: `is_identity = 'YES'`,
     tryLock: `select pg_try_advisory_lock(hashtext('folder-runner move ' || current_schema())) as got`,
     mayRest: null,
+    shut: [
+      `create or replace function refuse_moved() returns trigger language plpgsql as
+        $$ begin raise exception 'the log was moved away' using errcode = '${MOVED_SQLSTATE}'; end $$`,
+      ...growing.map(
+        (table) => `create or replace trigger moved_${table} before insert or update on ${table}
+          for each statement execute function refuse_moved()`,
+      ),
+    ],
+    open: ['drop function if exists refuse_moved() cascade'],
     digits: (column) => `cast(${column} as text)`,
     bytes: (column) => `octet_length(${column})`,
     readLast: async (ask, table) => {
@@ -231,6 +255,9 @@ const dialects: Readonly<Record<DatabaseTarget['engine'], ServerSql>> = {
     isNumber: `extra like '%auto_increment%'`,
     tryLock: `select get_lock(concat('folder-runner move ', md5(database())), 0) as got`,
     mayRest: 'set session wait_timeout = 28800',
+    // A trigger needs a right that shared hosts do not give.
+    shut: [],
+    open: [],
     digits: (column) => `cast(${column} as char)`,
     bytes: (column) => `length(${column})`,
     // What `information_schema` says of it may be a day old.

@@ -34,6 +34,7 @@ export async function openSqliteSource(state: StateFolder): Promise<SourcePlace>
   return {
     ...place,
     freeze: async () => connection.exec('begin immediate'),
+    shut: async () => {},
     thaw: async () => {
       if (connection.inTransaction) connection.exec('rollback');
     },
@@ -255,7 +256,7 @@ function nowhere(name: string): LogPlace {
   };
 }
 
-const unable = { freeze: refuse, thaw: refuse, setAside: refuse };
+const unable = { freeze: refuse, shut: refuse, thaw: refuse, setAside: refuse };
 
 async function refuse(): Promise<never> {
   throw new Error('there is no log');

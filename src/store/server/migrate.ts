@@ -1,5 +1,6 @@
 import { errorCode } from '../../system/base/errors.ts';
 import { StoreUnavailable } from '../failures.ts';
+import { tellMoved } from './connect/describe-failure.ts';
 import { type DatabaseTarget, nameOfDatabase } from './connect/url.ts';
 import type { ServerSession } from './session.ts';
 
@@ -52,6 +53,16 @@ export async function readSchemaVersion(session: ServerSession, target: Database
   return version;
 }
 
+/**
+ * For whoever has used the tables before, and connects again.
+ *
+ * @throws {StoreUnavailable} when they are not to be used any more
+ */
+export async function demandStillUsable(session: ServerSession, target: DatabaseTarget): Promise<void> {
+  const row = await session.first<{ version: number | null }>('select max(version) as version from schema_version');
+  demandUsable(row?.version ?? 0, session, target);
+}
+
 /** @throws {StoreUnavailable} when tables of this version are not to be used by this runner */
 export function demandUsable(version: number, { engine }: ServerSession, target: DatabaseTarget): void {
   const newest = engine.migrations.length;
@@ -72,10 +83,7 @@ function demandInUse(version: number, place: string): void {
     const cure = 'call the same `runner migrate` again to finish it; until then the log cannot be used';
     throw new StoreUnavailable('foreign', `A log is being moved to ${place}: ${cure}.`);
   }
-  if (version === moveVersions.moved) {
-    const cure = 'name its new place in RUNNER_DATABASE_URL; `runner migrate --help` has the way back';
-    throw new StoreUnavailable('foreign', `The log was moved away from ${place}: ${cure}.`);
-  }
+  if (version === moveVersions.moved) throw new StoreUnavailable('foreign', tellMoved(place));
 }
 
 /** Names of tables that other programs have, too. */

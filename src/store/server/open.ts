@@ -2,7 +2,7 @@ import type { Store } from '../contract/store.ts';
 import { describeServerFailure } from './connect/describe-failure.ts';
 import type { DatabaseTarget } from './connect/url.ts';
 import type { ServerEngine } from './engine.ts';
-import { migrate, readSchemaVersion } from './migrate.ts';
+import { demandStillUsable, migrate, readSchemaVersion } from './migrate.ts';
 import { ServerSession } from './session.ts';
 import { createServerStore } from './store.ts';
 
@@ -11,6 +11,7 @@ export async function openServerStore(target: DatabaseTarget): Promise<Store> {
   const session = await openSession(target);
   return await orClosed(session, async () => {
     await migrate(session, target);
+    session.onReconnect = () => demandStillUsable(session, target);
     return await createServerStore(session);
   });
 }
@@ -24,9 +25,12 @@ export async function openExistingServerStore(target: DatabaseTarget): Promise<S
     session.patienceMs = target.connectTimeoutMs;
     const version = await readSchemaVersion(session, target);
     session.patienceMs = patienceMs;
-    if (version > 0) return await createServerStore(session);
-    await session.close();
-    return null;
+    if (version === 0) {
+      await session.close();
+      return null;
+    }
+    session.onReconnect = () => demandStillUsable(session, target);
+    return await createServerStore(session);
   });
 }
 

@@ -85,6 +85,8 @@ export class ServerSession implements ServerStatements {
   #announcement: { readonly dueAt: number; readonly timer: NodeJS.Timeout } | null = null;
   #announcedAt = Number.NEGATIVE_INFINITY;
   #isClosed = false;
+  /** Asked of each further connection: what the first one has found may be otherwise by then. */
+  onReconnect: (() => Promise<void>) | null = null;
   patienceMs: number;
   rollbacks = 0;
   turn = 0;
@@ -163,7 +165,10 @@ export class ServerSession implements ServerStatements {
   /** Has somebody told of others' changes, for as long as the session lasts. False: this server tells of none. */
   async listen(onNews: () => void): Promise<boolean> {
     this.#onNews = onNews;
-    return await this.#inTurn(() => this.#patiently(() => this.#ofServer(this.#connected().listen(onNews))));
+    const isTold = await this.#inTurn(() => this.#patiently(() => this.#ofServer(this.#connected().listen(onNews))));
+    // Who asks from time to time can give the connection back meanwhile.
+    if (!isTold) this.#onNews = null;
+    return isTold;
   }
 
   /** For what is no statement of the log's: making its tables. */
@@ -308,7 +313,9 @@ export class ServerSession implements ServerStatements {
         if (kind === 'taken') taken += 1;
         const isOver = performance.now() >= deadline;
         if (isOver && (kind === 'busy' || kind === 'lost')) this.#away = { error, at: performance.now() };
-        if (kind === null || taken > MOST_TAKEN || this.#hasWritten || isOver) throw error;
+        // A conflict has undone the one statement that it met.
+        const mayBeDone = this.#hasWritten && kind !== 'conflict';
+        if (kind === null || taken > MOST_TAKEN || mayBeDone || isOver) throw error;
       }
       await sleep(pauseMs * (0.5 + Math.random()));
     }
@@ -326,6 +333,7 @@ export class ServerSession implements ServerStatements {
     this.#connection = await this.#ofServer(this.engine.connect(this.#target, this.dialect));
     this.#away = null;
     this.#step = await this.#readStep();
+    await this.onReconnect?.();
     if (this.#onNews !== null) await this.#ofServer(this.#connection.listen(this.#onNews));
     // What has happened while nobody was told may be news.
     this.#onNews?.();

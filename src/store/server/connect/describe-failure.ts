@@ -15,6 +15,9 @@ interface Failure {
 const ASK_LATER = 'Passes and workers try again by themselves.';
 
 /** The first that fits. */
+/** What PostgreSQL says for us of a change to a log that was moved away, to who had it open before. */
+export const MOVED_SQLSTATE = 'FR001';
+
 const failures: readonly Failure[] = [
   {
     kind: 'no-driver',
@@ -134,6 +137,7 @@ const failures: readonly Failure[] = [
     tell: (place, reason) =>
       `${place} stays locked by another connection (${reason}). ${ASK_LATER} If that lasts, end the long transaction there.`,
   },
+  { kind: 'foreign', codes: new RegExp(`^${MOVED_SQLSTATE}$`), tell: tellMoved },
   {
     kind: 'refused',
     codes: /^STRANGE_SERVER$/,
@@ -165,6 +169,11 @@ const failures: readonly Failure[] = [
       'Check that the server runs, and that host and port in the address are right.',
   },
 ];
+
+/** Of a log that was moved away. */
+export function tellMoved(place: string): string {
+  return `The log was moved away from ${place}: name its new place in RUNNER_DATABASE_URL; \`runner migrate --help\` has the way back.`;
+}
 
 /**
  * What keeps a database from being used, for people; never with its password. Null: the database is not to blame,
