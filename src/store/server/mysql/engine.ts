@@ -16,7 +16,7 @@ import {
 import { migrationsOf } from '../tables.ts';
 import { mysqlDialect } from './dialect.ts';
 
-/** MySQL from 8.0 on, and MariaDB from 10.6 on. */
+/** MySQL from 8.0.17 on, and MariaDB from 10.6 on. */
 export const mysqlEngine: ServerEngine = {
   name: 'mysql',
   dialect: mysqlDialect,
@@ -49,6 +49,9 @@ class LockRefused extends Error {
 /** Of who is between two questions. */
 const LONGEST_REST_S = 60;
 
+/** By default a recursive query ends after 1000 steps: in MariaDB without a word, in MySQL as an error. */
+const MOST_STEPS = 4_294_967_295;
+
 async function connect(target: DatabaseTarget): Promise<ServerConnection> {
   const { host, port, socket, user, password, database } = target;
   const ssl = readTlsOptions(target);
@@ -66,12 +69,20 @@ async function connect(target: DatabaseTarget): Promise<ServerConnection> {
     throw withCode(error, STRANGE_SERVER);
   });
   const connection = new MysqlConnection(client);
+  try {
+    await setUp(connection, target);
+    return connection;
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+/** @throws {StoreUnavailable} where the server is too old */
+async function setUp(connection: ServerConnection, target: DatabaseTarget): Promise<void> {
   const [{ version }] = (await connection.query('select version() as version', [])).rows as [{ version: string }];
   const flaw = findFlaw(version);
-  if (flaw !== null) {
-    await connection.close();
-    throw unfit(target, flaw);
-  }
+  if (flaw !== null) throw unfit(target, flaw);
   // Texts are compared byte by byte, and spaces at their ends count.
   const collation = /mariadb/i.test(version) ? 'utf8mb4_nopad_bin' : 'utf8mb4_0900_bin';
   await connection.query(`set names utf8mb4 collate ${collation}`, []);
@@ -80,12 +91,11 @@ async function connect(target: DatabaseTarget): Promise<ServerConnection> {
   await connection.query(
     `set session sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT,STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION',
        time_zone = '+00:00', innodb_lock_wait_timeout = ${LOCK_TIMEOUT_MS / 1_000}
-       /*M! , idle_transaction_timeout = ${idle}, wait_timeout = ${LONGEST_REST_S} */
-       /*!80000 , wait_timeout = ${idle}, information_schema_stats_expiry = 0 */`,
+       /*M! , idle_transaction_timeout = ${idle}, wait_timeout = ${LONGEST_REST_S}, max_recursive_iterations = ${MOST_STEPS} */
+       /*!80000 , wait_timeout = ${idle}, information_schema_stats_expiry = 0, cte_max_recursion_depth = ${MOST_STEPS} */`,
     [],
   );
   await connection.query('set session transaction isolation level read committed', []);
-  return connection;
 }
 
 /** Why a server of this version is none for a log; null: it is one. */
@@ -94,14 +104,16 @@ export function findFlaw(version: string): string | null {
   if (/tidb/i.test(version)) return `TiDB (${version}), which would give one job to two machines: use MySQL or MariaDB`;
   if (!isTooOld(version)) return null;
   const name = /mariadb/i.test(version) ? 'MariaDB' : 'MySQL';
-  return `${name} ${version}, which is too old: MySQL 8.0 or MariaDB 10.6 or newer is needed`;
+  return `${name} ${version}, which is too old: MySQL 8.0.17 or MariaDB 10.6 or newer is needed`;
 }
 
 /** MariaDB calls itself `5.5.5-10.6.12-MariaDB` to some. */
 function isTooOld(version: string): boolean {
   const [, major = 0, minor = 0] = (/(\d+)\.(\d+)[\d.]*-mariadb/i.exec(version) ?? []).map(Number);
   if (major > 0) return major < 10 || (major === 10 && minor < 6);
-  return Number.parseInt(version, 10) < 8;
+  const [first = 0, second = 0, third = 0] = version.split(/[.-]/, 3).map(Number);
+  // The collation of its texts is there from then on.
+  return first < 8 || (first === 8 && second === 0 && third < 17);
 }
 
 const kinds: readonly (readonly [ServerFailure, RegExp])[] = [

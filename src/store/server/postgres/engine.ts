@@ -46,7 +46,7 @@ export const postgresEngine: ServerEngine = {
 const OLDEST_VERSION = 140_000;
 
 async function connect(target: DatabaseTarget): Promise<ServerConnection> {
-  const { host, port, socket, user, password, database, schema } = target;
+  const { host, port, socket, user, password, database } = target;
   const client = new pg.Client({
     ...{ host: socket ?? host, port, user, password, database, ssl: sslOf(target) },
     connectionTimeoutMillis: target.connectTimeoutMs,
@@ -61,6 +61,17 @@ async function connect(target: DatabaseTarget): Promise<ServerConnection> {
   await client.connect().catch((error) => {
     throw withCode(error, STRANGE_SERVER);
   });
+  try {
+    await setUp(connection, target);
+    return connection;
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+/** @throws {StoreUnavailable} where the server is too old */
+async function setUp(connection: ServerConnection, target: DatabaseTarget): Promise<void> {
   const { rows } = await connection.query(
     `select set_config('search_path', ?, false), set_config('timezone', 'UTC', false),
        set_config('default_transaction_isolation', 'read committed', false),
@@ -69,14 +80,11 @@ async function connect(target: DatabaseTarget): Promise<ServerConnection> {
        set_config('tcp_keepalives_idle', '${KEEP_ALIVE_MS / 1_000}', false),
        set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '10', false),
        current_setting('server_version_num') as number, current_setting('server_version') as version`,
-    [`"${schema}"`],
+    [`"${target.schema}"`],
   );
   const [{ number, version }] = rows as [{ number: string; version: string }];
-  if (Number(number) < OLDEST_VERSION) {
-    await connection.close();
-    throw unfit(target, `PostgreSQL ${version}, which is too old: PostgreSQL 14 or newer is needed`);
-  }
-  return connection;
+  if (Number(number) >= OLDEST_VERSION) return;
+  throw unfit(target, `PostgreSQL ${version}, which is too old: PostgreSQL 14 or newer is needed`);
 }
 
 function sslOf(target: DatabaseTarget): pg.ClientConfig['ssl'] {

@@ -6,7 +6,7 @@ import { jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
 import { addRows } from '../sql/rows.ts';
 
 /** Scripts are few: their rows are found by the index that holds nothing else. */
-const isScript = ({ dialect }: ServerStatements): string =>
+export const isScript = ({ dialect }: ServerStatements): string =>
   dialect.name === 'mysql' ? 'script_key is not null' : 'tier is not null';
 
 export function serverScriptJobs(db: ServerStatements): ScriptJobStore {
