@@ -40,6 +40,7 @@ import { countJobs, isWaiting, listJobs, totalJobs } from './read/list.ts';
 import { createArchive, deleteJob } from './settle/archive.ts';
 import {
   buryJob,
+  type CallerContext,
   cancelJob,
   failRunningJob,
   finishRunningJob,
@@ -199,26 +200,34 @@ function claimVerbs(parts: QueueParts): Pick<Queue, 'claim' | 'claimMany' | 'cla
 
 function endingVerbs(parts: QueueParts): Pick<Queue, 'finish' | 'retry' | 'fail' | 'bury' | 'cancel' | 'delete'> {
   const { log, state, settings, policies, now } = parts;
-  const archive = createArchive(settings.archive, (files) => removeOutput(state, files));
-  const context = () => ({ at: now(), missedCap: settings.missedCap, archive });
+  const change = async (work: (session: VerbSession, context: CallerContext) => Promise<void>): Promise<void> => {
+    let archive = createArchive(settings.archive);
+    await log.change(async (session) => {
+      archive = createArchive(settings.archive);
+      await work(session, { at: now(), missedCap: settings.missedCap, archive });
+    });
+    removeOutput(state, archive.unnamed);
+  };
   // Its run tells how it has ended, and not by whom.
-  const end = (job: JobRef, verb: string, work: (session: VerbSession) => Promise<void>): Promise<void> =>
-    log.change(async (session) => {
-      await work(session);
+  const end = (job: JobRef, verb: string, work: Parameters<typeof change>[0]): Promise<void> =>
+    change(async (session, context) => {
+      await work(session, context);
       await recordActor(session, [{ at: now(), event: 'job-ended', jobId: readRef(job).id, detail: verb }]);
     });
   return {
     finish: (job, options = {}) =>
-      end(job, 'finish', (session) => finishRunningJob(session, job, checkOptions('finish', options), context())),
+      end(job, 'finish', (session, context) =>
+        finishRunningJob(session, job, checkOptions('finish', options), context),
+      ),
     retry: (job, options = {}) =>
-      end(job, 'retry', (session) => retryRunningJob(session, job, checkEnding('retry', options), context())),
+      end(job, 'retry', (session, context) => retryRunningJob(session, job, checkEnding('retry', options), context)),
     fail: async (job, options = {}) => {
       const said = checkEnding('fail', options);
       const handlerPolicy = said.mayRetry === true ? await policies() : null;
-      await end(job, 'fail', (session) => failRunningJob(session, job, said, context(), handlerPolicy));
+      await end(job, 'fail', (session, context) => failRunningJob(session, job, said, context, handlerPolicy));
     },
     bury: (job, options = {}) => log.change((session) => buryJob(session, job, checkEnding('bury', options), now())),
-    cancel: (id) => log.change((session) => cancelJob(session, id, context())),
+    cancel: (id) => change((session, context) => cancelJob(session, id, context)),
     delete: async (job) => removeOutput(state, await log.change((session) => deleteJob(session, job, now()))),
   };
 }

@@ -1,8 +1,13 @@
-import { describe, expect, test } from 'vitest';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { JobRef, Queue } from '../../src/queue/api.ts';
+import { openSharedQueue } from '../../src/queue/queue.ts';
 import type { JobState } from '../../src/store/words.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
+import { engine } from '../support/engines.ts';
 import { checkInvariants } from '../support/invariants.ts';
-import { queryLog } from '../support/open-log.ts';
+import { changeLog, queryLog } from '../support/open-log.ts';
 import { HOUR_MS, openTestQueue, START, type TestQueue } from '../support/test-queue.ts';
 
 type Verb = 'finish' | 'retry' | 'fail' | 'bury';
@@ -181,6 +186,28 @@ test('a running child outlives the parent that is removed, and its end is record
   expect(row(2)).toMatchObject({ state: 'finished', result: '7' });
   expect(runs(2)).toMatchObject([{ outcome: 'succeeded' }]);
   checkInvariants(root, { isSettled: false, isPruned: true });
+});
+
+test('an output file of a job that is not kept goes once that is committed, and not before', async () => {
+  const { take, root, row } = await openTestQueue({ archive: { '*': 'remove' } });
+  const job = await take('a');
+  const state = stateFolderOf(root);
+  const file = join(state.output, '1.1.log.gz');
+  changeLog(root, `update jobs set attempts = 1`);
+  changeLog(
+    root,
+    `insert into runs (job_id, script_id, attempt, outcome, started_at, output_file)
+     values (${job.id}, 1, 1, 'failed', 0, '1.1.log.gz')`,
+  );
+  writeFileSync(file, '');
+  const shared = await openSharedQueue({ root, env: {}, now: () => START }, JSON.parse);
+  onTestFinished(() => shared.close());
+  const makeRoom = engine.refuse(root, 'insert on events');
+  await expect(shared.as('somebody').finish(job)).rejects.toThrow();
+  expect([row(job.id).state, existsSync(file)]).toEqual(['running', true]);
+  makeRoom();
+  await shared.as('somebody').finish(job);
+  expect([row(job.id), existsSync(file)]).toEqual([undefined, false]);
 });
 
 test('an end before its start, as the clock was set back, has no duration', async () => {

@@ -15,7 +15,7 @@ import { tries } from '../support/tries.ts';
 import { everything, LEASE_MS, openWorker, type WorkerClaims } from './worker-claims.ts';
 
 const settings = { leaseMs: LEASE_MS, missedCap: 3 };
-const archive = createArchive({ 'gone/*': 'remove', 'failed/*': 'keep-failed' }, () => {});
+const archive = createArchive({ 'gone/*': 'remove', 'failed/*': 'keep-failed' });
 const names = ['kept', 'gone/a', 'failed/a'] as const;
 
 /** What is done at random: each number chooses, by its rest, whom it concerns and how. */

@@ -174,22 +174,4 @@ describe.each(drivers)('with %s', (_name, driver) => {
     store.onDurable(() => told.push('durable'));
     expect([told, disk.syncs]).toEqual([['durable'], 0]);
   });
-
-  test('who does not want to wait is not kept', async () => {
-    const folder = makeStateOf(makeTemporaryRoot());
-    const store = await openSqliteStore(folder, { driver });
-    const holder = driver.open(folder.database, { timeoutMs: 0 });
-    onTestFinished(() => {
-      holder.close();
-      return store.close();
-    });
-    holder.exec('begin immediate');
-    const hasty = store.withBusyTimeout(0, () => store.transaction((it) => record(it, 1)));
-    await expect(hasty).rejects.toMatchObject({ code: 'SQLITE_BUSY' });
-    const patient = store.transaction((session) => record(session, 2));
-    await sleep(50);
-    holder.exec('rollback');
-    await patient;
-    expect(readInstants(store)).toEqual([2]);
-  });
 });

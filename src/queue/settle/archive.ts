@@ -8,24 +8,21 @@ import { refuse, wrongState } from '../errors.ts';
 import { findJob, type VerbSession } from '../read/jobs.ts';
 import { resumeParentIfDone } from './families.ts';
 
-/** What is kept of jobs of the queue once they have ended. */
+/** What is kept of jobs of the queue once they have ended. For one attempt at a transaction. */
 export interface Archive {
   /** Whether everything is kept. */
   readonly keepsAll: boolean;
   keeps(name: string, state: JobState): boolean;
-  /** Told of files in the output folder that nothing names any more. */
-  onRemoved(outputFiles: readonly string[]): void;
+  /** Files in the output folder that nothing names any more, once the transaction is committed. */
+  readonly unnamed: string[];
 }
 
 /** By the settings: of several globs that fit, the last one counts. */
-export function createArchive(
-  policies: Readonly<Record<string, ArchivePolicy>>,
-  onRemoved: Archive['onRemoved'],
-): Archive {
+export function createArchive(policies: Readonly<Record<string, ArchivePolicy>>): Archive {
   const entries = Object.entries(policies);
   return {
     keepsAll: entries.length === 0,
-    onRemoved,
+    unnamed: [],
     keeps: (name, state) => {
       const policy = entries.findLast(([pattern]) => matchGlob(pattern, name))?.[1] ?? 'keep';
       return policy === 'keep' || (policy === 'keep-failed' && state === 'failed');

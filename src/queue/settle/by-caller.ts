@@ -21,7 +21,7 @@ import {
 } from './transition.ts';
 
 /** What an end depends on besides its job. All of these are to be called in a transaction. */
-interface CallerContext extends TransitionContext {
+export interface CallerContext extends TransitionContext {
   /** UTC epoch milliseconds. */
   readonly at: number;
 }

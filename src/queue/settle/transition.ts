@@ -271,6 +271,6 @@ export async function removeUnkept(
     // One that runs on goes when it is old.
     (child) => child.finished_at !== null && !archive.keeps(child.name, child.state),
   );
-  archive.onRemoved(await session.jobs.delete([id, ...children.map((child) => child.id)]));
+  archive.unnamed.push(...(await session.jobs.delete([id, ...children.map((child) => child.id)])));
   return false;
 }

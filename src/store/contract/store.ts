@@ -37,8 +37,6 @@ export interface Store extends StoreSession {
   onDurable(notify: () => void): void;
   /** For what must not be lost: on a full disk the reserve is given up, and the work tried once more. */
   retryWhenFull<T>(work: () => Promise<T>): Promise<T>;
-  /** Waits no longer than this for a log that others have locked, while this work is done. */
-  withBusyTimeout<T>(ms: number, work: () => Promise<T>): Promise<T>;
   /** For reports: portable queries, built by Kysely, which is loaded only now. They change nothing. */
   queries(): Promise<Kysely<ActivityLog>>;
   /** For health checks, which are loaded only now. They change nothing. */

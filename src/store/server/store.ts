@@ -19,7 +19,6 @@ export async function createServerStore(session: ServerSession): Promise<Store> 
     sync: async () => {},
     onDurable: (notify) => notify(),
     retryWhenFull: (work) => work(),
-    withBusyTimeout: (ms, work) => withPatience(session, ms, work),
     queries: async () => {
       const { buildQueries } = await import('../shared/queries.ts');
       const compiler = await session.engine.loadCompiler();
@@ -67,16 +66,6 @@ function areasOf(session: ServerSession, call: (work: () => unknown) => Promise<
     tokens: asLazy(async () => (await import('./statements/registers.ts')).serverTokens(session), call),
     machines: asLazy(async () => (await import('./statements/registers.ts')).serverMachines(session), call),
   };
-}
-
-async function withPatience<T>(session: ServerSession, ms: number, work: () => Promise<T>): Promise<T> {
-  const before = session.patienceMs;
-  session.patienceMs = ms;
-  try {
-    return await work();
-  } finally {
-    session.patienceMs = before;
-  }
 }
 
 /** A way that took longer is measured again: it may have been long in one direction only. */

@@ -54,7 +54,6 @@ export function createSqliteStore(
     sync: async () => session.sync(),
     onDurable: (notify) => session.onDurable(notify),
     retryWhenFull: (work) => retryWhenFull(folder, work),
-    withBusyTimeout: (ms, work) => withBusyTimeout(session, ms, work),
     queries: async () => (await import('./queries.ts')).queriesOf(session),
     checks: async () => {
       const { sqliteChecks } = await import('./statements/monitor/checks.ts');
@@ -119,16 +118,6 @@ function createFileCheck(path: string): () => void {
     const message = `${path} was moved away while it was in use`;
     throw Object.assign(new Error(message), { code: 'SQLITE_READONLY_DBMOVED' });
   };
-}
-
-async function withBusyTimeout<T>(session: SqliteSession, ms: number, work: () => Promise<T>): Promise<T> {
-  const before = session.busyTimeoutMs;
-  session.busyTimeoutMs = ms;
-  try {
-    return await work();
-  } finally {
-    session.busyTimeoutMs = before;
-  }
 }
 
 async function retryWhenFull<T>(folder: StateFolder, work: () => Promise<T>): Promise<T> {

@@ -125,7 +125,8 @@ export function createQueueRecorder(recording: Recording): QueueRecorder {
 
 class LogQueueRecorder implements QueueRecorder {
   readonly #recording: Recording;
-  readonly #archive: Archive;
+  /** Of the attempt at a transaction that is under way. */
+  #archive: Archive;
   /** Rows of runs that have lasted long enough to have one: a worker forgets them with their jobs. */
   readonly #rows = new WeakMap<HeldJob, number>();
   /** Scripts that have succeeded, which is noted. */
@@ -135,8 +136,7 @@ class LogQueueRecorder implements QueueRecorder {
 
   constructor(recording: Recording) {
     this.#recording = recording;
-    const { settings, state } = recording.runner;
-    this.#archive = createArchive(settings.queue.archive, (files) => removeOutput(state, files));
+    this.#archive = createArchive(recording.runner.settings.queue.archive);
   }
 
   isAnyDue(): Promise<boolean> {
@@ -291,8 +291,15 @@ class LogQueueRecorder implements QueueRecorder {
   }
 
   async #write<T>(work: (session: StoreSession) => Promise<T>): Promise<T> {
-    const { store } = this.#recording;
-    return await store.retryWhenFull(() => store.transaction(work, 'soon'));
+    const { store, runner } = this.#recording;
+    let archive = this.#archive;
+    const attempt = (session: StoreSession): Promise<T> => {
+      archive = this.#archive = createArchive(runner.settings.queue.archive);
+      return work(session);
+    };
+    const result = await store.retryWhenFull(() => store.transaction(attempt, 'soon'));
+    removeOutput(runner.state, archive.unnamed);
+    return result;
   }
 
   async release(claims: readonly ClaimRef[]): Promise<void> {
