@@ -97,7 +97,7 @@ function expectFiring(
   const latestMs = Math.max(atMs, clock.nextByMachine(fromMs) ?? atMs);
   return {
     expected: { atMs, isOverdue: nowMs > latestMs + toleranceOf(clock, atMs) },
-    callAfter: (timeMs) => (last?.isDue ? timeMs : firstFiring(clocks, Math.max(timeMs, atMs))),
+    callAfter: (timeMs) => firstFiring(clocks, timeMs),
   };
 }
 

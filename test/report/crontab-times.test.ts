@@ -134,6 +134,14 @@ test('one line for all runs a tier at its first time in a period', async () => {
   expect((await expectByCrontab('by-hand', null, lines, at('10:20:00'))).isInCrontab).toBe(false);
 });
 
+test('one line for all runs a script at its first time after that of the script, before its first call and after it', async () => {
+  const lines = crontab([line('3 * * * *', 'due')]);
+  for (const last of [null, calledAt('10:03:01', true)]) {
+    const { callAfter } = await expectByCrontab('daily', last, lines, at('10:20:00'));
+    expect(callAfter(at('14:30:00'))).toBe(at('15:03:00'));
+  }
+});
+
 test('a sieve is heeded: such a line fires each day and runs each third', async () => {
   const shift = 43_200 - (4 * 60 + 33) * 60 - new Date(at('00:00:00')).getTimezoneOffset() * 60;
   const lines = crontab([line('33 4 * * *', '3days', { shift, step: 86_400, nth: 3 })]);
