@@ -39,6 +39,7 @@ describe('rules and their next times after 2026-11-23:', () => {
     ['weekly on sat every 3h from 21:00 to 03:00', ['11-28 21:00', '11-29 00:00', '11-29 03:00', '12-05 21:00']],
     ['0 7 * * 1', ['11-23 07:00', '11-30 07:00']],
     ['@monthly', ['12-01 00:00', '01-01 00:00']],
+    ['@every_minute', ['11-23 00:01', '11-23 00:02']],
   ])('%s', async (rule, expected) => {
     expect(await timesOf(`${rule} in UTC`, '2026-11-23', expected.length)).toEqual(expected);
   });
@@ -196,7 +197,7 @@ describe('what is wrong is named, with its cure:', () => {
     ['0 7 * *', 'cron has five fields: minute, hour, day of the month, month, day of the week; these are 4.'],
     [
       '@dayly',
-      '@ must be one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually, found "@dayly"; did you mean @daily?',
+      '@ must be one of @every_minute, @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually, found "@dayly"; did you mean @daily?',
     ],
     ['@reboot', '@reboot is not a time: a script that runs once after each boot has the tag @reboot alone.'],
     ['@every 5m', 'did you mean every 5m?'],

@@ -3,7 +3,9 @@ import { type Fault, found, quote } from './fault.ts';
 import type { CalendarRule } from './rule.ts';
 import { guessTime } from './words.ts';
 
-const macros: ReadonlyMap<string, string> = new Map([
+/** Cron's words for times, by its own manual. */
+export const nicknames: ReadonlyMap<string, string> = new Map([
+  ['@every_minute', '* * * * *'],
   ['@hourly', '0 * * * *'],
   ['@daily', '0 0 * * *'],
   ['@midnight', '0 0 * * *'],
@@ -22,7 +24,7 @@ type Fields = readonly [string, string, string, string, string];
 
 /** Reads `0 7 * * mon` and `@daily`, in lower case. What fields mean says croner, which knows no more than cron here. */
 export function parseCron(words: string): Pick<CalendarRule, 'on' | 'times' | 'isInterval'> | Fault {
-  const expanded = words.startsWith('@') ? macros.get(words) : words;
+  const expanded = words.startsWith('@') ? nicknames.get(words) : words;
   if (expanded === undefined) return faultOfMacro(words);
   const fields = expanded.split(' ');
   if (fields.length !== fieldNames.length) return faultOfCount(words, fields);
@@ -92,10 +94,10 @@ function hintFor(field: string): string {
 function faultOfMacro(word: string): Fault {
   if (word === '@reboot')
     return { fault: '@reboot is not a time: a script that runs once after each boot has the tag @reboot alone' };
-  if (word.startsWith('@every')) return { fault: '', meant: word.slice(1) };
+  if (word.startsWith('@every ')) return { fault: '', meant: word.slice(1) };
   const [first = ''] = word.split(' ');
   return {
-    fault: `@ must be one of ${[...macros.keys()].join(', ')}${found(word, macros.has(first) ? [first] : [...macros.keys()])}`,
+    fault: `@ must be one of ${[...nicknames.keys()].join(', ')}${found(word, nicknames.has(first) ? [first] : [...nicknames.keys()])}`,
   };
 }
 
