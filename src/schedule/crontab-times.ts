@@ -25,8 +25,10 @@ export type ReadCrontab = () => Promise<CrontabTimes | null>;
 export interface CrontabLine {
   /** The tier that it calls, or `due`. */
   readonly calls: string;
-  /** `57 * * * *`, `@daily`; null: at times that are not known here, as in another zone. */
-  readonly times: string | null;
+  /** `57 * * * *`, `@daily`. */
+  readonly times: string;
+  /** What `CRON_TZ` says above it; null: nothing. */
+  readonly zone: string | null;
   /** Which of its firings it lets through; null: each one. */
   readonly sieve: Sieve | null;
 }
@@ -92,9 +94,10 @@ function expectFiring(
   const first = firings.toSorted((one, other) => one.atMs - other.atMs)[0];
   if (first === undefined) return { expected: null, callAfter: () => null };
   const { atMs, clock } = first;
+  const latestMs = Math.max(atMs, clock.nextByMachine(fromMs) ?? atMs);
   return {
-    expected: { atMs, isOverdue: nowMs > atMs + toleranceOf(clock, atMs) },
-    callAfter: (timeMs) => (last?.isDue ? timeMs : firstFiring(clocks, Math.max(timeMs, atMs))),
+    expected: { atMs, isOverdue: nowMs > latestMs + toleranceOf(clock, atMs) },
+    callAfter: (timeMs) => firstFiring(clocks, timeMs),
   };
 }
 
@@ -157,39 +160,48 @@ function countFirings(clock: Clock, fromMs: number, endMs: number): number {
   return count;
 }
 
+type NextFiring = (afterMs: number) => number | null;
+
 /** When a line fires. */
 interface Clock {
   readonly isDue: boolean;
   /** The first time after that instant; null: never. */
-  next(afterMs: number): number | null;
+  readonly next: NextFiring;
+  /** The same by the machine's zone: many crons ignore `CRON_TZ`. */
+  readonly nextByMachine: NextFiring;
 }
 
 /** Null where the times of one are not known. */
 async function readClocks(lines: readonly CrontabLine[], zone: string | null): Promise<readonly Clock[] | null> {
-  const { Cron } = await import('croner');
-  const clocks = lines.map(({ calls, times, sieve }): Clock | null => {
-    if (times === null) return null;
-    try {
-      const cron = new Cron(times, zone === null ? {} : { timezone: zone });
-      const nextRun = (afterMs: number) => cron.nextRun(new Date(afterMs))?.getTime() ?? null;
-      return { isDue: calls === 'due', next: sieve === null ? nextRun : sieved(nextRun, sieve) };
-    } catch {
-      // What this cron alone understands, such as `@reboot`.
-      return null;
-    }
-  });
-  return clocks.every((clock) => clock !== null) ? clocks : null;
+  const clocks: Clock[] = [];
+  for (const line of lines) {
+    const nextByMachine = await readFirings(line, zone);
+    const next = line.zone === null ? nextByMachine : await readFirings(line, line.zone);
+    if (next === null || nextByMachine === null) return null;
+    clocks.push({ isDue: line.calls === 'due', next, nextByMachine });
+  }
+  return clocks;
+}
+
+/** Null for what this cron alone understands, such as `5~30 * * * *`. */
+async function readFirings({ times, sieve }: CrontabLine, zone: string | null): Promise<NextFiring | null> {
+  const { parseSchedule } = await import('./repeat/parse.ts');
+  const { openTimes } = await import('./repeat/calendar.ts');
+  const parsed = parseSchedule(times, zone);
+  if ('problem' in parsed) return null;
+  const next = await openTimes(parsed.rule);
+  return sieve === null ? next : sieved(next, sieve);
 }
 
 /** No line lets through less than one firing of so many. */
 const MOST_SIEVED = 10_000;
 
-function sieved(nextRun: Clock['next'], { shift, step, nth }: Sieve): Clock['next'] {
+function sieved(next: NextFiring, { shift, step, nth }: Sieve): NextFiring {
   return (afterMs) => {
-    let atMs = nextRun(afterMs);
+    let atMs = next(afterMs);
     for (let tries = 0; atMs !== null && tries < MOST_SIEVED; tries += 1) {
       if (Math.trunc((atMs / 1000 + shift) / step) % nth === 0) return atMs;
-      atMs = nextRun(atMs);
+      atMs = next(atMs);
     }
     return null;
   };

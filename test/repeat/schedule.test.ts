@@ -48,10 +48,17 @@ describe('what is wrong is named, with its cure:', () => {
     ['', `it is empty: write ${examples}.`],
     ['hourly', 'did you mean every hour?'],
     ['hourly at 15', 'did you mean every hour?'],
-    ['daily at 07:00 UTC', 'in stands before a time zone: did you mean daily at 07:00 in UTC?'],
-    ['0 7 * * 1 (Asia/Tokyo)', 'in stands before a time zone: did you mean 0 7 * * 1 in Asia/Tokyo?'],
-    ['7:00 daily', 'it does not say on which days: did you mean daily at 07:00?'],
-    ['7am', 'it does not say on which days: did you mean daily at 07:00?'],
+    [
+      'daily at 07:00 UTC',
+      'it ends in a time zone, and there is @timezone Europe/Berlin as well: keep one of the two.',
+    ],
+    [
+      'on monday at 07:00',
+      'on needs days of the month such as on day 1 and 15 at 06:00, found "monday"; did you mean weekly on monday at 07:00?',
+    ],
+    ['each day at 7', 'it begins with "each"; did you mean daily at 07:00?'],
+    ['7:00 daily', 'it does not say on which days; did you mean daily at 07:00?'],
+    ['7am', 'it does not say on which days; did you mean daily at 07:00?'],
     ['monday 7:00', 'it begins with "monday"; did you mean weekly on monday at 07:00?'],
     ['every month', 'did you mean monthly on 1 at 10:00?'],
     ['daily um 7:00', 'daily needs a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin.'],
@@ -81,6 +88,16 @@ describe('what is wrong is named, with its cure:', () => {
   ])('%j', (text, fault) => {
     expect(parseSchedule(text, 'Europe/Berlin')).toEqual({
       problem: `The schedule ${JSON.stringify(text)} is wrong: ${fault}`,
+    });
+  });
+
+  test.each([
+    ['daily at 07:00 UTC', 'daily at 07:00 in UTC'],
+    ['each day at 7 UTC', 'daily at 07:00 in UTC'],
+    ['0 7 * * 1 (Asia/Tokyo)', '0 7 * * 1 in Asia/Tokyo'],
+  ])('%j lacks in', (text, meant) => {
+    expect(parseSchedule(text, null)).toEqual({
+      problem: `The schedule ${JSON.stringify(text)} is wrong: in stands before a time zone; did you mean ${meant}?`,
     });
   });
 

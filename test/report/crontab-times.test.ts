@@ -10,9 +10,10 @@ import {
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const at = (time: string, day = '2026-11-03'): number => new Date(`${day}T${time}`).getTime();
-const line = (times: string | null, calls: string, sieve: Sieve | null = null): CrontabLine => ({
+const line = (times: string, calls: string, sieve: Sieve | null = null): CrontabLine => ({
   calls,
   times,
+  zone: null,
   sieve,
 });
 const crontab = (lines: readonly CrontabLine[], changed: string | null = null): CrontabTimes => ({
@@ -37,6 +38,46 @@ test("cron goes by its machine's zone", async () => {
   const inTokyo = { ...crontab([line('0 9 * * *', 'daily')]), zone: 'Asia/Tokyo' };
   const { expected } = await expectByCrontab('daily', null, inTokyo, Date.parse('2026-11-03T10:00:00Z'));
   expect(expected?.atMs).toBe(Date.parse('2026-11-04T00:00:00Z'));
+});
+
+describe('where CRON_TZ stands above a line', () => {
+  const utc = (time: string) => Date.parse(`${time}:00Z`);
+  const inBerlin = (times: string, tier: string) => ({
+    ...crontab([{ ...line(times, tier), zone: 'Europe/Berlin' }]),
+    zone: 'UTC',
+  });
+  const next = async (times: string, now: string) =>
+    (
+      await expectByCrontab(
+        'daily',
+        { atMs: utc('2026-11-03T04:06'), isDue: false },
+        inBerlin(times, 'daily'),
+        utc(now),
+      )
+    ).expected;
+
+  test('the next call is a time of that zone', async () => {
+    const now = '2026-11-03T12:00';
+    expect(await next('6 4 * * *', now)).toEqual({ atMs: utc('2026-11-04T03:06'), isOverdue: false });
+    expect(await next('3-59/15 * * * *', '2026-11-03T04:10')).toMatchObject({ atMs: utc('2026-11-03T04:18') });
+  });
+
+  test('it is overdue only once a cron that ignores it would have called, too', async () => {
+    expect(await next('6 9 * * *', '2026-11-03T09:30')).toEqual({ atMs: utc('2026-11-03T08:06'), isOverdue: false });
+    expect(await next('6 9 * * *', '2026-11-03T10:07')).toEqual({ atMs: utc('2026-11-03T08:06'), isOverdue: true });
+  });
+
+  test('a zone that there is not tells nothing', async () => {
+    const lines = crontab([{ ...line('13 * * * *', 'hourly'), zone: 'Europe/Berln' }]);
+    const { expected } = await expectByCrontab('hourly', calledAt('10:13:01'), lines, at('10:30:00'));
+    expect(expected?.atMs).toBe(at('11:13:01'));
+  });
+});
+
+test('a star with a step and a weekday are both needed, as cron has it', async () => {
+  const lines = crontab([line('30 4 */2 * 1', 'daily')]);
+  const { expected } = await expectByCrontab('daily', null, lines, at('10:00:00', '2026-11-28'));
+  expect(expected?.atMs).toBe(at('04:30:00', '2026-12-07'));
 });
 
 test('a later call is a time of the line too, on the other side of a clock change as well', async () => {
@@ -79,9 +120,8 @@ test('what no crontab tells is expected by the last call', async () => {
   const byLastCall = { atMs: at('11:13:01'), isOverdue: false };
   const found = (times: CrontabTimes | null) => expectByCrontab('hourly', calledAt('10:13:01'), times, at('10:30:00'));
   expect(await found(null)).toMatchObject({ isInCrontab: null, expected: byLastCall });
-  for (const times of [null, '5~30 * * * *']) {
-    expect(await found(crontab([line(times, 'hourly')]))).toMatchObject({ isInCrontab: true, expected: byLastCall });
-  }
+  const unknown = crontab([line('5~30 * * * *', 'hourly')]);
+  expect(await found(unknown)).toMatchObject({ isInCrontab: true, expected: byLastCall });
 });
 
 test('one line for all runs a tier at its first time in a period', async () => {
@@ -92,6 +132,14 @@ test('one line for all runs a tier at its first time in a period', async () => {
   expect(await next('15min', '10:18:01')).toBe(at('10:33:00'));
   expect(await next('daily', '00:03:01')).toBe(at('00:03:00') + DAY);
   expect((await expectByCrontab('by-hand', null, lines, at('10:20:00'))).isInCrontab).toBe(false);
+});
+
+test('one line for all runs a script at its first time after that of the script, before its first call and after it', async () => {
+  const lines = crontab([line('3 * * * *', 'due')]);
+  for (const last of [null, calledAt('10:03:01', true)]) {
+    const { callAfter } = await expectByCrontab('daily', last, lines, at('10:20:00'));
+    expect(callAfter(at('14:30:00'))).toBe(at('15:03:00'));
+  }
 });
 
 test('a sieve is heeded: such a line fires each day and runs each third', async () => {

@@ -218,6 +218,14 @@ describe('with a crontab that can be read', () => {
     expect((await call('why', 'hourly/a')).stdout).toMatch(/✔ called +cron called it .*, next at /);
   });
 
+  test('the time of a line below CRON_TZ is one of that zone', async () => {
+    const { root, crontab, call } = place();
+    const calls = `${process.execPath} ${commandPath} --root ${root} hourly`;
+    crontab.write(`CRON_TZ="Asia/Tokyo"\n30 9 * * * ${calls}\n`);
+    const { tiers } = JSON.parse((await call('status', '--json')).stdout);
+    expect(tiers[0]).toMatchObject({ isInCrontab: true, nextCall: expect.stringMatching(/T00:30:00\.000Z$/) });
+  });
+
   test('a folder that no line can call is named, with what was meant', async () => {
     const { call } = place();
     expect((await call('status')).stdout).toMatch(/\n15mins +– +cron cannot call it; did you mean 15min\?\n/);

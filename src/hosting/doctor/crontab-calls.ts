@@ -32,6 +32,8 @@ export interface CrontabReading {
 export interface CrontabCall {
   readonly number: number;
   readonly text: string;
+  /** What `CRON_TZ` says above it; null: nothing. */
+  readonly zone: string | null;
   /** What it calls: `hourly`, `due`, `work`; null: nothing. */
   readonly name: string | null;
   /** Null where the command would find none. */
@@ -81,11 +83,10 @@ export async function readCrontabTimes(root: string, env: NodeJS.ProcessEnv): Pr
 }
 
 /** None of a line that calls no tier, or just at a boot. */
-function timesOf({ name, text, command }: CrontabCall): CrontabLine[] {
+function timesOf({ name, text, zone }: CrontabCall): CrontabLine[] {
   const [, times = '@reboot'] = /^\s*(@\w+|(?:\S+\s+){4}\S+)\s/.exec(text) ?? [];
   if (name === null || name === 'work' || times === '@reboot') return [];
-  const isInZone = command?.env.CRON_TZ !== undefined;
-  return [{ calls: name, times: isInZone ? null : times, sieve: sieveOf(text) }];
+  return [{ calls: name, times, zone, sieve: sieveOf(text) }];
 }
 
 /** As `runner cron` writes it. */
@@ -164,12 +165,13 @@ async function readLine(line: WrittenLine, root: string, env: NodeJS.ProcessEnv)
     ...(line.text.endsWith('\r') ? ['ends in a carriage return, which becomes part of its last word'] : []),
     ...(command === written ? [] : ['has a % without a backslash, where cron cuts it off']),
   ];
+  const place = { ...line, zone: env.CRON_TZ || null };
   const expanded = call.isPlain ? await expand(call, env) : null;
   if (expanded !== null && 'words' in expanded) {
-    return { ...line, flaws, ...rootsOf(expanded), name: nameIn(expanded.args), command: expanded };
+    return { ...place, flaws, ...rootsOf(expanded), name: nameIn(expanded.args), command: expanded };
   }
   return {
-    ...line,
+    ...place,
     name: nameIn(argsOf(call.text.split(/\s+/))),
     // A line that is not expanded belongs to the root whose path is in it.
     root: line.text.includes(root) ? root : null,

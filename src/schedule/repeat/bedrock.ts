@@ -25,7 +25,7 @@ export function parseBedrock(text: string): { readonly rule: RepeatRule } | Faul
   }
   const [first = '', ...others] = splitParts(text);
   const base = bases.get(upperCase(first));
-  if (base === undefined) return { fault: describeBase(text, first) };
+  if (base === undefined) return faultOfBase(text, first);
   const modifiers: Modifier[] = [];
   for (const [index, part] of others.entries()) {
     const modifier = parseModifier(upperCase(part));
@@ -55,22 +55,31 @@ function splitParts(text: string): string[] {
     .filter((part) => part !== '');
 }
 
-function describeBase(text: string, first: string): string {
-  const word = upperCase(first.trim());
+function faultOfBase(text: string, first: string): Fault {
+  const told = describeBase(text, upperCase(first.trim()));
+  if (told !== null) return { fault: told };
+  const fault = `it begins with ${quote(first)}`;
+  const word = nearestName(upperCase(first.trim()), [...bases.keys(), ...cannedRules.keys()]);
+  if (word !== null) return { fault: `${fault}; did you mean ${word}?` };
+  // The zone is put behind what was meant.
+  const meant = correctStart(text.replace(/ in \S+\s*$/i, ''));
+  if (meant !== null) return { fault, meant };
+  return {
+    fault:
+      `${fault}, but a rule begins with SCHEDULED, STARTED or FINISHED, ` +
+      'or with every, daily, weekly, monthly or yearly, or is just HOURLY, DAILY or WEEKLY',
+  };
+}
+
+/** Of what is nearly right; null: it is not. */
+function describeBase(text: string, word: string): string | null {
   if (text.trim() === '') return 'it is empty: write a rule such as FINISHED, +1 HOUR or daily at 10:00';
   if (bases.has(word)) return `there is a blank behind ${word}: remove it`;
   if (cannedRules.has(word)) return `${word} stands alone, without blanks or anything else around it`;
   if (parseModifier(word) !== null) {
     return `it does not say from when: write FINISHED, ${word} or SCHEDULED, ${word}`;
   }
-  const nearest = nearestName(word, [...bases.keys(), ...cannedRules.keys()]);
-  if (nearest !== null) return `it begins with ${quote(first)}; did you mean ${nearest}?`;
-  const plain = correctStart(text);
-  if (plain !== null) return `it begins with ${quote(first)}; did you mean ${plain}?`;
-  return (
-    `it begins with ${quote(first)}, but a rule begins with SCHEDULED, STARTED or FINISHED, ` +
-    'or with every, daily, weekly, monthly or yearly, or is just HOURLY, DAILY or WEEKLY'
-  );
+  return null;
 }
 
 const addForm = /^(?<count>[+-](?:\d{1,8}(?= SECOND)|\d{1,3})) (?<unit>SECOND|MINUTE|HOUR|DAY|MONTH|YEAR)S?$/;

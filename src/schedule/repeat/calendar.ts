@@ -4,10 +4,20 @@ import { DAY_MS, hostZone, isInCalendar, LAST_INSTANT, MINUTE_MS } from './time.
 
 /** The first time of a rule after a moment; null: there is none up to the year 9999. */
 export async function nextTimeAfter(rule: CalendarRule, afterMs: number): Promise<number | null> {
-  if (!isInCalendar(afterMs)) return null;
+  const next = await openTimes(rule);
+  return next(afterMs);
+}
+
+/** Tells the same of any number of moments. Who asks for one time after another has them day by day. */
+export async function openTimes(rule: CalendarRule): Promise<(afterMs: number) => number | null> {
   const clock = await openClock(rule);
-  for (const [first = null] of daysAfter(rule, clock, afterMs)) return first;
-  return null;
+  let ofDay: readonly number[] = [];
+  return (afterMs) => {
+    if (!isInCalendar(afterMs)) return null;
+    const isOfDay = ofDay.length > 0 && (ofDay[0] as number) <= afterMs && afterMs < (ofDay.at(-1) as number);
+    if (!isOfDay) ofDay = daysAfter(rule, clock, afterMs).next().value ?? [];
+    return ofDay.find((atMs) => atMs > afterMs) ?? null;
+  };
 }
 
 /** The last time of a rule that is after one moment and not after another; null: there is none between them. */
@@ -87,7 +97,7 @@ export async function calendarSeries(rule: CalendarRule, afterMs: number, nowMs:
 }
 
 /** The times after a moment, day by day; no day is empty. */
-function* daysAfter(rule: CalendarRule, clock: Clock, afterMs: number): Generator<readonly number[]> {
+function* daysAfter(rule: CalendarRule, clock: Clock, afterMs: number): Generator<readonly number[], undefined> {
   let lastMs = afterMs;
   let lastDay = clock.dayOf(afterMs);
   // The day before, too: clocks that are set back at midnight come to it again.

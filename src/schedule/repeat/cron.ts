@@ -3,7 +3,9 @@ import { type Fault, found, quote } from './fault.ts';
 import type { CalendarRule } from './rule.ts';
 import { guessTime } from './words.ts';
 
-const macros: ReadonlyMap<string, string> = new Map([
+/** Cron's words for times, by its own manual. */
+export const nicknames: ReadonlyMap<string, string> = new Map([
+  ['@every_minute', '* * * * *'],
   ['@hourly', '0 * * * *'],
   ['@daily', '0 0 * * *'],
   ['@midnight', '0 0 * * *'],
@@ -22,10 +24,10 @@ type Fields = readonly [string, string, string, string, string];
 
 /** Reads `0 7 * * mon` and `@daily`, in lower case. What fields mean says croner, which knows no more than cron here. */
 export function parseCron(words: string): Pick<CalendarRule, 'on' | 'times' | 'isInterval'> | Fault {
-  const expanded = words.startsWith('@') ? macros.get(words) : words;
-  if (expanded === undefined) return { fault: describeMacro(words) };
+  const expanded = words.startsWith('@') ? nicknames.get(words) : words;
+  if (expanded === undefined) return faultOfMacro(words);
   const fields = expanded.split(' ');
-  if (fields.length !== fieldNames.length) return { fault: describeCount(words, fields) };
+  if (fields.length !== fieldNames.length) return faultOfCount(words, fields);
   const wrong = fields.findIndex((_, index) => !isRight(fields, index));
   if (wrong !== -1) return { fault: describeField(fields, wrong) };
   const [minute, hour, day, , weekday] = fields as unknown as Fields;
@@ -89,21 +91,27 @@ function hintFor(field: string): string {
   return '';
 }
 
-function describeMacro(word: string): string {
+function faultOfMacro(word: string): Fault {
   if (word === '@reboot')
-    return '@reboot is not a time: a script that runs once after each boot has the tag @reboot alone';
-  if (word.startsWith('@every')) return `did you mean ${word.slice(1)}?`;
+    return { fault: '@reboot is not a time: a script that runs once after each boot has the tag @reboot alone' };
+  if (word.startsWith('@every ')) return { fault: '', meant: word.slice(1) };
   const [first = ''] = word.split(' ');
-  return `@ must be one of ${[...macros.keys()].join(', ')}${found(word, macros.has(first) ? [first] : [...macros.keys()])}`;
+  return {
+    fault: `@ must be one of ${[...nicknames.keys()].join(', ')}${found(word, nicknames.has(first) ? [first] : [...nicknames.keys()])}`,
+  };
 }
 
 const unitForm = /^\d+ ?(?:s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)\b/;
 
-function describeCount(words: string, fields: readonly string[]): string {
-  if (unitForm.test(words)) return `it begins with a number: did you mean every ${words}?`;
+function faultOfCount(words: string, fields: readonly string[]): Fault {
+  if (unitForm.test(words)) return { fault: 'it begins with a number', meant: `every ${words}` };
   const [, time = words, days = 'daily'] = /^(\d{1,2}:\d\d) (daily|weekdays|weekends)$/.exec(words) ?? [];
   const at = /^\d{1,2} ?[ap]m$/.test(time) ? guessTime(time) : time;
-  if (/^\d{1,2}:\d\d/.test(at ?? '')) return `it does not say on which days: did you mean ${days} at ${at}?`;
+  if (/^\d{1,2}:\d\d/.test(at ?? '')) return { fault: 'it does not say on which days', meant: `${days} at ${at}` };
+  return { fault: describeCount(fields) };
+}
+
+function describeCount(fields: readonly string[]): string {
   const expected = `cron has five fields: ${fieldNames.join(', ')}`;
   if (fields.length > 6 || (fields.length === 6 && !cronForm.test(fields[5] as string))) {
     return `${expected}; leave out what follows them, ${quote(fields.slice(5).join(' '))}`;

@@ -3,6 +3,8 @@ import { nearestName } from '../../system/base/suggest.ts';
 /** What is wrong in a rule, without the rule itself: it follows "The repeat rule … is wrong: ". */
 export interface Fault {
   readonly fault: string;
+  /** The whole rule that was probably meant, which may still have another fault. */
+  readonly meant?: string;
 }
 
 /** Behind what was expected; with what was probably meant. */

@@ -4,7 +4,7 @@ import { parseCron } from './cron.ts';
 import { type Fault, found, quote } from './fault.ts';
 import { type CalendarRule, isCronRule, isPlainRule, type RepeatRule } from './rule.ts';
 import { isZone, nearestZone } from './time.ts';
-import { type ClockTimes, correctStart, delayOf, parseWords, timesOfDay } from './words.ts';
+import { type ClockTimes, correctStart, correctTimes, delayOf, parseWords, timesOfDay } from './words.ts';
 
 /** A rule is read again at each end of its job. */
 const LONGEST_RULE = 1000;
@@ -17,7 +17,7 @@ type Parsed<Rule> = { readonly rule: Rule } | { readonly problem: string };
  * (`every 90 seconds`, `daily at 10:00 in Europe/Berlin`) or as cron's five fields. docs/repeat.md has them all.
  */
 export function parseRepeat(text: string): Parsed<RepeatRule> {
-  return describe('repeat rule', text, () => (isPlainRule(text) ? parsePlain(text) : parseBedrock(text)));
+  return describe('repeat rule', text, (each) => (isPlainRule(each) ? parsePlain(each) : parseBedrock(each)));
 }
 
 /**
@@ -27,28 +27,48 @@ export function parseRepeat(text: string): Parsed<RepeatRule> {
  * @param zone that of `@timezone`, for a rule that names none; null: there is none
  */
 export function parseSchedule(text: string, zone: string | null): Parsed<CalendarRule> {
-  return describe('schedule', text, () => parseForScript(text, zone));
+  return describe('schedule', text, (each) => parseForScript(each, zone));
 }
 
-function describe<Rule>(what: string, text: string, parse: () => { readonly rule: Rule } | Fault): Parsed<Rule> {
+type Parse<Rule> = (text: string) => { readonly rule: Rule } | Fault;
+
+function describe<Rule>(what: string, text: string, parse: Parse<Rule>): Parsed<Rule> {
   if (text.length > LONGEST_RULE) {
     return {
       problem: `The ${what} is too long: it has ${text.length} characters, at most ${LONGEST_RULE} are possible.`,
     };
   }
-  const parsed = parse();
+  const parsed = parse(text);
   if ('rule' in parsed) return parsed;
-  const fault = describeBareZone(text) ?? parsed.fault;
+  const bare = findBareZone(text);
+  const fault =
+    bare === null
+      ? describeFault(parsed, splitZone(text).zone, parse)
+      : describeFault({ fault: 'in stands before a time zone', meant: bare.words }, bare.zone, parse);
   const end = /[.?]$/.test(fault) ? '' : '.';
   return { problem: `The ${what} ${quote(text)} is wrong: ${fault}${end}` };
 }
 
+/** What was meant may need to be corrected, too: `each day at 7` is `every day at 7`, which is `daily at 07:00`. */
+const MOST_CORRECTIONS = 4;
+
+/** With the rule that was meant as it is right; where that cannot be told, with what is wrong in it. */
+function describeFault<Rule>(first: Fault, zone: string | null, parse: Parse<Rule>): string {
+  let last = first;
+  for (let count = 0; last.meant !== undefined && count < MOST_CORRECTIONS; count += 1) {
+    const words = correctTimes(last.meant);
+    const rule = zone === null ? words : `${words} in ${zone}`;
+    const parsed = parse(rule);
+    if ('rule' in parsed) return `${first.fault === '' ? '' : `${first.fault}; `}did you mean ${rule}?`;
+    last = parsed;
+  }
+  return last.fault;
+}
+
 /** `daily at 10:00 Europe/Berlin`; null: it does not end in the name of a zone. */
-function describeBareZone(text: string): string | null {
-  const [, rule = '', zone = ''] = /^(.*\S) \(?(UTC|[A-Z]\w+\/[\w/]+)\)?$/.exec(text.trim()) ?? [];
-  return rule === '' || / in$/i.test(rule) || !isZone(zone)
-    ? null
-    : `in stands before a time zone: did you mean ${rule} in ${zone}?`;
+function findBareZone(text: string): { readonly words: string; readonly zone: string } | null {
+  const [, words = '', zone = ''] = /^(.*\S) \(?(UTC|[A-Z]\w+\/[\w/]+)\)?$/.exec(text.trim()) ?? [];
+  return words === '' || / in$/i.test(words) || !isZone(zone) ? null : { words, zone };
 }
 
 function parsePlain(text: string): { readonly rule: RepeatRule } | Fault {
@@ -72,14 +92,14 @@ function parseForScript(text: string, defaultZone: string | null): { readonly ru
   if (isCronRule(words)) return toRule(words, inZone, parseCron(words));
   if (words === '') return { fault: `it is empty: write ${EXAMPLES}` };
   const start = /^\w+/.exec(words)?.[0] ?? '';
-  if (start === 'hourly') return { fault: 'did you mean every hour?' };
+  if (start === 'hourly') return { fault: '', meant: 'every hour' };
   if (/^(?:scheduled|started|finished)$/.test(start)) {
     return { fault: `${start} counts from a job of the queue; for a script write ${EXAMPLES}` };
   }
   if (!isPlainRule(`${words} `) && words !== 'daily' && words !== 'weekly') {
     const meant = correctStart(words);
-    const hint = meant === null ? `write ${EXAMPLES}` : `did you mean ${meant}?`;
-    return { fault: `it begins with ${quote(start === '' ? words : start)}; ${hint}` };
+    const fault = `it begins with ${quote(start === '' ? words : start)}`;
+    return meant === null ? { fault: `${fault}; write ${EXAMPLES}` } : { fault, meant };
   }
   const parsed = parseWords(words);
   if ('fault' in parsed) return parsed;

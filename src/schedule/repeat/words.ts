@@ -23,16 +23,21 @@ interface Words {
 
 const rulesForm = /^(?:(?<days>(?!every\b).*?) )?(?<kind>at|every)(?: (?<clock>.*))?$/;
 
+/** `daily 07:00`, `weekdays 7 pm` */
+const timeAtEnd = /^(.+) (\d{1,2}(?::\d\d)?(?: ?[ap]m)?\b.*|noon|midnight)$/;
+
 /** Reads `weekdays every 15min from 09:00 to 17:00`, in lower case and without a zone. */
 export function parseWords(words: string): Words | Fault {
   const { days, kind, clock } = rulesForm.exec(words)?.groups ?? { days: words };
-  if (days === undefined && kind === 'at')
-    return { fault: `it does not say on which days: did you mean daily ${words}?` };
-  const [, dayWords, time] = /^(.+) (\d{1,2}:\d\d\b.*)$/.exec(kind === undefined ? words : '') ?? [];
-  if (time !== undefined && !('fault' in parseDays(dayWords as string)))
-    return { fault: `at stands before a time: did you mean ${dayWords} at ${time}?` };
+  if (days === undefined && kind === 'at') return { fault: 'it does not say on which days', meant: `daily ${words}` };
+  const [, dayWords = '', time] = timeAtEnd.exec(kind === undefined ? words : '') ?? [];
+  const before = time === undefined ? null : parseDays(dayWords);
+  if (before !== null && (!('fault' in before) || before.meant !== undefined))
+    return { fault: 'at stands before a time', meant: `${dayWords} at ${time}` };
   const on = days === undefined ? null : parseDays(days);
-  if (on !== null && 'fault' in on) return on;
+  if (on !== null && 'fault' in on) {
+    return on.meant === undefined ? on : { ...on, meant: `${on.meant}${words.slice(days?.length)}` };
+  }
   // Not `daily` alone, which is a rule of Bedrock.
   if (kind !== undefined && clock === undefined && days === 'daily') return { fault: dailyExpected };
   const read = kind === undefined ? null : kind === 'at' ? parseAt(clock ?? '') : parseEvery(clock ?? '');
@@ -46,14 +51,16 @@ export function correctStart(text: string): string | null {
   const words = text.trim().toLowerCase();
   const [, first = '', rest = ''] = /^(\w+)(.*)$/s.exec(words) ?? [];
   if (/^(?:every|each)(?:day)?$/.test(first)) return `${first.endsWith('day') ? 'daily' : 'every'}${rest}`;
-  if (findName(weekdays, first.replace(/s$/, '')) !== null)
-    return withAt(`weekly on ${words.replace(/^(\w+?)s\b/, '$1')}`);
+  if (findName(weekdays, first.replace(/s$/, '')) !== null) return `weekly on ${words.replace(/^(\w+?)s\b/, '$1')}`;
   const nearest = nearestName(first, starts);
-  return nearest === null || rest === '' ? null : `${nearest}${rest}`;
+  return nearest === null || nearest === first || rest === '' ? null : `${nearest}${rest}`;
 }
 
-function withAt(words: string): string {
-  return / at /.test(words) ? words : words.replace(/ (?=\d{1,2}:\d\d$)/, ' at ');
+/** `daily at 07:00 and 19:00` for `daily at 7 and 7pm`: the times of a rule as they were probably meant. */
+export function correctTimes(words: string): string {
+  const [, days, times] = /^(.* at )(.+)$/.exec(words) ?? [];
+  if (times === undefined) return words;
+  return `${days}${times.replaceAll(/[^\s,]+(?: [ap]m\b)?/g, (time) => guessTime(time) ?? time)}`;
 }
 
 const dailyExpected = 'daily needs a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin';
@@ -110,8 +117,8 @@ function parseOnDay(on: string): CalendarDay | Fault {
   const read = /^days? /.test(on) ? readDays(on.replace(/^days? /, '')) : { wrong: on };
   if ('numbers' in read) return { period: 'monthly', days: read.numbers };
   const meant = starts.slice(3, 6).find((start) => !('fault' in parseDays(`${start} on ${on}`)));
-  const hint = meant === undefined ? '' : `; did you mean ${meant} on ${on}?`;
-  return { fault: `on needs days of the month such as on day 1 and 15 at 06:00${found(read.wrong)}${hint}` };
+  const fault = `on needs days of the month such as on day 1 and 15 at 06:00${found(read.wrong)}`;
+  return meant === undefined ? { fault } : { fault, meant: `${meant} on ${on}` };
 }
 
 /** The days of each month, February's in a leap year. */
@@ -193,7 +200,7 @@ const everyExpected = `every needs a whole number from 1 to 99999999 and seconds
 /** `90 seconds`, `week`, `15min from 09:00 to 17:00`. */
 function parseEvery(clock: string): ClockTimes | Fault {
   const groups = everyForm.exec(clock)?.groups;
-  if (groups === undefined) return { fault: describeEvery(clock) };
+  if (groups === undefined) return faultOfEvery(clock);
   const { count = '1', from, to, week } = groups;
   const named = (['second', 'minute', 'hour', 'day'] as const).find((each) => groups[each] !== undefined);
   const [unit, each]: [FixedUnit, number] = week === undefined ? [named as FixedUnit, 1] : ['day', 7];
@@ -208,8 +215,8 @@ function parseEvery(clock: string): ClockTimes | Fault {
   return { ...interval, window: [window[0], window[1]] };
 }
 
-function describeEvery(clock: string): string {
-  const [, start = '', at = ''] = /^(.+?)s?( at .*)?$/.exec(clock) ?? [];
+function faultOfEvery(clock: string): Fault {
+  const [, start = '', time = '10:00'] = /^(.+?)s?(?:(?: at)? (\d.*|noon|midnight))?$/.exec(clock) ?? [];
   const known = new Map([
     ['day', 'daily'],
     ['weekday', 'weekdays'],
@@ -219,7 +226,7 @@ function describeEvery(clock: string): string {
     ['year', 'yearly on 1 january'],
   ]);
   const days = known.get(start) ?? (readWeekdays(start) === null ? null : `weekly on ${start}`);
-  return days === null ? everyExpected : `did you mean ${days}${at === '' ? ' at 10:00' : at}?`;
+  return days === null ? { fault: everyExpected } : { fault: '', meant: `${days} at ${time}` };
 }
 
 const LONGEST_EVERY_MS = 36_525 * DAY_MS;

@@ -31,11 +31,11 @@ export async function queueAfterBoot({ store, runner }: StoreInvocation, boot: M
     if (!isNews) return;
     // One that the log knows is no import: its file was changed since.
     const known = found === 'first' ? new Set<string>() : await findKnown(session, wanted);
-    const missed = wanted.filter((script) => wasThere(script) || known.has(script.name));
-    if (missed.length === 0) return;
+    const queued = wanted.filter((script) => wasThere(script) || known.has(script.name));
+    if (queued.length === 0) return;
     // One that is open from before, such as a try that the boot has cut off, runs anyway.
     await session.scriptJobs.enqueueOnce(
-      missed.map((script) => ({ ...newJobOf({ script, scheduledFor: null }, at), isAgain: true })),
+      queued.map((script) => ({ ...newJobOf({ script, scheduledFor: null }, at), isAgain: true })),
     );
   });
 }

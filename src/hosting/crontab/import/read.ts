@@ -1,3 +1,5 @@
+import { nicknames } from '../../../schedule/repeat/cron.ts';
+
 /** A line of a crontab that runs a command. */
 export interface CrontabJob {
   readonly kind: 'job';
@@ -78,19 +80,6 @@ function readVariable(line: string): { readonly name: string; readonly value: st
   return name === undefined || value === undefined ? null : { name, value };
 }
 
-/** What cron's words mean, by its own manual. */
-const NICKNAMES: ReadonlyMap<string, string> = new Map([
-  ['@reboot', '@reboot'],
-  ['@yearly', '0 0 1 1 *'],
-  ['@annually', '0 0 1 1 *'],
-  ['@monthly', '0 0 1 * *'],
-  ['@weekly', '0 0 * * 0'],
-  ['@daily', '0 0 * * *'],
-  ['@midnight', '0 0 * * *'],
-  ['@hourly', '0 * * * *'],
-  ['@every_minute', '* * * * *'],
-]);
-
 type ReadJob = Pick<CrontabJob, 'times' | 'command' | 'user'> | { readonly problem: string };
 
 /** A minus before the times keeps the line out of the system's log; it is no part of the command. */
@@ -99,11 +88,15 @@ const JOB = /^[ \t]*-?(?<times>@\S+|(?:[^\s@]\S*[ \t]+){4}\S+)[ \t]+(?<rest>\S.*
 function readJob(line: string, format: CrontabFormat): ReadJob {
   const { times: written = '', rest = '' } = JOB.exec(line)?.groups ?? {};
   if (written === '') return { problem: describeMissing(line) };
-  const times = written.startsWith('@') ? NICKNAMES.get(written.toLowerCase()) : written.replaceAll(/[ \t]+/g, ' ');
+  const times = written.startsWith('@') ? readNickname(written.toLowerCase()) : written.replaceAll(/[ \t]+/g, ' ');
   if (times === undefined) return { problem: `${written} is not a time that cron knows` };
   if (format === 'crontab') return { times, command: rest, user: null };
   const [, user = '', command = ''] = /^(\S+)[ \t]+(\S.*)$/s.exec(rest) ?? [];
   return command === '' ? { problem: 'it has no command after the user' } : { times, command, user };
+}
+
+function readNickname(word: string): string | undefined {
+  return word === '@reboot' ? word : nicknames.get(word);
 }
 
 function describeMissing(line: string): string {
