@@ -1,10 +1,12 @@
 import { Command, CommanderError, Option } from 'commander';
-import { type CommandName, commandNames, isHiddenCommand } from '../system/base/command-names.ts';
+import { type CommandName, commandNames, isCommandName, isHiddenCommand } from '../system/base/command-names.ts';
 import { UsageError } from '../system/base/errors.ts';
+import { printableLine } from '../system/base/text.ts';
+import { shellWord } from '../system/base/values.ts';
 import { findRoot } from '../system/place/root.ts';
 import { commands } from './commands.ts';
 import { type CommandContext, enterSite } from './shared/context.ts';
-import { asksForPlan } from './shared/dry-run-options.ts';
+import { asksForPlan, type DryRunOptions } from './shared/dry-run-options.ts';
 
 export interface CommandLine {
   readonly args: readonly string[];
@@ -19,9 +21,24 @@ export interface Complaint {
 
 /** Parses the arguments, and does what they ask for. */
 export async function runProgram(line: CommandLine): Promise<void> {
+  await refuseUnknownTopic(line);
   const program = await buildProgram(line);
   program.hook('preAction', (_, command) => enterRoot(line.context, command));
   await program.parseAsync(line.args, { from: 'user' });
+}
+
+/** The library answers it with all of the help, and no word on what is wrong. */
+async function refuseUnknownTopic({ args, context }: CommandLine): Promise<void> {
+  const [first, topic] = wordsOf(args);
+  if (first !== 'help' || topic === undefined || isCommandName(topic)) return;
+  const shown = JSON.stringify(printableLine(topic));
+  if (await isTier(topic, args, context)) {
+    const run = `\`runner ${shellWord(topic)}\` runs it`;
+    throw new UsageError(`${shown} is a tier, not a command: ${run}; \`runner --help\` lists the commands.`);
+  }
+  const [meant] = (await guessWords([topic]))?.split(' ') ?? [];
+  const cure = meant === undefined ? '`runner --help` lists the commands.' : `did you mean \`runner help ${meant}\`?`;
+  throw new UsageError(`There is no command ${shown}; ${cure}`);
 }
 
 /** What shows something and changes nothing. */
@@ -146,16 +163,25 @@ function chooseCommands({ args }: CommandLine): readonly CommandName[] {
 }
 
 async function runTier(context: CommandContext, program: Command, tier: string | undefined): Promise<void> {
-  if (tier === undefined && program.opts().budget !== undefined) {
-    throw new UsageError('--budget needs a tier, such as `runner hourly --budget 5m`, or `due`.');
-  }
-  if (tier === undefined) program.help();
+  if (tier === undefined) return await showHelp(context, program.opts());
   if (asksForPlan(program.opts())) {
     const { planTier } = await import('./run/dry-run.ts');
-    return await planTier(context, tier as string, program.opts());
+    return await planTier(context, tier, program.opts());
   }
   const { runTierCommand } = await import('./run/run-tier.ts');
-  await runTierCommand(context, tier as string, program.opts());
+  await runTierCommand(context, tier, program.opts());
+}
+
+/** @throws {UsageError} for an option that says how a tier is to be run */
+async function showHelp(context: CommandContext, options: DryRunOptions & { readonly budget?: string }): Promise<void> {
+  if (options.budget !== undefined) {
+    throw new UsageError('--budget needs a tier, such as `runner hourly --budget 5m`, or `due`.');
+  }
+  if (asksForPlan(options)) {
+    throw new UsageError('--dry-run needs a tier, such as `runner hourly --dry-run`, or `due`.');
+  }
+  // With all commands, whatever options stand beside it.
+  (await buildProgram({ args: [], context })).help();
 }
 
 /** Reads arguments as a call does, up to where it would begin to do something. */
@@ -174,7 +200,7 @@ export async function findWrongUse(line: CommandLine): Promise<string | null> {
     const meant = await guessMeaning(error, line);
     if (meant instanceof UsageError) return meant.message;
     if (!(meant instanceof CommanderError)) throw meant;
-    return meant.exitCode === 0 ? null : sentenceOf(meant, line);
+    return meant.exitCode === 0 ? null : await sentenceOf(meant, line);
   }
 }
 
@@ -192,24 +218,19 @@ export async function describeWrongUse(error: unknown, line: CommandLine): Promi
   const [command] = chooseCommands(line);
   // Of a monitoring plugin, 2 would say that what it looks at is in a critical state.
   const exitCode = command === 'check' ? 3 : 2;
-  if (meant instanceof CommanderError) return describeCommanderError(meant, exitCode, line);
+  if (meant instanceof CommanderError) return await describeCommanderError(meant, exitCode, line);
   return { message: (meant as Error).message, exitCode };
 }
 
-function describeCommanderError(error: CommanderError, exitCode: number, line: CommandLine): Complaint {
+async function describeCommanderError(error: CommanderError, exitCode: number, line: CommandLine): Promise<Complaint> {
   if (error.exitCode === 0) return { message: null, exitCode: 0 };
   // The help, printed for want of a command of that name, says enough.
   if (error.code === 'commander.help') return { message: null, exitCode };
-  return { message: sentenceOf(error, line), exitCode };
+  return { message: await sentenceOf(error, line), exitCode };
 }
 
 /** What the library says, in our words; the first that fits. */
 const plainer: readonly (readonly [RegExp, (found: readonly string[], help: string) => string])[] = [
-  [
-    /^unknown option '(.+?)'\n\(Did you mean (.+)\?\)$/s,
-    ([option, meant]) => `Unknown option ${option}; did you mean ${meant}?`,
-  ],
-  [/^unknown option '(.+)'$/, ([option], help) => `Unknown option ${option}; ${help} lists the options.`],
   [/^missing required argument '(.+)'$/, ([name], help) => `<${name}> is missing; ${help} shows what to write.`],
   [
     /^too many arguments.* Expected (\d+) .* got (\d+)\.$/,
@@ -233,14 +254,31 @@ const plainer: readonly (readonly [RegExp, (found: readonly string[], help: stri
   ],
 ];
 
-function sentenceOf({ message }: CommanderError, line: CommandLine): string {
+async function sentenceOf({ message }: CommanderError, line: CommandLine): Promise<string> {
   const said = message.replace(/^error: /, '');
-  const help = `\`${['runner', ...chooseCommands(line)].join(' ')} --help\``;
+  const [first = null, ...others] = chooseCommands(line);
+  const command = others.length === 0 ? first : null;
+  const help = `\`${['runner', command].filter(Boolean).join(' ')} --help\``;
+  const [, option, near = ''] = /^unknown option '(.+?)'(?:\n\(Did you mean (?:one of )?(.+)\?\))?$/s.exec(said) ?? [];
+  if (option !== undefined) return await describeUnknownOption(option, near.split(', '), command, help);
   for (const [form, say] of plainer) {
     const [all, ...found] = form.exec(said) ?? [];
     if (all !== undefined) return say(found, help);
   }
   return said;
+}
+
+async function describeUnknownOption(
+  option: string,
+  near: readonly string[],
+  command: CommandName | null,
+  help: string,
+): Promise<string> {
+  const { guessOption } = await import('./shared/unknown-option.ts');
+  const meant = guessOption(option, near, command);
+  const cure = meant === null ? `${help} lists the options.` : `did you mean --${meant}?`;
+  const ofScript = command === 'run' ? ' Options for the script come after `--`.' : '';
+  return `Unknown option ${option}; ${cure}${ofScript}`;
 }
 
 const examples = `

@@ -37,6 +37,7 @@ export function buildScript(place: TierPlace, path: string, label: string, conte
       ...warnOfIsolation(place, file, tags),
       ...warnOfPing(place, file, tags),
       ...warnOfEveryHost(place, file, tags),
+      ...warnOfZone(file, tags, options),
       ...warnOfUse(launch, file, tags, content),
     ],
   };
@@ -144,6 +145,15 @@ function warnOfPing({ tier }: TierPlace, file: string, { options }: ScriptTags):
 function warnOfEveryHost({ tier }: TierPlace, file: string, { options }: ScriptTags): readonly string[] {
   if (tier !== QUEUE_TIER || options.everyHost === undefined) return [];
   return [`${file}: @every-host is for scripts of tiers and has no effect on handlers: each job runs once`];
+}
+
+function warnOfZone(
+  file: string,
+  { options: { timezone } }: ScriptTags,
+  { schedule }: ScriptOptions,
+): readonly string[] {
+  if (timezone === undefined || schedule !== undefined) return [];
+  return [`${file}: @timezone has no effect without @schedule; add one such as @schedule daily at 02:30`];
 }
 
 function warnOfUse(launch: Launch, file: string, { options }: ScriptTags, { head }: ScriptFile): readonly string[] {

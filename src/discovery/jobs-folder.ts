@@ -108,7 +108,11 @@ function describeUnknownTier(root: string, name: string): string {
   const { tiers, ignored } = readJobsFolder(root);
   const own = ignored.find(({ path }) => path === join(root, 'jobs', name));
   if (own !== undefined) return `jobs/${printableName(name)} is not a tier: ${own.reason}.`;
+  return `There is no tier ${JSON.stringify(name)} in ${join(root, 'jobs')}; ${hintAtTiers(name, tiers)}`;
+}
+
+function hintAtTiers(name: string, tiers: readonly string[]): string {
+  if (tiers.length === 0) return 'there is none yet: `runner init` creates some, `runner new` one with a script.';
   const nearest = nearestName(name, tiers);
-  const hint = nearest === null ? `the tiers here are ${tiers.join(', ') || '(none)'}.` : `did you mean ${nearest}?`;
-  return `There is no tier ${JSON.stringify(name)} in ${join(root, 'jobs')}; ${hint}`;
+  return nearest === null ? `the tiers here are ${tiers.join(', ')}.` : `did you mean ${nearest}?`;
 }

@@ -1,6 +1,7 @@
 import { nearestSetting } from '../settings/near-miss.ts';
 import type { Problem } from '../settings/problem.ts';
 import { type ScriptOptions, type ScriptSetting, scriptSettings } from '../settings/readers.ts';
+import { shellWord } from '../system/base/values.ts';
 
 /** `slashes`: JavaScript and its kin. `hashes`: shells, Python, Perl, Ruby. `php`: both, within `<?php`. */
 export type CommentStyle = 'slashes' | 'hashes' | 'php';
@@ -243,10 +244,16 @@ function unique(words: readonly string[]): readonly string[] {
 function warnOfNearMisses(tags: readonly Tag[], file: string): readonly string[] {
   return tags.flatMap(({ name, line }) => {
     if (settingsByTag.has(name) || isForeignTag(name)) return [];
+    if (/^(?:dis|en)abled?$/i.test(name)) return [describeDisabling(name, file, line)];
     const nearest = nearestSetting(name, settingsByTag.keys());
     if (nearest === null) return [];
     return [`${file}:${line}: @${name} is not known and has no effect; did you mean @${nearest}?`];
   });
+}
+
+function describeDisabling(name: string, file: string, line: number): string {
+  const cure = `\`runner disable ${shellWord(file)}\` keeps the script from running`;
+  return `${file}:${line}: @${name} is not known and has no effect; ${cure}`;
 }
 
 /** JSDoc has `@description` too, and every function may have one. */

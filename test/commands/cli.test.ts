@@ -17,13 +17,16 @@ function run(...args: readonly string[]) {
 }
 
 describe('help', () => {
-  test.for([[[]], [['--help']], [['-h']], [['help']]])('%j names every command, exits 0', ([args = []]) => {
-    const { status, stdout, stderr } = run(...args);
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    for (const command of commands) expect(stdout).toMatch(new RegExp(`^ {2}${command}\\b`, 'm'));
-    expect(stdout).toContain('Examples:');
-    expect(stdout).toContain('Exit codes: 0 all succeeded, 1 some run failed, 2 usage error.');
-  });
+  test.for([[[]], [['--help']], [['-h']], [['help']], [['--root', '.']]])(
+    '%j names every command, exits 0',
+    ([args = []]) => {
+      const { status, stdout, stderr } = run(...args);
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+      for (const command of commands) expect(stdout).toMatch(new RegExp(`^ {2}${command}\\b`, 'm'));
+      expect(stdout).toContain('Examples:');
+      expect(stdout).toContain('Exit codes: 0 all succeeded, 1 some run failed, 2 usage error.');
+    },
+  );
 
   test.for(commands)('of %s has examples, however it is asked for', (command) => {
     const { status, stdout } = run(command, '--help');

@@ -65,7 +65,14 @@ describe('runner new', () => {
     ['hourly/a.ts', 'jobs/hourly/a.sh exists already, with the name hourly/a; choose another name.'],
     ['hourly/off', 'jobs/hourly/off.sh.disabled exists already, with the name hourly/off; choose another name.'],
     ['houry/x', '"houry" is not a schedule name, so cron would never run it. Did you mean hourly?'],
-    ['report/x', '"report" is not a schedule name'],
+    ['1hour/x', '"1hour" is not a schedule name, so cron would never run it. Did you mean hourly?'],
+    ['deplyo/x', '"deplyo" is not a schedule name, so cron would never run it. Did you mean deploy?'],
+    ['publish/x', '"publish" is not a schedule name'],
+    ['report/x', 'jobs/report would not be a tier: `runner report` is a command. Choose another name.'],
+    ['_lib/x', 'jobs/_lib would not be a tier: its name begins with _. Choose another name.'],
+    ['hourly', '`runner new` needs <tier>/<name>, such as hourly/import-orders; the tiers here are deploy, hourly.'],
+    ['weekly', '`runner new` needs <tier>/<name>, such as weekly/import-orders; the tiers here are deploy, hourly.'],
+    ['/etc/x', '`runner new` needs <tier>/<name>, such as hourly/x; the tiers here are deploy, hourly.'],
     ['hourly/_x', 'hourly/_x would not be a script: its name begins with _.'],
     ['hourly/a/b', 'A script lies directly in its tier: expected hourly/<name>, found hourly/a/b.'],
     ['hourly/../../x', 'A script lies directly in its tier'],
@@ -191,6 +198,18 @@ describe('runner disable', () => {
     expect(existsSync(join(root, 'jobs/hourly/folder/index.mjs'))).toBe(true);
     expect(call(root, ['run', 'hourly/a']).status).toBe(0);
     expect(call(root, ['enable', 'a']).stdout).toMatch(/^hourly\/a is not disabled\./);
+  });
+
+  test.each(['disable', 'enable', 'edit'])('%s takes no tier, and says what stops one', (command) => {
+    const root = makeTemporaryRoot({ ...files, 'jobs/daily/.keep': '' });
+    expect(call(root, [command, 'hourly'])).toEqual({
+      status: 2,
+      stdout: '',
+      stderr:
+        'runner: "hourly" is a tier, not a script: name one of its scripts, such as hourly/a. ' +
+        '`runner pause hourly` stops all of them.\n',
+    });
+    expect(call(root, [command, 'daily']).stderr).toContain('such as daily/import-orders. `runner pause daily` stops');
   });
 
   test('nothing is renamed where one of the names is wrong, or over a file that is there', () => {

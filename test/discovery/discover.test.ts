@@ -138,6 +138,13 @@ describe('tiers', () => {
       new UsageError(`There is no tier ${JSON.stringify(tier)} in ${root}/jobs; ${cure}`),
     );
   });
+
+  test('a tier where there is none yet: how to make one', async () => {
+    const root = makeTemporaryRoot({ 'jobs/queue/c.ts': '' });
+    await expect(discover(root, defaultSettings, { tier: 'hourly' })).rejects.toThrow(
+      'there is none yet: `runner init` creates some, `runner new` one with a script.',
+    );
+  });
 });
 
 test('to run the handlers as a tier is wrong use, with the command that runs them', async () => {

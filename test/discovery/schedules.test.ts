@@ -48,3 +48,10 @@ test('in a tier that cron does not call, a schedule has a warning', async () => 
   expect(refusals).toEqual([]);
   expect(warnings).toEqual([expect.stringContaining('cron does not call jobs/nightly')]);
 });
+
+test('a time zone without a schedule is pointed out', async () => {
+  expect(await look('hourly', '@timezone Europe/Berlin')).toEqual({
+    refusals: [],
+    warnings: ['jobs/hourly/a.sh: @timezone has no effect without @schedule; add one such as @schedule daily at 02:30'],
+  });
+});

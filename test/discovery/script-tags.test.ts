@@ -141,6 +141,12 @@ test.each([
   });
 });
 
+test.each(['disabled', 'disable', 'Disabled', 'enabled'])('@%s leads to the command', (name) => {
+  expect(readShell(`@${name}`).warnings).toEqual([
+    `jobs/hourly/a.sh:2: @${name} is not known and has no effect; \`runner disable jobs/hourly/a.sh\` keeps the script from running`,
+  ]);
+});
+
 test.each([
   '@author',
   '@see',

@@ -48,13 +48,21 @@ test('a missing interpreter is told by name and stops no other script', () => {
     'c-folder': executable('#!/usr/bin\n'),
     'c-root': executable('#!/\n'),
     'd.sh': 'echo fine\n',
+    'e.sh': '#!/opt/none/bin/sh\n',
+    'f.sh': '# @shell /opt/none/bin/sh -e\n',
   });
   expect(status).toBe(1);
-  expect(runs).toHaveLength(5);
-  for (const label of ['a-plain', 'b-env']) {
-    expect(run(label)).toMatchObject({
+  expect(runs).toHaveLength(7);
+  const notInstalled = 'no-such-language is not installed, or not on the PATH of scripts (/';
+  const cures = {
+    'a-plain': 'line 1 of jobs/hourly/a-plain names /opt/none/bin/no-such-language, which does not exist',
+    'b-env': expect.stringContaining(notInstalled),
+  };
+  for (const label of ['a-plain', 'b-env'] as const) {
+    const { reason, ...others } = run(label);
+    expect(reason?.split('; ')).toEqual(['interpreter not found: no-such-language', cures[label]]);
+    expect(others).toMatchObject({
       outcome: 'not-started',
-      reason: 'interpreter not found: no-such-language',
       exit_code: null,
       signal: null,
       pid: null,
@@ -67,4 +75,12 @@ test('a missing interpreter is told by name and stops no other script', () => {
   expect(run('c-folder')).toMatchObject({ outcome: 'not-started', reason: 'not allowed to execute bin' });
   expect(run('c-root')).toMatchObject({ outcome: 'not-started', reason: 'not allowed to execute /' });
   expect(run('d')).toMatchObject({ outcome: 'succeeded', output: 'fine\n' });
+  for (const [label, asked] of Object.entries({
+    e: 'line 1 of jobs/hourly/e.sh names',
+    f: 'jobs/hourly/f.sh is to be run by',
+  })) {
+    const [found, names, where] = (run(label).reason ?? '').split('; ');
+    expect([found, names]).toEqual(['interpreter not found: sh', `${asked} /opt/none/bin/sh, which does not exist`]);
+    expect(where).toMatch(/^sh is at \/.*\/sh$/);
+  }
 });

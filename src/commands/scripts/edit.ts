@@ -3,6 +3,7 @@ import { existsSync, renameSync } from 'node:fs';
 import { basename, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
 import { DISABLED } from '../../discovery/disabled.ts';
+import { tierNames } from '../../discovery/jobs-folder.ts';
 import { lookIntoJobs } from '../../discovery/look-into-jobs.ts';
 import { QUEUE_TIER } from '../../discovery/place.ts';
 import type { Script } from '../../discovery/script.ts';
@@ -177,7 +178,7 @@ async function findFile(root: string, cwd: string, word: string): Promise<NamedF
     if (found !== undefined && others.length === 0) return found;
     if (found !== undefined) throw new UsageError(describeSeveral(word, [found, ...others]));
   }
-  throw new UsageError(describeUnknown(word, files));
+  throw new UsageError(describeTier(root, word, files) ?? describeUnknown(word, files));
 }
 
 async function listFiles(root: string): Promise<readonly NamedFile[]> {
@@ -202,6 +203,16 @@ function describeSeveral(word: string, files: readonly NamedFile[]): string {
   const names = new Set(files.map(({ name }) => printableLine(name)));
   const told = names.size === 1 ? which : [...names].join(', ');
   return `${quote(word)} is ambiguous (${files.length} matches): ${told}. Write one of them in full.`;
+}
+
+/** Null: it is none. */
+function describeTier(root: string, word: string, files: readonly NamedFile[]): string | null {
+  if (word !== QUEUE_TIER && !tierNames(root).includes(word)) return null;
+  const example = files.find(({ tier }) => tier === word)?.name ?? `${word}/import-orders`;
+  return (
+    `${quote(word)} is a tier, not a script: name one of its scripts, such as ${printableLine(example)}. ` +
+    `\`runner pause ${shellWord(word)}\` stops all of them.`
+  );
 }
 
 function describeUnknown(word: string, files: readonly NamedFile[]): string {

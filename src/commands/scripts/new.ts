@@ -7,8 +7,10 @@ import { DISABLED } from '../../discovery/disabled.ts';
 import { reasonToIgnore, tierFolder, tierNames } from '../../discovery/jobs-folder.ts';
 import { isScriptExtension } from '../../discovery/launch.ts';
 import { QUEUE_TIER } from '../../discovery/place.ts';
+import { guessPeriodName } from '../../schedule/misnamed.ts';
 import { parseTierPeriod } from '../../schedule/period.ts';
 import { LONGEST_NAME } from '../../settings/readers.ts';
+import { isCommandName } from '../../system/base/command-names.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
@@ -94,7 +96,7 @@ interface ScriptPlace {
 
 function readPlace(root: string, word: string, wanted: Language | undefined): ScriptPlace {
   const [tier = '', ...rest] = word.replace(/^(?:\.\/)?jobs\//, '').split('/');
-  if (rest.length === 0) throw new UsageError(describeWithoutTier(root, word));
+  if (tier === '' || rest.length === 0) throw new UsageError(describeWithoutTier(root, word));
   const name = rest.join('/');
   assertTier(root, tier);
   const byExtension = languages.find((language) => extname(name) === `.${language}`);
@@ -111,8 +113,12 @@ function readPlace(root: string, word: string, wanted: Language | undefined): Sc
 }
 
 function describeWithoutTier(root: string, word: string): string {
-  const name = printableLine(word) || 'import-orders';
-  return `\`runner new\` needs <tier>/<name>, such as hourly/${name}; the tiers here are ${tierNames(root).join(', ') || '(none)'}.`;
+  const tiers = tierNames(root);
+  const name = printableLine(basename(word)) || 'import-orders';
+  const isTier = tiers.includes(word) || parseTierPeriod(word) !== null || word === QUEUE_TIER;
+  const example = isTier ? `${printableLine(word)}/import-orders` : `hourly/${name}`;
+  const known = tiers.length === 0 ? '' : `; the tiers here are ${tiers.join(', ')}`;
+  return `\`runner new\` needs <tier>/<name>, such as ${example}${known}.`;
 }
 
 /** A folder whose name tells no period is for people who call it by hand: they make it themselves. */
@@ -121,10 +127,12 @@ function assertTier(root: string, tier: string): void {
   const known = tierNames(root);
   if (known.includes(tier)) return;
   if (existsSync(join(root, 'jobs', tier))) tierFolder(root, tier);
-  const nearest = nearestName(tier, new Set([...known, '15min', 'hourly', 'daily', 'weekly', 'monthly', 'yearly']));
+  const shown = printableLine(tier);
+  const reason = isCommandName(tier) ? `\`runner ${tier}\` is a command` : reasonToIgnore(tier);
+  if (reason !== null) throw new UsageError(`jobs/${shown} would not be a tier: ${reason}. Choose another name.`);
+  const nearest = guessPeriodName(tier) ?? nearestName(tier, known);
   const guess =
     nearest === null ? 'Expected a name such as 15min, hourly, 6hours or daily.' : `Did you mean ${nearest}?`;
-  const shown = printableLine(tier);
   throw new UsageError(
     `${JSON.stringify(shown)} is not a schedule name, so cron would never run it. ${guess} ` +
       `For a tier that is run by hand, create the folder jobs/${shown} first.`,

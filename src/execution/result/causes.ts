@@ -1,11 +1,12 @@
-import { basename, dirname, join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { basename, dirname, isAbsolute, join } from 'node:path';
 import type { ProbeError, ProbeResult } from '../../child/contract.ts';
 import { warnOfWindowsEnds } from '../../discovery/build-script.ts';
 import { isShell } from '../../discovery/launch.ts';
 import { fileName } from '../../discovery/place.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
 import { findElsewhere, findProgram } from '../../system/process/programs.ts';
-import { searchPathOf } from '../start/command.ts';
+import { findMissingInterpreter, searchPathOf } from '../start/command.ts';
 import type { Exit } from '../start/process.ts';
 import type { RunRequest } from '../start/request.ts';
 import type { KeptOutput } from './result.ts';
@@ -44,6 +45,23 @@ function describeMissing(name: string, request: CauseRequest): string | null {
   if (elsewhere === null) return `${name} is not installed, or not on the PATH of scripts (${path})`;
   return `${name} is at ${elsewhere}, which is not on the PATH of scripts (${path}): write the full path, or set env.PATH in the settings`;
 }
+
+/** Which interpreter a script was to be run by, and where there is one; null: it is there, so it is not to blame. */
+export function describeMissingInterpreter(request: CauseRequest, command: readonly string[]): string | null {
+  const { script, root, environment } = request;
+  const path = searchPathOf(request);
+  const wanted = findMissingInterpreter(command, path) ?? command[0] ?? '';
+  if (!isAbsolute(wanted)) return describeMissing(wanted, request);
+  if (wanted === script.path || existsSync(wanted) || wanted.length > LONGEST_PATH) return null;
+  const name = basename(wanted);
+  const there = findProgram(name, path) ?? findElsewhere(name, environment);
+  const file = fileName({ root }, script.path);
+  const asked = readIfPossible(script.path)?.startsWith('#!') ? `line 1 of ${file} names` : `${file} is to be run by`;
+  return `${asked} ${wanted}, which does not exist${there === null ? '' : `; ${name} is at ${there}`}`;
+}
+
+/** A `#!` line may hold anything, and cron would mail all of it. */
+const LONGEST_PATH = 200;
 
 function describeEnds(request: CauseRequest): string | null {
   const { path, launch } = request.script;

@@ -10,7 +10,7 @@ import { readProbeResult } from '../result/probe-result.ts';
 import { addCpu, endNotStarted, measureBySelf, type RunEnd } from '../result/result.ts';
 import { isDiskFull } from '../result/wording.ts';
 import { closeOutput, createRunFiles, type OpenOutput, type RunFiles, runFilesOf } from '../run-files.ts';
-import { type Exit, type StartedProcess, type StartFailure, startProcess } from '../start/process.ts';
+import { commandOf, type Exit, type StartedProcess, type StartFailure, startProcess } from '../start/process.ts';
 import { type RunRequest, withScan } from '../start/request.ts';
 import { describeFailedStart, describeHungStart, describeNoFiles, isReplaced } from '../start/start-failure.ts';
 import { countLeft, type Termination } from '../watch/terminate.ts';
@@ -47,12 +47,20 @@ async function endObserved(
   try {
     const observed = await observing;
     const durationMs = performance.now() - startedAt;
-    if ('failure' in observed) return endNotStarted(observed.failure, durationMs);
+    if ('failure' in observed) return endNotStarted(await addCure(request, observed.failure), durationMs);
     const files = runFilesOf(request.state, request.key);
     return await endRun(request, files, { ...observed, fd: output.fd, durationMs });
   } finally {
     closeOutput(output);
   }
+}
+
+/** Where another interpreter is, only a failure asks for. While the package is replaced nobody knows. */
+async function addCure(request: RunRequest, failure: string): Promise<string> {
+  if (isNode(request)) return failure;
+  const causes = await import('../result/causes.ts').catch(() => null);
+  const cure = causes?.describeMissingInterpreter(request, commandOf(request)) ?? null;
+  return cure === null ? failure : `${failure}; ${cure}`;
 }
 
 function openRunFiles({ state, key, job }: RunRequest): OpenOutput | StartFailure {

@@ -67,7 +67,7 @@ const SEE_LIST = '`runner list` shows why for each of them, and how to fix it.';
 
 export const checkJobs: Check = {
   name: 'jobs',
-  run: async ({ discovery }) => {
+  run: async ({ root, discovery }) => {
     const { tiers, unread, handlers } = await discovery();
     const scripts = tiers.flatMap((tier) => tier.scripts);
     const all = [...scripts, ...handlers];
@@ -76,7 +76,10 @@ export const checkJobs: Check = {
     return [
       describeCount(tiers.length, scripts.length, handlers.length),
       ...unread.map(({ reason }) => problem(reason, 'Until then nothing in it is run.')),
-      ...tiers.flatMap(({ name }) => findMisnamed(name)),
+      ...findMisnamed(
+        root,
+        tiers.map(({ name }) => name),
+      ),
       ...(refused.length === 0
         ? []
         : [problem(`${amountOf(refused.length, 'script')} refused: ${namesOf(refused)}`, SEE_LIST)]),
@@ -85,12 +88,27 @@ export const checkJobs: Check = {
   },
 };
 
-function findMisnamed(tier: string): CheckFinding[] {
-  const guess = guessPeriodName(tier);
-  if (guess === null) return [];
-  const rename = `mv ${shellWord(join('jobs', tier))} jobs/${guess}`;
-  const found = `jobs/${printableName(tier)} is not a schedule name, so cron never runs it`;
-  return [warning(found, `If it was meant to be ${guess}: \`${rename}\`, then \`runner cron --install\`.`)];
+function findMisnamed(root: string, tiers: readonly string[]): CheckFinding[] {
+  const misnamed = tiers.flatMap((tier) => {
+    const guess = guessPeriodName(tier);
+    return guess === null ? [] : [{ tier, guess }];
+  });
+  return misnamed.map(({ tier, guess }) => {
+    const isOnly = misnamed.filter((other) => other.guess === guess).length === 1;
+    const cure = isOnly && !existsSync(join(root, 'jobs', guess)) ? rename(tier, guess) : moveScripts(tier, guess);
+    const found = `jobs/${printableName(tier)} is not a schedule name, so cron never runs it`;
+    return warning(found, `If it was meant to be ${guess}: \`${cure}\`, then \`runner cron --install\`.`);
+  });
+}
+
+function rename(tier: string, guess: string): string {
+  return `mv ${shellWord(join('jobs', tier))} jobs/${guess}`;
+}
+
+/** A folder that is moved onto another one ends up inside it, where nothing runs. What has one name stays in both. */
+function moveScripts(tier: string, guess: string): string {
+  const folder = shellWord(join('jobs', tier));
+  return `mkdir -p jobs/${guess} && mv -n ${folder}/* jobs/${guess}/ && rmdir ${folder}`;
 }
 
 function describeCount(tiers: number, scripts: number, handlers: number): CheckFinding {

@@ -30,7 +30,7 @@ import {
 import { describeNextTime } from '../text/next-time.ts';
 import { describeDeviation, describePaused, describeResume, describeSetOptions } from '../text/words.ts';
 import { type Palette, paintOutcome, type Screen } from './screen.ts';
-import { describeLiveness, describeWait } from './status.ts';
+import { describeLiveness, describeWait, NO_TIERS } from './status.ts';
 import {
   type Column,
   drawTable,
@@ -331,6 +331,7 @@ export function renderList(
   const blocks = [
     renderPause(EVERYTHING, list),
     ...discovery.tiers.map((tier) => renderTierList(tier, list)),
+    discovery.tiers.length + discovery.unread.length > 0 ? [] : wrap(NO_TIERS, screen.columns),
     ...(discovery.unread.length > 0 ? [renderUnread(discovery.unread, screen)] : []),
     ...(discovery.handlers.length > 0 ? [renderHandlers(discovery.handlers, list)] : []),
     ...(discovery.elsewhere.length > 0 ? [renderElsewhere(discovery.elsewhere, list)] : []),

@@ -108,9 +108,11 @@ function renderDisabled(disabled: readonly string[], screen: Screen): string[] {
   return lines.length === 0 ? [] : [screen.palette.bold('disabled'), ...lines];
 }
 
+export const NO_TIERS = 'There is no tier in jobs/ yet: `runner init` creates some, `runner new` one with a script.';
+
 function renderTiers(status: Status, screen: Screen): string[] {
   const { tiers } = status;
-  if (tiers.length === 0) return ['There is no tier in jobs/ yet: `runner init` creates some.'];
+  if (tiers.length === 0) return wrap(NO_TIERS, screen.columns);
   const columns: readonly Column<TierState>[] = [
     {
       title: 'tier',

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { globSync } from 'glob';
 import { expect, test } from 'vitest';
@@ -105,6 +106,33 @@ test('refused scripts are counted and named', async () => {
 test('a tag that is none is a warning', async () => {
   const { root, env } = await makeCalledRoot({ ...usual, 'jobs/hourly/c.mjs': '// @timout 5m\n' });
   expect(await check(root, env, 'jobs', 'warning')).toMatchObject([{ found: 'probably a mistake in hourly/c' }]);
+});
+
+/** Does all that doctor advises about folders, as it is written there. */
+async function followAdvice(files: Record<string, string>): Promise<string[]> {
+  const { root, env } = await makeCalledRoot(files);
+  for (const { cure } of await check(root, env, 'jobs', 'warning')) {
+    const [, commands = ''] = /^If it was meant to be hourly: `([^`]+)`, then/.exec(cure ?? '') ?? [];
+    spawnSync('sh', ['-c', commands], { cwd: root });
+  }
+  return globSync('jobs/**', { cwd: root, nodir: true }).sort();
+}
+
+test.each([
+  ['it is not there', { 'jobs/Hourly/x y.sh': '' }, ['jobs/hourly/x y.sh']],
+  ['it is there', { 'jobs/every hour/x.sh': '', 'jobs/hourly/a.sh': '' }, ['jobs/hourly/a.sh', 'jobs/hourly/x.sh']],
+  [
+    'two are meant to be it',
+    { 'jobs/Hourly/x.sh': '', 'jobs/houry/y.sh': '' },
+    ['jobs/hourly/x.sh', 'jobs/hourly/y.sh'],
+  ],
+  [
+    'it has a script of the same name, which is kept',
+    { 'jobs/Hourly/a.sh': '', 'jobs/Hourly/x.sh': '', 'jobs/hourly/a.sh': 'echo' },
+    ['jobs/Hourly/a.sh', 'jobs/hourly/a.sh', 'jobs/hourly/x.sh'],
+  ],
+])('the scripts of a misnamed folder come into the tier that was meant: %s', async (_, files, after) => {
+  expect(await followAdvice(files)).toEqual(after);
 });
 
 test('as text: a line for each finding, cures below, the count at the end', async () => {

@@ -98,3 +98,10 @@ test('hostile names and tags are made visible', () => {
   expect(text).not.toMatch(/[\0-\x09\x0b-\x1f\x7f-\x9f]/);
   expect(text).toContain('hourly/a␊b');
 });
+
+test('a root without tiers says how to make some', () => {
+  const empty = { tiers: [], unread: [], handlers: [], ignored: [], elsewhere: [], warnings: [] };
+  expect(renderList(empty, '/root', { ...screen, columns: 60 })).toBe(
+    'There is no tier in jobs/ yet: `runner init` creates some,\n`runner new` one with a script.\n',
+  );
+});
