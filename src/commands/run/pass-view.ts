@@ -132,7 +132,7 @@ export class PassView {
     const longest = Math.max(...names.map((name) => widthOf(printableLine(name))));
     const width = Math.min(longest, WIDEST_NAME, Math.max(NARROWEST_NAME, columns - COLUMNS_BESIDE_NAME));
     const name = truncateMiddle(printableLine(script), width);
-    return name + ' '.repeat(width - widthOf(name));
+    return name + ' '.repeat(Math.max(0, width - widthOf(name)));
   }
 }
 

@@ -158,27 +158,38 @@ const ELLIPSIS = '…';
 
 /** Cuts text at the end so that it takes at most so many columns; an ellipsis tells. */
 export function truncate(text: string, columns: number): string {
-  if (widthOf(text) <= columns) return text;
-  const { index } = measure(text, { limit: columns, ellipsis: ELLIPSIS });
-  return text.slice(0, index) + ELLIPSIS;
+  return widthOf(text) <= columns ? text : takeStart(text, columns - 1) + ELLIPSIS;
 }
 
 /** The same in the middle: of names that differ only at their ends, each can be told. */
 export function truncateMiddle(text: string, columns: number): string {
   if (widthOf(text) <= columns) return text;
   const tail = takeEnd(text, Math.floor((columns - 1) / 2));
-  const { index } = measure(text, { limit: columns - widthOf(tail), ellipsis: ELLIPSIS });
-  return text.slice(0, index) + ELLIPSIS + tail;
+  return takeStart(text, columns - 1 - widthOf(tail)) + ELLIPSIS + tail;
 }
 
-/** The last characters, as people count them, that fit. */
-function takeEnd(text: string, columns: number): string {
-  let tail = '';
-  for (const { segment } of [...new Intl.Segmenter().segment(text)].reverse()) {
-    if (widthOf(segment + tail) > columns) break;
-    tail = segment + tail;
+/** The first characters, as people count them, that fit. What the library says of where to cut is wrong of mixed letters. */
+function takeStart(text: string, columns: number): string {
+  let end = 0;
+  let width = 0;
+  for (const { segment, index } of new Intl.Segmenter().segment(text)) {
+    width += widthOf(segment);
+    if (width > columns) break;
+    end = index + segment.length;
   }
-  return tail;
+  return text.slice(0, end);
+}
+
+/** The last ones. */
+function takeEnd(text: string, columns: number): string {
+  let start = text.length;
+  let width = 0;
+  for (const { segment, index } of [...new Intl.Segmenter().segment(text)].reverse()) {
+    width += widthOf(segment);
+    if (width > columns) break;
+    start = index;
+  }
+  return text.slice(start);
 }
 
 /** Joins parts with ` · `, beginning a new line before a part that would not fit any more. */
@@ -204,14 +215,19 @@ export function wrap(text: string, columns: number): string[] {
   return lines;
 }
 
+/** One that is wider than the screen stands alone. */
+function firstCharacter(text: string): string {
+  const [first] = new Intl.Segmenter().segment(text);
+  return first?.segment ?? '';
+}
+
 function breakWord(word: string, columns: number): string[] {
   const pieces: string[] = [];
   let rest = word;
   while (widthOf(rest) > columns) {
-    // A character wider than the screen stands alone.
-    const end = Math.max(measure(rest, { limit: columns }).index, 1);
-    pieces.push(rest.slice(0, end));
-    rest = rest.slice(end);
+    const piece = takeStart(rest, columns) || firstCharacter(rest);
+    pieces.push(piece);
+    rest = rest.slice(piece.length);
   }
   return [...pieces, rest];
 }

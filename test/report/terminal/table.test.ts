@@ -1,7 +1,17 @@
+import fc from 'fast-check';
 import measure from 'fast-string-truncated-width';
 import { describe, expect, test } from 'vitest';
 import { createPalette } from '../../../src/report/terminal/screen.ts';
-import { type Column, fitColumns, joinFitting, renderTable, truncate } from '../../../src/report/terminal/table.ts';
+import {
+  type Column,
+  fitColumns,
+  joinFitting,
+  renderTable,
+  truncate,
+  truncateMiddle,
+  widthOf,
+  wrap,
+} from '../../../src/report/terminal/table.ts';
 
 interface Row {
   readonly name: string;
@@ -63,6 +73,26 @@ describe('text that does not fit', () => {
     expect(truncate('日本語', 4)).toBe('日…');
     expect(truncate('👩‍👩‍👧👩‍👩‍👧', 3)).toBe('👩‍👩‍👧…');
     expect(truncate('fits', 4)).toBe('fits');
+  });
+
+  const letters = fc.constantFrom(
+    ...'ab/-. отчёт注文書ñ–‘’שלום한글ไทยéé👩‍👩‍👧🇩🇪\u0301…'.split(''),
+    '👩‍👩‍👧',
+    '🇩🇪',
+    '注',
+  );
+  const mixed = fc.string({ unit: letters, maxLength: 40 });
+
+  test('is cut to at most its room, whatever letters it mixes', () => {
+    const cut = fc.property(mixed, fc.integer({ min: 3, max: 40 }), (text, room) => {
+      for (const each of [truncate(text, room), truncateMiddle(text, room), ...wrap(text, room)]) {
+        expect(widthOf(each), each).toBeLessThanOrEqual(room);
+      }
+      expect(wrap(text, room).join('').replaceAll(' ', '')).toBe(text.replaceAll(' ', ''));
+    });
+    fc.assert(cut, { numRuns: 2_000 });
+    expect(truncateMiddle('hourly/отчёт-по-заказам-интернет-магазина', 20)).toBe('hourly/отч…-магазина');
+    expect(truncate('failure: env: ‘nosuchcmd’: No such file', 20)).toBe('failure: env: ‘nosu…');
   });
 
   test('is broken between its parts', () => {
