@@ -56,6 +56,8 @@ describe.each(engines.filter(({ isHere }) => isHere))('$name', ({ start }) => {
     return {
       root,
       start,
+      table,
+      ask: (statement: string) => server.ask(statement),
       run: (...args: readonly string[]): Promise<Ended> => start(...args).ended,
       has: (file: string) => existsSync(join(root, file)),
       touch: (file: string) => writeFileSync(join(root, file), ''),
@@ -98,6 +100,24 @@ describe.each(engines.filter(({ isHere }) => isHere))('$name', ({ start }) => {
       machine.read('b.ran').split('\n').length - 1,
     );
     expect(ran.filter((each) => each === 'hourly/a: printed by a')).toHaveLength(1);
+  }, 60_000);
+
+  test('what a machine ran for itself is its own: the row of another machine is still to be run', async () => {
+    const tags = `# @every-host\n${OFFLINE}`;
+    const machine = await makeMachine({ 'jobs/hourly/a.sh': quick('a', tags), 'jobs/daily/notes.txt': 'ignored' });
+    await machine.run('hourly');
+    await machine.ask(`update ${machine.table('jobs')} set host = 'web-0', state = 'queued', ready = null,
+      finished_at = null, run_at = run_at - 60000, created_at = created_at - 60000`);
+    await proxy.cut();
+    await machine.run('hourly');
+    expect(machine.read('a.ran').split('\n')).toHaveLength(3);
+    await proxy.mend();
+    expect(await machine.run('daily')).toMatchObject({ status: 0, stderr: '' });
+    expect(machine.spooled()).toBe(0);
+    expect(await machine.ask(`select host, state from ${machine.table('jobs')} order by host`)).toEqual([
+      { host: 'web-0', state: 'queued' },
+      { host: 'web-1', state: 'finished' },
+    ]);
   }, 60_000);
 
   test('lost in the middle of a pass: what runs comes to its end, which is delivered once', async () => {

@@ -39,6 +39,8 @@ export interface SpoolRun {
   readonly jobId: number | null;
   readonly script: string;
   readonly tier: string | null;
+  /** The only machine that its job is for; left out: any. */
+  readonly onlyHost?: string;
   readonly attempt: number;
   readonly scheduledFor: number | null;
   readonly startedAt: number;

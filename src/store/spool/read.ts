@@ -288,6 +288,7 @@ const run: Fields<SpoolRun> = {
   jobId: orNull(count),
   script: name,
   tier: orNull(name),
+  onlyHost: orLeftOut(name),
   attempt: count,
   scheduledFor: orNull(integer),
   startedAt: integer,

@@ -16,6 +16,7 @@ import {
 import { dirname, join } from 'node:path';
 import type { Script } from '../../discovery/script.ts';
 import { toFinishedRun } from '../../execution/result/result.ts';
+import { hostOf } from '../../queue/add/scripts.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
 import type { RunToSettle } from '../../queue/settle/settle.ts';
 import type { Runner } from '../../settings/settings.ts';
@@ -140,11 +141,13 @@ function append(spool: SpoolWriter, state: StateFolder, entry: SpoolEntry): void
 
 /** A run that began in the log is known there by its claim; the spool tells its records apart by ids. */
 function toSpoolRun({ key, claim, script, timeoutMs, ...run }: BegunRun): SpoolRun {
+  const host = hostOf(script);
   return {
     spoolId: claim === null ? key : newSpoolId(),
     jobId: run.id,
     script: script.name,
     tier: script.tier,
+    ...(host !== null && { onlyHost: host }),
     attempt: run.attempt,
     scheduledFor: run.scheduledFor,
     startedAt: run.startedAt,

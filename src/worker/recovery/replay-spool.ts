@@ -365,10 +365,12 @@ interface FoundJob {
 /** The script's row: what it was queued for when the log was lost, else begun anew unless it is younger. */
 async function findJob(
   session: StoreSession,
-  { script, tier, jobId, scheduledFor, startedAt: at }: SpooledRun | SpooledEnd,
+  { script, tier, onlyHost, jobId, scheduledFor, startedAt: at }: SpooledRun | SpooledEnd,
 ): Promise<FoundJob> {
-  const name = { name: script, tier: tier ?? script.split('/', 1)[0] ?? script };
-  const find = async () => (await session.scriptJobs.ofTier(name.tier)).find((job) => job.name === script);
+  const host = onlyHost ?? null;
+  const name = { name: script, tier: tier ?? script.split('/', 1)[0] ?? script, host };
+  const find = async () =>
+    (await session.scriptJobs.ofTier(name.tier)).find((job) => job.name === script && job.host === host);
   const row = await find();
   if (row !== undefined && row.finished_at === null) {
     const isForIt = row.run_at <= at || (row.state === 'retrying' && row.id === jobId);

@@ -158,32 +158,38 @@ const spoolRun = {
   contentHash: orNull(name),
 };
 
-const entry: fc.Arbitrary<SpoolEntry> = fc.oneof(
-  fc.record({ type: fc.constant('begun' as const), ...spoolRun }),
-  fc.record({ type: fc.constant('run' as const), ...spoolRun, run: finishedRun }),
-  fc.record({
-    type: fc.constant('end' as const),
-    ...spoolRun,
-    claim: fc.record({ id: count, token: name, runId: orNull(count) }),
-    policy: fc.record({
-      maxAttempts: count,
-      delay: fc.record({ firstMs: count, factor: count, longestMs: count }),
-      onCrash: orNull(fc.constantFrom('retry', 'skip', 'fail')),
-    }),
-    isRetryable: fc.boolean(),
-    run: finishedRun,
-    result: orNull(text),
-    decision: orNull(
-      fc.oneof(
-        fc.record({ kind: fc.constant('fail' as const), reason: text }),
-        fc.record(
-          { kind: fc.constant('retry' as const), delayMs: count, priority: integer, name, data: text },
-          { requiredKeys: ['kind'] },
+/** Also as a machine tells it of a script that each runs for itself. */
+const entry: fc.Arbitrary<SpoolEntry> = fc
+  .tuple(
+    fc.oneof(
+      fc.record({ type: fc.constant('begun' as const), ...spoolRun }),
+      fc.record({ type: fc.constant('run' as const), ...spoolRun, run: finishedRun }),
+      fc.record({
+        type: fc.constant('end' as const),
+        ...spoolRun,
+        claim: fc.record({ id: count, token: name, runId: orNull(count) }),
+        policy: fc.record({
+          maxAttempts: count,
+          delay: fc.record({ firstMs: count, factor: count, longestMs: count }),
+          onCrash: orNull(fc.constantFrom('retry', 'skip', 'fail')),
+        }),
+        isRetryable: fc.boolean(),
+        run: finishedRun,
+        result: orNull(text),
+        decision: orNull(
+          fc.oneof(
+            fc.record({ kind: fc.constant('fail' as const), reason: text }),
+            fc.record(
+              { kind: fc.constant('retry' as const), delayMs: count, priority: integer, name, data: text },
+              { requiredKeys: ['kind'] },
+            ),
+          ),
         ),
-      ),
+      }),
     ),
-  }),
-);
+    fc.option(fc.record({ onlyHost: name }), { nil: {} }),
+  )
+  .map(([each, host]) => ({ ...each, ...host }));
 
 test('what is read is what was written, whatever that is', () => {
   const property = fc.property(fc.array(entry, { maxLength: 8 }), text, (entries, reason) => {
