@@ -71,21 +71,36 @@ export function findSettingsFile(root: string): string | null {
 }
 
 async function loadFile(root: string, allowUnsafe: boolean): Promise<Settings> {
-  const names = findNames(root);
-  const [name, other] = [...fileNames.filter((file) => names.includes(file)), ...names.filter(isOfOtherFormat)];
-  if (name === undefined && names.length === 0) return defaultSettings;
-  if (other !== undefined) throw new UsageError(describeRivals(root, name as string, other));
-  if (name === undefined || !fileNames.includes(name))
-    throw new UsageError(describeUnread(root, name ?? names[0] ?? ''));
+  const { name, problem } = chooseFile(root);
+  if (problem !== null) throw new UsageError(problem);
+  if (name === null) return defaultSettings;
   if (!allowUnsafe) refuseUnsafeFile(root, name);
   return checkConfigFile(await readConfigFile(root, name));
 }
 
-const otherFormats = ['json5', 'jsonc', 'yaml', 'yml', 'toml', 'ini', 'tsx', 'jsx'];
+/** Why no settings file of this root can be read, by the names alone: nothing of it is run. Null: one can, or none is there. */
+export function findUnreadFile(root: string): string | null {
+  return chooseFile(root).problem;
+}
+
+/** The file that holds the settings; null: there is none. */
+function chooseFile(root: string): { readonly name: string | null; readonly problem: string | null } {
+  const names = findNames(root);
+  const [name = null, other] = [...fileNames.filter((file) => names.includes(file)), ...names.filter(isOfOtherFormat)];
+  if (name === null && names.length === 0) return { name, problem: null };
+  if (other !== undefined) return { name, problem: describeRivals(root, name as string, other) };
+  if (name !== null && fileNames.includes(name)) return { name, problem: null };
+  return { name, problem: describeUnread(root, name ?? names[0] ?? '') };
+}
+
+const otherFormats = ['json5', 'jsonc', 'yaml', 'yml', 'toml', 'ini', 'tsx', 'jsx', 'php', 'py', 'xml'];
 
 /** A slip swaps, doubles or leaves out letters of the word that is meant. */
 const nearName =
   /^\.?(?:folder[-_. ]?)?(?:[rune]{4,8}s?|jobs?)[-_. ]?(?:rc|cfg|c[onfig]{2,6}s?|configuration|set+ings?)$/i;
+/** Turned round, with the ending that Windows adds, or as other programs name what holds on one machine alone. */
+const nearFile =
+  /^(?:config\.runner|runner\.config\.(?:local|dev|development|prod|production))\.(?:[cm]?[jt]s|json)$|^runner\.config\.(?:[cm]?[jt]s|json)\.txt$/i;
 const nearFormat = /^\.(?:[cm]?[jt]s+x?|[json]{3,5}[c5]?|[yaml]{3,5}|[toml]{4,5}|ini)$/i;
 
 /**
@@ -96,7 +111,8 @@ function isLikeSettings(name: string): boolean {
   const format = extname(name);
   const stem = basename(name, format);
   const isPlainData = /^\.?(?:folder-)?runner$/i.test(stem) && /^\.(?:json[c5]?|ya?ml|toml|ini)$/i.test(format);
-  return isPlainData || nearName.test(name) || (nearName.test(stem) && nearFormat.test(format));
+  if (isPlainData || isOfOtherFormat(name) || nearFile.test(name)) return true;
+  return nearName.test(name) || (nearName.test(stem) && nearFormat.test(format));
 }
 
 /** What is called as the settings are, or nearly so. */
@@ -121,7 +137,7 @@ function describeUnread(root: string, name: string): string {
   if (otherFormats.some((format) => name.endsWith(`.${format}`))) {
     return `${root}/${name} is not read: settings are TypeScript, JavaScript or JSON. Write them to runner.config.json, and remove this file.`;
   }
-  const [, format = 'json'] = /\.([cm]?[jt]s)[sx]*$/.exec(name.toLowerCase()) ?? [];
+  const [, format = 'json'] = /\.([cm]?[jt]s)[sx]*(?:\.txt)?$/.exec(name.toLowerCase()) ?? [];
   return `${root}/${name} is not read: the settings file must be called runner.config.${format}. Rename it, or remove it.`;
 }
 

@@ -170,6 +170,14 @@ test.each([
   ['runner.config.jsno', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
   ['runner.config.tss', 'the settings file must be called runner.config.ts. Rename it, or remove it.'],
   ['runner.configuration.ts', 'the settings file must be called runner.config.ts. Rename it, or remove it.'],
+  ['config.runner.ts', 'the settings file must be called runner.config.ts. Rename it, or remove it.'],
+  ['runner.config.ts.txt', 'the settings file must be called runner.config.ts. Rename it, or remove it.'],
+  ['runner.config.json.txt', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
+  ['runner.config.local.ts', 'the settings file must be called runner.config.ts. Rename it, or remove it.'],
+  [
+    'runner.config.php',
+    'settings are TypeScript, JavaScript or JSON. Write them to runner.config.json, and remove this file.',
+  ],
   [
     'runner.yml',
     'settings are TypeScript, JavaScript or JSON. Write them to runner.config.json, and remove this file.',
@@ -203,10 +211,18 @@ test('a file of another format beside the settings is a second one; what only ha
     'runner-config/notes.txt',
     'runner.config.d.ts',
     'runner.config.json~',
+    'runner.config.test.ts',
+    'config.php',
+    'job.config.php',
   ];
   const beside = Object.fromEntries(others.map((name) => [name, 'x']));
   expect(await loadHere(makeTemporaryRoot(beside))).toMatchObject({ settings: defaults });
-  const near = { 'runner.conf.json': '{}', 'runner.json': '{}', 'runner.config.jsno': '{}' };
+  const near = {
+    'runner.config.local.json': '{}',
+    'runner.conf.json': '{}',
+    'runner.json': '{}',
+    'runner.config.jsno': '{}',
+  };
   const wellNamed = { 'runner.config.json': '{"concurrency": 4}', ...near, ...beside };
   expect(await loadHere(makeTemporaryRoot(wellNamed))).toMatchObject({ settings: { concurrency: 4 } });
 });

@@ -110,6 +110,19 @@ describe('runner report', () => {
     expect({ code, err }).toEqual({ code: 0, err: '' });
   });
 
+  test('says that no script runs where the settings have a wrong name, and still reads the log', async () => {
+    const root = makeTemporaryRoot({ ...scripts, 'runner.config.yaml': '' });
+    await writeFailure(root);
+    const { out, err, code } = await runner(root, 'report');
+    expect(out).toContain('clean-tmp');
+    expect({ code, err }).toEqual({
+      code: 0,
+      err:
+        `Note: no script runs. ${root}/runner.config.yaml is not read: settings are TypeScript, JavaScript or JSON. ` +
+        'Write them to runner.config.json, and remove this file.\n',
+    });
+  });
+
   test.each([
     [['report', 'hourly/clean-tpm'], 'did you mean hourly/clean-tmp?'],
     [['report', '--tier', 'houly'], 'There is no tier "houly" in jobs/ or in the log; did you mean hourly?'],

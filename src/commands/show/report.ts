@@ -5,7 +5,7 @@ import type { KnownTier, ScriptOverview } from '../../report/model/overview.ts';
 import type { RunRecord } from '../../report/model/runs/run.ts';
 import type { RunFilter } from '../../report/model/runs/runs.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { printable } from '../../system/base/text.ts';
+import { printable, printableLine } from '../../system/base/text.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { crontabOf, findKnownTiers, type OpenLog, print, rootOf, withLog } from '../shared/open.ts';
 
@@ -70,10 +70,18 @@ async function report(context: CommandContext, word: string | undefined, options
   if (options.mail || options.to !== undefined) return await mail(context, word, options, filter);
   const text = await withLog(context, options.root, async (log) => {
     const known = await findKnownTiers(context, log.root);
+    await noteUnreadSettings(context, log.root);
     if (word !== undefined) return await reportScript(context, log, { word, known, filter, options });
     return await reportAll(context, log, { known, filter, options });
   });
   await print(context, text);
+}
+
+/** Settings are code, which a report does not run: it goes by the names of the files. */
+async function noteUnreadSettings({ stderr }: CommandContext, root: string): Promise<void> {
+  const { findUnreadFile } = await import('../../settings/load.ts');
+  const problem = findUnreadFile(root);
+  if (problem !== null) stderr.write(`Note: no script runs. ${printableLine(problem)}\n`);
 }
 
 function readsOfHtml({ html, withOutput, protect }: ReportOptions): boolean {
