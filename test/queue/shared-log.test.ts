@@ -1,7 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { addJobs } from '../../src/queue/add/add.ts';
 import type { EndedRun, RunStart } from '../../src/store/contract/runs.ts';
 import type { Store } from '../../src/store/contract/store.ts';
 import type { NewWorker } from '../../src/store/contract/workers.ts';
+import { ServerSession } from '../../src/store/server/session.ts';
 import { engine } from '../support/engines.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { queryLog } from '../support/open-log.ts';
@@ -107,6 +109,55 @@ test('of two passes of a tier that begin in the same moment on one machine, one 
   const begun = await atOnce(stores, (store) => begin(store, 'web-1'));
   expect(begun.filter((id) => id !== null)).toHaveLength(1);
   expect(await (stores[0] as Store).workers.running('hourly')).toHaveLength(1);
+});
+
+/** How many statements a server is asked meanwhile. */
+async function countAsked(work: () => Promise<unknown>): Promise<number> {
+  const { all } = ServerSession.prototype;
+  let asked = 0;
+  ServerSession.prototype.all = function count(this: ServerSession, ...values: Parameters<typeof all>) {
+    asked += 1;
+    return all.apply(this, values);
+  } as typeof all;
+  try {
+    await work();
+    return asked;
+  } finally {
+    ServerSession.prototype.all = all;
+  }
+}
+
+test('who looks for the dead meets those of its machine, and asks no more for the claims of a large fleet', async () => {
+  const store = await openIn(makeTemporaryRoot());
+  const begin = (host: string) => store.transaction(({ workers }) => workers.start(makeWorker(null, { host })));
+  const [mine, other, silent] = [await begin('web-1'), await begin('web-2'), await begin('web-3')];
+  await store.workers.heartbeat(other, AT + 60_000);
+  await store.workers.heartbeat(silent, AT - 1);
+  const seen = { host: 'web-1', at: AT };
+  expect((await store.workers.suspects(seen)).map(({ id }) => id)).toEqual([mine, silent]);
+  expect((await store.workers.suspects()).map(({ id }) => id)).toEqual([mine, other, silent]);
+
+  const look = async () => [await store.workers.suspects(seen), await store.claims.ofEndedWorkers()];
+  const claim = async (count: number, workerId: number): Promise<void> => {
+    const jobs = Array.from({ length: count }, (_, index) => ({ name: `a/${workerId}/${index}` }));
+    const ids = (await store.transaction((session) => addJobs(session, jobs, AT))).map(({ id }) => id);
+    await store.transaction((session) =>
+      session.jobs.change(
+        ids.map((id) => ({ id, set: { state: 'claimed' as const, claim_token: `${workerId}.${id}` } })),
+        AT,
+      ),
+    );
+  };
+  await claim(1, other);
+  const ofOne = await countAsked(look);
+  await claim(100, other);
+  expect(await countAsked(look)).toBe(ofOne);
+  await claim(100, silent);
+  expect(await store.claims.ofEndedWorkers()).toEqual([]);
+  await store.workers.end(silent, { state: 'crashed', at: AT, reason: null });
+  expect(await store.claims.ofEndedWorkers()).toHaveLength(100);
+  expect(await store.claims.ofWorkers()).toHaveLength(201);
+  expect(await countAsked(look)).toBeLessThan(ofOne + 5);
 });
 
 test('what was undone is written down again', async () => {

@@ -213,6 +213,8 @@ export interface ClaimStore {
   extend(id: number, leaseExpiresAt: number): Promise<void>;
   /** Every job that a worker of the runner has, or had when it died: `claimed` and `running`. */
   ofWorkers(): Promise<ClaimOfWorker[]>;
+  /** Those of them whose worker has ended. */
+  ofEndedWorkers(): Promise<ClaimOfWorker[]>;
 }
 
 export interface ClaimOfWorker {

@@ -35,6 +35,12 @@ export interface PassRow {
   readonly reason: string | null;
 }
 
+/** A machine of a fleet, which sees its own processes alone, and when it looks. */
+export interface SeenFrom {
+  readonly host: string;
+  readonly at: number;
+}
+
 export interface WorkerStore {
   start(worker: NewWorker): Promise<number>;
   /**
@@ -55,6 +61,11 @@ export interface WorkerStore {
   extendLease(id: number, leaseExpiresAt: number): Promise<void>;
   /** Workers that are believed to be at work: of a tier, or all; on one machine, or all. */
   running(tier?: string, host?: string): Promise<WorkerRow[]>;
+  /**
+   * Those of them that may be dead: all, but on a fleet only those of this machine, and of others once their lease has
+   * expired.
+   */
+  suspects(seen?: SeenFrom): Promise<WorkerRow[]>;
   byId(ids: readonly number[]): Promise<WorkerRow[]>;
   /** The worker that this description fits. */
   find(worker: NewWorker): Promise<WorkerRow | null>;
@@ -70,7 +81,7 @@ export interface WorkerStore {
    * @param seen on a fleet, by whom: workers of other machines count only once their lease has expired, and jobs only
    *   where their worker has ended
    */
-  hasOpen(seen?: { readonly host: string; readonly at: number }): Promise<boolean>;
+  hasOpen(seen?: SeenFrom): Promise<boolean>;
 }
 
 export interface PassFilter {

@@ -42,6 +42,7 @@ import {
 import { isElsewhere } from '../lock/lease.ts';
 import { markCrashed } from '../lock/registry.ts';
 import { checkWorker } from '../lock/tier-lock.ts';
+import { seenFrom } from './needed.ts';
 import { findHostProcess, findRunProcess, findServingProcess } from './sweep.ts';
 
 /** Ends the rows of workers that the log believes to be at work and whose process is gone. */
@@ -55,8 +56,8 @@ export async function markDeadWorkers(store: Store, state: StateFolder, at: numb
 
 /** Those that the log believes to be at work and whose process is gone. */
 export async function findDeadWorkers(store: Store, state: StateFolder): Promise<WorkerRow[]> {
-  const running = await store.workers.running();
-  return running.filter((worker) => checkWorker(state, worker) === 'dead');
+  const suspects = await store.workers.suspects(seenFrom(store));
+  return suspects.filter((worker) => checkWorker(state, worker) === 'dead');
 }
 
 /** Removes the locks that dead processes have left, and records whom each was taken over from. */
@@ -113,7 +114,7 @@ interface Rescued {
  * what had not begun, which are given back untouched.
  */
 export async function findLostRuns(store: Store, state: StateFolder, at: number): Promise<readonly LostRun[]> {
-  const ended = (await store.claims.ofWorkers()).filter(({ worker }) => worker.state !== 'running');
+  const ended = await store.claims.ofEndedWorkers();
   const left = ended.some(({ worker }) => isElsewhere(worker)) ? await withoutOthers(store, state, ended) : ended;
   if (left.length === 0) return [];
   const ledgers = readLedgers(state);

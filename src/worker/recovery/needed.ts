@@ -1,6 +1,7 @@
 import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { Store } from '../../store/contract/store.ts';
+import type { SeenFrom } from '../../store/contract/workers.ts';
 import { hasSpool } from '../../store/spool/files.ts';
 import { hasSecondName } from '../../store/sqlite/file.ts';
 import { now } from '../../system/base/clock.ts';
@@ -19,9 +20,14 @@ export async function mayNeedReconciling(place: Place, store: Store): Promise<bo
     isSpooled(place) ||
     [temporary, locks, results].some((folder) => listNames(folder).length > 0) ||
     hasSecondName(place.state) ||
-    (await store.workers.hasOpen(store.fleet === null ? undefined : { host: machineName(), at: now() })) ||
+    (await store.workers.hasOpen(seenFrom(store))) ||
     (await store.claims.expired(now(), LEASE_GRACE_MS)).length > 0
   );
+}
+
+/** Left out: all processes are this machine's. */
+export function seenFrom({ fleet }: Store): SeenFrom | undefined {
+  return fleet === null ? undefined : { host: machineName(), at: now() };
 }
 
 /** Whether runs may lie beside the log. */
@@ -31,5 +37,5 @@ export function isSpooled({ root, state }: Place): boolean {
 
 /** Whether a job is still held by a worker that has ended. */
 export async function hasOrphanedClaim(store: Store): Promise<boolean> {
-  return (await store.claims.ofWorkers()).some(({ worker }) => worker.state !== 'running');
+  return (await store.claims.ofEndedWorkers()).length > 0;
 }

@@ -23,7 +23,7 @@ import type { ServerStatements } from '../session.ts';
 import { jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
 import { lock } from '../sql/mutex.ts';
 import { nextFirst } from './jobs.ts';
-import { serverRuns } from './runs.ts';
+import { runningRunsOnServer } from './runs.ts';
 import {
   floorOf,
   free,
@@ -99,7 +99,12 @@ export function serverClaims(db: ServerStatements): ClaimStore {
     extend: async (id, leaseExpiresAt) => {
       await db.run('update jobs set lease_expires_at = ?, lease_extended = 1 where id = ?', [leaseExpiresAt, id]);
     },
-    ofWorkers: () => ofWorkers(db),
+    ofWorkers: () => ofWorkers(db, ''),
+    ofEndedWorkers: () =>
+      ofWorkers(
+        db,
+        `and exists (select 1 from workers where id = ${db.dialect.workerOf('claim_token')} and workers.state <> 'running')`,
+      ),
   };
 }
 
@@ -438,19 +443,21 @@ async function expired(db: ServerStatements, at: number, graceMs: number): Promi
   return expiredAmong(rows, at, graceMs);
 }
 
-async function ofWorkers(db: ServerStatements): Promise<ClaimOfWorker[]> {
+async function ofWorkers(db: ServerStatements, which: string): Promise<ClaimOfWorker[]> {
   const jobs = await db.all<JobRow>(
-    `select ${jobColumns} from jobs where claim_token is not null and state in ('claimed', 'running') order by id`,
+    `select ${jobColumns} from jobs where claim_token is not null and state in ('claimed', 'running') ${which}
+     order by id`,
   );
   const ids = new Set(jobs.flatMap(({ claim_token }) => workerOf(claim_token as string) ?? []));
   if (ids.size === 0) return [];
   const workers = new Map((await serverWorkers(db).byId([...ids])).map((worker) => [worker.id, worker]));
-  const runs = serverRuns(db);
-  const found: ClaimOfWorker[] = [];
-  for (const job of jobs) {
+  const runs = await runningRunsOnServer(
+    db,
+    jobs.map(({ id }) => id),
+  );
+  return jobs.flatMap((job) => {
     const token = job.claim_token as string;
     const worker = workers.get(workerOf(token) ?? 0);
-    if (worker !== undefined) found.push({ job, token, worker, run: await runs.running(job.id) });
-  }
-  return found;
+    return worker === undefined ? [] : { job, token, worker, run: runs.get(job.id) ?? null };
+  });
 }

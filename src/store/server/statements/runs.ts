@@ -265,15 +265,30 @@ function found(db: ServerStatements): Pick<RunStore, 'outputFiles' | 'knownSpool
 
 /** What somebody else began by plain SQL has no claim, but may have a run. */
 export async function runningRunOnServer(db: ServerStatements, jobId: number): Promise<StartedRunRow | null> {
-  const run = await db.first<StartedRunRow>(
+  return (await runningRunsOnServer(db, [jobId])).get(jobId) ?? null;
+}
+
+/** By job: the newest one of each. */
+export async function runningRunsOnServer(
+  db: ServerStatements,
+  jobIds: readonly number[],
+): Promise<ReadonlyMap<number, StartedRunRow>> {
+  const found = new Map<number, StartedRunRow>();
+  for (const page of inPages(jobIds)) {
+    for (const run of await runningOf(db, page)) found.set(run.jobId, run);
+  }
+  return found;
+}
+
+function runningOf(db: ServerStatements, jobIds: readonly number[]): Promise<StartedRunRow[]> {
+  return db.all<StartedRunRow>(
     `select runs.id, job_id as "jobId", worker_id || '.' || claim_number as "key", scripts.name as script,
        started_at as "startedAt", attempt, timeout_ms as "timeoutMs", pid, pid_start_ticks as "startTicks",
        max_rss_bytes as "maxRssBytes"
      from runs join scripts on scripts.id = script_id
-     where job_id = ? and outcome = 'running' order by runs.id desc limit 1`,
-    [jobId],
+     where ${db.dialect.isIn('job_id')} and outcome = 'running' order by runs.id`,
+    [jobIds],
   );
-  return run ?? null;
 }
 
 async function history(db: ServerStatements, script: string): Promise<RunHistory> {

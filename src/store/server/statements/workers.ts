@@ -1,5 +1,5 @@
 import { inPages } from '../../../system/base/values.ts';
-import type { NewWorker, PassFilter, PassRow, WorkerEnd, WorkerStore } from '../../contract/workers.ts';
+import type { NewWorker, PassFilter, PassRow, SeenFrom, WorkerEnd, WorkerStore } from '../../contract/workers.ts';
 import type { WorkerRow } from '../../schema.ts';
 import type { SkipCode, WorkerState } from '../../words.ts';
 import { RowTaken, type ServerStatements } from '../session.ts';
@@ -56,6 +56,10 @@ function reads(db: ServerStatements): Omit<WorkerStore, keyof (ReturnType<typeof
     running: async (tier, host) => {
       const { where, values } = matching({ state: 'running', tier, host });
       return await db.all<WorkerRow>(`${from} where ${where} order by started_at, workers.id`, values);
+    },
+    suspects: (seen) => {
+      const { condition, values } = atWork(seen);
+      return db.all<WorkerRow>(`${from} where ${condition} order by started_at, workers.id`, values);
     },
     byId: (ids) => workersOnServer(db, ids),
     find: (worker) => find(db, worker),
@@ -164,21 +168,23 @@ async function passes(db: ServerStatements, tier: string, filter: PassFilter): P
   );
 }
 
-async function hasOpen(db: ServerStatements, seen?: { readonly host: string; readonly at: number }): Promise<boolean> {
+function atWork(seen?: SeenFrom): { readonly condition: string; readonly values: readonly unknown[] } {
+  if (seen === undefined) return { condition: `state = 'running'`, values: [] };
+  return { condition: `state = 'running' and (host = ? or lease_expires_at < ?)`, values: [seen.host, seen.at] };
+}
+
+async function hasOpen(db: ServerStatements, seen?: SeenFrom): Promise<boolean> {
   const worker = db.dialect.workerOf('claim_token');
-  const atWork =
-    seen === undefined
-      ? `select 1 from workers where state = 'running'`
-      : `select 1 from workers join hosts on hosts.id = host_id
-         where state = 'running' and (host = ? or lease_expires_at < ?)`;
+  const { condition, values } = atWork(seen);
   const claimed =
     seen === undefined
       ? `select 1 from jobs where claim_token is not null and ${worker} is not null`
       : `select 1 from jobs join workers on workers.id = ${worker}
          where claim_token is not null and workers.state <> 'running'`;
   const found = await db.first<{ is_open: number }>(
-    `select case when exists (${atWork}) or exists (${claimed}) then 1 else 0 end as is_open`,
-    seen === undefined ? [] : [seen.host, seen.at],
+    `select case when exists (select 1 from workers join hosts on hosts.id = host_id where ${condition})
+       or exists (${claimed}) then 1 else 0 end as is_open`,
+    values,
   );
   return found?.is_open === 1;
 }

@@ -68,6 +68,7 @@ export function sqliteClaims(db: SqliteStatements): Sync<ClaimStore> {
       db.run('update jobs set lease_expires_at = ?, lease_extended = 1 where id = ?', [leaseExpiresAt, id]);
     },
     ofWorkers: () => ofWorkers(db),
+    ofEndedWorkers: () => ofWorkers(db).filter(({ worker }) => worker.state !== 'running'),
   };
 }
 
