@@ -111,10 +111,11 @@ function markLines(crontab: Buffer, root: string, scripts: readonly PlannedScrip
   const added: string[] = [];
   for (const { path, content, text, line } of scripts) {
     const index = isFromFile ? lines.findIndex((each) => withoutReturn(each) === text) : line - 1;
-    const mark = index === -1 ? markOf(root, path) : `${markOf(root, path)}: ${lines[index]}`;
-    if (index === -1) added.push(mark);
+    const old = lines[index] ?? null;
+    const mark = old === null ? markOf(root, path) : `${markOf(root, path)}: ${old}`;
+    if (old === null) added.push(mark);
     else lines[index] = mark;
-    marked.push({ path, hash: sha256Of(content), mark });
+    marked.push({ path, hash: sha256Of(content), mark, line: old });
   }
   const end = lines.at(-1) === '' ? lines.length - 1 : lines.length;
   const all = added.length === 0 ? lines : [...lines.slice(0, end), ...added, ''];
@@ -168,7 +169,7 @@ export function undoImports(root: string, env: NodeJS.ProcessEnv): Undone | null
   markChanged(root);
   const takenOut = settleImport(root, env, true);
   const left = scripts.filter((script) => !live.includes(script)).map(({ path }) => path);
-  return { ...takenOut, left, lines: live.filter(({ mark, path }) => mark !== markOf(root, path)).length };
+  return { ...takenOut, left, lines: live.filter(({ line }) => line !== null).length };
 }
 
 /** The very bytes from before the first import, if nobody has changed the crontab since. */
@@ -207,14 +208,13 @@ function blockAfter(
 
 /** Other lines have changed since: only what the import has done is undone. */
 function unmark(now: Buffer, root: string, scripts: readonly ImportedFile[], block: readonly string[]): Buffer {
-  const starts = new Map(scripts.map(({ mark, path }) => [mark, markOf(root, path)]));
+  const oldLines = new Map(scripts.map(({ mark, line }) => [mark, line]));
   const lines = now
     .toString('latin1')
     .split('\n')
     .flatMap((line) => {
-      const start = starts.get(line);
-      if (start === undefined) return [line];
-      return line === start ? [] : [line.slice(`${start}: `.length)];
+      const old = oldLines.get(line);
+      return old === undefined ? [line] : (old ?? []);
     });
   const crontab = Buffer.from(lines.join('\n'), 'latin1');
   return block.length === 0 ? removeBlock(crontab, root) : installBlock(crontab, root, block);

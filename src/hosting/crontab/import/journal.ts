@@ -21,6 +21,8 @@ export interface ImportedFile {
   readonly hash: string;
   /** The comment in the crontab that stands for it, in Latin-1: while it is there, the script runs. */
   readonly mark: string;
+  /** The line that it is the comment of, in Latin-1; null: there was none. */
+  readonly line: string | null;
 }
 
 /** One change of the crontab, and the scripts that go with it. */

@@ -1,5 +1,17 @@
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmdirSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { DISABLED } from '../../../discovery/disabled.ts';
+import { tierNames } from '../../../discovery/jobs-folder.ts';
 import { errorCode } from '../../../system/base/errors.ts';
 import { stateFolderOf } from '../../../system/place/state-folder.ts';
 import { hasBlock } from '../lines.ts';
@@ -94,12 +106,29 @@ function takeOut(root: string, { scripts, tiers }: UnsettledImport, isCalled: bo
   return { removed, kept: kept.map((path) => (isCalled ? `${path}.disabled` : path)) };
 }
 
-/** Of scripts that are there, those that nobody has changed, and the others. */
+/** Of scripts that are there, wherever somebody has moved them, those that nobody has changed, and the others. */
 export function chooseToRemove(root: string, scripts: readonly ImportedFile[]): TakenOut {
-  const there = scripts.filter(({ path }) => existsSync(join(root, path)));
-  const isChanged = ({ path, hash }: ImportedFile) => sha256Of(readFileSync(join(root, path))) !== hash;
-  const { removed = [], kept = [] } = Object.groupBy(there, (each) => (isChanged(each) ? 'kept' : 'removed'));
+  const own = new Set(scripts.map(({ path }) => path));
+  const others = listFiles(root).filter((path) => !own.has(path));
+  const there = scripts.flatMap((script) => findScript(root, script, others) ?? []);
+  const { removed = [], kept = [] } = Object.groupBy(there, ({ isChanged }) => (isChanged ? 'kept' : 'removed'));
   return { removed: removed.map(({ path }) => path), kept: kept.map(({ path }) => path) };
+}
+
+function listFiles(root: string): readonly string[] {
+  return tierNames(root).flatMap((tier) =>
+    readdirSync(join(root, 'jobs', tier), { withFileTypes: true }).flatMap((entry) =>
+      entry.isFile() ? `jobs/${tier}/${entry.name}` : [],
+    ),
+  );
+}
+
+/** Where it is by now, as it was written: moved to another tier, or renamed; null: it is gone, or disabled. */
+function findScript(root: string, { path, hash }: ImportedFile, others: readonly string[]) {
+  const hashOf = (each: string): string => sha256Of(readFileSync(join(root, each)));
+  if (existsSync(join(root, path))) return { path, isChanged: hashOf(path) !== hash };
+  const moved = others.find((each) => !each.endsWith(DISABLED) && hashOf(each) === hash);
+  return moved === undefined ? null : { path: moved, isChanged: false };
 }
 
 export function removeIfEmpty(folder: string): void {

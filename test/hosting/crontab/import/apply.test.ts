@@ -1,6 +1,6 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { machineZone } from '../../../../src/schedule/repeat/time.ts';
 import { type FakeCrontab, makeFakeCrontab } from '../../../support/fake-crontab.ts';
 import { callCommand } from '../../../support/in-root.ts';
@@ -95,6 +95,32 @@ test('--undo gives back the crontab byte for byte, and removes scripts, tiers an
   expect(place.crontab.read()).toEqual(OWN);
   expect(readdirSync(join(place.root, 'jobs'))).toEqual([]);
   expect((await place.cron('--undo')).stdout).toContain('There is no import into');
+});
+
+test('--undo finds scripts that were moved to another tier or renamed: none runs beside its line', async () => {
+  const place = makePlace();
+  const { root } = place;
+  await place.cron('--import', '--apply');
+  mkdirSync(join(root, 'jobs/hourly'));
+  renameSync(join(root, 'jobs/5min/date.sh'), join(root, 'jobs/hourly/date.sh'));
+  renameSync(join(root, 'jobs/15min/echo.sh'), join(root, 'jobs/15min/monday.sh'));
+  writeFileSync(join(root, 'jobs/hourly/echo.sh'), 'echo mine\n');
+  await place.cron('--install');
+  const { stdout } = await place.cron('--undo');
+  expect(stdout).toContain('2 lines of your crontab are as before, and 2 scripts were removed');
+  expect(scriptsIn(root)).toEqual(['jobs/hourly/echo.sh']);
+});
+
+test('--undo gives the old lines back where the root has another path by now', async () => {
+  const place = makePlace();
+  await place.cron('--import', '--apply');
+  const root = `${place.root}-at-a-longer-path`;
+  onTestFinished(() => rmSync(root, { recursive: true }));
+  renameSync(place.root, root);
+  const { stdout } = await callCommand(['cron', '--undo'], { cwd: root, env: place.crontab.env });
+  expect(stdout).toContain('2 lines of your crontab are as before, and 2 scripts were removed');
+  const left = crontabText(place).replace(/^# BEGIN[\s\S]*# END .*\n/m, '');
+  expect(left).toBe(OWN.toString('latin1'));
 });
 
 test('--undo keeps what was changed since, in the crontab and in the scripts, and names it', async () => {
