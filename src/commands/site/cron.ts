@@ -151,7 +151,16 @@ async function removeLines(context: CommandContext, options: CronOptions): Promi
   const change = removeFromCrontab(root, context.env);
   const done = change === 'changed' ? 'The lines were removed from' : 'There were no lines in';
   context.stdout.write(`${done} your crontab for ${root}.\n`);
-  await warn(context, null, []);
+  await warn(context, null, await noteCommentedOut(context, root));
+}
+
+/** Of lines that were imported nobody thinks when the root's own are gone. */
+export async function noteCommentedOut({ env }: CommandContext, root: string): Promise<readonly string[]> {
+  const { countCommentedOut } = await import('../../hosting/crontab/import/apply.ts');
+  const count = countCommentedOut(root, env);
+  if (count === 0) return [];
+  const lines = count === 1 ? '1 line of your crontab stays' : `${count} lines of your crontab stay`;
+  return [`${lines} commented out, and nothing runs the scripts instead: \`runner cron --undo\` brings back what was.`];
 }
 
 /** One that is named may be gone: its lines outlive it. */

@@ -3,6 +3,7 @@ import { existsSync, lstatSync, readdirSync, renameSync, rmSync, statSync } from
 import { dirname, join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { tierNames } from '../../discovery/jobs-folder.ts';
+import { countOf } from '../../report/text/format.ts';
 import { parseTierPeriod } from '../../schedule/period.ts';
 import { checkWritable } from '../../settings/access.ts';
 import { hasSpool } from '../../store/spool/files.ts';
@@ -164,6 +165,7 @@ export function uninstallCommand(context: CommandContext): Command {
 async function uninstall(context: CommandContext, { root: option, purge }: UninstallOptions): Promise<void> {
   const root = rootOf(context, option);
   const { path } = stateFolderOf(root);
+  if (purge) await refuseToLeaveComments(context, root);
   await removeLines(context, root, purge === true);
   if (purge) await removeState(context, root);
   const kept = ['jobs', 'runner.config.*', ...(existsSync(path) ? ['.runner'] : [])].join(', ');
@@ -176,6 +178,17 @@ async function uninstall(context: CommandContext, { root: option, purge }: Unins
   context.stdout.write('Next: npm uninstall folder-runner\n');
 }
 
+/** Lines that were imported would neither run again nor be known to anybody. */
+async function refuseToLeaveComments({ env }: CommandContext, root: string): Promise<void> {
+  const { countCommentedOut } = await import('../../hosting/crontab/import/apply.ts');
+  const count = countCommentedOut(root, env);
+  if (count === 0) return;
+  throw new UsageError(
+    `Scripts in ${root} stand for ${countOf(count, 'line')} of your crontab, so nothing was removed: ` +
+      '`runner cron --undo` brings these lines back first.',
+  );
+}
+
 /** While cron may still call it, nothing is thrown away. */
 async function removeLines(context: CommandContext, root: string, isPurge: boolean): Promise<void> {
   const { removeFromCrontab } = await import('../../hosting/crontab/program.ts');
@@ -183,6 +196,8 @@ async function removeLines(context: CommandContext, root: string, isPurge: boole
     const change = removeFromCrontab(root, context.env);
     const done = change === 'changed' ? 'Its lines were removed from' : 'There were no lines of it in';
     context.stdout.write(`${done} your crontab.\n`);
+    const { noteCommentedOut } = await import('./cron.ts');
+    for (const note of await noteCommentedOut(context, root)) context.stderr.write(`Note: ${note}\n`);
   } catch (error) {
     if (isPurge || !(error instanceof UsageError)) throw error;
     context.stderr.write(`Note: the crontab could not be read. ${error.message}\n`);

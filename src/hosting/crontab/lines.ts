@@ -249,11 +249,14 @@ export function readBlock(crontab: Buffer, root: string): string[] {
 /** Shells that read the lines that are written here. */
 export const LIKE_SH = /\/(?:ba|da|a|k|mk|z)?sh$/;
 
+/** cPanel's, which is a shell within a wrapper. */
+const WRAPPED_SH = /\/jailshell$/;
+
 /** What the crontab sets `SHELL` to where the lines of this root stand, or will; null: a shell that reads them. */
 export function foreignShell(crontab: Buffer, root: string): string | null {
   const [above = ''] = crontab.toString().split(`${beginLine(root)}\n`, 1);
   const [, shell] = [...above.matchAll(/^\s*SHELL\s*=\s*["']?(.*?)["']?\s*$/gm)].at(-1) ?? [];
-  return shell === undefined || LIKE_SH.test(shell) ? null : shell;
+  return shell === undefined || LIKE_SH.test(shell) || WRAPPED_SH.test(shell) ? null : shell;
 }
 
 /** The roots that have a block. */

@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
 import { UsageError } from '../../../system/base/errors.ts';
+import { printableLine } from '../../../system/base/text.ts';
 import { createStateFolder, stateFolderOf } from '../../../system/place/state-folder.ts';
 import { markChanged } from '../changed-at.ts';
-import { callsOfLines, installBlock, readBlock, removeBlock } from '../lines.ts';
+import { callsOfLines, foreignShell, installBlock, readBlock, removeBlock } from '../lines.ts';
 import { choiceOfLines, planCrontab } from '../plan.ts';
 import { readCrontab, writeCrontab } from '../program.ts';
 import {
@@ -44,6 +45,7 @@ export function applyImport({ root, distFolder, env, plan, crontab }: ApplyReque
   createStateFolder(state);
   settleImport(root, env, true);
   const before = readCrontab(env);
+  refuseShell(foreignShell(before, root));
   if (crontab !== null && !before.equals(crontab)) {
     throw new UsageError('Your crontab has changed in the meantime, so nothing was done: try again.');
   }
@@ -74,6 +76,15 @@ export function applyImport({ root, distFolder, env, plan, crontab }: ApplyReque
     for (const tier of tiers) removeIfEmpty(join(root, 'jobs', tier));
     throw error;
   }
+}
+
+/** With the old lines commented out, nothing would run any more. */
+function refuseShell(shell: string | null): void {
+  if (shell === null) return;
+  throw new UsageError(
+    `Your crontab sets SHELL=${printableLine(shell)}, which cannot read the lines of the runner, so nothing was ` +
+      'changed. Add the line SHELL=/bin/sh at its end, and try again.',
+  );
 }
 
 /** @returns those that were not there */
@@ -170,6 +181,14 @@ export function undoImports(root: string, env: NodeJS.ProcessEnv): Undone | null
   const takenOut = settleImport(root, env, true);
   const left = scripts.filter((script) => !live.includes(script)).map(({ path }) => path);
   return { ...takenOut, left, lines: live.filter(({ line }) => line !== null).length };
+}
+
+/** How many lines of the crontab are comments now, as scripts of this root stand for them. */
+export function countCommentedOut(root: string, env: NodeJS.ProcessEnv): number {
+  const scripts = readImports(stateFolderOf(root)).flatMap((each) => each.scripts);
+  if (scripts.length === 0) return 0;
+  const lines = new Set(readCrontab(env).toString('latin1').split('\n'));
+  return scripts.filter(({ mark, line }) => line !== null && lines.has(mark)).length;
 }
 
 /** The very bytes from before the first import, if nobody has changed the crontab since. */

@@ -33,9 +33,14 @@ export function writeScript(job: CrontabJob, home: string, { schedule, timezone,
     ...(job.atEnd.has('TZ') && !job.variables.has('TZ') ? ['unset TZ'] : []),
     'cd "$HOME" || exit',
     ...(input === null ? [] : [`exec <<${hereDocument(input)}`]),
-    LIKE_SH.test(shell) && !continues(command) ? command : `exec ${shellWord(shell)} -c ${shellWord(command)}`,
+    isReadHere(shell, job) && !continues(command) ? command : `exec ${shellWord(shell)} -c ${shellWord(command)}`,
     '',
   ].join('\n');
+}
+
+/** What a shell is to read before anything else is known only to one that begins after it. */
+function isReadHere(shell: string, { variables }: CrontabJob): boolean {
+  return LIKE_SH.test(shell) && !variables.has('BASH_ENV') && !variables.has('ENV');
 }
 
 /** They stay cron's: what a script is called with is whose it is. */

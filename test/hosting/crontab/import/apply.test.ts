@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { machineZone } from '../../../../src/schedule/repeat/time.ts';
 import { type FakeCrontab, makeFakeCrontab } from '../../../support/fake-crontab.ts';
 import { callCommand } from '../../../support/in-root.ts';
+import { queryLog } from '../../../support/open-log.ts';
 import { runCommand } from '../../../support/run-command.ts';
 import { makeTemporaryRoot } from '../../../support/temporary-root.ts';
 
@@ -121,6 +122,49 @@ test('--undo gives the old lines back where the root has another path by now', a
   expect(stdout).toContain('2 lines of your crontab are as before, and 2 scripts were removed');
   const left = crontabText(place).replace(/^# BEGIN[\s\S]*# END .*\n/m, '');
   expect(left).toBe(OWN.toString('latin1'));
+});
+
+test('--remove says that lines stay commented out, and uninstall wants them back first', async () => {
+  const place = makePlace();
+  const { root, crontab } = place;
+  await place.cron('--import', '--apply');
+  const { stderr } = await place.cron('--remove');
+  expect(stderr).toContain('2 lines of your crontab stay commented out, and nothing runs the scripts instead: ');
+  const uninstall = () => callCommand(['uninstall', '--purge'], { cwd: root, env: crontab.env });
+  expect(await uninstall()).toMatchObject({
+    status: 2,
+    stderr:
+      `runner: Scripts in ${root} stand for 2 lines of your crontab, so nothing was removed: ` +
+      '`runner cron --undo` brings these lines back first.\n',
+  });
+  await place.cron('--undo');
+  expect(place.crontab.read()).toEqual(OWN);
+  expect((await uninstall()).status).toBe(0);
+});
+
+test('below a SHELL that cannot read the lines of the runner nothing is applied', async () => {
+  const content = 'SHELL=/bin/csh\n30 2 * * * echo hi\n';
+  const place = makePlace(content);
+  const { status, stderr } = await place.cron('--import', '--apply');
+  expect([status, stderr]).toEqual([
+    2,
+    'runner: Your crontab sets SHELL=/bin/csh, which cannot read the lines of the runner, so nothing was changed. ' +
+      'Add the line SHELL=/bin/sh at its end, and try again.\n',
+  ]);
+  expect(crontabText(place)).toBe(content);
+  place.crontab.write(`${content}SHELL=/bin/sh\n`);
+  expect((await place.cron('--import', '--apply')).status).toBe(0);
+  expect(readFileSync(join(place.root, 'jobs/15min/echo.sh'), 'utf8')).toContain("exec /bin/csh -c 'echo hi'");
+});
+
+test('BASH_ENV of the crontab is read by the shell of the command, as under cron', async () => {
+  const place = makePlace();
+  const { root, crontab } = place;
+  writeFileSync(join(root, 'env.sh'), 'export GREET=hello\n');
+  crontab.write(`SHELL=/bin/bash\nBASH_ENV=${root}/env.sh\n5 9 * * * cat <<< "here $GREET"\n`);
+  await place.cron('--import', '--apply');
+  runCommand(['run', '15min/cat'], { cwd: root, env: crontab.env });
+  expect(queryLog<{ output: string }>(root, 'select output from runs')).toEqual([{ output: 'here hello\n' }]);
 });
 
 test('--undo keeps what was changed since, in the crontab and in the scripts, and names it', async () => {
