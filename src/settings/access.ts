@@ -83,15 +83,13 @@ function refuseUnsafeState(root: string, { path }: StateFolder, orElse: string):
 function judgeContent(root: string, folder: string, { mode }: Stats): readonly Distrust[] {
   const couldOthersWrite = (mode & 0o022) !== 0;
   const names = couldOthersWrite ? readdirSync(folder) : [];
-  return names.flatMap((name) => judgeEntry(root, join(folder, name)));
-}
-
-/** What has gone meanwhile, and a link that leads nowhere or in a circle, holds nothing that anybody could read. */
-function judgeEntry(root: string, path: string): readonly Distrust[] {
-  try {
-    return judgePath(root, path);
-  } catch (error) {
-    if (/^(ENOENT|ENOTDIR|ELOOP)$/.test(errorCode(error))) return [];
-    throw error;
-  }
+  return names.flatMap((name) => {
+    try {
+      return judgePath(root, join(folder, name));
+    } catch (error) {
+      // It has gone, or is a link that leads nowhere or in a circle: nobody could read anything by it.
+      if (/^(ENOENT|ENOTDIR|ELOOP)$/.test(errorCode(error))) return [];
+      throw error;
+    }
+  });
 }

@@ -2,6 +2,7 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { createGuard } from '../../src/commands/run/progress.ts';
 import { commandPath } from '../support/run-command.ts';
 import { cronEnv, readRuns } from '../support/run-pass.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -111,4 +112,20 @@ describe.runIf(hasScript)('on a terminal of unknown size', () => {
     expect(printed).toContain('hourly/a');
     expect(printed.lastIndexOf('\x1b[?25h')).toBeGreaterThan(printed.lastIndexOf('\x1b[?25l'));
   });
+});
+
+test('a display that fails ends no pass, and is told once', () => {
+  const said: string[] = [];
+  const guard = createGuard({ write: (text: string) => said.push(text) > 0 });
+  const shown: number[] = [];
+  const show = guard((value: number) => {
+    if (value < 0) throw new RangeError(`Invalid count value: ${value}`);
+    shown.push(value);
+  });
+  for (const value of [-2, 1, -3, 2]) show(value);
+  expect(shown).toEqual([1, 2]);
+  expect(said).toEqual([
+    'runner: This display has a defect (RangeError: Invalid count value: -2); the pass goes on. ' +
+      '`runner report` shows its runs.\n',
+  ]);
 });

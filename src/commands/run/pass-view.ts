@@ -1,7 +1,9 @@
+import type { RunEnd } from '../../execution/result/result.ts';
 import type { Screen } from '../../report/terminal/screen.ts';
 import { joinFitting, truncate, truncateMiddle, widthOf, wrap } from '../../report/terminal/table.ts';
 import { formatBytes, formatDuration } from '../../report/text/format.ts';
-import { isFailure, type Outcome } from '../../store/words.ts';
+import { describeWarning } from '../../report/text/words.ts';
+import { isFailure } from '../../store/words.ts';
 import { firstLine, printable, printableLine } from '../../system/base/text.ts';
 import type { PassStarted, RunFinished, RunStarted } from '../../worker/invocation/events.ts';
 
@@ -90,7 +92,7 @@ export class PassView {
   drawEnd(run: RunFinished, room: Room, hasOutput = true): string[] {
     const { script, end } = run;
     const { palette } = room;
-    const { sign, paint } = lookOf(end.outcome, palette);
+    const { sign, paint } = lookOf(end, palette);
     const outcome = paint(end.outcome) + ' '.repeat(Math.max(0, OUTCOME_COLUMNS - end.outcome.length));
     const figures = `${formatDuration(end.durationMs).padStart(8)}  ${formatBytes(end.maxRssBytes).padStart(8)}`;
     const line = `${paint(sign)} ${this.#fitName(script, room)}  ${outcome}  ${figures}`;
@@ -100,7 +102,9 @@ export class PassView {
     return [
       reason !== '' && isShort ? `${line}  ${reason}` : truncate(line, room.columns),
       ...indent(joinFitting(below.filter(Boolean), room.columns - 2)),
-      ...(end.warning === null ? [] : indent(wrap(printableLine(end.warning), room.columns - 2)).map(palette.warning)),
+      ...(end.warning === null
+        ? []
+        : indent(wrap(describeWarning(end.warning), room.columns - 2)).map(palette.warning)),
       ...(hasOutput && isFailure(end.outcome) ? drawOutput(run, room) : []),
     ];
   }
@@ -119,7 +123,8 @@ export class PassView {
     const succeeded = ended.filter(({ end }) => end.outcome === 'succeeded').length;
     const failed = ended.filter(({ end }) => isFailure(end.outcome)).length;
     const released = ended.length - succeeded - failed;
-    const counts = [`${succeeded} succeeded`];
+    const warned = ended.filter(({ end }) => hasWarning(end)).length;
+    const counts = [`${succeeded} succeeded${warned > 0 ? ` (${warned} with a warning)` : ''}`];
     if (failed > 0) counts.push(`${failed} did not`);
     if (released > 0) counts.push(`${released} released`);
     if (scripts.length > ended.length) counts.push(`${scripts.length - ended.length} not started`);
@@ -176,7 +181,14 @@ function describeNext({ runId, jobId, nextTryAt, end }: RunFinished): string[] {
   ];
 }
 
-function lookOf(outcome: Outcome, { good, bad, warning }: Screen['palette']) {
+/** It succeeded, and somebody is to look at it all the same. */
+function hasWarning({ outcome, warning }: Pick<RunEnd, 'outcome' | 'warning'>): boolean {
+  return outcome === 'succeeded' && warning !== null;
+}
+
+function lookOf(end: Pick<RunEnd, 'outcome' | 'warning'>, { good, bad, warning }: Screen['palette']) {
+  const { outcome } = end;
+  if (hasWarning(end)) return { sign: '!', paint: warning };
   if (outcome === 'succeeded') return { sign: '✔', paint: good };
   return isFailure(outcome) ? { sign: '✖', paint: bad } : { sign: '↻', paint: warning };
 }

@@ -19,6 +19,23 @@ interface PassDisplay {
   readonly settings: Pick<Settings, 'tiers' | 'concurrency'>;
 }
 
+/** What shows a pass must not end it: of a display that fails it is told once, and the pass goes on. */
+export function createGuard(stderr: Pick<NodeJS.WriteStream, 'write'>) {
+  let isTold = false;
+  return <Values extends readonly unknown[]>(show: (...values: Values) => void) =>
+    (...values: Values): void => {
+      try {
+        show(...values);
+      } catch (error) {
+        if (isTold) return;
+        isTold = true;
+        stderr.write(
+          `runner: This display has a defect (${String(error)}); the pass goes on. \`runner report\` shows its runs.\n`,
+        );
+      }
+    };
+}
+
 /** Shows each script while it runs, and how it ended. Only for a terminal. */
 export function showPassProgress(context: CommandContext, events: WorkerEvents, display: PassDisplay): void {
   const { isLive, settings } = display;
@@ -26,9 +43,10 @@ export function showPassProgress(context: CommandContext, events: WorkerEvents, 
   const outputs = new Map<string, LiveOutput>();
   let view: PassView | null = null;
   let timer: NodeJS.Timeout | undefined;
-  const draw = (): void => {
+  const guard = createGuard(context.stderr);
+  const draw = guard((): void => {
     if (!isLive && view !== null) terminal.draw(view.drawRunning(terminal.room(), performance.now()));
-  };
+  });
   showNotices(events, terminal);
   events.on('pass-started', (started) => {
     const concurrency = settings.tiers[started.tier]?.concurrency ?? settings.concurrency;
@@ -48,7 +66,9 @@ export function showPassProgress(context: CommandContext, events: WorkerEvents, 
     const ofPass = view;
     ofPass?.end(run);
     const output = outputs.get(run.key);
-    const tell = (): void => terminal.above(ofPass?.drawEnd(run, terminal.room(), output === undefined) ?? []);
+    const tell = guard((): void => {
+      terminal.above(ofPass?.drawEnd(run, terminal.room(), output === undefined) ?? []);
+    });
     if (output === undefined) tell();
     else told = told.then(() => output.end()).then(tell);
     draw();
@@ -57,10 +77,10 @@ export function showPassProgress(context: CommandContext, events: WorkerEvents, 
     clearInterval(timer);
     const ofPass = view;
     const endedAt = performance.now();
-    const tell = (): void => {
+    const tell = guard((): void => {
       if (ofPass !== null) terminal.above(ofPass.drawSummary(terminal.room(), endedAt));
       terminal.close();
-    };
+    });
     if (isLive) told = told.then(tell);
     else tell();
   });

@@ -28,7 +28,13 @@ import {
   UNKNOWN,
 } from '../text/format.ts';
 import { describeNextTime } from '../text/next-time.ts';
-import { describeDeviation, describePaused, describeResume, describeSetOptions } from '../text/words.ts';
+import {
+  describeDeviation,
+  describePaused,
+  describeResume,
+  describeSetOptions,
+  describeWarning,
+} from '../text/words.ts';
 import { type Palette, paintOutcome, type Screen } from './screen.ts';
 import { describeLiveness, describeWait, NO_TIERS } from './status.ts';
 import {
@@ -224,7 +230,7 @@ function renderBelow(script: ScriptOverview, screen: Screen): string[] {
   const cut = (text: string): string => truncate(text, columns - INDENT.length - 2);
   const wait = waiting === null || isNext(waiting) ? [] : describeWait(waiting, screen);
   const isOwn = pause !== null && pause.name === script.script;
-  const warning = lastRun?.warning ? [printableLine(lastRun.warning)] : [];
+  const warning = lastRun?.warning ? [describeWarning(lastRun.warning)] : [];
   const unusual = (lastRun?.deviations ?? []).map((deviation) => describeDeviation(deviation, clock));
   const paused = isOwn ? [describePaused(pause, script.script, clock)] : [];
   return [
@@ -239,12 +245,14 @@ function isNext({ state }: WaitingScriptJob): boolean {
 }
 
 function renderTotals({ totals, scripts }: Overview, { palette, columns }: Screen): string[] {
+  const warned = scripts.filter(({ lastRun }) => lastRun?.warning).length;
   const parts = [
     countOf(scripts.length, 'script'),
     countOf(totals.runs, 'run'),
     `${formatCount(totals.failed)} failed`,
     ...(totals.released > 0 ? [`${formatCount(totals.released)} released`] : []),
     `${formatRate(totals.successRate)} succeeded`,
+    ...(warned > 0 ? [`${countOf(warned, 'script')} with a warning`] : []),
     `${formatDuration(totals.totalDurationMs)} in total`,
     `${formatDuration(totals.totalCpuMs)} of CPU`,
     `${formatBytes(totals.maxRssBytes)} at most`,

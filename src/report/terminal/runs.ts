@@ -4,7 +4,7 @@ import type { RunRecord } from '../model/runs/run.ts';
 import type { RunWithOutput } from '../model/runs/runs.ts';
 import type { Clock } from '../text/clock.ts';
 import { countOf, formatBytes, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
-import { describeChange, describeDeviation, describeRunError, formatNumber } from '../text/words.ts';
+import { describeChange, describeDeviation, describeRunError, describeWarning, formatNumber } from '../text/words.ts';
 import { paintOutcome, type Screen } from './screen.ts';
 import { type Column, drawFacts, drawTable, type Fact, joinFitting, wrap } from './table.ts';
 
@@ -14,7 +14,7 @@ export function renderRun(run: RunWithOutput, screen: Screen): string {
   const outcome = paintOutcome(palette, run.outcome)(run.outcome);
   const notes = [
     ...(run.change ? [describeChange(run.change, clock)] : []),
-    ...(run.warning === null ? [] : [printableLine(run.warning)]),
+    ...(run.warning === null ? [] : [describeWarning(run.warning)]),
     ...run.deviations.map((deviation) => describeDeviation(deviation, clock)),
   ];
   const lines = [
@@ -149,6 +149,7 @@ function runColumns({ palette, clock }: Screen): readonly Column<RunRecord>[] {
 function whyOf(run: RunRecord, clock: Clock): string {
   if (run.outcome === 'succeeded' || run.outcome === 'running') {
     const unusual = run.deviations.map((deviation) => describeDeviation(deviation, clock));
+    // In the colour of warnings: the column is narrow.
     return [firstLine(run.warning ?? ''), ...unusual].filter(Boolean).join('; ');
   }
   return describeRunError(run, '') ?? UNKNOWN;

@@ -84,6 +84,11 @@ function describeRetryDelay({ firstMs, factor, longestMs }: RetryDelay): string 
   return factor === 1 ? first : `${first}, doubling up to ${formatDuration(longestMs)}`;
 }
 
+/** What is to be said of a run besides how it ended, in one line. */
+export function describeWarning(warning: string): string {
+  return `warning: ${printableLine(warning)}`;
+}
+
 /**
  * One line that says why a run did not succeed: the error it threw, else how it ended and the last
  * line that it wrote.

@@ -62,30 +62,5 @@ interface WorkerEventMap {
 export type WorkerEvents = EventEmitter<WorkerEventMap>;
 
 export function createWorkerEvents(): WorkerEvents {
-  return new WorkerEmitter();
-}
-
-/** Who listens shows or counts: what one of them throws is a defect of that one, and ends no pass. */
-class WorkerEmitter extends EventEmitter<WorkerEventMap> {
-  #isFailureTold = false;
-
-  override emit<Name extends keyof WorkerEventMap>(name: Name, ...values: WorkerEventMap[Name]): boolean {
-    const listeners = this.rawListeners(name);
-    for (const listener of listeners) {
-      try {
-        Reflect.apply(listener, this, values);
-      } catch (error) {
-        this.#tellFailure(error);
-      }
-    }
-    return listeners.length > 0;
-  }
-
-  #tellFailure(error: unknown): void {
-    if (this.#isFailureTold) return;
-    this.#isFailureTold = true;
-    process.stderr.write(
-      `runner: This display has a defect (${String(error)}); the pass goes on. \`runner report\` shows its runs.\n`,
-    );
-  }
+  return new EventEmitter<WorkerEventMap>();
 }

@@ -13,7 +13,7 @@ import type { StateFolder } from '../../../system/place/state-folder.ts';
 
 import type { TextOutput } from '../../terminal/screen.ts';
 import { formatDuration } from '../../text/format.ts';
-import { describeRunError } from '../../text/words.ts';
+import { describeRunError, describeWarning } from '../../text/words.ts';
 import { isStillRunning, type LogView, type RunRecord } from './run.ts';
 import { type RunWithOutput, selectNewestRun, selectRun } from './runs.ts';
 
@@ -241,7 +241,8 @@ async function noteEnd(tail: Tail, id: number): Promise<void> {
     const goesOn = await isStillRunning(tail, id);
     tail.note(goesOn ? `${name} is still running; -f follows it.` : `${name}: ${run.reason}.`);
   } else if (run.outcome === 'succeeded') {
-    tail.note(`${name} succeeded in ${formatDuration(run.durationMs)}.`);
+    const warning = run.warning === null ? '' : `, with a ${describeWarning(run.warning)}`;
+    tail.note(`${name} succeeded in ${formatDuration(run.durationMs)}${warning}.`);
   } else tail.note(`${name}: ${run.outcome}, ${describeRunError(run, '')}.`);
 }
 

@@ -34,13 +34,7 @@ export function sqliteWorkers(db: SqliteStatements): Sync<WorkerStore> {
          order by started_at`,
         [tier ?? null, host ?? null],
       ),
-    suspects: (seen) =>
-      seen === undefined
-        ? db.all<WorkerRow>(`${from} where state = 'running' order by started_at`)
-        : db.all<WorkerRow>(
-            `${from} where state = 'running' and (host = ? or lease_expires_at < ?) order by started_at`,
-            [seen.host, seen.at],
-          ),
+    suspects: () => db.all<WorkerRow>(`${from} where state = 'running'`),
     byId: (ids) => workersById(db, ids),
     find: (worker) => find(db, worker),
     lastCalls: () => lastCalls(db),
