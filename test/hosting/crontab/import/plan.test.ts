@@ -14,3 +14,11 @@ test('what BASH_ENV names is read before the command, as under cron', async () =
   expect(lines).toContain("export BASH_ENV='$HOME/env.sh'");
   expect(lines.at(-2)).toBe(`exec /bin/bash -c 'cat <<< "here $GREET"'`);
 });
+
+test('a value with text behind its quotes is a line that cron does not understand', async () => {
+  const { lines } = await plan('MYVAR = "x" y', '@daily true');
+  expect(lines[0]).toMatchObject({
+    script: null,
+    notes: ['Cron does not understand this line: its value does not end where its quotes end.'],
+  });
+});
