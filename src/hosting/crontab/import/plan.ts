@@ -4,11 +4,12 @@ import { shortestGapMs } from '../../../schedule/repeat/calendar.ts';
 import { parseSchedule } from '../../../schedule/repeat/parse.ts';
 import { machineZone } from '../../../schedule/repeat/time.ts';
 import { findProgram } from '../../../system/process/programs.ts';
-import { longestWaitSeconds, type Program, readShellCommand, type ShellCommand, scriptFileOf } from './command.ts';
+import { type Program, readShellCommand, type ShellCommand, scriptFileOf } from './command.ts';
 import { noteJob } from './notes.ts';
 import { type CrontabFormat, type CrontabJob, type MalformedLine, readLines } from './read.ts';
 import { CRON_PATH, splitInput, writeScript } from './script.ts';
 import { chooseTier, chooseTimeout } from './tier.ts';
+import { readWaits } from './waits.ts';
 
 /** What would become of one line. */
 export interface PlannedLine {
@@ -79,13 +80,15 @@ async function planLine(found: CrontabJob | MalformedLine, place: ImportPlace, n
   const times = readTimes(found.times, timezone);
   if ('problem' in times) return leave(found, [times.problem]);
 
-  const command = readShellCommand(splitInput(found.command).command);
-  const waitSeconds = longestWaitSeconds(found.command);
-  const tier = chooseTier(found.times, times.gapMs, waitSeconds);
+  const text = splitInput(found.command).command;
+  const command = readShellCommand(text);
+  const waits = readWaits(text, command);
+  const tier = chooseTier(found.times, times.gapMs, waits.randomStart);
   const name = nameScript(command, (each) => names.has(each));
   names.add(name);
   const path = `jobs/${tier}/${name}.sh`;
-  const timeout = chooseTimeout(times.gapMs, waitSeconds);
+  const timeout = chooseTimeout(times.gapMs, waits.fixed + waits.random);
+  const isThereForWaits = tier !== chooseTier(found.times, times.gapMs, 0);
   const content = writeScript(found, place.home, { schedule: found.times, timezone, timeout });
   return {
     planned: {
@@ -93,7 +96,7 @@ async function planLine(found: CrontabJob | MalformedLine, place: ImportPlace, n
       tier,
       script: path,
       schedule: found.times,
-      notes: noteJob({ job: found, command, tier, home: place.home }).map(fromLatin1),
+      notes: noteJob({ job: found, command, waits, tier, isThereForWaits, home: place.home }).map(fromLatin1),
     },
     script: { path, content: Buffer.from(content, 'latin1'), text: found.text, line: found.line },
   };

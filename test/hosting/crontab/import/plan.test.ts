@@ -22,3 +22,32 @@ test('a value with text behind its quotes is a line that cron does not understan
     notes: ['Cron does not understand this line: its value does not end where its quotes end.'],
   });
 });
+
+test.each([
+  ['55 23 * * 0 php close-week.php; sleep 360; php report.php', '15min', '15 minutes'],
+  ['0 2 * * * mysqldump shop > shop.sql; sleep 400; rsync shop.sql nas:', '15min', '15 minutes'],
+  ['0 2 * * * php a.php; sleep $((RANDOM \\% 3600)); php b.php', '15min', '15 minutes'],
+  ['0 2 * * * sleep $((RANDOM \\% 3600)); php b.php', 'daily', 'a day'],
+  ['0 2 * * * cd /tmp && sleep `shuf -i 1-3600 -n 1` && php b.php', 'daily', 'a day'],
+  ["0 2 * * * bash -c 'sleep $((RANDOM \\% 3600)); php b.php'", 'daily', 'a day'],
+  ["0 2 * * * bash -c 'php a.php; sleep $((RANDOM \\% 3600)); php b.php'", '15min', '15 minutes'],
+])(
+  '%s goes to %s: only a wait by chance, before all else, shows that its time cannot matter',
+  async (line, tier, late) => {
+    const { lines } = await plan(line);
+    expect(lines[0]?.tier).toBe(tier);
+    expect(lines[0]?.notes).toContain(`It may begin up to ${late} after its time.`);
+  },
+);
+
+test('a wait at a boot is no reason for a tier', async () => {
+  const { lines } = await plan('@reboot sleep 400; php start.php');
+  expect(lines[0]?.notes).toContain(
+    'It may wait 7 minutes, and the other scripts of 15min with it: remove the wait if the command can do without.',
+  );
+});
+
+test.each(["bash -lc 'tool run'", "bash -c 'tool run'"])('what %s runs is not taken for a file', async (command) => {
+  const { lines } = await plan(`0 5 * * * ${command}`);
+  expect(lines[0]?.notes.join('\n')).not.toMatch(/tool run/);
+});
