@@ -15,6 +15,8 @@ export interface NotedJob {
   readonly tier: string;
   /** Whether its waits have moved it there. */
   readonly isThereForWaits: boolean;
+  /** Its `@timeout`: `6h` */
+  readonly timeout: string;
   /** Where cron starts commands. */
   readonly home: string;
 }
@@ -117,8 +119,21 @@ function noteWait(around: Surroundings): readonly string[] {
   } = around;
   const seconds = fixed + random;
   const waits = seconds < 2 ? [] : [`It may wait ${describeSeconds(seconds)}, ${adviseOnWait(around)}`];
-  const isLocked = command.programs.some(({ name }) => basename(name) === 'flock');
-  return isLocked ? [...waits, 'It needs no flock here: a script never runs twice at the same time.'] : waits;
+  return [...waits, ...command.programs.flatMap((program) => noteLock(program, around))];
+}
+
+function noteLock({ name, args }: Program, { tier, timeout }: Surroundings): readonly string[] {
+  if (basename(name) !== 'flock') return [];
+  const notes = ['It needs no flock here: a script never runs twice at the same time.'];
+  // With it, times were skipped while it ran: it may well run beyond its next time.
+  const isSkipping = args.some((arg) => /^(?:-\w*n\w*|--nb|--nonblock)$/.test(arg));
+  return isSkipping
+    ? [
+        ...notes,
+        `While it runs, the other scripts of ${tier} wait, and after ${timeout} it is ended: if it takes long, move it to ` +
+          'a separate tier and raise its @timeout.',
+      ]
+    : notes;
 }
 
 function adviseOnWait({ tier, isThereForWaits }: Surroundings): string {

@@ -10,7 +10,7 @@ const MINUTES = [30, 20, 15, 12, 10, 6, 5, 4, 3, 2, 1];
 const COARSE = ['weekly', 'daily', '12hours', '8hours', '6hours', '4hours', '3hours', '2hours', 'hourly'];
 
 /** Hosts that limit how often cron may call allow this. */
-const FOR_TIMES_OF_DAY = '15min';
+export const FOR_TIMES_OF_DAY = '15min';
 
 /** A command that first waits longer than this at random does not care when it runs. */
 const LONG_WAIT_SECONDS = 300;
@@ -26,6 +26,11 @@ export function chooseTier(schedule: string, gapMs: number, randomStartSeconds: 
   if (randomStartSeconds > LONG_WAIT_SECONDS)
     return COARSE.find((tier) => (tierPeriodMs(tier) ?? 0) <= gapMs) ?? 'hourly';
   return isEveryHour(schedule) ? 'hourly' : FOR_TIMES_OF_DAY;
+}
+
+/** Whether nearly each pass of its tier runs the script. */
+export function runsInEachPass(tier: string, gapMs: number): boolean {
+  return gapMs < 2 * (tierPeriodMs(tier) ?? 0);
 }
 
 function isEveryHour(schedule: string): boolean {

@@ -51,3 +51,45 @@ test.each(["bash -lc 'tool run'", "bash -c 'tool run'"])('what %s runs is not ta
   const { lines } = await plan(`0 5 * * * ${command}`);
   expect(lines[0]?.notes.join('\n')).not.toMatch(/tool run/);
 });
+
+const notesOf = (lines: readonly { readonly notes: readonly string[] }[], index = 0): string =>
+  lines[index]?.notes.join('\n') ?? '';
+
+test('a line whose wait would make each pass last into the next one stays in the crontab', async () => {
+  const { lines } = await plan(
+    '* * * * * echo tick',
+    '* * * * * sleep 20; echo tick',
+    '* * * * * sleep 40; echo tick',
+    '*/5 * * * * sleep 290; echo tick',
+    '0 3 * * * sleep 1000; echo tick',
+  );
+  expect(lines.map(({ tier }) => tier)).toEqual(['1min', '1min', null, '5min', '15min']);
+  expect(notesOf(lines, 2)).toMatch(/^It waits 40 seconds, and .* a pass of 1min would still run when the next/);
+});
+
+test('a worker that does not end stays in the crontab', async () => {
+  const { lines } = await plan(
+    '*/5 * * * * flock -n /tmp/lock php artisan queue:work',
+    '*/5 * * * * php artisan queue:work --stop-when-empty',
+    '*/5 * * * * php bin/console messenger:consume async -vv',
+    '*/5 * * * * php bin/console messenger:consume async --time-limit=240',
+    '*/5 * * * * timeout 240 php artisan queue:work',
+  );
+  expect(lines.map(({ tier }) => tier)).toEqual([null, '5min', null, '5min', '5min']);
+  expect(notesOf(lines)).toContain('queue:work keeps running: the other scripts of its tier would wait');
+});
+
+test('a lock that skips times hints at a command that takes long', async () => {
+  const { lines } = await plan('*/5 * * * * flock -n /tmp/lock php sync.php', '*/5 * * * * flock /tmp/lock php a.php');
+  const note = 'While it runs, the other scripts of 5min wait, and after 1h it is ended';
+  expect(notesOf(lines)).toContain(note);
+  expect(notesOf(lines, 1)).not.toContain(note);
+});
+
+test('a line with a time of day is told of the frequent ones that wait for it', async () => {
+  const note = 'The more frequent scripts of 15min wait while it runs';
+  const { lines } = await plan('30 2 * * * sh backup.sh', '*/15 * * * * sh poll.sh');
+  expect(notesOf(lines)).toContain(note);
+  expect(notesOf(lines, 1)).not.toContain(note);
+  expect(notesOf((await plan('30 2 * * * sh backup.sh', '*/5 * * * * sh poll.sh')).lines)).not.toContain(note);
+});
