@@ -21,6 +21,8 @@ export interface ShellCommand {
   readonly steps: readonly Step[];
   /** The step that the line is there for, without `nice`, `flock` and the like: the first that does more than prepare. */
   readonly main: Program | null;
+  /** What only prepares, before the main step: `sleep $((RANDOM % 60))`. */
+  readonly preparations: readonly string[];
   /** Every program that is started, in order. */
   readonly programs: readonly Program[];
   /** Where `cd` leads; null: it stays at home. */
@@ -36,25 +38,49 @@ export interface Program {
 
 /** @param text as the shell gets it */
 export function readShellCommand(text: string): ShellCommand {
-  const steps = readSteps(hideSubstitutions(text));
+  const hidden: string[] = [];
+  const steps = readSteps(hideSubstitutions(text, hidden));
   const programs = steps.flatMap(programsOf);
-  const main = programs.find((program) => !isPreparation(program)) ?? programs[0] ?? null;
+  const start = programs.findIndex((program) => !isPreparation(program));
+  const main = programs[start] ?? programs[0] ?? null;
   const change = programs.find(({ name }) => name === 'cd');
   const leavesSome = steps.some((step) => step.isLeft) && !programs.some(({ name }) => name === 'wait');
-  return { steps, programs, main, folder: change?.args[0] ?? null, leavesSome };
+  const before = programs.slice(0, Math.max(0, start));
+  return {
+    steps,
+    programs,
+    main,
+    // A shell with a script has the rest of the line in its words.
+    preparations: before.filter((program) => shellScriptOf(program) === null).map((each) => textOf(each, hidden)),
+    folder: change?.args[0] ?? null,
+    leavesSome,
+  };
 }
 
-/** `$(date +%F)` and `$((RANDOM % 60))` are a word, or part of one, whatever they hold. */
-function hideSubstitutions(text: string): string {
+function textOf({ name, args }: Program, hidden: readonly string[]): string {
+  return [name, ...args].join(' ').replaceAll(SUBSTITUTION, (_, index) => hidden[index] ?? '');
+}
+
+/** What stands for one in words of a step. */
+export const SUBSTITUTION = /\$substitution(\d+)/g;
+
+/**
+ * `$(date +%F)` and `$((RANDOM % 60))` are a word, or part of one, whatever they hold.
+ *
+ * @param hidden gets what was hidden
+ */
+function hideSubstitutions(text: string, hidden: string[]): string {
+  const hide = (substitution: string) => `$substitution${hidden.push(substitution) - 1}`;
   const start = text.indexOf('$(');
-  if (start === -1) return text.replaceAll(/`[^`]*`/g, '$substitution');
+  if (start === -1) return text.replaceAll(/`[^`]*`/g, hide);
   let depth = 0;
   let end = start + 1;
   do {
     depth += text[end] === '(' ? 1 : text[end] === ')' ? -1 : 0;
     end += 1;
   } while (depth > 0 && end < text.length);
-  return `${text.slice(0, start)}$substitution${hideSubstitutions(text.slice(end))}`;
+  const shown = text.slice(0, start);
+  return `${shown}${hide(text.slice(start, end))}${hideSubstitutions(text.slice(end), hidden)}`;
 }
 
 function readSteps(text: string): Step[] {
@@ -136,7 +162,7 @@ function programsOf({ words }: Pick<Step, 'words'>): Program[] {
   const program = { name, args };
   const wrapper = WRAPPERS.get(basename(name));
   if (wrapper !== undefined) return [program, ...programsOf({ words: behind(args, wrapper) })];
-  const script = SHELLS.includes(basename(name)) ? scriptOf(args) : null;
+  const script = shellScriptOf(program);
   return script === null ? [program] : [program, ...readShellCommand(script).programs];
 }
 
@@ -148,8 +174,9 @@ function behind(args: readonly string[], { valued, words }: Wrapper): readonly s
   return inner[0] === '-c' ? ['sh', ...inner] : inner;
 }
 
-/** `-c 'cd x && y'`, `-lc '…'` */
-function scriptOf(args: readonly string[]): string | null {
+/** `sh -c 'cd x && y'`, `bash -lc '…'`; null: it is none. */
+function shellScriptOf({ name, args }: Program): string | null {
+  if (!SHELLS.includes(basename(name))) return null;
   const index = args.findIndex((arg) => /^-[a-z]*c$/.test(arg));
   return index === -1 ? null : (args[index + 1] ?? null);
 }
@@ -159,10 +186,10 @@ const PREPARATIONS = [
   ...['mkdir', 'date', 'shuf', ...WRAPPERS.keys()],
 ];
 
-function isPreparation({ name, args }: Program): boolean {
-  const program = basename(name);
-  if (SHELLS.includes(program)) return scriptOf(args) !== null;
-  return PREPARATIONS.includes(program) || args.some((arg) => /\bsleep\b.*\brand/.test(arg));
+function isPreparation(program: Program): boolean {
+  const { name, args } = program;
+  if (SHELLS.includes(basename(name))) return shellScriptOf(program) !== null;
+  return PREPARATIONS.includes(basename(name)) || args.some((arg) => /\bsleep\b.*\brand/.test(arg));
 }
 
 const INTERPRETER =
@@ -178,6 +205,7 @@ export function scriptFileOf({
 }: Program): { readonly file: string; readonly rest: readonly string[] } | null {
   if (!INTERPRETER.test(basename(name))) return null;
   if (!/php/.test(basename(name)) && args.some((arg) => ['-c', '-e', '-m'].includes(arg))) return null;
+  if (shellScriptOf({ name, args }) !== null) return null;
   let index = 0;
   while (args[index]?.startsWith('-')) {
     if (args[index] === '-r') return null;
@@ -186,23 +214,3 @@ export function scriptFileOf({
   const file = args[index];
   return file === undefined ? null : { file, rest: args.slice(index + 1) };
 }
-
-/** How long a command may wait before or while it works, in seconds; 0: it does not say so. */
-export function longestWaitSeconds(text: string): number {
-  const waits = WAITS.flatMap(([pattern, seconds]) => [...text.matchAll(pattern)].map(seconds));
-  return Math.max(0, ...waits);
-}
-
-const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
-/** `$RANDOM` is at most this. */
-const LARGEST_RANDOM = 32_767;
-
-const WAITS: readonly (readonly [RegExp, (match: RegExpMatchArray) => number])[] = [
-  [/\bsleep\s+(\d+(?:\.\d+)?)([smhd]?)\b/g, ([, count, unit]) => Number(count) * (UNIT_SECONDS[unit || 's'] ?? 1)],
-  [/\bsleep\b[^;&|]*RANDOM[^;&|%]*%\s*(\d+)/g, ([, most]) => Number(most)],
-  [/\bsleep\s+"?\$\{?RANDOM\}?"?(?=\s|;|&|$)/g, () => LARGEST_RANDOM],
-  [/\bsleep\b[^;&|]*\bshuf\s+-i\s*\d+-(\d+)/g, ([, most]) => Number(most)],
-  [/\bsleep\b[^;&|]*\brand\(\s*(\d+)/g, ([, most]) => Number(most)],
-  [/\bsleep\b[^;&|]*\brandom\(\)\s*\*\s*(\d+)/g, ([, most]) => Number(most)],
-  [/\bsleep\b[^;&|]*\brand(?:int|range)\([^)]*?(\d+)\s*\)/g, ([, most]) => Number(most)],
-];

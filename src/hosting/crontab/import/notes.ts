@@ -1,16 +1,22 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, isAbsolute, resolve } from 'node:path';
 import { findProgram, isExecutable } from '../../../system/process/programs.ts';
-import { longestWaitSeconds, type Program, type ShellCommand, scriptFileOf } from './command.ts';
+import { type Program, type ShellCommand, SUBSTITUTION, scriptFileOf } from './command.ts';
 import type { CrontabJob } from './read.ts';
 import { CRON_PATH, continues, splitInput } from './script.ts';
-import { describeLateness, isLongWait } from './tier.ts';
+import { describeLateness } from './tier.ts';
+import type { Waits } from './waits.ts';
 
 /** What is to be known of a line to judge it. */
 export interface NotedJob {
   readonly job: CrontabJob;
   readonly command: ShellCommand;
+  readonly waits: Waits;
   readonly tier: string;
+  /** Whether its waits have moved it there. */
+  readonly isThereForWaits: boolean;
+  /** Its `@timeout`: `6h` */
+  readonly timeout: string;
   /** Where cron starts commands. */
   readonly home: string;
 }
@@ -96,7 +102,7 @@ function noteTime({ job, tier }: Surroundings): readonly string[] {
       'If it keeps running, as a server does, leave it in the crontab: a pass would wait for its end.',
     ];
   }
-  const lateness = isLongWait(longestWaitSeconds(job.command)) ? null : describeLateness(tier);
+  const lateness = describeLateness(tier);
   return lateness === null ? [] : [`It may begin up to ${lateness} after its time.`];
 }
 
@@ -106,19 +112,37 @@ function noteZone({ job }: Surroundings): readonly string[] {
   return [`Its times are in ${zone}, as CRON_TZ says; a cron that ignores CRON_TZ ran it in the machine's zone.`];
 }
 
-function noteWait({ text, command, tier }: Surroundings): readonly string[] {
-  const seconds = longestWaitSeconds(text);
-  const waits = seconds < 2 ? [] : [`It may wait ${describeSeconds(seconds)}, ${adviseOnWait(seconds, tier)}`];
-  const isLocked = command.programs.some(({ name }) => basename(name) === 'flock');
-  return isLocked ? [...waits, 'It needs no flock here: a script never runs twice at the same time.'] : waits;
+function noteWait(around: Surroundings): readonly string[] {
+  const {
+    command,
+    waits: { fixed, random },
+  } = around;
+  const seconds = fixed + random;
+  const waits = seconds < 2 ? [] : [`It may wait ${describeSeconds(seconds)}, ${adviseOnWait(around)}`];
+  return [...waits, ...command.programs.flatMap((program) => noteLock(program, around))];
 }
 
-function adviseOnWait(seconds: number, tier: string): string {
-  if (!isLongWait(seconds)) return `and the other scripts of ${tier} with it: better remove that.`;
+function noteLock({ name, args }: Program, { tier, timeout }: Surroundings): readonly string[] {
+  if (basename(name) !== 'flock') return [];
+  const notes = ['It needs no flock here: a script never runs twice at the same time.'];
+  // With it, times were skipped while it ran: it may well run beyond its next time.
+  const isSkipping = args.some((arg) => /^(?:-\w*n\w*|--nb|--nonblock)$/.test(arg));
+  return isSkipping
+    ? [
+        ...notes,
+        `While it runs, the other scripts of ${tier} wait, and after ${timeout} it is ended: if it takes long, move it to ` +
+          'a separate tier and raise its @timeout.',
+      ]
+    : notes;
+}
+
+function adviseOnWait({ tier, isThereForWaits }: Surroundings): string {
+  if (!isThereForWaits)
+    return `and the other scripts of ${tier} with it: remove the wait if the command can do without.`;
   return `therefore it is in ${tier}: other scripts there would wait with it. Without the wait it could be elsewhere.`;
 }
 
-function describeSeconds(seconds: number): string {
+export function describeSeconds(seconds: number): string {
   if (seconds < 120) return `${seconds} seconds`;
   return seconds < 7200 ? `${Math.round(seconds / 60)} minutes` : `${Math.round(seconds / 3600)} hours`;
 }
@@ -127,7 +151,7 @@ function describeSeconds(seconds: number): string {
 function noteOutput({ command }: Surroundings): readonly string[] {
   const all = command.steps.flatMap(({ redirections }) => redirections);
   const targets = all.filter(({ operator, target }) => operator.includes('>') && !/^(?:\d|-|&\d)$/.test(target));
-  const files = [...new Set(targets.map(({ target }) => target.replaceAll('$substitution', '$(...)')))];
+  const files = [...new Set(targets.map(({ target }) => target.replaceAll(SUBSTITUTION, '$(...)')))];
   const thrownAway = files.includes('/dev/null')
     ? ['It throws output away: without `> /dev/null` the log would keep it.']
     : [];

@@ -1,14 +1,16 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, parse } from 'node:path';
+import { tierPeriodMs } from '../../../schedule/period.ts';
 import { shortestGapMs } from '../../../schedule/repeat/calendar.ts';
 import { parseSchedule } from '../../../schedule/repeat/parse.ts';
 import { machineZone } from '../../../schedule/repeat/time.ts';
 import { findProgram } from '../../../system/process/programs.ts';
-import { longestWaitSeconds, type Program, readShellCommand, type ShellCommand, scriptFileOf } from './command.ts';
-import { noteJob } from './notes.ts';
+import { type Program, readShellCommand, type ShellCommand, scriptFileOf } from './command.ts';
+import { describeSeconds, noteJob } from './notes.ts';
 import { type CrontabFormat, type CrontabJob, type MalformedLine, readLines } from './read.ts';
 import { CRON_PATH, splitInput, writeScript } from './script.ts';
-import { chooseTier, chooseTimeout } from './tier.ts';
+import { chooseTier, chooseTimeout, FOR_TIMES_OF_DAY, runsInEachPass } from './tier.ts';
+import { readWaits } from './waits.ts';
 
 /** What would become of one line. */
 export interface PlannedLine {
@@ -47,15 +49,23 @@ export interface ImportPlace {
 
 /** What would become of each line of a crontab. Nothing is changed. */
 export async function planImport(crontab: Buffer, format: CrontabFormat, place: ImportPlace): Promise<ImportPlan> {
-  const lines: PlannedLine[] = [];
-  const scripts: PlannedScript[] = [];
-  const names = findNames(place.root);
-  for (const found of readLines(crontab.toString('latin1'), format)) {
-    const { planned, script } = await planLine(found, place, names);
-    lines.push(planned);
-    if (script !== null) scripts.push(script);
-  }
-  return { lines, scripts };
+  const all: Planned[] = [];
+  const taken = { names: findNames(place.root), waits: new Map<string, number>() };
+  for (const found of readLines(crontab.toString('latin1'), format)) all.push(await planLine(found, place, taken));
+  return { lines: noteCompany(all), scripts: all.flatMap(({ script }) => script ?? []) };
+}
+
+/** The scripts of a tier run one after another: one that takes long is in the way of those that run often. */
+function noteCompany(all: readonly Planned[]): PlannedLine[] {
+  const ofTier = all.filter(({ planned }) => planned.tier === FOR_TIMES_OF_DAY);
+  const isRare = ({ gapMs }: Planned) => !runsInEachPass(FOR_TIMES_OF_DAY, gapMs);
+  const rare = ofTier.every(isRare) ? [] : ofTier.filter(isRare);
+  const note =
+    `The more frequent scripts of ${FOR_TIMES_OF_DAY} wait while it runs: ` +
+    'if it takes long, move it to a tier such as 30min.';
+  return all.map((each) =>
+    rare.includes(each) ? { ...each.planned, notes: [...each.planned.notes, note] } : each.planned,
+  );
 }
 
 /** The names of all scripts: one that is in another tier too would be hard to tell from it. */
@@ -69,9 +79,18 @@ function findNames(root: string): Set<string> {
 interface Planned {
   readonly planned: PlannedLine;
   readonly script: PlannedScript | null;
+  /** Between two of its times; 0: it is left as it is. */
+  readonly gapMs: number;
 }
 
-async function planLine(found: CrontabJob | MalformedLine, place: ImportPlace, names: Set<string>): Promise<Planned> {
+/** What the lines above have taken. */
+interface Taken {
+  readonly names: Set<string>;
+  /** By tier: for how many seconds each of its passes waits. */
+  readonly waits: Map<string, number>;
+}
+
+async function planLine(found: CrontabJob | MalformedLine, place: ImportPlace, taken: Taken): Promise<Planned> {
   if (found.kind === 'malformed') return leave(found, [`Cron does not understand this line: ${found.problem}.`]);
   const reason = reasonToLeave(found, place);
   if (reason !== null) return leave(found, [reason]);
@@ -79,13 +98,17 @@ async function planLine(found: CrontabJob | MalformedLine, place: ImportPlace, n
   const times = readTimes(found.times, timezone);
   if ('problem' in times) return leave(found, [times.problem]);
 
-  const command = readShellCommand(splitInput(found.command).command);
-  const waitSeconds = longestWaitSeconds(found.command);
-  const tier = chooseTier(found.times, times.gapMs, waitSeconds);
-  const name = nameScript(command, (each) => names.has(each));
-  names.add(name);
+  const text = splitInput(found.command).command;
+  const command = readShellCommand(text);
+  const waits = readWaits(text, command);
+  const tier = chooseTier(found.times, times.gapMs, waits.randomStart);
+  const jam = runsInEachPass(tier, times.gapMs) ? addWait(taken.waits, tier, waits.fixed) : null;
+  if (jam !== null) return leave(found, [jam]);
+  const name = nameScript(command, (each) => taken.names.has(each));
+  taken.names.add(name);
   const path = `jobs/${tier}/${name}.sh`;
-  const timeout = chooseTimeout(times.gapMs, waitSeconds);
+  const timeout = chooseTimeout(times.gapMs, waits.fixed + waits.random);
+  const isThereForWaits = tier !== chooseTier(found.times, times.gapMs, 0);
   const content = writeScript(found, place.home, { schedule: found.times, timezone, timeout });
   return {
     planned: {
@@ -93,10 +116,24 @@ async function planLine(found: CrontabJob | MalformedLine, place: ImportPlace, n
       tier,
       script: path,
       schedule: found.times,
-      notes: noteJob({ job: found, command, tier, home: place.home }).map(fromLatin1),
+      notes: noteJob({ job: found, command, waits, tier, isThereForWaits, timeout, home: place.home }).map(fromLatin1),
     },
     script: { path, content: Buffer.from(content, 'latin1'), text: found.text, line: found.line },
+    gapMs: times.gapMs,
   };
+}
+
+/** Why the tier has no room for another wait; null: it has, and it is noted. */
+function addWait(waits: Map<string, number>, tier: string, seconds: number): string | null {
+  const sum = (waits.get(tier) ?? 0) + seconds;
+  if (seconds === 0 || sum * 1000 < (tierPeriodMs(tier) ?? 0)) {
+    waits.set(tier, sum);
+    return null;
+  }
+  return (
+    `It waits ${describeSeconds(seconds)}, and scripts of a tier run one after another: with it, a pass of ${tier} ` +
+    'would still run when the next one is due.'
+  );
 }
 
 /** `TZ` is for commands: cron goes by its own zone all the same. Null: a pass has the same zone as cron. */
@@ -117,7 +154,7 @@ function readTimes(times: string, zone: string | null): { readonly gapMs: number
 
 function leave(found: CrontabJob | MalformedLine, notes: readonly string[]): Planned {
   const planned = { ...describe(found), tier: null, script: null, schedule: null, notes: notes.map(fromLatin1) };
-  return { planned, script: null };
+  return { planned, script: null, gapMs: 0 };
 }
 
 function describe(found: CrontabJob | MalformedLine): Pick<PlannedLine, 'line' | 'command'> {
@@ -132,7 +169,18 @@ function fromLatin1(text: string): string {
 const CALLS_RUNNER =
   /folder-runner|\brunner(?:\s+--root\s+\S+)?\s+(?:\d+(?:min|hours|days)|hourly|daily|weekly|due|work)\b/;
 
+/** Workers of queues, which end only if an option says when. */
+const ENDLESS = /\s(queue:(?:work|listen)|schedule:work|messenger:consume|jobs:work)\b/;
+const ENDS = /(?:^|\s)(?:timeout\s|--(?:stop-when-empty|once|max-time|max-jobs|time-limit|limit)\b|-[lt]\s?\d)/;
+
 function reasonToLeave({ command, manager, user }: CrontabJob, place: ImportPlace): string | null {
+  const [, endless] = (ENDS.test(command) ? null : ENDLESS.exec(command)) ?? [];
+  if (endless !== undefined) {
+    return (
+      `${endless} keeps running: the other scripts of its tier would wait until its time limit ends it. To import it, ` +
+      'give it an option that ends it, such as --stop-when-empty or --time-limit.'
+    );
+  }
   if (CALLS_RUNNER.test(command)) return 'It calls a runner already.';
   if (manager !== null) {
     return (

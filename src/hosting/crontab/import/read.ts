@@ -71,7 +71,7 @@ export function readLines(text: string, format: CrontabFormat): (CrontabJob | Ma
 }
 
 /** The name may be quoted, and so may the value; nothing in it is expanded, and `#` begins no comment. */
-const VARIABLE = /^[ \t]*(?:"([^"]*)"|'([^']*)'|([^\s=]+))[ \t]*=[ \t]*(?:"([^"]*)"|'([^']*)'|([^"'].*?|))[ \t]*$/;
+const VARIABLE = /^[ \t]*(?:"([^"]*)"|'([^']*)'|([^\s=]+))[ \t]*=[ \t]*(?:"([^"]*)"|'([^']*)'|([^"' \t].*?|))[ \t]*$/;
 
 function readVariable(line: string): { readonly name: string; readonly value: string } | null {
   const [, ...parts] = VARIABLE.exec(line) ?? [];

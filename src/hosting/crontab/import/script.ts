@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { shellWord } from '../../../system/base/values.ts';
 import { LIKE_SH } from '../lines.ts';
 import type { CrontabJob } from './read.ts';
@@ -33,14 +34,16 @@ export function writeScript(job: CrontabJob, home: string, { schedule, timezone,
     ...(job.atEnd.has('TZ') && !job.variables.has('TZ') ? ['unset TZ'] : []),
     'cd "$HOME" || exit',
     ...(input === null ? [] : [`exec <<${hereDocument(input)}`]),
-    isReadHere(shell, job) && !continues(command) ? command : `exec ${shellWord(shell)} -c ${shellWord(command)}`,
+    mayStandAlone(shell, command, job) ? command : `exec ${shellWord(shell)} -c ${shellWord(command)}`,
     '',
   ].join('\n');
 }
 
-/** What a shell is to read before anything else is known only to one that begins after it. */
-function isReadHere(shell: string, { variables }: CrontabJob): boolean {
-  return LIKE_SH.test(shell) && !variables.has('BASH_ENV') && !variables.has('ENV');
+/** Whether the script's own shell can run it as the shell that cron starts does. */
+function mayStandAlone(shell: string, command: string, { variables }: CrontabJob): boolean {
+  // Bash reads that file when it starts; the script's own has started before it sets the variable.
+  const readsFile = basename(shell) === 'bash' && variables.has('BASH_ENV');
+  return LIKE_SH.test(shell) && !continues(command) && !readsFile;
 }
 
 /** They stay cron's: what a script is called with is whose it is. */

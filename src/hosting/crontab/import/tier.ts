@@ -10,25 +10,27 @@ const MINUTES = [30, 20, 15, 12, 10, 6, 5, 4, 3, 2, 1];
 const COARSE = ['weekly', 'daily', '12hours', '8hours', '6hours', '4hours', '3hours', '2hours', 'hourly'];
 
 /** Hosts that limit how often cron may call allow this. */
-const FOR_TIMES_OF_DAY = '15min';
+export const FOR_TIMES_OF_DAY = '15min';
 
-/** A command that waits longer than this at random does not care when it runs. */
+/** A command that first waits longer than this at random does not care when it runs. */
 const LONG_WAIT_SECONDS = 300;
 
 /**
  * The tier of a line, by the shortest gap between its times. Within the hour it is the coarsest that has a pass for each
- * time. A time of the day was chosen by somebody: such a line goes where a pass comes soon after it. What waits for long
- * would hold up the others there, and goes where passes are rare.
+ * time. A time of the day was chosen by somebody: such a line goes where a pass comes soon after it. What first waits for
+ * long at random would hold up the others there, and goes where passes are rare.
  */
-export function chooseTier(schedule: string, gapMs: number, waitSeconds: number): string {
+export function chooseTier(schedule: string, gapMs: number, randomStartSeconds: number): string {
   if (schedule === '@reboot') return FOR_TIMES_OF_DAY;
   if (gapMs < HOUR_MS) return `${MINUTES.find((minutes) => minutes * MINUTE_MS <= gapMs) ?? 1}min`;
-  if (isLongWait(waitSeconds)) return COARSE.find((tier) => (tierPeriodMs(tier) ?? 0) <= gapMs) ?? 'hourly';
+  if (randomStartSeconds > LONG_WAIT_SECONDS)
+    return COARSE.find((tier) => (tierPeriodMs(tier) ?? 0) <= gapMs) ?? 'hourly';
   return isEveryHour(schedule) ? 'hourly' : FOR_TIMES_OF_DAY;
 }
 
-export function isLongWait(seconds: number): boolean {
-  return seconds > LONG_WAIT_SECONDS;
+/** Whether nearly each pass of its tier runs the script. */
+export function runsInEachPass(tier: string, gapMs: number): boolean {
+  return gapMs < 2 * (tierPeriodMs(tier) ?? 0);
 }
 
 function isEveryHour(schedule: string): boolean {

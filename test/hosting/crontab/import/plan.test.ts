@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest';
+import { planImport } from '../../../../src/hosting/crontab/import/plan.ts';
+import { makeTemporaryRoot } from '../../../support/temporary-root.ts';
+
+/** What becomes of a crontab of this user. */
+function plan(...lines: readonly string[]) {
+  const root = makeTemporaryRoot();
+  return planImport(Buffer.from(`${lines.join('\n')}\n`), 'crontab', { root, home: root, user: 'me' });
+}
+
+test('what BASH_ENV names is read before the command, as under cron', async () => {
+  const { scripts } = await plan('SHELL=/bin/bash', 'BASH_ENV=$HOME/env.sh', '5 9 * * * cat <<< "here $GREET"');
+  const lines = scripts[0]?.content.toString().split('\n') ?? [];
+  expect(lines).toContain("export BASH_ENV='$HOME/env.sh'");
+  expect(lines.at(-2)).toBe(`exec /bin/bash -c 'cat <<< "here $GREET"'`);
+});
+
+test('a value with text behind its quotes is a line that cron does not understand', async () => {
+  const { lines } = await plan('MYVAR = "x" y', '@daily true');
+  expect(lines[0]).toMatchObject({
+    script: null,
+    notes: ['Cron does not understand this line: its value does not end where its quotes end.'],
+  });
+});
+
+test.each([
+  ['55 23 * * 0 php close-week.php; sleep 360; php report.php', '15min', '15 minutes'],
+  ['0 2 * * * mysqldump shop > shop.sql; sleep 400; rsync shop.sql nas:', '15min', '15 minutes'],
+  ['0 2 * * * php a.php; sleep $((RANDOM \\% 3600)); php b.php', '15min', '15 minutes'],
+  ['0 2 * * * sleep $((RANDOM \\% 3600)); php b.php', 'daily', 'a day'],
+  ['0 2 * * * cd /tmp && sleep `shuf -i 1-3600 -n 1` && php b.php', 'daily', 'a day'],
+  ["0 2 * * * bash -c 'sleep $((RANDOM \\% 3600)); php b.php'", 'daily', 'a day'],
+  ["0 2 * * * bash -c 'php a.php; sleep $((RANDOM \\% 3600)); php b.php'", '15min', '15 minutes'],
+])(
+  '%s goes to %s: only a wait by chance, before all else, shows that its time cannot matter',
+  async (line, tier, late) => {
+    const { lines } = await plan(line);
+    expect(lines[0]?.tier).toBe(tier);
+    expect(lines[0]?.notes).toContain(`It may begin up to ${late} after its time.`);
+  },
+);
+
+test('a wait at a boot is no reason for a tier', async () => {
+  const { lines } = await plan('@reboot sleep 400; php start.php');
+  expect(lines[0]?.notes).toContain(
+    'It may wait 7 minutes, and the other scripts of 15min with it: remove the wait if the command can do without.',
+  );
+});
+
+test.each(["bash -lc 'tool run'", "bash -c 'tool run'"])('what %s runs is not taken for a file', async (command) => {
+  const { lines } = await plan(`0 5 * * * ${command}`);
+  expect(lines[0]?.notes.join('\n')).not.toMatch(/tool run/);
+});
+
+const notesOf = (lines: readonly { readonly notes: readonly string[] }[], index = 0): string =>
+  lines[index]?.notes.join('\n') ?? '';
+
+test('a line whose wait would make each pass last into the next one stays in the crontab', async () => {
+  const { lines } = await plan(
+    '* * * * * echo tick',
+    '* * * * * sleep 20; echo tick',
+    '* * * * * sleep 40; echo tick',
+    '*/5 * * * * sleep 290; echo tick',
+    '0 3 * * * sleep 1000; echo tick',
+  );
+  expect(lines.map(({ tier }) => tier)).toEqual(['1min', '1min', null, '5min', '15min']);
+  expect(notesOf(lines, 2)).toMatch(/^It waits 40 seconds, and .* a pass of 1min would still run when the next/);
+});
+
+test('a worker that does not end stays in the crontab', async () => {
+  const { lines } = await plan(
+    '*/5 * * * * flock -n /tmp/lock php artisan queue:work',
+    '*/5 * * * * php artisan queue:work --stop-when-empty',
+    '*/5 * * * * php bin/console messenger:consume async -vv',
+    '*/5 * * * * php bin/console messenger:consume async --time-limit=240',
+    '*/5 * * * * timeout 240 php artisan queue:work',
+  );
+  expect(lines.map(({ tier }) => tier)).toEqual([null, '5min', null, '5min', '5min']);
+  expect(notesOf(lines)).toContain('queue:work keeps running: the other scripts of its tier would wait');
+});
+
+test('a lock that skips times hints at a command that takes long', async () => {
+  const { lines } = await plan('*/5 * * * * flock -n /tmp/lock php sync.php', '*/5 * * * * flock /tmp/lock php a.php');
+  const note = 'While it runs, the other scripts of 5min wait, and after 1h it is ended';
+  expect(notesOf(lines)).toContain(note);
+  expect(notesOf(lines, 1)).not.toContain(note);
+});
+
+test('a line with a time of day is told of the frequent ones that wait for it', async () => {
+  const note = 'The more frequent scripts of 15min wait while it runs';
+  const { lines } = await plan('30 2 * * * sh backup.sh', '*/15 * * * * sh poll.sh');
+  expect(notesOf(lines)).toContain(note);
+  expect(notesOf(lines, 1)).not.toContain(note);
+  expect(notesOf((await plan('30 2 * * * sh backup.sh', '*/5 * * * * sh poll.sh')).lines)).not.toContain(note);
+});
