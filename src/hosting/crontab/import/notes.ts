@@ -3,6 +3,7 @@ import { basename, isAbsolute, resolve } from 'node:path';
 import { findProgram, isExecutable } from '../../../system/process/programs.ts';
 import { LIKE_SH } from '../lines.ts';
 import { type Program, programsOf, SHELLS, type ShellCommand, SUBSTITUTION, scriptFileOf } from './command.ts';
+import { noteExitCode } from './exit-code.ts';
 import type { CrontabJob } from './read.ts';
 import { CRON_PATH, continues, splitInput } from './script.ts';
 import { describeLateness } from './tier.ts';
@@ -72,6 +73,7 @@ const RULES: readonly Rule[] = [
   noteShell,
   noteBackground,
   noteBash,
+  ({ command }) => noteExitCode(command),
   ({ job }) =>
     [...job.variables].some(([, value]) => /\$\{?\w/.test(value))
       ? ['A variable above it holds a $, which cron does not expand; neither does the script.']

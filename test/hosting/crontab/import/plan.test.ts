@@ -94,6 +94,26 @@ test('a line with a time of day is told of the frequent ones that wait for it', 
   expect(notesOf((await plan('30 2 * * * sh backup.sh', '*/5 * * * * sh poll.sh')).lines)).not.toContain(note);
 });
 
+test.each([
+  ['[ "$(date -d tomorrow +\\%d)" = "01" ] && echo month-end', 'its test says no'],
+  ['[ -x f ] && ./f > /dev/null 2>&1', 'its test says no'],
+  ['cd /tmp && [ $(expr $(date +\\%W) \\% 2) -eq 1 ] && ./f | tee -a log', 'its test says no'],
+  ['./f | grep -v notice', 'grep finds nothing'],
+])('%s may end with 1, which cron did not mind', async (command, why) => {
+  expect(notesOf((await plan(`0 3 * * * ${command}`)).lines)).toContain(`It ends with code 1 when ${why}, and that`);
+});
+
+test.each([
+  '[ -f lock ] && exit; ./f',
+  '[ -f lock ] || ./f',
+  '[ -x f ] && ./f || true',
+  'if [ -x f ] && [ -x g ]; then ./f; fi',
+  '[ -x f ] && ./f &',
+  './f | grep notice | sort',
+])('%s does not', async (command) => {
+  expect(notesOf((await plan(`0 3 * * * ${command}`)).lines)).not.toContain('It ends with code 1');
+});
+
 test.each(['source env.sh', '[[ -f x ]]; true', 'cat <<< hello', 'sort <(ls)'])('%s is of bash', async (command) => {
   const note = 'is of bash, and /bin/sh may be another shell';
   expect(notesOf((await plan(`0 3 * * * ${command}`)).lines)).toContain(note);
