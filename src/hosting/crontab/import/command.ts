@@ -6,11 +6,13 @@ export interface Step {
   /** Without redirections; variables stand as `$NAME`. */
   readonly words: readonly string[];
   readonly redirections: readonly Redirection[];
-  /** The shell does not wait for its end. */
-  readonly isLeft: boolean;
+  /** What stands behind it: `&&`, `|`, `;` … Empty at the end. */
+  readonly operator: string;
 }
 
 interface Redirection {
+  /** `2` of `2>> errors`; null: none is written. */
+  readonly stream: string | null;
   /** `>`, `>>`, `<`, `>&` … */
   readonly operator: string;
   readonly target: string;
@@ -44,7 +46,7 @@ export function readShellCommand(text: string): ShellCommand {
   const start = programs.findIndex((program) => !isPreparation(program));
   const main = programs[start] ?? programs[0] ?? null;
   const change = programs.find(({ name }) => name === 'cd');
-  const leavesSome = steps.some((step) => step.isLeft) && !programs.some(({ name }) => name === 'wait');
+  const leavesSome = steps.some(({ operator }) => operator === '&') && !programs.some(({ name }) => name === 'wait');
   const before = programs.slice(0, Math.max(0, start));
   return {
     steps,
@@ -87,29 +89,29 @@ function readSteps(text: string): Step[] {
   const steps: Step[] = [];
   let words: string[] = [];
   let redirections: Redirection[] = [];
-  let operator: string | null = null;
-  const end = (isLeft: boolean) => {
-    if (words.length > 0 || redirections.length > 0) steps.push({ words, redirections, isLeft });
-    [words, redirections, operator] = [[], [], null];
+  let open: Pick<Redirection, 'stream' | 'operator'> | null = null;
+  const end = (operator: string) => {
+    if (words.length > 0 || redirections.length > 0) steps.push({ words, redirections, operator });
+    [words, redirections, open] = [[], [], null];
   };
   // `&>` is one operator, of bash.
   for (const entry of tokensOf(text.replaceAll('&>', '>'))) {
     const word = wordOf(entry);
     if (word === null) {
       const { op } = entry as { readonly op: string };
-      if (!/[<>]/.test(op)) end(op === '&');
+      if (!/[<>]/.test(op)) end(op);
       else {
         // The number of what is redirected is a word of its own: `2>&1`.
-        if (/^\d$/.test(words.at(-1) ?? '')) words.pop();
-        operator = op;
+        const stream = /^\d$/.test(words.at(-1) ?? '') ? (words.pop() ?? null) : null;
+        open = { stream, operator: op };
       }
-    } else if (operator === null) words.push(word);
+    } else if (open === null) words.push(word);
     else {
-      redirections.push({ operator, target: word });
-      operator = null;
+      redirections.push({ ...open, target: word });
+      open = null;
     }
   }
-  end(false);
+  end('');
   return steps;
 }
 
@@ -149,13 +151,13 @@ const WRAPPERS: ReadonlyMap<string, Wrapper> = new Map<string, Wrapper>([
   ]),
 ]);
 
-const SHELLS = ['sh', 'bash', 'dash', 'ash', 'ksh', 'zsh'];
+export const SHELLS = ['sh', 'bash', 'dash', 'ash', 'ksh', 'zsh'];
 /** Of `if` and loops: what comes behind them is the command. */
 const KEYWORDS = ['if', 'then', 'else', 'elif', 'while', 'until', 'do', '!', '{', 'fi', 'done', '}'];
 const ASSIGNMENT = /^[A-Za-z_]\w*=/;
 
 /** The program of a step, behind what wraps it; the wrappers too, as they may be missing. */
-function programsOf({ words }: Pick<Step, 'words'>): Program[] {
+export function programsOf({ words }: Pick<Step, 'words'>): Program[] {
   const start = words.findIndex((word) => !ASSIGNMENT.test(word) && !KEYWORDS.includes(word) && word !== '$');
   const [name, ...args] = start === -1 ? [] : words.slice(start);
   if (name === undefined) return [];

@@ -1,7 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, isAbsolute, resolve } from 'node:path';
 import { findProgram, isExecutable } from '../../../system/process/programs.ts';
-import { type Program, type ShellCommand, SUBSTITUTION, scriptFileOf } from './command.ts';
+import { LIKE_SH } from '../lines.ts';
+import { type Program, programsOf, SHELLS, type ShellCommand, SUBSTITUTION, scriptFileOf } from './command.ts';
+import { noteExitCode } from './exit-code.ts';
 import type { CrontabJob } from './read.ts';
 import { CRON_PATH, continues, splitInput } from './script.ts';
 import { describeLateness } from './tier.ts';
@@ -70,6 +72,8 @@ const RULES: readonly Rule[] = [
       : [],
   noteShell,
   noteBackground,
+  noteBash,
+  ({ command }) => noteExitCode(command),
   ({ job }) =>
     [...job.variables].some(([, value]) => /\$\{?\w/.test(value))
       ? ['A variable above it holds a $, which cron does not expand; neither does the script.']
@@ -89,10 +93,33 @@ function noteBackground({ job, text, command }: Surroundings): readonly string[]
   const left = command.leavesSome
     ? ['It leaves a program running in the background, of which the log knows neither output nor end: take out the &.']
     : [];
-  const isBash = /\/(?:ba|z|k)sh$/.test(job.variables.get('SHELL') ?? '');
-  return isBash || !/&>/.test(text)
+  return isLikeBash(shellOf(job)) || !/&>/.test(text)
     ? left
     : [...left, '&> is of bash: another shell runs the command in the background. Write > file 2>&1 in its place.'];
+}
+
+function noteBash({ job, command: { steps } }: Surroundings): readonly string[] {
+  const shell = shellOf(job);
+  if (isLikeBash(shell) || !LIKE_SH.test(shell)) return [];
+  const words = steps.flatMap((step) => [
+    ...programsOf(step)
+      .slice(0, 1)
+      .map(({ name }) => name),
+    ...step.redirections.map(({ operator }) => operator),
+  ]);
+  const found = words.find((word) => ['source', '[[', '<<<', '<('].includes(word));
+  if (found === undefined) return [];
+  return [
+    `${found} is of bash, and ${shell} may be another shell, which fails there: make the first line #!/bin/bash.`,
+  ];
+}
+
+function shellOf({ variables }: CrontabJob): string {
+  return variables.get('SHELL') ?? '/bin/sh';
+}
+
+function isLikeBash(shell: string): boolean {
+  return /\/(?:(?:ba|z|k)sh|jailshell)$/.test(shell);
 }
 
 function noteTime({ job, tier }: Surroundings): readonly string[] {
@@ -151,14 +178,18 @@ export function describeSeconds(seconds: number): string {
 function noteOutput({ command }: Surroundings): readonly string[] {
   const all = command.steps.flatMap(({ redirections }) => redirections);
   const targets = all.filter(({ operator, target }) => operator.includes('>') && !/^(?:\d|-|&\d)$/.test(target));
-  const files = [...new Set(targets.map(({ target }) => target.replaceAll(SUBSTITUTION, '$(...)')))];
-  const thrownAway = files.includes('/dev/null')
-    ? ['It throws output away: without `> /dev/null` the log would keep it.']
-    : [];
-  const kept = files.filter((file) => file !== '/dev/null');
-  return kept.length === 0
-    ? thrownAway
-    : [...thrownAway, `It writes its output to ${kept.join(' and ')}, so the log has none of it.`];
+  const filesOf = (isOfErrors: boolean): string[] => {
+    const own = targets.filter(({ stream }) => (stream === '2') === isOfErrors);
+    return [...new Set(own.map(({ target }) => target.replaceAll(SUBSTITUTION, '$(...)')))];
+  };
+  const [output, errors] = [filesOf(false), filesOf(true)];
+  const kept = (files: readonly string[]) => files.filter((file) => file !== '/dev/null').join(' and ');
+  return [
+    output.includes('/dev/null') ? 'It throws output away: without `> /dev/null` the log would keep it.' : '',
+    kept(output) === '' ? '' : `It writes its output to ${kept(output)}, so the log has none of it.`,
+    errors.includes('/dev/null') ? 'It throws its errors away: without `2> /dev/null` the log would keep them.' : '',
+    kept(errors) === '' ? '' : `It writes its errors to ${kept(errors)}: the log has the rest of its output.`,
+  ].filter((note) => note !== '');
 }
 
 function noteMail({ job }: Surroundings): readonly string[] {
@@ -190,7 +221,8 @@ function folderOf({ folder }: ShellCommand, home: string): string | null {
 }
 
 const NEEDS_TERMINAL: readonly (readonly [RegExp, RegExp])[] = [
-  [/^(?:top|htop|vim?|nano|less|more|watch|passwd)$/, /^/],
+  [/^top$/, /^(?!.* -\w*b)/],
+  [/^(?:htop|vim?|nano|less|more|watch|passwd)$/, /^/],
   [/^(?:screen|tmux)$/, /^(?!.*(?: -d| -S| new-session -d))/],
   [/^(?:docker|podman)$/, / -(?:it|ti|t)\b| --tty\b/],
   [/^(?:mysql|mysqldump|mysqladmin)$/, / (?:-p|--password)(?: |$)/],
@@ -216,6 +248,7 @@ function noteMissing({ name }: Program, around: Surroundings): readonly string[]
   // A number is of `case 6|7)`.
   if (BUILTINS.test(name) || /[$`*{}()]|^\d+$/.test(name) || name === '') return [];
   if (!name.includes('/')) {
+    if (setsPath(around)) return [];
     const isFound = path.split(':').some((part) => isAbsolute(part)) && findProgram(name, path) !== null;
     return isFound
       ? []
@@ -224,6 +257,14 @@ function noteMissing({ name }: Program, around: Surroundings): readonly string[]
   const file = pathOf(name, folder);
   const missing = file === null || isExecutable(file) ? [] : [describeUnfit(name, file)];
   return [...noteRelative(name, around), ...missing];
+}
+
+/** Whether only the shell knows where the line looks for programs: it reads a file, or sets the path itself. */
+function setsPath({ text, command }: Surroundings): boolean {
+  const isReader = ({ name, args }: Program) =>
+    ['.', 'source', 'eval'].includes(name) ||
+    (SHELLS.includes(basename(name)) && args.some((arg) => /^(?:-\w*l\w*|--login)$/.test(arg)));
+  return /(?<!\w)PATH=/.test(text) || command.programs.some(isReader);
 }
 
 function describeUnfit(name: string, file: string): string {

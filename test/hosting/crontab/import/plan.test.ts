@@ -93,3 +93,56 @@ test('a line with a time of day is told of the frequent ones that wait for it', 
   expect(notesOf(lines, 1)).not.toContain(note);
   expect(notesOf((await plan('30 2 * * * sh backup.sh', '*/5 * * * * sh poll.sh')).lines)).not.toContain(note);
 });
+
+test.each([
+  ['[ "$(date -d tomorrow +\\%d)" = "01" ] && echo month-end', 'its test says no'],
+  ['[ -x f ] && ./f > /dev/null 2>&1', 'its test says no'],
+  ['cd /tmp && [ $(expr $(date +\\%W) \\% 2) -eq 1 ] && ./f | tee -a log', 'its test says no'],
+  ['./f | grep -v notice', 'grep finds nothing'],
+])('%s may end with 1, which cron did not mind', async (command, why) => {
+  expect(notesOf((await plan(`0 3 * * * ${command}`)).lines)).toContain(`It ends with code 1 when ${why}, and that`);
+});
+
+test.each([
+  '[ -f lock ] && exit; ./f',
+  '[ -f lock ] || ./f',
+  '[ -x f ] && ./f || true',
+  'if [ -x f ] && [ -x g ]; then ./f; fi',
+  '[ -x f ] && ./f &',
+  './f | grep notice | sort',
+])('%s does not', async (command) => {
+  expect(notesOf((await plan(`0 3 * * * ${command}`)).lines)).not.toContain('It ends with code 1');
+});
+
+test.each(['source env.sh', '[[ -f x ]]; true', 'cat <<< hello', 'sort <(ls)'])('%s is of bash', async (command) => {
+  const note = 'is of bash, and /bin/sh may be another shell';
+  expect(notesOf((await plan(`0 3 * * * ${command}`)).lines)).toContain(note);
+  expect(notesOf((await plan('SHELL=/bin/bash', `0 3 * * * ${command}`)).lines)).not.toContain('is of bash');
+  expect(notesOf((await plan(`0 3 * * * bash -c '${command}'`)).lines)).not.toContain('is of bash');
+});
+
+test.each([
+  ['2>> rsync.err', 'It writes its errors to rsync.err: the log has the rest of its output.'],
+  ['2>/dev/null', 'It throws its errors away: without `2> /dev/null` the log would keep them.'],
+  ['> out 2>&1', 'It writes its output to out, so the log has none of it.'],
+])('of %s it is told what the log misses', async (redirection, note) => {
+  const { lines } = await plan(`0 3 * * * true ${redirection}`);
+  expect(lines[0]?.notes.filter((each) => each.includes('the log'))).toEqual([note]);
+});
+
+test.each([
+  '. ~/.profile; mytool',
+  'PATH=$PATH:/opt/x/bin mytool',
+  'export PATH=/opt/x/bin:$PATH; mytool',
+  "bash -lc 'mytool run'",
+])('whether %s finds its program, only the shell knows', async (command) => {
+  expect(notesOf((await plan(`0 3 * * * ${command}`)).lines)).not.toContain('is not found on its PATH');
+});
+
+test('top needs a terminal unless it writes for a file', async () => {
+  const { lines } = await plan('0 3 * * * top -b -n1 > top.txt', '0 3 * * * top');
+  expect(lines.map(({ notes }) => notes.includes('top needs a terminal here, and scripts have none.'))).toEqual([
+    false,
+    true,
+  ]);
+});
