@@ -135,6 +135,8 @@ class Site {
   #replace(place: string, stats: Stats | undefined, kind: string): void {
     const aside = join(this.path, 'aside', String(this.#undo.length));
     mkdirSync(dirname(aside), { recursive: true });
+    // Who is not root cannot move a folder that is closed to writing.
+    if (stats?.isDirectory() && !isRoot && (stats.mode & 0o200) === 0) return;
     if (stats !== undefined) renameSync(place, aside);
     make(kind, place, join(this.path, 'outside'));
     const made = look(place);
@@ -174,6 +176,8 @@ class Site {
   }
 
   remove(): void {
+    // A story that has failed leaves folders closed.
+    execFileSync('chmod', ['-R', 'u+rwX', this.path]);
     rmSync(this.path, { recursive: true, force: true, maxRetries: 3 });
   }
 }
