@@ -40,7 +40,7 @@ export const lengthy = globSync(
   { cwd: project, ignore: leftToCi },
 ).sort();
 
-export const areFilesNamed = process.argv.some((arg) => /^test\/|\.test\.ts$/.test(arg));
+export const areFilesNamed = process.argv.some((arg) => /^(?!-).*\.test\.ts$|^test\//.test(arg));
 
 /** Another one each day, so that the points that are hit change; to be given to see a failure again. */
 export function setup(): void {
