@@ -1,6 +1,8 @@
+import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { stripVTControlCharacters } from 'node:util';
 import { defineConfig } from 'vitest/config';
-import { BaseSequencer, JsonReporter, type Reporter, type TestSpecification } from 'vitest/node';
+import { BaseSequencer, JsonReporter, type Reporter, type TestCase, type TestSpecification } from 'vitest/node';
 import { areFilesNamed, isMachineOurs, leftToCi, lengthy } from './test/integration/left-to-ci.ts';
 import { testedEngines, untested } from './test/support/engines.ts';
 import { apart, ofAnyEngine, together } from './test/support/together.ts';
@@ -47,6 +49,24 @@ class NamesUntested implements Reporter {
   }
 }
 
+/** What failed beside others and passed at its second try: it refuses no change, and is a bug to be found. */
+class NamesFlaky implements Reporter {
+  readonly #lines: string[] = [];
+
+  onTestCaseResult(test: TestCase): void {
+    if (!test.diagnostic()?.flaky) return;
+    const { errors = [] } = test.result();
+    const why = errors.map(({ message, diff = '' }) => stripVTControlCharacters(`${message}\n${diff}`)).join('\n');
+    const name = `${test.project.name}: ${test.module.relativeModuleId}: ${test.fullName}`;
+    this.#lines.push(`FLAKY: ${name}: ${why.replaceAll('\n', '\n    ')}`);
+  }
+
+  onTestRunEnd(): void {
+    for (const line of this.#lines) console.log(line);
+    if (results && this.#lines.length > 0) writeFileSync(`${results}.flaky`, `${this.#lines.join('\n')}\n`);
+  }
+}
+
 const notHere = [...(isMachineOurs ? [] : leftToCi), ...(areFilesNamed ? [] : lengthy)];
 
 export default defineConfig({
@@ -86,11 +106,18 @@ export default defineConfig({
     // For what hangs: a busy machine may take a minute over what a quiet one does in ten seconds.
     testTimeout: 180_000,
     hookTimeout: 180_000,
+    // Where a change lands one of some ten thousand must not refuse it; whoever works on a test sees it fail.
+    retry: process.env.CI ? 1 : 0,
     // A test that nobody runs is a defect: neither `.only` nor an empty run may pass.
     allowOnly: false,
     passWithNoTests: false,
     // `.ci/run` adds up the tests of several runs.
-    reporters: ['default', new NamesUntested(), ...(results ? [new JsonReporter({ outputFile: results })] : [])],
+    reporters: [
+      'default',
+      new NamesUntested(),
+      new NamesFlaky(),
+      ...(results ? [new JsonReporter({ outputFile: results })] : []),
+    ],
   },
   resolve: { alias: { 'folder-runner': new URL('./src/index.ts', import.meta.url).pathname } },
 });

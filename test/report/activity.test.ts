@@ -20,10 +20,9 @@ const told = (entries: readonly Entry[]) =>
 /** Worker 1 is a pass of a tier, worker 2 runs jobs 2 and 3, which are of the queue. */
 async function makeSite() {
   const root = makeQueueSite();
-  await inRoot(root, 'hourly');
-  await inRoot(root, 'add', 'export');
-  await inRoot(root, 'add', 'mail/welcome', '--priority', '7');
-  await inRoot(root, 'work');
+  const calls = [['hourly'], ['add', 'export'], ['add', 'mail/welcome', '--priority', '7'], ['work']];
+  for (const args of calls)
+    expect(await inRoot(root, ...args), args.join(' ')).toMatchObject({ status: 0, stderr: '' });
   const activity = async (...args: string[]): Promise<Entry[]> =>
     jsonOf(await inRoot(root, 'activity', ...args, '--json')).activity;
   return { root, activity };
