@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { stripVTControlCharacters } from 'node:util';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, JsonReporter, type Reporter, type TestCase, type TestSpecification } from 'vitest/node';
-import { areFilesNamed, isMachineOurs, leftToCi, lengthy } from './test/integration/left-to-ci.ts';
+import { areLengthyHere, isMachineOurs, leftToCi, lengthy } from './test/integration/left-to-ci.ts';
 import { testedEngines, untested } from './test/support/engines.ts';
 import { apart, ofAnyEngine, together } from './test/support/together.ts';
 
@@ -67,7 +67,7 @@ class NamesFlaky implements Reporter {
   }
 }
 
-const notHere = [...(isMachineOurs ? [] : leftToCi), ...(areFilesNamed ? [] : lengthy)];
+const notHere = [...(isMachineOurs ? [] : leftToCi), ...(areLengthyHere ? [] : lengthy)];
 
 export default defineConfig({
   test: {

@@ -25,7 +25,7 @@ export const leftToCi = [
 /** Set by `.ci/run`, where the machine is there for nothing else. */
 export const isMachineOurs = process.env.RUN_INTEGRATION === '1';
 
-/** Tests that take long. Whoever names files has them run. */
+/** Tests that take long. Whoever names files has them run, and so has `RUN_LENGTHY`. */
 export const lengthy = globSync(
   [
     'test/faults/*.test.ts',
@@ -36,11 +36,25 @@ export const lengthy = globSync(
     'test/docs/{examples,report-picture}.test.ts',
     'test/hosting/crontab/import/known-crontabs.test.ts',
     'test/move/migrate-command.test.ts',
+    // Hundreds of commands, one after the other.
+    'test/commands/new-script.test.ts',
+    'test/docs/types.test.ts',
+    'test/execution/handler-{channel,limits,lost,replaced,warm}.test.ts',
+    'test/execution/{memory-limits,start-watchdog}.test.ts',
+    'test/hosting/doctor/doctor-log.test.ts',
+    'test/recovery/replay-spool.test.ts',
+    'test/repeat/cron-fields.test.ts',
+    'test/report/readers-change-nothing.test.ts',
+    'test/store/server-connections.test.ts',
+    'test/worker/{backlog,fleet,fleet-times,held-scripts,orphans,package-gone,reboot,run-due,schedule}.test.ts',
+    'test/worker/unreadable-folders.test.ts',
+    'test/worker/queue/previously-crashed.test.ts',
   ],
   { cwd: project, ignore: leftToCi },
 ).sort();
 
-export const areFilesNamed = process.argv.some((arg) => /^(?!-).*\.test\.ts$|^test\//.test(arg));
+export const areLengthyHere =
+  process.env.RUN_LENGTHY === '1' || process.argv.some((arg) => /^(?!-).*\.test\.ts$|^test\//.test(arg));
 
 /** Another one each day, so that the points that are hit change; to be given to see a failure again. */
 export function setup(): void {
@@ -53,7 +67,7 @@ export function teardown(): void {
     const files = leftToCi.join(', ');
     tell(`NOT RUN HERE: ${files} need root, Debian packages and a machine of their own; .ci/run runs them.`);
   }
-  if (!areFilesNamed) {
+  if (!areLengthyHere) {
     tell(`NOT RUN HERE: ${lengthy.join(', ')} take long; .ci/run runs them, and so does whoever names them.`);
     return;
   }
