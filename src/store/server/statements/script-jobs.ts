@@ -6,7 +6,7 @@ import { jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
 import { addRows } from '../sql/rows.ts';
 
 /** Scripts are few: their rows are found by the index that holds nothing else. */
-export const isScript = ({ dialect }: ServerStatements): string =>
+export const scriptCondition = ({ dialect }: ServerStatements): string =>
   dialect.name === 'mysql' ? 'script_key is not null' : 'tier is not null';
 
 export function serverScriptJobs(db: ServerStatements): ScriptJobStore {
@@ -15,12 +15,13 @@ export function serverScriptJobs(db: ServerStatements): ScriptJobStore {
     enqueueOnce: (jobs) => enqueue(db, jobs, isNewSlot),
     open: (tier) =>
       db.all<ScriptJobRow>(
-        `select ${jobColumns} from jobs where ${isScript(db)} and finished_at is null
+        `select ${jobColumns} from jobs where ${scriptCondition(db)} and finished_at is null
            ${tier === undefined ? '' : 'and tier = ?'}
          order by case when state = 'retrying' then 1 else 0 end, run_at, id`,
         tier === undefined ? [] : [tier],
       ),
-    ofTier: (tier) => db.all<ScriptJobRow>(`select ${jobColumns} from jobs where ${isScript(db)} and tier = ?`, [tier]),
+    ofTier: (tier) =>
+      db.all<ScriptJobRow>(`select ${jobColumns} from jobs where ${scriptCondition(db)} and tier = ?`, [tier]),
     claim: (claims) => claimScripts(db, claims),
   };
 }
@@ -48,7 +49,7 @@ async function enqueue(
   const keyOf = ({ name, host }: { name: string; host?: string | null }): string => `${host ?? ''} ${name}`;
   const rows = await db.all<KnownScript>(
     `select id, name, host, finished_at, scheduled_for from jobs
-     where ${isScript(db)} and ${db.dialect.isIn(db.dialect.name === 'mysql' ? 'script_key' : 'name')}
+     where ${scriptCondition(db)} and ${db.dialect.isIn(db.dialect.name === 'mysql' ? 'script_key' : 'name')}
      order by id for update`,
     [jobs.map(({ name }) => name)],
   );

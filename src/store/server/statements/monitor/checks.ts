@@ -12,7 +12,7 @@ import { type StreakRow, streakOf, toStreak } from '../../../shared/checks.ts';
 import { OF_RUNS } from '../../../words.ts';
 import type { ServerStatements } from '../../session.ts';
 import { withTiers } from '../../sql/tiers.ts';
-import { isScript } from '../script-jobs.ts';
+import { scriptCondition } from '../script-jobs.ts';
 
 /** Apart from the other areas, as no call needs them but the few that look after the others. */
 export function serverChecks(db: ServerStatements): CheckStore {
@@ -26,7 +26,7 @@ export function serverChecks(db: ServerStatements): CheckStore {
     scripts: () =>
       db.all<ScriptStandRow>(
         `select name, tier, state, run_at as "runAt", started_at as "startedAt", created_at as "createdAt", reason
-         from jobs where ${isScript(db)} order by name, id`,
+         from jobs where ${scriptCondition(db)} order by name, id`,
       ),
     failures: (script, limit) => failures(db, script, limit),
     running: () =>
