@@ -337,22 +337,21 @@ export async function selectSkippedPass(db: Kysely<ActivityLog>, tier: string): 
 }
 
 /** How the runs of one pass ended: they began after it did, and before it ended, unless the clock was set back. */
-export async function selectPassOutcomes(
+export async function selectPassEnds(
   db: Kysely<ActivityLog>,
   { id, startedAtMs, finishedAtMs }: RecordedPass,
-): Promise<Outcome[]> {
+): Promise<{ outcome: Outcome; warning: string | null }[]> {
   const untilMs = finishedAtMs ?? Number.MAX_SAFE_INTEGER;
   const isInOrder = untilMs >= startedAtMs;
-  const runs = await db
+  return await db
     .selectFrom('scripts')
     .crossJoin('runs')
-    .select('outcome')
+    .select(['outcome', 'warning'])
     .whereRef('runs.script_id', '=', 'scripts.id')
     .where('started_at', '>=', isInOrder ? startedAtMs : 0)
     .where('started_at', '<=', isInOrder ? untilMs : Number.MAX_SAFE_INTEGER)
     .where('worker_id', '=', id)
     .execute();
-  return runs.map(({ outcome }) => outcome);
 }
 
 function passesOf(db: Kysely<ActivityLog>, tier: string) {
