@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { findPause } from '../../queue/pauses.ts';
 import { type CrontabView, expectByCrontab, type ReadCrontab } from '../../schedule/crontab-times.ts';
 import { PASS_TRIES } from '../../schedule/due.ts';
-import type { PreviousCall } from '../../schedule/expected-call.ts';
+import { isRegularCall, type PreviousCall } from '../../schedule/expected-call.ts';
 import { periodStart, tierPeriodMs } from '../../schedule/period.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
 import type { ActivityLog } from '../../store/schema.ts';
@@ -151,7 +151,7 @@ export async function selectLastCall(
   tier: string,
   { isByHand }: { readonly isByHand: boolean },
 ): Promise<PreviousCall | null> {
-  const last = await db
+  const [last, before] = await db
     .selectFrom('workers')
     .select(['started_at', 'triggered_by'])
     .where('tier', '=', tier)
@@ -160,9 +160,11 @@ export async function selectLastCall(
     .where('triggered_by', isByHand ? '=' : '!=', sql.lit('manual' as const))
     // By number, not by time: the clock may have been set back.
     .orderBy(isByHand ? 'started_at' : 'id', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return last === undefined ? null : { atMs: last.started_at, isDue: last.triggered_by === 'due' };
+    .limit(2)
+    .execute();
+  if (last === undefined) return null;
+  const isRegular = before !== undefined && isRegularCall(tier, last.started_at, before.started_at);
+  return { atMs: last.started_at, isDue: last.triggered_by === 'due', isRegular };
 }
 
 /**
