@@ -70,7 +70,7 @@ export async function runAndShow(
     for (const problem of await writeReportOfPass(context, runner, hasRun)) events.emit('problem', problem);
     await tellingTrouble();
   }
-  if (isTerminal && !isQueue) (await import('./progress.ts')).tellMisnamed(context, runner);
+  if (isTerminal && !isQueue && !isAwaited) (await import('./progress.ts')).tellMisnamed(context, runner);
   context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
   return summary;
 }
