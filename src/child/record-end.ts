@@ -1,4 +1,5 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import type { InspectOptions } from 'node:util';
 import type { HandlerEnd, ProbeError, ProbeResult } from './contract.ts';
 import { takeCounts } from './counts.ts';
 
@@ -26,7 +27,7 @@ export function recordEnd(
 ): void {
   let error: ProbeError | null = null;
   process.on('uncaughtExceptionMonitor', (thrown) => {
-    error = describeError(thrown);
+    error = describeError(hidden !== null && isStandIn(thrown) ? hidden.thrown : thrown);
   });
   process.on('exit', (code) => {
     if (code === UNSETTLED_EXIT_CODE)
@@ -43,6 +44,18 @@ export function recordEnd(
     const end = findEnd() ?? { exitCode, error };
     writeResult(resultPath, { ...measureSelf(since), ...takeCounts(), ...end, exitCode });
   });
+}
+
+/** What a promise was rejected with that is no error. */
+let hidden: { readonly thrown: unknown } | null = null;
+
+/** Node puts an error of its own in the place of such a value, and of an object that says `#<Object>` alone. */
+export function noteRejection(thrown: unknown): void {
+  hidden = { thrown };
+}
+
+function isStandIn(thrown: unknown): boolean {
+  return thrown instanceof Error && 'code' in thrown && thrown.code === 'ERR_UNHANDLED_REJECTION';
 }
 
 export function failure(message: string): ProbeError {
@@ -81,8 +94,8 @@ const MAX_MESSAGE_LENGTH = 8 * 1024;
 const MAX_STACK_LENGTH = 32 * 1024;
 
 /** Loaded only when something was thrown. */
-const inspect = (value: unknown, depth: number): string =>
-  process.getBuiltinModule('node:util').inspect(value, { depth, colors: false });
+const inspect = (value: unknown, options: InspectOptions): string =>
+  process.getBuiltinModule('node:util').inspect(value, { colors: false, ...options });
 
 /** What was thrown, with its causes; anything can be thrown, and its getters can throw again. */
 export function describeError(thrown: unknown): ProbeError {
@@ -98,13 +111,16 @@ function describeRealError(error: Error): ProbeError {
     name: cutMessage(error.name),
     message: cutMessage(error.message),
     // Shows nested causes and the errors of an AggregateError as well.
-    stack: inspect(error, 4).slice(0, MAX_STACK_LENGTH),
+    stack: inspect(error, { depth: 4 }).slice(0, MAX_STACK_LENGTH),
   };
 }
 
+/** In one line, as the reason of a run is one. */
+const IN_ONE_LINE: InspectOptions = { depth: 2, breakLength: Number.POSITIVE_INFINITY, maxStringLength: 500 };
+
 /** `throw 'a text'`: there is no stack. */
 function describeOther(thrown: unknown): ProbeError {
-  const text = typeof thrown === 'string' ? thrown : inspect(thrown, 2);
+  const text = typeof thrown === 'string' ? thrown : inspect(thrown, IN_ONE_LINE);
   return {
     name: `thrown ${typeof thrown}`,
     message: cutMessage(text),

@@ -168,6 +168,7 @@ function tierToJson(tier: TierOverview) {
     lastPass: lastPass && {
       ...passToJson(lastPass),
       succeeded: lastPass.succeeded,
+      withWarning: lastPass.withWarning,
       failed: lastPass.failed,
       running: lastPass.running,
       liveness: lastPass.liveness,
@@ -419,8 +420,8 @@ export function jobStoryToJson({ job, hold, children, runs, activity }: JobStory
   };
 }
 
-function transitionToJson({ atMs, event, detail, runId, actor }: JobActivity) {
-  return { at: instant(atMs), event, detail, run: runId, by: actor };
+function transitionToJson({ atMs, event, detail, warning, runId, actor }: JobActivity) {
+  return { at: instant(atMs), event, detail, warning, run: runId, by: actor };
 }
 
 /** `runner activity --json`. */

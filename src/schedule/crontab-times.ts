@@ -63,9 +63,11 @@ export async function expectByCrontab(
   if (crontab === null) return { isInCrontab: null, ...byLast() };
   const lines = linesOf(crontab, tier);
   if (lines.length === 0) {
-    // Something else may call it; but what was called until its line was taken out is called no more.
+    // Something else may call it again and again; one call may have been by hand, without a terminal. And what was
+    // called until its line was taken out is called no more.
     const isOver = last !== null && crontab.changedAtMs !== null && last.atMs < crontab.changedAtMs;
-    return { isInCrontab: false, ...(isOver ? { expected: null, callAfter: () => null } : byLast()) };
+    const isByOthers = last?.isRegular === true && !isOver;
+    return { isInCrontab: false, ...(isByOthers ? byLast() : { expected: null, callAfter: () => null }) };
   }
   const clocks = await readClocks(lines, crontab.zone);
   if (clocks === null) return { isInCrontab: true, ...byLast() };

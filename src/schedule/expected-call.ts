@@ -16,6 +16,17 @@ const LONGEST_DUE_DELAY_MS = 1.5 * LONGEST_DELAY_MS;
 export interface PreviousCall {
   readonly atMs: number;
   readonly isDue: boolean;
+  /** The call before it came about one period earlier, as those of a scheduler do. */
+  readonly isRegular?: boolean;
+}
+
+/** What a period may differ from another one, and a call from its time, in periods. */
+const REGULAR = 0.1;
+
+/** Whether one call follows another one as those of a scheduler do. */
+export function isRegularCall(tier: string, atMs: number, beforeMs: number): boolean {
+  const periodMs = tierPeriodMs(tier);
+  return periodMs !== null && Math.abs(atMs - beforeMs - periodMs) <= REGULAR * periodMs;
 }
 
 /**

@@ -139,6 +139,7 @@ const checksShape = {
   tierOverdue: readCheck(readCount),
   tierSkipped: readCheck(readCount),
   scriptFailing: readCheck(readCount),
+  scriptWarning: readCheck(readCount),
   scriptOverdue: readCheck(readCount),
   runUnusual: readCheck(readPositiveNumber(1_000)),
   jobsFailing: readCheck(readCount),

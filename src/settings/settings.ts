@@ -44,6 +44,7 @@ export type CheckSetting =
   | 'tierOverdue'
   | 'tierSkipped'
   | 'scriptFailing'
+  | 'scriptWarning'
   | 'scriptOverdue'
   | 'runUnusual'
   | 'jobsFailing'
@@ -382,6 +383,8 @@ interface ChecksInput {
   readonly tierSkipped?: number | boolean;
   /** Jobs of a script in a row that have failed, tries included. Default 1. */
   readonly scriptFailing?: number | boolean;
+  /** Runs of a script or handler that have succeeded with a warning since it began to. Default 1. */
+  readonly scriptWarning?: number | boolean;
   /** Periods of its tier for which a script has not run. Default 3. */
   readonly scriptOverdue?: number | boolean;
   /** How many times its usual time a run may last. Default 3. */

@@ -47,6 +47,9 @@ test('anything can be thrown', () => {
 Object.defineProperty(error, 'message', { get() { throw new Error('of a getter'); } });
 throw error;\n`,
     'null.mjs': `throw null;\n`,
+    'default-null.mjs': `export default async () => { throw null; };\n`,
+    'default-object.mjs': `export default () => { throw { code: 5, message: 'x '.repeat(100), at: { a: { b: { c: 1 } } } }; };\n`,
+    'default-rejects.mjs': `export default () => Promise.reject(undefined);\n`,
     'number.mjs': `throw 42;\n`,
     'object.mjs': `throw { code: 7 };\n`,
     'rejected-text.mjs': `Promise.reject('a rejected text');\n`,
@@ -55,7 +58,7 @@ throw error;\n`,
     'undefined.mjs': `throw undefined;\n`,
     'very-long.mjs': `throw new Error('long '.repeat(1_000_000));\n`,
   });
-  expect(pass.runs).toHaveLength(10);
+  expect(pass.runs).toHaveLength(13);
   for (const { script, outcome, error_message } of pass.runs) {
     expect({ script, outcome }).toEqual({ script, outcome: 'failed' });
     expect(error_message).toBeTypeOf('string');
@@ -67,6 +70,12 @@ throw error;\n`,
   });
   expect(endOf(pass, 'object').error_message).toBe('{ code: 7 }');
   expect(endOf(pass, 'null').error_message).toBe('null');
+  expect(endOf(pass, 'default-null').reason).toBe('exit code 1: thrown object: null');
+  const long = 'x '.repeat(100);
+  expect(endOf(pass, 'default-object').reason).toBe(
+    `exit code 1: thrown object: { code: 5, message: '${long}', at: { a: { b: [Object] } } }`,
+  );
+  expect(endOf(pass, 'default-rejects').reason).toBe('exit code 1: thrown undefined: undefined');
   expect(endOf(pass, 'rejected-text').error_message).toContain('a rejected text');
   expect(pass.run('very-long').error_message?.length).toBeLessThanOrEqual(8 * 1024);
   expect(pass.run('very-long').error_stack?.length).toBeLessThanOrEqual(32 * 1024);

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -22,7 +22,10 @@ test('a run that exits 0 though its output tells of a failure is shown everywher
   const first = await inRoot(root, 'hourly');
   expect(first).toMatchObject({ status: 0, stdout: '' });
   const [head, told, ...more] = first.stderr.split('\n\n');
-  expect({ head, more }).toEqual({ head: `runner: news of warnings (${root} on ${hostname()})`, more: [] });
+  expect({ head, more }).toEqual({
+    head: `runner: 1 of 2 scripts of hourly succeeded with a warning (${root} on ${hostname()})`,
+    more: [],
+  });
   expect(told).toMatch(new RegExp(`^hourly/backup succeeded after \\d+ms: ${DOUBT}`));
   expect(told).toContain('  | packed\n  all of it: runner show ');
   expect((await inRoot(root, 'hourly')).stderr).toBe('');
@@ -37,18 +40,35 @@ test('a run that exits 0 though its output tells of a failure is shown everywher
   expect(incidents).toMatchObject([
     { subject: 'hourly/backup', code: 'script-warning', severity: 'warning', occurrences: 2, error: warning },
   ]);
-  for (const command of [
-    'report',
-    'status',
-    'incidents',
-    'why hourly/backup',
-    'show 1',
-    'report hourly/backup',
-    'report --csv',
-  ]) {
+  for (const command of ['report', 'status', 'incidents', 'why hourly/backup', 'show 1', 'report --csv', 'check']) {
     const { stdout } = await inRoot(root, ...command.split(' '));
     expect.soft(stdout.replace(/\s+/g, ' '), command).toContain('exit code 0, but');
   }
+
+  const shown = async (...args: string[]) => (await inRoot(root, ...args)).stdout.split('\n');
+  expect((await shown('show', '1'))[0]).toMatch(/^hourly\/backup · run 1 · succeeded \(warning\)$/);
+  expect(await shown('report')).toEqual(
+    expect.arrayContaining([
+      expect.stringMatching(/^hourly · every hour · last pass .* · 2 succeeded \(1 with a warning\) in /),
+      expect.stringMatching(/^ {2}backup .* succeeded \(warning\) /),
+      expect.stringMatching(/^ {2}fine .* succeeded {2,}/),
+    ]),
+  );
+  expect(overview.tiers[0]?.lastPass).toMatchObject({ succeeded: 2, withWarning: 1 });
+  const [, , titles, newest] = await shown('report', 'hourly/backup');
+  expect({ titles, newest }).toEqual({
+    titles: expect.stringMatching(/^run .* why$/),
+    newest: expect.stringMatching(/ succeeded \(warning\) .* warning: \S/),
+  });
+  expect((await shown('activity')).filter((line) => / finished +warning: \S+/.test(line))).toHaveLength(2);
+  const { activity } = jsonOf(await inRoot(root, 'activity', '--json'));
+  const ends = activity.filter(({ event }: { event: string }) => event === 'job-finished');
+  expect(ends.map((end: { name: string; warning: string }) => [end.name, end.warning])).toEqual([
+    ['hourly/fine', null],
+    ['hourly/backup', warning],
+    ['hourly/fine', null],
+    ['hourly/backup', warning],
+  ]);
 
   writeFileSync(join(root, 'jobs/hourly/backup.sh'), 'echo packed\n');
   const over = await inRoot(root, 'hourly');
@@ -69,6 +89,53 @@ test('its end is told, and it may begin again; a failure in between is a failure
   expect(over).toContain('hourly/a succeeds again, after 1 failure since');
   writes('no-such-program; true\n');
   expect((await inRoot(root, 'hourly')).stderr).toContain('succeeded after');
+});
+
+test('`check` warns of it until it is over, for as long as its script is there', async () => {
+  const root = makeTemporaryRoot({
+    'runner.config.json': config,
+    'jobs/hourly/a.sh': 'no-such-program; true\n',
+    'jobs/queue/mail.sh': 'no-such-mailer; true\n',
+  });
+  const check = async () => {
+    const { status, stdout } = await inRoot(root, 'check', 'script-warning');
+    return { status, text: stdout.replace(/\s+/g, ' ') };
+  };
+  await inRoot(root, 'hourly');
+  expect(await check()).toEqual({
+    status: 1,
+    text: expect.stringMatching(
+      /^RUNNER WARNING - hourly\/a succeeded with a warning \d+m?s ago: exit code 0, but .* → Run `runner report hourly\/a`; if/,
+    ),
+  });
+  await inRoot(root, 'hourly');
+  await inRoot(root, 'add', 'mail');
+  await inRoot(root, 'work');
+  const { text: both } = await check();
+  expect(both).toContain('hourly/a succeeded with a warning 2 times, since ');
+  expect(both).toContain('queue/mail succeeded with a warning ');
+  rmSync(join(root, 'jobs/queue/mail.sh'));
+  writeFileSync(join(root, 'runner.config.json'), '{ "checks": { "scriptWarning": 3 } }');
+  expect((await check()).status).toBe(0);
+  writeFileSync(join(root, 'runner.config.json'), config);
+  expect((await check()).text).not.toContain('queue/mail');
+  writeFileSync(join(root, 'jobs/hourly/a.sh'), 'true\n');
+  await inRoot(root, 'hourly');
+  expect(await check()).toMatchObject({
+    status: 0,
+    text: expect.stringContaining('no script succeeded with a warning'),
+  });
+});
+
+test('a pass with a failure and a warning tells of both in one line', async () => {
+  const root = makeTemporaryRoot({
+    'runner.config.json': config,
+    'jobs/hourly/a.sh': 'no-such-program; true\n',
+    'jobs/hourly/b.sh': 'exit 3\n',
+  });
+  expect((await inRoot(root, 'hourly')).stderr.split('\n')[0]).toBe(
+    `runner: 1 of 2 scripts of hourly did not succeed, 1 succeeded with a warning (${root} on ${hostname()})`,
+  );
 });
 
 test('@expect makes of it a failure, which is mailed as such', async () => {

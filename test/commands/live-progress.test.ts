@@ -81,6 +81,17 @@ describe.runIf(hasTmux)('on a terminal', () => {
     expect(terminal.read('-e')).toMatch(/^✔ hourly\/a +succeeded/mu);
   });
 
+  test('a folder that cron cannot call is named after a pass, and not after a script that was named', async () => {
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n', 'jobs/houry/b.sh': 'true\n' });
+    const terminal = openTerminal(root);
+    const runner = `'${process.execPath}' '${commandPath}'`;
+    terminal.type(`${runner} run hourly/a; echo "first $?"; ${runner} hourly; echo "exit $?"`);
+    await until('both have ended', () => /^exit 0$/m.test(terminal.read()));
+    const [run, pass] = terminal.read().split(/^first 0$/m);
+    expect(run).not.toContain('Note: ');
+    expect(pass).toContain('Note: jobs/houry is not a schedule name');
+  });
+
   test('that is closed, what runs is ended and recorded', async () => {
     const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'echo $$ >"$RUNNER_ROOT/pid"; sleep 60\n' });
     const terminal = openTerminal(root);

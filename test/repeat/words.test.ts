@@ -76,14 +76,19 @@ test.each([
   ['monthly on the last friday at 18:00', 'Runs on the last Friday of every month at 18:00'],
   [
     'weekdays every 15min from 09:00 to 17:00',
-    'Runs every day from Monday to Friday every 15 minutes from 09:00 to 17:00',
+    'Runs every day from Monday to Friday, every 15 minutes from 09:00 to 17:00',
   ],
-  ['daily every 2 hours', 'Runs every day every 2 hours'],
+  ['daily every 2 hours', 'Runs every 2 hours'],
+  ['0 */5 * * *', 'Runs every day, every 5 hours'],
+  ['daily every 1 hour from 09:00 to 12:00', 'Runs every day, every hour from 09:00 to 12:00'],
+  ['weekly on monday every 1 hour', 'Runs every Monday, every hour'],
+  ['0 * * * *', 'Runs every hour'],
+  ['0 */2 * 7 *', 'Runs every day in July, every 2 hours'],
   ['0 7 * * 1', 'Runs every Monday at 07:00'],
   ['30 6 1,15 * *', 'Runs on day 1 and 15 of every month at 06:30'],
   ['0 0 1 jan,jul *', 'Runs on day 1 in January and July at 00:00'],
   ['0 0 13 * 5', 'Runs on day 13 of every month and every Friday at 00:00'],
-  ['*/5 * * * *', 'Runs every day every 5 minutes'],
+  ['*/5 * * * *', 'Runs every 5 minutes'],
 ])('%s is explained', (rule, explanation) => {
   expect(explainRepeat(ruleOf(`${rule} in UTC`))).toBe(`${explanation} in UTC.`);
 });

@@ -38,7 +38,7 @@ test('what happened to all jobs and workers is told in its order, from either en
   const { activity } = await makeSite();
   const oldest = await activity('--order', 'oldest');
   expect(told(oldest)).toEqual(all);
-  const keys = ['at', 'event', 'detail', 'run', 'by', 'job', 'name', 'worker', 'host'];
+  const keys = ['at', 'event', 'detail', 'warning', 'run', 'by', 'job', 'name', 'worker', 'host'];
   expect(Object.keys(oldest[0] as Entry)).toEqual(keys);
   expect(oldest[1]).toMatchObject({ detail: null, run: 1, job: 1, worker: 1 });
   expect(await activity()).toEqual(oldest.toReversed());

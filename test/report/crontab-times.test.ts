@@ -6,6 +6,7 @@ import {
   findMissedByCrontab,
   type Sieve,
 } from '../../src/schedule/crontab-times.ts';
+import { isRegularCall } from '../../src/schedule/expected-call.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -108,12 +109,22 @@ test('a line that was installed a minute ago has missed nothing', async () => {
 });
 
 test('without a line nothing is expected of a tier that was called until its line was taken out', async () => {
-  const none = (changed: string | null) =>
-    expectByCrontab('hourly', calledAt('10:13:01'), crontab([], changed), at('10:30:00'));
+  const last = { ...calledAt('10:13:01'), isRegular: true };
+  const none = (changed: string | null) => expectByCrontab('hourly', last, crontab([], changed), at('10:30:00'));
   expect(await none('10:20:00')).toMatchObject({ isInCrontab: false, expected: null });
   const byOthers = { isInCrontab: false, expected: { atMs: at('11:13:01'), isOverdue: false } };
   expect(await none(null)).toMatchObject(byOthers);
   expect(await none('10:00:00')).toMatchObject(byOthers);
+});
+
+test('without a line one call promises no other: it may have been by hand, without a terminal', async () => {
+  const once = await expectByCrontab('hourly', calledAt('10:13:01'), crontab([]), at('10:30:00'));
+  expect(once).toMatchObject({ isInCrontab: false, expected: null });
+  expect(once.callAfter(at('12:00:00'))).toBeNull();
+  expect(isRegularCall('hourly', at('10:13:01'), at('09:12:58'))).toBe(true);
+  expect(isRegularCall('hourly', at('10:13:01'), at('09:40:00'))).toBe(false);
+  expect(isRegularCall('hourly', at('10:13:01'), at('08:13:01'))).toBe(false);
+  expect(isRegularCall('by-hand', at('10:13:01'), at('10:13:00'))).toBe(false);
 });
 
 test('what no crontab tells is expected by the last call', async () => {

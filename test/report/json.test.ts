@@ -102,6 +102,7 @@ test('the overview has every key of docs/json.md', async () => {
       finishedAt: '2026-11-03T14:04:01.000Z',
       reason: null,
       succeeded: 1,
+      withWarning: 0,
       failed: 0,
       running: 0,
       liveness: null,

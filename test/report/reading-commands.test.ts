@@ -180,8 +180,8 @@ describe('runner show', () => {
     const log = await writeLog(root);
     const warning = 'its memory was above 100MB for 9s';
     const id = await log.addRun('hourly/clean-tmp', Date.now() - 60_000, { warning });
-    expect((await runner(root, 'show', String(id))).out).toContain(` succeeded\nwarning: ${warning}\n`);
-    expect((await runner(root, 'report', 'clean-tmp')).out).toContain(warning);
+    expect((await runner(root, 'show', String(id))).out).toContain(` succeeded (warning)\nwarning: ${warning}\n`);
+    expect((await runner(root, 'report', 'clean-tmp')).out).toContain('  warning: its memory was ');
     const json = JSON.parse((await runner(root, 'show', String(id), '--json')).out);
     expect(json).toMatchObject({ outcome: 'succeeded', warning });
   });

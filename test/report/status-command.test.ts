@@ -201,6 +201,22 @@ describe('with a crontab that can be read', () => {
     expect((await call('status')).stdout).toMatch(/\nhourly +– +no crontab line calls it\n/);
   });
 
+  test('after a call without a terminal no next one is promised that no line makes', async () => {
+    const { root, call } = place();
+    const log = await writeLog(root);
+    await log.addPass('hourly', Date.now() - HOUR - 60_000);
+    const { stdout } = await call('status');
+    expect(stdout).toMatch(/\nhourly +\d+ \w{3} \d\d:\d\d +no crontab line calls it\n/);
+    const why = (await call('why', 'hourly/a')).stdout;
+    expect(why).toMatch(/✖ called +no crontab line calls it; last called without a terminal \d+ \w{3} \d\d:\d\d\n/);
+    expect(why).toContain('because no crontab line calls hourly: run `runner cron');
+    // As a timer of systemd does, or another user's crontab.
+    await log.addPass('hourly', Date.now() - 60_000);
+    expect((await call('status')).stdout).toMatch(/\nhourly +\d+ \w{3} \d\d:\d\d +\d+ \w{3} \d\d:\d\d, in \d/);
+    await call('cron', '--install');
+    expect((await call('why', 'hourly/a')).stdout).toMatch(/✔ called +cron called it .*, next at /);
+  });
+
   test('the next call is the time of the line, and a first call that did not come is overdue', async () => {
     const { root, crontab, call } = place();
     const inThreeHours = new Date(Date.now() + 3 * HOUR);

@@ -4,6 +4,7 @@ import type { CheckCode, Finding } from '../../src/monitor/checks/finding.ts';
 import { type CheckReport, runChecks } from '../../src/monitor/checks/run-checks.ts';
 import type { CheckSettings } from '../../src/settings/settings.ts';
 import type { Store } from '../../src/store/contract/store.ts';
+import { isOfRuns } from '../../src/store/words.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 export const MINUTE = 60_000;
@@ -35,7 +36,7 @@ export async function look(
 ): Promise<CheckReport> {
   const place = { root, states: [stateFolderOf(root)] as const, settings: { checks }, nowMs: at, upMs };
   const report = await (codes.length === 0 ? runChecks(store, place) : runChecks(store, place, codes));
-  const isWrong = report.findings.some(({ code, status }) => status !== 'ok' && code !== 'script-failing');
+  const isWrong = report.findings.some(({ code, status }) => status !== 'ok' && !isOfRuns(code));
   if (isWrong) expect(await isAllWell(store, place)).toBe(false);
   return report;
 }

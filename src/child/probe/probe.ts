@@ -11,7 +11,7 @@ import {
 } from '../contract.ts';
 import { openLog } from '../counts.ts';
 import type { JobContext } from '../job-context.ts';
-import { recordEnd, type Unsettled } from '../record-end.ts';
+import { noteRejection, recordEnd, type Unsettled } from '../record-end.ts';
 import { installTypeScript } from '../typescript/hooks.ts';
 
 /**
@@ -58,7 +58,12 @@ function callDefault(options: ProbeOptions): () => Unsettled | null {
     const run = findDefault<JobContext>(exported);
     if (run === null) return;
     open = { sentence: "the promise of the script's default function never settled" };
-    await run(createContext(options.context));
+    try {
+      await run(createContext(options.context));
+    } catch (thrown) {
+      noteRejection(thrown);
+      throw thrown;
+    }
     open = null;
   });
   return () => open;

@@ -311,7 +311,10 @@ function renderRepeat(explained: ExplainedRepeat): string {
 function describeTime(rule: RepeatRule): (time: number) => string {
   if (rule.kind === 'moment') return (time) => `${formatInstant(time)} UTC`;
   const clock = createClock(0, rule.zone ?? hostZone());
-  return (time) => `${formatInstant(time)} UTC  ${clock.dateTime(time)} ${clock.zone}`;
+  return (time) => {
+    const [utc, local] = [formatInstant(time), clock.dateTime(time)];
+    return `${utc} UTC${local === utc ? '' : `  ${local} ${clock.zone}`}`;
+  };
 }
 
 function describePlan({ runAt, scheduledFor, skipped }: PlannedTime): string {

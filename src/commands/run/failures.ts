@@ -14,12 +14,14 @@ import type { CommandContext } from '../shared/context.ts';
 interface CallFailures {
   readonly runs: number;
   readonly failures: number;
+  /** Of those that did not fail. */
+  readonly warned: number;
   /** Of those that failed, the first ones. */
   readonly failed: readonly RunFinished[];
   /** All that ran. */
   readonly scripts: ReadonlySet<string>;
-  /** Those told of whose next try is still to come. */
-  readonly awaiting: ReadonlySet<RunFinished>;
+  /** By their jobs, those told of that nothing has followed yet: a next try of them is still to come. */
+  readonly awaiting: ReadonlyMap<number | string, RunFinished>;
   /** What the log says is to be told of its incidents now; null: each failure is told. */
   readonly incidents: readonly PrintedIncident[] | null;
   /** Whether the log may lack what has failed: then there is no incident of it. */
@@ -35,10 +37,10 @@ export async function tellFailures(context: CommandContext, runner: Runner, call
 
 /** Each run that failed. */
 async function describeAll(runner: Runner, call: CallFailures): Promise<string[]> {
-  const { failures, failed, awaiting } = call;
+  const { failures, failed } = call;
   if (failures === 0) return [];
   const removed = await findRemovedRuns(runner, failed);
-  const blocks = failed.map((run) => describeFailure(viewOf(run, removed.has(run), awaiting.has(run))));
+  const blocks = failed.map((run) => describeFailure(viewOf(run, removed.has(run), isAwaiting(run, call))));
   const rest = failures > failed.length ? [`${failures - failed.length} more: runner report`] : [];
   return [headOf(runner, call), ...blocks, ...rest];
 }
@@ -55,7 +57,7 @@ async function describeNews(runner: Runner, call: CallFailures): Promise<string[
   const opened = incidents.filter(isOfRun);
   const later = incidents.filter((each) => !isOfRun(each));
   const first = [
-    ...unlogged.map((run) => describeFailure(viewOf(run, false, call.awaiting.has(run)))),
+    ...unlogged.map((run) => describeFailure(viewOf(run, false, isAwaiting(run, call)))),
     ...opened.slice(0, MOST_TOLD).map(({ incident }) => describeIncident(incident, clock)),
     ...(opened.length > MOST_TOLD ? [`${opened.length - MOST_TOLD} more: runner incidents`] : []),
   ];
@@ -64,7 +66,8 @@ async function describeNews(runner: Runner, call: CallFailures): Promise<string[
     ...later.map((each) => (isFinding(each.incident) ? describeFinding : describeLater)(each, clock)),
   ];
   if (blocks.length === 0) return [];
-  const isOfThisCall = first.length > 0 && call.failures > 0;
+  const hasWarnings = call.warned > 0 && opened.some(({ incident }) => incident.code === DOUBTFUL);
+  const isOfThisCall = first.length > 0 && (call.failures > 0 || hasWarnings);
   return [isOfThisCall ? headOf(runner, call) : `runner: news of ${nameNews(incidents)} ${placeOf(runner)}`, ...blocks];
 }
 
@@ -84,8 +87,11 @@ async function findUnlogged(runner: Runner, call: CallFailures): Promise<readonl
   return unlogged.filter(({ script, end }) => isNewToMail(runner, `${script} ${fingerprintOf(toFinishedRun(end))}`));
 }
 
-function headOf(runner: Runner, { failures, runs, scripts }: CallFailures): string {
-  return `runner: ${failures} of ${runs} ${nameRuns(scripts, runs)} did not succeed ${placeOf(runner)}`;
+function headOf(runner: Runner, { failures, warned, runs, scripts }: CallFailures): string {
+  const names = nameRuns(scripts, runs);
+  if (failures === 0) return `runner: ${warned} of ${runs} ${names} succeeded with a warning ${placeOf(runner)}`;
+  const also = warned === 0 ? '' : `, ${warned} succeeded with a warning`;
+  return `runner: ${failures} of ${runs} ${names} did not succeed${also} ${placeOf(runner)}`;
 }
 
 function placeOf({ root }: Runner): string {
@@ -114,6 +120,10 @@ interface FailureView {
   readonly tries: readonly string[];
   /** Went with its job, as the settings ask for. */
   readonly isRemoved: boolean;
+}
+
+function isAwaiting(run: RunFinished, { awaiting }: CallFailures): boolean {
+  return awaiting.get(run.jobId ?? run.script) === run;
 }
 
 function viewOf({ script, jobId, runId, end, nextTryAt }: RunFinished, isRemoved: boolean, isAwaiting: boolean) {

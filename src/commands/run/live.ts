@@ -70,7 +70,7 @@ export async function runAndShow(
     for (const problem of await writeReportOfPass(context, runner, hasRun)) events.emit('problem', problem);
     await tellingTrouble();
   }
-  if (isTerminal && !isQueue) (await import('./progress.ts')).tellMisnamed(context, runner);
+  if (isTerminal && !isQueue && !isAwaited) (await import('./progress.ts')).tellMisnamed(context, runner);
   context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
   return summary;
 }
@@ -196,6 +196,7 @@ function summarizeFailures(
   const incidents: PrintedIncident[] = [];
   let runs = 0;
   let failures = 0;
+  let warned = 0;
   let isLogTroubled = false;
   if (isByIncidents) events.on('incidents', (printed) => void incidents.push(...printed));
   events.on('problem', () => {
@@ -206,17 +207,19 @@ function summarizeFailures(
     scripts.add(run.script);
     const whose = run.jobId ?? run.script;
     awaiting.delete(whose);
-    if (!isFailure(run.end.outcome)) return;
-    failures += 1;
-    // Of what the log does not have there is no incident.
-    if (failed.length === MOST_TOLD) return;
-    failed.push(run);
-    if (run.nextTryAt !== null) awaiting.set(whose, run);
+    if (isFailure(run.end.outcome)) {
+      failures += 1;
+      // Of what the log does not have there is no incident.
+      if (failed.length < MOST_TOLD) {
+        failed.push(run);
+        awaiting.set(whose, run);
+      }
+    } else if (run.end.warning) warned += 1;
   });
   return async () => {
     if (failures + incidents.length === 0) return;
     const { tellFailures } = await import('./failures.ts');
-    const told = { runs, failures, failed, scripts, awaiting: new Set(awaiting.values()) };
+    const told = { runs, failures, warned, failed, scripts, awaiting };
     await tellFailures(context, runner, { ...told, isLogTroubled, incidents: isByIncidents ? incidents : null });
   };
 }

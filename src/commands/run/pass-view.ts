@@ -1,7 +1,7 @@
 import type { RunEnd } from '../../execution/result/result.ts';
 import type { Screen } from '../../report/terminal/screen.ts';
 import { joinFitting, truncate, truncateMiddle, widthOf, wrap } from '../../report/terminal/table.ts';
-import { formatBytes, formatDuration } from '../../report/text/format.ts';
+import { countSucceeded, formatBytes, formatDuration, hasWarning } from '../../report/text/format.ts';
 import { describeWarning } from '../../report/text/words.ts';
 import { isFailure } from '../../store/words.ts';
 import { firstLine, printable, printableLine } from '../../system/base/text.ts';
@@ -124,7 +124,7 @@ export class PassView {
     const failed = ended.filter(({ end }) => isFailure(end.outcome)).length;
     const released = ended.length - succeeded - failed;
     const warned = ended.filter(({ end }) => hasWarning(end)).length;
-    const counts = [`${succeeded} succeeded${warned > 0 ? ` (${warned} with a warning)` : ''}`];
+    const counts = [countSucceeded(succeeded, warned)];
     if (failed > 0) counts.push(`${failed} did not`);
     if (released > 0) counts.push(`${released} released`);
     if (scripts.length > ended.length) counts.push(`${scripts.length - ended.length} not started`);
@@ -179,11 +179,6 @@ function describeNext({ runId, jobId, nextTryAt, end }: RunFinished): string[] {
     ...(jobId === null ? [] : [`\`runner job ${jobId}\``]),
     ...(nextTryAt === null ? [] : [`retried in ${formatDuration(Math.max(0, nextTryAt - end.finishedAt))} or later`]),
   ];
-}
-
-/** It succeeded, and somebody is to look at it all the same. */
-function hasWarning({ outcome, warning }: Pick<RunEnd, 'outcome' | 'warning'>): boolean {
-  return outcome === 'succeeded' && warning !== null;
 }
 
 function lookOf(end: Pick<RunEnd, 'outcome' | 'warning'>, { good, bad, warning }: Screen['palette']) {

@@ -214,7 +214,7 @@ async function writeAll(pieces: AsyncIterable<string>, write: (text: string) => 
   if (!isAtLineStart) write('\n');
 }
 
-/** Names the folders that look like tiers, and that no crontab line can call. */
+/** Names the folders that look like tiers, and that no crontab line can call: whoever runs a tier may miss one. */
 export function tellMisnamed({ stderr }: CommandContext, { root }: Runner): void {
   for (const tier of tierNames(root)) {
     const reason = describeMisnamed(tier);

@@ -30,9 +30,9 @@ export const SHORTEST_TOLD_MS = MINUTE_MS;
 export const FEW_FILES = 1_000;
 
 /**
- * Whether all checks would say so, but that of failing scripts, told by two statements and a few looks at folders:
- * an invocation that finds nothing wrong, as nearly all do, loads nothing else. In doubt it says no, and the checks
- * have the say; whoever has set some of them has them run.
+ * Whether all checks would say so, but those of scripts that fail or warn, told by two statements and a few looks at
+ * folders: an invocation that finds nothing wrong, as nearly all do, loads nothing else. In doubt it says no, and the
+ * checks have the say; whoever has set some of them has them run.
  */
 export async function isAllWell(
   store: Pick<Store, 'glance' | 'fleet' | 'machines'>,

@@ -5,6 +5,7 @@ export type CheckCode =
   | 'tier-overdue'
   | 'tier-skipped'
   | 'script-failing'
+  | 'script-warning'
   | 'script-overdue'
   | 'run-unusual'
   | 'jobs-failing'

@@ -1,4 +1,6 @@
 import type { CrashedWorkerRow, RunningRow } from '../../store/contract/metrics.ts';
+import type { IncidentRow } from '../../store/schema.ts';
+import { DOUBTFUL } from '../../store/words.ts';
 import { printableName, shellWord } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { defaults, SHORTEST_TOLD_MS } from './all-well.ts';
@@ -43,6 +45,32 @@ async function judgeFailures(script: string, facts: CheckFacts, threshold: numbe
       hint: `Run \`runner report ${shellWord(name)}\`, and \`runner show\` with the number of its last run.`,
     },
   ];
+}
+
+/** Its settling notes what a run that succeeded has printed of a failure, and when that is over. */
+export const scriptWarning: HealthCheck = {
+  code: DOUBTFUL,
+  setting: 'scriptWarning',
+  subject: 'scripts',
+  defaultThreshold: () => 1,
+  run: async (facts, threshold) => {
+    const open = (await facts.store.incidents.current()).filter(({ code }) => code === DOUBTFUL);
+    const present = open.length === 0 ? new Set<string>() : await presentScripts(facts);
+    const wrong = open.filter(({ subject, occurrences }) => present.has(subject) && occurrences >= threshold);
+    return { wrong: wrong.map((incident) => tellWarning(incident, facts)), ok: 'no script succeeded with a warning' };
+  },
+};
+
+function tellWarning({ subject, occurrences, opened_at, message }: IncidentRow, { nowMs }: CheckFacts): Wrong {
+  const name = printableName(subject);
+  const times = occurrences === 1 ? '' : `${counted(occurrences, 'time')}, since `;
+  const how = message === null ? '' : `: ${printableName(message)}`;
+  return {
+    subject,
+    status: 'warning',
+    message: ({ lasting }) => `${name} succeeded with a warning ${times}${lasting(nowMs - opened_at)} ago${how}`,
+    hint: `Run \`runner report ${shellWord(name)}\`; if nothing has failed, \`@fail-on false\` in the script ends it.`,
+  };
 }
 
 /** A running script that is far over its usual time: of a finished one, its comparison tells. */

@@ -10,6 +10,8 @@ export interface JobActivity {
   readonly atMs: number;
   readonly event: ActivityEvent;
   readonly detail: string | null;
+  /** Of a run that ended: what is to be said of it besides its reason. */
+  readonly warning: string | null;
   readonly runId: number | null;
   /** Who did it through the API: `token laptop`; null: a worker, or somebody at a shell. */
   readonly actor: string | null;
@@ -126,8 +128,10 @@ function* stretchesOf({ since, until, start }: Bounds, order: ActivityQuery['ord
   }
 }
 
-/** Only events tell who did it. */
-type Row = Omit<Activity, 'name' | 'host' | 'actor' | 'isOfScript'> & Partial<Pick<Activity, 'actor'>>;
+/** Only events tell who did it, only ends of runs have a warning. */
+type Row = Omit<Activity, 'name' | 'host' | 'isOfScript' | OfSome> & Partial<Pick<Activity, OfSome>>;
+
+type OfSome = 'actor' | 'warning';
 
 function compare({ place: one }: Row, { place: other }: Row): number {
   return one[0] - other[0] || one[1] - other[1] || one[2] - other[2];
@@ -249,9 +253,10 @@ interface RunRow {
   readonly outcome: Outcome;
   readonly leftJob: JobState | null;
   readonly reason: string | null;
+  readonly warning: string | null;
 }
 
-const runColumns = sql`runs.id, worker_id as "workerId", job_id as "jobId", outcome, left_job as "leftJob", reason`;
+const runColumns = sql`runs.id, worker_id as "workerId", job_id as "jobId", outcome, left_job as "leftJob", reason, warning`;
 
 /** Of one job by the index of these; of all by that of scripts: {@link ofRuns} joins them. */
 const runsFrom = ({ jobId }: Asked) => (jobId === undefined ? sql`scripts cross join runs` : sql`runs`);
@@ -282,9 +287,9 @@ const runsEnded: Source = async ({ db }, asked) => {
     select ${columns} from ${runsFrom(asked)} where ${ofRuns(asked)} and ${near} and ${condition}
     union all select ${columns} from runs where ${ofWanted(asked)} and ${isLong} and ${condition}) as ended
     ${endOf(asked, sql.ref('at'), sql.ref('id'))}`.execute(db);
-  return rows.map(({ id: runId, at, workerId, jobId, outcome, leftJob, reason }) => {
+  return rows.map(({ id: runId, at, workerId, jobId, outcome, leftJob, reason: detail, warning }) => {
     const place = [at, ranks.run, 2 * runId + 1] as const;
-    return { atMs: at, event: eventOf(outcome, leftJob), detail: reason, runId, workerId, jobId, place };
+    return { atMs: at, event: eventOf(outcome, leftJob), detail, warning, runId, workerId, jobId, place };
   });
 };
 
@@ -323,7 +328,7 @@ async function addNames({ db }: LogView, rows: readonly Row[]): Promise<Activity
   return rows.map((each) => {
     const { name, tier } = jobsById.get(each.jobId ?? 0) ?? { name: null, tier: null };
     const host = hosts.get(each.workerId ?? 0) ?? null;
-    return { ...each, host, actor: each.actor ?? null, name, isOfScript: tier !== null };
+    return { ...each, host, actor: each.actor ?? null, warning: each.warning ?? null, name, isOfScript: tier !== null };
   });
 }
 

@@ -5,6 +5,7 @@ import { tierPeriodMs } from '../../schedule/period.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
 import { isFailure, type Outcome } from '../../store/words.ts';
 import { compareBytes } from '../../system/base/values.ts';
+import { hasWarning } from '../text/format.ts';
 import { describeRunError } from '../text/words.ts';
 import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } from './runs/run.ts';
 import {
@@ -28,7 +29,7 @@ import {
   selectHolders,
   selectLastCallBefore,
   selectNewestPass,
-  selectPassOutcomes,
+  selectPassEnds,
   selectTierNames,
   selectWaiting,
   type WaitingScriptJob,
@@ -66,6 +67,8 @@ export interface TierOverview {
 
 export interface LastPassSummary extends RecordedPass {
   readonly succeeded: number;
+  /** Of those that succeeded. */
+  readonly withWarning: number;
   readonly failed: number;
   readonly running: number;
 }
@@ -202,11 +205,12 @@ function sinceScheduled<T extends Pick<RecordedPass, 'trigger'>>(calls: readonly
 async function readLastPass(db: LogView['db'], tier: string, untilMs: number): Promise<LastPassSummary | null> {
   const pass = await selectNewestPass(db, tier, untilMs);
   if (pass === null) return null;
-  const outcomes = await selectPassOutcomes(db, pass);
-  const count = (isCounted: (outcome: Outcome) => boolean) => outcomes.filter(isCounted).length;
+  const ends = await selectPassEnds(db, pass);
+  const count = (isCounted: (outcome: Outcome) => boolean) => ends.filter(({ outcome }) => isCounted(outcome)).length;
   return {
     ...pass,
     succeeded: count((outcome) => outcome === 'succeeded'),
+    withWarning: ends.filter(hasWarning).length,
     failed: count(isFailure),
     running: count((outcome) => outcome === 'running'),
   };

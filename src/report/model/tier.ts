@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { findPause } from '../../queue/pauses.ts';
 import { type CrontabView, expectByCrontab, type ReadCrontab } from '../../schedule/crontab-times.ts';
 import { PASS_TRIES } from '../../schedule/due.ts';
-import type { PreviousCall } from '../../schedule/expected-call.ts';
+import { isRegularCall, type PreviousCall } from '../../schedule/expected-call.ts';
 import { periodStart, tierPeriodMs } from '../../schedule/period.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
 import type { ActivityLog } from '../../store/schema.ts';
@@ -151,7 +151,7 @@ export async function selectLastCall(
   tier: string,
   { isByHand }: { readonly isByHand: boolean },
 ): Promise<PreviousCall | null> {
-  const last = await db
+  const [last, before] = await db
     .selectFrom('workers')
     .select(['started_at', 'triggered_by'])
     .where('tier', '=', tier)
@@ -160,9 +160,11 @@ export async function selectLastCall(
     .where('triggered_by', isByHand ? '=' : '!=', sql.lit('manual' as const))
     // By number, not by time: the clock may have been set back.
     .orderBy(isByHand ? 'started_at' : 'id', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return last === undefined ? null : { atMs: last.started_at, isDue: last.triggered_by === 'due' };
+    .limit(2)
+    .execute();
+  if (last === undefined) return null;
+  const isRegular = before !== undefined && isRegularCall(tier, last.started_at, before.started_at);
+  return { atMs: last.started_at, isDue: last.triggered_by === 'due', isRegular };
 }
 
 /**
@@ -337,22 +339,21 @@ export async function selectSkippedPass(db: Kysely<ActivityLog>, tier: string): 
 }
 
 /** How the runs of one pass ended: they began after it did, and before it ended, unless the clock was set back. */
-export async function selectPassOutcomes(
+export async function selectPassEnds(
   db: Kysely<ActivityLog>,
   { id, startedAtMs, finishedAtMs }: RecordedPass,
-): Promise<Outcome[]> {
+): Promise<{ outcome: Outcome; warning: string | null }[]> {
   const untilMs = finishedAtMs ?? Number.MAX_SAFE_INTEGER;
   const isInOrder = untilMs >= startedAtMs;
-  const runs = await db
+  return await db
     .selectFrom('scripts')
     .crossJoin('runs')
-    .select('outcome')
+    .select(['outcome', 'warning'])
     .whereRef('runs.script_id', '=', 'scripts.id')
     .where('started_at', '>=', isInOrder ? startedAtMs : 0)
     .where('started_at', '<=', isInOrder ? untilMs : Number.MAX_SAFE_INTEGER)
     .where('worker_id', '=', id)
     .execute();
-  return runs.map(({ outcome }) => outcome);
 }
 
 function passesOf(db: Kysely<ActivityLog>, tier: string) {

@@ -29,7 +29,7 @@ interface Size {
   readonly rows: number;
 }
 
-/** Tabs, an empty line, an empty line, the keys. */
+/** Tabs, how many lines are above, how many are below, the keys. */
 const ROWS_AROUND = 4;
 
 /** How many lines there is room for. */
@@ -46,9 +46,9 @@ export function drawFrame(frame: ScreenFrame, size: Size, palette: Palette): str
     return top + index === frame.selected ? palette.bold(`${MARK}${line}`) : `${NO_MARK}${line}`;
   });
   const rest = Array.from({ length: Math.max(0, room - body.length) }, () => '');
-  const below = frame.lines.length - top - room;
-  const more = below > 0 ? palette.dim(`↓ ${below} more`) : '';
-  const lines = [drawTabs(frame, size, palette), '', ...body, ...rest, more, palette.dim(frame.help)];
+  const hidden = (arrow: string, count: number): string => (count > 0 ? palette.dim(`${arrow} ${count} more`) : '');
+  const [above, below] = [hidden('↑', top), hidden('↓', frame.lines.length - top - room)];
+  const lines = [drawTabs(frame, size, palette), above, ...body, ...rest, below, palette.dim(frame.help)];
   return lines.slice(0, size.rows).map((line) => cut(line, size.columns));
 }
 

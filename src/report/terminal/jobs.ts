@@ -6,7 +6,7 @@ import { firstLine, printable, printableLine } from '../../system/base/text.ts';
 import type { Activity, JobActivity } from '../model/activity.ts';
 import type { JobChild, JobList, JobStory, UpcomingRun } from '../model/jobs.ts';
 import { countOf, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
-import { describeEvent, findHold } from '../text/words.ts';
+import { describeEvent, describeWarningInColumn, findHold } from '../text/words.ts';
 import { renderRunTable } from './runs.ts';
 import type { Palette, Screen } from './screen.ts';
 import { describePause, renderPauses } from './status.ts';
@@ -122,14 +122,20 @@ function describeChild({ id, name, state }: JobChild): string[] {
   return [`job ${id}`, printableLine(name), state];
 }
 
-function describeActivity({ atMs, event, detail, runId, actor }: JobActivity, screen: Screen): string[] {
+function describeActivity(activity: JobActivity, screen: Screen): string[] {
+  const { atMs, event, runId, actor } = activity;
   const parts = [
     `${screen.clock.dateTime(atMs)}  ${describeEvent(event)}`,
     runId === null ? '' : `run ${runId}`,
     actor === null ? '' : `by ${printableLine(actor)}`,
-    detail === null ? '' : firstLine(detail),
+    describeWhy(activity),
   ];
   return joinFitting(parts.filter(Boolean), screen.columns);
+}
+
+function describeWhy({ detail, warning }: JobActivity): string {
+  const said = warning === null ? '' : describeWarningInColumn(warning);
+  return [firstLine(detail ?? ''), said].filter(Boolean).join('; ');
 }
 
 /** What happened to jobs and workers, in the order it comes in. */
@@ -160,7 +166,7 @@ function activityColumns({ clock }: Screen, activity: readonly Activity[]): read
     { title: 'run', rank: 2, text: ({ runId }) => number(runId), align: 'right' },
     { title: 'what', text: ({ event }) => describeEvent(event) },
     ...(activity.some(({ actor }) => actor !== null) ? [by] : []),
-    { title: 'why', rank: 3, text: ({ detail }) => firstLine(detail ?? ''), shrinks: { first: 16, last: 16 } },
+    { title: 'why', rank: 3, text: describeWhy, shrinks: { first: 16, last: 16 } },
   ];
 }
 

@@ -20,11 +20,14 @@ import type { RecentRun } from '../model/runs/runs.ts';
 import type { WaitingScriptJob } from '../model/tier.ts';
 import {
   countOf,
+  countSucceeded,
+  describeOutcome,
   formatBytes,
   formatCount,
   formatDuration,
   formatPeriod,
   formatRate,
+  hasWarning,
   UNKNOWN,
 } from '../text/format.ts';
 import { describeNextTime } from '../text/next-time.ts';
@@ -192,7 +195,7 @@ function describeResult(pass: LastPassSummary): string {
   if (pass.state === 'running') return 'running now';
   if (pass.state === 'crashed') return 'crashed';
   const counts = [
-    pass.succeeded > 0 ? `${formatCount(pass.succeeded)} succeeded` : '',
+    pass.succeeded > 0 ? countSucceeded(pass.succeeded, pass.withWarning) : '',
     pass.failed > 0 ? `${formatCount(pass.failed)} failed` : '',
   ].filter(Boolean);
   const { startedAtMs, finishedAtMs } = pass;
@@ -245,7 +248,7 @@ function isNext({ state }: WaitingScriptJob): boolean {
 }
 
 function renderTotals({ totals, scripts }: Overview, { palette, columns }: Screen): string[] {
-  const warned = scripts.filter(({ lastRun }) => lastRun?.warning).length;
+  const warned = scripts.filter(({ lastRun }) => lastRun && hasWarning(lastRun)).length;
   const parts = [
     countOf(scripts.length, 'script'),
     countOf(totals.runs, 'run'),
@@ -301,11 +304,11 @@ function lastRunOf(script: ScriptOverview, { clock }: Screen): string {
 }
 
 function outcomeOf(script: ScriptOverview): string {
-  return script.lastRun?.outcome ?? 'never run';
+  return script.lastRun === null ? 'never run' : describeOutcome(script.lastRun);
 }
 
 function paintLast(text: string, { lastRun }: ScriptOverview, palette: Palette): string {
-  return lastRun === null ? palette.dim(text) : paintOutcome(palette, lastRun.outcome)(text);
+  return lastRun === null ? palette.dim(text) : paintOutcome(palette, lastRun)(text);
 }
 
 const BARS = [...'▁▂▃▄▅▆▇█'];

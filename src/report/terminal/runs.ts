@@ -1,17 +1,24 @@
-import { firstLine, printable, printableLine } from '../../system/base/text.ts';
+import { printable, printableLine } from '../../system/base/text.ts';
 import type { ScriptRuns } from '../model/runs/history.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { RunWithOutput } from '../model/runs/runs.ts';
 import type { Clock } from '../text/clock.ts';
-import { countOf, formatBytes, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
-import { describeChange, describeDeviation, describeRunError, describeWarning, formatNumber } from '../text/words.ts';
+import { countOf, describeOutcome, formatBytes, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
+import {
+  describeChange,
+  describeDeviation,
+  describeRunError,
+  describeWarning,
+  describeWarningInColumn,
+  formatNumber,
+} from '../text/words.ts';
 import { paintOutcome, type Screen } from './screen.ts';
 import { type Column, drawFacts, drawTable, type Fact, joinFitting, wrap } from './table.ts';
 
 /** Everything about one run but its output. */
 export function renderRun(run: RunWithOutput, screen: Screen): string {
   const { palette, clock } = screen;
-  const outcome = paintOutcome(palette, run.outcome)(run.outcome);
+  const outcome = paintOutcome(palette, run)(describeOutcome(run));
   const notes = [
     ...(run.change ? [describeChange(run.change, clock)] : []),
     ...(run.warning === null ? [] : [describeWarning(run.warning)]),
@@ -127,8 +134,8 @@ function runColumns({ palette, clock }: Screen): readonly Column<RunRecord>[] {
     { title: 'started', text: (run) => clock.dateTime(run.startedAtMs), paint: palette.dim },
     {
       title: 'outcome',
-      text: (run) => run.outcome,
-      paint: (text, run) => paintOutcome(palette, run.outcome)(text),
+      text: describeOutcome,
+      paint: (text, run) => paintOutcome(palette, run)(text),
     },
     figure('try', 2, (run) => formatCount(run.attempt)),
     figure('duration', 6, (run) => formatDuration(run.durationMs)),
@@ -149,8 +156,8 @@ function runColumns({ palette, clock }: Screen): readonly Column<RunRecord>[] {
 function whyOf(run: RunRecord, clock: Clock): string {
   if (run.outcome === 'succeeded' || run.outcome === 'running') {
     const unusual = run.deviations.map((deviation) => describeDeviation(deviation, clock));
-    // In the colour of warnings: the column is narrow.
-    return [firstLine(run.warning ?? ''), ...unusual].filter(Boolean).join('; ');
+    const warning = run.warning === null ? [] : [describeWarningInColumn(run.warning)];
+    return [...warning, ...unusual].join('; ');
   }
   return describeRunError(run, '') ?? UNKNOWN;
 }

@@ -1,6 +1,8 @@
 import * as kleur from 'kleur/colors';
-import { isFailure, type Outcome } from '../../store/words.ts';
+import { isFailure } from '../../store/words.ts';
+import type { RunRecord } from '../model/runs/run.ts';
 import { type Clock, createClock } from '../text/clock.ts';
+import { hasWarning } from '../text/format.ts';
 
 /** What text is laid out for. */
 export interface Screen {
@@ -66,7 +68,9 @@ export function createPalette(isColoured: boolean): Palette {
   };
 }
 
-export function paintOutcome(palette: Palette, outcome: Outcome): Paint {
+export function paintOutcome(palette: Palette, run: Pick<RunRecord, 'outcome' | 'warning'>): Paint {
+  const { outcome } = run;
+  if (hasWarning(run)) return palette.warning;
   if (outcome === 'succeeded') return palette.good;
   if (outcome === 'running') return palette.live;
   return isFailure(outcome) ? palette.bad : palette.warning;

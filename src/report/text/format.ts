@@ -49,3 +49,23 @@ export function formatPeriod(periodMs: number): string {
   const text = namedPeriods.get(periodMs) ?? prettyMilliseconds(periodMs, { verbose: true, unitCount: 2 });
   return `every ${text.replace(/^1 (?=\w+$)/, '')}`;
 }
+
+/** `failed`; of a run that succeeded, and somebody is to look at all the same: `succeeded (warning)`. */
+export function describeOutcome(run: Ending): string {
+  return hasWarning(run) ? `${run.outcome} (warning)` : run.outcome;
+}
+
+/** Only of a run that succeeded: of any other the outcome says that something is wrong. */
+export function hasWarning({ outcome, warning }: Ending): boolean {
+  return outcome === 'succeeded' && warning !== null;
+}
+
+interface Ending {
+  readonly outcome: string;
+  readonly warning: string | null;
+}
+
+/** `4 succeeded`, `4 succeeded (1 with a warning)`. */
+export function countSucceeded(succeeded: number, withWarning: number): string {
+  return `${formatCount(succeeded)} succeeded${withWarning > 0 ? ` (${formatCount(withWarning)} with a warning)` : ''}`;
+}

@@ -5,7 +5,7 @@ import { defaultTimeoutMs } from '../../schedule/period.ts';
 import { KNOWN_SIGNS, type RetryDelay, type ScriptOptions } from '../../settings/readers.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
 import type { ContentChange, Deviation } from '../../store/contract/runs.ts';
-import type { ActivityEvent, PauseKind } from '../../store/words.ts';
+import { type ActivityEvent, DOUBT, isDoubtful, type PauseKind } from '../../store/words.ts';
 import { firstLine, lastLine, printableLine } from '../../system/base/text.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { Clock } from './clock.ts';
@@ -87,6 +87,11 @@ function describeRetryDelay({ firstMs, factor, longestMs }: RetryDelay): string 
 /** What is to be said of a run besides how it ended, in one line. */
 export function describeWarning(warning: string): string {
   return `warning: ${printableLine(warning)}`;
+}
+
+/** The same where there is little room: that the exit code was 0 goes without saying. */
+export function describeWarningInColumn(warning: string): string {
+  return describeWarning(firstLine(isDoubtful(warning) ? warning.slice(DOUBT.length) : warning));
 }
 
 /**

@@ -74,7 +74,8 @@ function explainCall({ tier, lastCallByHandMs, nowMs }: WhyFacts, clock: Clock):
   if (last === null) return explainNeverCalled(tier, hand, clock);
   const called = `cron called it ${clock.short(last)}`;
   if (isInCrontab === false && tier.periodMs !== null && (expected === null || expected.isOverdue)) {
-    return critical('called', `${called}, but no crontab line calls it now${hand}`, INSTALL);
+    const text = `no crontab line calls it; last called without a terminal ${clock.short(last)}${hand}`;
+    return critical('called', text, INSTALL);
   }
   if (expected === null) return fine('called', `${called}${hand}`);
   const next = clock.short(expected.atMs);

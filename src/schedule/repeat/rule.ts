@@ -124,25 +124,51 @@ function explainAmount({ count, unit }: { readonly count: number; readonly unit:
 
 function explainCalendar({ on, times, zone }: CalendarRule): string {
   const where = zone ?? `the zone of this host, ${hostZone()}`;
-  return `Runs ${explainDay(on)} ${explainTimes(times)} in ${where}.`;
+  const interval = findInterval(times);
+  const when = interval === null ? `${explainDay(on)} ${explainTimes(times)}` : explainInterval(on, interval);
+  return `Runs ${when} in ${where}.`;
+}
+
+/** Times of a day that follow each other evenly. Minutes. */
+interface Interval {
+  readonly first: number;
+  readonly last: number;
+  readonly step: number;
+}
+
+function findInterval(times: readonly number[]): Interval | null {
+  const [first = 0, second = first, last = first] = [times[0], times[1], times.at(-1)];
+  const step = second - first;
+  const isEven = times.length > 2 && times.every((time, index) => time === first + index * step);
+  return isEven ? { first, last, step } : null;
+}
+
+const DAY_MINUTES = 1440;
+
+/** `every 2 hours`; where it does not go on through all days, also on which ones: `every Monday, every 2 hours`. */
+function explainInterval(on: CalendarDay, { first, last, step }: Interval): string {
+  const isHours = step % 60 === 0;
+  const unit = isHours ? 'hour' : 'minute';
+  const count = isHours ? step / 60 : step;
+  const every = count === 1 ? `every ${unit}` : `every ${explainAmount({ count, unit })}`;
+  const isWholeDay = first === 0 && last + step >= DAY_MINUTES;
+  if (isWholeDay && last + step === DAY_MINUTES && isEveryDay(on)) return every;
+  const window = isWholeDay ? '' : ` from ${formatTime(first)} to ${formatTime(last % DAY_MINUTES)}`;
+  return `${explainDay(on).replace(/,$/, '')}, ${every}${window}`;
+}
+
+function isEveryDay(on: CalendarDay): boolean {
+  if (on.period !== 'cron') return on.period === 'daily';
+  const { days, months: numbers, weekdays: names, isBoth } = on;
+  return isBoth && days.length === 31 && numbers.length === 12 && names.length === 7;
 }
 
 const MOST_TIMES = 6;
 
 function explainTimes(times: readonly number[]): string {
-  const [first = 0, second = first, last = first] = [times[0], times[1], times.at(-1)];
-  const step = second - first;
-  const isEven = times.length > 2 && times.every((time, index) => time === first + index * step);
-  if (!isEven && times.length <= MOST_TIMES) return `at ${listWords(times.map(formatTime))}`;
-  if (!isEven)
-    return `at ${times
-      .slice(0, MOST_TIMES - 1)
-      .map(formatTime)
-      .join(', ')} and so on, ${times.length} times,`;
-  const isHours = step % 60 === 0;
-  const every = `every ${explainAmount({ count: isHours ? step / 60 : step, unit: isHours ? 'hour' : 'minute' })}`;
-  const isWholeDay = first < step && last + step >= 1440;
-  return isWholeDay && first === 0 ? every : `${every} from ${formatTime(first)} to ${formatTime(last % 1440)}`;
+  if (times.length <= MOST_TIMES) return `at ${listWords(times.map(formatTime))}`;
+  const first = times.slice(0, MOST_TIMES - 1).map(formatTime);
+  return `at ${first.join(', ')} and so on, ${times.length} times,`;
 }
 
 /** `07:30` */

@@ -3,6 +3,7 @@ import { isAllWell } from '../../monitor/checks/all-well.ts';
 import type { CheckCode } from '../../monitor/checks/finding.ts';
 import type { DueChores } from '../../store/contract/alerts.ts';
 import type { Store, StoreSession } from '../../store/contract/store.ts';
+import { isOfRuns } from '../../store/words.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 
@@ -81,11 +82,11 @@ async function check({ store, runner }: StoreInvocation, due: HousekeepingDue): 
   return true;
 }
 
-/** Which scripts fail is known from their runs. */
+/** Which scripts fail, or succeed with a warning, is known from their runs. */
 async function codesOf({ checks }: HousekeepingDue): Promise<readonly CheckCode[]> {
   if (!checks) return (await import('../../monitor/checks/finding.ts')).placeCodes;
   const { checkCodes } = await import('../../monitor/checks/run-checks.ts');
-  return checkCodes.filter((code) => code !== 'script-failing');
+  return checkCodes.filter((code) => !isOfRuns(code));
 }
 
 async function knownHere(store: Store, at: number, codes: readonly CheckCode[]) {

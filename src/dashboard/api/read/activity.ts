@@ -32,6 +32,7 @@ const activitySchema = z
     event: z.string().openapi({ example: 'job-queued' }),
     text: z.string().openapi({ description: 'The event in words' }),
     detail: knownText,
+    warning: knownText.openapi({ description: 'Of a run that ended' }),
     run: z.int().nullable(),
     by: knownText.openapi({ description: 'Who did it through the API; null: a worker, or somebody at a shell' }),
     job: z.int().nullable(),

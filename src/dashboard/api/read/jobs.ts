@@ -178,6 +178,7 @@ const jobRoute = defineRoute('read', {
               at: knownInstant,
               event: z.string(),
               detail: knownText,
+              warning: knownText.openapi({ description: 'Of a run that ended' }),
               run: z.int().nullable(),
               by: knownText,
             }),

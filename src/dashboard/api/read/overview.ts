@@ -35,6 +35,7 @@ const lastPassSchema = z
   .object({
     ...passFields,
     succeeded: z.int(),
+    withWarning: z.int().openapi({ description: 'Of those that succeeded' }),
     failed: z.int(),
     running: z.int(),
     liveness: orNull(livenessSchema),

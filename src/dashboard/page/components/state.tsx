@@ -1,3 +1,4 @@
+import { describeOutcome, hasWarning } from '../../../report/text/format.ts';
 import { Icon, type IconName } from './icon.tsx';
 
 /** How a state is to be taken. Each has a colour, an icon and a word, as not everybody sees colours. */
@@ -75,4 +76,13 @@ export function State({ state, word, tone = toneOfState(state) }: StateProps) {
       {word ?? wordOf[state] ?? state}
     </span>
   );
+}
+
+interface OutcomeProps {
+  readonly run: { readonly outcome: string; readonly warning: string | null };
+}
+
+/** How a run ended, or that it has not. */
+export function Outcome({ run }: OutcomeProps) {
+  return hasWarning(run) ? <State state="warning" word={describeOutcome(run)} /> : <State state={run.outcome} />;
 }

@@ -68,6 +68,7 @@ export function Happenings({ items, isOfOne = false }: HappeningsProps) {
               </span>
             )}
             {each.detail !== null && <span class="small quiet detail">{each.detail}</span>}
+            {each.warning !== null && <span class="small warning-line">warning: {each.warning}</span>}
           </span>
         </li>
       ))}

@@ -1,4 +1,4 @@
-import { formatPeriod } from '../../../../report/text/format.ts';
+import { countSucceeded, formatPeriod } from '../../../../report/text/format.ts';
 import { serverNow } from '../../clock.ts';
 import { State } from '../../components/state.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
@@ -56,15 +56,12 @@ function LastPassed({ pass, at }: { readonly pass: LastPass; readonly at: string
 }
 
 function PassResult({ pass }: { readonly pass: NonNullable<LastPass> }) {
-  const { state, succeeded, failed } = pass;
+  const { state, succeeded, withWarning, failed } = pass;
   if (state === 'crashed') return <State state="crashed" />;
   if (state === 'running') return <State state="running" />;
   if (failed > 0) return <State state="failed" word={`${failed} of ${failed + succeeded} failed`} />;
-  return succeeded === 0 ? <State state="ended" tone="ended" word="nothing to do" /> : <Succeeded count={succeeded} />;
-}
-
-function Succeeded({ count }: { readonly count: number }) {
-  return <State state="succeeded" word={`${count} succeeded`} />;
+  if (succeeded === 0) return <State state="ended" tone="ended" word="nothing to do" />;
+  return <State state={withWarning > 0 ? 'warning' : 'succeeded'} word={countSucceeded(succeeded, withWarning)} />;
 }
 
 interface NextCallProps extends TierState {
