@@ -224,10 +224,11 @@ function refuseUnwritable(word: string): void {
  * is one character.
  */
 export function installBlock(crontab: Buffer, root: string, lines: readonly string[]): Buffer {
-  const text = crontab.toString('latin1');
+  // Without it the first marker would become the end of somebody's command.
+  const text = endWithNewline(crontab).toString('latin1');
   const block = toLatin1(crontabBlock(root, lines));
   const [first, ...others] = findBlocks(text, root);
-  if (first === undefined) return bytesOf(`${endWithNewline(text)}${block}`);
+  if (first === undefined) return bytesOf(`${text}${block}`);
   return bytesOf(replaceRange(removeRanges(text, others), first, block));
 }
 
@@ -302,10 +303,12 @@ function bytesOf(text: string): Buffer {
   return Buffer.from(text, 'latin1');
 }
 
-/** Without it the first marker would become the end of somebody's command. */
-function endWithNewline(text: string): string {
-  return text === '' || text.endsWith('\n') ? text : `${text}\n`;
+/** Debian's `crontab` refuses another end, and many crons ignore a last line without one. */
+export function endWithNewline(crontab: Buffer): Buffer {
+  return crontab.length === 0 || crontab.at(-1) === NEWLINE ? crontab : Buffer.concat([crontab, Buffer.of(NEWLINE)]);
 }
+
+const NEWLINE = 0x0a;
 
 function findBlocks(text: string, root: string): Range[] {
   const [begin, end] = [toLatin1(beginLine(root)), toLatin1(endLine(root))];

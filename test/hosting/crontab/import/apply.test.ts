@@ -98,6 +98,19 @@ test('--undo gives back the crontab byte for byte, and removes scripts, tiers an
   expect((await place.cron('--undo')).stdout).toContain('There is no import into');
 });
 
+test.each([
+  ['as it was', ''],
+  ['with lines that have come since', '@yearly true'],
+])('--undo gives back a crontab without a newline at its end with one, %s', async (_, since) => {
+  const text = OWN.toString('latin1').trimEnd();
+  const place = makePlace(Buffer.from(text, 'latin1'));
+  await place.cron('--import', '--apply');
+  place.crontab.write(Buffer.from(`${crontabText(place)}${since}`, 'latin1'));
+  expect(await place.cron('--undo')).toMatchObject({ status: 0, stderr: '' });
+  expect(crontabText(place)).toBe(`${text}\n${since === '' ? '' : `${since}\n`}`);
+  expect(scriptsIn(place.root)).toEqual([]);
+});
+
 test('--undo finds scripts that were moved to another tier or renamed: none runs beside its line', async () => {
   const place = makePlace();
   const { root } = place;
