@@ -30,6 +30,12 @@ export interface CronChoice {
   readonly workMinutes: number | null;
 }
 
+/** What options ask for beside lines that may be installed. */
+export interface AskedLines extends Omit<CronChoice, 'workMinutes'> {
+  /** Undefined: as it is installed. */
+  readonly workMinutes: number | null | undefined;
+}
+
 export interface CrontabPlan {
   readonly lines: readonly string[];
   /** The lines between their markers, ready to paste. */
@@ -139,7 +145,8 @@ function periodicTiers(root: string): readonly string[] {
   return tierNames(root).filter((tier) => parseCronPeriod(tier) !== null);
 }
 
-function namedTiers(root: string, option: string): readonly string[] {
+/** Of `--tiers`: each is a folder under `jobs/`. */
+export function namedTiers(root: string, option: string): readonly string[] {
   const names = option
     .split(',')
     .map((name) => name.trim())

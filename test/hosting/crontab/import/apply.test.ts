@@ -378,6 +378,40 @@ test('an import calls no tier that somebody has left out of the crontab', async 
   expect(callsIn(place)).toEqual(['15min', 'hourly']);
 });
 
+test('an import installs the kind of lines that its options ask for', async () => {
+  const place = makePlace();
+  await place.cron('--import', '--apply', '--due', '--budget', '55s', '--work', '15m');
+  const calls = () => crontabText(place).match(/(?<= --root \S+ ).*$/gm);
+  expect(calls()).toEqual(['due --budget 55s', 'work --for 14m']);
+  place.crontab.write(Buffer.from(`0 8 * * * echo new\n${crontabText(place)}`, 'latin1'));
+  await place.cron('--import', '--apply', '--tiers', '5min, 15min', '--no-work');
+  expect(calls()).toEqual(['5min', '15min']);
+  await place.cron('--undo');
+  expect(crontabText(place)).toBe(`0 8 * * * echo new\n${OWN.toString('latin1')}`);
+});
+
+test('what --import installs without options is as it was installed before', async () => {
+  const place = makePlace();
+  mkdirSync(join(place.root, 'jobs/hourly'));
+  await place.cron('--install', '--due', '--work');
+  await place.cron('--import', '--apply');
+  expect(crontabText(place).match(/(?<= --root \S+ ).*$/gm)).toEqual(['due', 'work --for 55s']);
+});
+
+test('--tiers without the tier of an imported script is refused, as nothing would run it', async () => {
+  const place = makePlace();
+  mkdirSync(join(place.root, 'jobs/hourly'));
+  const { status, stderr } = await place.cron('--import', '--apply', '--tiers', 'hourly');
+  expect({ status, stderr }).toEqual({
+    status: 2,
+    stderr:
+      'runner: Nothing was changed: --tiers leaves out 5min and 15min, where imported scripts would be, and nothing ' +
+      'would run them. Name these tiers, too, or leave out --tiers.\n',
+  });
+  expect(place.crontab.read()).toEqual(OWN);
+  expect(readdirSync(join(place.root, 'jobs'))).toEqual(['hourly']);
+});
+
 test('--undo keeps the lines of tiers that somebody has installed since', async () => {
   const place = makePlace();
   await place.cron('--import', '--apply');
