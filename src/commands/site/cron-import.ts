@@ -29,7 +29,8 @@ export async function importLines(
   const source = await readSource(context, options);
   const user = userInfo().username;
   const format = options.format ?? (source.isUsers ? 'crontab' : detectFormat(source.content, source.path));
-  const place = { root, home: context.env.HOME || userInfo().homedir, user };
+  const { readMailTo } = await import('../../hosting/crontab/plan.ts');
+  const place = { root, home: context.env.HOME || userInfo().homedir, user, mailTo: readMailTo(root, context.env) };
   const plan = await planImport(source.content, format, place);
   if (options.json) context.stdout.write(formatJson({ lines: plan.lines }));
   else context.stdout.write(describePlan(plan));

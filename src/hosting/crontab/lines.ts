@@ -255,9 +255,15 @@ const WRAPPED_SH = /\/jailshell$/;
 
 /** What the crontab sets `SHELL` to where the lines of this root stand, or will; null: a shell that reads them. */
 export function foreignShell(crontab: Buffer, root: string): string | null {
-  const [above = ''] = crontab.toString().split(`${beginLine(root)}\n`, 1);
-  const [, shell] = [...above.matchAll(/^\s*SHELL\s*=\s*["']?(.*?)["']?\s*$/gm)].at(-1) ?? [];
+  const shell = variableAtBlock(crontab, root, 'SHELL');
   return shell === undefined || LIKE_SH.test(shell) || WRAPPED_SH.test(shell) ? null : shell;
+}
+
+/** What the crontab sets a variable to where the lines of this root stand, or will; undefined: nothing. */
+export function variableAtBlock(crontab: Buffer, root: string, name: string): string | undefined {
+  const [above = ''] = crontab.toString().split(`${beginLine(root)}\n`, 1);
+  const settings = above.matchAll(new RegExp(`^[ \\t]*${name}[ \\t]*=[ \\t]*(["']?)(.*?)\\1[ \\t\\r]*$`, 'gm'));
+  return [...settings].at(-1)?.[2];
 }
 
 /** The roots that have a block. */

@@ -16,6 +16,7 @@ import {
   foreignShell,
   readBlock,
   rootsOfBlocks,
+  variableAtBlock,
 } from './lines.ts';
 import { byFrequency, type CronPeriod, parseCronPeriod } from './period.ts';
 import { readCrontab } from './program.ts';
@@ -95,6 +96,12 @@ export function warnOfShell(root: string, env: NodeJS.ProcessEnv): readonly stri
     `your crontab sets SHELL=${printableLine(shell)}, which cannot read these lines: ` +
       'write SHELL=/bin/sh above them, and your own SHELL below them.',
   ];
+}
+
+/** Where cron mails what passes print, as far as the crontab says it; in Latin-1, as an import reads lines. */
+export function readMailTo(root: string, env: NodeJS.ProcessEnv): string | undefined {
+  const address = variableAtBlock(Buffer.from(readIfPossible(env)), root, 'MAILTO');
+  return address === undefined ? undefined : Buffer.from(address).toString('latin1');
 }
 
 /** Blocks of other roots that are not there any more, perhaps since they were moved: a sentence each. */

@@ -21,6 +21,8 @@ export interface NotedJob {
   readonly timeout: string;
   /** Where cron starts commands. */
   readonly home: string;
+  /** What counts as `MAILTO` for the runner's own lines. */
+  readonly mailTo: string | undefined;
 }
 
 /** Where a command looks for programs and files. */
@@ -192,11 +194,29 @@ function noteOutput({ command }: Surroundings): readonly string[] {
   ].filter((note) => note !== '');
 }
 
-function noteMail({ job }: Surroundings): readonly string[] {
-  const address = job.variables.get('MAILTO');
-  if (address === undefined) return [];
-  if (address === '') return ['MAILTO is empty: nobody gets mail of its failures, unless you set up alerts.'];
-  return [`Cron mailed its output to ${address}; of the script only failures are mailed.`];
+/** Failures go where the runner's lines stand in the crontab, not where this line stood. */
+function noteMail({ job, mailTo }: Surroundings): readonly string[] {
+  const before = job.variables.get('MAILTO');
+  if (before !== mailTo) return [`${describeMailBefore(before)}; ${describeMailNow(mailTo)}`];
+  if (before === undefined) return [];
+  if (before === '') return ['MAILTO is empty: nobody gets mail of its failures, unless you set up alerts.'];
+  return [`Cron mailed its output to ${before}; of the script only failures are mailed.`];
+}
+
+function describeMailBefore(address: string | undefined): string {
+  return address === '' ? 'Cron mailed nothing of it' : `Cron mailed its output to ${address ?? 'your account'}`;
+}
+
+function describeMailNow(address: string | undefined): string {
+  if (address === '') {
+    return (
+      'of the script not even failures are mailed, as MAILTO is empty above the lines of the runner: ' +
+      'set it there, or set up alerts.'
+    );
+  }
+  return address === undefined
+    ? 'failures of the script are mailed to your account, as no MAILTO stands above the lines of the runner.'
+    : `failures of the script are mailed to ${address}, by the MAILTO above the lines of the runner.`;
 }
 
 const PASSWORDS: readonly RegExp[] = [

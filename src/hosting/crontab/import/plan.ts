@@ -45,6 +45,8 @@ export interface ImportPlace {
   readonly home: string;
   /** The user that the scripts will run as. */
   readonly user: string;
+  /** What counts as `MAILTO` for the runner's own lines, which may stand elsewhere; undefined: nothing sets it. */
+  readonly mailTo: string | undefined;
 }
 
 /** What would become of each line of a crontab. Nothing is changed. */
@@ -116,7 +118,7 @@ async function planLine(found: CrontabJob | MalformedLine, place: ImportPlace, t
       tier,
       script: path,
       schedule: found.times,
-      notes: noteJob({ job: found, command, waits, tier, isThereForWaits, timeout, home: place.home }).map(fromLatin1),
+      notes: noteJob({ job: found, command, waits, tier, isThereForWaits, timeout, ...place }).map(fromLatin1),
     },
     script: { path, content: Buffer.from(content, 'latin1'), text: found.text, line: found.line },
     gapMs: times.gapMs,

@@ -367,6 +367,61 @@ const callsIn = (place: Place): (string | undefined)[] =>
     .filter((line) => /^[\d*].* --root /.test(line))
     .map((line) => line.split(' ').at(-1));
 
+/** The note of mail of each line, by what it runs. */
+async function mailNotes(place: Place, ...args: readonly string[]): Promise<Record<string, string | undefined>> {
+  const { stdout } = await place.cron('--import', ...args, '--json');
+  const lines: readonly { command: string; notes: readonly string[] }[] = JSON.parse(stdout).lines;
+  return Object.fromEntries(
+    lines.map(({ command, notes }) => [command, notes.find((note) => /mail/i.test(note)) ?? 'none']),
+  );
+}
+
+const SEVERAL = '@daily one\nMAILTO=a@x\n@daily two\nMAILTO=""\n@daily three\nMAILTO = b@x\n@daily four\n';
+
+test('failures are mailed by the MAILTO at the end of the crontab, where the lines of the runner come', async () => {
+  const now = 'failures of the script are mailed to b@x, by the MAILTO above the lines of the runner.';
+  expect(await mailNotes(makePlace(SEVERAL))).toEqual({
+    one: `Cron mailed its output to your account; ${now}`,
+    two: `Cron mailed its output to a@x; ${now}`,
+    three: `Cron mailed nothing of it; ${now}`,
+    four: 'Cron mailed its output to b@x; of the script only failures are mailed.',
+  });
+});
+
+test('an empty MAILTO at the end of the crontab keeps mail from all scripts', async () => {
+  const now = 'of the script not even failures are mailed, as MAILTO is empty above the lines of the runner: ';
+  expect(await mailNotes(makePlace(`${SEVERAL}MAILTO=\n# the end\n`))).toMatchObject({
+    one: `Cron mailed its output to your account; ${now}set it there, or set up alerts.`,
+    four: `Cron mailed its output to b@x; ${now}set it there, or set up alerts.`,
+    three: 'MAILTO is empty: nobody gets mail of its failures, unless you set up alerts.',
+  });
+});
+
+test('the MAILTO above an installed block counts, not one below it', async () => {
+  const place = makePlace('MAILTO=a@x\n@daily one\n');
+  mkdirSync(join(place.root, 'jobs/hourly'));
+  await place.cron('--install');
+  place.crontab.write(`${crontabText(place)}MAILTO=b@x\n@daily two\n`);
+  expect(await mailNotes(place)).toEqual({
+    one: 'Cron mailed its output to a@x; of the script only failures are mailed.',
+    two:
+      'Cron mailed its output to b@x; failures of the script are mailed to a@x, by the MAILTO above the lines of the ' +
+      'runner.',
+  });
+});
+
+test('of a file the MAILTO does not count, but that of the crontab', async () => {
+  const place = makePlace('');
+  writeFileSync(join(place.root, 'lines'), SEVERAL);
+  const now = 'are mailed to your account, as no MAILTO stands above the lines of the runner.';
+  expect(await mailNotes(place, 'lines')).toEqual({
+    one: 'none',
+    two: `Cron mailed its output to a@x; failures of the script ${now}`,
+    three: `Cron mailed nothing of it; failures of the script ${now}`,
+    four: `Cron mailed its output to b@x; failures of the script ${now}`,
+  });
+});
+
 test('an import calls no tier that somebody has left out of the crontab', async () => {
   const place = makePlace('0 7 * * 1 echo monday\n');
   for (const tier of ['hourly', 'daily']) {

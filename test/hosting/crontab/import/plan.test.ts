@@ -5,7 +5,8 @@ import { makeTemporaryRoot } from '../../../support/temporary-root.ts';
 /** What becomes of a crontab of this user. */
 function plan(...lines: readonly string[]) {
   const root = makeTemporaryRoot();
-  return planImport(Buffer.from(`${lines.join('\n')}\n`), 'crontab', { root, home: root, user: 'me' });
+  const place = { root, home: root, user: 'me', mailTo: undefined };
+  return planImport(Buffer.from(`${lines.join('\n')}\n`), 'crontab', place);
 }
 
 test('what BASH_ENV names is read before the command, as under cron', async () => {
