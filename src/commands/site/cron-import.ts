@@ -25,10 +25,10 @@ export async function importLines(
   options: ImportChoice,
   asked: AskedLines,
 ): Promise<void> {
-  const { planImport, detectFormat } = await import('../../hosting/crontab/import/plan.ts');
+  const { planImport } = await import('../../hosting/crontab/import/plan.ts');
   const source = await readSource(context, options);
   const user = userInfo().username;
-  const format = options.format ?? (source.isUsers ? 'crontab' : detectFormat(source.content, source.path));
+  const format = options.format ?? (await chooseFormat(context, source));
   const { readMailTo } = await import('../../hosting/crontab/plan.ts');
   const place = { root, home: context.env.HOME || userInfo().homedir, user, mailTo: readMailTo(root, context.env) };
   const plan = await planImport(source.content, format, place);
@@ -39,6 +39,14 @@ export async function importLines(
     return;
   }
   await apply(context, root, plan, source, { ...options, asked });
+}
+
+async function chooseFormat({ stderr }: CommandContext, { isUsers, content, path }: Source): Promise<CrontabFormat> {
+  if (isUsers) return 'crontab';
+  const { detectFormat } = await import('../../hosting/crontab/import/format.ts');
+  const { format, note } = detectFormat(content, path);
+  if (note !== null) stderr.write(`Note: ${note}\n`);
+  return format;
 }
 
 interface Source {

@@ -2,7 +2,15 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, isAbsolute, resolve } from 'node:path';
 import { findProgram, isExecutable } from '../../../system/process/programs.ts';
 import { LIKE_SH } from '../lines.ts';
-import { type Program, programsOf, SHELLS, type ShellCommand, SUBSTITUTION, scriptFileOf } from './command.ts';
+import {
+  BUILTINS,
+  type Program,
+  programsOf,
+  SHELLS,
+  type ShellCommand,
+  SUBSTITUTION,
+  scriptFileOf,
+} from './command.ts';
 import { noteExitCode } from './exit-code.ts';
 import type { CrontabJob } from './read.ts';
 import { CRON_PATH, continues, splitInput } from './script.ts';
@@ -258,10 +266,6 @@ function noteProgram(program: Program, around: Surroundings): readonly string[] 
   }
   return notes;
 }
-
-/** Words of the shell itself. */
-const BUILTINS =
-  /^(?:cd|test|\[|\[\[|export|set|unset|umask|ulimit|:|\.|source|true|false|echo|printf|read|wait|exit|return|trap|eval|exec|command|builtin|type|kill|pwd|shift|local|let|case|esac|for|function|in|\(\(|time)$/;
 
 function noteMissing({ name }: Program, around: Surroundings): readonly string[] {
   const { path, folder } = around;

@@ -1,14 +1,13 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, parse } from 'node:path';
 import { tierPeriodMs } from '../../../schedule/period.ts';
 import { shortestGapMs } from '../../../schedule/repeat/calendar.ts';
 import { parseSchedule } from '../../../schedule/repeat/parse.ts';
 import { machineZone } from '../../../schedule/repeat/time.ts';
-import { findProgram } from '../../../system/process/programs.ts';
 import { type Program, readShellCommand, type ShellCommand, scriptFileOf } from './command.ts';
 import { describeSeconds, noteJob } from './notes.ts';
 import { type CrontabFormat, type CrontabJob, type MalformedLine, readLines } from './read.ts';
-import { CRON_PATH, splitInput, writeScript } from './script.ts';
+import { splitInput, writeScript } from './script.ts';
 import { chooseTier, chooseTimeout, FOR_TIMES_OF_DAY, runsInEachPass } from './tier.ts';
 import { readWaits } from './waits.ts';
 
@@ -194,24 +193,6 @@ function reasonToLeave({ command, manager, user }: CrontabJob, place: ImportPlac
     return `It runs as ${user}, but your scripts run as ${place.user}: import it as that user.`;
   }
   return null;
-}
-
-/** Whether lines have a user's name behind the times: by where the file is, or because each line names a user. */
-export function detectFormat(crontab: Buffer, path: string | null): CrontabFormat {
-  if (path !== null && /^\/etc\/(?:cron\.d\/|crontab$)/.test(path)) return 'cron.d';
-  const users = new Set(readUsers());
-  const jobs = readLines(crontab.toString('latin1'), 'cron.d').filter((each) => each.kind === 'job');
-  const isNamed = ({ user }: CrontabJob) => user !== null && users.has(user) && findProgram(user, CRON_PATH) === null;
-  return jobs.length > 0 && jobs.every(isNamed) ? 'cron.d' : 'crontab';
-}
-
-function readUsers(): string[] {
-  const file = '/etc/passwd';
-  return existsSync(file)
-    ? readFileSync(file, 'utf8')
-        .split('\n')
-        .map((line) => line.split(':', 1)[0] ?? '')
-    : [];
 }
 
 const LONGEST_NAME = 40;
