@@ -1,9 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, parse } from 'node:path';
-import { tierPeriodMs } from '../../../schedule/period.ts';
+import { parseTierPeriod, tierPeriodMs } from '../../../schedule/period.ts';
 import { shortestGapMs } from '../../../schedule/repeat/calendar.ts';
 import { parseSchedule } from '../../../schedule/repeat/parse.ts';
 import { machineZone } from '../../../schedule/repeat/time.ts';
+import { nameIn, programName } from '../own-call.ts';
 import { type Program, readShellCommand, type ShellCommand, scriptFileOf } from './command.ts';
 import { describeSeconds, noteJob } from './notes.ts';
 import { type CrontabFormat, type CrontabJob, type MalformedLine, readLines } from './read.ts';
@@ -166,9 +167,26 @@ function fromLatin1(text: string): string {
   return Buffer.from(text, 'latin1').toString();
 }
 
-/** A call of this command, by its package or by its name, with what the crontab has it do. */
-const CALLS_RUNNER =
-  /folder-runner|\brunner(?:\s+--root\s+\S+)?\s+(?:\d+(?:min|hours|days)|hourly|daily|weekly|due|work)\b/;
+/** Whether this command is called, by its package, or by its name with what a crontab has it do. */
+function callsRunner(command: string): boolean {
+  return readShellCommand(command).programs.some(({ name, args }) => {
+    const words = [name, ...args];
+    const at = words.findIndex((word) => programName.test(word));
+    // `su me -c 'runner hourly'`
+    if (at === -1 || (at > 0 && !LAUNCHERS.test(basename(name)))) return callsRunner(behindOption(args));
+    const own = words.slice(at + 1);
+    const called = nameIn(own) ?? '';
+    const isPlain = ['due', 'work'].includes(called) || parseTierPeriod(called) !== null;
+    return isPlain || /folder-runner/.test(words[at] ?? '') || own.some((word) => /^--root(?:=|$)/.test(word));
+  });
+}
+
+const LAUNCHERS = /^(?:node(?:js)?|npx|npm|pnpm|pnpx|yarn|bunx?)$/;
+
+function behindOption(args: readonly string[]): string {
+  const index = args.findIndex((arg) => arg === '-c' || arg === '--command');
+  return index === -1 ? '' : (args[index + 1] ?? '');
+}
 
 /** Workers of queues, which end only if an option says when. */
 const ENDLESS = /\s(queue:(?:work|listen)|schedule:work|messenger:consume|jobs:work)\b/;
@@ -182,7 +200,7 @@ function reasonToLeave({ command, manager, user }: CrontabJob, place: ImportPlac
       'give it an option that ends it, such as --stop-when-empty or --time-limit.'
     );
   }
-  if (CALLS_RUNNER.test(command)) return 'It calls a runner already.';
+  if (callsRunner(splitInput(command).command)) return 'It calls a runner already.';
   if (manager !== null) {
     return (
       `${manager} has written this line and may write it again; then the command would run twice. ` +
