@@ -128,8 +128,26 @@ test('two ways at once, or --tiers alone, are wrong use', async () => {
   expect((await cron(root, ['--remove', '--tiers', 'hourly'], crontab)).status).toBe(2);
   expect(await cron(root, ['--tiers', 'hourly'], crontab)).toMatchObject({
     status: 2,
-    stderr: expect.stringContaining('--tiers needs --print or --install'),
+    stderr: expect.stringContaining('--tiers needs --print, --install or --import --apply'),
   });
+});
+
+const ofLines = [['--due'], ['--tiers', 'hourly'], ['--work'], ['--no-work'], ['--budget', '5m']];
+const ofImport = [['--apply'], ['--json'], ['--format', 'crontab']];
+
+test.each([
+  ...ofLines.flatMap((option) => [[], ['--import'], ['--remove'], ['--undo']].map((mode) => [...mode, ...option])),
+  ...ofImport.flatMap((option) =>
+    [[], ['--print'], ['--install'], ['--remove'], ['--undo']].map((mode) => [...mode, ...option]),
+  ),
+])('%s %s is refused: no option goes unheard', async (...args) => {
+  const crontab = makeFakeCrontab();
+  crontab.write('@daily true\n');
+  const option = args.find((arg) => !/^--(?:print|install|remove|undo|import)$/.test(arg)) as string;
+  const { status, stdout, stderr } = await cron(makeTemporaryRoot(usual), args, crontab);
+  expect({ status, stdout, stderr }).toEqual({ status: 2, stdout: '', stderr: expect.stringContaining(option) });
+  expect(stderr.match(/\n/g)).toHaveLength(1);
+  expect(crontab.read()?.toString()).toBe('@daily true\n');
 });
 
 test('without options it shows its help with examples', async () => {
@@ -264,8 +282,8 @@ describe('--work', () => {
     [['--print', '--work', '90s'], '--work must be the time between two workers'],
     [['--print', '--work', '2h'], 'such as 1m, 5m, 15m or 1h'],
     [['--print', '--work', 'often'], 'found "often"'],
-    [['--work'], '--work needs --print or --install'],
-    [['--no-work'], '--no-work needs --print or --install'],
+    [['--work'], '--work needs --print, --install or --import --apply'],
+    [['--no-work'], '--no-work needs --print, --install or --import --apply'],
     [['--remove', '--work'], '--remove removes all lines of the root; leave out --work.'],
   ])('%j is refused: %s', async (args, sentence) => {
     const { status, stdout, stderr } = await cron(makeTemporaryRoot(usual), args, makeFakeCrontab());
@@ -277,7 +295,7 @@ describe('--work', () => {
 test.each([
   [['--print', '--budget', '55s'], '--budget needs --due beside it'],
   [['--print', '--due', '--budget', 'soon'], '--budget must be a duration'],
-  [['--due'], '--due needs --print or --install'],
+  [['--due'], '--due needs --print, --install or --import --apply'],
   [['--remove', '--due'], 'leave out --due'],
   [['--print', '--due', '--tiers', 'hourly'], '--due and --tiers exclude each other'],
 ])('%j is refused: %s', async (args, sentence) => {

@@ -3,6 +3,7 @@ import { userInfo } from 'node:os';
 import { resolve } from 'node:path';
 import type { ImportPlan, PlannedLine } from '../../hosting/crontab/import/plan.ts';
 import type { CrontabFormat } from '../../hosting/crontab/import/read.ts';
+import type { AskedLines } from '../../hosting/crontab/plan.ts';
 import { readCrontab } from '../../hosting/crontab/program.ts';
 import { formatJson } from '../../report/json.ts';
 import { countOf } from '../../report/text/format.ts';
@@ -18,12 +19,18 @@ interface ImportChoice {
 }
 
 /** `runner cron --import`: what would become of the lines of a crontab; with `--apply` it does. */
-export async function importLines(context: CommandContext, root: string, options: ImportChoice): Promise<void> {
-  const { planImport, detectFormat } = await import('../../hosting/crontab/import/plan.ts');
+export async function importLines(
+  context: CommandContext,
+  root: string,
+  options: ImportChoice,
+  asked: AskedLines,
+): Promise<void> {
+  const { planImport } = await import('../../hosting/crontab/import/plan.ts');
   const source = await readSource(context, options);
   const user = userInfo().username;
-  const format = options.format ?? (source.isUsers ? 'crontab' : detectFormat(source.content, source.path));
-  const place = { root, home: context.env.HOME || userInfo().homedir, user };
+  const format = options.format ?? (await chooseFormat(context, source));
+  const { readMailTo } = await import('../../hosting/crontab/plan.ts');
+  const place = { root, home: context.env.HOME || userInfo().homedir, user, mailTo: readMailTo(root, context.env) };
   const plan = await planImport(source.content, format, place);
   if (options.json) context.stdout.write(formatJson({ lines: plan.lines }));
   else context.stdout.write(describePlan(plan));
@@ -31,7 +38,15 @@ export async function importLines(context: CommandContext, root: string, options
     if (!options.json) context.stdout.write(describeNext(plan));
     return;
   }
-  await apply(context, root, plan, source, options);
+  await apply(context, root, plan, source, { ...options, asked });
+}
+
+async function chooseFormat({ stderr }: CommandContext, { isUsers, content, path }: Source): Promise<CrontabFormat> {
+  if (isUsers) return 'crontab';
+  const { detectFormat } = await import('../../hosting/crontab/import/format.ts');
+  const { format, note } = detectFormat(content, path);
+  if (note !== null) stderr.write(`Note: ${note}\n`);
+  return format;
 }
 
 interface Source {
@@ -68,7 +83,7 @@ async function apply(
   root: string,
   plan: ImportPlan,
   { content, isUsers }: Source,
-  { json }: ImportChoice,
+  { json, asked }: ImportChoice & { readonly asked: AskedLines },
 ): Promise<void> {
   if (plan.scripts.length === 0) {
     if (!json) context.stdout.write('\nThere is nothing to import, so nothing was changed.\n');
@@ -76,7 +91,7 @@ async function apply(
   }
   const { applyImport } = await import('../../hosting/crontab/import/apply.ts');
   const { distFolder, env } = context;
-  const { lines, warnings } = applyImport({ root, distFolder, env, plan, crontab: isUsers ? content : null });
+  const { lines, warnings } = applyImport({ root, distFolder, env, plan, asked, crontab: isUsers ? content : null });
   for (const warning of warnings) context.stderr.write(`Note: ${warning}\n`);
   if (json) return;
   const { shortLine } = await import('../../hosting/crontab/lines.ts');

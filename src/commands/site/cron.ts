@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import type { CrontabFormat } from '../../hosting/crontab/import/read.ts';
+import type { AskedLines } from '../../hosting/crontab/plan.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { findRoot } from '../../system/place/root.ts';
 import type { CommandContext } from '../shared/context.ts';
@@ -35,7 +36,8 @@ Examples:
   runner cron --remove                          take them out again
   runner cron --import                          show the scripts that would replace your crontab's lines
   runner cron --import --apply                  write these scripts, and comment the old lines out
-  runner cron --import lines.txt                the same for a file, - for stdin
+  runner cron --import --apply --due            the same, with one line for all tiers
+  runner cron --import lines.txt                show them for a file, - for stdin
   runner cron --undo                            bring the old lines back, and remove the scripts
 
 The lines name Node and the command by their full paths, because cron's PATH is only /usr/bin:/bin.
@@ -65,12 +67,12 @@ export function cronCommand(context: CommandContext): Command {
     .addOption(new Option('--due', 'one line, `runner due`, for all tiers').conflicts('tiers'))
     .option('--budget <duration>', 'with --due: total time for a call')
     .option('--work [every]', 'also a line that processes the queue (default: every 1m)')
-    .option('--no-work', 'with --install: remove an existing line of --work')
+    .option('--no-work', 'remove an existing line of --work')
     .addHelpText('after', CRON_HELP)
     .action(() => runCron(context, command));
 }
 
-const MODES = ['print', 'install', 'remove', 'import', 'undo'];
+const MODES = ['print', 'install', 'remove', 'import', 'undo'] as const;
 
 function modeOption(flag: string, description: string): Option {
   const option = new Option(flag, description);
@@ -79,28 +81,39 @@ function modeOption(flag: string, description: string): Option {
 
 async function runCron(context: CommandContext, command: Command): Promise<void> {
   const options = command.optsWithGlobals<CronOptions>();
+  refuseUnheard(options);
   if (options.print) return printLines(context, options);
   if (options.install) return installLines(context, options);
   if (options.remove) return removeLines(context, options);
   if (options.import !== undefined) {
     const { importLines } = await import('./cron-import.ts');
-    return importLines(context, rootOf(context, options), options);
+    return importLines(context, rootOf(context, options), options, await readAsked(options));
   }
   if (options.undo) return (await import('./cron-import.ts')).undoImport(context, rootOf(context, options));
-  const lost = (['apply', 'format', 'json'] as const).find((name) => options[name] !== undefined);
-  if (lost !== undefined) throw new UsageError(`--${lost} needs --import beside it.`);
-  const option = lineOption(options);
-  if (option === null) {
-    command.outputHelp();
-    return await warn(context, null, []);
+  command.outputHelp();
+  await warn(context, null, []);
+}
+
+/** An option that its mode knows nothing of would look as if it had been heeded. */
+function refuseUnheard(options: CronOptions): void {
+  const mode = MODES.find((name) => options[name] !== undefined) ?? null;
+  const ofImport = (['apply', 'format', 'json'] as const).find((name) => options[name] !== undefined);
+  if (ofImport !== undefined && mode === null) throw new UsageError(`--${ofImport} needs --import beside it.`);
+  if (ofImport !== undefined && mode !== 'import') {
+    throw new UsageError(`--${ofImport} is for --import and means nothing to --${mode}: leave it out.`);
   }
-  throw new UsageError(`${option} needs --print or --install: it chooses the lines to write.`);
+  const option = lineOption(options);
+  if (option === null || options.print || options.install || (mode === 'import' && options.apply)) return;
+  if (options.remove) throw new UsageError(`--remove removes all lines of the root; leave out ${option}.`);
+  if (options.undo) throw new UsageError(`--undo brings back the lines from before the import; leave out ${option}.`);
+  throw new UsageError(`${option} needs --print, --install or --import --apply: it chooses the lines to write.`);
 }
 
 /** The option that says which lines to write; null: none does. */
-function lineOption({ tiers, due, work }: CronOptions): string | null {
+function lineOption({ tiers, due, budget, work }: CronOptions): string | null {
   if (due) return '--due';
   if (tiers !== undefined) return '--tiers';
+  if (budget !== undefined) return '--budget';
   if (work === undefined) return null;
   return work === false ? '--no-work' : '--work';
 }
@@ -142,10 +155,6 @@ function pasteableOnFailure<T>(context: CommandContext, block: string, action: (
 }
 
 async function removeLines(context: CommandContext, options: CronOptions): Promise<void> {
-  const option = lineOption(options);
-  if (option !== null) {
-    throw new UsageError(`--remove removes all lines of the root; leave out ${option}.`);
-  }
   const root = rootToRemove(context, options);
   const { removeFromCrontab } = await import('../../hosting/crontab/program.ts');
   const change = removeFromCrontab(root, context.env);
@@ -180,11 +189,16 @@ async function makeLines(
   installedWork: number | null,
 ) {
   const root = rootOf(context, options);
-  const { planCrontab, readWorkMinutes } = await import('../../hosting/crontab/plan.ts');
+  const { planCrontab } = await import('../../hosting/crontab/plan.ts');
+  const { workMinutes = installedWork, ...asked } = await readAsked(options);
+  return { root, ...planCrontab(root, context.distFolder, { ...asked, workMinutes }, installed) };
+}
+
+async function readAsked(options: CronOptions): Promise<AskedLines> {
+  const { readWorkMinutes } = await import('../../hosting/crontab/plan.ts');
   const { tiers, work } = options;
-  const workMinutes = work === undefined ? installedWork : readWorkMinutes(work);
-  const due = await dueWords(options);
-  return { root, ...planCrontab(root, context.distFolder, { tiers, due, workMinutes }, installed) };
+  const workMinutes = work === undefined ? undefined : readWorkMinutes(work);
+  return { tiers, due: await dueWords(options), workMinutes };
 }
 
 /** What stands after `due` in its line; null: no such line is asked for. */

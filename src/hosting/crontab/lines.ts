@@ -224,10 +224,11 @@ function refuseUnwritable(word: string): void {
  * is one character.
  */
 export function installBlock(crontab: Buffer, root: string, lines: readonly string[]): Buffer {
-  const text = crontab.toString('latin1');
+  // Without it the first marker would become the end of somebody's command.
+  const text = endWithNewline(crontab).toString('latin1');
   const block = toLatin1(crontabBlock(root, lines));
   const [first, ...others] = findBlocks(text, root);
-  if (first === undefined) return bytesOf(`${endWithNewline(text)}${block}`);
+  if (first === undefined) return bytesOf(`${text}${block}`);
   return bytesOf(replaceRange(removeRanges(text, others), first, block));
 }
 
@@ -254,9 +255,15 @@ const WRAPPED_SH = /\/jailshell$/;
 
 /** What the crontab sets `SHELL` to where the lines of this root stand, or will; null: a shell that reads them. */
 export function foreignShell(crontab: Buffer, root: string): string | null {
-  const [above = ''] = crontab.toString().split(`${beginLine(root)}\n`, 1);
-  const [, shell] = [...above.matchAll(/^\s*SHELL\s*=\s*["']?(.*?)["']?\s*$/gm)].at(-1) ?? [];
+  const shell = variableAtBlock(crontab, root, 'SHELL');
   return shell === undefined || LIKE_SH.test(shell) || WRAPPED_SH.test(shell) ? null : shell;
+}
+
+/** What the crontab sets a variable to where the lines of this root stand, or will; undefined: nothing. */
+export function variableAtBlock(crontab: Buffer, root: string, name: string): string | undefined {
+  const [above = ''] = crontab.toString().split(`${beginLine(root)}\n`, 1);
+  const settings = above.matchAll(new RegExp(`^[ \\t]*${name}[ \\t]*=[ \\t]*(["']?)(.*?)\\1[ \\t\\r]*$`, 'gm'));
+  return [...settings].at(-1)?.[2];
 }
 
 /** The roots that have a block. */
@@ -302,10 +309,12 @@ function bytesOf(text: string): Buffer {
   return Buffer.from(text, 'latin1');
 }
 
-/** Without it the first marker would become the end of somebody's command. */
-function endWithNewline(text: string): string {
-  return text === '' || text.endsWith('\n') ? text : `${text}\n`;
+/** Debian's `crontab` refuses another end, and many crons ignore a last line without one. */
+export function endWithNewline(crontab: Buffer): Buffer {
+  return crontab.length === 0 || crontab.at(-1) === NEWLINE ? crontab : Buffer.concat([crontab, Buffer.of(NEWLINE)]);
 }
+
+const NEWLINE = 0x0a;
 
 function findBlocks(text: string, root: string): Range[] {
   const [begin, end] = [toLatin1(beginLine(root)), toLatin1(endLine(root))];

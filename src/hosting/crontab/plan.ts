@@ -16,6 +16,7 @@ import {
   foreignShell,
   readBlock,
   rootsOfBlocks,
+  variableAtBlock,
 } from './lines.ts';
 import { byFrequency, type CronPeriod, parseCronPeriod } from './period.ts';
 import { readCrontab } from './program.ts';
@@ -28,6 +29,12 @@ export interface CronChoice {
   readonly due: readonly string[] | null;
   /** Every how many minutes a line calls `runner work`; null: none does. */
   readonly workMinutes: number | null;
+}
+
+/** What options ask for beside lines that may be installed. */
+export interface AskedLines extends Omit<CronChoice, 'workMinutes'> {
+  /** Undefined: as it is installed. */
+  readonly workMinutes: number | null | undefined;
 }
 
 export interface CrontabPlan {
@@ -91,6 +98,12 @@ export function warnOfShell(root: string, env: NodeJS.ProcessEnv): readonly stri
   ];
 }
 
+/** Where cron mails what passes print, as far as the crontab says it; in Latin-1, as an import reads lines. */
+export function readMailTo(root: string, env: NodeJS.ProcessEnv): string | undefined {
+  const address = variableAtBlock(Buffer.from(readIfPossible(env)), root, 'MAILTO');
+  return address === undefined ? undefined : Buffer.from(address).toString('latin1');
+}
+
 /** Blocks of other roots that are not there any more, perhaps since they were moved: a sentence each. */
 export function warnOfLostRoots(root: string | null, env: NodeJS.ProcessEnv): readonly string[] {
   const lost = rootsOfBlocks(Buffer.from(readIfPossible(env))).filter((each) => each !== root && !holdsJobs(each));
@@ -139,7 +152,8 @@ function periodicTiers(root: string): readonly string[] {
   return tierNames(root).filter((tier) => parseCronPeriod(tier) !== null);
 }
 
-function namedTiers(root: string, option: string): readonly string[] {
+/** Of `--tiers`: each is a folder under `jobs/`. */
+export function namedTiers(root: string, option: string): readonly string[] {
   const names = option
     .split(',')
     .map((name) => name.trim())

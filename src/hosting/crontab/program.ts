@@ -3,7 +3,7 @@ import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 
 import { markChanged } from './changed-at.ts';
-import { crontabBlock, installBlock, removeBlock } from './lines.ts';
+import { crontabBlock, endWithNewline, installBlock, removeBlock } from './lines.ts';
 
 /** Whether the crontab had to be changed. */
 export type CrontabChange = 'changed' | 'unchanged';
@@ -57,9 +57,9 @@ export function readCrontab(env: NodeJS.ProcessEnv): Buffer {
   throw failure('`crontab -l` could not show your crontab', result);
 }
 
-/** Replaces the user's crontab. */
+/** Replaces the user's crontab; a last line without a newline gets one. */
 export function writeCrontab(crontab: Buffer, env: NodeJS.ProcessEnv): void {
-  const result = runCrontab(['-'], env, crontab);
+  const result = runCrontab(['-'], env, endWithNewline(crontab));
   if (result.status !== 0) throw failure('`crontab -` refused the new crontab', result);
 }
 

@@ -9,6 +9,7 @@ import { findRoot } from '../../system/place/root.ts';
 
 import { readChangedAt } from '../crontab/changed-at.ts';
 import { foreignShell, readBlock } from '../crontab/lines.ts';
+import { argsOf, nameIn, programName } from '../crontab/own-call.ts';
 import { readCrontab } from '../crontab/program.ts';
 import { askProgram, reasonOfFailure } from './probes.ts';
 
@@ -190,8 +191,6 @@ interface ShellCall {
   readonly isPlain: boolean;
 }
 
-const programName = /(?:^|[\s/'"])(?:bin\.cjs|runner|folder-runner)(?=['"\s]|$)/;
-
 /** What stands between two operators of the shell, quotes heeded. */
 const simpleCommand = /(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|[^\\'"`;&|<>()])+/g;
 
@@ -231,16 +230,6 @@ async function expand(
 
 function askShell(script: string, cwd: string, env: NodeJS.ProcessEnv, timeoutMs: number) {
   return askProgram([env.SHELL ?? '/bin/sh', '-c', script], { env, cwd, timeoutMs });
-}
-
-function argsOf(words: readonly string[]): readonly string[] {
-  return words.slice(words.findIndex((word) => programName.test(word)) + 1);
-}
-
-/** The first word that is neither an option nor the value of one. */
-function nameIn(args: readonly string[]): string | null {
-  const isValue = (index: number): boolean => ['--root', '--budget'].includes(args[index - 1] ?? '');
-  return args.find((arg, index) => !arg.startsWith('-') && !isValue(index)) ?? null;
 }
 
 function rootsOf({ args, cwd, env }: ExpandedCommand): Pick<CrontabCall, 'root' | 'namedRoot'> {

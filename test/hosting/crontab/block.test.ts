@@ -62,7 +62,7 @@ test('removing where there is no block changes not a byte', () => {
 test('new lines take the place of the old ones, and what stands around them stays', () => {
   const before = `# mine\r\n1 1 * * * a\r\n${BLOCK}\n  2 2 * * * b % x`;
   const lines = ['8 * * * * other'];
-  expect(install(before, lines)).toBe(`# mine\r\n1 1 * * * a\r\n${crontabBlock(ROOT, lines)}\n  2 2 * * * b % x`);
+  expect(install(before, lines)).toBe(`# mine\r\n1 1 * * * a\r\n${crontabBlock(ROOT, lines)}\n  2 2 * * * b % x\n`);
 });
 
 test('a last line without its newline gets one, or the marker would become part of it', () => {

@@ -33,11 +33,29 @@ test('a user who may not use cron gets the words of the host in one sentence', (
   );
 });
 
+test('a last line without a newline gets one, as Debian refuses it otherwise', () => {
+  const crontab = makeFakeCrontab();
+  writeCrontab(Buffer.from('@daily true'), crontab.env);
+  expect(crontab.read()?.toString()).toBe('@daily true\n');
+  writeCrontab(Buffer.alloc(0), crontab.env);
+  expect(crontab.read()).toEqual(Buffer.alloc(0));
+});
+
+test('what stands behind the block and has no newline is kept when lines are installed and removed', () => {
+  const crontab = makeFakeCrontab();
+  installCrontab('/home/me', LINES, crontab.env);
+  crontab.write(`${crontab.read()}@daily true`);
+  expect(installCrontab('/home/me', [...LINES, '9 4 * * * node bin.cjs daily'], crontab.env)).toBe('changed');
+  crontab.write(String(crontab.read()).trimEnd());
+  expect(removeFromCrontab('/home/me', crontab.env)).toBe('changed');
+  expect(crontab.read()?.toString()).toBe('@daily true\n');
+});
+
 test('a crontab that is refused is an error with the words of the host', () => {
-  const { env } = makeFakeCrontab();
-  expect(() => writeCrontab(Buffer.from('no newline'), env)).toThrow(
-    "`crontab -` refused the new crontab: new crontab file is missing newline before EOF, can't " +
-      "install. Your crontab is unchanged; try again, or use the cron page of your host's panel.",
+  const { env } = makeFakeCrontab('#!/bin/sh\ncat >/dev/null\necho "\\"-\\":0: bad minute" >&2\nexit 1\n');
+  expect(() => writeCrontab(Buffer.from('x y\n'), env)).toThrow(
+    '`crontab -` refused the new crontab: "-":0: bad minute. Your crontab is unchanged; try again, or use the cron ' +
+      "page of your host's panel.",
   );
 });
 

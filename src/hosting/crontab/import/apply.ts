@@ -7,7 +7,7 @@ import { printableLine } from '../../../system/base/text.ts';
 import { createStateFolder, stateFolderOf } from '../../../system/place/state-folder.ts';
 import { markChanged } from '../changed-at.ts';
 import { callsOfLines, foreignShell, installBlock, readBlock, removeBlock } from '../lines.ts';
-import { choiceOfLines, planCrontab } from '../plan.ts';
+import { type AskedLines, choiceOfLines, namedTiers, planCrontab } from '../plan.ts';
 import { readCrontab, writeCrontab } from '../program.ts';
 import {
   type ImportedFile,
@@ -25,6 +25,8 @@ export interface ApplyRequest {
   readonly distFolder: string;
   readonly env: NodeJS.ProcessEnv;
   readonly plan: ImportPlan;
+  /** What the lines are to be that call the root. */
+  readonly asked: AskedLines;
   /** The user's crontab that the plan was made from; null: it was made from a file. */
   readonly crontab: Buffer | null;
 }
@@ -40,7 +42,8 @@ export interface Applied {
  * step, which comments the old lines out and installs the root's block; then the scripts go into `jobs/`. Whoever kills
  * it in between leaves what the next pass settles.
  */
-export function applyImport({ root, distFolder, env, plan, crontab }: ApplyRequest): Applied {
+export function applyImport(request: ApplyRequest): Applied {
+  const { root, env, plan, crontab } = request;
   const state = stateFolderOf(root);
   createStateFolder(state);
   settleImport(root, env, true);
@@ -52,7 +55,7 @@ export function applyImport({ root, distFolder, env, plan, crontab }: ApplyReque
   const tiers = makeTiers(root, plan.scripts);
   try {
     const marked = markLines(before, root, plan.scripts, crontab === null);
-    const block = planBlock(root, distFolder, before, plan.scripts);
+    const block = planBlock(request, before);
     const after = installBlock(marked.crontab, root, block.lines);
     const record = {
       before: before.toString('base64'),
@@ -98,13 +101,33 @@ function tiersOf(scripts: readonly PlannedScript[]): string[] {
   return [...new Set(scripts.map(({ path }) => path.split('/')[1] as string))];
 }
 
-/** As the block was written before: a tier that somebody left out of it stays out. */
-function planBlock(root: string, distFolder: string, crontab: Buffer, scripts: readonly PlannedScript[]) {
+/** What no option speaks of is as the block was written before: a tier that somebody left out of it stays out. */
+function planBlock({ root, distFolder, plan, asked }: ApplyRequest, crontab: Buffer) {
   const installed = readBlock(crontab, root);
-  const { tiers: called = '', due, workMinutes } = choiceOfLines(root, installed);
-  const there = called.split(',').filter((tier) => tierNames(root).includes(tier));
-  const tiers = there.length === 0 ? undefined : [...there, ...tiersOf(scripts)].join(',');
+  const before = choiceOfLines(root, installed);
+  const { workMinutes = before.workMinutes } = asked;
+  const isAsked = asked.due !== null || asked.tiers !== undefined;
+  const due = isAsked ? asked.due : before.due;
+  const added = tiersOf(plan.scripts);
+  const tiers = isAsked ? allOf(root, asked.tiers, added) : withAdded(root, before.tiers, added);
   return planCrontab(root, distFolder, { tiers, due, workMinutes }, installed);
+}
+
+/** @throws {UsageError} where nothing would run the scripts any more */
+function allOf(root: string, option: string | undefined, added: readonly string[]): string | undefined {
+  if (option === undefined) return undefined;
+  const named = namedTiers(root, option);
+  const missing = added.filter((tier) => !named.includes(tier));
+  if (missing.length === 0) return option;
+  throw new UsageError(
+    `Nothing was changed: --tiers leaves out ${missing.join(' and ')}, where imported scripts would be, and nothing ` +
+      'would run them. Name these tiers, too, or leave out --tiers.',
+  );
+}
+
+function withAdded(root: string, called = '', added: readonly string[]): string | undefined {
+  const there = called.split(',').filter((tier) => tierNames(root).includes(tier));
+  return there.length === 0 ? undefined : [...there, ...added].join(',');
 }
 
 /** What stands before a line that is kept, or alone where there was none; it names the root and the script. */

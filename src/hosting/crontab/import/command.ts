@@ -151,7 +151,16 @@ const WRAPPERS: ReadonlyMap<string, Wrapper> = new Map<string, Wrapper>([
   ]),
 ]);
 
+/** `nice`, `flock` and the like, which run another program. */
+export function isWrapper(name: string): boolean {
+  return WRAPPERS.has(basename(name));
+}
+
 export const SHELLS = ['sh', 'bash', 'dash', 'ash', 'ksh', 'zsh'];
+/** Words of the shell itself. */
+export const BUILTINS =
+  /^(?:cd|test|\[|\[\[|export|set|unset|umask|ulimit|:|\.|source|true|false|echo|printf|read|wait|exit|return|trap|eval|exec|command|builtin|type|kill|pwd|shift|local|let|case|esac|for|function|in|\(\(|time)$/;
+
 /** Of `if` and loops: what comes behind them is the command. */
 const KEYWORDS = ['if', 'then', 'else', 'elif', 'while', 'until', 'do', '!', '{', 'fi', 'done', '}'];
 const ASSIGNMENT = /^[A-Za-z_]\w*=/;
@@ -197,6 +206,10 @@ function isPreparation(program: Program): boolean {
 const INTERPRETER =
   /^(?:(?:ea-|alt-|ls)?php(?:-cli|-cgi)?[\d.]*|python[\d.]*|perl[\d.]*|ruby[\d.]*|node|sh|bash|dash|ash|ksh|zsh)$/;
 
+export function isInterpreter(name: string): boolean {
+  return INTERPRETER.test(basename(name));
+}
+
 /** Options of interpreters that have a value, none of which is the script. */
 const VALUED = ['-d', '--define', '-c', '-W', '-X', '-I', '-r'];
 
@@ -205,7 +218,7 @@ export function scriptFileOf({
   name,
   args,
 }: Program): { readonly file: string; readonly rest: readonly string[] } | null {
-  if (!INTERPRETER.test(basename(name))) return null;
+  if (!isInterpreter(name)) return null;
   if (!/php/.test(basename(name)) && args.some((arg) => ['-c', '-e', '-m'].includes(arg))) return null;
   if (shellScriptOf({ name, args }) !== null) return null;
   let index = 0;

@@ -2,7 +2,15 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, isAbsolute, resolve } from 'node:path';
 import { findProgram, isExecutable } from '../../../system/process/programs.ts';
 import { LIKE_SH } from '../lines.ts';
-import { type Program, programsOf, SHELLS, type ShellCommand, SUBSTITUTION, scriptFileOf } from './command.ts';
+import {
+  BUILTINS,
+  type Program,
+  programsOf,
+  SHELLS,
+  type ShellCommand,
+  SUBSTITUTION,
+  scriptFileOf,
+} from './command.ts';
 import { noteExitCode } from './exit-code.ts';
 import type { CrontabJob } from './read.ts';
 import { CRON_PATH, continues, splitInput } from './script.ts';
@@ -21,6 +29,8 @@ export interface NotedJob {
   readonly timeout: string;
   /** Where cron starts commands. */
   readonly home: string;
+  /** What counts as `MAILTO` for the runner's own lines. */
+  readonly mailTo: string | undefined;
 }
 
 /** Where a command looks for programs and files. */
@@ -192,11 +202,29 @@ function noteOutput({ command }: Surroundings): readonly string[] {
   ].filter((note) => note !== '');
 }
 
-function noteMail({ job }: Surroundings): readonly string[] {
-  const address = job.variables.get('MAILTO');
-  if (address === undefined) return [];
-  if (address === '') return ['MAILTO is empty: nobody gets mail of its failures, unless you set up alerts.'];
-  return [`Cron mailed its output to ${address}; of the script only failures are mailed.`];
+/** Failures go where the runner's lines stand in the crontab, not where this line stood. */
+function noteMail({ job, mailTo }: Surroundings): readonly string[] {
+  const before = job.variables.get('MAILTO');
+  if (before !== mailTo) return [`${describeMailBefore(before)}; ${describeMailNow(mailTo)}`];
+  if (before === undefined) return [];
+  if (before === '') return ['MAILTO is empty: nobody gets mail of its failures, unless you set up alerts.'];
+  return [`Cron mailed its output to ${before}; of the script only failures are mailed.`];
+}
+
+function describeMailBefore(address: string | undefined): string {
+  return address === '' ? 'Cron mailed nothing of it' : `Cron mailed its output to ${address ?? 'your account'}`;
+}
+
+function describeMailNow(address: string | undefined): string {
+  if (address === '') {
+    return (
+      'of the script not even failures are mailed, as MAILTO is empty above the lines of the runner: ' +
+      'set it there, or set up alerts.'
+    );
+  }
+  return address === undefined
+    ? 'failures of the script are mailed to your account, as no MAILTO stands above the lines of the runner.'
+    : `failures of the script are mailed to ${address}, by the MAILTO above the lines of the runner.`;
 }
 
 const PASSWORDS: readonly RegExp[] = [
@@ -238,10 +266,6 @@ function noteProgram(program: Program, around: Surroundings): readonly string[] 
   }
   return notes;
 }
-
-/** Words of the shell itself. */
-const BUILTINS =
-  /^(?:cd|test|\[|\[\[|export|set|unset|umask|ulimit|:|\.|source|true|false|echo|printf|read|wait|exit|return|trap|eval|exec|command|builtin|type|kill|pwd|shift|local|let|case|esac|for|function|in|\(\(|time)$/;
 
 function noteMissing({ name }: Program, around: Surroundings): readonly string[] {
   const { path, folder } = around;

@@ -1,14 +1,14 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, parse } from 'node:path';
-import { tierPeriodMs } from '../../../schedule/period.ts';
+import { parseTierPeriod, tierPeriodMs } from '../../../schedule/period.ts';
 import { shortestGapMs } from '../../../schedule/repeat/calendar.ts';
 import { parseSchedule } from '../../../schedule/repeat/parse.ts';
 import { machineZone } from '../../../schedule/repeat/time.ts';
-import { findProgram } from '../../../system/process/programs.ts';
+import { nameIn, programName } from '../own-call.ts';
 import { type Program, readShellCommand, type ShellCommand, scriptFileOf } from './command.ts';
 import { describeSeconds, noteJob } from './notes.ts';
 import { type CrontabFormat, type CrontabJob, type MalformedLine, readLines } from './read.ts';
-import { CRON_PATH, splitInput, writeScript } from './script.ts';
+import { splitInput, writeScript } from './script.ts';
 import { chooseTier, chooseTimeout, FOR_TIMES_OF_DAY, runsInEachPass } from './tier.ts';
 import { readWaits } from './waits.ts';
 
@@ -45,6 +45,8 @@ export interface ImportPlace {
   readonly home: string;
   /** The user that the scripts will run as. */
   readonly user: string;
+  /** What counts as `MAILTO` for the runner's own lines, which may stand elsewhere; undefined: nothing sets it. */
+  readonly mailTo: string | undefined;
 }
 
 /** What would become of each line of a crontab. Nothing is changed. */
@@ -116,7 +118,7 @@ async function planLine(found: CrontabJob | MalformedLine, place: ImportPlace, t
       tier,
       script: path,
       schedule: found.times,
-      notes: noteJob({ job: found, command, waits, tier, isThereForWaits, timeout, home: place.home }).map(fromLatin1),
+      notes: noteJob({ job: found, command, waits, tier, isThereForWaits, timeout, ...place }).map(fromLatin1),
     },
     script: { path, content: Buffer.from(content, 'latin1'), text: found.text, line: found.line },
     gapMs: times.gapMs,
@@ -165,9 +167,26 @@ function fromLatin1(text: string): string {
   return Buffer.from(text, 'latin1').toString();
 }
 
-/** A call of this command, by its package or by its name, with what the crontab has it do. */
-const CALLS_RUNNER =
-  /folder-runner|\brunner(?:\s+--root\s+\S+)?\s+(?:\d+(?:min|hours|days)|hourly|daily|weekly|due|work)\b/;
+/** Whether this command is called, by its package, or by its name with what a crontab has it do. */
+function callsRunner(command: string): boolean {
+  return readShellCommand(command).programs.some(({ name, args }) => {
+    const words = [name, ...args];
+    const at = words.findIndex((word) => programName.test(word));
+    // `su me -c 'runner hourly'`
+    if (at === -1 || (at > 0 && !LAUNCHERS.test(basename(name)))) return callsRunner(behindOption(args));
+    const own = words.slice(at + 1);
+    const called = nameIn(own) ?? '';
+    const isPlain = ['due', 'work'].includes(called) || parseTierPeriod(called) !== null;
+    return isPlain || /folder-runner/.test(words[at] ?? '') || own.some((word) => /^--root(?:=|$)/.test(word));
+  });
+}
+
+const LAUNCHERS = /^(?:node(?:js)?|npx|npm|pnpm|pnpx|yarn|bunx?)$/;
+
+function behindOption(args: readonly string[]): string {
+  const index = args.findIndex((arg) => arg === '-c' || arg === '--command');
+  return index === -1 ? '' : (args[index + 1] ?? '');
+}
 
 /** Workers of queues, which end only if an option says when. */
 const ENDLESS = /\s(queue:(?:work|listen)|schedule:work|messenger:consume|jobs:work)\b/;
@@ -181,7 +200,7 @@ function reasonToLeave({ command, manager, user }: CrontabJob, place: ImportPlac
       'give it an option that ends it, such as --stop-when-empty or --time-limit.'
     );
   }
-  if (CALLS_RUNNER.test(command)) return 'It calls a runner already.';
+  if (callsRunner(splitInput(command).command)) return 'It calls a runner already.';
   if (manager !== null) {
     return (
       `${manager} has written this line and may write it again; then the command would run twice. ` +
@@ -192,24 +211,6 @@ function reasonToLeave({ command, manager, user }: CrontabJob, place: ImportPlac
     return `It runs as ${user}, but your scripts run as ${place.user}: import it as that user.`;
   }
   return null;
-}
-
-/** Whether lines have a user's name behind the times: by where the file is, or because each line names a user. */
-export function detectFormat(crontab: Buffer, path: string | null): CrontabFormat {
-  if (path !== null && /^\/etc\/(?:cron\.d\/|crontab$)/.test(path)) return 'cron.d';
-  const users = new Set(readUsers());
-  const jobs = readLines(crontab.toString('latin1'), 'cron.d').filter((each) => each.kind === 'job');
-  const isNamed = ({ user }: CrontabJob) => user !== null && users.has(user) && findProgram(user, CRON_PATH) === null;
-  return jobs.length > 0 && jobs.every(isNamed) ? 'cron.d' : 'crontab';
-}
-
-function readUsers(): string[] {
-  const file = '/etc/passwd';
-  return existsSync(file)
-    ? readFileSync(file, 'utf8')
-        .split('\n')
-        .map((line) => line.split(':', 1)[0] ?? '')
-    : [];
 }
 
 const LONGEST_NAME = 40;

@@ -98,6 +98,19 @@ test('--undo gives back the crontab byte for byte, and removes scripts, tiers an
   expect((await place.cron('--undo')).stdout).toContain('There is no import into');
 });
 
+test.each([
+  ['as it was', ''],
+  ['with lines that have come since', '@yearly true'],
+])('--undo gives back a crontab without a newline at its end with one, %s', async (_, since) => {
+  const text = OWN.toString('latin1').trimEnd();
+  const place = makePlace(Buffer.from(text, 'latin1'));
+  await place.cron('--import', '--apply');
+  place.crontab.write(Buffer.from(`${crontabText(place)}${since}`, 'latin1'));
+  expect(await place.cron('--undo')).toMatchObject({ status: 0, stderr: '' });
+  expect(crontabText(place)).toBe(`${text}\n${since === '' ? '' : `${since}\n`}`);
+  expect(scriptsIn(place.root)).toEqual([]);
+});
+
 test('--undo finds scripts that were moved to another tier or renamed: none runs beside its line', async () => {
   const place = makePlace();
   const { root } = place;
@@ -354,6 +367,61 @@ const callsIn = (place: Place): (string | undefined)[] =>
     .filter((line) => /^[\d*].* --root /.test(line))
     .map((line) => line.split(' ').at(-1));
 
+/** The note of mail of each line, by what it runs. */
+async function mailNotes(place: Place, ...args: readonly string[]): Promise<Record<string, string | undefined>> {
+  const { stdout } = await place.cron('--import', ...args, '--json');
+  const lines: readonly { command: string; notes: readonly string[] }[] = JSON.parse(stdout).lines;
+  return Object.fromEntries(
+    lines.map(({ command, notes }) => [command, notes.find((note) => /mail/i.test(note)) ?? 'none']),
+  );
+}
+
+const SEVERAL = '@daily one\nMAILTO=a@x\n@daily two\nMAILTO=""\n@daily three\nMAILTO = b@x\n@daily four\n';
+
+test('failures are mailed by the MAILTO at the end of the crontab, where the lines of the runner come', async () => {
+  const now = 'failures of the script are mailed to b@x, by the MAILTO above the lines of the runner.';
+  expect(await mailNotes(makePlace(SEVERAL))).toEqual({
+    one: `Cron mailed its output to your account; ${now}`,
+    two: `Cron mailed its output to a@x; ${now}`,
+    three: `Cron mailed nothing of it; ${now}`,
+    four: 'Cron mailed its output to b@x; of the script only failures are mailed.',
+  });
+});
+
+test('an empty MAILTO at the end of the crontab keeps mail from all scripts', async () => {
+  const now = 'of the script not even failures are mailed, as MAILTO is empty above the lines of the runner: ';
+  expect(await mailNotes(makePlace(`${SEVERAL}MAILTO=\n# the end\n`))).toMatchObject({
+    one: `Cron mailed its output to your account; ${now}set it there, or set up alerts.`,
+    four: `Cron mailed its output to b@x; ${now}set it there, or set up alerts.`,
+    three: 'MAILTO is empty: nobody gets mail of its failures, unless you set up alerts.',
+  });
+});
+
+test('the MAILTO above an installed block counts, not one below it', async () => {
+  const place = makePlace('MAILTO=a@x\n@daily one\n');
+  mkdirSync(join(place.root, 'jobs/hourly'));
+  await place.cron('--install');
+  place.crontab.write(`${crontabText(place)}MAILTO=b@x\n@daily two\n`);
+  expect(await mailNotes(place)).toEqual({
+    one: 'Cron mailed its output to a@x; of the script only failures are mailed.',
+    two:
+      'Cron mailed its output to b@x; failures of the script are mailed to a@x, by the MAILTO above the lines of the ' +
+      'runner.',
+  });
+});
+
+test('of a file the MAILTO does not count, but that of the crontab', async () => {
+  const place = makePlace('');
+  writeFileSync(join(place.root, 'lines'), SEVERAL);
+  const now = 'are mailed to your account, as no MAILTO stands above the lines of the runner.';
+  expect(await mailNotes(place, 'lines')).toEqual({
+    one: 'none',
+    two: `Cron mailed its output to a@x; failures of the script ${now}`,
+    three: `Cron mailed nothing of it; failures of the script ${now}`,
+    four: `Cron mailed its output to b@x; failures of the script ${now}`,
+  });
+});
+
 test('an import calls no tier that somebody has left out of the crontab', async () => {
   const place = makePlace('0 7 * * 1 echo monday\n');
   for (const tier of ['hourly', 'daily']) {
@@ -363,6 +431,40 @@ test('an import calls no tier that somebody has left out of the crontab', async 
   await place.cron('--install', '--tiers', 'hourly');
   await place.cron('--import', '--apply');
   expect(callsIn(place)).toEqual(['15min', 'hourly']);
+});
+
+test('an import installs the kind of lines that its options ask for', async () => {
+  const place = makePlace();
+  await place.cron('--import', '--apply', '--due', '--budget', '55s', '--work', '15m');
+  const calls = () => crontabText(place).match(/(?<= --root \S+ ).*$/gm);
+  expect(calls()).toEqual(['due --budget 55s', 'work --for 14m']);
+  place.crontab.write(Buffer.from(`0 8 * * * echo new\n${crontabText(place)}`, 'latin1'));
+  await place.cron('--import', '--apply', '--tiers', '5min, 15min', '--no-work');
+  expect(calls()).toEqual(['5min', '15min']);
+  await place.cron('--undo');
+  expect(crontabText(place)).toBe(`0 8 * * * echo new\n${OWN.toString('latin1')}`);
+});
+
+test('what --import installs without options is as it was installed before', async () => {
+  const place = makePlace();
+  mkdirSync(join(place.root, 'jobs/hourly'));
+  await place.cron('--install', '--due', '--work');
+  await place.cron('--import', '--apply');
+  expect(crontabText(place).match(/(?<= --root \S+ ).*$/gm)).toEqual(['due', 'work --for 55s']);
+});
+
+test('--tiers without the tier of an imported script is refused, as nothing would run it', async () => {
+  const place = makePlace();
+  mkdirSync(join(place.root, 'jobs/hourly'));
+  const { status, stderr } = await place.cron('--import', '--apply', '--tiers', 'hourly');
+  expect({ status, stderr }).toEqual({
+    status: 2,
+    stderr:
+      'runner: Nothing was changed: --tiers leaves out 5min and 15min, where imported scripts would be, and nothing ' +
+      'would run them. Name these tiers, too, or leave out --tiers.\n',
+  });
+  expect(place.crontab.read()).toEqual(OWN);
+  expect(readdirSync(join(place.root, 'jobs'))).toEqual(['hourly']);
 });
 
 test('--undo keeps the lines of tiers that somebody has installed since', async () => {

@@ -1,20 +1,13 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { endWithNewline } from '../../../../src/hosting/crontab/lines.ts';
 import { makeFakeCrontab } from '../../../support/fake-crontab.ts';
 import { callCommand } from '../../../support/in-root.ts';
 import { queryLog } from '../../../support/open-log.ts';
 import { runCommand } from '../../../support/run-command.ts';
 import { readAsCron, runAsCron } from './as-cron.ts';
 import { crontabNames, makeSandbox } from './sandbox.ts';
-
-/** One that takes a crontab without a line feed at its end, as cronie's does. */
-const LENIENT = `#!/bin/sh
-case "$1" in
--l) cat "$FAKE_CRONTAB" ;;
--) cat >"$FAKE_CRONTAB.new" && mv "$FAKE_CRONTAB.new" "$FAKE_CRONTAB" ;;
-esac
-`;
 
 interface PlannedLine {
   readonly line: number;
@@ -40,7 +33,7 @@ describe('Twenty crontabs', () => {
 
       const root = join(sandbox.home, 'runner');
       mkdirSync(join(root, 'jobs'), { recursive: true });
-      const crontab = makeFakeCrontab(LENIENT);
+      const crontab = makeFakeCrontab();
       crontab.write(before);
       const place = { cwd: root, env: { ...crontab.env, HOME: sandbox.home } };
       const format = isSystem ? ['--format', 'cron.d'] : [];
@@ -74,7 +67,7 @@ describe('Twenty crontabs', () => {
       if (left.length === 0) expect(sandbox.readFiles()).toEqual(wantedFiles);
 
       expect(await callCommand(['cron', '--undo'], place)).toMatchObject({ status: 0 });
-      expect(crontab.read()).toEqual(before);
+      expect(crontab.read()).toEqual(endWithNewline(before));
     },
     120_000,
   );

@@ -1,11 +1,14 @@
 import { expect, test } from 'vitest';
 import { planImport } from '../../../../src/hosting/crontab/import/plan.ts';
+import { crontabLines } from '../../../../src/hosting/crontab/lines.ts';
+import { tierCalls, workCall } from '../../../../src/hosting/crontab/plan.ts';
 import { makeTemporaryRoot } from '../../../support/temporary-root.ts';
 
 /** What becomes of a crontab of this user. */
 function plan(...lines: readonly string[]) {
   const root = makeTemporaryRoot();
-  return planImport(Buffer.from(`${lines.join('\n')}\n`), 'crontab', { root, home: root, user: 'me' });
+  const place = { root, home: root, user: 'me', mailTo: undefined };
+  return planImport(Buffer.from(`${lines.join('\n')}\n`), 'crontab', place);
 }
 
 test('what BASH_ENV names is read before the command, as under cron', async () => {
@@ -145,4 +148,56 @@ test('top needs a terminal unless it writes for a file', async () => {
     false,
     true,
   ]);
+});
+
+test.each([
+  'runner monthly',
+  'runner yearly',
+  'runner 12hours --budget 55s',
+  'runner --root=/x hourly',
+  'runner --root /x hourly',
+  "runner --root '/my x' hourly",
+  'runner --budget 55s due',
+  'runner due',
+  'runner work --for 55s',
+  'runner --root /x report --mail',
+  'folder-runner hourly',
+  '/home/u/node_modules/.bin/folder-runner daily',
+  '/home/u/node_modules/.bin/runner daily',
+  '$HOME/node_modules/.bin/runner 15min',
+  'npx runner hourly',
+  'npx --yes folder-runner@latest hourly',
+  'npx -p folder-runner runner hourly',
+  'npm exec -- runner hourly',
+  'node /path/dist/bin.cjs hourly',
+  '/opt/node/bin/node --max-old-space-size=64 "/my path/dist/bin.cjs" --root /x hourly',
+  'cd /x && RUNNER_HOST=a nice -n 19 npx runner hourly > /dev/null 2>&1',
+  '[ -x /x/node ] && flock -n /x/lock /x/node /x/bin.cjs hourly || true',
+  "sh -c 'cd /x && runner hourly'",
+  "su me -c 'runner hourly'",
+])('%s calls a runner already', async (command) => {
+  const { lines } = await plan(`0 * * * * ${command}`);
+  expect(lines[0]).toMatchObject({ script: null, notes: ['It calls a runner already.'] });
+});
+
+test('so does a line that is printed to be pasted', async () => {
+  const request = { nodePath: '/x/node', commandPath: '/x/dist/bin.cjs', root: '/my x', zoneOffsetMinutes: 0 };
+  const printed = crontabLines({ ...request, calls: [...tierCalls(['hourly', '3days']), workCall(15)] });
+  const { lines } = await plan(...printed);
+  expect(lines.map(({ notes }) => notes)).toEqual(printed.map(() => ['It calls a runner already.']));
+});
+
+test.each([
+  'cd /home/me/folder-runner && php cron.php',
+  'tar czf folder-runner.tgz public_html',
+  'echo runner hourly',
+  'rails runner Orders.daily',
+  '/opt/ci/runner register',
+  'gitlab-runner daily',
+  'node /x/app.js hourly',
+  'npm run hourly',
+  'test-runner hourly',
+])('%s does not', async (command) => {
+  const { lines } = await plan(`0 * * * * ${command}`);
+  expect(lines[0]?.script).not.toBeNull();
 });
