@@ -7,7 +7,7 @@ export interface Engine {
   /** What a process needs in its environment to use it as the test does. */
   environment(): NodeJS.ProcessEnv;
   /** Has whatever works in a root use it, in this process and in what it starts; what it returns undoes that. */
-  choose(root: string): () => void;
+  choose(root: string): () => void | Promise<void>;
   /** As a runner opens it. */
   openStore(state: StateFolder): Promise<Store>;
   /** False before the first pass, and of ruins. */

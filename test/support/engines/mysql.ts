@@ -14,15 +14,16 @@ export const mysql = createServerEngine({
     `grant all on ${name}.* to ${name}`,
   ],
   drop: (name) => [`drop database if exists ${name}`, `drop database if exists ${shown(name)}`, `drop user ${name}`],
-  endOthers: (administrator, name) => {
-    const others = administrator.ask('select id from processlist where user = ?', [name]).rows;
-    for (const { id } of others as readonly { readonly id: number }[]) {
-      try {
-        administrator.ask(`kill ${id}`);
-      } catch (error) {
-        // It has ended meanwhile.
-        if ((error as NodeJS.ErrnoException).code !== 'ER_NO_SUCH_THREAD') throw error;
-      }
+  others: (administrator, name) => {
+    const { rows } = administrator.ask('select id from processlist where user = ?', [name]);
+    return (rows as readonly { readonly id: number }[]).map(({ id }) => id);
+  },
+  endOther: (administrator, id) => {
+    try {
+      administrator.ask(`kill ${id}`);
+    } catch (error) {
+      // It has ended meanwhile.
+      if ((error as NodeJS.ErrnoException).code !== 'ER_NO_SUCH_THREAD') throw error;
     }
   },
   empty: (owner, tables) => {

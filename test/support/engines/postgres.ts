@@ -11,8 +11,12 @@ export const postgres = createServerEngine({
   administratorUrl: (server) => server,
   make: (name) => [`create role ${name} login password 'password'`, `create schema ${name} authorization ${name}`],
   drop: (name) => [`drop owned by ${name} cascade`, `drop role ${name}`],
-  endOthers: (administrator, name) => {
-    administrator.ask('select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = ?', [name]);
+  others: (administrator, name) => {
+    const { rows } = administrator.ask('select pid from pg_stat_activity where usename = ?', [name]);
+    return (rows as readonly { readonly pid: number }[]).map(({ pid }) => pid);
+  },
+  endOther: (administrator, pid) => {
+    administrator.ask('select pg_terminate_backend(?, 5000)', [pid]);
   },
   empty: (owner, tables) => {
     if (tables.length === 0) return;

@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DATABASE_VARIABLE } from '../../../src/store/server/connect/url.ts';
 import { type ViewSql, viewsOf } from '../log-tables.ts';
 import { type Connection, Connections } from './connections.ts';
@@ -19,8 +20,9 @@ interface Server {
   administratorUrl(server: string): string;
   make(name: string): readonly string[];
   drop(name: string): readonly string[];
-  /** Ends the connections of others: processes of a test that should have ended. */
-  endOthers(administrator: Connection, name: string): void;
+  /** Numbers of the connections of others: processes of a test, and what it has opened itself. */
+  others(administrator: Connection, name: string): readonly number[];
+  endOther(administrator: Connection, id: number): void;
   /** As it was before there were tables; whether these are still there is all the same. */
   empty(owner: Connection, tables: readonly string[]): void;
   tables(name: string): string;
@@ -41,6 +43,10 @@ type Views = Readonly<Record<string, string>>;
 
 /** How names begin. */
 export const TABLES_OF_TESTS = 'test_';
+
+/** So long it takes until a connection is gone that was closed. */
+const CLOSING_MS = 500;
+const POLL_MS = 5;
 
 /** Added to the schema's version: some runner of the future. */
 const NEWER = 1_000;
@@ -93,9 +99,19 @@ export function createServerEngine(server: Server): Engine {
     return connection;
   }
 
+  /** Who is not gone soon lives on, and what it does next would be done to another test's rows of the same numbers. */
+  async function partFromOthers(name: string): Promise<void> {
+    const others = () => administer((administrator) => server.others(administrator, name));
+    const deadline = performance.now() + CLOSING_MS;
+    while (others().length > 0 && performance.now() < deadline) await sleep(POLL_MS);
+    for (const id of others()) {
+      isSpoiled.add(name);
+      administer((administrator) => server.endOther(administrator, id));
+    }
+  }
+
   function clear(name: string): void {
     administer((administrator) => {
-      server.endOthers(administrator, name);
       if (isSpoiled.has(name)) askAll(administrator, server.drop(name));
       else {
         const owner = connections.take(server.ownerUrl(here(), name), 'change');
@@ -115,8 +131,9 @@ export function createServerEngine(server: Server): Engine {
       const before = process.env[DATABASE_VARIABLE];
       const name = names.give(root, (fresh) => administer((connection) => askAll(connection, server.make(fresh))));
       useDatabase(server.urlOf(here(), name));
-      return () => {
+      return async () => {
         useDatabase(before);
+        await partFromOthers(name);
         if (isSpoiled.has(name)) connections.closeAll((url) => url.includes(name));
         clear(name);
         names.takeBack(root, !isSpoiled.has(name));
