@@ -74,6 +74,15 @@ export async function expectByCrontab(
   return { isInCrontab: true, ...expectFiring(tier, last, { clocks, crontab, nowMs }) };
 }
 
+/** What a period may differ from another one, and a call from its time, in periods. */
+const REGULAR = 0.1;
+
+/** Whether one call follows another one as those of a scheduler do. */
+export function isRegularCall(tier: string, atMs: number, beforeMs: number): boolean {
+  const periodMs = tierPeriodMs(tier);
+  return periodMs !== null && Math.abs(atMs - beforeMs - periodMs) <= REGULAR * periodMs;
+}
+
 function linesOf({ lines }: CrontabTimes, tier: string): CrontabLine[] {
   return lines.filter(({ calls }) => calls === tier || (calls === 'due' && tierPeriodMs(tier) !== null));
 }

@@ -20,15 +20,6 @@ export interface PreviousCall {
   readonly isRegular?: boolean;
 }
 
-/** What a period may differ from another one, and a call from its time, in periods. */
-const REGULAR = 0.1;
-
-/** Whether one call follows another one as those of a scheduler do. */
-export function isRegularCall(tier: string, atMs: number, beforeMs: number): boolean {
-  const periodMs = tierPeriodMs(tier);
-  return periodMs !== null && Math.abs(atMs - beforeMs - periodMs) <= REGULAR * periodMs;
-}
-
 /**
  * The next call of a tier, judged by its last one: a crontab does not call at the first minute of a
  * period, but at the same minute of each. `runner due` runs a tier at its first call in a period, which on

@@ -153,6 +153,11 @@ describe('runner add', () => {
     [['../x'], "A job's name must be"],
     [['x', '--priority', '1.5'], 'A priority must be a whole number such as 500, found "1.5".'],
     [['x', '--at', 'soon'], 'A time must be one such as +10 minutes'],
+    [
+      ['x', '--at', '2020-01-02T10:00Z'],
+      '--at must be a time to come, found "2020-01-02T10:00Z", which is 2020-01-02 ',
+    ],
+    [['x', '--at', 'yesterday'], '--at must be a time to come, found "yesterday", which is 20'],
     [['x', '--retries', 'many'], 'The number of retries must be a whole number from 0 to 100, found "many".'],
     [['x', '--repeat', 'NEVER EVER'], 'The repeat rule "NEVER EVER" is wrong'],
     [['x', '--missed', 'never'], 'must be one of all, once, skip, found "never".'],

@@ -329,7 +329,8 @@ test('the next calls of a tier follow its last one, and Prometheus reads what th
   const root = makeTemporaryRoot({ 'jobs/hourly/clean.sh': '#!/bin/sh\n' });
   const log = await writeLog(root);
   const now = Date.UTC(2026, 2, 10, 12, 30);
-  await log.addPass('hourly', Date.UTC(2026, 2, 10, 12, 17));
+  // Two, so that they are expected to go on, whatever crontab there is.
+  for (const hour of [11, 12]) await log.addPass('hourly', Date.UTC(2026, 2, 10, hour, 17));
   await log.addRun('hourly/clean', Date.UTC(2026, 2, 10, 12, 17));
   const { ask, text } = openReadApi(root, () => now);
   const { tiers } = await ask('/api/schedule?iterations=3');

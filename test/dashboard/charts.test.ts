@@ -17,6 +17,7 @@ const DAY_MS = 86_400_000;
 async function writeYear(root: string, script: string) {
   const { addRun, addPass, change } = await writeLog(root);
   const now = Date.now();
+  await addPass('daily', now - DAY_MS - 3_600_000);
   const worker_id = await addPass('daily', now - 3_600_000);
   for (let day = 300; day > 0; day -= 1) {
     const duration_ms = Math.round(40_000 + 15_000 * Math.sin(day / 9) + (day === 12 ? 180_000 : 0));

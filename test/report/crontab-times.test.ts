@@ -4,9 +4,9 @@ import {
   type CrontabTimes,
   expectByCrontab,
   findMissedByCrontab,
+  isRegularCall,
   type Sieve,
 } from '../../src/schedule/crontab-times.ts';
-import { isRegularCall } from '../../src/schedule/expected-call.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

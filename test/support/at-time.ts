@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runWithFault } from './fault-points.ts';
+import { pathWithoutCrontab } from './in-root.ts';
 import { queryLog } from './open-log.ts';
 import type { Ended } from './run-command.ts';
 
 /** The built command, as cron calls it at that time: `2026-03-29 03:13`, in UTC. */
 export function runAt(root: string, time: string, ...args: readonly string[]): Promise<Ended> {
-  return runWithFault(root, args, { clockMs: Date.parse(`${time.replace(' ', 'T')}Z`) - Date.now() });
+  const clockMs = Date.parse(`${time.replace(' ', 'T')}Z`) - Date.now();
+  return runWithFault(root, args, { clockMs, env: { PATH: pathWithoutCrontab } });
 }
 
 /** One call after the other, at each of these times. */

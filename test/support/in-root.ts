@@ -12,13 +12,12 @@ import { startCommand } from './start-command.ts';
 const inProcess =
   /^(acknowledge|activity|add|check|claim|cron|import|incidents|init|job|jobs|kick|list|metrics|mute|pause|repeat|report|resume|show|status|unmute|why)$/;
 
-/** Where the crontab of whoever runs the tests cannot be read. */
-const noCrontab = join(import.meta.dirname, 'bin');
+/** Cron's PATH, where the crontab of whoever runs the tests cannot be read. */
+export const pathWithoutCrontab = `${join(import.meta.dirname, 'bin')}:${cronEnv('').PATH}`;
 
 /** The built command in a root, in cron's environment, with times in UTC. */
 export async function inRoot(root: string, ...args: readonly string[]): Promise<Ended> {
-  const PATH = `${noCrontab}:${cronEnv(root).PATH}`;
-  const env = { ...cronEnv(root), PATH, TZ: 'UTC', COLUMNS: '110' };
+  const env = { ...cronEnv(root), PATH: pathWithoutCrontab, TZ: 'UTC', COLUMNS: '110' };
   return await callCommand(args, { cwd: root, env });
 }
 

@@ -171,8 +171,12 @@ test('a script that usually takes longer than what is left of the budget is not 
   expect(scripts(root)).toEqual(['hourly/a', 'hourly/b', 'hourly/a', 'hourly/b']);
 });
 
-test.each(['5', 'soon', '-1s', '0s'])('--budget %s is refused in one sentence', (budget) => {
+test.each([
+  ['5', 'a duration such as 55s or 14m, found "5"'],
+  ['soon', 'a duration such as 55s or 14m, found "soon"'],
+  ['-1s', 'a duration such as 55s or 14m, found "-1s"'],
+  ['0s', 'longer than 0s, such as 55s or 14m, found "0s"; without it, the call has no limit of time'],
+])('--budget %s is refused in one sentence', (budget, expected) => {
   const { status, stderr } = due(makeRoot({}), '--budget', budget);
-  expect(status).toBe(2);
-  expect(stderr).toMatch(/^runner: --budget must be a duration such as 55s or 14m, found .+\.\n$/);
+  expect({ status, stderr }).toEqual({ status: 2, stderr: `runner: --budget must be ${expected}.\n` });
 });

@@ -70,7 +70,28 @@ async function add(context: CommandContext, { name, data }: AddArguments, option
   if (name === undefined) {
     throw new UsageError('runner add needs the name of a job, such as mail/welcome.');
   }
+  await refusePast(context.now(), options);
   await addOne(context, name, await readData(data, options), options);
+}
+
+/** `--at 18:05`, a moment later, is now. */
+const PAST_MS = 60_000;
+
+/**
+ * A time that has passed is more likely a slip than another word for now. With a rule it is what its times are counted
+ * from.
+ */
+async function refusePast(nowMs: number, { at, repeat }: AddOptions): Promise<void> {
+  if (at === undefined || repeat !== undefined) return;
+  const { readWhen } = await import('../../queue/add/values.ts');
+  const { createClock } = await import('../../report/text/clock.ts');
+  const atMs = readWhen(at, nowMs);
+  if (nowMs - atMs < PAST_MS) return;
+  const clock = createClock(nowMs);
+  const past = `${clock.dateTime(atMs)} (${clock.zone})`;
+  throw new UsageError(
+    `--at must be a time to come, found ${JSON.stringify(at)}, which is ${past}; leave it out for now.`,
+  );
 }
 
 async function readData(word: string | undefined, { stdin }: AddOptions): Promise<ExactJson | null | undefined> {

@@ -1,6 +1,5 @@
 import { findTier } from '../../discovery/discover.ts';
 import { runTier } from '../../worker/start/run-tier.ts';
-import { readBudget } from '../shared/budget.ts';
 import { type CommandContext, openRunner } from '../shared/context.ts';
 import { runAndShow } from './live.ts';
 
@@ -15,7 +14,9 @@ export async function runTierCommand(
   tierName: string,
   options: RunTierOptions,
 ): Promise<void> {
-  const budgetMs = readBudget(options.budget);
+  // Few calls have one: the others need not load how it is read.
+  const { budget } = options;
+  const budgetMs = budget === undefined ? null : (await import('../shared/budget.ts')).readBudget(budget);
   const runner = await openRunner(context, options.root);
   const tier = await findTier(runner, tierName);
   if (tier.scripts.length === 0) context.asksLittle();

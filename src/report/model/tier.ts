@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 import { findPause } from '../../queue/pauses.ts';
-import { type CrontabView, expectByCrontab, type ReadCrontab } from '../../schedule/crontab-times.ts';
+import { type CrontabView, expectByCrontab, isRegularCall, type ReadCrontab } from '../../schedule/crontab-times.ts';
 import { PASS_TRIES } from '../../schedule/due.ts';
-import { isRegularCall, type PreviousCall } from '../../schedule/expected-call.ts';
+import type { PreviousCall } from '../../schedule/expected-call.ts';
 import { periodStart, tierPeriodMs } from '../../schedule/period.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
 import type { ActivityLog } from '../../store/schema.ts';
