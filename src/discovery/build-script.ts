@@ -158,13 +158,15 @@ function warnOfZone(
 
 function warnOfUse(launch: Launch, file: string, { options }: ScriptTags, { head }: ScriptFile): readonly string[] {
   if (launch.kind === 'node') return [];
-  const warnings: string[] = [];
-  if (options.memoryBytes !== undefined) {
-    warnings.push(`${file}: @memory limits only the heap of Node scripts and has no effect here`);
-  }
-  if (!isShell(launch)) return warnings;
-  const ends = warnOfWindowsEnds(file, head.toString('latin1'));
-  return [...warnings, ...(ends === null ? [] : [ends]), ...warnOfTruncation(file, head), ...warnOfOwnLog(file, head)];
+  const ofMemory =
+    options.memoryBytes === undefined
+      ? []
+      : [`${file}: @memory limits only the heap of Node scripts and has no effect here`];
+  if (!isShell(launch)) return ofMemory;
+  const source = head.toString();
+  const lines = codeOf(source).split('\n');
+  const ends = warnOfWindowsEnds(file, source) ?? [];
+  return [ofMemory, ends, warnOfTruncation(file, lines), warnOfOwnLog(file, lines)].flat();
 }
 
 /** Of a shell script, whose end tells that, too; null: its first line ends as it should. */
@@ -174,35 +176,32 @@ export function warnOfWindowsEnds(file: string, source: string): string | null {
   return `${file}: its lines end as on Windows (CRLF), which a shell takes as part of each command; convert it with: ${cure}`;
 }
 
+/** The text of a here-document, a sign behind a backslash, quoted text, or a comment. */
+const noCode = /(?<=<<-? *['"\\]?(\w+)\b.*)\n[\s\S]*?^\t*\1$|\\.|'[^']*'|"(\\[\s\S]|[^"\\])*"|(?<!\S)#.*/gm;
+
+/** The same lines without a `>` that redirects nothing; it does not look into `"$(…)"` and what `sh -c` gets. */
+function codeOf(script: string): string {
+  return script.replace(noCode, (text) => text.replaceAll('>', '_'));
+}
+
 /** The run's output is a file: what is opened by `>` is emptied, as it is under `cron … >> log 2>&1`. */
-function warnOfTruncation(file: string, head: Buffer): readonly string[] {
-  return head
-    .toString('utf8')
-    .split('\n')
-    .flatMap((line, index) => {
-      const device = /^[^#]*?(?:^|[^>&])>\s*(\/dev\/std(?:err|out))\b/.exec(line)?.[1];
-      const place = `${file}:${index + 1}`;
-      return device === undefined
-        ? []
-        : `${place}: > ${device} empties the run's output so far; write >&2 or >&1 instead`;
-    });
+function warnOfTruncation(file: string, lines: readonly string[]): readonly string[] {
+  return lines.flatMap((line, index) => {
+    const [, device] = /(?<![>&])>\s*(\/dev\/std(?:err|out))\b/.exec(line) ?? [];
+    if (device === undefined) return [];
+    return `${file}:${index + 1}: > ${device} empties the run's output so far; write >&2 or >&1 instead`;
+  });
 }
 
 /** `exec >> file`, and what sends both outputs of a command to a file of its own, unless it runs on by itself. */
-const ownLogs = [
-  /^\s*exec\s+((?:[12]?|&)>>?\s*([^\s&>(;|]+))/,
-  /((?<![0-9])1?>>?\s*([^\s&>(;|]+)\s+2>&1)\s*[)};]*\s*$/,
-  /(&>>?\s*([^\s&>(;|]+))\s*[)};]*\s*$/,
-];
+const ownLog =
+  /(?<=^\s*exec\s+)[12&]?>>?\s*[^\s&>(;|]+|(?:(?<!\d)1?>>?\s*[^\s&>(;|]+\s+2>&1|&>>?\s*[^\s&>(;|]+)(?=[\s)};]*$)/;
 
 /** Its runs look as if it printed nothing. One line of it is enough to be told. */
-function warnOfOwnLog(file: string, head: Buffer): readonly string[] {
-  const lines = head.toString('utf8').split('\n');
+function warnOfOwnLog(file: string, lines: readonly string[]): readonly string[] {
   for (const [index, line] of lines.entries()) {
-    if (/^\s*#/.test(line)) continue;
-    const [, redirection, target = ''] =
-      ownLogs.flatMap((form) => [form.exec(line) ?? []]).find(({ length }) => length > 0) ?? [];
-    if (redirection === undefined || /^["']?\/dev\//.test(target)) continue;
+    const [redirection] = ownLog.exec(line) ?? [];
+    if (redirection === undefined || />\s*["']?\/dev\//.test(redirection)) continue;
     return [
       `${file}:${index + 1}: ${printableName(redirection)} sends its output to a file of its own, so the ` +
         `activity log has none of it; remove that, and \`runner tail\` and \`runner show\` have it`,
