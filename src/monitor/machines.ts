@@ -1,13 +1,17 @@
-import type { HostBoot, HostCopy, Machine } from '../store/contract/registers.ts';
+import type { CopiesOf, HostBoot, HostCopy, Machine } from '../store/contract/registers.ts';
 import { matchAny } from '../system/base/glob.ts';
 import { bootOf } from '../system/process/identity.ts';
 
-/** A machine that was not seen for so long is gone, as far as anybody is told. */
+/** A machine that was not seen for so long is away: nothing is expected of it, and nobody is told of what it has. */
 const SEEN_WITHIN_MS = 7 * 86_400_000;
+
+/** The copies that machines have which were seen lately. */
+export const recentCopies = (nowMs: number) => ({ seenAfter: nowMs - SEEN_WITHIN_MS }) satisfies CopiesOf;
 
 /** Those that were seen lately. */
 export function recentMachines<M extends Pick<Machine, 'seenAt'>>(machines: readonly M[], nowMs: number): readonly M[] {
-  return machines.filter(({ seenAt }) => seenAt > nowMs - SEEN_WITHIN_MS);
+  const { seenAfter } = recentCopies(nowMs);
+  return machines.filter(({ seenAt }) => seenAt > seenAfter);
 }
 
 /** The names that several machines have: after a reboot, the boot before it starts no worker any more. */
@@ -25,13 +29,11 @@ const isBetween = (worker: number, { firstWorker, lastWorker }: HostBoot): boole
   firstWorker < worker && worker < lastWorker;
 
 /**
- * Which scripts machines do not have alike, one sentence each: one is missing on some, or is another one there. A
+ * Which scripts these machines do not have alike, one sentence each: one is missing on some, or is another one there. A
  * machine is asked only for the tiers that it runs, and for scripts that are for it.
  */
-export function compareCopies(machines: readonly Machine[], copies: readonly HostCopy[], nowMs: number): string[] {
-  const hosts = new Set(recentMachines(machines, nowMs).map(({ host }) => host));
-  const recent = copies.filter(({ host }) => hosts.has(host));
-  const byTier = Map.groupBy(recent, ({ tier }) => tier);
+export function compareCopies(copies: readonly HostCopy[]): string[] {
+  const byTier = Map.groupBy(copies, ({ tier }) => tier);
   return [...byTier.values()].flatMap((ofTier) => {
     const callers = [...new Set(ofTier.map(({ host }) => host))];
     return [...Map.groupBy(ofTier, ({ name }) => name)].flatMap(([name, own]) => compareScript(name, own, callers));

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { NewScriptJob } from '../../src/store/contract/jobs.ts';
+import type { CopiesOf } from '../../src/store/contract/registers.ts';
 import type { Store } from '../../src/store/contract/store.ts';
 import type { NewWorker } from '../../src/store/contract/workers.ts';
 import type { JobRow } from '../../src/store/schema.ts';
@@ -160,4 +161,52 @@ test('machines, and what they have, are known by their last word', async () => {
     { ...a, host: 'web-1', tier: 'hourly', contentHash: 'ab' },
     { ...a, host: 'web-2', tier: 'hourly' },
   ]);
+});
+
+test('copies are asked for by script, and by when their machine was seen', async () => {
+  const { machines } = await open();
+  const script = (name: string) => ({ name, contentHash: null, hostPattern: null });
+  for (const [host, seenAt] of [
+    ['web-1', SLOT],
+    ['web-2', SLOT + 1],
+  ] as const) {
+    await machines.note({ host, seenAt, clockOffsetMs: 0, runnerVersion: '1.0.0' });
+    await machines.noteCopies(host, 'hourly', [script('hourly/a'), script(`hourly/of-${host}`)]);
+  }
+  // Of a machine that was never seen, nothing is known.
+  await machines.noteCopies('web-3', 'hourly', [script('hourly/a')]);
+  const found = async (of?: CopiesOf) => (await machines.copies(of)).map(({ host, name }) => `${host} ${name}`);
+  const all = ['web-1 hourly/a', 'web-2 hourly/a', 'web-1 hourly/of-web-1', 'web-2 hourly/of-web-2'];
+  expect(await found()).toEqual(all);
+  expect(await found({ names: ['hourly/of-web-1', 'hourly/a', 'hourly/gone'] })).toEqual(all.slice(0, 3));
+  expect(await found({ names: [] })).toEqual([]);
+  expect(await found({ seenAfter: SLOT })).toEqual(all.filter((copy) => copy.startsWith('web-2')));
+  expect(await found({ seenAfter: SLOT, names: ['hourly/a'] })).toEqual(['web-2 hourly/a']);
+});
+
+test('a machine that is forgotten takes with it what it had, and no other machine’s', async () => {
+  const { machines, chores, transaction } = await open();
+  const hosts = ['web-1', 'web-10', 'web-2'];
+  const choresOf = (host: string) => [`checks ${host}`, `boot ${host} 1234`];
+  for (const [index, host] of hosts.entries()) {
+    await machines.note({ host, seenAt: SLOT + index, clockOffsetMs: 0, runnerVersion: '1.0.0' });
+    await machines.noteCopies(host, 'hourly', [{ name: 'hourly/a', contentHash: 'aa', hostPattern: null }]);
+    for (const name of choresOf(host)) await chores.setDone(name, SLOT);
+  }
+  const prune = (before: number, limit: number) => transaction((session) => session.machines.forget(before, limit));
+  expect(await prune(SLOT, 10)).toBe(0);
+  expect(await prune(SLOT + 2, 1)).toBe(1);
+  const left = async () => ({
+    machines: (await machines.list()).map(({ host }) => host),
+    copies: (await machines.copies()).map(({ host }) => host),
+  });
+  expect(await left()).toEqual({ machines: ['web-10', 'web-2'], copies: ['web-10', 'web-2'] });
+  for (const host of hosts) {
+    expect(await Promise.all(choresOf(host).map((name) => chores.doneAt(name)))).toEqual(
+      Array(2).fill(host === 'web-1' ? null : SLOT),
+    );
+  }
+  // It comes back as a new one.
+  await machines.note({ host: 'web-1', seenAt: SLOT + 3, clockOffsetMs: 0, runnerVersion: '1.0.0' });
+  expect(await left()).toEqual({ machines: ['web-1', 'web-10', 'web-2'], copies: ['web-10', 'web-2'] });
 });

@@ -42,6 +42,7 @@ function linesOf(file: string): readonly string[] {
   return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').toSorted() : [];
 }
 
+const DAY_MS = 86_400_000;
 const quiet = { status: 0, stdout: '', stderr: '' };
 const names = ['a', 'b', 'c', 'd', 'e', 'f'];
 
@@ -122,6 +123,43 @@ describe('once for each slot', () => {
     ]);
     const open = await fleet.ask(`select name, state from jobs where state <> 'finished'`);
     expect(open).toEqual([]);
+  });
+
+  test('what only a machine has that was not seen for five weeks is cancelled, and the machine forgotten', async () => {
+    const fleet = makeFleet(server);
+    const files = { 'jobs/weekly/a.sh': '#!/bin/sh\n' };
+    const here = fleet.machine('web-1', files);
+    const gone = fleet.machine('web-2', {
+      'jobs/weekly/own.sh': '#!/bin/sh\n# @retries 1\nexit 1\n',
+      'jobs/weekly/on-each.sh': '#!/bin/sh\n# @every-host\n# @retries 1\nexit 1\n',
+    });
+    expect((await gone.call('weekly')).status).toBe(1);
+    const states = () =>
+      fleet.ask<object>(`select name, state, reason from jobs where name <> 'weekly/a' order by name`);
+    const machines = async () =>
+      (await fleet.ask<{ host: string }>('select host from machines order by host')).map(({ host }) => host);
+    const fiveWeeksOn = async () => {
+      await fleet.ask(`update machines set seen_at = seen_at - ${35 * DAY_MS} where host = 'web-2'`);
+      await fleet.ask(`update jobs set run_at = run_at - ${36 * DAY_MS} where name <> 'weekly/a'`);
+    };
+    const nextSlot = () =>
+      fleet.ask(`update jobs set scheduled_for = scheduled_for - 604800000 where name = 'weekly/a'`);
+    await fleet.ask(`update machines set seen_at = seen_at - ${34 * DAY_MS}`);
+    expect(await here.call('weekly')).toEqual(quiet);
+    const waiting = ['on-each', 'own'].map((name) => ({ name: `weekly/${name}`, state: 'retrying' }));
+    expect(await states()).toMatchObject(waiting);
+    expect(await machines()).toEqual(['web-1', 'web-2']);
+    await fiveWeeksOn();
+    await nextSlot();
+    expect(await here.call('weekly')).toEqual(quiet);
+    expect(await machines()).toEqual(['web-1']);
+    expect(await fleet.ask('select distinct host from copies')).toEqual([{ host: 'web-1' }]);
+    await nextSlot();
+    expect(await here.call('weekly')).toEqual(quiet);
+    expect(await states()).toEqual([
+      { name: 'weekly/on-each', state: 'cancelled', reason: 'its machine is gone' },
+      { name: 'weekly/own', state: 'cancelled', reason: 'its script no longer exists' },
+    ]);
   });
 
   test('runner due runs what no machine has run in this period, each script once', async () => {

@@ -211,8 +211,8 @@ export function listCommand(context: CommandContext): Command {
 /** Which scripts machines that share the log do not have alike. */
 async function readDifferences(store: Store | null, nowMs: number): Promise<readonly string[]> {
   if (store === null || store.fleet === null) return [];
-  const { compareCopies } = await import('../../monitor/machines.ts');
-  return compareCopies(await store.machines.list(), await store.machines.copies(), nowMs);
+  const { compareCopies, recentCopies } = await import('../../monitor/machines.ts');
+  return compareCopies(await store.machines.copies(recentCopies(nowMs)));
 }
 
 /** What tells them is loaded where a script has times of its own. */

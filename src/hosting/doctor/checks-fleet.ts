@@ -1,4 +1,4 @@
-import { compareCopies, findSharedNames, recentMachines } from '../../monitor/machines.ts';
+import { compareCopies, findSharedNames, recentCopies, recentMachines } from '../../monitor/machines.ts';
 import type { Machine } from '../../store/contract/registers.ts';
 import { openExistingStore } from '../../store/open.ts';
 import type { DatabaseFacts } from '../../store/server/examine.ts';
@@ -29,7 +29,7 @@ export const checkMachines: Check = {
       const at = now();
       const machines = recentMachines(await store.machines.list(), at);
       const boots = await store.machines.boots(at - NAMED_WITHIN_MS);
-      const differences = compareCopies(machines, await store.machines.copies(), at);
+      const differences = compareCopies(await store.machines.copies(recentCopies(at)));
       return [
         ok(`this is ${machineName()}; ${describeMachines(machines)}`),
         ...findSharedNames(boots).map(describeSharedName),

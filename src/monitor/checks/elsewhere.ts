@@ -2,17 +2,14 @@ import type { HostCopy } from '../../store/contract/registers.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { IncidentRow } from '../../store/schema.ts';
 import { machineName } from '../../system/process/identity.ts';
+import { recentCopies, recentMachines } from '../machines.ts';
 import { type CheckCode, placeCodes } from './finding.ts';
-
-/** A machine that has not called for so long is gone, and what it had with it. */
-const GONE_MS = 7 * 24 * 60 * 60_000;
 
 type Fleet = Pick<Store, 'machines'>;
 
 /** What the other machines of the fleet have: whoever runs the checks runs them for all. */
 export async function readCopiesElsewhere({ machines }: Fleet, nowMs: number): Promise<readonly HostCopy[]> {
-  const others = await readOthers({ machines }, nowMs);
-  return others.size === 0 ? [] : (await machines.copies()).filter(({ host }) => others.has(host));
+  return (await machines.copies(recentCopies(nowMs))).filter(({ host }) => host !== machineName());
 }
 
 /** Of which incidents this machine knows whether they go on: of all, but not of another one's own. */
@@ -29,6 +26,6 @@ export async function readKnownHere(
 
 async function readOthers({ machines }: Fleet, nowMs: number): Promise<ReadonlySet<string>> {
   const here = machineName();
-  const others = (await machines.list()).filter(({ host, seenAt }) => host !== here && nowMs - seenAt < GONE_MS);
+  const others = recentMachines(await machines.list(), nowMs).filter(({ host }) => host !== here);
   return new Set(others.map(({ host }) => host));
 }

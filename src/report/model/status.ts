@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
 import type { Tier } from '../../discovery/script.ts';
-import { compareCopies } from '../../monitor/machines.ts';
+import { compareCopies, recentCopies } from '../../monitor/machines.ts';
 import { listWaiters, type Waiter } from '../../queue/claim/waiters.ts';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import { withoutParameters } from '../../settings/readers.ts';
@@ -141,18 +141,16 @@ export async function readStatus(log: LogView, query: StatusQuery): Promise<Stat
 }
 
 async function readDifferences(db: LogView['db'], nowMs: number): Promise<readonly string[]> {
-  const machines = await db
-    .selectFrom('machines')
-    .select(['host', 'seen_at as seenAt', 'clock_offset_ms as clockOffsetMs', 'runner_version as runnerVersion'])
-    .execute();
-  if (machines.length < 2) return [];
+  const { seenAfter } = recentCopies(nowMs);
+  const recent = db.selectFrom('machines').select('host').where('seen_at', '>', seenAfter);
   const copies = await db
     .selectFrom('copies')
     .select(['host', 'name', 'tier', 'content_hash as contentHash', 'host_pattern as hostPattern'])
+    .where('host', 'in', recent)
     .orderBy('name')
     .orderBy('host')
     .execute();
-  return compareCopies(machines, copies, nowMs);
+  return compareCopies(copies);
 }
 
 function byPeriod(one: TierState, other: TierState): number {

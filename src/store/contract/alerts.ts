@@ -21,7 +21,10 @@ export interface MachineBoot {
   readonly boot: string;
 }
 
-/** What invocations do from time to time, whichever comes first: `checks`, `digest`; on a fleet also `checks <host>`. */
+/**
+ * What invocations do from time to time, whichever comes first: `checks`, `digest`. Of each machine `boot <host> <id>`,
+ * on a fleet also `checks <host>`: {@link MachineStore.forget} knows them.
+ */
 export interface ChoreStore {
   /**
    * Asked at the end of every invocation, and cheap: mostly it is nothing.

@@ -30,6 +30,14 @@ export interface HostCopy extends ScriptCopy {
   readonly tier: string;
 }
 
+/** Which copies are asked for. Left out: all that are known. */
+export interface CopiesOf {
+  /** Of these scripts. */
+  readonly names?: readonly string[];
+  /** Of machines that were seen after this. */
+  readonly seenAfter?: number;
+}
+
 /** Which machines there are, and what they have. Asked only where the store has a fleet. */
 export interface MachineStore {
   note(machine: Machine): Promise<void>;
@@ -40,7 +48,9 @@ export interface MachineStore {
   /** In place of what is known of this tier there; writes only what differs. */
   noteCopies(host: string, tier: string, copies: readonly ScriptCopy[]): Promise<void>;
   /** By name, then host. */
-  copies(): Promise<HostCopy[]>;
+  copies(of?: CopiesOf): Promise<HostCopy[]>;
+  /** Machines that were not seen since, with all that is known of what they have. At most so many; how many. */
+  forget(seenBefore: number, limit: number): Promise<number>;
 }
 
 /** A credential of the dashboard, without what it is checked by. */

@@ -13,6 +13,7 @@ import {
   scriptOfJob,
   type Wanted,
 } from '../collect/collect-jobs.ts';
+import { MACHINE_KEPT_MS } from '../housekeeping/prune-log.ts';
 import type { StoreInvocation, TierRequest } from '../invocation/invocation.ts';
 import type { PassJob } from '../record/run-recorder.ts';
 
@@ -121,7 +122,7 @@ async function tellRunning(
   }
 }
 
-/** A script that no machine has any more, or that is now for every machine, or no longer. */
+/** A script that no machine has any more, that is now for every machine, or no longer, or whose machine is gone. */
 async function cancelGone(
   { store }: StoreInvocation,
   { request, at }: SharedCollector,
@@ -130,12 +131,27 @@ async function cancelGone(
   if (request.kind === 'script') return;
   const changed = open.filter((job) => !isHeld(job) && isOfOtherKind(request.tier.scripts, job));
   await cancel(store, changed, { at, reason: 'its script now runs on other machines' });
+  await cancel(store, await findStranded(store, open, at), { at, reason: 'its machine is gone' });
   const known = [...request.tier.scripts, ...(request.tier.elsewhere ?? [])];
   const missing = open.filter((job) => !isHeld(job) && !known.some(({ name }) => name === job.name));
   if (missing.length === 0) return;
-  const copies = new Set((await store.machines.copies()).map(({ name }) => name));
-  const gone = missing.filter(({ name }) => !copies.has(name));
+  const copies = await store.machines.copies({ names: missing.map(({ name }) => name) });
+  const gone = missing.filter(({ name }) => !copies.some((copy) => copy.name === name));
   await cancel(store, gone, { at, reason: 'its script no longer exists' });
+}
+
+/** Of one machine alone, which the log has forgotten. A machine that has not introduced itself yet has queued lately. */
+async function findStranded(
+  { machines }: StoreInvocation['store'],
+  open: readonly ScriptJobRow[],
+  at: number,
+): Promise<readonly ScriptJobRow[]> {
+  const waiting = open.filter(
+    (job) => !isHeld(job) && job.host !== null && job.host !== machineName() && job.run_at < at - MACHINE_KEPT_MS,
+  );
+  if (waiting.length === 0) return [];
+  const known = new Set((await machines.list()).map(({ host }) => host));
+  return waiting.filter(({ host }) => !known.has(host as string));
 }
 
 function isOfOtherKind(scripts: readonly Script[], { name, host }: ScriptJobRow): boolean {

@@ -8,6 +8,12 @@ const ROWS_PER_STEP = 500;
 const STEPS_PER_PASS = 4;
 const PAGES_PER_PASS = 1_000;
 
+/**
+ * A machine that was not seen for so long is forgotten, with what it has: longer than any month, so that one whose only
+ * crontab line is monthly stays known.
+ */
+export const MACHINE_KEPT_MS = 35 * 86_400_000;
+
 type Prune = (pruning: StoreSession['pruning']) => Promise<PruneStep>;
 
 /** Deletes what is older than the settings keep, then the oldest while the log is too large. */
@@ -28,6 +34,9 @@ export async function pruneLog(runner: Runner, store: Store, workerId: number): 
   // Their runs are gone by then, but for those of jobs that have not ended.
   const longest = Math.min(succeeded, failed);
   await repeatStep(runner.state, store, (pruning) => pruning.workers(longest, ROWS_PER_STEP));
+  if (store.fleet !== null) {
+    await store.transaction(({ machines }) => machines.forget(at - MACHINE_KEPT_MS, ROWS_PER_STEP), 'soon');
+  }
   const pruned = counts.reduce((sum, count) => sum + count, 0);
   if (pruned === 0) return;
   await store.pruning.shrink(PAGES_PER_PASS);

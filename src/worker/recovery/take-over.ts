@@ -1,6 +1,5 @@
 import { discoverNames } from '../../discovery/discover.ts';
 import type { ClaimOfWorker } from '../../store/contract/jobs.ts';
-import type { HostCopy } from '../../store/contract/registers.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { now } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
@@ -19,7 +18,9 @@ export async function leftToUs(
   claims: readonly ClaimOfWorker[],
 ): Promise<readonly ClaimOfWorker[]> {
   const silent = claims.filter(({ worker }) => isElsewhere(worker) && isLeaseOver(worker));
-  const copies = silent.some(({ job }) => job.tier !== null) ? await recentCopies(store) : [];
+  const names = new Set(silent.flatMap(({ job }) => (job.tier === null ? [] : job.name)));
+  const seenAfter = now() - RECENT_MS;
+  const copies = names.size === 0 ? [] : await store.machines.copies({ names: [...names], seenAfter });
   // What this machine has, it may not have told the others yet.
   const own = copies.length === 0 ? new Set() : new Set(discoverNames(root).tiers.flatMap(({ scripts }) => scripts));
   const isOurs = ({ job, worker }: ClaimOfWorker): boolean =>
@@ -27,10 +28,4 @@ export async function leftToUs(
     own.has(job.name) ||
     !copies.some(({ name, host }) => name === job.name && host !== worker.host && host !== machineName());
   return claims.filter((claim) => !isElsewhere(claim.worker) || (silent.includes(claim) && isOurs(claim)));
-}
-
-async function recentCopies({ machines }: Store): Promise<readonly HostCopy[]> {
-  const known = await machines.list();
-  const recent = new Set(known.filter(({ seenAt }) => seenAt > now() - RECENT_MS).map(({ host }) => host));
-  return (await machines.copies()).filter(({ host }) => recent.has(host));
 }

@@ -31,7 +31,13 @@ export function serverMachines(db: ServerStatements): MachineStore {
         [sinceMs],
       ),
     noteCopies: (host, tier, copies) => noteCopies(db, { host, tier }, copies),
-    copies: () => db.all<HostCopy>(`select host, tier, ${copyColumns} from copies order by name, host`),
+    copies: ({ names, seenAfter = Number.MIN_SAFE_INTEGER } = {}) =>
+      db.all<HostCopy>(
+        `select copies.host, tier, ${copyColumns} from machines join copies on copies.host = machines.host
+         where seen_at > ?${names === undefined ? '' : ` and ${db.dialect.isIn('name')}`} order by name, copies.host`,
+        [seenAfter, ...(names === undefined ? [] : [names])],
+      ),
+    forget: (seenBefore, limit) => forget(db, seenBefore, limit),
   };
 }
 
@@ -52,6 +58,25 @@ async function noteCopies(
     .map(({ name, contentHash, hostPattern }) => [host, name, tier, contentHash, hostPattern]);
   const set = ['tier', 'content_hash', 'host_pattern'];
   await putRows(db, 'copies', ['host', 'name', ...set], changed, { key: ['host', 'name'], set });
+}
+
+/** What another machine forgets just now is left to it. */
+async function forget(db: ServerStatements, seenBefore: number, limit: number): Promise<number> {
+  const gone = await db.all<{ host: string }>(
+    'select host from machines where seen_at < ? order by seen_at limit ? for update skip locked',
+    [seenBefore, limit],
+  );
+  if (gone.length === 0) return 0;
+  const hosts = gone.map(({ host }) => host);
+  const ofHosts = db.dialect.isIn('host');
+  await db.run(`delete from copies where ${ofHosts}`, [hosts]);
+  for (const host of hosts) {
+    const boot = `boot ${host} `;
+    await db.run('delete from chores where name = ? or substr(name, 1, ?) = ?', [
+      ...[`checks ${host}`, boot.length, boot],
+    ]);
+  }
+  return await db.run(`delete from machines where ${ofHosts}`, [hosts]);
 }
 
 const tokenColumns = `id, name, permission, created_at as "createdAt", expires_at as "expiresAt",

@@ -30,7 +30,13 @@ export function sqliteMachines(db: SqliteStatements): Sync<MachineStore> {
         [sinceMs],
       ),
     noteCopies: (host, tier, copies) => noteCopies(db, { host, tier }, copies),
-    copies: () => db.all<HostCopy>(`select host, tier, ${copyColumns} from copies order by name, host`),
+    copies: ({ names, seenAfter = Number.MIN_SAFE_INTEGER } = {}) =>
+      db.all<HostCopy>(
+        `select copies.host, tier, ${copyColumns} from machines join copies on copies.host = machines.host
+         where seen_at > ? and (? is null or name in (select value from json_each(?))) order by name, copies.host`,
+        [seenAfter, ...Array(2).fill(names === undefined ? null : JSON.stringify(names))],
+      ),
+    forget: (seenBefore, limit) => forget(db, seenBefore, limit),
   };
 }
 
@@ -52,6 +58,20 @@ function noteCopies(
       ...[host, name, tier, contentHash, hostPattern],
     ]);
   }
+}
+
+function forget(db: SqliteStatements, seenBefore: number, limit: number): number {
+  const gone = db.all<{ host: string }>('select host from machines where seen_at < ? order by seen_at limit ?', [
+    seenBefore,
+    limit,
+  ]);
+  for (const { host } of gone) {
+    const boot = `boot ${host} `;
+    db.run('delete from copies where host = ?', [host]);
+    db.run('delete from chores where name = ? or substr(name, 1, ?) = ?', [`checks ${host}`, boot.length, boot]);
+    db.run('delete from machines where host = ?', [host]);
+  }
+  return gone.length;
 }
 
 const tokenColumns = `id, name, permission, created_at as createdAt, expires_at as expiresAt, last_used_at as lastUsedAt`;
