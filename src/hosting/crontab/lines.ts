@@ -80,14 +80,15 @@ function isTooLong(command: string): boolean {
 /**
  * Ends the line where Node, the command or the root is missing, as during `npm ci`, or for good: quietly, as cron
  * mails what is printed, and some hosts switch failing lines off. Only the first firing after midnight says so. By
- * `date -R`, which knows no locale and needs no `%`: crons and panels differ in what they make of that.
+ * `date -R`, which knows no locale and needs no `%`: crons and panels differ in what they make of that. Each path
+ * stands once more than in the call, as lines should be short: cron cuts them, and panels do so earlier.
  */
 function guard({ nodePath, commandPath, root }: CrontabRequest, name: string, period: CronPeriod): string {
-  const [node, command, jobs] = [nodePath, commandPath, join(root, 'jobs')].map(crontabWord);
-  const sentence = `echo folder-runner: ${name} is not run, as ${node}, ${command} or ${jobs} is missing. ${CURE}`;
+  const paths = [nodePath, commandPath, join(root, 'jobs')].map(crontabWord).join(' ');
+  const sentence = `echo "folder-runner: ${name} is not run, as $p is missing. ${CURE}"`;
   const times = firstTimes(Math.ceil((stepSeconds(period) * period.nth) / 60));
   const tell = times === null ? sentence : `case $(date -R) in ${times}) ${sentence};; esac`;
-  return `[ -x ${node} ] && [ -f ${command} ] && [ -d ${jobs} ] || { ${tell}; exit; }; `;
+  return `for p in ${paths}; do [ -e "$p" ] || { ${tell}; exit; }; done; `;
 }
 
 /** The shell's pattern for the first minutes of a day; null: they are all of it. */
@@ -106,7 +107,7 @@ function numbersBelow(count: number): string[] {
   return [...(tens > 0 ? [`${below(tens)}?`] : []), ...(ones > 0 ? [`${tens}${below(ones)}`] : [])];
 }
 
-/** Without a character that means something to the shell. */
+/** Without a character that means something to the shell within double quotes. */
 const CURE = 'Put it back, or remove this line with crontab -e.';
 
 function commandOf({ nodePath, commandPath, root }: CrontabRequest, words: readonly string[]): string {

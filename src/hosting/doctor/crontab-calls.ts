@@ -205,7 +205,9 @@ function findCall(line: string): ShellCall | null {
     };
   });
   // Before it stands what looks whether it is there, and says so.
-  const call = commands.find(({ text }) => programName.test(text) && !/^(?:\{\s+)?(?:cd|\[|test|echo)\s/.test(text));
+  const call = commands.find(
+    ({ text }) => programName.test(text) && !/^(?:\{\s+)?(?:cd|for|\[|test|echo)\s/.test(text),
+  );
   if (call === undefined) return null;
   const cd = commands.slice(0, commands.indexOf(call)).findLast(({ text }) => /^cd\s/.test(text));
   return { text: call.text, cd: cd?.text ?? null, isPlain: call.isPlain && cd?.isPlain !== false };

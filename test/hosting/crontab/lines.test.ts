@@ -105,9 +105,11 @@ test('a command that cron would cut off is refused in a sentence', () => {
 });
 
 /** Runs the command part of a line in a real shell at a made-up time: did the runner start? */
-const makeClock = () => {
-  const root = mkdtempSync(join(tmpdir(), 'clock-'));
-  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+const makeClock = (name = 'site') => {
+  const parent = mkdtempSync(join(tmpdir(), 'clock-'));
+  onTestFinished(() => rmSync(parent, { recursive: true, force: true }));
+  const root = join(parent, name);
+  mkdirSync(root);
   const place = { root, nodePath: join(root, 'node'), commandPath: join(root, 'bin.cjs') };
   writeFileSync(join(root, 'date'), '#!/bin/sh\nTZ=UTC exec /bin/date -d "@$FAKE_NOW" "$@"\n', { mode: 0o755 });
   writeFileSync(place.nodePath, '#!/bin/sh\necho started\n', { mode: 0o755 });
@@ -192,8 +194,9 @@ describe('Node, the command or the root that went away', () => {
     renameSync(place[gone], `${place[gone]}.away`);
     for (const [line, minutes] of others) {
       const said = printsAt(line, dayOf(minutes)).flatMap(([, text]) => (text === '' ? [] : [text]));
-      expect(said).toEqual([expect.stringContaining(`${place[gone]}`)]);
-      expect(said[0]).toMatch(/^folder-runner: \w+ is not run, as .* is missing\. Put it back, or remove this line/);
+      expect(said).toEqual([
+        expect.stringContaining(` is not run, as ${place[gone]} is missing. Put it back, or remove`),
+      ]);
     }
     renameSync(`${place[gone]}.away`, place[gone]);
     expect(startsAt(hourly, dayOf(60))).toHaveLength(24);
@@ -209,10 +212,25 @@ describe('Node, the command or the root that went away', () => {
   });
 
   test('with paths so long that cron takes no more, the shell tells of it', () => {
-    const line = lineOf('hourly', { root: `/home/${'x'.repeat(300)}` });
+    const line = lineOf('hourly', { root: `/home/${'x'.repeat(400)}` });
     expect(line).not.toContain('echo');
     expect(line).toMatch(/ hourly$/);
   });
+});
+
+test('a line is short: at a usual place below 500 bytes, with each path twice', () => {
+  const [root, packages] = ['/home/customer/site', '/home/customer/site/node_modules'];
+  const paths = { nodePath: `${packages}/node/bin/node`, commandPath: `${packages}/folder-runner/dist/bin.cjs`, root };
+  for (const line of crontabLines(request(['15min', 'hourly', 'daily'], paths))) {
+    expect(line.length).toBeLessThan(500);
+    expect(line.split(paths.nodePath)).toHaveLength(3);
+    expect(line.split(paths.commandPath)).toHaveLength(3);
+  }
+});
+
+test('paths with blanks and quotes are found where they are', () => {
+  const { place, startsAt } = makeClock("it's $HOME 100%");
+  expect(startsAt(lineOf('hourly', place), [Date.UTC(2026, 5, 1, 7, 7) / 1000])).toHaveLength(1);
 });
 
 /** As cron does: the first bare `%` ends the command, `\%` is a `%`. */
