@@ -2,8 +2,11 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { closeHours } from '../../src/monitor/metrics/close-hours.ts';
 import { Histogram, RELATIVE_ERROR } from '../../src/monitor/metrics/figures.ts';
+import { eachMeasured, eachUncounted, HourlyFigures } from '../../src/monitor/metrics/hours.ts';
 import { type Period, periodAround, periods } from '../../src/monitor/metrics/periods.ts';
 import { type MetricBucket, readMetrics } from '../../src/monitor/metrics/read-metrics.ts';
+import { HourOfWorkers } from '../../src/monitor/metrics/workers.ts';
+import type { MeasuredRow } from '../../src/store/contract/metrics.ts';
 import type { Outcome } from '../../src/store/words.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { type WrittenLog, type WrittenRun, writeLog } from '../support/written-log.ts';
@@ -183,6 +186,99 @@ test('what is rolled up to any period is what raw runs give, whenever hours were
       expectNaive(closed, raw, period);
     }),
     { numRuns: 10 },
+  );
+});
+
+/** Many things of one instant, on both sides of the hour's ends, and what lasts or waits beyond them. */
+async function writeCrowdedHour(log: WrittenLog) {
+  const worker = await log.addPass('queue', MONDAY, { kind: 'queue' });
+  log.change('update workers set tier = null, finished_at = ? where id = ?', MONDAY + 2 * HOUR, worker);
+  let claims = 0;
+  const add = (script: string, at: number, ms: number, fields: WrittenRun = {}) => {
+    claims += 1;
+    return addRun(log, script, at, ms, { worker_id: worker, claim_number: claims, ...fields });
+  };
+  for (const script of ['queue/mail', 'queue/sms', 'hourly/a']) {
+    for (const at of [MONDAY - 1_000, MONDAY, MONDAY + MINUTE, MONDAY + MINUTE, MONDAY + HOUR - 1_000]) {
+      await add(script, at, 0.1 + 1_000, { finished_at: at + 1_000 });
+      await add(script, at, 2_000, { outcome: 'failed', left_job: script === 'hourly/a' ? 'retrying' : 'failed' });
+    }
+    await add(script, MONDAY - 90 * MINUTE, 2 * HOUR);
+    await add(script, MONDAY - 90 * MINUTE, 4 * HOUR);
+    await add(script, MONDAY - 3 * HOUR, 30 * MINUTE);
+  }
+  for (const at of [MONDAY - 2 * HOUR, MONDAY + 2 * MINUTE]) {
+    await add('queue/sms', at, 0, { outcome: 'running', finished_at: null, duration_ms: null });
+  }
+  const [job] = await log.db.selectFrom('jobs').select('id').where('name', '=', 'mail').execute();
+  for (const at of [MONDAY - 1, ...Array(4).fill(MONDAY + 5), MONDAY + HOUR]) {
+    log.change(`insert into events (at, event, job_id) values (?, 'job-failed', ?)`, at, job?.id);
+  }
+}
+
+test('the same rows give the same figures, whatever the size of the pages in which they are read', async () => {
+  const log = await writeLog(makeTemporaryRoot());
+  await writeCrowdedHour(log);
+  const hour = { from: MONDAY, until: MONDAY + HOUR };
+  const { metrics } = log.store;
+  const read = async (rowsAtOnce: number) => {
+    const rows: MeasuredRow[] = [];
+    await eachMeasured({ metrics, rowsAtOnce }, hour, (row) => rows.push(row));
+    const figures = new HourlyFigures();
+    const workers = new HourOfWorkers(hour, await metrics.workers(hour));
+    for (const row of rows) {
+      figures.add(row, hour);
+      workers.add(row);
+    }
+    return { rows, figures: figures.toRows(), counters: figures.counters.toRows(), workers: workers.toRows() };
+  };
+  const whole = await read(1_000_000);
+  // Of each script 8 began in the hour, and 4 before it that were not over; two go on, four have failed alone.
+  expect(whole.rows).toHaveLength(3 * (8 + 4) + 2 + 4);
+  expect(whole.workers).toMatchObject([{ kind: 'queue', workers: 1 }]);
+  for (const rowsAtOnce of [1, 2, 3, 5, 7]) expect(await read(rowsAtOnce)).toEqual(whole);
+});
+
+test('what no row tells any more is read page by page, each of it once', async () => {
+  const log = await writeLog(makeTemporaryRoot());
+  await writeCrowdedHour(log);
+  const jobs = await log.db.selectFrom('jobs').select('id').execute();
+  await log.store.transaction(({ jobs: all }) => all.delete(jobs.map(({ id }) => id)));
+  const { metrics } = log.store;
+  const read = async (rowsAtOnce: number) => {
+    const ids: number[] = [];
+    await eachUncounted({ metrics, rowsAtOnce }, MONDAY + 10 * HOUR, ({ id }) => ids.push(id));
+    return ids;
+  };
+  const whole = await read(1_000_000);
+  expect(whole.length).toBeGreaterThan(40);
+  for (const rowsAtOnce of [1, 3, whole.length]) expect(await read(rowsAtOnce)).toEqual(whole);
+});
+
+test('how many are at work at once is what a look at each millisecond shows', () => {
+  const [from, until] = [MONDAY, MONDAY + HOUR];
+  const instant = fc.oneof(
+    fc.integer({ min: from - 5, max: from + 20 }),
+    fc.integer({ min: until - 10, max: until + 5 }),
+  );
+  const span = fc.tuple(instant, instant).map((ends) => ends.toSorted((one, other) => one - other));
+  fc.assert(
+    fc.property(fc.array(span, { maxLength: 12 }), (spans) => {
+      const present = spans.map(([started_at = 0, finished_at = 0], id) => {
+        return { id, kind: 'queue' as const, tier: null, state: 'finished' as const, started_at, finished_at };
+      });
+      const [row] = new HourOfWorkers({ from, until }, present).toRows();
+      const within = spans.filter(([start = 0, end = 0]) => start < until && end >= from);
+      // What begins and ends in one millisecond is there in it.
+      const isThere =
+        (at: number) =>
+        ([start = 0, end = 0]: number[]) =>
+          Math.max(start, from) <= at && at < Math.max(Math.min(end, until), Math.max(start, from) + 1);
+      const looks = [...Array(30).keys()].flatMap((ms) => [from + ms, until - 15 + ms]);
+      const most = Math.max(...looks.map((at) => within.filter(isThere(at)).length));
+      expect(row?.peak ?? 0).toBe(most);
+      expect(row?.workers ?? 0).toBe(within.length);
+    }),
   );
 });
 

@@ -1,8 +1,8 @@
 import type { MeasuredRow, WorkerMetrics } from '../../store/contract/metrics.ts';
 import type { Store, StoreSession } from '../../store/contract/store.ts';
-import { HourlyFigures, hasRow, measureHour } from './hours.ts';
+import { eachMeasured, eachUncounted, HourlyFigures, hasRow, OpenHour } from './hours.ts';
 import { HOUR_MS, hourOf } from './periods.ts';
-import { measureWorkers, mergeMeasured } from './workers.ts';
+import { HourOfWorkers, mergeMeasured } from './workers.ts';
 
 /** So long one invocation works at a backlog; the next ones go on with it. */
 const BUDGET_MS = 250;
@@ -40,17 +40,24 @@ async function closeNext(session: StoreSession, now: number): Promise<boolean> {
   const known = await metrics.countedUntil();
   const from = known ?? Math.min(hourOf((await metrics.nextAt(BEGINNING)) ?? now), over);
   const until = from < over ? from + HOUR_MS : from;
-  const late = await metrics.uncounted(until);
   const scripts = new HourlyFigures();
-  for (const row of late) scripts.add(row, { from: BEGINNING, until });
-  const again = await measureAgain(session, late, from);
-  const hour = from < until ? await measureHour(session, { from, until }, { now, late, scripts }) : null;
+  const open = from < until ? await OpenHour.open(session, { from, until }) : null;
+  const hoursAgain = new Set<number>();
+  let isLate = false;
+  await eachUncounted(session, until, (row) => {
+    isLate = true;
+    scripts.add(row, { from: BEGINNING, until });
+    open?.addLate(row);
+    if (hasRow(row, from)) for (const hour of hoursOf(row, from)) hoursAgain.add(hour);
+  });
+  const again = await measureAgain(session, hoursAgain);
+  const hour = (await open?.measure({ now, scripts })) ?? null;
   await scripts.addKnown(session);
   await metrics.write(scripts.toRows(), [...again, ...(hour?.workers ?? [])]);
   await session.telemetry.addCounters(scripts.counters.toRows());
   // Whole days without anything are one step.
   const next = hour?.isEmpty ? Math.min(hourOf((await metrics.nextAt(until)) ?? over), over) : until;
-  if (next !== known || late.length > 0) await metrics.setCountedUntil(next);
+  if (next !== known || isLate) await metrics.setCountedUntil(next);
   return next < over;
 }
 
@@ -58,17 +65,14 @@ async function closeNext(session: StoreSession, now: number): Promise<boolean> {
 const AGAIN_MS = 7 * 24 * HOUR_MS;
 
 /** Workers of hours that were counted before runs of theirs became known. */
-async function measureAgain(
-  { metrics }: StoreSession,
-  late: readonly MeasuredRow[],
-  countedUntil: number,
-): Promise<WorkerMetrics[]> {
-  const hours = new Set(late.flatMap((row) => (hasRow(row, countedUntil) ? hoursOf(row, countedUntil) : [])));
+async function measureAgain({ metrics }: StoreSession, hours: ReadonlySet<number>): Promise<WorkerMetrics[]> {
   const rows: WorkerMetrics[] = [];
   for (const from of hours) {
     const span = { from, until: from + HOUR_MS };
     const before = await metrics.readWorkers({ from, until: from + 1 });
-    for (const row of measureWorkers(span, await metrics.workers(span), await metrics.measured(span))) {
+    const workers = new HourOfWorkers(span, await metrics.workers(span));
+    await eachMeasured({ metrics }, span, (row) => workers.add(row));
+    for (const row of workers.toRows()) {
       const known = before.find(({ kind, tier }) => kind === row.kind && tier === row.tier);
       rows.push(known === undefined ? row : mergeMeasured(known, row));
     }

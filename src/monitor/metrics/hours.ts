@@ -1,9 +1,17 @@
 import type { CounterRow } from '../../store/contract/alerts.ts';
-import type { MeasuredRow, ScriptMetrics, Span, WorkerMetrics } from '../../store/contract/metrics.ts';
+import type {
+  AddedJobs,
+  MeasuredPage,
+  MeasuredRow,
+  PagePlace,
+  ScriptMetrics,
+  Span,
+  WorkerMetrics,
+} from '../../store/contract/metrics.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import { Figures } from './figures.ts';
 import { HOUR_MS, hourOf } from './periods.ts';
-import { measureWorkers } from './workers.ts';
+import { HourOfWorkers } from './workers.ts';
 
 /** What only grows, by script and by what happened: how often, and how long that took. */
 export class Counters {
@@ -11,7 +19,11 @@ export class Counters {
 
   /** Counts a job that was added; a run counts as it ends. */
   addStart({ what, name }: MeasuredRow): void {
-    if (what === 'added') this.merge({ name, what, times: 1, timed: 0, run_ms: 0, cpu_ms: 0 });
+    if (what === 'added') this.addJobs(name, 1);
+  }
+
+  addJobs(name: string, times: number): void {
+    this.merge({ name, what: 'added', times, timed: 0, run_ms: 0, cpu_ms: 0 });
   }
 
   /** Counts a run that ended. */
@@ -78,6 +90,11 @@ export class HourlyFigures {
     }
   }
 
+  addJobs({ name, hour, jobs }: AddedJobs): void {
+    this.of(hour, name).added += jobs;
+    this.counters.addJobs(name, jobs);
+  }
+
   /** Adds what was counted before: all of it is written anew. */
   async addKnown({ metrics }: StoreSession): Promise<void> {
     for (const [hour, scripts] of this.#byHour) {
@@ -95,6 +112,37 @@ export class HourlyFigures {
   }
 }
 
+/** So many rows are in memory at once. */
+const ROWS_AT_ONCE = 2_000;
+
+type Metrics = StoreSession['metrics'];
+
+/** Hands over what rows tell of some time, one after the other: of an hour there may be a million. */
+export function eachMeasured({ metrics, rowsAtOnce = ROWS_AT_ONCE }: Reading, span: Span, take: Take): Promise<void> {
+  return eachRow((after) => metrics.measured(span, after, rowsAtOnce), take);
+}
+
+/** The same of what no row tells any more, or came too late. */
+export function eachUncounted({ metrics, rowsAtOnce = ROWS_AT_ONCE }: Reading, before: number, take: Take) {
+  return eachRow((after) => metrics.uncounted(before, after, rowsAtOnce), take);
+}
+
+interface Reading {
+  readonly metrics: Metrics;
+  readonly rowsAtOnce?: number;
+}
+
+type Take = (row: MeasuredRow) => void;
+
+async function eachRow(read: (after: PagePlace | null) => Promise<MeasuredPage>, take: Take): Promise<void> {
+  let after: PagePlace | null = null;
+  do {
+    const page: MeasuredPage = await read(after);
+    for (const row of page.rows) take(row);
+    after = page.next;
+  } while (after !== null);
+}
+
 interface MeasuredHour {
   /** What they did in it. */
   readonly workers: readonly WorkerMetrics[];
@@ -104,26 +152,51 @@ interface MeasuredHour {
 
 interface Measuring {
   readonly now: number;
-  /** What no row tells any more, or came too late. */
-  readonly late: readonly MeasuredRow[];
   readonly scripts: HourlyFigures;
   /** Of which scripts; default: all. */
   readonly isOf?: (name: string) => boolean;
 }
 
-/** Adds what rows tell of an hour that nobody has counted yet. */
-export async function measureHour(
-  session: StoreSession,
-  span: Span,
-  { now, late, scripts, isOf = () => true }: Measuring,
-): Promise<MeasuredHour> {
-  const rows = await session.metrics.measured(span);
-  for (const row of rows) if (isOf(row.name)) scripts.add(row, span);
-  if (now - span.until < HOUR_MS / 4) await addWaiting(session, span, scripts, isOf);
-  // What was written too late has a row, which is among the others.
-  const deleted = late.filter((row) => !hasRow(row, span.from));
-  const workers = measureWorkers(span, await session.metrics.workers(span), [...rows, ...deleted]);
-  return { workers, isEmpty: rows.length + workers.length + deleted.length === 0 };
+/** An hour that nobody has counted yet. */
+export class OpenHour {
+  readonly #session: StoreSession;
+  readonly #span: Span;
+  readonly #workers: HourOfWorkers;
+  #isEmpty = true;
+
+  private constructor(session: StoreSession, span: Span, workers: HourOfWorkers) {
+    this.#session = session;
+    this.#span = span;
+    this.#workers = workers;
+  }
+
+  static async open(session: StoreSession, span: Span): Promise<OpenHour> {
+    return new OpenHour(session, span, new HourOfWorkers(span, await session.metrics.workers(span)));
+  }
+
+  /** What no row tells any more, or came too late: what came too late has a row, which is among the others. */
+  addLate(row: MeasuredRow): void {
+    if (hasRow(row, this.#span.from)) return;
+    this.#isEmpty = false;
+    this.#workers.add(row);
+  }
+
+  /** Adds what rows tell of it. */
+  async measure({ now, scripts, isOf = () => true }: Measuring): Promise<MeasuredHour> {
+    const span = this.#span;
+    await eachMeasured(this.#session, span, (row) => {
+      this.#isEmpty = false;
+      this.#workers.add(row);
+      if (isOf(row.name)) scripts.add(row, span);
+    });
+    for (const added of await this.#session.metrics.added(span)) {
+      this.#isEmpty = false;
+      if (isOf(added.name)) scripts.addJobs(added);
+    }
+    if (now - span.until < HOUR_MS / 4) await addWaiting(this.#session, span, scripts, isOf);
+    const workers = this.#workers.toRows();
+    return { workers, isEmpty: this.#isEmpty && workers.length === 0 };
+  }
 }
 
 export function hasRow(

@@ -1,7 +1,7 @@
 import type { Span, WorkerMetrics } from '../../store/contract/metrics.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import { Figures } from './figures.ts';
-import { HourlyFigures, measureHour } from './hours.ts';
+import { eachUncounted, HourlyFigures, OpenHour } from './hours.ts';
 import { HOUR_MS, hourOf, type Period, periodAround } from './periods.ts';
 
 export interface MetricsQuery {
@@ -154,14 +154,17 @@ async function readHours(
   const scripts = new HourlyFigures();
   for (const row of await metrics.read(span, names)) scripts.set(row.hour, row.name, Figures.fromRow(row));
   const workers = await metrics.readWorkers(span);
-  const late = await metrics.uncounted(Math.min(span.until, nowMs + 1));
   const isOf = (name: string) => names === null || names.includes(name);
-  for (const row of late.filter(({ name }) => isOf(name))) scripts.add(row, span);
   const until = Math.min(span.until, nowMs + 1);
+  await eachUncounted(session, until, (row) => {
+    if (isOf(row.name)) scripts.add(row, span);
+  });
   let from = await firstOpenHour(session, span.from);
   while (from !== null && from < until) {
     const hour = { from, until: Math.min(from + HOUR_MS, until) };
-    const measured = await measureHour(session, hour, { now: nowMs, late, scripts, isOf });
+    const open = await OpenHour.open(session, hour);
+    await eachUncounted(session, until, (row) => open.addLate(row));
+    const measured = await open.measure({ now: nowMs, scripts, isOf });
     workers.push(...measured.workers);
     const next = measured.isEmpty ? await metrics.nextAt(from + HOUR_MS) : from + HOUR_MS;
     from = next === null ? null : hourOf(next);

@@ -1,94 +1,129 @@
 import type { MeasuredRow, PresentWorker, Span, WorkerMetrics } from '../../store/contract/metrics.ts';
 
 /** What the workers of each kind and tier did within one hour. */
-export function measureWorkers(
-  span: Span,
-  workers: readonly PresentWorker[],
-  rows: readonly MeasuredRow[],
-): WorkerMetrics[] {
-  const groups = new Map<string, Group>();
-  const groupOf = new Map<number, Group>();
-  for (const worker of workers) {
-    const key = `${worker.kind} ${worker.tier ?? ''}`;
-    const group = groups.get(key) ?? { worker, present: [], runs: [], jobs: new Map(), skipped: 0, crashed: 0 };
-    groups.set(key, group);
-    groupOf.set(worker.id, group);
-    addWorker(group, worker, span);
+export class HourOfWorkers {
+  readonly #span: Span;
+  readonly #groups = new Map<string, Group>();
+  readonly #groupOf = new Map<number, Group>();
+
+  constructor(span: Span, workers: readonly PresentWorker[]) {
+    this.#span = span;
+    for (const worker of workers) {
+      const key = `${worker.kind} ${worker.tier ?? ''}`;
+      const group = this.#groups.get(key) ?? new Group(worker, span);
+      this.#groups.set(key, group);
+      this.#groupOf.set(worker.id, group);
+      group.addWorker(worker);
+    }
   }
-  for (const row of rows) {
-    const group = groupOf.get(row.worker_id ?? 0);
-    if (group !== undefined && row.what === 'run') addRun(group, row, span);
+
+  /** A run of any worker, at any time. */
+  add(row: MeasuredRow): void {
+    if (row.what === 'run') this.#groupOf.get(row.worker_id ?? 0)?.addRun(row);
   }
-  return [...groups.values()]
-    .map((group) => toRow(group, span))
-    .filter(({ workers, skipped }) => workers + skipped > 0);
+
+  toRows(): WorkerMetrics[] {
+    return [...this.#groups.values()]
+      .map((group) => group.toRow(this.#span.from))
+      .filter(({ workers, skipped }) => workers + skipped > 0);
+  }
 }
 
-interface Group {
-  readonly worker: PresentWorker;
-  /** Within the hour. */
-  readonly present: Span[];
-  readonly runs: Span[];
+class Group {
+  readonly #worker: PresentWorker;
+  readonly #span: Span;
+  readonly #present: Presence;
+  readonly #runs: Presence;
   /** How many jobs each worker has finished or failed. */
-  readonly jobs: Map<number, number>;
-  skipped: number;
-  crashed: number;
-}
+  readonly #jobs = new Map<number, number>();
+  #skipped = 0;
+  #crashed = 0;
 
-function addWorker(group: Group, { state, started_at, finished_at }: PresentWorker, span: Span): void {
-  const isEnd = finished_at !== null && finished_at >= span.from && finished_at < span.until;
-  if (state === 'skipped') group.skipped += Number(isEnd);
-  else if (isWithin(started_at, finished_at, span)) group.present.push(clip(started_at, finished_at, span));
-  if (state === 'crashed') group.crashed += Number(isEnd);
-}
-
-function addRun({ runs, jobs }: Group, row: MeasuredRow, span: Span): void {
-  const { started_at, finished_at, worker_id, outcome, left_job } = row;
-  if (started_at !== null && isWithin(started_at, finished_at, span)) runs.push(clip(started_at, finished_at, span));
-  const isDone = (outcome === 'succeeded' && left_job === null) || left_job === 'failed';
-  if (!isDone || finished_at === null || finished_at < span.from || finished_at >= span.until) return;
-  jobs.set(worker_id as number, (jobs.get(worker_id as number) ?? 0) + 1);
-}
-
-/** What begins and ends in the same millisecond was there. */
-function isWithin(start: number, end: number | null, { from, until }: Span): boolean {
-  return start < until && (end === null || end >= from);
-}
-
-function clip(start: number, end: number | null, { from, until }: Span): Span {
-  const begin = Math.max(start, from);
-  return { from: begin, until: Math.max(begin, Math.min(end ?? until, until)) };
-}
-
-function toRow({ worker, present, runs, jobs, skipped, crashed }: Group, { from: hour }: Span): WorkerMetrics {
-  const each = [...jobs.values()];
-  return {
-    kind: worker.kind,
-    tier: worker.tier ?? 'queue',
-    hour,
-    workers: present.length,
-    ...{ skipped, crashed, alive_ms: lengthOf(present), busy_ms: lengthOf(runs) },
-    jobs: each.reduce((sum, count) => sum + count, 0),
-    max_jobs: each.reduce((most, count) => Math.max(most, count), 0),
-    peak: Math.max(mostAtOnce(present), mostAtOnce(runs)),
-  };
-}
-
-function lengthOf(spans: readonly Span[]): number {
-  return spans.reduce((sum, { from, until }) => sum + until - from, 0);
-}
-
-/** Where one ends as another begins, they are not there at the same time. */
-function mostAtOnce(spans: readonly Span[]): number {
-  const begins = Float64Array.from(spans, ({ from }) => from).sort();
-  const ends = Float64Array.from(spans, ({ from, until }) => Math.max(until, from + 1)).sort();
-  let ended = 0;
-  let most = 0;
-  for (const [index, begin] of begins.entries()) {
-    while ((ends[ended] as number) <= begin) ended += 1;
-    most = Math.max(most, index + 1 - ended);
+  constructor(worker: PresentWorker, span: Span) {
+    this.#worker = worker;
+    this.#span = span;
+    this.#present = new Presence(span);
+    this.#runs = new Presence(span);
   }
-  return most;
+
+  addWorker({ state, started_at, finished_at }: PresentWorker): void {
+    const { from, until } = this.#span;
+    const isEnd = finished_at !== null && finished_at >= from && finished_at < until;
+    if (state === 'skipped') this.#skipped += Number(isEnd);
+    else this.#present.add(started_at, finished_at);
+    if (state === 'crashed') this.#crashed += Number(isEnd);
+  }
+
+  addRun({ started_at, finished_at, worker_id, outcome, left_job }: MeasuredRow): void {
+    const { from, until } = this.#span;
+    if (started_at !== null) this.#runs.add(started_at, finished_at);
+    const isDone = (outcome === 'succeeded' && left_job === null) || left_job === 'failed';
+    if (!isDone || finished_at === null || finished_at < from || finished_at >= until) return;
+    this.#jobs.set(worker_id as number, (this.#jobs.get(worker_id as number) ?? 0) + 1);
+  }
+
+  toRow(hour: number): WorkerMetrics {
+    const { kind, tier } = this.#worker;
+    const each = [...this.#jobs.values()];
+    return {
+      ...{ kind, tier: tier ?? 'queue', hour, workers: this.#present.count },
+      ...{ skipped: this.#skipped, crashed: this.#crashed },
+      ...{ alive_ms: this.#present.totalMs, busy_ms: this.#runs.totalMs },
+      jobs: each.reduce((sum, count) => sum + count, 0),
+      max_jobs: each.reduce((most, count) => Math.max(most, count), 0),
+      peak: Math.max(this.#present.mostAtOnce(), this.#runs.mostAtOnce()),
+    };
+  }
+}
+
+const SECOND_MS = 1_000;
+
+/**
+ * What was there within an hour, however much it was: of each millisecond it is kept by how much more began than ended
+ * in it, a second at a time as one has something.
+ */
+class Presence {
+  readonly #span: Span;
+  readonly #seconds = new Map<number, Int32Array>();
+  count = 0;
+  totalMs = 0;
+
+  constructor(span: Span) {
+    this.#span = span;
+  }
+
+  /** What begins and ends in the same millisecond was there; what is not over is there to the end. */
+  add(start: number, end: number | null): void {
+    const { from, until } = this.#span;
+    if (start >= until || (end !== null && end < from)) return;
+    const begin = Math.max(start, from);
+    const over = Math.max(begin, Math.min(end ?? until, until));
+    this.count += 1;
+    this.totalMs += over - begin;
+    this.#change(begin, 1);
+    this.#change(Math.max(over, begin + 1), -1);
+  }
+
+  #change(at: number, by: 1 | -1): void {
+    const second = Math.floor(at / SECOND_MS);
+    const changes = this.#seconds.get(second) ?? new Int32Array(SECOND_MS);
+    this.#seconds.set(second, changes);
+    const within = at - second * SECOND_MS;
+    changes[within] = (changes[within] ?? 0) + by;
+  }
+
+  /** Where one ends as another begins, they are not there at the same time. */
+  mostAtOnce(): number {
+    let now = 0;
+    let most = 0;
+    for (const [, changes] of [...this.#seconds].sort(([one], [other]) => one - other)) {
+      for (const change of changes) {
+        now += change;
+        most = Math.max(most, now);
+      }
+    }
+    return most;
+  }
 }
 
 /** Of an hour that was measured twice: what became known later adds to it, and what is gone by then takes nothing away. */

@@ -2,7 +2,7 @@ import { tierPeriodMs } from '../../schedule/period.ts';
 import type { CounterRow, SiteState } from '../../store/contract/alerts.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import { Figures } from '../metrics/figures.ts';
-import { Counters, HourlyFigures } from '../metrics/hours.ts';
+import { Counters, eachMeasured, eachUncounted, HourlyFigures } from '../metrics/hours.ts';
 import { HOUR_MS, hourOf } from '../metrics/periods.ts';
 import type { MetricFamily, MetricPoint } from './families.ts';
 
@@ -57,8 +57,9 @@ async function readOpen({ metrics }: StoreSession, now: number): Promise<HourlyF
   const from = (await metrics.countedUntil()) ?? BEGINNING;
   const until = Math.max(from, now + 1);
   const figures = new HourlyFigures();
-  for (const row of await metrics.measured({ from, until })) figures.add(row, { from, until });
-  for (const row of await metrics.uncounted(until)) figures.add(row, { from: BEGINNING, until });
+  await eachMeasured({ metrics }, { from, until }, (row) => figures.add(row, { from, until }));
+  for (const added of await metrics.added({ from, until })) figures.addJobs(added);
+  await eachUncounted({ metrics }, until, (row) => figures.add(row, { from: BEGINNING, until }));
   return figures;
 }
 

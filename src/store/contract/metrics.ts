@@ -27,6 +27,25 @@ export interface Span {
   readonly until: number;
 }
 
+/** Jobs of a handler that were added in an hour. */
+export interface AddedJobs {
+  /** With `queue/` before it. */
+  readonly name: string;
+  /** When the hour begins. */
+  readonly hour: number;
+  readonly jobs: number;
+}
+
+/** Rows that come one page after the other, as there may be a million. */
+export interface MeasuredPage {
+  readonly rows: readonly MeasuredRow[];
+  /** By which the next page is asked for; null: there is none. */
+  readonly next: PagePlace | null;
+}
+
+/** Where a page ended, as only the store understands it. */
+export type PagePlace = readonly number[];
+
 /** Hours begin at whole hours of UTC and end before the next one. */
 export interface MetricStore {
   /** Until the transaction ends nobody else counts, nor writes of hours that may be counted: to be called first in it. */
@@ -37,10 +56,12 @@ export interface MetricStore {
   setCountedUntil(at: number): Promise<void>;
   /** The first instant from this one on at which anything began, ended or was added; null: there is none. */
   nextAt(from: number): Promise<number | null>;
-  /** Runs that were going on at some time of it or ended in it, jobs that were added, and those that failed alone. */
-  measured(span: Span): Promise<MeasuredRow[]>;
+  /** Runs that were going on at some time of it or ended in it, and jobs that failed alone; about so many at once. */
+  measured(span: Span, after: PagePlace | null, limit: number): Promise<MeasuredPage>;
+  /** By handler and hour. */
+  added(span: Span): Promise<AddedJobs[]>;
   /** The beginnings and ends before this instant that no row tells any more, or that came too late. */
-  uncounted(before: number): Promise<MeasuredRow[]>;
+  uncounted(before: number, after: PagePlace | null, limit: number): Promise<MeasuredPage>;
   /** Workers that were there, and calls that were skipped. */
   workers(span: Span): Promise<PresentWorker[]>;
   /** What is due and waits now, of what was due at that instant. */

@@ -1,13 +1,26 @@
 import type {
+  AddedJobs,
+  MeasuredPage,
   MeasuredRow,
   MetricStore,
+  PagePlace,
   PresentWorker,
   ScriptMetrics,
+  Span,
   WaitingJobs,
   WorkerMetrics,
 } from '../../../contract/metrics.ts';
+import {
+  addedText,
+  askPage,
+  failedPart,
+  type MeasuredPart,
+  uncountedPart,
+  wholePart,
+  withKey,
+} from '../../../shared/measured.ts';
 import type { ServerStatements } from '../../session.ts';
-import { marks, rowMarks } from '../../sql/dialect.ts';
+import { type Dialect, marks, rowMarks } from '../../sql/dialect.ts';
 import { withTiers } from '../../sql/tiers.ts';
 import { countingOf, lockHours } from '../counted.ts';
 
@@ -52,27 +65,20 @@ const joined = 'join scripts on scripts.id = runs.script_id join jobs on jobs.id
 
 const all = ['true', 'true'] as const;
 
-function happened(db: ServerStatements): Pick<MetricStore, 'measured' | 'uncounted' | 'workers' | 'waiting'> {
+function happened(db: ServerStatements): Pick<MetricStore, 'measured' | 'added' | 'uncounted' | 'workers' | 'waiting'> {
   const { dialect } = db;
-  const { measuredRuns, measuredJobs, measuredEvents } = countingOf(dialect);
-  const ended = measuredRuns(
-    `runs ${joined} where runs.finished_at >= ? and (runs.started_at < ? or runs.finished_at < ?)`,
-    all,
-  );
-  const open = measuredRuns(`runs ${joined} where runs.finished_at is null and runs.started_at < ?`, all);
+  const readPage = async (
+    parts: readonly MeasuredPart[],
+    after: PagePlace | null,
+    limit: number,
+  ): Promise<MeasuredPage> => {
+    const { text, values, toPage } = askPage(parts, after, limit);
+    return toPage(await db.all<MeasuredRow>(text, values));
+  };
   return {
-    // By their ends, as an hour is closed soon after its own: few runs have ended since.
-    measured: async ({ from, until }) => [
-      ...(await db.all<MeasuredRow>(ended, [from, until, until])),
-      ...(await db.all<MeasuredRow>(open, [until])),
-      ...(await db.all<MeasuredRow>(measuredJobs('created_at >= ? and created_at < ?'), [from, until])),
-      ...(await db.all<MeasuredRow>(measuredEvents('events.at >= ? and events.at < ?'), [from, until])),
-    ],
-    uncounted: (before) =>
-      db.all<MeasuredRow>(
-        `select * from uncounted where (counts_start = 1 and started_at < ?) or (counts_end = 1 and finished_at < ?)`,
-        [before, before],
-      ),
+    measured: (span, after, limit) => readPage(measuredParts(dialect, span), after, limit),
+    added: ({ from, until }) => db.all<AddedJobs>(addedText(dialect.handlerOf), [from, until]),
+    uncounted: (before, after, limit) => readPage([uncountedPart(before)], after, limit),
     workers: ({ from, until }) =>
       db.all<PresentWorker>(
         `select ${presentColumns} from workers where state in ('finished', 'crashed', 'skipped')
@@ -91,6 +97,29 @@ function happened(db: ServerStatements): Pick<MetricStore, 'measured' | 'uncount
         [at, at],
       ),
   };
+}
+
+/** By their ends, as an hour is closed soon after its own: few runs have ended since. Those that go on are few. */
+function measuredParts(dialect: Dialect, { from, until }: Span): readonly MeasuredPart[] {
+  const { measuredRuns, measuredEvents } = countingOf(dialect);
+  // Joined only then: a server that begins with all jobs sorts all runs.
+  const some = (limit: number): string => `(select * from runs where finished_at >= ? and (finished_at > ? or id > ?)
+    and (started_at < ? or finished_at < ?) order by finished_at, id limit ${limit}) as runs`;
+  return [
+    {
+      text: (limit) =>
+        withKey(measuredRuns(`${some(limit)} ${joined} order by runs.finished_at, runs.id`, all), 'runs.id as id'),
+      values: ([at, id]) => [at, at, id, until, until],
+      first: [from, 0],
+      keyOf: ({ finished_at, id }) => [finished_at as number, id],
+    },
+    {
+      text: () => measuredRuns(`runs ${joined} where runs.finished_at is null and runs.started_at < ?`, all),
+      values: () => [until],
+      ...wholePart,
+    },
+    failedPart(measuredEvents, { from, until }),
+  ];
 }
 
 const presentColumns = 'id, kind, tier, state, started_at, finished_at';

@@ -1,6 +1,9 @@
 import type {
+  AddedJobs,
+  MeasuredPage,
   MeasuredRow,
   MetricStore,
+  PagePlace,
   PresentWorker,
   ScriptMetrics,
   Span,
@@ -8,6 +11,15 @@ import type {
   WorkerMetrics,
 } from '../../../contract/metrics.ts';
 import type { Sync } from '../../../shared/areas.ts';
+import {
+  addedText,
+  askPage,
+  failedPart,
+  type MeasuredPart,
+  uncountedPart,
+  wholePart,
+  withKey,
+} from '../../../shared/measured.ts';
 import type { SqliteStatements } from '../../session.ts';
 import { counting, handlerOf } from '../counted.ts';
 
@@ -64,44 +76,15 @@ const isFarAway = 'not (runs.started_at >= ? and runs.started_at < ?)';
 
 const both = ['1', '1'] as const;
 
-function happened(db: SqliteStatements): Part<'measured' | 'uncounted' | 'workers' | 'waiting'> {
+function happened(db: SqliteStatements): Part<'measured' | 'added' | 'uncounted' | 'workers' | 'waiting'> {
+  const readPage = (parts: readonly MeasuredPart[], after: PagePlace | null, limit: number): MeasuredPage => {
+    const { text, values, toPage } = askPage(parts, after, limit);
+    return toPage(db.all<MeasuredRow>(text, values));
+  };
   return {
-    measured: ({ from, until }) => {
-      const near = [from - HOUR_MS, until];
-      return [
-        ...db.all<MeasuredRow>(
-          counting.measuredRuns(
-            `${runsByScript} where runs.started_at >= ? and runs.started_at < ? and coalesce(runs.finished_at, ?) >= ?`,
-            both,
-          ),
-          [...near, until, from],
-        ),
-        ...db.all<MeasuredRow>(
-          counting.measuredRuns(
-            `(select * from runs indexed by runs_long where finished_at >= ? and ${isLong}) as runs ${runsByNumber}
-             where (runs.started_at < ? or runs.finished_at < ?) and ${isFarAway}`,
-            both,
-          ),
-          [from, until, until, ...near],
-        ),
-        ...db.all<MeasuredRow>(
-          counting.measuredRuns(
-            `runs indexed by runs_running ${runsByNumber} where outcome = 'running' and runs.started_at < ?`,
-            both,
-          ),
-          [from - HOUR_MS],
-        ),
-        ...db.all<MeasuredRow>(counting.measuredJobs('created_at >= ? and created_at < ?'), [from, until]),
-        ...db.all<MeasuredRow>(counting.measuredEvents('events.at >= ? and events.at < ?'), [from, until]),
-      ];
-    },
-    uncounted: (before) =>
-      db.all<MeasuredRow>(
-        `select * from uncounted where id in (
-           select id from uncounted where counts_start = 1 and started_at < ?
-           union select id from uncounted where counts_end = 1 and finished_at < ?)`,
-        [before, before],
-      ),
+    measured: (span, after, limit) => readPage(measuredParts(span), after, limit),
+    added: ({ from, until }) => db.all<AddedJobs>(addedText(handlerOf), [from, until]),
+    uncounted: (before, after, limit) => readPage([uncountedPart(before)], after, limit),
     workers: (span) => workersIn(db, span),
     waiting: (at) =>
       db.all<WaitingJobs>(
@@ -112,6 +95,52 @@ function happened(db: SqliteStatements): Part<'measured' | 'uncounted' | 'worker
         [at, at],
       ),
   };
+}
+
+const nearRuns = withKey(
+  counting.measuredRuns(
+    `${runsByScript} where scripts.id >= ? and runs.started_at >= case scripts.id when ? then ? else ? end
+       and (scripts.id > ? or runs.started_at > ? or runs.id > ?)
+       and runs.started_at < ? and coalesce(runs.finished_at, ?) >= ?`,
+    both,
+  ),
+  'runs.script_id as script_id, runs.id as id',
+);
+
+/** Where a run stands in the index by its script. */
+type OfScript = MeasuredRow & { readonly script_id: number };
+
+/** Nearly all runs are near. Of those further away there are few, as each of them lasts long. */
+function measuredParts({ from, until }: Span): readonly MeasuredPart[] {
+  const near = [from - HOUR_MS, until];
+  return [
+    {
+      text: (limit) => `${nearRuns} order by scripts.id, runs.started_at, runs.id limit ${limit}`,
+      values: ([script, at, id]) => [...[script, script, at, from - HOUR_MS, script, at, id], ...[until, until, from]],
+      first: [0, from - HOUR_MS, 0],
+      keyOf: (row) => [(row as OfScript).script_id, row.started_at as number, row.id],
+    },
+    {
+      text: () =>
+        counting.measuredRuns(
+          `(select * from runs indexed by runs_long where finished_at >= ? and ${isLong}) as runs ${runsByNumber}
+         where (runs.started_at < ? or runs.finished_at < ?) and ${isFarAway}`,
+          both,
+        ),
+      values: () => [from, until, until, ...near],
+      ...wholePart,
+    },
+    {
+      text: () =>
+        counting.measuredRuns(
+          `runs indexed by runs_running ${runsByNumber} where outcome = 'running' and runs.started_at < ?`,
+          both,
+        ),
+      values: () => [from - HOUR_MS],
+      ...wholePart,
+    },
+    failedPart(counting.measuredEvents, { from, until }),
+  ];
 }
 
 /** By tier, as there are few. */
