@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { beginRun } from '../../src/queue/claim/claim.ts';
 import type { NewScriptJob } from '../../src/store/contract/jobs.ts';
 import type { CopiesOf } from '../../src/store/contract/registers.ts';
 import type { Store } from '../../src/store/contract/store.ts';
@@ -76,6 +77,24 @@ test('what has run elsewhere since it was seen is not claimed', async () => {
   expect(await claim(2, { scheduled_for: SLOT - HOUR_MS })).toEqual([]);
   expect(await claim(3, { scheduled_for: null })).toEqual([]);
   expect(await claim(4, {})).toEqual([jobId]);
+});
+
+test('a run that is begun twice by the same claim has begun once', async () => {
+  const store = await open();
+  const workerId = await store.workers.start(worker('web-1'));
+  const [id] = await store.scriptJobs.enqueueOnce(jobs(['hourly/a'], SLOT));
+  const claim = { id: id as number, token: `${workerId}.1` };
+  await store.transaction(({ scriptJobs }) => scriptJobs.claim([{ ...claim, state: 'claimed', at: SLOT }]));
+  const run = {
+    ...{ jobId: claim.id, workerId, key: claim.token, script: 'hourly/a', contentHash: null, attempt: 1 },
+    ...{ scheduledFor: SLOT, startedAt: SLOT, timeoutMs: null, pid: null, startTicks: null, maxRssBytes: null },
+  };
+  const begin = (token: string) => store.transaction((session) => beginRun(session, { ...claim, token }, run));
+  const runId = await begin(claim.token);
+  expect(runId).toEqual(expect.any(Number));
+  expect(await begin(claim.token)).toBe(runId);
+  expect(await begin(`${workerId}.2`)).toBeNull();
+  expect(await store.scriptJobs.open('hourly')).toMatchObject([{ state: 'running', attempts: 1 }]);
 });
 
 test('a slot that a wrong clock has set does not keep a script from running', async () => {

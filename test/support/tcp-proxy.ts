@@ -8,7 +8,7 @@ export interface TcpProxy {
   mend(): Promise<void>;
   /** Cuts the way when the server next says this, after a client has said these one after the other: it gets lost. */
   cutAnswer(after: readonly string[], answer: string): void;
-  /** Whether an answer was cut off. */
+  /** Whether the last answer that was to be cut off was. */
   readonly hasCut: boolean;
   /** What is underway stays so, and nothing more gets through: from now on, or once a client says this. */
   silence(word?: string): void;
@@ -70,6 +70,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     },
     cutAnswer: (after, answer) => {
       trap = { after: [...after], answer };
+      hasCut = false;
     },
     get hasCut() {
       return hasCut;

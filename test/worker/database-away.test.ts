@@ -163,6 +163,22 @@ describe.each(engines.filter(({ isHere }) => isHere))('$name', ({ start }) => {
     expect(await machine.jobs()).toEqual([{ name: 'hourly/a', state: 'finished' }]);
   }, 60_000);
 
+  test('lost while a beginning is committed, and back at once: it has begun once, and has not crashed', async () => {
+    const machine = await makeMachine({ 'jobs/hourly/a.sh': quick('a') });
+    expect(await machine.run('hourly')).toMatchObject({ status: 0 });
+    const [after, answer] =
+      server.engine === 'mysql' ? [['insert into runs', 'commit'], ''] : [['insert into runs'], 'COMMIT'];
+    proxy.cutAnswer(after as string[], answer as string);
+    const again = machine.start('run', 'hourly/a');
+    await until('the answer is lost', () => proxy.hasCut);
+    await proxy.mend();
+    expect(await again.ended).toMatchObject({ status: 0, stderr: expect.not.stringContaining('database') });
+    expect(machine.read('a.ran').split('\n')).toHaveLength(3);
+    expect(machine.spooled()).toBe(0);
+    expect(await machine.runs()).toMatchObject([{ outcome: 'succeeded' }, { outcome: 'succeeded' }]);
+    expect(await machine.jobs()).toEqual([{ name: 'hourly/a', state: 'finished' }]);
+  }, 60_000);
+
   test('a worker of the queue ends what it has begun, begins nothing more, and delivers its end', async () => {
     const machine = await makeMachine({ 'jobs/queue/mail.sh': waits('mail') });
     for (const _ of [1, 2]) expect(await machine.run('add', 'mail')).toMatchObject({ status: 0 });

@@ -189,12 +189,15 @@ async function adoptRule(
 }
 
 /**
- * What was claimed has begun, and is seen by others from now on.
+ * What was claimed has begun, and is seen by others from now on: once, however often that is told.
  *
  * @returns the number of the run's row; null: the claim was lost meanwhile
  */
 export async function beginRun(session: StoreSession, claim: ClaimRef, run: LastingRun): Promise<number | null> {
-  if ((await session.claims.held([claim])).length === 0) return null;
+  const [job] = await session.claims.held([claim]);
+  if (job === undefined) return null;
+  const known = job.state === 'running' ? await session.runs.ofClaim(claim) : null;
+  if (known !== null) return known;
   const { startedAt: started_at, attempt: attempts } = run;
   const set = { state: 'running' as const, started_at, attempts, reason: null };
   await session.jobs.change([{ id: claim.id, set }], started_at);

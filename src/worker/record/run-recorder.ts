@@ -8,6 +8,7 @@ import type { Runner } from '../../settings/settings.ts';
 import type { ScriptClaim, ScriptJobRow } from '../../store/contract/jobs.ts';
 import type { ClaimRef, RunStart } from '../../store/contract/runs.ts';
 import type { Store, StoreSession } from '../../store/contract/store.ts';
+import { kindOfStoreFailure } from '../../store/failures.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { Heartbeat } from '../fleet/heartbeat.ts';
 
@@ -171,10 +172,16 @@ class LogRecorder implements PlacedRecorder {
     const run = toBegun(claimed, this.#runner.now());
     const heartbeat = this.#heartbeat;
     if (heartbeat === undefined) return run;
-    const row = await this.#store.transaction(async (session) => {
-      if (!(await heartbeat.confirm(session, this.#workerId))) return null;
-      const start = { ...startOf(run, this.#workerId), pid: null, startTicks: null, maxRssBytes: null };
-      return await beginRun(session, claimOf(run), start);
+    const start = { ...startOf(run, this.#workerId), pid: null, startTicks: null, maxRssBytes: null };
+    const record = () =>
+      this.#store.transaction(async (session) => {
+        if (!(await heartbeat.confirm(session, this.#workerId))) return null;
+        return await beginRun(session, claimOf(run), start);
+      });
+    // What is lost during its commit may be stored: once the database is back, the run begins, or has begun already.
+    const row = await record().catch((error) => {
+      if (kindOfStoreFailure(error) !== 'away') throw error;
+      return record();
     });
     if (row === null) return null;
     this.#rows.set(run.key, row);
