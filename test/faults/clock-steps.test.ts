@@ -2,6 +2,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { distinctPoints, type Fault, listFaultPoints, runWithFault } from '../support/fault-points.ts';
+import { pathWithoutCrontab } from '../support/in-root.ts';
 import { checkInvariants, findViolations } from '../support/invariants.ts';
 import { HOLD, nodeScript, shellScript } from '../support/invariants-evidence.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
@@ -80,7 +81,8 @@ test('a pass in which the clock was set back lasted nobody knows how long, and i
 
 test('what was called while the clock was ahead keeps nothing from being expected', async () => {
   const root = makeTemporaryRoot(scripts);
-  const next = async () => /^hourly .* in (.*)$/m.exec((await runWithFault(root, ['status'])).stdout)?.[1];
+  const status = () => runWithFault(root, ['status'], { env: { PATH: pathWithoutCrontab } });
+  const next = async () => /^hourly .* in (.*)$/m.exec((await status()).stdout)?.[1];
   await runPassWithRetry(root, ['hourly'], { clockMs: 3_650 * DAY });
   expect(await next()).toMatch(/^(1h|\d+m.*)$/);
   await runPassWithRetry(root, ['hourly'], {});
