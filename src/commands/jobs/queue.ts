@@ -84,9 +84,9 @@ const PAST_MS = 60_000;
 async function refusePast(nowMs: number, { at, repeat }: AddOptions): Promise<void> {
   if (at === undefined || repeat !== undefined) return;
   const { readWhen } = await import('../../queue/add/values.ts');
-  const { createClock } = await import('../../report/text/clock.ts');
   const atMs = readWhen(at, nowMs);
   if (nowMs - atMs < PAST_MS) return;
+  const { createClock } = await import('../../report/text/clock.ts');
   const clock = createClock(nowMs);
   const past = `${clock.dateTime(atMs)} (${clock.zone})`;
   throw new UsageError(

@@ -156,14 +156,16 @@ async function readHours(
   const workers = await metrics.readWorkers(span);
   const isOf = (name: string) => names === null || names.includes(name);
   const until = Math.min(span.until, nowMs + 1);
+  let isLate = false;
   await eachUncounted(session, until, (row) => {
+    isLate = true;
     if (isOf(row.name)) scripts.add(row, span);
   });
   let from = await firstOpenHour(session, span.from);
   while (from !== null && from < until) {
     const hour = { from, until: Math.min(from + HOUR_MS, until) };
     const open = await OpenHour.open(session, hour);
-    await eachUncounted(session, until, (row) => open.addLate(row));
+    if (isLate) await eachUncounted(session, until, (row) => open.addLate(row));
     const measured = await open.measure({ now: nowMs, scripts, isOf });
     workers.push(...measured.workers);
     const next = measured.isEmpty ? await metrics.nextAt(from + HOUR_MS) : from + HOUR_MS;

@@ -78,11 +78,11 @@ export function State({ state, word, tone = toneOfState(state) }: StateProps) {
   );
 }
 
-interface OutcomeProps {
+interface RunOutcomeProps {
   readonly run: { readonly outcome: string; readonly warning: string | null };
 }
 
 /** How a run ended, or that it has not. */
-export function Outcome({ run }: OutcomeProps) {
+export function RunOutcome({ run }: RunOutcomeProps) {
   return hasWarning(run) ? <State state="warning" word={describeOutcome(run)} /> : <State state={run.outcome} />;
 }

@@ -3,7 +3,7 @@ import { countOf, formatBytes, formatDuration } from '../../../../report/text/fo
 import type { components } from '../../../client/paths.ts';
 import { More } from '../../components/fields.tsx';
 import { Empty, Notice } from '../../components/notice.tsx';
-import { Outcome } from '../../components/state.tsx';
+import { RunOutcome } from '../../components/state.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { client, useAnswer } from '../../data.ts';
@@ -126,7 +126,7 @@ const columns: readonly TableColumn<Run>[] = [
     title: 'Outcome',
     cell: (run) => (
       <>
-        <Outcome run={run} /> {run.attempt > 1 && <span class="quiet small">try {run.attempt}</span>}
+        <RunOutcome run={run} /> {run.attempt > 1 && <span class="quiet small">try {run.attempt}</span>}
       </>
     ),
     sortBy: ({ outcome }) => outcome,

@@ -4,7 +4,7 @@ import { countOf, formatBytes, formatCount, formatDuration } from '../../../../r
 import { printable } from '../../../../system/base/text.ts';
 import { Answered, Notice } from '../../components/notice.tsx';
 import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
-import { Outcome, State, toneOfState } from '../../components/state.tsx';
+import { RunOutcome, State, toneOfState } from '../../components/state.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
 import { hrefOf } from '../../router.ts';
@@ -14,7 +14,7 @@ import { cpuOf, type OneRun } from './run-table.tsx';
 /** One run: how it ended, why, what it wrote, and what was unlike others. */
 export function RunPage({ item }: { readonly item: string }) {
   const asked = useAnswer('/api/runs/{id}', { params: { path: { id: Number(item) } } });
-  const state = asked.data === null ? null : <Outcome run={asked.data} />;
+  const state = asked.data === null ? null : <RunOutcome run={asked.data} />;
   return (
     <Page title={`Run ${item}`} aside={state}>
       <Answered asked={asked}>{(run) => <Told run={run} />}</Answered>
@@ -233,7 +233,7 @@ function Timeline({ run }: { readonly run: OneRun }) {
       ) : (
         <li>
           <span>Ended</span> <Time at={run.finishedAt} as="whole" />
-          <span class="quiet"> after {formatDuration(run.durationMs)}</span> <Outcome run={run} />
+          <span class="quiet"> after {formatDuration(run.durationMs)}</span> <RunOutcome run={run} />
         </li>
       )}
       <NextTry run={run} />

@@ -5,7 +5,7 @@ import { isFailedRun } from '../../charts/run-charts.tsx';
 import { Answered, Notice } from '../../components/notice.tsx';
 import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
 import { Sparkline } from '../../components/sparkline.tsx';
-import { Outcome, State, type Tone } from '../../components/state.tsx';
+import { RunOutcome, State, type Tone } from '../../components/state.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { isStatic, useAnswer } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
@@ -44,7 +44,7 @@ function StateOf({ script: { running, pause, presence, lastRun } }: { readonly s
   if (running.length > 0) return <State state="running" />;
   if (presence === 'gone' || presence === 'disabled') return <State state={presence} />;
   if (pause !== null) return <State state="paused" />;
-  return lastRun === null ? <State state="unknown" word="never ran" /> : <Outcome run={lastRun} />;
+  return lastRun === null ? <State state="unknown" word="never ran" /> : <RunOutcome run={lastRun} />;
 }
 
 function Told({ script }: { readonly script: ScriptAnswer }) {

@@ -4,7 +4,7 @@ import { Choice, More, SearchField } from '../../components/fields.tsx';
 import { Answered, Empty, Notice } from '../../components/notice.tsx';
 import { Page } from '../../components/page.tsx';
 import { Sparkline } from '../../components/sparkline.tsx';
-import { Outcome, State } from '../../components/state.tsx';
+import { RunOutcome, State } from '../../components/state.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
@@ -179,7 +179,7 @@ function Standings({ standing, lastRun, pause }: ScriptRow) {
       {standing === 'paused' && <State state="paused" />}
       {standing === 'retrying' && <State state="retrying" word="to be tried again" />}
       {(standing === 'failing' || standing === 'fine' || standing === 'paused') && lastRun !== null && (
-        <Outcome run={lastRun} />
+        <RunOutcome run={lastRun} />
       )}
       {isPausedBesides && <State state="paused" />}
     </span>
