@@ -1,4 +1,4 @@
-import measure from 'fast-string-truncated-width';
+import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { renderChecks } from '../../src/commands/monitor/check.ts';
 import { renderPlans } from '../../src/commands/run/dry-run.ts';
@@ -32,7 +32,7 @@ async function expectScreens(name: string, draw: (columns: number) => string | P
   const sections: string[] = [];
   for (const columns of widths) {
     const text = await draw(columns);
-    const tooWide = text.split('\n').filter((line) => measure(line).width > columns && !isForMachines(line));
+    const tooWide = text.split('\n').filter((line) => stringWidth(line) > columns && !isForMachines(line));
     expect.soft(tooWide, `${name} at ${columns} columns`).toEqual([]);
     sections.push(`──── ${columns} columns ${'─'.repeat(columns - 18)}\n${text}`);
   }

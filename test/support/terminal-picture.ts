@@ -1,5 +1,5 @@
 import Anser from 'anser';
-import widthOf from 'fast-string-truncated-width';
+import stringWidth from 'string-width';
 
 /** Colours of a terminal with a light and with a dark ground, as the page around the picture asks for. */
 const STYLE = `
@@ -23,7 +23,7 @@ const classes: Readonly<Record<string, string>> = {
 /** What a terminal shows of coloured output, as an SVG that any page can hold. */
 export function drawTerminal(output: string, label: string): string {
   const lines = output.trimEnd().split('\n').map(readPieces);
-  const widest = Math.max(...lines.map((pieces) => widthOf(pieces.map(({ text }) => text).join('')).width));
+  const widest = Math.max(...lines.map((pieces) => stringWidth(pieces.map(({ text }) => text).join(''))));
   const [width, height] = [Math.ceil(widest * CELL + 2 * MARGIN), lines.length * LINE + 2 * MARGIN];
   const rows = lines.map((pieces, index) => {
     const spans = pieces.map(({ text, className }) =>

@@ -1,4 +1,4 @@
-import measure from 'fast-string-truncated-width';
+import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { type KnownTier, readOverview } from '../../../src/report/model/overview.ts';
 import { renderNothing, renderOverview } from '../../../src/report/terminal/overview.ts';
@@ -84,7 +84,7 @@ hourly · every hour
     await log.addRun(name, now - HOUR, { ...running, worker_id: pass, pid: process.pid });
     await log.addPass('hourly', now - 1, { state: 'skipped', reason: 'held by '.repeat(30) });
     for (const line of (await render(log, screen(columns), jobs)).split('\n')) {
-      expect(measure(line).width).toBeLessThanOrEqual(columns);
+      expect(stringWidth(line)).toBeLessThanOrEqual(columns);
     }
   });
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import measure from 'fast-string-truncated-width';
+import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { createPalette } from '../../../src/report/terminal/screen.ts';
 import {
@@ -57,7 +57,7 @@ describe('a table', () => {
     for (let width = 5; width < 90; width++) {
       const plain = { palette: createPalette(false), indent: '' };
       const lines = renderTable(fitColumns(columns, hostile, width), hostile, plain);
-      for (const line of lines) expect(measure(line).width).toBeLessThanOrEqual(width);
+      for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(width);
     }
   });
 
@@ -75,8 +75,14 @@ describe('text that does not fit', () => {
     expect(truncate('fits', 4)).toBe('fits');
   });
 
+  test('is as wide as a terminal shows it', () => {
+    expect(widthOf('注\u200d\u200d')).toBe(2);
+    expect(widthOf('ทำงาน')).toBe(5);
+    expect(widthOf('👩‍👩‍👧🇩🇪한글e\u0301')).toBe(9);
+  });
+
   const letters = fc.constantFrom(
-    ...'ab/-. отчёт注文書ñ–‘’שלום한글ไทยéé👩‍👩‍👧🇩🇪\u0301…'.split(''),
+    ...'ab/-. отчёт注文書ñ–‘’שלום한글ไทยทำéé👩‍👩‍👧🇩🇪\u0301…'.split(''),
     '👩‍👩‍👧',
     '🇩🇪',
     '注',
