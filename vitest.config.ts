@@ -1,8 +1,16 @@
 import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { stripVTControlCharacters } from 'node:util';
+import type { SerializedError } from 'vitest';
 import { defineConfig } from 'vitest/config';
-import { BaseSequencer, JsonReporter, type Reporter, type TestCase, type TestSpecification } from 'vitest/node';
+import {
+  BaseSequencer,
+  JsonReporter,
+  type Reporter,
+  type TestCase,
+  type TestModule,
+  type TestSpecification,
+} from 'vitest/node';
 import { areLengthyHere, isMachineOurs, leftToCi, lengthy } from './test/integration/left-to-ci.ts';
 import { testedEngines, untested } from './test/support/engines.ts';
 import { apart, ofAnyEngine, together } from './test/support/together.ts';
@@ -49,22 +57,29 @@ class NamesUntested implements Reporter {
   }
 }
 
-/** What failed beside others and passed at its second try: it refuses no change, and is a bug to be found. */
-class NamesFlaky implements Reporter {
+/**
+ * What failed beside others and passed at its second try, which refuses no change and is a bug to be found; and
+ * errors of no test, which fail the run.
+ */
+class NamesAccidents implements Reporter {
   readonly #lines: string[] = [];
 
   onTestCaseResult(test: TestCase): void {
     if (!test.diagnostic()?.flaky) return;
-    const { errors = [] } = test.result();
-    const why = errors.map(({ message, diff = '' }) => stripVTControlCharacters(`${message}\n${diff}`)).join('\n');
     const name = `${test.project.name}: ${test.module.relativeModuleId}: ${test.fullName}`;
-    this.#lines.push(`FLAKY: ${name}: ${why.replaceAll('\n', '\n    ')}`);
+    this.#lines.push(describeAccident(`FLAKY: ${name}`, test.result().errors ?? []));
   }
 
-  onTestRunEnd(): void {
+  onTestRunEnd(_modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
+    if (unhandled.length > 0) this.#lines.push(describeAccident('UNHANDLED', unhandled));
     for (const line of this.#lines) console.log(line);
-    if (results && this.#lines.length > 0) writeFileSync(`${results}.flaky`, `${this.#lines.join('\n')}\n`);
+    if (results && this.#lines.length > 0) writeFileSync(`${results}.accidents`, `${this.#lines.join('\n')}\n`);
   }
+}
+
+function describeAccident(name: string, errors: readonly SerializedError[]): string {
+  const why = errors.map(({ message, diff = '' }) => stripVTControlCharacters(`${message}\n${diff}`)).join('\n');
+  return `${name}: ${why.replaceAll('\n', '\n    ')}`;
 }
 
 const notHere = [...(isMachineOurs ? [] : leftToCi), ...(areLengthyHere ? [] : lengthy)];
@@ -115,7 +130,7 @@ export default defineConfig({
     reporters: [
       'default',
       new NamesUntested(),
-      new NamesFlaky(),
+      new NamesAccidents(),
       ...(results ? [new JsonReporter({ outputFile: results })] : []),
     ],
   },
