@@ -247,6 +247,8 @@ export interface ActivityView {
   readonly run_id: number | null;
   readonly detail: string | null;
   readonly actor: string | null;
+  /** Of the end of a run. */
+  readonly warning: string | null;
 }
 
 /** What is wrong with one subject, from its first sign until it is over. */
@@ -389,6 +391,8 @@ export interface MetricsTable {
   readonly errors: number;
   readonly failed: number;
   readonly crashed: number;
+  /** Runs that succeeded with a warning, as their output tells of a failure. */
+  readonly warned: number;
   /** Of runs that ended: how long they took. The histogram says how many of them are known. */
   readonly run_ms: number | null;
   readonly run_min_ms: number | null;
@@ -452,6 +456,7 @@ export interface UncountedTable {
   readonly duration_ms: number | null;
   readonly cpu_ms: number | null;
   readonly max_rss_bytes: number | null;
+  readonly warned: number;
   /** 1: its beginning is still to be counted; its end. */
   readonly counts_start: number;
   readonly counts_end: number;

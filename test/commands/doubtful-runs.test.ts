@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { inRoot } from '../support/in-root.ts';
+import { queryLog } from '../support/open-log.ts';
 import { jsonOf } from '../support/queue-site.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -21,13 +22,13 @@ test('a run that exits 0 though its output tells of a failure is shown everywher
   );
   const first = await inRoot(root, 'hourly');
   expect(first).toMatchObject({ status: 0, stdout: '' });
-  const [head, told, ...more] = first.stderr.split('\n\n');
+  const [head, mailed, ...more] = first.stderr.split('\n\n');
   expect({ head, more }).toEqual({
     head: `runner: 1 of 2 scripts of hourly succeeded with a warning (${root} on ${hostname()})`,
     more: [],
   });
-  expect(told).toMatch(new RegExp(`^hourly/backup succeeded after \\d+ms: ${DOUBT}`));
-  expect(told).toContain('  | packed\n  all of it: runner show ');
+  expect(mailed).toMatch(new RegExp(`^hourly/backup succeeded after \\d+ms: ${DOUBT}`));
+  expect(mailed).toContain('  | packed\n  all of it: runner show ');
   expect((await inRoot(root, 'hourly')).stderr).toBe('');
 
   const run = expect.objectContaining({ outcome: 'succeeded', reason: null, warning });
@@ -68,6 +69,22 @@ test('a run that exits 0 though its output tells of a failure is shown everywher
     ['hourly/backup', warning],
     ['hourly/fine', null],
     ['hourly/backup', warning],
+  ]);
+
+  const costs = (await shown('metrics')).join('\n');
+  expect(costs).toMatch(/^script +runs +failed +warned +p50 /m);
+  expect(costs).toMatch(/^hourly\/backup +2 +0 +2 /m);
+  expect((await shown('metrics', 'hourly/backup')).join('\n')).toMatch(/ runs +failed +warned +p50 /);
+  expect((await shown('metrics', 'hourly/fine')).join('\n')).toMatch(/ runs +failed +p50 /);
+  const told = queryLog<{ warning: string | null }>(
+    root,
+    `select warning from activity where event = 'job-finished' order by run_id`,
+  );
+  expect(told.map((row) => row.warning)).toEqual([warning, null, warning, null]);
+  const prometheus = await shown('metrics', '--prometheus');
+  expect(prometheus.filter((line) => line.startsWith('runner_last_run_warned'))).toEqual([
+    'runner_last_run_warned{script="hourly/backup"} 1',
+    'runner_last_run_warned{script="hourly/fine"} 0',
   ]);
 
   writeFileSync(join(root, 'jobs/hourly/backup.sh'), 'echo packed\n');

@@ -7,7 +7,7 @@ import { type Period, periodAround, periods } from '../../src/monitor/metrics/pe
 import { type MetricBucket, readMetrics } from '../../src/monitor/metrics/read-metrics.ts';
 import { HourOfWorkers } from '../../src/monitor/metrics/workers.ts';
 import type { MeasuredRow } from '../../src/store/contract/metrics.ts';
-import type { Outcome } from '../../src/store/words.ts';
+import { DOUBT, type Outcome } from '../../src/store/words.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { type WrittenLog, type WrittenRun, writeLog } from '../support/written-log.ts';
 
@@ -34,21 +34,31 @@ async function readBuckets(log: WrittenLog, subject: string, period: Period, now
 
 test('a known log gives the figures computed by hand, also of what happens exactly on the hour', async () => {
   const log = await writeLog(makeTemporaryRoot());
+  const doubted = { warning: `${DOUBT}sh: 1: no-such-dump: not found` };
   // Begins with the first hour, ends with the second: each instant belongs to the hour that it begins.
   await addRun(log, 'hourly/a', MONDAY, HOUR, { scheduled_for: MONDAY, user_cpu_ms: 900, system_cpu_ms: 100 });
-  await addRun(log, 'hourly/a', MONDAY + HOUR, 2_000, { scheduled_for: MONDAY + HOUR - 5_000, max_rss_bytes: 9e7 });
+  await addRun(log, 'hourly/a', MONDAY + HOUR, 2_000, {
+    scheduled_for: MONDAY + HOUR - 5_000,
+    max_rss_bytes: 9e7,
+    ...doubted,
+  });
   // Over several hours.
-  await addRun(log, 'hourly/b', MONDAY + 10 * MINUTE, 3 * HOUR, { user_cpu_ms: null, system_cpu_ms: null });
+  await addRun(log, 'hourly/b', MONDAY + 10 * MINUTE, 3 * HOUR, {
+    user_cpu_ms: null,
+    system_cpu_ms: null,
+    warning: 'slow',
+  });
   // A retry: its first try is an error, the second one fails the job.
   await addRun(log, 'hourly/a', MONDAY + 90 * MINUTE, 1_000, { outcome: 'failed', left_job: 'retrying' });
-  const second = { outcome: 'timed-out', left_job: 'failed', attempt: 2 } as const;
+  // What its output tells is no news of a run that failed anyway.
+  const second = { outcome: 'timed-out', left_job: 'failed', attempt: 2, ...doubted } as const;
   await addRun(log, 'hourly/a', MONDAY + 91 * MINUTE, 4_000, second);
   await addRun(log, 'daily/c', MONDAY + 92 * MINUTE, 10, { outcome: 'crashed', left_job: 'cancelled' });
   await close(log, MONDAY + 4 * HOUR);
   const [first, next, ...rest] = await readBuckets(log, 'hourly/a', '1h', MONDAY + 4 * HOUR);
   expect(first).toMatchObject({ fromMs: MONDAY, started: 1, ended: 0, finished: 0, cpuMs: null });
   expect(first?.lateMs).toEqual({ mean: 0, max: 0 });
-  expect(next).toMatchObject({ started: 3, ended: 4, finished: 2, errors: 1, failed: 1, crashed: 0 });
+  expect(next).toMatchObject({ started: 3, ended: 4, finished: 2, errors: 1, failed: 1, crashed: 0, warned: 1 });
   expect(next).toMatchObject({ cpuMs: 1_000 + 3 * 50, cpuRuns: 4, maxRssBytes: 9e7 });
   expect(next?.lateMs).toEqual({ mean: 5_000, max: 5_000 });
   const spread = { count: 4, sum: HOUR + 7_000, mean: (HOUR + 7_000) / 4, min: 1_000, max: HOUR };
@@ -64,7 +74,14 @@ test('a known log gives the figures computed by hand, also of what happens exact
   const [daily] = await readBuckets(log, 'daily', '1d', MONDAY + 4 * HOUR);
   expect(daily).toMatchObject({ started: 1, crashed: 1, errors: 0, failed: 0 });
   const [all] = await readBuckets(log, '*', '1w', MONDAY + 4 * HOUR);
-  expect(all).toMatchObject({ fromMs: MONDAY, untilMs: MONDAY + 7 * 24 * HOUR, started: 6, ended: 6, finished: 3 });
+  expect(all).toMatchObject({
+    fromMs: MONDAY,
+    untilMs: MONDAY + 7 * 24 * HOUR,
+    started: 6,
+    ended: 6,
+    finished: 3,
+    warned: 1,
+  });
 });
 
 test('of the queue: jobs added, how long they were under way, and what its workers did', async () => {
@@ -122,14 +139,14 @@ test('what is deleted before its hour is closed is counted all the same, and wha
   const log = await writeLog(makeTemporaryRoot());
   const now = MONDAY + HOUR;
   await addRun(log, 'queue/mail', MONDAY + MINUTE, 1_000);
-  await addRun(log, 'hourly/a', MONDAY + MINUTE, 1_000);
+  await addRun(log, 'hourly/a', MONDAY + MINUTE, 1_000, { warning: `${DOUBT}Fatal error` });
   const jobs = await log.db.selectFrom('jobs').select('id').execute();
   const before = await readBuckets(log, '*', '1h', now);
   await log.store.transaction(({ jobs: all }) => all.delete(jobs.map(({ id }) => id)));
   expect(await readBuckets(log, '*', '1h', now)).toEqual(before);
   await close(log, now);
   expect(await readBuckets(log, '*', '1h', now)).toEqual(before);
-  expect(before).toMatchObject([{ added: 1, started: 2, finished: 2 }]);
+  expect(before).toMatchObject([{ added: 1, started: 2, finished: 2, warned: 1 }]);
   // A spool that is replayed, a clock that was set back.
   await addRun(log, 'hourly/a', MONDAY + 59 * MINUTE, 2 * MINUTE);
   expect(await log.store.chores.due(now + 1, 1)).toMatchObject({ hours: true });

@@ -143,7 +143,7 @@ async function metricsToCsv({ series }: Metrics): Promise<string> {
 }
 
 const titles =
-  'subject from added started ended finished errors failed crashed runMs meanRunMs minRunMs maxRunMs p50RunMs ' +
+  'subject from added started ended finished errors failed crashed warned runMs meanRunMs minRunMs maxRunMs p50RunMs ' +
   'p95RunMs p99RunMs meanServiceMs minServiceMs maxServiceMs p95ServiceMs cpuMs cpuRuns maxRssBytes meanLateMs ' +
   'maxLateMs waiting waitingMs';
 

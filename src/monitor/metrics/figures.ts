@@ -10,6 +10,7 @@ export class Figures {
   errors = 0;
   failed = 0;
   crashed = 0;
+  warned = 0;
   readonly run = new Distribution();
   readonly service = new Distribution();
   readonly cpu = new Sum();
@@ -34,6 +35,7 @@ export class Figures {
     this.failed += Number(left_job === 'failed');
     this.errors += Number(isTriedAgain);
     this.crashed += Number(outcome === 'crashed');
+    this.warned += row.warned;
     this.service.add(row.service_ms);
     if (what !== 'run') return;
     this.ended += 1;
@@ -78,9 +80,9 @@ export class Figures {
   }
 
   toRow(name: string, hour: number): ScriptMetrics {
-    const { added, started, ended, finished, errors, failed, crashed, run, service, cpu, late } = this;
+    const { added, started, ended, finished, errors, failed, crashed, warned, run, service, cpu, late } = this;
     return {
-      ...{ name, hour, added, started, ended, finished, errors, failed, crashed },
+      ...{ name, hour, added, started, ended, finished, errors, failed, crashed, warned },
       ...{ run_ms: run.sum, run_min_ms: run.min, run_max_ms: run.max, run_histogram: run.histogram.encode() },
       ...{ service_ms: service.sum, service_min_ms: service.min, service_max_ms: service.max },
       service_histogram: service.histogram.encode(),
@@ -91,7 +93,7 @@ export class Figures {
   }
 }
 
-const counts = ['added', 'started', 'ended', 'finished', 'errors', 'failed', 'crashed'] as const;
+const counts = ['added', 'started', 'ended', 'finished', 'errors', 'failed', 'crashed', 'warned'] as const;
 
 /** Of values that may be unknown; null until one is known. */
 class Sum {

@@ -53,6 +53,8 @@ export interface MetricBucket {
   readonly errors: number;
   readonly failed: number;
   readonly crashed: number;
+  /** Runs that succeeded, though their output says otherwise. */
+  readonly warned: number;
   /** How long runs took. */
   readonly runMs: Spread;
   /** How long jobs of the queue took since they were added until they finished or failed. */
@@ -244,9 +246,9 @@ function compareSubjects(one: string, other: string): number {
 }
 
 function toBucket(figures: Figures, { from, until }: Span): MetricBucket {
-  const { added, started, ended, finished, errors, failed, crashed, cpu, late } = figures;
+  const { added, started, ended, finished, errors, failed, crashed, warned, cpu, late } = figures;
   return {
-    ...{ fromMs: from, untilMs: until, added, started, ended, finished, errors, failed, crashed },
+    ...{ fromMs: from, untilMs: until, added, started, ended, finished, errors, failed, crashed, warned },
     runMs: figures.run.spread(),
     serviceMs: figures.service.spread(),
     ...{ cpuMs: cpu.sum, cpuRuns: cpu.count, maxRssBytes: figures.maxRssBytes },

@@ -1,6 +1,7 @@
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { CounterRow, SiteState } from '../../store/contract/alerts.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
+import { isDoubtful } from '../../store/words.ts';
 import { Figures } from '../metrics/figures.ts';
 import { Counters, eachMeasured, eachUncounted, HourlyFigures } from '../metrics/hours.ts';
 import { HOUR_MS, hourOf } from '../metrics/periods.ts';
@@ -149,6 +150,12 @@ function scriptFamilies({ scripts, tiers }: SiteState): MetricFamily[] {
       '',
       'Whether the last run that ended succeeded: 1, else 0.',
       ended.map(({ script, lastOutcome }) => point({ script }, lastOutcome === 'succeeded' ? 1 : 0)),
+    ),
+    gauge(
+      'runner.last_run.warned',
+      '',
+      'Whether the last run that ended succeeded with a warning, as its output tells of a failure: 1, else 0.',
+      ended.map(({ script, lastWarning }) => point({ script }, isDoubtful(lastWarning) ? 1 : 0)),
     ),
     gauge(
       'runner.tier.last_pass.timestamp',

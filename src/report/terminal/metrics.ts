@@ -20,7 +20,7 @@ export function renderCosts(metrics: Metrics, cpuLimit: number | null, screen: S
     cpuLimit,
   };
   const rows = [...scripts, all];
-  const table = drawTable(costColumns(costs, screen), rows, screen);
+  const table = drawTable(costColumns(rows, costs, screen), rows, screen);
   const limit = cpuLimit === null ? 'CPU limit of the host: unknown' : `CPU limit: ${cpuLimit} processors`;
   return toText([...renderHead(metrics, [limit], screen), '', ...table]);
 }
@@ -32,7 +32,11 @@ interface Costs {
   readonly cpuLimit: number | null;
 }
 
-function costColumns({ totalMs, weeks, cpuLimit }: Costs, { palette }: Screen): Column<MetricSeries>[] {
+function costColumns(
+  rows: readonly MetricSeries[],
+  { totalMs, weeks, cpuLimit }: Costs,
+  { palette }: Screen,
+): Column<MetricSeries>[] {
   const shareOf = ({ total }: MetricSeries): number | null =>
     total.cpuMs === null || !totalMs ? null : total.cpuMs / totalMs;
   const perWeek = ({ total }: MetricSeries): number | null => (total.cpuMs === null ? null : total.cpuMs / weeks);
@@ -40,7 +44,6 @@ function costColumns({ totalMs, weeks, cpuLimit }: Costs, { palette }: Screen): 
     const cpuMs = perWeek(series);
     return cpuMs === null || cpuLimit === null ? null : cpuMs / (cpuLimit * WEEK_MS);
   };
-  const figures = figureColumns<MetricSeries>(({ total }) => total, palette);
   const limit: Column<MetricSeries> = { title: 'of limit', text: (each) => formatRate(ofLimit(each)), align: 'right' };
   return [
     {
@@ -49,7 +52,7 @@ function costColumns({ totalMs, weeks, cpuLimit }: Costs, { palette }: Screen): 
       shrinks: { first: 20, last: 8 },
       isName: true,
     },
-    ...figures,
+    ...figureColumns(rows, ({ total }) => total, palette),
     { title: 'cpu/week', text: (each) => minutes(perWeek(each)), align: 'right' },
     { title: 'share', text: (each) => formatRate(shareOf(each)), align: 'right', rank: 8 },
     ...(cpuLimit === null ? [] : [{ ...limit, rank: 6 }]),
@@ -105,7 +108,7 @@ function periodColumns(rows: readonly PeriodRow[], { period }: Metrics, screen: 
   };
   return [
     { title: period.endsWith('h') ? 'from (UTC)' : 'from', text: ({ fromMs }) => utcTime(fromMs, period) },
-    ...figureColumns<PeriodRow>(({ bucket }) => bucket, palette),
+    ...figureColumns(rows, ({ bucket }) => bucket, palette),
     { title: 'cpu', text: ({ bucket }) => formatDuration(bucket?.cpuMs ?? null), align: 'right', rank: 9 },
     { title: 'memory', text: ({ bucket }) => formatBytes(bucket?.maxRssBytes ?? null), align: 'right', rank: 3 },
     { title: 'late', text: ({ bucket }) => formatDuration(bucket?.lateMs.max ?? null), align: 'right', rank: 2 },
@@ -115,7 +118,17 @@ function periodColumns(rows: readonly PeriodRow[], { period }: Metrics, screen: 
   ];
 }
 
-function figureColumns<Row>(of: (row: Row) => MetricBucket | null, palette: Screen['palette']): Column<Row>[] {
+function figureColumns<Row>(
+  rows: readonly Row[],
+  of: (row: Row) => MetricBucket | null,
+  palette: Screen['palette'],
+): Column<Row>[] {
+  const warned: Column<Row> = {
+    title: 'warned',
+    text: (row) => count(of(row)?.warned),
+    paint: (text, row) => ((of(row)?.warned ?? 0) > 0 ? palette.warning(text) : text),
+    align: 'right',
+  };
   return [
     { title: 'runs', text: (row) => count(of(row)?.ended), align: 'right' },
     {
@@ -124,6 +137,7 @@ function figureColumns<Row>(of: (row: Row) => MetricBucket | null, palette: Scre
       paint: (text, row) => ((of(row)?.failed ?? 0) > 0 ? palette.bad(text) : text),
       align: 'right',
     },
+    ...(rows.some((row) => of(row)?.warned) ? [warned] : []),
     { title: 'p50', text: (row) => formatDuration(of(row)?.runMs.p50 ?? null), align: 'right', rank: 8 },
     { title: 'p95', text: (row) => formatDuration(of(row)?.runMs.p95 ?? null), align: 'right', rank: 9 },
     { title: 'max', text: (row) => formatDuration(of(row)?.runMs.max ?? null), align: 'right', rank: 7 },

@@ -273,7 +273,7 @@ function metricTables(dialect: Dialect): readonly string[] {
     table(dialect, 'metrics', [
       `script_id ${integer} not null`,
       `"hour" ${integer} not null`,
-      ...['added', 'started', 'ended', 'finished', 'errors', 'failed', 'crashed'].map(
+      ...['added', 'started', 'ended', 'finished', 'errors', 'failed', 'crashed', 'warned'].map(
         (column) => `${column} ${integer} not null`,
       ),
       ...['run_ms', 'run_min_ms', 'run_max_ms'].map((column) => `${column} ${real}`),
@@ -318,6 +318,7 @@ function measuredTables(dialect: Dialect): readonly string[] {
       ...['started_at', 'finished_at', 'late_ms', 'service_ms'].map((column) => `${column} ${integer}`),
       ...['duration_ms', 'cpu_ms'].map((column) => `${column} ${real}`),
       `max_rss_bytes ${integer}`,
+      `warned ${integer} not null`,
       `counts_start ${integer} not null`,
       `counts_end ${integer} not null`,
     ]),
@@ -375,16 +376,16 @@ function viewsOf(dialect: Dialect): readonly string[] {
     `create or replace view activity as
       select started_at as at, case state when 'skipped' then 'worker-skipped' else 'worker-started' end as event,
         id as worker_id, ${dialect.integer('null')} as job_id, ${dialect.integer('null')} as run_id, case state when 'skipped' then reason end as detail,
-        null as actor from workers
+        null as actor, null as warning from workers
       union all select finished_at, case state when 'crashed' then 'worker-crashed' else 'worker-finished' end,
-        id, ${dialect.integer('null')}, ${dialect.integer('null')}, reason, null from workers where state in ('finished', 'crashed')
-      union all select created_at, 'job-queued', ${dialect.integer('null')}, id, ${dialect.integer('null')}, null, null from jobs where tier is null
-      union all select started_at, 'run-started', worker_id, job_id, id, null, null from runs
+        id, ${dialect.integer('null')}, ${dialect.integer('null')}, reason, null, null from workers where state in ('finished', 'crashed')
+      union all select created_at, 'job-queued', ${dialect.integer('null')}, id, ${dialect.integer('null')}, null, null, null from jobs where tier is null
+      union all select started_at, 'run-started', worker_id, job_id, id, null, null, null from runs
       union all select finished_at,
         case when outcome = 'released' and (left_job is null or left_job <> 'cancelled') then 'job-released'
           when left_job is null then 'job-finished' else 'job-' || left_job end,
-        worker_id, job_id, id, reason, null from runs where finished_at is not null
-      union all select at, event, worker_id, job_id, run_id, detail, actor from events`,
+        worker_id, job_id, id, reason, null, warning from runs where finished_at is not null
+      union all select at, event, worker_id, job_id, run_id, detail, actor, null from events`,
     `create or replace view totals as select handler, what, sum(times) as times
       from (select handler, what, times from gone
         union all ${countingOf(dialect).countsOf({ jobs: 'true', runs: 'true', events: 'true' })}) as counted

@@ -1,3 +1,5 @@
+import { DOUBT } from '../words.ts';
+
 /** How an engine writes what differs here. */
 export interface CountingSql {
   /** A job's name without parameters. */
@@ -21,7 +23,7 @@ type Counts = readonly [start: string, end: string];
 
 /** Columns of rows from which metrics are made, in the order of the three below; what follows is up to who asks. */
 const measuredColumns = `what, name, worker_id, outcome, left_job, started_at, finished_at, late_ms, service_ms,
-  duration_ms, cpu_ms, max_rss_bytes, counts_start, counts_end`;
+  duration_ms, cpu_ms, max_rss_bytes, warned, counts_start, counts_end`;
 
 /** The greatest of several passes over nulls in PostgreSQL. */
 const atLeastZero = (difference: string): string => `case when ${difference} < 0 then 0 else ${difference} end`;
@@ -43,6 +45,9 @@ const serviceMs = `case when jobs.tier is null
   then ${atLeastZero(`runs.finished_at - ${askedAt}`)} end`;
 
 const asNumber = (condition: string): string => `case when ${condition} then 1 else 0 end`;
+
+/** It succeeded, and its output says otherwise. */
+const isDoubted = asNumber(`runs.outcome = 'succeeded' and runs.warning like '${DOUBT}%'`);
 
 /** Until when all is counted; before anything is, nothing has been. */
 export const countedUntil = `coalesce((select done_at from chores where name = 'hours'), -8640000000000000)`;
@@ -79,7 +84,7 @@ export function countingIn({ handlerOf, join, noInteger, noReal }: CountingSql) 
     `select 'added' as what, 'queue/' || ${handlerOf('name')} as name, ${noInteger} as worker_id,
       null as outcome, null as left_job, created_at as started_at, ${noInteger} as finished_at, ${noInteger} as late_ms,
       ${noInteger} as service_ms, ${noReal} as duration_ms, ${noReal} as cpu_ms, ${noInteger} as max_rss_bytes,
-      1 as counts_start, 0 as counts_end
+      0 as warned, 1 as counts_start, 0 as counts_end
     from jobs where tier is null and ${jobs}`;
 
   /** @param from `runs`, `scripts` and `jobs`, joined, with a condition; its values follow those of `counts` */
@@ -88,7 +93,7 @@ export function countingIn({ handlerOf, join, noInteger, noReal }: CountingSql) 
       runs.left_job as left_job, runs.started_at as started_at, runs.finished_at as finished_at,
       ${lateMs} as late_ms, ${serviceMs} as service_ms, runs.duration_ms as duration_ms,
       runs.user_cpu_ms + runs.system_cpu_ms as cpu_ms, runs.max_rss_bytes as max_rss_bytes,
-      ${asNumber(start)} as counts_start, ${asNumber(end)} as counts_end
+      ${isDoubted} as warned, ${asNumber(start)} as counts_start, ${asNumber(end)} as counts_end
     from ${from}`;
 
   /** What failed without a run. A job that was buried as it ran has failed with it. */
@@ -98,7 +103,8 @@ export function countingIn({ handlerOf, join, noInteger, noReal }: CountingSql) 
       ${noInteger} as worker_id, null as outcome, 'failed' as left_job, ${noInteger} as started_at,
       events.at as finished_at, ${noInteger} as late_ms,
       case when jobs.tier is null then ${atLeastZero('events.at - jobs.created_at')} end as service_ms,
-      ${noReal} as duration_ms, ${noReal} as cpu_ms, ${noInteger} as max_rss_bytes, 0 as counts_start, 1 as counts_end
+      ${noReal} as duration_ms, ${noReal} as cpu_ms, ${noInteger} as max_rss_bytes,
+      0 as warned, 0 as counts_start, 1 as counts_end
     from events ${join} jobs on jobs.id = events.job_id
     where event in ('job-failed', 'job-buried') and ${events} and not exists (select 1 from runs
       where runs.job_id = events.job_id and runs.finished_at = events.at)`;

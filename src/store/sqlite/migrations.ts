@@ -132,16 +132,16 @@ const runs = `create table runs (
 /** Rows are never changed by it: whoever settles a run says in `left_job` what became of its job. */
 const activity = `create view activity as
   select started_at as at, case state when 'skipped' then 'worker-skipped' else 'worker-started' end as event,
-    id as worker_id, null as job_id, null as run_id, case state when 'skipped' then reason end as detail, null as actor
-    from workers
+    id as worker_id, null as job_id, null as run_id, case state when 'skipped' then reason end as detail, null as actor,
+    null as warning from workers
   union all select finished_at, case state when 'crashed' then 'worker-crashed' else 'worker-finished' end,
-    id, null, null, reason, null from workers where state in ('finished', 'crashed')
-  union all select created_at, 'job-queued', null, id, null, null, null from jobs where tier is null
-  union all select started_at, 'run-started', worker_id, job_id, id, null, null from runs
+    id, null, null, reason, null, null from workers where state in ('finished', 'crashed')
+  union all select created_at, 'job-queued', null, id, null, null, null, null from jobs where tier is null
+  union all select started_at, 'run-started', worker_id, job_id, id, null, null, null from runs
   union all select finished_at, case when outcome = 'released' and left_job is not 'cancelled' then 'job-released'
       when left_job is null then 'job-finished' else 'job-' || left_job end,
-    worker_id, job_id, id, reason, null from runs where finished_at is not null
-  union all select at, event, worker_id, job_id, run_id, detail, actor from events`;
+    worker_id, job_id, id, reason, null, warning from runs where finished_at is not null
+  union all select at, event, worker_id, job_id, run_id, detail, actor, null from events`;
 
 const tables = [
   `create table hosts (
@@ -341,6 +341,7 @@ const metrics = [
     errors integer not null,
     failed integer not null,
     crashed integer not null,
+    warned integer not null,
     run_ms real,
     run_min_ms real,
     run_max_ms real,
@@ -387,6 +388,7 @@ const metrics = [
     duration_ms real,
     cpu_ms real,
     max_rss_bytes integer,
+    warned integer not null,
     counts_start integer not null,
     counts_end integer not null
   )`,

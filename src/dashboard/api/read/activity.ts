@@ -84,6 +84,7 @@ const bucketSchema = z
     errors: z.int(),
     failed: z.int(),
     crashed: z.int(),
+    warned: z.int(),
     runMs: spreadSchema,
     serviceMs: spreadSchema,
     cpuMs: knownNumber,

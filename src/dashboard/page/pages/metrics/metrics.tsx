@@ -91,6 +91,7 @@ function Totals({ total }: { readonly total: MetricBucket }) {
     <FigureList>
       <FigureItem label="Runs">{formatCount(total.ended)}</FigureItem>
       <FigureItem label="Failed for good">{formatCount(total.failed)}</FigureItem>
+      {total.warned > 0 && <FigureItem label="With a warning">{formatCount(total.warned)}</FigureItem>}
       <FigureItem label="Run time, p95">{formatDuration(total.runMs.p95)}</FigureItem>
       <FigureItem label="CPU time">{formatDuration(total.cpuMs)}</FigureItem>
       <FigureItem label="Most memory">{formatBytes(total.maxRssBytes)}</FigureItem>
@@ -272,6 +273,11 @@ function columnsOf(allMs: number | null): readonly TableColumn<Series>[] {
     number(
       'Failed',
       ({ total }) => total.failed,
+      (count) => formatCount(count ?? 0),
+    ),
+    number(
+      'Warned',
+      ({ total }) => total.warned,
       (count) => formatCount(count ?? 0),
     ),
     number('Median', ({ total }) => total.runMs.p50, formatDuration),

@@ -125,7 +125,7 @@ function measuredParts(dialect: Dialect, { from, until }: Span): readonly Measur
 const presentColumns = 'id, kind, tier, state, started_at, finished_at';
 
 const scriptColumns = [
-  ...['added', 'started', 'ended', 'finished', 'errors', 'failed', 'crashed'],
+  ...['added', 'started', 'ended', 'finished', 'errors', 'failed', 'crashed', 'warned'],
   ...['run_ms', 'run_min_ms', 'run_max_ms', 'run_histogram'],
   ...['service_ms', 'service_min_ms', 'service_max_ms', 'service_histogram'],
   ...['cpu_runs', 'cpu_ms', 'max_rss_bytes', 'late_runs', 'late_ms', 'late_max_ms', 'waiting', 'waiting_ms'],
@@ -144,7 +144,7 @@ interface Columns {
   readonly columns: readonly string[];
 }
 
-/** So many rows are one statement: PostgreSQL takes 65,535 values, of which the widest row has 24. */
+/** So many rows are one statement: PostgreSQL takes 65,535 values, of which the widest row has 26. */
 const ROWS_AT_ONCE = 500;
 
 /** In place of those with the same key; the values in the order of key and columns. */

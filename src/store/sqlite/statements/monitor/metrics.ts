@@ -165,7 +165,7 @@ function workersIn(db: SqliteStatements, { from, until }: Span): PresentWorker[]
 }
 
 const scriptColumns = [
-  ...['added', 'started', 'ended', 'finished', 'errors', 'failed', 'crashed'],
+  ...['added', 'started', 'ended', 'finished', 'errors', 'failed', 'crashed', 'warned'],
   ...['run_ms', 'run_min_ms', 'run_max_ms', 'run_histogram'],
   ...['service_ms', 'service_min_ms', 'service_max_ms', 'service_histogram'],
   ...['cpu_runs', 'cpu_ms', 'max_rss_bytes', 'late_runs', 'late_ms', 'late_max_ms', 'waiting', 'waiting_ms'],
