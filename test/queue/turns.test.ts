@@ -13,6 +13,8 @@ import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { startWorker } from './worker-claims.ts';
 
+const HOUR = 3_600_000;
+
 const handlers = { find: () => null, names: () => [], problem: null, optionsOf: () => ({}) } as Handlers;
 const queue = { leaseMs: 60_000, missedCap: 10, groupLimit: null, archive: {} };
 const runner = { now: Date.now, settings: { queue }, state: { output: '' } } as unknown as Runner;
@@ -38,19 +40,22 @@ async function openTurns(root: string, patterns: readonly string[] = []) {
   const add = (jobs: readonly NewJob<unknown>[]) =>
     store.transaction(async (session) => (await addJobs(session, jobs, Date.now())).map(({ id }) => id));
   /** From then on, a success of that name is no news. */
-  const warmUp = async (name: string): Promise<void> => {
+  const warmUp = async (name: string, endedThen = ended): Promise<void> => {
     await add([{ name, priority: 1_000 }]);
     const { next } = await recorder.turn([], 1);
-    await recorder.turn(next.map(ended), 0);
+    await recorder.turn(next.map(endedThen), 0);
   };
   return { store, recorder, counted, add, warmUp };
 }
 
-function ended(claimed: HeldJob): HandledRun {
-  const at = Date.now();
-  const succeeded = { outcome: 'succeeded', finishedAt: at, durationMs: 1, reason: null, output: noOutput } as const;
-  return { claimed, startedAt: at, end: endUnmeasured(succeeded), isRetryable: true };
-}
+const ended = (claimed: HeldJob): HandledRun => endedAt(Date.now())(claimed);
+
+const endedAt =
+  (at: number) =>
+  (claimed: HeldJob): HandledRun => {
+    const succeeded = { outcome: 'succeeded', finishedAt: at, durationMs: 1, reason: null, output: noOutput } as const;
+    return { claimed, startedAt: at, end: endUnmeasured(succeeded), isRetryable: true };
+  };
 
 const statesIn = (root: string): string[] =>
   queryLog<{ state: string }>(root, 'select state from jobs order by id').map(({ state }) => state);
@@ -83,14 +88,29 @@ test('on PostgreSQL, plain ends and the next claim are one statement; a job come
   await add([{ name: 'a' }]);
   const { next } = await recorder.turn([], 1);
   await add([{ name: 'a', data: { to: 'é"\\' }, lease: '7m', uniqueKey: 'k', retries: 3 }]);
-  await warmUp('a');
+  // Of an hour that nobody closes yet. This one may be closed in its last two minutes, which takes a transaction.
+  const endedLater = endedAt(Date.now() + HOUR);
+  await warmUp('a', endedLater);
   const before = counted.transactions;
-  const { settled, next: following } = await recorder.turn(next.map(ended), 5);
+  const { settled, next: following } = await recorder.turn(next.map(endedLater), 5);
   expect(counted.transactions - before).toBe(store.turn === undefined ? 1 : 0);
   expect(settled).toMatchObject([{ decision: { state: 'finished' }, runId: 2 }]);
   const [row] = await store.jobs.byId([2]);
   expect(following.map(({ job }) => job)).toEqual([{ ...row, has_unreported_children: false }]);
   expect(row).toMatchObject({ state: 'claimed', retry: '3', unique_key: 'k', data: '{"to":"é\\"\\\\"}' });
+});
+
+test('ends of an hour that may be closed at this moment are written in a transaction', async () => {
+  const { recorder, counted, add, warmUp } = await openTurns(makeTemporaryRoot());
+  await add(Array(2).fill({ name: 'a' }));
+  const { next } = await recorder.turn([], 1);
+  const endedBefore = endedAt(Date.now() - HOUR);
+  await warmUp('a', endedBefore);
+  const before = counted.transactions;
+  const { settled, next: following } = await recorder.turn(next.map(endedBefore), 5);
+  expect(counted.transactions - before).toBe(1);
+  expect(settled).toMatchObject([{ decision: { state: 'finished' } }]);
+  expect(following).toHaveLength(1);
 });
 
 test('what has become of a job since it was claimed counts when its end is told', async () => {
