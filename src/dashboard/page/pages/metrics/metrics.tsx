@@ -265,27 +265,16 @@ function columnsOf(allMs: number | null): readonly TableColumn<Series>[] {
     },
     number('CPU time', ({ total }) => total.cpuMs, formatDuration),
     number('Share', shareOf, (share) => (share === null ? '–' : `${Math.round(share * 100)} %`)),
-    number(
-      'Runs',
-      ({ total }) => total.ended,
-      (count) => formatCount(count ?? 0),
-    ),
-    number(
-      'Failed',
-      ({ total }) => total.failed,
-      (count) => formatCount(count ?? 0),
-    ),
-    number(
-      'Warned',
-      ({ total }) => total.warned,
-      (count) => formatCount(count ?? 0),
-    ),
+    number('Runs', ({ total }) => total.ended, formatCount),
+    number('Failed', ({ total }) => total.failed, formatCount),
+    number('Warned', ({ total }) => total.warned, formatCount),
     number('Median', ({ total }) => total.runMs.p50, formatDuration),
     number('p95', ({ total }) => total.runMs.p95, formatDuration),
     number('Memory', ({ total }) => total.maxRssBytes, formatBytes),
   ];
 }
 
-function number(title: string, read: (series: Series) => number | null, format: (value: number | null) => string) {
+/** Of a figure that is always known, the type says so: its format needs no word for what is not. */
+function number<V extends number | null>(title: string, read: (series: Series) => V, format: (value: V) => string) {
   return { title, cell: (series: Series) => format(read(series)), sortBy: read, isNumber: true };
 }
