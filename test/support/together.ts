@@ -13,8 +13,18 @@ const marks =
 
 const files = globSync('test/**/*.test.ts', { cwd: project }).sort();
 
+/**
+ * What the tests' own files do before or after all tests of a file, they do for the first file of a process alone:
+ * the next one finds them loaded, and what they made removed.
+ */
+const hooks = /^(before|after)(All|Each)\(/m;
+
 /** Each gets a process of its own, which takes half a second more. */
-export const apart = files.filter((file) => marks.test(readFileSync(join(project, file), 'utf8')));
+export const apart = files.filter((file) => {
+  const path = join(project, file);
+  if (marks.test(readFileSync(path, 'utf8'))) return true;
+  return reaches(path, (each, source) => each !== path && hooks.test(source));
+});
 
 /** They share processes. */
 export const together = files.filter((file) => !apart.includes(file));
