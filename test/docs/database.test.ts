@@ -2,34 +2,21 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseDatabaseUrl } from '../../src/store/server/connect/url.ts';
 import { openServerStore } from '../../src/store/server/open.ts';
-import { hasMariadb, type OwnServer, startOwnMariadb, startOwnPostgres } from '../support/own-server.ts';
+import { type OwnServer, ownServersFor } from '../support/own-server.ts';
 
 const page = readFileSync(new URL('../../docs/database.md', import.meta.url), 'utf8');
 const blocks = [...page.matchAll(/```sql\n(.+?)```/gs)].map(([, sql = '']) =>
   sql.split(';').map((each) => each.trim()),
 );
 
-if (!hasMariadb) console.warn('NOT TESTED HERE: the grants for MySQL, as there is no mariadbd.');
-
-const engines = [
-  { name: 'PostgreSQL', isHere: true, start: startOwnPostgres, statements: blocks[0] ?? [], database: 'postgres' },
-  {
-    name: 'MySQL and MariaDB',
-    isHere: hasMariadb,
-    start: startOwnMariadb,
-    statements: blocks[1] ?? [],
-    database: 'runner_log',
-  },
-];
-
-describe.each(engines.filter(({ isHere }) => isHere))('$name', ({ start, statements, database }) => {
+describe.each(ownServersFor('the grants'))('$name', ({ name, engine, start }) => {
+  const [statements = [], database] = engine === 'postgres' ? [blocks[0], 'postgres'] : [blocks[1], 'runner_log'];
   let server: OwnServer;
 
   beforeAll(async () => {
     server = await start();
     // There are users without a name that would be meant on this machine.
-    if (server.engine === 'mysql')
-      await server.ask("delete from mysql.global_priv where User = ''", 'flush privileges');
+    if (name === 'MariaDB') await server.ask("delete from mysql.global_priv where User = ''", 'flush privileges');
     await server.ask(...statements.filter((statement) => statement !== ''));
   }, 120_000);
 

@@ -5,7 +5,7 @@ import { findLinkFlaw } from '../support/chaos/link.ts';
 import { type Machine, type Machines, makeMachines, witness } from '../support/chaos/machines.ts';
 import { engine } from '../support/engines.ts';
 import { findViolations } from '../support/invariants.ts';
-import { hasMariadb, type OwnServer, startOwnMariadb, startOwnPostgres } from '../support/own-server.ts';
+import { type OwnServer, type OwnServerKind, ownServersFor } from '../support/own-server.ts';
 import type { Started } from '../support/start-command.ts';
 import { createRandom, rounds } from './rounds.ts';
 
@@ -35,17 +35,18 @@ interface Lost {
 
 let server: OwnServer;
 
-const isHere = { sqlite: false, postgres: true, mysql: hasMariadb }[engine.name];
-if (!isHere && engine.name === 'mysql') console.warn('NOT TESTED HERE: a fleet on MariaDB, as there is no mariadbd.');
+/** Of MariaDB and MySQL the one that is asked for. */
+const kind =
+  engine.name === 'sqlite' ? undefined : ownServersFor('a fleet').findLast((own) => own.engine === engine.name);
 
 const linkFlaw = isMachineOurs ? findLinkFlaw() : 'RUN_INTEGRATION=1 alone allows network namespaces';
-if (isHere && linkFlaw !== null)
+if (kind !== undefined && linkFlaw !== null)
   console.warn(`NOT TESTED HERE: machines of a fleet whose link goes down, as ${linkFlaw}.`);
 
-describe.skipIf(!isHere)('a fleet of eight machines', () => {
+describe.skipIf(kind === undefined)('a fleet of eight machines', () => {
   beforeAll(async () => {
     // It is broken on purpose: no other test's server.
-    server = await (engine.name === 'mysql' ? startOwnMariadb() : startOwnPostgres());
+    server = await (kind as OwnServerKind).start();
     process.env[`TEST_${engine.name.toUpperCase()}_URL`] = server.url();
   }, 120_000);
   afterAll(() => server.stop());

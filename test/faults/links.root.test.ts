@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findLinkFlaw, type Link, makeLink } from '../support/chaos/link.ts';
 import { makeFleet, type TestFleet, type TestMachine } from '../support/fleet.ts';
-import { hasMariadb, type OwnServer, startOwnMariadb, startOwnPostgres } from '../support/own-server.ts';
+import { type OwnServer, ownServersFor } from '../support/own-server.ts';
 import type { Started } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
@@ -16,7 +16,6 @@ import { until } from '../support/until.ts';
 
 const flaw = findLinkFlaw();
 if (flaw !== null) console.warn(`NOT TESTED HERE: links that go down, as ${flaw}.`);
-if (!hasMariadb) console.warn('NOT TESTED HERE: links to MariaDB that go down, as there is no mariadbd.');
 
 /** So long a statement waits for its answer at most, and what follows it for a new connection. */
 const GIVEN_UP_MS = 105_000;
@@ -99,15 +98,10 @@ async function countConnections({ server, link }: Place, which: 'all' | 'waiting
 
 const quiet = { status: 0, stdout: '', stderr: '' };
 
-const engines = [
-  { name: 'PostgreSQL', isHere: true, start: startOwnPostgres },
-  { name: 'MariaDB', isHere: hasMariadb, start: startOwnMariadb },
-];
-
 describe.skipIf(flaw !== null)('a link that goes down', () => {
   const servers: OwnServer[] = [];
   beforeAll(async () => {
-    const here = engines.filter(({ isHere }) => isHere);
+    const here = ownServersFor('links that go down');
     servers.push(...(await Promise.all(here.map(({ start }) => start({ isLinked: true })))));
   }, 120_000);
   afterAll(() => Promise.all(servers.map((server) => server.stop())));

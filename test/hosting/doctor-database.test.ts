@@ -2,16 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkDatabase } from '../../src/hosting/doctor/checks-fleet.ts';
 import { parseDatabaseUrl } from '../../src/store/server/connect/url.ts';
 import { openServerStore } from '../../src/store/server/open.ts';
-import { hasMariadb, type OwnServer, startOwnMariadb, startOwnPostgres } from '../support/own-server.ts';
+import { type OwnServer, ownServersFor } from '../support/own-server.ts';
+import { until } from '../support/until.ts';
 
-if (!hasMariadb) console.warn('NOT TESTED HERE: what doctor says of MariaDB, as there is no mariadbd.');
-
-const engines = [
-  { name: 'PostgreSQL', isHere: true, start: startOwnPostgres },
-  { name: 'MariaDB', isHere: hasMariadb, start: startOwnMariadb },
-];
-
-describe.each(engines.filter(({ isHere }) => isHere))('$name', ({ name, start }) => {
+describe.each(ownServersFor('what doctor says'))('$name', ({ name, engine, start }) => {
   let server: OwnServer;
 
   beforeAll(async () => {
@@ -85,6 +79,19 @@ describe.each(engines.filter(({ isHere }) => isHere))('$name', ({ name, start })
     const findings = await check(address.href);
     await Promise.all(others.map((store) => store.close()));
     expect(findings[0]?.found).toContain(', 1 of 2 connections, ');
+    expect(findings.map(({ status }) => status)).toEqual(['ok', 'ok']);
+  });
+
+  test.runIf(engine === 'mysql')('what others are just asking keeps nobody from being examined', async () => {
+    const asks = server.ask("select sleep(60), '🙂'").catch(() => {});
+    const find = async () =>
+      ((await server.ask('show processlist')) as { Id: number; Info: string | null }[]).find(
+        ({ Info }) => Info?.startsWith('select sleep') === true,
+      );
+    await until('it is asked', async () => (await find()) !== undefined);
+    const findings = await check(server.url());
+    await server.ask(`kill ${(await find())?.Id}`);
+    await asks;
     expect(findings.map(({ status }) => status)).toEqual(['ok', 'ok']);
   });
 

@@ -8,18 +8,11 @@ import { openServerStore } from '../../src/store/server/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { dumpLog, writeHostileLog } from '../support/hostile-log.ts';
-import { hasMariadb, type OwnServer, startOwnMariadb, startOwnPostgres } from '../support/own-server.ts';
+import { type OwnServer, ownServersFor } from '../support/own-server.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
-if (!hasMariadb) console.warn('NOT TESTED HERE: moving a log to MariaDB, as there is no mariadbd.');
-
-const engines = [
-  { name: 'PostgreSQL', isHere: true, start: startOwnPostgres },
-  { name: 'MariaDB', isHere: hasMariadb, start: startOwnMariadb },
-].filter(({ isHere }) => isHere);
-
 // Each writes and compares some thousand rows: on a busy machine that takes minutes.
-describe.each(engines)('$name', { timeout: 240_000 }, ({ name, start }) => {
+describe.each(ownServersFor('moving a log'))('$name', { timeout: 240_000 }, ({ engine, start }) => {
   let server: OwnServer;
   let places = 0;
 
@@ -33,8 +26,8 @@ describe.each(engines)('$name', { timeout: 240_000 }, ({ name, start }) => {
   async function makePlace(): Promise<DatabaseTarget & { readonly own: string }> {
     places += 1;
     const own = `place_${places}`;
-    if (name === 'MariaDB') await server.ask(`create database ${own}`);
-    const url = name === 'MariaDB' ? server.url('', own) : server.url(`?schema=${own}`);
+    if (engine === 'mysql') await server.ask(`create database ${own}`);
+    const url = engine === 'mysql' ? server.url('', own) : server.url(`?schema=${own}`);
     return { ...parseDatabaseUrl(url, 'It', '/'), own };
   }
 
@@ -81,13 +74,16 @@ describe.each(engines)('$name', { timeout: 240_000 }, ({ name, start }) => {
 
   /** As the server does with those that rest. */
   async function endConnections({ own }: { readonly own: string }): Promise<void> {
-    if (name === 'PostgreSQL') {
+    if (engine === 'postgres') {
       const others = `pg_stat_activity where pid <> pg_backend_pid() and application_name = 'folder-runner'`;
       await server.ask(`select pg_terminate_backend(pid, 5000) from ${others}`);
       return;
     }
-    const rows = await server.ask(`select id from information_schema.processlist where db = '${own}'`);
-    for (const { id } of rows as readonly { readonly id: number }[]) await server.ask(`kill ${id}`);
+    const rows = (await server.ask('show processlist')) as readonly {
+      readonly Id: number;
+      readonly db: string | null;
+    }[];
+    for (const { Id } of rows.filter(({ db }) => db === own)) await server.ask(`kill ${Id}`);
   }
 
   async function makeHostileRoot(options = {}): Promise<{ readonly root: string; readonly database: string }> {
@@ -138,13 +134,13 @@ describe.each(engines)('$name', { timeout: 240_000 }, ({ name, start }) => {
     const { notes } = await move(root, 'sqlite', place);
     const nul = /^2 texts contained the character NUL, which .* cannot store: replaced by U\+FFFD\.$/;
     expect(notes).toEqual([
-      ...(name === 'PostgreSQL' ? [expect.stringMatching(nul)] : []),
+      ...(engine === 'postgres' ? [expect.stringMatching(nul)] : []),
       '1 figure was not a whole number: rounded.',
       '1 text was stored as bytes: it is text now.',
     ]);
     expect((await move(root, place, 'sqlite')).notes).toEqual([]);
     const { runs } = dumpLog(database);
-    expect(JSON.stringify(runs)).toContain(name === 'PostgreSQL' ? 'string a\ufffdb' : 'string a\\u0000b');
+    expect(JSON.stringify(runs)).toContain(engine === 'postgres' ? 'string a\ufffdb' : 'string a\\u0000b');
   });
 
   test('once moved, the file is closed to runners and to plain SQL, and can be opened again', async () => {
@@ -175,8 +171,8 @@ describe.each(engines)('$name', { timeout: 240_000 }, ({ name, start }) => {
     await move(root, place, 'sqlite');
     const isMoved = /^The log was moved away from the database/;
     await expect(openServerStore(place)).rejects.toThrow(isMoved);
-    // MariaDB has no triggers for who may do no more than a runner needs.
-    if (name === 'PostgreSQL') await expect(add(connected)).rejects.toThrow(isMoved);
+    // The others have no triggers for who may do no more than a runner needs.
+    if (engine === 'postgres') await expect(add(connected)).rejects.toThrow(isMoved);
     await endConnections(place);
     await expect(add(idle)).rejects.toThrow(isMoved);
     expect(await reopen(place, stateFolderOf(root))).toBe(true);
@@ -314,7 +310,7 @@ describe.each(engines)('$name', { timeout: 240_000 }, ({ name, start }) => {
     await move(root, 'sqlite', place);
   });
 
-  test.runIf(name === 'MariaDB')('a text that is too long for MySQL is found before anything is copied', async () => {
+  test.runIf(engine === 'mysql')('a text that is too long for MySQL is found before anything is copied', async () => {
     const { root } = await makeHostileRoot();
     change(
       root,

@@ -3,26 +3,19 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseDatabaseUrl } from '../../src/store/server/connect/url.ts';
 import { openServerStore } from '../../src/store/server/open.ts';
-import { hasMariadb, type OwnServer, startOwnMariadb, startOwnPostgres } from '../support/own-server.ts';
+import { type OwnServer, ownServersFor } from '../support/own-server.ts';
 import { makeSelfSignedCertificate } from '../support/self-signed-certificate.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
-if (!hasMariadb) console.warn('NOT TESTED HERE: TLS of MariaDB, as there is no mariadbd.');
-
-const engines = [
-  { name: 'PostgreSQL', isHere: true, start: startOwnPostgres },
-  { name: 'MariaDB', isHere: hasMariadb, start: startOwnMariadb },
-];
-
-describe.each(engines)('$name', ({ name, start, isHere }) => {
+describe.each(ownServersFor('TLS'))('$name', ({ name, engine, start }) => {
   let withTls: OwnServer;
   let plain: OwnServer;
 
   beforeAll(async () => {
-    if (isHere) [withTls, plain] = await Promise.all([start({ isTls: true }), start()]);
+    [withTls, plain] = await Promise.all([start({ isTls: true }), start()]);
   }, 120_000);
 
-  afterAll(() => Promise.all([withTls?.stop(), plain?.stop()]));
+  afterAll(() => Promise.all([withTls.stop(), plain.stop()]));
 
   async function connect(url: string): Promise<string> {
     try {
@@ -34,7 +27,7 @@ describe.each(engines)('$name', ({ name, start, isHere }) => {
     }
   }
 
-  test.skipIf(!isHere)('the authority that is named is believed, for the name of the host alone', async () => {
+  test('the authority that is named is believed, for the name of the host alone', async () => {
     const named = `sslrootcert=${withTls.certificate}`;
     expect(await connect(withTls.url(`?sslmode=verify-full&${named}`))).toBe('connected');
     expect(await connect(withTls.url(`?sslmode=verify-ca&${named}`))).toBe('connected');
@@ -45,7 +38,7 @@ describe.each(engines)('$name', ({ name, start, isHere }) => {
     );
   });
 
-  test.skipIf(!isHere)('nobody else is believed', async () => {
+  test('nobody else is believed', async () => {
     const { cert } = makeSelfSignedCertificate(new Date(Date.now() + 86_400_000));
     const other = join(makeTemporaryRoot(), 'other.pem');
     writeFileSync(other, cert);
@@ -62,7 +55,7 @@ describe.each(engines)('$name', ({ name, start, isHere }) => {
     );
   });
 
-  test.skipIf(!isHere)('a server without TLS is told no password', async () => {
+  test('a server without TLS is told no password', async () => {
     const refusal =
       /offers no TLS, so the password was not sent\. Have TLS enabled there; only within a private network/;
     expect(await connect(plain.url('?sslmode=require'))).toMatch(refusal);
@@ -71,14 +64,13 @@ describe.each(engines)('$name', ({ name, start, isHere }) => {
   });
 
   // PostgreSQL says so by itself: test/store/server-failure.test.ts.
-  test.runIf(isHere && name === 'MariaDB')(
-    'a server that demands TLS may say no more than "access denied"',
-    async () => {
-      await withTls.ask('set global require_secure_transport = on');
-      expect(await connect(withTls.url('?sslmode=disable'))).toMatch(
-        /refuses this user or password \(Access denied .*\)\. .* A server that demands TLS says the same: remove `sslmode=disable`\./,
-      );
-      expect(await connect(withTls.url('?sslmode=require'))).toBe('connected');
-    },
-  );
+  test.runIf(engine === 'mysql')('a server that demands TLS may say no more than "access denied"', async () => {
+    await withTls.ask('set global require_secure_transport = on');
+    expect(await connect(withTls.url('?sslmode=disable'))).toMatch(
+      name === 'MySQL'
+        ? / demands TLS \(Connections using insecure transport are prohibited .*\): remove `sslmode=disable`/
+        : /refuses this user or password \(Access denied .*\)\. .* A server that demands TLS says the same: remove `sslmode=disable`\./,
+    );
+    expect(await connect(withTls.url('?sslmode=require'))).toBe('connected');
+  });
 });

@@ -134,15 +134,67 @@ function canBeAsked(ask: OwnServer['ask']): Promise<boolean> {
   );
 }
 
-const MARIADB = '/usr/sbin/mariadbd';
-
 /** A server does not run as root; the user `mysql` comes with a package that also starts a server. */
 const SERVER_USER = 'nobody';
 
-/** Named in a skip, so that nobody takes it for tested. */
-export const hasMariadb = existsSync(MARIADB);
+/** What MySQL and MariaDB do each in their way. */
+interface MysqlProduct {
+  readonly program: string;
+  /** Makes its own tables. */
+  install(place: readonly string[]): void;
+  /** So that it opens and writes nothing else. */
+  readonly flags: readonly string[];
+  readonly withoutTls: readonly string[];
+}
 
-export async function startOwnMariadb(options: OwnServerOptions = {}): Promise<OwnServer> {
+const mariadb: MysqlProduct = {
+  program: '/usr/sbin/mariadbd',
+  install: (place) => {
+    execFileSync('mariadb-install-db', [...place, '--auth-root-authentication-method=normal'], { stdio: 'pipe' });
+  },
+  flags: [],
+  withoutTls: [],
+};
+
+const mysqlProduct: MysqlProduct = {
+  program: process.env.TEST_MYSQLD || '',
+  install: (place) => {
+    execFileSync(mysqlProduct.program, [...place, '--initialize-insecure', '--secure-file-priv='], { stdio: 'pipe' });
+  },
+  flags: ['--mysqlx=off', '--skip-log-bin', '--secure-file-priv='],
+  // It makes itself a certificate otherwise.
+  withoutTls: ['--tls-version='],
+};
+
+/** A server that a test may start for itself. */
+export interface OwnServerKind {
+  readonly name: 'PostgreSQL' | 'MariaDB' | 'MySQL';
+  readonly engine: OwnServer['engine'];
+  start(options?: OwnServerOptions): Promise<OwnServer>;
+}
+
+const kinds: readonly (OwnServerKind & { readonly missing: string | null })[] = [
+  { name: 'PostgreSQL', engine: 'postgres', start: startOwnPostgres, missing: null },
+  {
+    ...{ name: 'MariaDB', engine: 'mysql' },
+    start: (options) => startOwnMysql(mariadb, options),
+    missing: existsSync(mariadb.program) ? null : `there is no ${mariadb.program}`,
+  },
+  {
+    ...{ name: 'MySQL', engine: 'mysql' },
+    start: (options) => startOwnMysql(mysqlProduct, options),
+    missing: existsSync(mysqlProduct.program) ? null : 'TEST_MYSQLD names no program `mysqld`',
+  },
+];
+
+/** Those that are here; of the others a run says that this was not tested on them. */
+export function ownServersFor(what: string): readonly OwnServerKind[] {
+  for (const { name, missing } of kinds)
+    if (missing !== null) console.warn(`NOT TESTED HERE: ${what}, on ${name}, as ${missing}.`);
+  return kinds.filter(({ missing }) => missing === null);
+}
+
+async function startOwnMysql(product: MysqlProduct, options: OwnServerOptions = {}): Promise<OwnServer> {
   const { isTls = false, isLinked = false, flags = [] } = options;
   const { folder, port, certificate } = await makePlace(isTls);
   const data = join(folder, 'data');
@@ -154,17 +206,17 @@ export async function startOwnMariadb(options: OwnServerOptions = {}): Promise<O
   }
   // A server that starts clears its folder for temporary tables, also of tables that another one has open.
   const place = ['--no-defaults', `--datadir=${data}`, `--tmpdir=${folder}`, ...asRoot];
-  const install = [...place, '--auth-root-authentication-method=normal'];
-  execFileSync('mariadb-install-db', install, { stdio: 'pipe' });
+  product.install(place);
   const socket = join(folder, 'socket');
-  const tls = isTls ? [`--ssl-cert=${certificate}`, `--ssl-key=${key}`] : [];
+  const tls = isTls ? [`--ssl-cert=${certificate}`, `--ssl-key=${key}`] : product.withoutTls;
   const args = [
     ...[...place, `--port=${port}`, `--socket=${socket}`],
     ...(isLinked ? ['--bind-address=0.0.0.0', '--skip-name-resolve'] : ['--bind-address=127.0.0.1']),
     // What is committed survives its death, though not that of the machine.
-    ...[`--pid-file=${join(folder, 'pid')}`, '--innodb-flush-log-at-trx-commit=2', ...tls, ...flags],
+    ...[`--pid-file=${join(folder, 'pid')}`, '--innodb-flush-log-at-trx-commit=2'],
+    ...[...product.flags, ...tls, ...flags],
   ];
-  const start = () => spawn(MARIADB, args, { stdio: 'ignore' });
+  const start = () => spawn(product.program, args, { stdio: 'ignore' });
   const end = async (signal: NodeJS.Signals): Promise<void> => {
     const ended = once(server, 'exit');
     server.kill(signal);
@@ -181,7 +233,7 @@ export async function startOwnMariadb(options: OwnServerOptions = {}): Promise<O
       await client.end();
     }
   };
-  const isThere = () => until('MariaDB answers', () => canBeAsked(administrate));
+  const isThere = () => until('the server answers', () => canBeAsked(administrate));
   await isThere();
   await administrate(
     // Who comes from here without a name would be let in before those that tests make.

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasMariadb, type OwnServer, startOwnMariadb, startOwnPostgres } from '../support/own-server.ts';
+import { type OwnServer, ownServersFor } from '../support/own-server.ts';
 import type { Ended } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';
 import { startCommand } from '../support/start-command.ts';
@@ -9,20 +9,13 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 
-if (!hasMariadb) console.warn('NOT TESTED HERE: an outage of MariaDB, as there is no mariadbd.');
-
-const engines = [
-  { name: 'PostgreSQL', isHere: true, start: startOwnPostgres },
-  { name: 'MariaDB', isHere: hasMariadb, start: startOwnMariadb },
-];
-
 /** Runs until it is told to end. */
 const waits = (label: string, tags = '') => `#!/bin/sh\n${tags}touch ${label}.started
 while [ ! -e ${label}.go ]; do sleep 0.02; done\necho "printed by ${label}"\n`;
 const quick = (label: string, tags = '') => `#!/bin/sh\n${tags}echo ran >> ${label}.ran\necho "printed by ${label}"\n`;
 const OFFLINE = '# @offline run\n';
 
-describe.each(engines.filter(({ isHere }) => isHere))('$name', ({ start }) => {
+describe.each(ownServersFor('an outage'))('$name', ({ start }) => {
   let server: OwnServer;
   let proxy: TcpProxy;
   let count = 0;

@@ -2,6 +2,7 @@ import { describeServerFailure, MOVED_SQLSTATE } from '../server/connect/describ
 import { type DatabaseTarget, nameOfDatabase } from '../server/connect/url.ts';
 import type { ServerConnection, ServerEngine } from '../server/engine.ts';
 import { migrate, moveVersions } from '../server/migrate.ts';
+import { lockName } from '../server/mysql/dialect.ts';
 import { loadEngine, openSession } from '../server/open.ts';
 import {
   type FoundColumn,
@@ -253,7 +254,7 @@ const dialects: Readonly<Record<DatabaseTarget['engine'], ServerSql>> = {
     schema: 'database()',
     isOwn: `coalesce(generation_expression, '') = ''`,
     isNumber: `extra like '%auto_increment%'`,
-    tryLock: `select get_lock(concat('folder-runner move ', md5(database())), 0) as got`,
+    tryLock: `select get_lock(${lockName('folder-runner move')}, 0) as got`,
     mayRest: 'set session wait_timeout = 28800',
     // A trigger needs a right that shared hosts do not give.
     shut: [],

@@ -116,10 +116,11 @@ async function askMysql(session: ServerSession): Promise<Asked> {
   return await session.ask(async () => {
     const facts = await session.first<Record<string, string | number>>(
       `select version() as version, @@max_connections as most, @@max_user_connections as own_most,
-         (select count(*) from information_schema.processlist
-          where user = substring_index(current_user(), '@', 1)) as own,
+         substring_index(current_user(), '@', 1) as user,
          @@log_bin as log_bin, @@binlog_format as format, database() as name`,
     );
+    // As a table, MySQL fails by what others are just asking, if that has signs beyond its old character set.
+    const processes = await session.all<{ readonly User: string }>('show processlist');
     const status = await session.all<Record<string, string>>(
       `show status where variable_name in ('Ssl_version', 'Threads_connected')`,
     );
@@ -133,11 +134,12 @@ async function askMysql(session: ServerSession): Promise<Asked> {
     const ownMost = Number(facts?.own_most);
     const isStatement = Number(facts?.log_bin) === 1 && facts?.format === 'STATEMENT';
     return {
-      version: /mariadb/i.test(version) ? `MariaDB ${version.split('-')[0]}` : `MySQL ${version}`,
+      // Behind it stands who has built it, such as `-MariaDB` or `-0ubuntu0.24.04.1`.
+      version: `${/mariadb/i.test(version) ? 'MariaDB' : 'MySQL'} ${version.split('-')[0]}`,
       tls: statusOf('Ssl_version') || null,
       connections:
         ownMost > 0
-          ? { used: Number(facts?.own), limit: ownMost }
+          ? { used: processes.filter(({ User }) => User === facts?.user).length, limit: ownMost }
           : { used: Number(statusOf('Threads_connected')), limit: Number(facts?.most) },
       pitfall: isStatement ? 'binlog_format is STATEMENT' : null,
       schemaVersion: isMade ? await readVersion(session) : 0,

@@ -73,3 +73,9 @@ const keys: Readonly<Record<string, readonly string[]>> = {
   deliveries: ['key deliveries_due (due_at)'],
   uncounted: ['key uncounted_starts (counts_start, started_at)', 'key uncounted_ends (counts_end, finished_at)'],
 };
+
+/** An expression for the name of a lock of this database's own; the server takes at most 64 characters. */
+export function lockName(purpose: string): string {
+  // MySQL 9.6 and newer has no md5() by itself.
+  return `left(concat('${purpose} ', sha2(database(), 256)), 64)`;
+}

@@ -14,7 +14,7 @@ import {
   toInput,
 } from '../engine.ts';
 import { migrationsOf } from '../tables.ts';
-import { mysqlDialect } from './dialect.ts';
+import { lockName, mysqlDialect } from './dialect.ts';
 
 /** MySQL from 8.0.17 on, and MariaDB from 10.6 on. */
 export const mysqlEngine: ServerEngine = {
@@ -25,7 +25,7 @@ export const mysqlEngine: ServerEngine = {
   migrations: migrationsOf(mysqlDialect, { indexes: [] }),
   // What makes tables commits by itself: each statement is one that may have been done already.
   lockMigration: async (connection, work) => {
-    const name = `concat('folder-runner ', md5(database()))`;
+    const name = lockName('folder-runner');
     const { rows } = await connection.query(`select get_lock(${name}, 60) as got`, []);
     if (Number((rows as [{ got: number | null }])[0].got) !== 1)
       throw new LockRefused('another runner makes the tables');
