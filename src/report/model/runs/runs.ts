@@ -122,7 +122,10 @@ export interface RecentRun {
   readonly durationMs: number | null;
 }
 
-/** Of every script its newest runs before `untilMs`, newest first, however old they are. */
+/**
+ * Of every script its newest runs before `untilMs`, newest first, however old they are. What only MySQL and MariaDB
+ * read keeps them from looking for the older ones among the runs of all scripts, as these are in that order, too.
+ */
 export async function selectRecentRuns(
   db: Kysely<ActivityLog>,
   untilMs: number,
@@ -133,7 +136,7 @@ export async function selectRecentRuns(
     select scripts.name as script, runs.id, outcome, duration_ms as "durationMs"
     from scripts cross join runs
     where ${isOf(script)} and script_id = scripts.id and started_at < ${untilMs} and started_at >= coalesce(
-      (select older.started_at from runs as older
+      (select older.started_at from runs as older /*! force index (runs_by_script) */
        where older.script_id = scripts.id and older.started_at < ${untilMs}
        order by older.started_at desc limit 1 offset ${limit - 1}), 0)
     order by started_at desc, runs.id desc`.execute(db);
