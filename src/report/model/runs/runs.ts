@@ -122,26 +122,35 @@ export interface RecentRun {
   readonly durationMs: number | null;
 }
 
-/**
- * Of every script its newest runs before `untilMs`, newest first, however old they are. What only MySQL and MariaDB
- * read keeps them from looking for the older ones among the runs of all scripts, as these are in that order, too.
- */
+/** Of every script its newest runs before `untilMs`, newest first, however old they are. */
 export async function selectRecentRuns(
   db: Kysely<ActivityLog>,
   untilMs: number,
   limit: number,
   script?: string,
 ): Promise<ReadonlyMap<string, readonly RecentRun[]>> {
-  const { rows } = await sql<RecentRun & { script: string }>`
-    select scripts.name as script, runs.id, outcome, duration_ms as "durationMs"
-    from scripts cross join runs
-    where ${isOf(script)} and script_id = scripts.id and started_at < ${untilMs} and started_at >= coalesce(
-      (select older.started_at from runs as older /*! force index (runs_by_script) */
-       where older.script_id = scripts.id and older.started_at < ${untilMs}
-       order by older.started_at desc limit 1 offset ${limit - 1}), 0)
-    order by started_at desc, runs.id desc`.execute(db);
-  const byScript = Map.groupBy(rows, ({ script }) => script);
-  return new Map([...byScript].map(([script, runs]) => [script, runs.slice(0, limit)]));
+  const { rows: scripts } = await sql<{ id: number; name: string }>`
+    select id, name from scripts where ${isOf(script)}`.execute(db);
+  const recent = new Map<string, RecentRun[]>();
+  for (const page of inPages(scripts)) {
+    const names = new Map(page.map(({ id, name }) => [id, name]));
+    const newest = sql.join(
+      [...names.keys()].map((id) => newestOf(id, untilMs, limit)),
+      sql` union all `,
+    );
+    const { rows } = await sql<RecentRun & { scriptId: number }>`${newest}`.execute(db);
+    for (const [id, runs] of Map.groupBy(rows, ({ scriptId }) => scriptId)) recent.set(names.get(id) as string, runs);
+  }
+  return recent;
+}
+
+/** Servers would look for the bound of each script's runs once for each of them, if that were asked for all at once. */
+function newestOf(scriptId: number, untilMs: number, limit: number): RawBuilder<unknown> {
+  // What MySQL and MariaDB alone read keeps them from going through the runs of all scripts, as these are in order, too.
+  return sql`select * from (
+    select script_id as "scriptId", id, outcome, duration_ms as "durationMs"
+    from runs /*! force index (runs_by_script) */ where script_id = ${scriptId} and started_at < ${untilMs}
+    order by started_at desc, id desc limit ${limit}) as "of ${sql.raw(String(scriptId))}"`;
 }
 
 export async function selectRunsById(log: LogView, ids: readonly number[]): Promise<RunRecord[]> {
