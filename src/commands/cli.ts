@@ -32,7 +32,8 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
     if (call !== null) await runTierCommand(context, call.tier, call);
     else await (await import('./program.ts')).runProgram(line);
   } catch (error) {
-    const { message, exitCode } = await describeError(error, line);
+    // What describes it may have gone with the package: then that is what is wrong.
+    const { message, exitCode } = await describeError(error, line).catch((gone) => describeError(gone, line));
     if (message !== null) context.stderr.write(`runner: ${message}\n`);
     context.setExitCode(exitCode);
   }

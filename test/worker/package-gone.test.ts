@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -153,6 +153,27 @@ test.for(['cli.cjs', `probe-${packageJson.version}.cjs`, 'pass-[\\w-]{8}.cjs'])(
     expect(status).toBe(1);
   },
 );
+
+/** The first that a pass asks of its root cannot be read. */
+const BROKEN_DISK = `const fs = require('node:fs');
+const { statSync } = fs;
+fs.statSync = (path, ...options) => {
+  if (path.endsWith('/jobs')) throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO', syscall: 'stat', path });
+  return statSync(path, ...options);
+};
+`;
+
+test('a system error whose description has gone with the package is told as that', async () => {
+  const root = makeSite({ 'broken-disk.cjs': BROKEN_DISK });
+  const dist = join(packageOf(root), 'dist');
+  for (const name of readdirSync(dist).filter((each) => each.startsWith('system-error-'))) unlinkSync(join(dist, name));
+  const { status, stderr } = await callOwn(root, ['hourly'], process.execPath, [
+    '--require',
+    join(root, 'broken-disk.cjs'),
+  ]);
+  expect(stderr).toMatch(/^runner: the package is not complete \(Cannot find module '.\/system-error-.*again\.\n$/);
+  expect(status).toBe(1);
+});
 
 interface Job {
   readonly name: string;
