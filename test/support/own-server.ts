@@ -168,7 +168,7 @@ const mariadb: MysqlProduct = {
 const mysqlProduct: MysqlProduct = {
   program: process.env.TEST_MYSQLD || '',
   install: (place) => {
-    execFileSync(mysqlProduct.program, [...place, '--initialize-insecure', '--secure-file-priv='], { stdio: 'pipe' });
+    execFileSync(mysqlProduct.program, [...place, ...mysqlProduct.flags, '--initialize-insecure'], { stdio: 'pipe' });
   },
   flags: ['--mysqlx=off', '--skip-log-bin', '--secure-file-priv='],
   // It makes itself a certificate otherwise.

@@ -150,7 +150,7 @@ function newestOf(scriptId: number, untilMs: number, limit: number): RawBuilder<
   return sql`select * from (
     select script_id as "scriptId", id, outcome, duration_ms as "durationMs"
     from runs /*! force index (runs_by_script) */ where script_id = ${scriptId} and started_at < ${untilMs}
-    order by started_at desc, id desc limit ${limit}) as "of ${sql.raw(String(scriptId))}"`;
+    order by started_at desc, id desc limit ${limit}) as newest`;
 }
 
 export async function selectRunsById(log: LogView, ids: readonly number[]): Promise<RunRecord[]> {
