@@ -44,7 +44,7 @@ export function startRunner(root: string, args: readonly string[]): Started {
   const ended = new Promise<void>((resolve, reject) => {
     child.on('close', (code) => {
       if (code === 0) resolve();
-      else reject(new Error(`runner ${args.join(' ')} ended with ${code}`));
+      else reject(new Error(`npx folder-runner ${args.join(' ')} ended with ${code}`));
     });
   });
   return { pid: child.pid as number, ended };

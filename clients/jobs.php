@@ -25,7 +25,7 @@ final class Jobs
     {
         $file = "$root/.runner/activity.db";
         if (!is_file($file)) {
-            throw new \RuntimeException("There is no activity log at $file: call `runner init` in $root first.");
+            throw new \RuntimeException("There is no activity log at $file: call `npx folder-runner init` in $root first.");
         }
         $this->log = new \PDO("sqlite:$file", null, null, [
             \PDO::ATTR_ERRMODE => \PDO::ERRMODE_EXCEPTION,

@@ -28,7 +28,7 @@ class Jobs:
         path = os.path.join(os.path.abspath(root), ".runner", "activity.db")
         if not os.path.isfile(path):
             raise FileNotFoundError(
-                "There is no activity log at %s: call `runner init` in %s first." % (path, root)
+                "There is no activity log at %s: call `npx folder-runner init` in %s first." % (path, root)
             )
         # Without creating it, so that a missing log is an error instead of an empty database.
         self._log = sqlite3.connect(

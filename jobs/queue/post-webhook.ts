@@ -6,7 +6,7 @@
  * @tags site
  *
  * It runs once for each job of this name:
- *   npx runner add post-webhook '{"url": "https://example.org/hook", "body": {"order": 12}}'
+ *   npx folder-runner add post-webhook '{"url": "https://example.org/hook", "body": {"order": 12}}'
  *
  *   url      the address to post to
  *   body     the JSON to post (default {})

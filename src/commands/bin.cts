@@ -65,7 +65,7 @@ if (found[0]! > 22 || (found[0] === 22 && found[1]! >= 18)) {
       process.execPath +
       ').\n' +
       'Choose a newer Node in the hosting panel, or put one beside the package with `npm install node@24` ' +
-      'and start `npx runner`; then renew the crontab lines with `npx runner cron --install`.\n',
+      'and start `npx folder-runner`; then renew the crontab lines with `npx folder-runner cron --install`.\n',
   );
   process.exitCode = 2;
 }

@@ -33,11 +33,14 @@ async function refuseUnknownTopic({ args, context }: CommandLine): Promise<void>
   if (first !== 'help' || topic === undefined || isCommandName(topic)) return;
   const shown = JSON.stringify(printableLine(topic));
   if (await isTier(topic, args, context)) {
-    const run = `\`runner ${shellWord(topic)}\` runs it`;
-    throw new UsageError(`${shown} is a tier, not a command: ${run}; \`runner --help\` lists the commands.`);
+    const run = `\`npx folder-runner ${shellWord(topic)}\` runs it`;
+    throw new UsageError(`${shown} is a tier, not a command: ${run}; \`npx folder-runner --help\` lists the commands.`);
   }
   const [meant] = (await guessWords([topic]))?.split(' ') ?? [];
-  const cure = meant === undefined ? '`runner --help` lists the commands.' : `did you mean \`runner help ${meant}\`?`;
+  const cure =
+    meant === undefined
+      ? '`npx folder-runner --help` lists the commands.'
+      : `did you mean \`npx folder-runner help ${meant}\`?`;
   throw new UsageError(`There is no command ${shown}; ${cure}`);
 }
 
@@ -175,10 +178,10 @@ async function runTier(context: CommandContext, program: Command, tier: string |
 /** @throws {UsageError} for an option that says how a tier is to be run */
 async function showHelp(context: CommandContext, options: DryRunOptions & { readonly budget?: string }): Promise<void> {
   if (options.budget !== undefined) {
-    throw new UsageError('--budget needs a tier, such as `runner hourly --budget 5m`, or `due`.');
+    throw new UsageError('--budget needs a tier, such as `npx folder-runner hourly --budget 5m`, or `due`.');
   }
   if (asksForPlan(options)) {
-    throw new UsageError('--dry-run needs a tier, such as `runner hourly --dry-run`, or `due`.');
+    throw new UsageError('--dry-run needs a tier, such as `npx folder-runner hourly --dry-run`, or `due`.');
   }
   // With all commands, whatever options stand beside it.
   (await buildProgram({ args: [], context })).help();
@@ -308,7 +311,9 @@ export async function guessCommand(error: unknown, { args, context }: TypedLine)
   if (error instanceof UsageError) return nameCommand(error, meant);
   if (meant === null) return error;
   if (!isOfWords(error, words, args) || (await isTier(words[0], args, context))) return error;
-  return new UsageError(`There is no command ${JSON.stringify(words[0])}; did you mean \`runner ${meant}\`?`);
+  return new UsageError(
+    `There is no command ${JSON.stringify(words[0])}; did you mean \`npx folder-runner ${meant}\`?`,
+  );
 }
 
 /** What is neither an option nor the value of one. */
@@ -357,10 +362,12 @@ function nameCommand(error: UsageError, meant: string | null): UsageError {
   if (!error.message.startsWith('There is no tier')) return error;
   const isGuess = error.message.endsWith('?');
   if (meant === null) {
-    return isGuess ? error : new UsageError(`${error.message.slice(0, -1)}; \`runner --help\` lists the commands.`);
+    return isGuess
+      ? error
+      : new UsageError(`${error.message.slice(0, -1)}; \`npx folder-runner --help\` lists the commands.`);
   }
   const start = `${error.message.slice(0, -1)}${isGuess ? ', or' : '; did you mean'}`;
-  return new UsageError(`${start} \`runner ${meant}\`?`);
+  return new UsageError(`${start} \`npx folder-runner ${meant}\`?`);
 }
 
 /** A command's own words and options are too many for a tier. What follows an option may be its value. */

@@ -81,7 +81,7 @@ function isOfThisMachine(host: string): boolean {
 
 function noToken(host: string): UsageError {
   return new UsageError(
-    `Others can reach ${host}, and nobody could log in: make a token first, with \`runner web token add <name>\`. ` +
+    `Others can reach ${host}, and nobody could log in: make a token first, with \`npx folder-runner web token add <name>\`. ` +
       'Without --host only this machine can reach it.',
   );
 }
@@ -193,7 +193,7 @@ function urlOf(listensAt: string | null, { url, key }: AccessOptions): string {
 
 function describeLogin(tokens: number | null, { isOwnTrusted, key }: AccessOptions): string[] {
   if (isOwnTrusted || key !== null || tokens !== 0) return [];
-  return ['Nobody can log in yet: make a token with `runner web token add <name>`.'];
+  return ['Nobody can log in yet: make a token with `npx folder-runner web token add <name>`.'];
 }
 
 function createApp(site: Site, page: BuiltPage, options: AccessOptions): Api {

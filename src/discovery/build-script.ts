@@ -204,7 +204,7 @@ function warnOfOwnLog(file: string, lines: readonly string[]): readonly string[]
     if (redirection === undefined || />\s*["']?\/dev\//.test(redirection)) continue;
     return [
       `${file}:${index + 1}: ${printableName(redirection)} sends its output to a file of its own, so the ` +
-        `activity log has none of it; remove that, and \`runner tail\` and \`runner show\` have it`,
+        `activity log has none of it; remove that, and \`npx folder-runner tail\` and \`npx folder-runner show\` have it`,
     ];
   }
   return [];

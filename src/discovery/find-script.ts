@@ -39,13 +39,13 @@ async function refuseDisabled(root: string, word: string): Promise<void> {
   const { findDisabled } = await import('./disabled.ts');
   const found = findDisabled(root).find(({ name, tier }) => name === word || name === `${tier}/${word}`);
   if (found === undefined) return;
-  throw new UsageError(`${found.name} is disabled: \`runner enable ${shellWord(found.name)}\` ends that.`);
+  throw new UsageError(`${found.name} is disabled: \`npx folder-runner enable ${shellWord(found.name)}\` ends that.`);
 }
 
 function namesHandler(word: string): UsageError {
   const job = printableName(word);
   return new UsageError(
-    `Files in jobs/queue are handlers of jobs: \`runner add ${job}\` adds a job, \`runner work ${job}\` processes it.`,
+    `Files in jobs/queue are handlers of jobs: \`npx folder-runner add ${job}\` adds a job, \`npx folder-runner work ${job}\` processes it.`,
   );
 }
 
@@ -66,7 +66,7 @@ async function findByShortName(runner: Place, word: string): Promise<Found> {
   if (only !== undefined) return only;
   if (handlers.some(({ name }) => name === `${QUEUE_TIER}/${word}`)) throw namesHandler(word);
   if (tiers.some(({ name }) => name === word)) {
-    throw new UsageError(`${JSON.stringify(word)} is a tier, not a script: \`runner ${word}\` runs it.`);
+    throw new UsageError(`${JSON.stringify(word)} is a tier, not a script: \`npx folder-runner ${word}\` runs it.`);
   }
   await refuseDisabled(runner.root, word);
   throw unknownScript(
@@ -82,7 +82,7 @@ function unknownScript(root: string, name: string, scripts: readonly Script[]): 
   const guess = nearest === null ? '.' : `; did you mean ${nearest}?`;
   return new UsageError(
     `There is no script ${JSON.stringify(name)} in ${root}/jobs${guess} ` +
-      '`runner list` shows all scripts, and ignored files with the reason.',
+      '`npx folder-runner list` shows all scripts, and ignored files with the reason.',
   );
 }
 

@@ -38,7 +38,7 @@ const LONGEST_TIER_BYTES = 100;
 /** Why a folder of this name directly under `jobs/` is no tier; null if it is one. */
 function reasonAgainstTier(name: string): string | null {
   if (name === QUEUE_TIER) return 'it contains the handlers of queued jobs';
-  if (isCommandName(name)) return `\`runner ${name}\` is a command; rename the folder`;
+  if (isCommandName(name)) return `\`npx folder-runner ${name}\` is a command; rename the folder`;
   if (printableName(name) !== name) return 'its name contains control characters';
   if (Buffer.byteLength(name) > LONGEST_TIER_BYTES) {
     return `its name is longer than the ${LONGEST_TIER_BYTES} bytes that a tier's may have; rename it`;
@@ -103,7 +103,7 @@ export function tierFolder(root: string, name: string): string {
 
 function describeUnknownTier(root: string, name: string): string {
   if (name === QUEUE_TIER) {
-    return 'jobs/queue is not a tier: it contains the handlers of queued jobs, which `runner work` processes.';
+    return 'jobs/queue is not a tier: it contains the handlers of queued jobs, which `npx folder-runner work` processes.';
   }
   const { tiers, ignored } = readJobsFolder(root);
   const own = ignored.find(({ path }) => path === join(root, 'jobs', name));
@@ -112,7 +112,8 @@ function describeUnknownTier(root: string, name: string): string {
 }
 
 function hintAtTiers(name: string, tiers: readonly string[]): string {
-  if (tiers.length === 0) return 'there is none yet: `runner init` creates some, `runner new` one with a script.';
+  if (tiers.length === 0)
+    return 'there is none yet: `npx folder-runner init` creates some, `npx folder-runner new` one with a script.';
   const nearest = nearestName(name, tiers);
   return nearest === null ? `the tiers here are ${tiers.join(', ')}.` : `did you mean ${nearest}?`;
 }

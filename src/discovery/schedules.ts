@@ -28,7 +28,7 @@ function warnOfNoPeriod({ tier, options }: Script): string | null {
   if (options.schedule === undefined || shortestPeriodMs(tier) !== null) return null;
   return (
     `cron does not call jobs/${tier}, because its name is not a schedule name: its schedule counts only in ` +
-    `calls of \`runner due\` or \`runner ${tier}\``
+    `calls of \`npx folder-runner due\` or \`npx folder-runner ${tier}\``
   );
 }
 

@@ -252,7 +252,7 @@ function warnOfNearMisses(tags: readonly Tag[], file: string): readonly string[]
 }
 
 function describeDisabling(name: string, file: string, line: number): string {
-  const cure = `\`runner disable ${shellWord(file)}\` keeps the script from running`;
+  const cure = `\`npx folder-runner disable ${shellWord(file)}\` keeps the script from running`;
   return `${file}:${line}: @${name} is not known and has no effect; ${cure}`;
 }
 

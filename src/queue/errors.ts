@@ -91,7 +91,10 @@ export function refuse(job: NamedJob, matter: string): QueueError {
 }
 
 export function noSuchJob(id: number): QueueError {
-  return new QueueError('no-such-job', `There is no job ${id} in the queue; \`runner jobs\` lists all jobs.`);
+  return new QueueError(
+    'no-such-job',
+    `There is no job ${id} in the queue; \`npx folder-runner jobs\` lists all jobs.`,
+  );
 }
 
 export function staleClaim(job: NamedJob): QueueError {

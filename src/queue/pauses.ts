@@ -73,7 +73,7 @@ export function wordsOfPaused(name: string): string {
 
 /** The command that ends it, to be pasted into a shell. */
 export function resumeCommandOf(name: string): string {
-  if (name === EVERYTHING) return 'runner resume';
+  if (name === EVERYTHING) return 'npx folder-runner resume';
   const word = name === WHOLE_QUEUE ? name : (pausedPattern(name) ?? name);
-  return `runner resume ${shellWord(word)}`;
+  return `npx folder-runner resume ${shellWord(word)}`;
 }

@@ -28,13 +28,13 @@ const sentences: Readonly<Record<FileFailureKind, Describe>> = {
     'name, and a new log is created.',
   changed: (path, reason) =>
     `${path} could not be used (${reason}): perhaps another program has changed it. The next pass looks through it, ` +
-    'and quarantines it if a table or column is missing; `runner doctor` says what else is wrong.',
+    'and quarantines it if a table or column is missing; `npx folder-runner doctor` says what else is wrong.',
   'newer-schema': (path, reason) =>
     `${path} was written by a newer runner (${reason}). ` +
     'Update the package with `npm install folder-runner@latest`.',
   foreign: (path, reason) =>
     reason.endsWith(`${MOVED_ID}`)
-      ? `${path} was moved to a database: set RUNNER_DATABASE_URL here, too. \`runner migrate --help\` has the way back.`
+      ? `${path} was moved to a database: set RUNNER_DATABASE_URL here, too. \`npx folder-runner migrate --help\` has the way back.`
       : `${path} is not an activity log: another program created it. Move it away; then a new log is created.`,
   'no-driver': (path, reason) =>
     `${path} cannot be opened: SQLite could not be loaded (${reason}). ` +
@@ -72,7 +72,7 @@ export async function toldPlainly<T>(folder: StateFolder, work: () => Promise<T>
 
 /** What a server is known to refuse has been told by then. */
 function describeUnforeseen(error: unknown): string {
-  return `The activity log on the database server could not be used (${reasonOf(error)}). \`runner doctor\` checks it.`;
+  return `The activity log on the database server could not be used (${reasonOf(error)}). \`npx folder-runner doctor\` checks it.`;
 }
 
 function kindAt({ path }: StateFolder, error: unknown): FileFailureKind {

@@ -61,7 +61,7 @@ export const incident: IncidentDetail = {
   output: 'tar: no space left\n',
   usual: 'succeeds in 41 s, 27 of the last 30 times',
   changed: null,
-  command: 'runner show 41',
+  command: 'npx folder-runner show 41',
 };
 
 export function messageOf(...incidents: readonly Partial<IncidentDetail>[]): AlertMessage {

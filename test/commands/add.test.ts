@@ -165,7 +165,7 @@ describe('runner add', () => {
     [['x', '--on-duplicate', 'merge'], 'needs a unique key.'],
     [['x', '--lease', '5'], 'A lease must be a duration'],
     [['x', '--parent', 'one'], 'The parent must be a job\'s number, found "one".'],
-    [['x', '--many'], '`runner add --many` reads the names from stdin.'],
+    [['x', '--many'], '`npx folder-runner add --many` reads the names from stdin.'],
     [['--many', '--priority', '5'], 'With --many each line has its own options'],
     [['x', '--prioritty', '5'], 'Unknown option --prioritty'],
   ])('%j is wrong use, and adds nothing', (args, message) => {
@@ -203,7 +203,7 @@ describe('runner add', () => {
     expect(await inRoot(root, 'add', 'export', '--parent', '9')).toEqual({
       status: 1,
       stdout: '',
-      stderr: 'runner: There is no parent job 9; `runner jobs` lists all jobs.\n',
+      stderr: 'runner: There is no parent job 9; `npx folder-runner jobs` lists all jobs.\n',
     });
   });
 

@@ -94,7 +94,7 @@ test('an empty name is no file', async () => {
   expect(backUp(root, '')).toEqual({
     status: 2,
     stdout: '',
-    stderr: 'runner: `runner backup` needs the name of a file for the copy, found an empty one.\n',
+    stderr: 'runner: `npx folder-runner backup` needs the name of a file for the copy, found an empty one.\n',
   });
   expect(namesIn(root)).toEqual(['.runner', 'jobs']);
 });

@@ -190,7 +190,7 @@ describe('the entry', () => {
     const { printed, exitCode, loaded } = startUnder(version);
     expect(exitCode).toBe(2);
     expect(printed).toContain(`runner: needs Node 22.18 or newer, and this is ${version} (/usr/bin/node).`);
-    expect(printed).toContain('npx runner cron --install');
+    expect(printed).toContain('npx folder-runner cron --install');
     expect(loaded.filter((name) => !/path$/.test(name))).toEqual([]);
   });
 

@@ -70,7 +70,7 @@ test.each([
     '  its job: runner job 2',
   ]);
   expect((await inRoot(root, 'show', String(runs[0].id))).stdout).toMatch(
-    /\njob {11}2 · `runner job 2` shows it\nstarted /,
+    /\njob {11}2 · `npx folder-runner job 2` shows it\nstarted /,
   );
   expect(jsonOf(await inRoot(root, 'show', String(runs[0].id), '--json'))).toMatchObject({ job: 2 });
 });
@@ -159,7 +159,7 @@ test.runIf(hasScript)(
       encoding: 'utf8',
     });
     expect(stdout).not.toContain('did not succeed');
-    expect(stdout.match(/`runner show \d+` · `runner job \d+` · retried in/g)).toHaveLength(3);
+    expect(stdout.match(/`npx folder-runner show \d+` · `npx folder-runner job \d+` · retried in/g)).toHaveLength(3);
     const errors = readFileSync(join(root, 'errors'), 'utf8');
     const [, ...failures] = errors.split('did not succeed').at(-1)?.split('\n\n') ?? [];
     const told = failures.map((failure) => failure.split('\n').slice(1, 3).join());

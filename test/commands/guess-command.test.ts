@@ -36,7 +36,7 @@ test.each([
 ])('for `runner %s` it names `runner %s`', async (line, meant) => {
   const [first] = line.replace('--root / ', '').split(' ');
   expect(messageOf(await guess(wrongUse, line))).toBe(
-    `There is no command "${first}"; did you mean \`runner ${meant}\`?`,
+    `There is no command "${first}"; did you mean \`npx folder-runner ${meant}\`?`,
   );
 });
 
@@ -49,7 +49,7 @@ test.each(['hourly daily', 'daily hourly', 'reports 7', '5', 'nothing 5', '--roo
 
 test('with an option that there is not, the word is one only in front of it', async () => {
   const unknown = new CommanderError(1, 'commander.unknownOption', "error: unknown option '--x'");
-  expect(messageOf(await guess(unknown, 'shwo --x'))).toContain('did you mean `runner show`?');
+  expect(messageOf(await guess(unknown, 'shwo --x'))).toContain('did you mean `npx folder-runner show`?');
   expect(await guess(unknown, '--x shwo hourly')).toBe(unknown);
 });
 
@@ -59,8 +59,8 @@ test('the version is printed, whatever word stands beside it', async () => {
 });
 
 test.each([
-  ['There is no tier "bury" in jobs; the tiers here are daily.', '; did you mean `runner job <id> bury`?'],
-  ['There is no tier "bury" in jobs; did you mean bulky?', ', or `runner job <id> bury`?'],
+  ['There is no tier "bury" in jobs; the tiers here are daily.', '; did you mean `npx folder-runner job <id> bury`?'],
+  ['There is no tier "bury" in jobs; did you mean bulky?', ', or `npx folder-runner job <id> bury`?'],
 ])('%s: the guess is added', async (said, added) => {
   const guessed = await guess(new UsageError(said), 'bury');
   expect(messageOf(guessed)).toBe(said.slice(0, -1) + added);
@@ -69,7 +69,7 @@ test.each([
 test('a word that is near to nothing leads to the commands', async () => {
   const said = 'There is no tier "banana" in jobs; the tiers here are daily.';
   expect(messageOf(await guess(new UsageError(said), 'banana'))).toBe(
-    `${said.slice(0, -1)}; \`runner --help\` lists the commands.`,
+    `${said.slice(0, -1)}; \`npx folder-runner --help\` lists the commands.`,
   );
 });
 

@@ -208,7 +208,7 @@ describe('told in one sentence, with exit code 2:', () => {
     ['a table that is another', ['laterjob', 'bedrock.db', '--table', 'jobs'], /table jobs has no job_id/],
     ['a text file', ['bedrock', 'jobs/hourly/a.sh'], /a\.sh is not an SQLite database; name the file of the queue\.$/],
     ['an unknown system', ['celery', 'bedrock.db'], /import needs laterjob or bedrock, found "celery"\./],
-    ['a crontab', ['crontab'], /did you mean `runner cron --import`\?/],
+    ['a crontab', ['crontab'], /did you mean `npx folder-runner cron --import`\?/],
     ['a name for Bedrock’s', ['bedrock', 'bedrock.db', '--name', 'x'], /--name is for laterjob only/],
     ['a zone for Bedrock’s', ['bedrock', 'bedrock.db', '--time-zone', 'UTC'], /--time-zone is for/],
     ['a zone that is none', ['laterjob', 'later.db', '--time-zone', 'Berlin'], /did you mean Europe\/Berlin\?/],

@@ -36,15 +36,19 @@ test('nobody is reminded of what was acknowledged, by its number or by its name'
   expect((await inRoot(root, 'incidents')).stdout).toContain(' · acknowledged · ');
   expect(await inRoot(root, 'acknowledge', '2')).toMatchObject({
     status: 2,
-    stderr: 'runner: No open incident has the number 2; `runner incidents` lists them.\n',
+    stderr: 'runner: No open incident has the number 2; `npx folder-runner incidents` lists them.\n',
   });
 });
 
 test('what is muted is told once the mute ends', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'exit 3\n' });
-  expect((await inRoot(root, 'mute', 'hourly')).stdout).toBe('Nobody is told about hourly until `runner unmute`.\n');
+  expect((await inRoot(root, 'mute', 'hourly')).stdout).toBe(
+    'Nobody is told about hourly until `npx folder-runner unmute`.\n',
+  );
   expect(await inRoot(root, 'hourly')).toMatchObject({ status: 1, stderr: '' });
-  expect((await inRoot(root, 'incidents')).stdout).toContain("Muted: hourly · `runner unmute 'hourly'` ends it");
+  expect((await inRoot(root, 'incidents')).stdout).toContain(
+    "Muted: hourly · `npx folder-runner unmute 'hourly'` ends it",
+  );
   expect((await inRoot(root, 'unmute')).stdout).toBe('Unmuted: hourly.\n');
   expect((await inRoot(root, 'hourly')).stderr).toContain('hourly/a failed after');
   expect((await inRoot(root, 'unmute', 'hourly')).stdout).toBe('hourly was not muted.\n');
@@ -57,7 +61,7 @@ test.each([
     'The pattern must be a name or a glob with * and ?, such as hourly/import or \'mail/*\', found "[a".',
   ],
   [['mute', 'a', '--for', '2'], '--for must be a duration such as 30m, 2h or 7d, found "2".'],
-  [['acknowledge', 'x'], 'No open incident has the subject "x"; `runner incidents` lists them.'],
+  [['acknowledge', 'x'], 'No open incident has the subject "x"; `npx folder-runner incidents` lists them.'],
 ])('%j is refused', async (args, sentence) => {
   expect(await inRoot(makeTemporaryRoot({ 'jobs/hourly/notes.txt': '' }), ...args)).toEqual({
     status: 2,

@@ -21,7 +21,7 @@ test.each(verbs)('%s is a verb, and takes its own options alone', (verb) => {
   for (const option of options) {
     const check = (): void => assertOptions(verb, { [option]: 'x', json: true, root: '/x' });
     if (taken[verb].includes(option)) expect(check).not.toThrow();
-    else expect(check, option).toThrow(`\`runner job <id> ${verb}\` takes no --`);
+    else expect(check, option).toThrow(`\`npx folder-runner job <id> ${verb}\` takes no --`);
   }
 });
 
@@ -36,14 +36,14 @@ describe('wrong use is told in one sentence:', () => {
 
   test('what a verb takes instead', () => {
     expect(() => assertOptions('touch', { result: '{}' })).toThrow(
-      '`runner job <id> touch` takes no --result; it takes --lease, --token, --json.',
+      '`npx folder-runner job <id> touch` takes no --result; it takes --lease, --token, --json.',
     );
     expect(() => assertOptions('cancel', { reason: 'x' })).toThrow('it takes --json.');
   });
 
   test('which verbs an option goes with', () => {
     expect(() => assertOptions(null, { delay: '1m' })).toThrow(
-      '--delay goes with a verb: `runner job <id> retry --delay …`.',
+      '--delay goes with a verb: `npx folder-runner job <id> retry --delay …`.',
     );
     expect(() => assertOptions(null, { json: true })).not.toThrow();
   });

@@ -48,7 +48,7 @@ describe('runner job', () => {
     const { root, job, read } = await makeJob({ isClaimed: false });
     await inRoot(root, 'pause', 'queue', '--for', '2h');
     expect((await job()).stdout).toMatch(
-      /\npaused {8}the queue · until \d+ [A-Z][a-z]{2} \d\d:\d\d · `runner resume queue` ends it\n/,
+      /\npaused {8}the queue · until \d+ [A-Z][a-z]{2} \d\d:\d\d · `npx folder-runner resume queue` ends it\n/,
     );
     expect(await read()).toMatchObject({ pause: { name: 'queue', kind: 'pause' } });
     await inRoot(root, 'resume');
@@ -70,22 +70,22 @@ describe('runner job', () => {
   });
 
   test.each([
-    [['x'], 2, 'runner job needs the number of a job, found "x"; `runner jobs` lists them.'],
+    [['x'], 2, 'runner job needs the number of a job, found "x"; `npx folder-runner jobs` lists them.'],
     [['0'], 2, 'runner job needs the number of a job'],
-    [['bury', '1'], 2, 'found "bury"; did you mean `runner job 1 bury`?'],
-    [['x', '1'], 2, 'found "x"; `runner jobs` lists them.'],
-    [['9'], 1, 'There is no job 9 in the queue; `runner jobs` lists all jobs.'],
+    [['bury', '1'], 2, 'found "bury"; did you mean `npx folder-runner job 1 bury`?'],
+    [['x', '1'], 2, 'found "x"; `npx folder-runner jobs` lists them.'],
+    [['9'], 1, 'There is no job 9 in the queue; `npx folder-runner jobs` lists all jobs.'],
     [['9', 'kick'], 1, 'There is no job 9 in the queue'],
     [['9', 'requeue'], 1, 'There is no job 9 in the queue'],
-    [['1', '2'], 2, 'runner job shows one job; for several, say what to do: `runner job 1 2 kick`.'],
+    [['1', '2'], 2, 'runner job shows one job; for several, say what to do: `npx folder-runner job 1 2 kick`.'],
     [['1', 'finish', '2'], 2, 'needs numbers, then one verb; found "finish 2" behind 1.'],
     [['1', '2', 'finish', '--token', 'x'], 2, 'A --token is that of one claim: give one number with it.'],
     [['1', 'explode'], 2, 'runner job <id> needs one of finish, retry'],
-    [['1', 'cancel', '--reason', 'x'], 2, '`runner job <id> cancel` takes no --reason'],
-    [['1', '--result', '{}'], 2, '--result goes with a verb: `runner job <id> finish --result …`.'],
+    [['1', 'cancel', '--reason', 'x'], 2, '`npx folder-runner job <id> cancel` takes no --reason'],
+    [['1', '--result', '{}'], 2, '--result goes with a verb: `npx folder-runner job <id> finish --result …`.'],
     [['1', 'finish', '--result', '{a'], 2, '--result is not valid JSON'],
     [['1', 'finish', '--result', '-', '--data', '-'], 2, 'Only one of --data and --result'],
-    [['1', 'update'], 2, '`runner job <id> update` needs --data, --priority'],
+    [['1', 'update'], 2, '`npx folder-runner job <id> update` needs --data, --priority'],
     [['1', 'finish', '--token', 'wrong'], 1, 'The claim of job 1 (export) has expired'],
     [['1', 'retry', '--delay', '5m', '--at', '+1h'], 2, 'exclude each other'],
     [['1', 'retry', '--delay', '5'], 2, 'must be a duration such as'],
@@ -213,7 +213,7 @@ describe('runner job <id…> <verb>', () => {
       status: 1,
       stdout: 'Job 2 (mail/welcome) is queued, due now.\nJob 4 (export) is queued, due now.\n',
       stderr:
-        'runner: There is no job 9 in the queue; `runner jobs` lists all jobs.\n' +
+        'runner: There is no job 9 in the queue; `npx folder-runner jobs` lists all jobs.\n' +
         'runner: Job 1 (export) is running, and only a job that has failed or is not due yet can be kicked; ' +
         'bury it first, or wait for its end.\n' +
         'runner: Job 3 (mail/welcome) is queued, and only a job that has failed or is not due yet can be kicked; ' +

@@ -36,7 +36,7 @@ test('other names are left alone', async () => {
 
 test('a number that is no name is told to be one of a job', async () => {
   expect((await inRoot(await makeFailed(), 'kick', '3')).stdout).toBe(
-    'Kicked 0 jobs; `runner job 3 kick` kicks the job of that number.\n',
+    'Kicked 0 jobs; `npx folder-runner job 3 kick` kicks the job of that number.\n',
   );
 });
 

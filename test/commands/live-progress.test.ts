@@ -54,7 +54,7 @@ describe.runIf(hasTmux)('on a terminal', () => {
     expect(screen).toMatch(/^✔ hourly\/b-slow +succeeded +\S+ +\S+B$/mu);
     expect(screen).toMatch(/^✖ hourly\/c +failed +\S+ +\S+ +exit code 3$/mu);
     expect(screen).not.toMatch(/[⠋-⠿]/u);
-    expect(screen).toMatch(/^✖ .*\n {2}`runner show 3`\nhourly: 2 succeeded, 1 did not, in \S+\nexit 1$/mu);
+    expect(screen).toMatch(/^✖ .*\n {2}`npx folder-runner show 3`\nhourly: 2 succeeded, 1 did not, in \S+\nexit 1$/mu);
     // Said once: the summary is for who has not seen it.
     expect(screen).not.toContain('runner: 1 of 3');
     // Colours, unless somebody does without.
@@ -137,6 +137,6 @@ test('a display that fails ends no pass, and is told once', () => {
   expect(shown).toEqual([1, 2]);
   expect(said).toEqual([
     'runner: This display has a defect (RangeError: Invalid count value: -2); the pass goes on. ' +
-      '`runner report` shows its runs.\n',
+      '`npx folder-runner report` shows its runs.\n',
   ]);
 });

@@ -42,10 +42,13 @@ describe('what could be meant otherwise is refused', () => {
   test.each([
     ['mail', '"mail" is ambiguous (2 matches): hourly/mail, daily/mail. Write one of them in full'],
     ['backup', '"backup" is ambiguous (2 matches): daily/backup, queue/backup. Write one of them in full'],
-    ['hourly/*', "`runner pause hourly` pauses that tier, `runner pause 'queue/hourly/*'` pauses jobs"],
+    [
+      'hourly/*',
+      "`npx folder-runner pause hourly` pauses that tier, `npx folder-runner pause 'queue/hourly/*'` pauses jobs",
+    ],
     ['houly', 'There is no tier, no script, no handler and no waiting job "houly"; did you mean hourly?'],
     ['mail/welcom', 'did you mean mail/welcome?'],
-    ['zebra', '"zebra". `runner list` shows them all; use queue/zebra for jobs that do not exist yet.'],
+    ['zebra', '"zebra". `npx folder-runner list` shows them all; use queue/zebra for jobs that do not exist yet.'],
     ['zeb\u0007ra', '"zeb␇ra"'],
   ])('%j', (word, message) => {
     expect(() => findPausable(word, known)).toThrow(message);

@@ -68,11 +68,17 @@ describe('runner new', () => {
     ['1hour/x', '"1hour" is not a schedule name, so cron would never run it. Did you mean hourly?'],
     ['deplyo/x', '"deplyo" is not a schedule name, so cron would never run it. Did you mean deploy?'],
     ['publish/x', '"publish" is not a schedule name'],
-    ['report/x', 'jobs/report would not be a tier: `runner report` is a command. Choose another name.'],
+    ['report/x', 'jobs/report would not be a tier: `npx folder-runner report` is a command. Choose another name.'],
     ['_lib/x', 'jobs/_lib would not be a tier: its name begins with _. Choose another name.'],
-    ['hourly', '`runner new` needs <tier>/<name>, such as hourly/import-orders; the tiers here are deploy, hourly.'],
-    ['weekly', '`runner new` needs <tier>/<name>, such as weekly/import-orders; the tiers here are deploy, hourly.'],
-    ['/etc/x', '`runner new` needs <tier>/<name>, such as hourly/x; the tiers here are deploy, hourly.'],
+    [
+      'hourly',
+      '`npx folder-runner new` needs <tier>/<name>, such as hourly/import-orders; the tiers here are deploy, hourly.',
+    ],
+    [
+      'weekly',
+      '`npx folder-runner new` needs <tier>/<name>, such as weekly/import-orders; the tiers here are deploy, hourly.',
+    ],
+    ['/etc/x', '`npx folder-runner new` needs <tier>/<name>, such as hourly/x; the tiers here are deploy, hourly.'],
     ['hourly/_x', 'hourly/_x would not be a script: its name begins with _.'],
     ['hourly/a/b', 'A script lies directly in its tier: expected hourly/<name>, found hourly/a/b.'],
     ['hourly/../../x', 'A script lies directly in its tier'],
@@ -80,7 +86,10 @@ describe('runner new', () => {
     ['hourly/', 'hourly/ is not a name for a script'],
     ['hourly/ ', 'hourly/  is not a name for a script'],
     ['hourly/x.rb', 'There is no template for .rb; expected ts, js, sh, php, py.'],
-    ['orders', '`runner new` needs <tier>/<name>, such as hourly/orders; the tiers here are deploy, hourly.'],
+    [
+      'orders',
+      '`npx folder-runner new` needs <tier>/<name>, such as hourly/orders; the tiers here are deploy, hourly.',
+    ],
   ])('%s is refused: %s', (name, reason) => {
     const root = makeTemporaryRoot({
       'jobs/hourly/a.sh': 'true',
@@ -162,12 +171,14 @@ describe('runner disable', () => {
     expect(call(root, ['hourly'])).toEqual({ status: 0, stdout: '', stderr: '' });
     expect(call(root, ['report']).stdout).toMatch(/a \(disabled\) .*1 {5}100%/);
     expect(call(root, ['list']).stdout).toContain(
-      'disabled · 3 scripts · `runner enable <script>` ends it\n  hourly/a · jobs/hourly/a.sh.disabled\n',
+      'disabled · 3 scripts · `npx folder-runner enable <script>` ends it\n  hourly/a · jobs/hourly/a.sh.disabled\n',
     );
     expect(call(root, ['why', 'a']).stdout).toContain(
-      'It does not run because it is disabled: `runner enable hourly/a` ends that.',
+      'It does not run because it is disabled: `npx folder-runner enable hourly/a` ends that.',
     );
-    expect(call(root, ['status']).stdout).toContain('disabled\n  hourly/a · `runner enable hourly/a` ends it\n');
+    expect(call(root, ['status']).stdout).toContain(
+      'disabled\n  hourly/a · `npx folder-runner enable hourly/a` ends it\n',
+    );
     expect(JSON.parse(call(root, ['list', '--json']).stdout)).toMatchObject({
       ignored: [],
       disabled: [{ script: 'hourly/a' }, { script: 'hourly/folder' }, { script: 'queue/mail/welcome' }],
@@ -175,7 +186,7 @@ describe('runner disable', () => {
     for (const name of ['hourly/a', 'a']) {
       expect(call(root, ['run', name])).toMatchObject({
         status: 2,
-        stderr: 'runner: hourly/a is disabled: `runner enable hourly/a` ends that.\n',
+        stderr: 'runner: hourly/a is disabled: `npx folder-runner enable hourly/a` ends that.\n',
       });
     }
   });
@@ -183,9 +194,13 @@ describe('runner disable', () => {
   test('a name with spaces is quoted in the commands that are told', () => {
     const root = makeTemporaryRoot();
     expect(call(root, ['new', 'hourly/two words.sh']).stdout).toContain(`  runner run 'hourly/two words'\n`);
-    expect(call(root, ['disable', 'two words']).stdout).toContain(`\`runner enable 'hourly/two words'\` ends that.`);
-    expect(call(root, ['status']).stdout).toContain(`\`runner enable 'hourly/two words'\` ends it`);
-    expect(call(root, ['why', 'two words']).stdout).toContain(`\`runner enable 'hourly/two words'\` ends that.`);
+    expect(call(root, ['disable', 'two words']).stdout).toContain(
+      `\`npx folder-runner enable 'hourly/two words'\` ends that.`,
+    );
+    expect(call(root, ['status']).stdout).toContain(`\`npx folder-runner enable 'hourly/two words'\` ends it`);
+    expect(call(root, ['why', 'two words']).stdout).toContain(
+      `\`npx folder-runner enable 'hourly/two words'\` ends that.`,
+    );
   });
 
   test('an enabled one runs again, under its name', () => {
@@ -207,9 +222,11 @@ describe('runner disable', () => {
       stdout: '',
       stderr:
         'runner: "hourly" is a tier, not a script: name one of its scripts, such as hourly/a. ' +
-        '`runner pause hourly` stops all of them.\n',
+        '`npx folder-runner pause hourly` stops all of them.\n',
     });
-    expect(call(root, [command, 'daily']).stderr).toContain('such as daily/import-orders. `runner pause daily` stops');
+    expect(call(root, [command, 'daily']).stderr).toContain(
+      'such as daily/import-orders. `npx folder-runner pause daily` stops',
+    );
   });
 
   test('nothing is renamed where one of the names is wrong, or over a file that is there', () => {

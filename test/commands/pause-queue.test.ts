@@ -12,7 +12,7 @@ describe('a pause of jobs of the queue', () => {
     await inRoot(root, 'add', 'mail/welcome');
     expect(await inRoot(root, 'pause', 'mail/*')).toEqual({
       status: 0,
-      stdout: "mail/* is paused until `runner resume 'mail/*'`.\n",
+      stdout: "mail/* is paused until `npx folder-runner resume 'mail/*'`.\n",
       stderr: '',
     });
     expect(await inRoot(root, 'claim')).toMatchObject({ status: 1 });
@@ -56,9 +56,9 @@ describe('a pause of jobs of the queue', () => {
     expect(await inRoot(root, 'pause', ...names, '--fail')).toMatchObject({ status: 2, stdout: '' });
     expect(await inRoot(root, 'status', '--json').then(jsonOf)).toMatchObject({ pauses: [] });
     expect((await inRoot(root, 'pause', ...names)).stdout).toBe(
-      'hourly is paused until `runner resume hourly`.\n' +
-        "mail/* is paused until `runner resume 'mail/*'`.\n" +
-        'export is paused until `runner resume export`.\n',
+      'hourly is paused until `npx folder-runner resume hourly`.\n' +
+        "mail/* is paused until `npx folder-runner resume 'mail/*'`.\n" +
+        'export is paused until `npx folder-runner resume export`.\n',
     );
     const told = jsonOf(await inRoot(root, 'pause', 'mail/*', 'export', '--for', '1h', '--json'));
     expect(told).toMatchObject({ pauses: [{ name: 'queue/mail/*' }, { name: 'queue/export' }] });
@@ -76,7 +76,7 @@ describe('a pause of jobs of the queue', () => {
     await inRoot(root, 'pause');
     expect(await inRoot(root, 'claim')).toMatchObject({ status: 1 });
     expect((await inRoot(root, 'resume', '*')).stdout).toBe(
-      'the queue was not paused.\nBut everything is paused: `runner resume` ends that.\n',
+      'the queue was not paused.\nBut everything is paused: `npx folder-runner resume` ends that.\n',
     );
   });
 
@@ -84,7 +84,7 @@ describe('a pause of jobs of the queue', () => {
     const root = makeQueueSite();
     await inRoot(root, 'add', 'mail/welcome');
     expect((await inRoot(root, 'pause', 'mail/*', '--fail')).stdout).toBe(
-      "mail/* fails when it is due, until `runner resume 'mail/*'`.\n",
+      "mail/* fails when it is due, until `npx folder-runner resume 'mail/*'`.\n",
     );
     expect(pausesOf(root)).toEqual([{ name: 'queue/mail/*', kind: 'fail-fast' }]);
     expect(await inRoot(root, 'claim')).toMatchObject({ status: 1 });
@@ -106,7 +106,7 @@ describe('a pause of jobs of the queue', () => {
   test.each([
     [['hourly', '--fail'], '--fail needs names of jobs of the queue'],
     [['--fail'], '--fail needs names of jobs of the queue'],
-    [['hourly/*'], 'Patterns are for queue jobs: `runner pause hourly`'],
+    [['hourly/*'], 'Patterns are for queue jobs: `npx folder-runner pause hourly`'],
     [['mail/welcom'], 'did you mean mail/welcome?'],
     [['mail/[a-m'], 'A pattern must be a glob with a ] for each [, and [[] for a [ itself, found "mail/[a-m"'],
     [['queue/mail/[a-m', '--fail'], 'A pattern must be a glob with a ] for each ['],
@@ -118,7 +118,7 @@ describe('a pause of jobs of the queue', () => {
   });
 });
 
-describe('runner status', () => {
+describe('npx folder-runner status', () => {
   test('counts the queue, and names jobs that nothing here is for', async () => {
     const root = makeQueueSite();
     for (const name of ['mail/welcome', 'mail/welcom', 'mail/welcom', 'nobody']) {

@@ -156,7 +156,9 @@ describe('nothing is changed', () => {
     await until('it runs', () => call(root, 'status').stdout.includes('hourly/wait · for'));
     const { status, stderr } = call(root, 'restore', 'copy.db');
     expect(status).toBe(1);
-    expect(stderr).toMatch(/^runner: Not now: a pass of hourly \(pid \d+ on \S+\) is running\. After `runner pause`/);
+    expect(stderr).toMatch(
+      /^runner: Not now: a pass of hourly \(pid \d+ on \S+\) is running\. After `npx folder-runner pause`/,
+    );
     writeFileSync(join(root, 'go'), '');
     expect((await pass.ended).status).toBe(0);
     expect(call(root, 'restore', 'copy.db').status).toBe(0);

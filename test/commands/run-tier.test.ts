@@ -89,14 +89,14 @@ describe('wrong use exits 2 with one sentence', () => {
 
   test.for<readonly [readonly string[], RegExp]>([
     [['horly'], /^runner: There is no tier "horly" in .*\/jobs; did you mean hourly\?\n$/],
-    [['nothing-like-it'], /; the tiers here are daily, hourly; `runner --help` lists the commands\.\n$/],
-    [['reprot'], /; did you mean `runner report`\?\n$/],
-    [['hourly/clean-tmp'], /; did you mean `runner run hourly\/clean-tmp`\?\n$/],
+    [['nothing-like-it'], /; the tiers here are daily, hourly; `npx folder-runner --help` lists the commands\.\n$/],
+    [['reprot'], /; did you mean `npx folder-runner report`\?\n$/],
+    [['hourly/clean-tmp'], /; did you mean `npx folder-runner run hourly\/clean-tmp`\?\n$/],
     [['../jobs/hourly'], /There is no tier/],
-    [['bury', '5'], /^runner: There is no command "bury"; did you mean `runner job 5 bury`\?\n$/],
-    [['finish', '5', '--result', '{}'], /did you mean `runner job 5 finish`\?\n$/],
-    [['retry'], /the tiers here are daily, hourly; did you mean `runner job <id> retry`\?\n$/],
-    [['shwo', '12', '--json'], /^runner: There is no command "shwo"; did you mean `runner show`\?\n$/],
+    [['bury', '5'], /^runner: There is no command "bury"; did you mean `npx folder-runner job 5 bury`\?\n$/],
+    [['finish', '5', '--result', '{}'], /did you mean `npx folder-runner job 5 finish`\?\n$/],
+    [['retry'], /the tiers here are daily, hourly; did you mean `npx folder-runner job <id> retry`\?\n$/],
+    [['shwo', '12', '--json'], /^runner: There is no command "shwo"; did you mean `npx folder-runner show`\?\n$/],
     [['--wait', 'shwo', 'hourly'], /^runner: Unknown option --wait; `runner .*--help` lists the options\.\n$/],
     [['constructor'], /There is no tier "constructor"/],
     [['hourly', 'daily'], /^runner: Too many arguments: expected 1, found 2; .*\n$/],
@@ -104,26 +104,29 @@ describe('wrong use exits 2 with one sentence', () => {
     [['report', '--sinse', '7d'], /^runner: Unknown option --sinse; did you mean --since\?\n$/],
     [['report', '--failed'], /^runner: Unknown option --failed; did you mean --outcome failed\?\n$/],
     [['jobs', '--failed'], /^runner: Unknown option --failed; did you mean --state failed\?\n$/],
-    [['report', '--nosuch'], /^runner: Unknown option --nosuch; `runner report --help` lists the options\.\n$/],
+    [
+      ['report', '--nosuch'],
+      /^runner: Unknown option --nosuch; `npx folder-runner report --help` lists the options\.\n$/,
+    ],
     [
       ['run', 'hourly/clean-tmp', '--foo'],
-      /^runner: Unknown option --foo; `runner run --help` lists the options\. Options for the script come after `--`\.\n$/,
+      /^runner: Unknown option --foo; `npx folder-runner run --help` lists the options\. Options for the script come after `--`\.\n$/,
     ],
     [
       ['run', 'hourly/clean-tmp', '--quite'],
       /^runner: Unknown option --quite; did you mean --quiet\? Options for the script come after `--`\.\n$/,
     ],
-    [['--dry-run'], /^runner: --dry-run needs a tier, such as `runner hourly --dry-run`, or `due`\.\n$/],
+    [['--dry-run'], /^runner: --dry-run needs a tier, such as `npx folder-runner hourly --dry-run`, or `due`\.\n$/],
     [['--json'], /^runner: --json needs --dry-run beside it; .*\n$/],
-    [['help', 'nosuch'], /^runner: There is no command "nosuch"; `runner --help` lists the commands\.\n$/],
-    [['help', 'reprot'], /^runner: There is no command "reprot"; did you mean `runner help report`\?\n$/],
-    [['help', 'bury'], /^runner: There is no command "bury"; did you mean `runner help job`\?\n$/],
+    [['help', 'nosuch'], /^runner: There is no command "nosuch"; `npx folder-runner --help` lists the commands\.\n$/],
+    [['help', 'reprot'], /^runner: There is no command "reprot"; did you mean `npx folder-runner help report`\?\n$/],
+    [['help', 'bury'], /^runner: There is no command "bury"; did you mean `npx folder-runner help job`\?\n$/],
     [
       ['help', 'hourly'],
-      /^runner: "hourly" is a tier, not a command: `runner hourly` runs it; `runner --help` lists .*\n$/,
+      /^runner: "hourly" is a tier, not a command: `npx folder-runner hourly` runs it; `npx folder-runner --help` lists .*\n$/,
     ],
-    [['run'], /^runner: <script> is missing; `runner run --help` shows what to write\.\n$/],
-    [['run', 'hourly'], /"hourly" is a tier, not a script: `runner hourly` runs it/],
+    [['run'], /^runner: <script> is missing; `npx folder-runner run --help` shows what to write\.\n$/],
+    [['run', 'hourly'], /"hourly" is a tier, not a script: `npx folder-runner hourly` runs it/],
     [['run', 'hourly/clean-tpm'], /There is no script "hourly\/clean-tpm".*did you mean hourly\/clean-tmp\?/],
     [['run', 'horly/clean-tmp'], /There is no tier "horly" in .*did you mean hourly\?/],
     [['--root', '/proc', 'hourly'], /--root names \/proc, which has no jobs folder/],
@@ -154,7 +157,7 @@ describe('wrong use exits 2 with one sentence', () => {
     expect({ status, stderr }).toEqual({
       status: 2,
       stderr:
-        'runner: No jobs folder in /proc or above it. Create one with `runner init`, or name the folder that contains it with --root or RUNNER_ROOT.\n',
+        'runner: No jobs folder in /proc or above it. Create one with `npx folder-runner init`, or name the folder that contains it with --root or RUNNER_ROOT.\n',
     });
   });
 });

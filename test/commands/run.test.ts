@@ -27,7 +27,7 @@ test('a handler is run for jobs, not by itself', () => {
   const place = { cwd: root, env: cronEnv(root) };
   const { status, stderr } = runCommand(['run', 'queue/mail/welcome'], place);
   expect(status).toBe(2);
-  expect(stderr).toContain('`runner add mail/welcome` adds a job, `runner work mail/welcome`');
+  expect(stderr).toContain('`npx folder-runner add mail/welcome` adds a job, `npx folder-runner work mail/welcome`');
 });
 
 test('a script that fails exits 1 and is told of', () => {

@@ -128,6 +128,6 @@ test('without a terminal it says what to use instead', () => {
   const { status, stdout, stderr } = runner(root, 'watch');
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   expect(stderr).toBe(
-    'runner: runner watch needs a terminal; `runner status` and `runner report` print the same once.\n',
+    'runner: runner watch needs a terminal; `npx folder-runner status` and `npx folder-runner report` print the same once.\n',
   );
 });

@@ -55,7 +55,7 @@ test('no root anywhere is wrong use, with the cure', () => {
   const cwd = makeFolderWithoutJobs();
   expect(() => search({ cwd })).toThrow(UsageError);
   expect(() => search({ cwd })).toThrow(
-    `No jobs folder in ${cwd} or above it. Create one with \`runner init\`, or name the folder that contains it with --root or RUNNER_ROOT.`,
+    `No jobs folder in ${cwd} or above it. Create one with \`npx folder-runner init\`, or name the folder that contains it with --root or RUNNER_ROOT.`,
   );
 });
 
@@ -65,6 +65,8 @@ test.each([
 ])('%s without a jobs folder is wrong use, and nothing else is taken', (name, key) => {
   const [folder, cwd] = [makeFolderWithoutJobs(), makeTemporaryRoot()];
   expect(() => search({ [key]: folder, cwd })).toThrow(
-    new UsageError(`${name} names ${folder}, which has no jobs folder. Create one there with \`runner init\`.`),
+    new UsageError(
+      `${name} names ${folder}, which has no jobs folder. Create one there with \`npx folder-runner init\`.`,
+    ),
   );
 });

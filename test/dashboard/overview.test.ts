@@ -28,7 +28,7 @@ test('where nothing ever ran, the overview tells what to do first', async () => 
   // As Chromium has it on a system without a language.
   const page = await openPage(url, { language: 'en-US@posix' });
   await page.getByText('Nothing has run yet; 1 script in jobs/').waitFor();
-  await page.getByText('npx runner hourly').waitFor();
+  await page.getByText('npx folder-runner hourly').waitFor();
   expect(await page.title()).toBe('Overview · runner');
   await lookAt(page, 'overview-nothing');
 });

@@ -142,7 +142,7 @@ describe('tiers', () => {
   test('a tier where there is none yet: how to make one', async () => {
     const root = makeTemporaryRoot({ 'jobs/queue/c.ts': '' });
     await expect(discover(root, defaultSettings, { tier: 'hourly' })).rejects.toThrow(
-      'there is none yet: `runner init` creates some, `runner new` one with a script.',
+      'there is none yet: `npx folder-runner init` creates some, `npx folder-runner new` one with a script.',
     );
   });
 });
@@ -150,7 +150,9 @@ describe('tiers', () => {
 test('to run the handlers as a tier is wrong use, with the command that runs them', async () => {
   const root = makeTemporaryRoot({ 'jobs/queue/c.ts': '' });
   await expect(discover(root, defaultSettings, { tier: 'queue' })).rejects.toThrow(
-    new UsageError('jobs/queue is not a tier: it contains the handlers of queued jobs, which `runner work` processes.'),
+    new UsageError(
+      'jobs/queue is not a tier: it contains the handlers of queued jobs, which `npx folder-runner work` processes.',
+    ),
   );
 });
 
@@ -671,5 +673,5 @@ test('a folder that is called as a command is no tier, and says so', async () =>
   const root = makeTemporaryRoot({ 'jobs/report/a.sh': 'exit 0\n' });
   const { tiers, ignored } = await discover(root, defaultSettings);
   expect(tiers).toEqual([]);
-  expect(ignored[0]?.reason).toBe('`runner report` is a command; rename the folder');
+  expect(ignored[0]?.reason).toBe('`npx folder-runner report` is a command; rename the folder');
 });

@@ -18,7 +18,7 @@ describe('output that a shell script sends elsewhere', () => {
   ])('%j is told of', async (script, line, _, redirection) => {
     expect(await warningsOf(script)).toEqual([
       `jobs/hourly/a.sh:${line}: ${redirection} sends its output to a file of its own, so the activity log has none ` +
-        'of it; remove that, and `runner tail` and `runner show` have it',
+        'of it; remove that, and `npx folder-runner tail` and `npx folder-runner show` have it',
     ]);
   });
 

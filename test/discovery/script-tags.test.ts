@@ -143,7 +143,7 @@ test.each([
 
 test.each(['disabled', 'disable', 'Disabled', 'enabled'])('@%s leads to the command', (name) => {
   expect(readShell(`@${name}`).warnings).toEqual([
-    `jobs/hourly/a.sh:2: @${name} is not known and has no effect; \`runner disable jobs/hourly/a.sh\` keeps the script from running`,
+    `jobs/hourly/a.sh:2: @${name} is not known and has no effect; \`npx folder-runner disable jobs/hourly/a.sh\` keeps the script from running`,
   ]);
 });
 

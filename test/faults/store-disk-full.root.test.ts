@@ -109,7 +109,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
   });
 });
 
-test('without room `runner resume` says so and how to cure it, and what is paused stays paused', async () => {
+test('without room `npx folder-runner resume` says so and how to cure it, and what is paused stays paused', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
   const state = makeStateOf(root);
   mountSmallDisk(state.path, '2m');

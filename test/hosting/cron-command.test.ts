@@ -317,7 +317,7 @@ describe('a root that is gone', () => {
     rmSync(old, { recursive: true });
     const note =
       `Note: your crontab still calls ${old}, which has no jobs folder any more: ` +
-      `\`runner cron --remove --root ${old}\` takes these lines out.\n`;
+      `\`npx folder-runner cron --remove --root ${old}\` takes these lines out.\n`;
     for (const args of [['--print'], ['--install'], []]) {
       expect(notesOf(await cron(moved, args, crontab))).toBe(note);
     }

@@ -152,7 +152,7 @@ test('init says what it created and what to do next', () => {
   const { status, stdout, stderr } = init(root);
   expect(status).toBe(0);
   expect(stdout).toMatch(/ created +jobs\/hourly\n +created +jobs\/hourly\/clean-temporary-files\.ts\n/);
-  expect(stdout).toMatch(/Next:[\s\S]*npx runner hourly[\s\S]*npx runner cron --install/);
+  expect(stdout).toMatch(/Next:[\s\S]*npx folder-runner hourly[\s\S]*npx folder-runner cron --install/);
   expect(stderr).toBe('');
 });
 

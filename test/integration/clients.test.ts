@@ -80,6 +80,6 @@ describe.each(languages.filter(({ isHere }) => isHere))('the file for $language'
   test('says in a sentence that there is no log', () => {
     const { status, stderr } = runSite(makeTemporaryRoot(), command, 'add');
     expect(status).not.toBe(0);
-    expect(stderr).toMatch(/There is no activity log at .*activity\.db: call `runner init` in \. first\./);
+    expect(stderr).toMatch(/There is no activity log at .*activity\.db: call `npx folder-runner init` in \. first\./);
   });
 });

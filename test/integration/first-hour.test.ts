@@ -58,7 +58,7 @@ test("a newcomer's crontab becomes scripts that run at the right times, and the 
   // README, up to where cron is told. It is installed already, from the tarball: no registry has this version.
   const readme = commandsOf('README.md').flat();
   const install = readme.indexOf('npm install folder-runner');
-  const cron = readme.findIndex((command) => command.startsWith('npx runner cron --install'));
+  const cron = readme.findIndex((command) => command.startsWith('npx folder-runner cron --install'));
   expect(install).toBeGreaterThan(-1);
   expect(cron).toBeGreaterThan(install);
   for (const command of readme.slice(install + 1, cron + 1)) await terminal.type(command);
@@ -69,7 +69,7 @@ test("a newcomer's crontab becomes scripts that run at the right times, and the 
   writeFileSync(join(site, 'my-crontab.txt'), lines);
   user.ownHome();
   const blocks = commandsOf('docs/migrate.md');
-  const undo = blocks.findIndex(([first]) => first === 'npx runner cron --undo');
+  const undo = blocks.findIndex(([first]) => first === 'npx folder-runner cron --undo');
   expect(undo).toBe(blocks.length - 1);
   for (const command of blocks.slice(0, undo).flat()) await terminal.type(command);
   // Its number is another one where cron has called the script of each minute meanwhile.
@@ -98,14 +98,14 @@ test("a newcomer's crontab becomes scripts that run at the right times, and the 
   await terminal.type(
     `export LD_PRELOAD=${LIBFAKETIME} FAKETIME='${faketimeOf(monday)}' FAKETIME_DONT_FAKE_MONOTONIC=1`,
   );
-  await terminal.type('npx runner report');
+  await terminal.type('npx folder-runner report');
   await terminal.type('unset LD_PRELOAD FAKETIME');
   const shown = terminal.screen();
   for (const name of ['find', 'tar', 'weekly-report'])
     expect(shown).toMatch(new RegExp(`^ {2}${name} +\\S.* succeeded`, 'm'));
 
   user.run('crontab', ['-'], installed);
-  await terminal.type('npx runner cron --undo');
+  await terminal.type('npx folder-runner cron --undo');
   const left = user.run('crontab', ['-l']).toString();
   expect(left).toContain(`${EACH_MINUTE}\n`);
   for (const line of lines.trimEnd().split('\n')) expect(left).toContain(`\n${line}\n`);

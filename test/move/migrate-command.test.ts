@@ -112,7 +112,7 @@ test('what is wrong is told in a sentence, which never holds a password', () => 
   const { root, file, run } = makeSite();
   mkdirSync(join(root, '.runner'), { recursive: true });
   const refusals: readonly (readonly [readonly string[], RegExp, NodeJS.ProcessEnv?])[] = [
-    [[], /^runner: `runner migrate` needs --to: /],
+    [[], /^runner: `npx folder-runner migrate` needs --to: /],
     [
       ['--to', 'nowhere'],
       /^runner: --to must be `sqlite`, the name of an environment variable .*; "nowhere" is none of these, or not set\.$/,

@@ -270,7 +270,7 @@ describe.each(ownServersFor('moving a log'))('$name', { timeout: 240_000 }, ({ e
     const place = await makePlace();
     const first = await openTarget(place, stateFolderOf(root));
     await first.begin();
-    await expect(move(root, 'sqlite', place)).rejects.toThrow(/^Another `runner migrate` is copying into /);
+    await expect(move(root, 'sqlite', place)).rejects.toThrow(/^Another `npx folder-runner migrate` is copying into /);
     await first.close();
     await move(root, 'sqlite', place);
   });

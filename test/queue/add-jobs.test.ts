@@ -352,7 +352,7 @@ describe('a child', () => {
     for (const parent of [1, 99]) {
       await expect(queue.add('child', {}, { parent })).rejects.toMatchObject({
         code: 'no-such-job',
-        message: `There is no parent job ${parent}; \`runner jobs\` lists all jobs.`,
+        message: `There is no parent job ${parent}; \`npx folder-runner jobs\` lists all jobs.`,
       });
     }
     const parent = await take('parent');

@@ -429,7 +429,7 @@ describe('a claim by number', () => {
   });
 
   test.each<[string, string, (log: TestQueue) => Promise<unknown>]>([
-    ['name is paused', 'its name is paused; `runner jobs` shows', ({ queue }) => queue.pause('mail/*')],
+    ['name is paused', 'its name is paused; `npx folder-runner jobs` shows', ({ queue }) => queue.pause('mail/*')],
     ['name fails fast', 'set to fail at once', ({ queue }) => queue.pause('mail/*', { fail: true })],
     ['group is full', 'as many jobs of its group run as', ({ take }) => take('other', { group: 'g' })],
     [

@@ -109,13 +109,13 @@ describe('Queue.pause', () => {
 });
 
 test.each([
-  ['*', '*', 'everything', 'runner resume'],
-  ['queue', '*', 'the queue', 'runner resume queue'],
+  ['*', '*', 'everything', 'npx folder-runner resume'],
+  ['queue', '*', 'the queue', 'npx folder-runner resume queue'],
   ['queue/mail/*', 'mail/*', 'mail/*', "runner resume 'mail/*'"],
-  ['queue/mail/welcome', 'mail/welcome', 'mail/welcome', 'runner resume mail/welcome'],
-  ["queue/it's", "it's", "it's", String.raw`runner resume 'it'\''s'`],
-  ['hourly', null, 'hourly', 'runner resume hourly'],
-  ['hourly/clean-tmp', null, 'hourly/clean-tmp', 'runner resume hourly/clean-tmp'],
+  ['queue/mail/welcome', 'mail/welcome', 'mail/welcome', 'npx folder-runner resume mail/welcome'],
+  ["queue/it's", "it's", "it's", String.raw`npx folder-runner resume 'it'\''s'`],
+  ['hourly', null, 'hourly', 'npx folder-runner resume hourly'],
+  ['hourly/clean-tmp', null, 'hourly/clean-tmp', 'npx folder-runner resume hourly/clean-tmp'],
 ])('a pause named %s holds back jobs like %s, and is called %s', (name, pattern, words, resume) => {
   expect(pausedPattern(name)).toBe(pattern);
   expect(wordsOfPaused(name)).toBe(words);

@@ -204,7 +204,7 @@ test.each(Object.keys(verbs).filter((verb) => verb !== 'requeue') as Verb[])(
     for (const id of [1, 99]) {
       await expect(verbs[verb](log.queue, id)).rejects.toMatchObject({
         code: 'no-such-job',
-        message: `There is no job ${id} in the queue; \`runner jobs\` lists all jobs.`,
+        message: `There is no job ${id} in the queue; \`npx folder-runner jobs\` lists all jobs.`,
       });
     }
     for (const id of [0, -1, 1.5, Number.NaN, '1', null, undefined, 2 ** 53] as number[]) {

@@ -32,16 +32,16 @@ const statusOf = async (root: string): Promise<string> => (await inRoot(root, 's
 const isDueAgain = async (root: string): Promise<unknown> =>
   JSON.parse((await inRoot(root, 'status', '--json')).stdout).tiers[0].isDueAgain;
 
-describe('what was left of a pass of `runner due` that died', () => {
+describe('what was left of a pass of `npx folder-runner due` that died', () => {
   test('is run by the next call of that, say status and why', async () => {
     const root = await makeRootOfDeadPass();
-    expect(await statusOf(root)).toMatch(/\nyearly .*, crashed +with the next call of `runner due`\n/);
+    expect(await statusOf(root)).toMatch(/\nyearly .*, crashed +with the next call of `npx folder-runner due`\n/);
     expect(await isDueAgain(root)).toBe(true);
     const { stdout } = await inRoot(root, 'why', 'left');
     expect(stdout).toMatch(/✔ called +cron called it .*, and due again, because its pass died\n/);
-    expect(stdout).toMatch(/→ The next call of `runner due` does the rest\.\n/);
+    expect(stdout).toMatch(/→ The next call of `npx folder-runner due` does the rest\.\n/);
     expect(stdout).toMatch(
-      /\n\nIt will run with the next call of `runner due`, because the last pass of yearly died\.\n/,
+      /\n\nIt will run with the next call of `npx folder-runner due`, because the last pass of yearly died\.\n/,
     );
   });
 

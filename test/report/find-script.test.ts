@@ -17,8 +17,8 @@ test.each([
 test.each([
   ['hourly/clean-tpm', 'There is no script "hourly/clean-tpm" in jobs/ or in the log; did you mean hourly/clean-tmp?'],
   ['clean-temp', 'There is no script "clean-temp" in jobs/ or in the log; did you mean hourly/clean-tmp?'],
-  ['something', 'There is no script "something" in jobs/ or in the log; `runner list` names them all.'],
-  ['hourly', '"hourly" is a tier, not a script: `runner report --tier hourly` shows it.'],
+  ['something', 'There is no script "something" in jobs/ or in the log; `npx folder-runner list` names them all.'],
+  ['hourly', '"hourly" is a tier, not a script: `npx folder-runner report --tier hourly` shows it.'],
   ['backup', '"backup" is the name of 2 scripts: daily/backup, hourly/backup. Name one of them with its tier.'],
 ])('%s is refused with a hint', (word, message) => {
   expect(() => findRecordedScript(word, scripts)).toThrow(message);

@@ -83,7 +83,7 @@ test.each([['queue/mail'], ['mail'], ['jobs/queue/mail.sh'], ['mail?user=7']])(
   '%s is a handler, and not asked about',
   async (word) => {
     await expect(find(word)).rejects.toThrow(
-      `"${word}" is the handler of jobs called mail: \`runner jobs mail\` lists them`,
+      `"${word}" is the handler of jobs called mail: \`npx folder-runner jobs mail\` lists them`,
     );
   },
 );
@@ -93,14 +93,14 @@ test.each([
   ['jobs/hourly', '', 'is a tier: .* name it: hourly/<script>\\.$'],
   ['ROOT/jobs/daily/', '', 'is a tier: .* name it: daily/<script>\\.$'],
   ['.', 'jobs/daily', 'is a tier: .* name it: daily/<script>\\.$'],
-  ['jobs', '', 'contains the tiers: `runner list`'],
-  ['queue', '', 'contains the handlers of queued jobs: `runner jobs`'],
-  ['jobs/queue', '', 'contains the handlers of queued jobs: `runner jobs`'],
+  ['jobs', '', 'contains the tiers: `npx folder-runner list`'],
+  ['queue', '', 'contains the handlers of queued jobs: `npx folder-runner jobs`'],
+  ['jobs/queue', '', 'contains the handlers of queued jobs: `npx folder-runner jobs`'],
   ['same', '', 'is the name of 2 scripts: hourly/same, daily/same\\.'],
 ])('%s, said in %j, is no answerable question', async (word, cwd, answer) => {
   await expect(find(word, cwd)).rejects.toThrow(new RegExp(`^"\\S+" ${answer}`));
 });
 
 test.each([[''], [' ']])('%j names nothing', async (word) => {
-  await expect(find(word)).rejects.toThrow('`runner why` needs the name of a script, or a file in jobs/.');
+  await expect(find(word)).rejects.toThrow('`npx folder-runner why` needs the name of a script, or a file in jobs/.');
 });

@@ -23,7 +23,7 @@ describe('runner pause', () => {
     const root = site();
     expect(await inRoot(root, 'pause', 'hourly')).toEqual({
       status: 0,
-      stdout: 'hourly is paused until `runner resume hourly`.\n',
+      stdout: 'hourly is paused until `npx folder-runner resume hourly`.\n',
       stderr: '',
     });
     expect(await inRoot(root, 'hourly')).toMatchObject({ status: 0, stdout: '', stderr: '' });
@@ -36,10 +36,10 @@ describe('runner pause', () => {
 
   test('takes everything, one script by its short name, and a time', async () => {
     const root = site();
-    expect((await inRoot(root, 'pause')).stdout).toBe('everything is paused until `runner resume`.\n');
+    expect((await inRoot(root, 'pause')).stdout).toBe('everything is paused until `npx folder-runner resume`.\n');
     const before = Date.now();
     expect((await inRoot(root, 'pause', 'a', '--for', '3w')).stdout).toMatch(
-      /^hourly\/a is paused until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(UTC\)\.\n`runner resume hourly\/a` ends it before\.\n$/,
+      /^hourly\/a is paused until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(UTC\)\.\n`npx folder-runner resume hourly\/a` ends it before\.\n$/,
     );
     const [everything, script] = pausesOf(root);
     expect(everything).toEqual({ name: '*', until: null });
@@ -92,11 +92,13 @@ describe('a pause is shown by', () => {
     const root = await paused();
     const shown = async (...args: string[]) => (await inRoot(root, ...args)).stdout;
     expect(await shown('status')).toMatch(/\npaused\n {2}daily · until .*\n {2}hourly\/a · until resumed · /);
-    expect(await shown('why', 'b')).toMatch(/✖ paused +daily is paused until .*\n +→ `runner resume daily`/);
-    expect(await shown('why', 'a')).toContain('paused: `runner resume hourly/a` ends the pause.');
+    expect(await shown('why', 'b')).toMatch(/✖ paused +daily is paused until .*\n +→ `npx folder-runner resume daily`/);
+    expect(await shown('why', 'a')).toContain('paused: `npx folder-runner resume hourly/a` ends the pause.');
     expect(await shown('list')).toMatch(/daily · every day\n {2}paused until /);
     expect(await shown('list')).toContain('a.sh\n    paused\n');
-    expect(await shown('report')).toMatch(/\n {2}paused until \d+ [A-Z][a-z]{2} \d\d:\d\d · `runner resume daily`/);
+    expect(await shown('report')).toMatch(
+      /\n {2}paused until \d+ [A-Z][a-z]{2} \d\d:\d\d · `npx folder-runner resume daily`/,
+    );
     expect(await shown('report')).toContain('\n    paused\n');
     const { tiers } = JSON.parse(await shown('report', '--json'));
     expect(tiers).toMatchObject([{ pause: null }, { pause: { name: 'daily' } }]);
@@ -105,7 +107,9 @@ describe('a pause is shown by', () => {
   test('report also before anything has run', async () => {
     const root = site();
     await inRoot(root, 'pause', 'daily');
-    expect((await inRoot(root, 'report')).stdout).toContain('\ndaily is paused · `runner resume daily` ends it\n');
+    expect((await inRoot(root, 'report')).stdout).toContain(
+      '\ndaily is paused · `npx folder-runner resume daily` ends it\n',
+    );
   });
 
   test('run, which runs the script all the same', async () => {
@@ -123,7 +127,7 @@ describe('a pause is shown by', () => {
   });
 });
 
-describe('runner resume', () => {
+describe('npx folder-runner resume', () => {
   test('ends all pauses, and names them', async () => {
     const root = site();
     await inRoot(root, 'pause');
@@ -137,7 +141,7 @@ describe('runner resume', () => {
     await inRoot(root, 'pause');
     await inRoot(root, 'pause', 'hourly/a');
     expect((await inRoot(root, 'resume', 'hourly/a')).stdout).toBe(
-      'Resumed: hourly/a.\nBut everything is paused: `runner resume` ends that.\n',
+      'Resumed: hourly/a.\nBut everything is paused: `npx folder-runner resume` ends that.\n',
     );
     expect((await inRoot(root, 'resume', 'daily')).stdout).toContain('daily was not paused.\n');
   });

@@ -56,7 +56,7 @@ async function writeFailure(root: string): Promise<number> {
   });
 }
 
-describe('runner report', () => {
+describe('npx folder-runner report', () => {
   test('where nothing has run says what to do, exits 0 and makes nothing', async () => {
     const root = makeTemporaryRoot(scripts);
     expect(await runner(root, 'report')).toEqual({
@@ -64,7 +64,7 @@ describe('runner report', () => {
       err: '',
       out:
         `Nothing has run yet; 1 script in ${root}/jobs.\n` +
-        '`runner hourly` runs that tier now; `runner cron --install` makes cron run it.\n',
+        '`npx folder-runner hourly` runs that tier now; `npx folder-runner cron --install` makes cron run it.\n',
     });
     expect(JSON.parse((await runner(root, 'report', '--json')).out)).toMatchObject({
       tiers: [{ tier: 'hourly', lastPass: null, missedPasses: null }],
@@ -130,7 +130,7 @@ describe('runner report', () => {
     [['report', '--outcome', 'fail'], 'did you mean failed?'],
     [['report', '--limit', '0'], '--limit must be a whole number from 1, found "0".'],
     [['report', '--json', '--csv'], '--json and --csv exclude each other'],
-    [['show', 'latest'], 'runner show needs the number of a run, found "latest"'],
+    [['show', 'latest'], 'npx folder-runner show needs the number of a run, found "latest"'],
     [['show', '99'], 'There is no run 99 in the log: nothing has run yet'],
     [['tail', 'nothing'], 'There is no script "nothing" in jobs/ or in the log'],
   ])('%j is wrong use: one sentence, exit 2', async (args, message) => {
@@ -156,7 +156,7 @@ describe('runner report', () => {
   });
 });
 
-describe('runner show', () => {
+describe('npx folder-runner show', () => {
   test.each<[string, object, string | null]>([
     ['printed nothing', { output: '', output_bytes: 0 }, ''],
     ['was cut off by an unknown number of bytes', { output: null, output_bytes: null }, null],

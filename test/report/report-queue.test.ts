@@ -63,6 +63,6 @@ test('what was given back is chosen by its outcome, and has a reason, but is no 
 
 test('without handlers, and without runs of any, there is no queue in the report', async () => {
   const root = makeQueueSite();
-  expect((await inRoot(root, 'report')).stdout).toContain('`runner hourly` runs that tier now');
+  expect((await inRoot(root, 'report')).stdout).toContain('`npx folder-runner hourly` runs that tier now');
   expect((await inRoot(root, 'report', '--tier', 'hourly')).stdout).not.toContain('queue');
 });

@@ -48,7 +48,7 @@ test('a site with sixty scripts, as all commands show it', async () => {
   crontab.write(
     '7 * * * * runner hourly\n0 4 * * * runner daily\n12 5 * * 0 runner weekly\n'.replaceAll(
       'runner',
-      `runner --root ${root}`,
+      `npx folder-runner --root ${root}`,
     ),
   );
   const call = async (columns: number, ...args: readonly string[]): Promise<string> => {
@@ -95,7 +95,7 @@ describe('what depends on the host', () => {
         status: 'critical',
         subject: 'hourly',
         message: 'hourly was to be called at 13:02, an hour ago',
-        hint: '`runner doctor` checks the crontab.',
+        hint: '`npx folder-runner doctor` checks the crontab.',
       },
       {
         code: 'disk-full',
@@ -117,7 +117,7 @@ describe('what depends on the host', () => {
         name: 'crontab',
         status: 'problem',
         found: 'no line of the crontab calls hourly (5 scripts), daily (54 scripts)',
-        cure: 'Write them: `runner cron --install`, or paste what `runner cron --print` shows into your panel.',
+        cure: 'Write them: `npx folder-runner cron --install`, or paste what `npx folder-runner cron --print` shows into your panel.',
       },
       { name: 'disk', status: 'note', found: '412 MB free of 10 GB on /home (ext4)', cure: null },
       {

@@ -90,7 +90,7 @@ test('status tells of a tier that cron has stopped calling, and of one that it c
   const { stdout } = await inRoot(root, 'status');
   expect(stdout).toMatch(/\nhourly .* overdue since .*: cron has not called it\n/);
   expect(stdout).toMatch(/\ndaily .*, in (20|21|22)h/);
-  expect(stdout).toContain('`runner doctor` checks why cron does not call.');
+  expect(stdout).toContain('`npx folder-runner doctor` checks why cron does not call.');
 });
 
 test('status tells of what waits to be taken in and of logs that were set aside', async () => {
@@ -189,9 +189,11 @@ describe('with a crontab that can be read', () => {
   test('it is said at once that no line calls a tier, what helps, and when the first call comes', async () => {
     const { call } = place();
     expect((await call('status')).stdout).toMatch(
-      /\nhourly +– +no crontab line calls it\n[\s\S]*`runner cron --install` writes a crontab line/,
+      /\nhourly +– +no crontab line calls it\n[\s\S]*`npx folder-runner cron --install` writes a crontab line/,
     );
-    expect((await call('why', 'hourly/a')).stdout).toContain('because no crontab line calls hourly: run `runner cron');
+    expect((await call('why', 'hourly/a')).stdout).toContain(
+      'because no crontab line calls hourly: run `npx folder-runner cron',
+    );
     await call('cron', '--install');
     expect((await call('status')).stdout).toMatch(/\nhourly +– +first \d+ [A-Z][a-z]{2} \d\d:\d\d, in \d+[ms]/);
     const { stdout } = await call('why', 'hourly/a');
@@ -209,7 +211,7 @@ describe('with a crontab that can be read', () => {
     expect(stdout).toMatch(/\nhourly +\d+ \w{3} \d\d:\d\d +no crontab line calls it\n/);
     const why = (await call('why', 'hourly/a')).stdout;
     expect(why).toMatch(/✖ called +no crontab line calls it; last called without a terminal \d+ \w{3} \d\d:\d\d\n/);
-    expect(why).toContain('because no crontab line calls hourly: run `runner cron');
+    expect(why).toContain('because no crontab line calls hourly: run `npx folder-runner cron');
     // As a timer of systemd does, or another user's crontab.
     await log.addPass('hourly', Date.now() - 60_000);
     expect((await call('status')).stdout).toMatch(/\nhourly +\d+ \w{3} \d\d:\d\d +\d+ \w{3} \d\d:\d\d, in \d/);

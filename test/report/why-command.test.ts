@@ -43,22 +43,22 @@ describe('before anything has run', () => {
       'last run notable',
       'last success fine',
     ]);
-    expect(finding(found, 'called')?.cure).toContain('`runner cron --install`');
+    expect(finding(found, 'called')?.cure).toContain('`npx folder-runner cron --install`');
     expect(found.conclusion).toBe(
-      'It does not run by itself because cron has never called hourly: run `runner cron --install`.',
+      'It does not run by itself because cron has never called hourly: run `npx folder-runner cron --install`.',
     );
   });
 
   test('a tier without a period is run by hand', async () => {
     const found = await why(site(), 'c');
     expect(finding(found, 'tier')).toMatchObject({ verdict: 'notable' });
-    expect(found.conclusion).toBe('It runs only when you call `runner by-hand`.');
+    expect(found.conclusion).toBe('It runs only when you call `npx folder-runner by-hand`.');
   });
 
   test('a tier that is nearly named after a period says which one may be meant', async () => {
     expect(finding(await why(site(), 'd'), 'tier')).toMatchObject({
       text: 'houry is not a schedule name, so cron never runs it',
-      cure: 'Did you mean hourly? `runner houry` runs it by hand.',
+      cure: 'Did you mean hourly? `npx folder-runner houry` runs it by hand.',
     });
   });
 
@@ -109,7 +109,7 @@ describe('by the log', () => {
     await inRoot(root, 'hourly');
     const found = await why(root, 'fails');
     expect(finding(found, 'job')?.text).toMatch(/^try 2 of 4 is due .*: exit code 3$/);
-    expect(finding(found, 'last run')?.cure).toMatch(/^`runner show \d+` shows more\.$/);
+    expect(finding(found, 'last run')?.cure).toMatch(/^`npx folder-runner show \d+` shows more\.$/);
     expect(found.conclusion).toMatch(/^It will be retried by the first call of any tier after /);
   });
 
@@ -118,7 +118,10 @@ describe('by the log', () => {
     const log = await writeLog(root);
     await log.addPass('hourly', Date.now() - 3 * HOUR);
     const found = await why(root, 'a');
-    expect(finding(found, 'called')).toMatchObject({ verdict: 'wrong', cure: '`runner doctor` checks the crontab.' });
+    expect(finding(found, 'called')).toMatchObject({
+      verdict: 'wrong',
+      cure: '`npx folder-runner doctor` checks the crontab.',
+    });
     expect(found.conclusion).toMatch(/^It did not run because cron has not called hourly since /);
   });
 

@@ -114,6 +114,6 @@ function writeIncidents({ change }: WrittenLog): void {
   insert({
     ...{ subject: long, code: 'script-overdue', fingerprint: '', severity: 'critical' },
     ...{ opened_at: openedAt, last_at: nowMs, occurrences: 12, message: `${long} has not run since 3 Nov 11:02` },
-    hint: 'Run `runner why` with its name: it tells what keeps it from running, and what to do about that.',
+    hint: 'Run `npx folder-runner why` with its name: it tells what keeps it from running, and what to do about that.',
   });
 }

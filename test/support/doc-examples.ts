@@ -85,7 +85,7 @@ export interface ExamplePlace {
 }
 
 /**
- * An empty root in which `npx runner` and `runner` are the built command, the package can be
+ * An empty root in which `npx folder-runner` and `runner` are the built command, the package can be
  * imported, and `crontab` is a fake one: no example may touch the real one.
  */
 export function makeExamplePlace(): ExamplePlace {

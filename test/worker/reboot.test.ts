@@ -41,7 +41,7 @@ test('after a boot the next pass of any tier runs the scripts of all tiers that 
   expect(queryLog(root, `select name from chores where name like 'boot %'`)).toHaveLength(1);
 });
 
-test('`runner due` runs them too, and a script that is added later waits for the next boot', async () => {
+test('`npx folder-runner due` runs them too, and a script that is added later waits for the next boot', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/each.sh': notesTime('each') });
   runner(root, 'due');
   writeFileSync(join(root, 'jobs/hourly/late.sh'), afterBoot('late'));

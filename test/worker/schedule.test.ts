@@ -111,7 +111,7 @@ test('a clock that is set back by less than 3 hours repeats nothing; one that wa
   expect(noted(root).slice(1)).toEqual(['a 2027-05-05T02:30:00.000Z', 'a 2026-11-24T02:30:00.000Z']);
 });
 
-test('`runner due` runs it when its time has come, within the period of its tier too', async () => {
+test('`npx folder-runner due` runs it when its time has come, within the period of its tier too', async () => {
   const root = makeTemporaryRoot({
     'jobs/daily/a.sh': scheduled('daily at 02:30'),
     'jobs/daily/each.sh': notesTime('each'),

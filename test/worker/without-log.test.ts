@@ -51,7 +51,7 @@ test('scripts run where the log is another program’s; the log takes them in on
   expect(stderr).toContain('is not an activity log');
   expect(stderr.match(/is not an activity log/g)).toHaveLength(1);
   expect(stderr).toContain('1 of 3 scripts of hourly did not succeed');
-  expect(stderr).not.toContain('runner show');
+  expect(stderr).not.toContain('npx folder-runner show');
   expect(spoolFiles(root)).toEqual([expect.stringMatching(/\.jsonl$/)]);
   rmSync(database);
   // Who only reads leaves that to a pass.

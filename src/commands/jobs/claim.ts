@@ -21,7 +21,7 @@ interface ClaimCommandOptions {
 const CLAIM_HELP = `
 Prints the job as JSON, with its data, the number of the try and the token of this claim; with --count
 as {"jobs":[…]}. You must end the job before the lease expires:
-\`runner job <id> finish --token <token>\`, or retry, fail, bury; touch renews the lease.
+\`npx folder-runner job <id> finish --token <token>\`, or retry, fail, bury; touch renews the lease.
 
 Examples:
   runner claim 'mail/*'                      the next job, if one is due
@@ -119,7 +119,8 @@ async function claimNumbered(
   word: string,
   { lease, root }: ClaimCommandOptions,
 ): Promise<void> {
-  if (names.length > 0) throw new UsageError('`runner claim --job <id>` takes no names: it claims that job only.');
+  if (names.length > 0)
+    throw new UsageError('`npx folder-runner claim --job <id>` takes no names: it claims that job only.');
   await withQueue(context, root, async (queue) => {
     const job = await queue.claimJob(numberIn(word) as number, withoutUndefined({ lease }));
     await handOut(context, queue, { jobs: [job], isList: false });

@@ -76,7 +76,7 @@ export function importCommand(context: CommandContext): Command {
 /** @throws {UsageError} for another one */
 function readSystem(word: string): System {
   if (word === 'laterjob' || word === 'bedrock') return word;
-  const hint = /^cron(?:tab)?$/.test(word) ? '; did you mean `runner cron --import`?' : '.';
+  const hint = /^cron(?:tab)?$/.test(word) ? '; did you mean `npx folder-runner cron --import`?' : '.';
   throw new UsageError(`import needs laterjob or bedrock, found ${describeFound(word)}${hint}`);
 }
 

@@ -158,7 +158,8 @@ function readJobNumbers(words: readonly string[]): readonly [readonly [number, .
 
 function noNumber([word = '', next = '']: readonly string[]): UsageError {
   const verb = isJobNumber(next) ? nearestName(word, jobVerbs) : null;
-  const cure = verb === null ? '`runner jobs` lists them.' : `did you mean \`runner job ${next} ${verb}\`?`;
+  const cure =
+    verb === null ? '`npx folder-runner jobs` lists them.' : `did you mean \`npx folder-runner job ${next} ${verb}\`?`;
   return new UsageError(`runner job needs the number of a job, found ${JSON.stringify(printableLine(word))}; ${cure}`);
 }
 
@@ -262,12 +263,12 @@ export function assertOptions(verb: JobSubcommand | null, given: object): void {
 
 function withVerb(flag: string, verb: JobSubcommand): string {
   const taken = [...verbs[verb].map((option) => flags[option]), '--json'];
-  return `\`runner job <id> ${verb}\` takes no ${flag}; it takes ${taken.join(', ')}.`;
+  return `\`npx folder-runner job <id> ${verb}\` takes no ${flag}; it takes ${taken.join(', ')}.`;
 }
 
 function withoutVerb(flag: string, option: keyof JobWords): string {
   const having = jobVerbs.filter((name) => (verbs[name] as readonly string[]).includes(option));
-  return `${flag} goes with a verb: \`runner job <id> ${having.join('|')} ${flag} …\`.`;
+  return `${flag} goes with a verb: \`npx folder-runner job <id> ${having.join('|')} ${flag} …\`.`;
 }
 
 type Change = (queue: Queue, job: Exclude<JobRef, number>, words: Words) => Promise<unknown>;
@@ -322,7 +323,7 @@ function readUpdate({ data, priority, at, repeat }: Words): object {
   const rule = repeat === false ? null : repeat;
   const changed = withoutUndefined({ data, priority: numberIn(priority), runAt: at, repeat: rule });
   if (Object.keys(changed).length > 0) return changed;
-  throw new UsageError('`runner job <id> update` needs --data, --priority, --at, --repeat or --no-repeat.');
+  throw new UsageError('`npx folder-runner job <id> update` needs --data, --priority, --at, --repeat or --no-repeat.');
 }
 
 interface Changed {

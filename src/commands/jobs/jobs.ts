@@ -28,10 +28,10 @@ const JOBS_HELP = `
 Examples:
   runner jobs                         the newest 50 jobs of the queue
   runner jobs 'mail/*'                only matching names; * also matches /
-  runner jobs --state failed          failed and buried jobs; \`runner kick\` queues them again
+  runner jobs --state failed          failed and buried jobs; \`npx folder-runner kick\` queues them again
   runner jobs --state ready           due jobs; delayed: jobs that wait for their time
   runner jobs --order next            waiting jobs in the order of processing
-  runner jobs --order kick --limit 1  the job that \`runner kick '*' --count 1\` would kick
+  runner jobs --order kick --limit 1  the job that \`npx folder-runner kick '*' --count 1\` would kick
   runner jobs --state failed --order oldest --since 2026-11-01 --until 2026-11-02
                                       failed jobs that were added on these two days, the oldest first
   runner jobs --order oldest --after 250
@@ -41,7 +41,7 @@ Examples:
   runner jobs --upcoming 10           the next ten run times, including repeating jobs
   runner jobs --json                  for programs; docs/json.md names the keys
 
-States: queued, claimed, running, retrying, paused, failed, finished, cancelled. \`runner job <id>\` shows one job.`;
+States: queued, claimed, running, retrying, paused, failed, finished, cancelled. \`npx folder-runner job <id>\` shows one job.`;
 
 /** Options that choose and order jobs: counts and times have none of them. */
 const OF_LISTS = ['state', 'order', 'since', 'until', 'limit', 'before', 'after'];

@@ -63,7 +63,7 @@ interface AddArguments {
 
 async function add(context: CommandContext, { name, data }: AddArguments, options: AddOptions): Promise<void> {
   if (options.many === true) {
-    if (name !== undefined) throw new UsageError('`runner add --many` reads the names from stdin.');
+    if (name !== undefined) throw new UsageError('`npx folder-runner add --many` reads the names from stdin.');
 
     return await addMany(context, options);
   }
@@ -193,7 +193,7 @@ Examples:
   runner kick mail/welcome --count 10
   runner kick '*' --json            {"kicked":3}
 
-\`runner job <id> kick\` kicks one job.`;
+\`npx folder-runner job <id> kick\` kicks one job.`;
 
 /** `runner kick`: queues failed jobs again. */
 export function kickCommand(context: CommandContext): Command {
@@ -219,5 +219,5 @@ async function kick(context: CommandContext, patterns: readonly string[], option
 /** All other verbs take numbers. */
 function hintFor(patterns: readonly string[]): string {
   const id = patterns.find((pattern) => /^\d+$/.test(pattern));
-  return id === undefined ? '.' : `; \`runner job ${id} kick\` kicks the job of that number.`;
+  return id === undefined ? '.' : `; \`npx folder-runner job ${id} kick\` kicks the job of that number.`;
 }

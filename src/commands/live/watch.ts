@@ -35,7 +35,9 @@ async function watch(context: CommandContext, options: CommonOptions): Promise<v
   const { env, version, now, distFolder, stdout } = context;
   const { stdin } = process;
   if (!stdin.isTTY || !stdout.isTTY || env.TERM === 'dumb') {
-    throw new UsageError('runner watch needs a terminal; `runner status` and `runner report` print the same once.');
+    throw new UsageError(
+      'runner watch needs a terminal; `npx folder-runner status` and `npx folder-runner report` print the same once.',
+    );
   }
   const root = rootOf(context, options.root);
   const { openSite } = await import('../../dashboard/site.ts');

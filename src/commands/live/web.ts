@@ -21,7 +21,7 @@ Examples:
   ssh -L 8787:127.0.0.1:8787 me@example.org      on your own computer: the tunnel to it
   runner web --port 0                            any port that is free
   runner web --url https://example.org/runner    behind the web server, which passes requests for that path on
-  runner web token add laptop --manage           create a token; \`runner web token --help\` has more`;
+  runner web token add laptop --manage           create a token; \`npx folder-runner web token --help\` has more`;
 
 /** `runner web`: the dashboard, until it is stopped. */
 export function webCommand(context: CommandContext): Command {
@@ -130,7 +130,7 @@ async function addToken(context: CommandContext, name: string, options: AddOptio
     store.transaction((session) => session.tokens.add({ name, hash: hashOf(text), permission, createdAt, expiresAt })),
   );
   if (token === null) {
-    const cure = `choose another name, or end it with \`runner web token revoke ${name}\``;
+    const cure = `choose another name, or end it with \`npx folder-runner web token revoke ${name}\``;
     throw new UsageError(`There is a token ${name} already; ${cure}.`);
   }
   if (options.json) return void context.stdout.write(await formatTokens({ ...toJson(token), token: text }));
@@ -163,7 +163,7 @@ async function listTokens(context: CommandContext, { root, json }: CommonOptions
   const tokens = await withLog(context, root, async ({ store }) => (await store?.tokens.list()) ?? []);
   if (json) return void context.stdout.write(await formatTokens({ tokens: tokens.map(toJson) }));
   if (tokens.length === 0) {
-    return await print(context, 'There are no tokens. Make one with `runner web token add <name>`.\n');
+    return await print(context, 'There are no tokens. Make one with `npx folder-runner web token add <name>`.\n');
   }
   const width = Math.max(...tokens.map(({ name }) => name.length));
   const { createClock } = await import('../../report/text/clock.ts');

@@ -34,7 +34,7 @@ export function alertCommand(context: CommandContext): Command {
     .addHelpText('after', EXAMPLES)
     .action(async (action: string, channel: string | undefined) => {
       if (action !== 'test') {
-        throw new UsageError(`\`runner alert\` can \`test\`, found ${JSON.stringify(action)}.`);
+        throw new UsageError(`\`npx folder-runner alert\` can \`test\`, found ${JSON.stringify(action)}.`);
       }
       await testChannels(context, channel, command.optsWithGlobals<AlertOptions>());
     });
@@ -67,7 +67,9 @@ async function readCronEnvironment({ cwd, env }: CommandContext, option: string 
   const { calls, failure } = await readCrontabCalls(root, env);
   const found = calls.map(({ command }) => command?.env).find((each) => each !== undefined);
   if (found !== undefined) return found;
-  throw new UsageError(failure ?? 'No line of the crontab calls this root: `runner cron --install` adds them.');
+  throw new UsageError(
+    failure ?? 'No line of the crontab calls this root: `npx folder-runner cron --install` adds them.',
+  );
 }
 
 function chooseChannels({ settings }: Runner, name: string | undefined): readonly ChannelSettings[] {
@@ -75,7 +77,7 @@ function chooseChannels({ settings }: Runner, name: string | undefined): readonl
   if (channels.length === 0) {
     throw new UsageError(
       'There are no channels here: set `alerts.channels` in runner.config.*, or RUNNER_ALERTS=mail:me@example.org in ' +
-        'the crontab (`runner alert test --cron` reads it there).',
+        'the crontab (`npx folder-runner alert test --cron` reads it there).',
     );
   }
   const chosen = channels.filter((channel) => name === undefined || channel.name === name);

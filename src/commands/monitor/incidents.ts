@@ -58,7 +58,7 @@ const ACKNOWLEDGE_HELP = `
 Acknowledging ends the daily reminders. You are still told when the incident is over, and of new errors.
 
 Examples:
-  runner acknowledge 12             the incident with that number; \`runner incidents\` lists them
+  runner acknowledge 12             the incident with that number; \`npx folder-runner incidents\` lists them
   runner acknowledge hourly/import  all open incidents of that script
   runner acknowledge mail/welcome   all open incidents of that handler`;
 
@@ -92,10 +92,10 @@ async function acknowledge(context: CommandContext, asked: string, { root, json 
 
 const MUTE_HELP = `
 Incidents still open and end while they are muted; you are told the rest when the mute ends.
-Scripts and jobs still run: \`runner pause\` stops them. Muting again replaces the previous mute.
+Scripts and jobs still run: \`npx folder-runner pause\` stops them. Muting again replaces the previous mute.
 
 Examples:
-  runner mute hourly/import            until \`runner unmute hourly/import\`
+  runner mute hourly/import            until \`npx folder-runner unmute hourly/import\`
   runner mute hourly --for 2h          a whole tier, for two hours
   runner mute 'mail/*' --for 1d        handlers with a matching name
   runner mute '*' --for 30m            everything, during a deploy`;
@@ -110,7 +110,7 @@ export function muteCommand(context: CommandContext): Command {
   return command
     .description('tell nobody about incidents of a script, handler or tier for a while')
     .argument('<pattern...>', 'names: hourly/import, or patterns such as "mail/*"')
-    .option('--for <duration>', 'how long: 30m, 2h, 7d (default: until `runner unmute`)')
+    .option('--for <duration>', 'how long: 30m, 2h, 7d (default: until `npx folder-runner unmute`)')
     .option('--json', 'as JSON')
     .addHelpText('after', MUTE_HELP)
     .action((patterns: string[]) => mute(context, patterns, command.optsWithGlobals<MuteOptions>()));
@@ -129,7 +129,7 @@ async function mute(context: CommandContext, words: readonly string[], options: 
   const { printableLine } = await import('../../system/base/text.ts');
   const clock = createClock(at);
   const until = mutes[0]?.until ?? null;
-  const end = until === null ? 'until `runner unmute`' : `until ${clock.dateTime(until)} (${clock.zone})`;
+  const end = until === null ? 'until `npx folder-runner unmute`' : `until ${clock.dateTime(until)} (${clock.zone})`;
   for (const { name } of mutes) context.stdout.write(`Nobody is told about ${printableLine(name)} ${end}.\n`);
 }
 
@@ -144,7 +144,7 @@ const UNMUTE_HELP = `
 The next pass tells what was held back meanwhile.
 
 Examples:
-  runner unmute hourly/import    the pattern given to \`runner mute\`
+  runner unmute hourly/import    the pattern given to \`npx folder-runner mute\`
   runner unmute                  end all mutes`;
 
 /** `runner unmute`: the end of mutes. */
@@ -152,7 +152,7 @@ export function unmuteCommand(context: CommandContext): Command {
   const command = new Command('unmute');
   return command
     .description('end a mute, or all of them')
-    .argument('[pattern...]', 'the patterns given to `runner mute` (default: all)')
+    .argument('[pattern...]', 'the patterns given to `npx folder-runner mute` (default: all)')
     .option('--json', 'as JSON')
     .addHelpText('after', UNMUTE_HELP)
     .action((patterns: string[]) => unmute(context, patterns, command.optsWithGlobals<CommonOptions>()));

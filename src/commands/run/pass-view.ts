@@ -119,7 +119,8 @@ export class PassView {
     const tier = printableLine(this.#pass.tier);
     if (!hasScripts) return `jobs/${tier} contains no scripts.`;
     const ended = this.#ended;
-    if (scripts.length === 0 && ended.length === 0) return `${tier}: nothing to run now; \`runner status\` shows why.`;
+    if (scripts.length === 0 && ended.length === 0)
+      return `${tier}: nothing to run now; \`npx folder-runner status\` shows why.`;
     const succeeded = ended.filter(({ end }) => end.outcome === 'succeeded').length;
     const failed = ended.filter(({ end }) => isFailure(end.outcome)).length;
     const released = ended.length - succeeded - failed;
@@ -175,8 +176,8 @@ function findPlace(stack: string): string | null {
 /** How to see all of it, and when it is tried again. */
 function describeNext({ runId, jobId, nextTryAt, end }: RunFinished): string[] {
   return [
-    ...(runId === null ? [] : [`\`runner show ${runId}\``]),
-    ...(jobId === null ? [] : [`\`runner job ${jobId}\``]),
+    ...(runId === null ? [] : [`\`npx folder-runner show ${runId}\``]),
+    ...(jobId === null ? [] : [`\`npx folder-runner job ${jobId}\``]),
     ...(nextTryAt === null ? [] : [`retried in ${formatDuration(Math.max(0, nextTryAt - end.finishedAt))} or later`]),
   ];
 }

@@ -10,11 +10,11 @@ interface PauseOptions extends CommonOptions {
 
 const PAUSE_EXAMPLES = `
 Running scripts and jobs finish; nothing that is paused is started until the pause ends. Passes of a
-paused tier are recorded as skipped. \`runner run\` still starts a paused script. Pausing again
+paused tier are recorded as skipped. \`npx folder-runner run\` still starts a paused script. Pausing again
 replaces the previous pause.
 
 Examples:
-  runner pause                            everything, until \`runner resume\`
+  runner pause                            everything, until \`npx folder-runner resume\`
   runner pause hourly --for 2h            one tier, for two hours
   runner pause daily/backup --for 3d      one script
   runner pause daily/backup weekly        both, or neither if one of the names is wrong
@@ -28,7 +28,7 @@ export function pauseCommand(context: CommandContext): Command {
   return command
     .description('pause a tier, a script, jobs by name, or everything, until resumed')
     .argument('[name...]', 'tiers, <tier>/<script>, `queue`, or names of jobs (default: everything)')
-    .option('--for <duration>', 'how long: 30m, 2h, 7d (default: until `runner resume`)')
+    .option('--for <duration>', 'how long: 30m, 2h, 7d (default: until `npx folder-runner resume`)')
     .option('--fail', 'queue jobs only: fail due jobs instead of letting them wait')
     .option('--json', 'as JSON')
     .addHelpText('after', PAUSE_EXAMPLES)
@@ -87,7 +87,7 @@ export function resumeCommand(context: CommandContext): Command {
   const command = new Command('resume');
   return command
     .description('end a pause, or all of them')
-    .argument('[name...]', 'the names given to `runner pause` (default: all pauses)')
+    .argument('[name...]', 'the names given to `npx folder-runner pause` (default: all pauses)')
     .option('--json', 'as JSON')
     .addHelpText('after', RESUME_EXAMPLES)
     .action(async (names: string[]) => {

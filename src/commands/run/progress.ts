@@ -30,7 +30,7 @@ export function createGuard(stderr: Pick<NodeJS.WriteStream, 'write'>) {
         if (isTold) return;
         isTold = true;
         stderr.write(
-          `runner: This display has a defect (${String(error)}); the pass goes on. \`runner report\` shows its runs.\n`,
+          `runner: This display has a defect (${String(error)}); the pass goes on. \`npx folder-runner report\` shows its runs.\n`,
         );
       }
     };

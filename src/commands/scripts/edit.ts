@@ -82,7 +82,7 @@ Examples:
   runner disable clean-tmp backup      both, or neither if one of the names is wrong
 
 A run that has begun ends as usual. The file keeps its content and its history in the report. To stop
-a script for some hours only, or on all machines that share a database, use \`runner pause\`.`;
+a script for some hours only, or on all machines that share a database, use \`npx folder-runner pause\`.`;
 
 /** `runner disable`: a script stays, and nothing runs it. */
 export function disableCommand(context: CommandContext): Command {
@@ -119,13 +119,13 @@ function disable({ env }: CommandContext, { name, entry, script }: NamedFile, ro
   if (script === null) return `${shown} is disabled already.`;
   rename(entry, entry + DISABLED, root);
   const where = isOnServer(env) ? ' on this machine' : '';
-  return `${shown} is disabled${where}: its file is now ${pathIn(root, entry + DISABLED)}. \`runner enable ${shellWord(shown)}\` ends that.`;
+  return `${shown} is disabled${where}: its file is now ${pathIn(root, entry + DISABLED)}. \`npx folder-runner enable ${shellWord(shown)}\` ends that.`;
 }
 
 function enable(_: CommandContext, { name, tier, entry, script }: NamedFile, root: string): string {
   const shown = printableLine(name);
   if (script !== null)
-    return `${shown} is not disabled. \`runner why ${shellWord(shown)}\` tells what keeps it from running.`;
+    return `${shown} is not disabled. \`npx folder-runner why ${shellWord(shown)}\` tells what keeps it from running.`;
   const enabled = entry.slice(0, -DISABLED.length);
   rename(entry, enabled, root);
   const next = tier === QUEUE_TIER ? 'its jobs are processed again' : `the next pass of ${printableLine(tier)} runs it`;
@@ -211,7 +211,7 @@ function describeTier(root: string, word: string, files: readonly NamedFile[]): 
   const example = files.find(({ tier }) => tier === word)?.name ?? `${word}/import-orders`;
   return (
     `${quote(word)} is a tier, not a script: name one of its scripts, such as ${printableLine(example)}. ` +
-    `\`runner pause ${shellWord(word)}\` stops all of them.`
+    `\`npx folder-runner pause ${shellWord(word)}\` stops all of them.`
   );
 }
 
@@ -221,7 +221,7 @@ function describeUnknown(word: string, files: readonly NamedFile[]): string {
   const label = nearestName(word, labels.keys());
   const nearest = nearestName(word, names) ?? (label === null ? null : (labels.get(label) as string));
   const guess = nearest === null ? '.' : `; did you mean ${printableLine(nearest)}?`;
-  return `There is no script ${quote(word)} in jobs/${guess} \`runner list\` shows all scripts.`;
+  return `There is no script ${quote(word)} in jobs/${guess} \`npx folder-runner list\` shows all scripts.`;
 }
 
 function quote(word: string): string {

@@ -118,7 +118,7 @@ function describeWithoutTier(root: string, word: string): string {
   const isTier = tiers.includes(word) || parseTierPeriod(word) !== null || word === QUEUE_TIER;
   const example = isTier ? `${printableLine(word)}/import-orders` : `hourly/${name}`;
   const known = tiers.length === 0 ? '' : `; the tiers here are ${tiers.join(', ')}`;
-  return `\`runner new\` needs <tier>/<name>, such as ${example}${known}.`;
+  return `\`npx folder-runner new\` needs <tier>/<name>, such as ${example}${known}.`;
 }
 
 /** A folder whose name tells no period is for people who call it by hand: they make it themselves. */
@@ -128,7 +128,7 @@ function assertTier(root: string, tier: string): void {
   if (known.includes(tier)) return;
   if (existsSync(join(root, 'jobs', tier))) tierFolder(root, tier);
   const shown = printableLine(tier);
-  const reason = isCommandName(tier) ? `\`runner ${tier}\` is a command` : reasonToIgnore(tier);
+  const reason = isCommandName(tier) ? `\`npx folder-runner ${tier}\` is a command` : reasonToIgnore(tier);
   if (reason !== null) throw new UsageError(`jobs/${shown} would not be a tier: ${reason}. Choose another name.`);
   const nearest = guessPeriodName(tier) ?? nearestName(tier, known);
   const guess =

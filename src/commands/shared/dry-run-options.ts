@@ -8,6 +8,7 @@ export interface DryRunOptions {
 
 /** @throws {UsageError} where JSON is asked for of a call that prints none */
 export function asksForPlan({ dryRun, json }: DryRunOptions): boolean {
-  if (json && !dryRun) throw new UsageError('--json needs --dry-run beside it; `runner report --json` tells of runs.');
+  if (json && !dryRun)
+    throw new UsageError('--json needs --dry-run beside it; `npx folder-runner report --json` tells of runs.');
   return dryRun === true;
 }

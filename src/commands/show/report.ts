@@ -91,7 +91,7 @@ function readsOfHtml({ html, withOutput, protect }: ReportOptions): boolean {
 async function html(context: CommandContext, word: string | undefined, options: ReportOptions): Promise<void> {
   const { html: path, withOutput = false, protect, root, ...others } = options;
   if (path === undefined || path === '') {
-    throw new UsageError('--html needs a file: `runner report --html ~/public_html/status/index.html`.');
+    throw new UsageError('--html needs a file: `npx folder-runner report --html ~/public_html/status/index.html`.');
   }
   if (word !== undefined || Object.keys(others).length > 0) {
     throw new UsageError(
@@ -107,7 +107,8 @@ async function mail(
   { mail: isMail, to, root, ...options }: ReportOptions,
   window: RunFilter,
 ): Promise<void> {
-  if (!isMail) throw new UsageError('--to needs --mail beside it: `runner report --mail --to me@example.org`.');
+  if (!isMail)
+    throw new UsageError('--to needs --mail beside it: `npx folder-runner report --mail --to me@example.org`.');
   const { tier, outcome, limit, json, csv } = options;
   if ([word, tier, outcome, limit, json, csv].some((each) => each !== undefined)) {
     throw new UsageError(

@@ -11,7 +11,7 @@ interface ShowOptions extends CommonOptions {
 
 const EXAMPLES = `
 Examples:
-  runner show 1234           the run with that number; \`runner report <script>\` lists them
+  runner show 1234           the run with that number; \`npx folder-runner report <script>\` lists them
   runner show 1234 --full    with all stored output, not only the head and tail from the log
   runner show 1234 --json    for programs; docs/json.md names the keys
 
@@ -43,7 +43,7 @@ const ACTIVITY_EXAMPLES = `
 Examples:
   runner activity                         the newest 50 events of jobs and workers
   runner activity --worker 7              one worker: its start, its runs, its end
-  runner activity --job 12                one job; \`runner job 12\` shows more of it
+  runner activity --job 12                one job; \`npx folder-runner job 12\` shows more of it
   runner activity --since 2h --order oldest --limit 1000
                                           the last two hours, oldest first
   runner activity --json                  for programs; docs/json.md names the keys
@@ -152,13 +152,15 @@ async function findRun(log: OpenLog, id: number): Promise<RunWithOutput> {
   if (run !== null) return run;
   const newest = await selectHighestRunId(view.db);
   const hint = newest === null ? 'nothing has run yet' : `the newest is ${newest}`;
-  throw new UsageError(`There is no run ${id} in the log: ${hint}; \`runner report <script>\` lists a script's runs.`);
+  throw new UsageError(
+    `There is no run ${id} in the log: ${hint}; \`npx folder-runner report <script>\` lists a script's runs.`,
+  );
 }
 
 function parseRunId(word: string): number {
   if (/^[1-9]\d{0,14}$/.test(word)) return Number(word);
   throw new UsageError(
     `runner show needs the number of a run, found ${JSON.stringify(word)}; ` +
-      '`runner report <script>` lists the runs of a script with their numbers.',
+      '`npx folder-runner report <script>` lists the runs of a script with their numbers.',
   );
 }

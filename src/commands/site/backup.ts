@@ -45,7 +45,8 @@ export function backupCommand(context: CommandContext): Command {
 async function backup(context: CommandContext, word: string, options: BackupOptions): Promise<void> {
   const root = rootOf(context, options.root);
   const state = stateFolderOf(root);
-  if (word === '') throw new UsageError('`runner backup` needs the name of a file for the copy, found an empty one.');
+  if (word === '')
+    throw new UsageError('`npx folder-runner backup` needs the name of a file for the copy, found an empty one.');
   if (isOnServer(context.env)) throw new UsageError(BACKUP_ON_A_SERVER);
   const path = targetOf(resolve(context.cwd, word), context.now());
   assertUsable(path, state, options.force === true);
@@ -130,7 +131,7 @@ Examples:
   runner restore ~/backups/activity-20261101-040000.db
 
 The backup is checked first. The log is then replaced in one step, or not at all; what it held is kept
-beside it. Nothing may be running: call \`runner pause\` before, and \`runner resume\` afterwards. Jobs that
+beside it. Nothing may be running: call \`npx folder-runner pause\` before, and \`npx folder-runner resume\` afterwards. Jobs that
 waited when the backup was made wait again, even if they were processed since.
 
 Exit codes: 0 the log was restored, 1 it was not, 2 usage error.`;
@@ -144,7 +145,7 @@ export function restoreCommand(context: CommandContext): Command {
   const command = new Command('restore');
   return command
     .description('replace the activity log with a backup')
-    .argument('<backup>', 'a file that `runner backup` has made')
+    .argument('<backup>', 'a file that `npx folder-runner backup` has made')
     .addHelpText('after', RESTORE_HELP)
     .action((file: string) => restore(context, file, command.optsWithGlobals<{ root?: string }>().root));
 }
@@ -178,7 +179,9 @@ async function restore(context: CommandContext, file: string, rootOption: string
   });
   const kept = replaced === null ? '' : ` What it held before is in ${relative(root, replaced)}.`;
   context.stdout.write(`The activity log of ${root} is now that of ${backup}.${kept}\n`);
-  context.stdout.write('`runner report` shows it; `runner jobs` shows the jobs that wait in it.\n');
+  context.stdout.write(
+    '`npx folder-runner report` shows it; `npx folder-runner jobs` shows the jobs that wait in it.\n',
+  );
 }
 
 function assertBackup(backup: string, database: string): void {

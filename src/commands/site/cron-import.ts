@@ -99,7 +99,7 @@ async function apply(
   context.stdout.write(
     `\nDone: ${countOf(plan.scripts.length, 'script')} in ${root}/jobs. The old lines are kept in your crontab as ` +
       `comments, and these lines run the scripts (\`crontab -l\` shows them in full):\n\n${shown}\n` +
-      'Try one with `runner run <script>`; see what ran with `runner report`; `runner cron --undo` goes back.\n',
+      'Try one with `npx folder-runner run <script>`; see what ran with `npx folder-runner report`; `npx folder-runner cron --undo` goes back.\n',
   );
   if (!isUsers) {
     context.stdout.write(

@@ -64,7 +64,7 @@ export function cronCommand(context: CommandContext): Command {
     )
     .option('--json', 'with --import: the plan as JSON')
     .option('--tiers <names>', 'which tiers, separated by commas (default: all with a schedule name)')
-    .addOption(new Option('--due', 'one line, `runner due`, for all tiers').conflicts('tiers'))
+    .addOption(new Option('--due', 'one line, `npx folder-runner due`, for all tiers').conflicts('tiers'))
     .option('--budget <duration>', 'with --due: total time for a call')
     .option('--work [every]', 'also a line that processes the queue (default: every 1m)')
     .option('--no-work', 'remove an existing line of --work')
@@ -139,7 +139,7 @@ async function installLines(context: CommandContext, options: CronOptions): Prom
   const shown = lines.map((line) => `  ${shortLine(root, line)}\n`).join('');
   context.stdout.write(`${done} these lines for ${root} (\`crontab -l\` shows them in full):\n\n${shown}\n`);
   context.stdout.write(
-    '`runner status` shows when each is called, `runner report` what ran; cron mails failures to MAILTO.\n',
+    '`npx folder-runner status` shows when each is called, `npx folder-runner report` what ran; cron mails failures to MAILTO.\n',
   );
   await warn(context, root, warnings);
 }
@@ -169,7 +169,9 @@ export async function noteCommentedOut({ env }: CommandContext, root: string): P
   const count = countCommentedOut(root, env);
   if (count === 0) return [];
   const lines = count === 1 ? '1 line of your crontab stays' : `${count} lines of your crontab stay`;
-  return [`${lines} commented out, and nothing runs the scripts instead: \`runner cron --undo\` brings back what was.`];
+  return [
+    `${lines} commented out, and nothing runs the scripts instead: \`npx folder-runner cron --undo\` brings back what was.`,
+  ];
 }
 
 /** One that is named may be gone: its lines outlive it. */

@@ -16,7 +16,7 @@ export async function assertIdle(root: string, store: Store): Promise<void> {
   const told = names.map(printableLine).join(', ');
   throw new StoreUnavailable(
     'locked',
-    `Not now: ${told} is running. After \`runner pause\` nothing begins; try again when that has ended.`,
+    `Not now: ${told} is running. After \`npx folder-runner pause\` nothing begins; try again when that has ended.`,
   );
 }
 

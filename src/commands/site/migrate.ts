@@ -52,7 +52,9 @@ export function migrateCommand(context: CommandContext): Command {
 async function migrate(context: CommandContext, options: Options): Promise<void> {
   if (options.reopen) return await reopenLog(context, options);
   if (options.to === undefined) {
-    throw new UsageError('`runner migrate` needs --to: `sqlite`, a variable or a file with the address of a database.');
+    throw new UsageError(
+      '`npx folder-runner migrate` needs --to: `sqlite`, a variable or a file with the address of a database.',
+    );
   }
   const { openRunner } = await import('../shared/context.ts');
   const { openSource, openTarget, readEnds } = await import('../../store/move/places.ts');
@@ -210,7 +212,7 @@ const nextForServer = [
   'and in the settings of your site if that adds jobs.',
   '  RUNNER_DATABASE_URL_FILE=/home/you/database-url   (or RUNNER_DATABASE_URL=…)',
   'Passes that are called before that run their scripts; the first one that knows the database records them there.',
-  'The way back: `runner migrate --to sqlite`, with what has happened since.',
+  'The way back: `npx folder-runner migrate --to sqlite`, with what has happened since.',
 ];
 
 const nextForFile = [

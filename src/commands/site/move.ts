@@ -133,7 +133,9 @@ async function moveLines(
   });
   context.stderr.write(stderr ?? '');
   if (status !== 0)
-    throw new UsageError('The crontab lines still name the old folder: call `runner cron --install` in the new one.');
+    throw new UsageError(
+      'The crontab lines still name the old folder: call `npx folder-runner cron --install` in the new one.',
+    );
   const { removeFromCrontab } = await import('../../hosting/crontab/program.ts');
   removeFromCrontab(root, context.env);
   context.stdout.write('Its crontab lines name the new folder now.\n');
@@ -185,7 +187,7 @@ async function refuseToLeaveComments({ env }: CommandContext, root: string): Pro
   if (count === 0) return;
   throw new UsageError(
     `Scripts in ${root} stand for ${countOf(count, 'line')} of your crontab, so nothing was removed: ` +
-      '`runner cron --undo` brings these lines back first.',
+      '`npx folder-runner cron --undo` brings these lines back first.',
   );
 }
 

@@ -19,14 +19,14 @@ Existing files are never changed or overwritten.`;
 const NEXT_STEPS = `
 Next:
   1. Drop a script into jobs/15min, jobs/hourly or jobs/daily; what each example needs is at its top.
-  2. npx runner hourly            runs a tier, as cron will
-  3. npx runner report            shows what ran
-  4. npx runner cron --install    lets cron run the tiers (or --print, to paste the lines)
+  2. npx folder-runner hourly            runs a tier, as cron will
+  3. npx folder-runner report            shows what ran
+  4. npx folder-runner cron --install    lets cron run the tiers (or --print, to paste the lines)
 `;
 
 const DIGEST_STEPS = `
 The report goes to the mail channels of the settings, or to RUNNER_ALERTS=mail:me@example.org in the crontab.
-Cron calls jobs/weekly once \`runner cron --install\` was run again.
+Cron calls jobs/weekly once \`npx folder-runner cron --install\` was run again.
 `;
 
 interface InitOptions {
@@ -159,7 +159,7 @@ function describeServed(root: string, webRoot: string): string {
   return (
     `${root} is inside ${webRoot}, which a web server probably serves: anybody could read your scripts and ` +
     'their output, passwords included, and passes are refused there; choose a folder beside it, such as with: ' +
-    '`runner init ~/runner`, or make it there all the same with --force'
+    '`npx folder-runner init ~/runner`, or make it there all the same with --force'
   );
 }
 

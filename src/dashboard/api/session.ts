@@ -14,7 +14,7 @@ const sessionSchema = z
   .openapi('Session');
 
 const credentialSchema = z.object({
-  token: z.string().max(200).openapi({ description: 'A token, or the key that `runner web` has printed' }),
+  token: z.string().max(200).openapi({ description: 'A token, or the key that `npx folder-runner web` has printed' }),
 });
 
 const getRoute = defineRoute('read', {

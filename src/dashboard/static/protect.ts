@@ -23,7 +23,7 @@ export interface Protection {
   readonly warning: string | null;
 }
 
-const MARK = '# Made by `runner report --html`.';
+const MARK = '# Made by `npx folder-runner report --html`.';
 const USER = 'runner';
 /** About 50 ms of a processor for each look of the server at a password. */
 const ROUNDS = 10;
@@ -47,7 +47,7 @@ export async function protectReport({ file, by }: ProtectRequest): Promise<Prote
     replaceFile(access, denyAll(place.file));
     return {
       login: null,
-      done: `${access} lets nobody read it: \`runner report --html ${file} --protect\` makes a login`,
+      done: `${access} lets nobody read it: \`npx folder-runner report --html ${file} --protect\` makes a login`,
       warning,
     };
   }

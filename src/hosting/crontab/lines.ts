@@ -282,7 +282,7 @@ export function hasBlock(crontab: Buffer, root: string): boolean {
 export function crontabBlock(root: string, lines: readonly string[]): string {
   return [
     beginLine(root),
-    '# Written by `runner cron --install`, which replaces it; `runner cron --remove` takes it out.',
+    '# Written by `npx folder-runner cron --install`, which replaces it; `npx folder-runner cron --remove` takes it out.',
     ...lines,
     endLine(root),
     '',

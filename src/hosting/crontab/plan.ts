@@ -110,7 +110,7 @@ export function warnOfLostRoots(root: string | null, env: NodeJS.ProcessEnv): re
   return lost.map(
     (each) =>
       `your crontab still calls ${printableLine(each)}, which has no jobs folder any more: ` +
-      `\`runner cron --remove --root ${printableLine(shellWord(each))}\` takes these lines out.`,
+      `\`npx folder-runner cron --remove --root ${printableLine(shellWord(each))}\` takes these lines out.`,
   );
 }
 
@@ -143,7 +143,7 @@ function chooseTiers(root: string, option: string | undefined): readonly string[
   if (tiers.length > 0) return tiers;
   throw new UsageError(
     `No folder in ${join(root, 'jobs')} has a period for a name (15min, hourly, daily …), ` +
-      `so cron has nothing to run.${tierNames(root).map(guessOf).join('')} Make them with \`runner init\`.`,
+      `so cron has nothing to run.${tierNames(root).map(guessOf).join('')} Make them with \`npx folder-runner init\`.`,
   );
 }
 
@@ -270,5 +270,5 @@ export function reasonToVanish(path: string): string | null {
 function warnOfVanishingPath(path: string): string | null {
   const why = reasonToVanish(path);
   if (why === null) return null;
-  return `${path} ${why}; run \`runner cron --install\` again after that, or cron will fail.`;
+  return `${path} ${why}; run \`npx folder-runner cron --install\` again after that, or cron will fail.`;
 }

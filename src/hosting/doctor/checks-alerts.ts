@@ -24,7 +24,7 @@ export const checkAlerts: Check = {
       ...found.flatMap((channel) => judgeChannel(place, channel, environments)),
     ];
     const names = found.map(({ name }) => name).join(', ');
-    return findings.length > 0 ? findings : [ok(`${names}: \`runner alert test\` sends a message`)];
+    return findings.length > 0 ? findings : [ok(`${names}: \`npx folder-runner alert test\` sends a message`)];
   },
 };
 

@@ -60,20 +60,20 @@ async function describeUnreadable(place: DoctorPlace, failure: string): Promise<
   // What it says beyond that is for somebody who wanted to change the crontab.
   const found = failure.replace(/(?:, so cron cannot|\. Your crontab).*/, '');
   if (await wasCalledLately(place)) return ok(`${found}; something calls the tiers`);
-  return note(found, "Paste the lines of `runner cron --print` into the cron page of your host's panel.");
+  return note(found, "Paste the lines of `npx folder-runner cron --print` into the cron page of your host's panel.");
 }
 
 function describeDamage({ damage }: CrontabReading): CheckFinding[] {
   if (damage === null) return [];
   const found = damage.replace(/, so nothing was changed.*/, '');
-  return [problem(found, 'Delete the rest of it with `crontab -e`, then run `runner cron --install`.')];
+  return [problem(found, 'Delete the rest of it with `crontab -e`, then run `npx folder-runner cron --install`.')];
 }
 
 function describeLost({ number, namedRoot }: CrontabCall): CheckFinding {
   return warning(
     `line ${number} calls the root ${namedRoot}, which has no jobs folder`,
-    `Remove it with \`crontab -e\`, or \`runner cron --remove --root ${shellWord(namedRoot ?? '')}\`; ` +
-      'if the root was moved here, run `runner cron --install`.',
+    `Remove it with \`crontab -e\`, or \`npx folder-runner cron --remove --root ${shellWord(namedRoot ?? '')}\`; ` +
+      'if the root was moved here, run `npx folder-runner cron --install`.',
   );
 }
 
@@ -98,7 +98,7 @@ async function tiersToCall({ discovery }: DoctorPlace): Promise<Tier[]> {
 function describeUnserved(handlers: number): CheckFinding {
   return note(
     `no line processes the queue (${amountOf(handlers, 'handler')})`,
-    'Run `runner cron --install --work`, which writes one.',
+    'Run `npx folder-runner cron --install --work`, which writes one.',
   );
 }
 
@@ -111,7 +111,7 @@ async function describeUncalled(place: DoctorPlace, tiers: readonly Tier[]): Pro
   return problem(found, INSTALL);
 }
 
-const INSTALL = 'Run `runner cron --install`, which writes the lines anew.';
+const INSTALL = 'Run `npx folder-runner cron --install`, which writes the lines anew.';
 
 /** Only a note: whether the lines work, each of them shows when it is tried. */
 function compareBlock({ root, distFolder }: DoctorPlace, reading: CrontabReading): CheckFinding[] {
@@ -122,7 +122,7 @@ function compareBlock({ root, distFolder }: DoctorPlace, reading: CrontabReading
   const numbers = others.map(({ number }) => number).join(', ');
   return [
     note(
-      `line ${numbers} of the marked block is not what \`runner cron\` would write now`,
+      `line ${numbers} of the marked block is not what \`npx folder-runner cron\` would write now`,
       `${installCure(choice)} Lines of your own stay as they are outside the block.`,
     ),
   ];
@@ -157,7 +157,7 @@ async function judgeCalls(place: DoctorPlace, reading: CrontabReading): Promise<
     // What nobody marked, `runner cron --install` leaves alone.
     const cure = reading.block.includes(call.text)
       ? installCure(choiceOfLines(place.root, reading.block))
-      : `Correct line ${call.number} with \`crontab -e\`, or delete it and run \`runner cron --install\`.`;
+      : `Correct line ${call.number} with \`crontab -e\`, or delete it and run \`npx folder-runner cron --install\`.`;
     findings.push(...(await judgeCall(place, call, cure)));
   }
   return findings;

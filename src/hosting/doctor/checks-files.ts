@@ -371,7 +371,7 @@ function judgeWebRoot({ root, state }: DoctorPlace): CheckFinding[] {
   return [
     problem(
       `the root is inside ${webRoot}, which a web server probably serves, with scripts, output and passwords`,
-      `Move the root beside ${webRoot}, not into it, then run \`runner cron --install\` there.`,
+      `Move the root beside ${webRoot}, not into it, then run \`npx folder-runner cron --install\` there.`,
     ),
   ];
 }

@@ -53,7 +53,7 @@ export const checkNode: Check = {
 function findVanishing(what: string, path: string): CheckFinding[] {
   const why = reasonToVanish(path);
   if (why === null) return [];
-  return [note(`${what} ${why}`, 'Run `runner cron --install` again after that, or cron will fail.')];
+  return [note(`${what} ${why}`, 'Run `npx folder-runner cron --install` again after that, or cron will fail.')];
 }
 
 /** The soft limits of this process (`ulimit`); null: none. */
@@ -312,7 +312,7 @@ export const checkSendmail: Check = {
     return [
       note(
         'none: cron cannot mail what a pass prints about failures',
-        'Look at `runner report` now and then, or ask the host how cron mails are sent.',
+        'Look at `npx folder-runner report` now and then, or ask the host how cron mails are sent.',
       ),
     ];
   },

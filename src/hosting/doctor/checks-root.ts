@@ -63,7 +63,7 @@ function describeWrong(sentence: string, name: string): CheckFinding {
   return problem(sentence, `Correct it in ${name}: until then no script runs; docs/options.md has every setting.`);
 }
 
-const SEE_LIST = '`runner list` shows why for each of them, and how to fix it.';
+const SEE_LIST = '`npx folder-runner list` shows why for each of them, and how to fix it.';
 
 export const checkJobs: Check = {
   name: 'jobs',
@@ -97,7 +97,7 @@ function findMisnamed(root: string, tiers: readonly string[]): CheckFinding[] {
     const isOnly = misnamed.filter((other) => other.guess === guess).length === 1;
     const cure = isOnly && !existsSync(join(root, 'jobs', guess)) ? rename(tier, guess) : moveScripts(tier, guess);
     const found = `jobs/${printableName(tier)} is not a schedule name, so cron never runs it`;
-    return warning(found, `If it was meant to be ${guess}: \`${cure}\`, then \`runner cron --install\`.`);
+    return warning(found, `If it was meant to be ${guess}: \`${cure}\`, then \`npx folder-runner cron --install\`.`);
   });
 }
 
@@ -115,7 +115,7 @@ function describeCount(tiers: number, scripts: number, handlers: number): CheckF
   const ofQueue = handlers > 0 ? `, ${amountOf(handlers, 'handler')} of queued jobs` : '';
   const count = `${amountOf(scripts, 'script')} in ${amountOf(tiers, 'tier')}${ofQueue}`;
   if (scripts + handlers > 0) return ok(count);
-  return note(count, 'Drop a script into jobs/hourly; `runner init` makes the folders with examples.');
+  return note(count, 'Drop a script into jobs/hourly; `npx folder-runner init` makes the folders with examples.');
 }
 
 function namesOf(scripts: readonly Script[]): string {
@@ -141,7 +141,7 @@ export const checkLog: Check = {
   run: async (place) => {
     if (isOnServer(place.env)) return await (await import('./checks-fleet.ts')).checkDatabase(place.root, place.env);
     const file = await place.logFile();
-    if (file === null) return [note('none yet', 'The first pass makes it: try `runner hourly`.')];
+    if (file === null) return [note('none yet', 'The first pass makes it: try `npx folder-runner hourly`.')];
     const flaw = findFlaw(file);
     if (flaw !== null) return [flaw];
     const flaws = await judgeOpening(place);
@@ -156,7 +156,7 @@ function describeSound({ bytes, journalMode, schemaVersion }: LogFile): string {
 }
 
 const SET_ASIDE =
-  'The next pass renames it and creates a new log. To keep the history, put a copy made by `runner backup` in ' +
+  'The next pass renames it and creates a new log. To keep the history, put a copy made by `npx folder-runner backup` in ' +
   'its place.';
 
 function findFlaw(file: LogFile): CheckFinding | null {
@@ -188,7 +188,7 @@ function describeUnread(failure: string): CheckFinding {
   if (/locked/.test(failure)) {
     return warning(
       `locked by another process: ${failure}`,
-      'Wait until backups and passes have ended; see `runner status`.',
+      'Wait until backups and passes have ended; see `npx folder-runner status`.',
     );
   }
   if (failure === NO_SQLITE) {

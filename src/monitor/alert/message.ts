@@ -107,7 +107,7 @@ function inUtc(atMs: number): string {
 }
 
 function commandOf({ subject, code, hint }: IncidentRow, run: IncidentRun | null): string {
-  if (run !== null) return `runner show ${run.id}`;
-  if (isOfRuns(code)) return `runner why ${shellWord(subject.replace(/^queue\//, ''))}`;
-  return hint ?? 'runner check';
+  if (run !== null) return `npx folder-runner show ${run.id}`;
+  if (isOfRuns(code)) return `npx folder-runner why ${shellWord(subject.replace(/^queue\//, ''))}`;
+  return hint ?? 'npx folder-runner check';
 }

@@ -45,7 +45,7 @@ export const logUnusable = ofMachine({
   },
 });
 
-const DOCTOR = 'Run `runner doctor`, which names the cause and the cure.';
+const DOCTOR = 'Run `npx folder-runner doctor`, which names the cause and the cure.';
 
 /** Whoever only looks may not write, and that is no fault of the log. */
 function judgeWriting(state: StateFolder): Wrong[] {
@@ -159,7 +159,7 @@ export const alertsUndelivered: HealthCheck = {
           message: ({ lasting }) =>
             `${counted(waiting.length, 'message')} to ${channels} not delivered ` +
             `for ${lasting(nowMs - oldest.createdAt)}${why}`,
-          hint: 'Run `runner alert test`, which sends one message to each channel and tells what it answers.',
+          hint: 'Run `npx folder-runner alert test`, which sends one message to each channel and tells what it answers.',
         },
       ],
       ok: '',

@@ -32,15 +32,15 @@ export const jobsFailing: HealthCheck = {
     const isMost = finished <= failed;
     const message = () => (isMost ? `${ok}, and only ${finished} finished` : ok);
     const hint =
-      'See `runner jobs --state failed`: new code may have broken something, or a service that the jobs need fails; ' +
-      '`runner kick` queues them again.';
+      'See `npx folder-runner jobs --state failed`: new code may have broken something, or a service that the jobs need fails; ' +
+      '`npx folder-runner kick` queues them again.';
     return { wrong: [{ subject: 'queue', status: isMost ? 'critical' : 'warning', message, hint }], ok, figures };
   },
 };
 
 const CAPACITY_HINT =
-  'See `runner status`. If the workers finish job after job, run more of them or call them more often (`workers.max`, ' +
-  '`runner work` in the crontab). If one job takes too long, look into that one; let jobs that take long have a worker ' +
+  'See `npx folder-runner status`. If the workers finish job after job, run more of them or call them more often (`workers.max`, ' +
+  '`npx folder-runner work` in the crontab). If one job takes too long, look into that one; let jobs that take long have a worker ' +
   'of their own.';
 
 export const jobsWaiting: HealthCheck = {
@@ -87,7 +87,7 @@ export const jobsLate: HealthCheck = {
     if (oldestName === null || waitsMs < threshold) return result;
     const message: Wrong['message'] = ({ lasting }) =>
       `the oldest job that is due has waited for ${lasting(waitsMs)} (${printableName(oldestName)})`;
-    const hint = `${CAPACITY_HINT} \`runner status\` also names jobs without a handler.`;
+    const hint = `${CAPACITY_HINT} \`npx folder-runner status\` also names jobs without a handler.`;
     return { ...result, wrong: [{ subject: 'queue', status: statusAbove(waitsMs, 4 * threshold), message, hint }] };
   },
 };
@@ -114,7 +114,7 @@ export const noWorker: HealthCheck = {
           message: ({ lasting }) =>
             `${counted(jobs, 'job waits', 'jobs wait')} for up to ${lasting(waitsMs)} to be processed; ` +
             (last === null ? 'nobody ever has' : `nobody has for ${lasting(facts.nowMs - last)}`),
-          hint: 'Any tier in the crontab processes the queue, too, and so does a line with `runner work`; `runner doctor` tries them.',
+          hint: 'Any tier in the crontab processes the queue, too, and so does a line with `npx folder-runner work`; `npx folder-runner doctor` tries them.',
         },
       ],
       ok: '',

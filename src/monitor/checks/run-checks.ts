@@ -81,7 +81,13 @@ function thresholdOf(
 
 function unknown({ code, subject }: HealthCheck, error: unknown): Finding {
   const message = `could not be checked: ${error instanceof Error ? error.message : String(error)}`;
-  return { code, status: 'unknown', subject, message, hint: 'Run `runner doctor`, which looks at the host.' };
+  return {
+    code,
+    status: 'unknown',
+    subject,
+    message,
+    hint: 'Run `npx folder-runner doctor`, which looks at the host.',
+  };
 }
 
 /** What is said where the log cannot be read: what only the log tells is not known. */

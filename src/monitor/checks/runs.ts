@@ -42,7 +42,7 @@ async function judgeFailures(script: string, facts: CheckFacts, threshold: numbe
       subject: script,
       status: 'critical',
       message: ({ lasting }) => `${name} failed ${times}${lasting(facts.nowMs - (since ?? facts.nowMs))} ago${how}`,
-      hint: `Run \`runner report ${shellWord(name)}\`, and \`runner show\` with the number of its last run.`,
+      hint: `Run \`npx folder-runner report ${shellWord(name)}\`, and \`npx folder-runner show\` with the number of its last run.`,
     },
   ];
 }
@@ -69,7 +69,7 @@ function tellWarning({ subject, occurrences, opened_at, message }: IncidentRow, 
     subject,
     status: 'warning',
     message: ({ lasting }) => `${name} succeeded with a warning ${times}${lasting(nowMs - opened_at)} ago${how}`,
-    hint: `Run \`runner report ${shellWord(name)}\`; if nothing has failed, \`@fail-on false\` in the script ends it.`,
+    hint: `Run \`npx folder-runner report ${shellWord(name)}\`; if nothing has failed, \`@fail-on false\` in the script ends it.`,
   };
 }
 
@@ -105,7 +105,7 @@ async function judgeDurations(long: readonly RunningRow[], facts: CheckFacts, th
             : `${timesOf(runningMs / usualMs)} its usual ${lasting(usualMs)}`;
         return `${name} has been running for ${lasting(runningMs)}, ${usual}`;
       },
-      hint: `See \`runner tail ${shellWord(name)}\` for its output; a \`@timeout\` ends a script that hangs.`,
+      hint: `See \`npx folder-runner tail ${shellWord(name)}\` for its output; a \`@timeout\` ends a script that hangs.`,
     };
   });
 }
@@ -162,7 +162,7 @@ async function judgeBusy(
     hint:
       'Give the services that it calls a shorter time limit, or the handler a `@timeout`; let jobs that take ' +
       'long have a worker ' +
-      "of their own: `runner work 'video/*'`.",
+      "of their own: `npx folder-runner work 'video/*'`.",
   };
 }
 
@@ -200,7 +200,7 @@ function judgeCrashes(
         `${subject}: ${what} died within the last day, the last one ${lasting(nowMs - last.finishedAt)} ago${how}`,
       hint:
         'Ask the host whether it ends processes for memory, CPU time or their number; ' +
-        '`limits` in the settings start fewer, and `runner activity` tells when it happened.',
+        '`limits` in the settings start fewer, and `npx folder-runner activity` tells when it happened.',
     },
   ];
 }

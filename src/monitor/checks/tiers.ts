@@ -47,7 +47,7 @@ async function judgeCalls(each: WatchedTier, facts: CheckFacts, threshold: numbe
     status: statusAbove(missed, 3 * threshold),
     message: ({ lasting }) =>
       `${tier} was last called ${lasting(facts.nowMs - calledAt)} ago; the next call is overdue by ${lasting(lateMs)}`,
-    hint: 'Run `runner doctor`, which tries each crontab line; `runner cron --install` writes them anew.',
+    hint: 'Run `npx folder-runner doctor`, which tries each crontab line; `npx folder-runner cron --install` writes them anew.',
   };
 }
 
@@ -63,7 +63,7 @@ async function judgeNeverCalled(tier: string, periodMs: number, facts: CheckFact
     status: 'warning',
     message: ({ lasting }) =>
       `${tier} was never called, although other tiers have been called for ${lasting(waitedMs)}`,
-    hint: 'Run `runner cron --install`, which adds its crontab line.',
+    hint: 'Run `npx folder-runner cron --install`, which adds its crontab line.',
   };
 }
 
@@ -95,7 +95,7 @@ function judgeSkips(
       status: statusAbove(held, 4 * threshold),
       message: ({ lasting }) =>
         `${tier} was skipped ${held} times in a row for ${lasting(forMs)}, as its previous pass is still running`,
-      hint: 'See `runner status` for what is running; a `@timeout` ends a script that hangs, `@concurrency` runs several.',
+      hint: 'See `npx folder-runner status` for what is running; a `@timeout` ends a script that hangs, `@concurrency` runs several.',
     },
   ];
 }
@@ -164,7 +164,7 @@ async function judgeLeftOut(suspects: readonly ScriptStandRow[], facts: CheckFac
       message: ({ lasting }) =>
         `${printableName(name)} has not run for ${lasting(facts.nowMs - (startedAt ?? createdAt))}, ` +
         `although ${tier} is called${why}`,
-      hint: `Run \`runner why ${shellWord(printableName(name))}\`.`,
+      hint: `Run \`npx folder-runner why ${shellWord(printableName(name))}\`.`,
     };
   });
 }

@@ -152,7 +152,7 @@ async function describeUnclaimed(
   const { isWanted } = await selectionFor(session, wanted, settings, now());
   const isPaused = !isWanted(job.name);
   const why = isPaused
-    ? 'its name is paused; `runner jobs` shows which command ends that'
+    ? 'its name is paused; `npx folder-runner jobs` shows which command ends that'
     : 'as many jobs of its group run as `queue.groupLimit` allows; wait for the end of one';
   return refuse(job, `cannot be claimed: ${why}.`);
 }

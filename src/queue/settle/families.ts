@@ -16,7 +16,10 @@ import { type JsonReader, readStoredJson } from '../read/jobs.ts';
 export async function stateOfNewChild(session: StoreSession, parentId: number): Promise<JobState> {
   const [parent] = await session.jobs.byId([parentId]);
   if (parent === undefined)
-    throw new QueueError('no-such-job', `There is no parent job ${parentId}; \`runner jobs\` lists all jobs.`);
+    throw new QueueError(
+      'no-such-job',
+      `There is no parent job ${parentId}; \`npx folder-runner jobs\` lists all jobs.`,
+    );
   if (parent.parent_id !== null) {
     const why = `Job ${parentId} is a child itself; a child cannot have children.`;
     throw new QueueError('wrong-state', why);

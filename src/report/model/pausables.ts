@@ -36,8 +36,8 @@ export function toPauses(names: readonly string[], wish: PauseWish, at: number):
 function assertQueued(name: string): void {
   if (name !== EVERYTHING && pausedPattern(name) !== null) return;
   throw new UsageError(
-    "--fail needs names of jobs of the queue, such as `runner pause 'mail/*' --fail`, or " +
-      '`runner pause queue --fail` for all of them.',
+    "--fail needs names of jobs of the queue, such as `npx folder-runner pause 'mail/*' --fail`, or " +
+      '`npx folder-runner pause queue --fail` for all of them.',
   );
 }
 
@@ -47,7 +47,7 @@ function readEnd(text: string | undefined, at: number): number | null {
   if (durationMs !== null) return at + durationMs;
   throw new UsageError(
     `--for must be ${expectedDuration(text, '30m, 2h or 7d')}, found ${JSON.stringify(text)}; ` +
-      'without it the pause lasts until `runner resume`.',
+      'without it the pause lasts until `npx folder-runner resume`.',
   );
 }
 
@@ -121,8 +121,8 @@ function patternName(word: string, tierNames: readonly string[]): string {
   if (tier === undefined) return nameOfJobs(word);
   const shown = printableLine(word);
   throw new UsageError(
-    `Patterns are for queue jobs: \`runner pause ${printableLine(tier)}\` pauses that tier, ` +
-      `\`runner pause '${WHOLE_QUEUE}/${shown}'\` pauses jobs with names like ${shown}.`,
+    `Patterns are for queue jobs: \`npx folder-runner pause ${printableLine(tier)}\` pauses that tier, ` +
+      `\`npx folder-runner pause '${WHOLE_QUEUE}/${shown}'\` pauses jobs with names like ${shown}.`,
   );
 }
 
@@ -137,7 +137,7 @@ function describeUnknown(word: string, names: readonly string[], meant: readonly
   const guess = nearest === null ? '.' : `; did you mean ${printableLine(nearest)}?`;
   return (
     `There is no tier, no script, no handler and no waiting job ${quoted}${guess} ` +
-    `\`runner list\` shows them all; use ${WHOLE_QUEUE}/${shown} for jobs that do not exist yet.`
+    `\`npx folder-runner list\` shows them all; use ${WHOLE_QUEUE}/${shown} for jobs that do not exist yet.`
   );
 }
 

@@ -65,5 +65,5 @@ function describeIncident(incident: IncidentRow, { clock, columns }: Screen): st
 
 function describeMute({ name, until }: Mute, { clock }: Screen): string {
   const end = until === null ? '' : ` until ${clock.dateTime(until)} (${clock.zone})`;
-  return `Muted${end}: ${printableLine(name)} · \`runner unmute '${printableLine(name)}'\` ends it`;
+  return `Muted${end}: ${printableLine(name)} · \`npx folder-runner unmute '${printableLine(name)}'\` ends it`;
 }

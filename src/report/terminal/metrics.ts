@@ -152,7 +152,7 @@ function renderHead({ sinceMs, untilMs, period }: Metrics, more: readonly string
 
 function renderEmpty(metrics: Metrics, subject: string | null, screen: Screen): string {
   const what = subject === null ? 'Nothing' : `Nothing of ${printableLine(subject)}`;
-  const hint = '`--since 90d` looks further back; `runner list` shows all scripts.';
+  const hint = '`--since 90d` looks further back; `npx folder-runner list` shows all scripts.';
   const said = `${what} has run since ${utcTime(metrics.sinceMs, '1h')} UTC.`;
   return toText([...wrap(said, screen.columns), ...wrap(hint, screen.columns).map(screen.palette.dim)]);
 }

@@ -95,8 +95,8 @@ export function renderNothing(overview: Overview, root: string, screen: Screen, 
       : `Nothing has run yet; ${countOf(count, 'script')} in ${folder}.`;
   const next =
     count === 0
-      ? `\`runner new ${printableLine(only ?? tier)}/<name>\` creates one to begin with.`
-      : `\`runner ${tier}\` runs that tier now; \`runner cron --install\` makes cron run it.`;
+      ? `\`npx folder-runner new ${printableLine(only ?? tier)}/<name>\` creates one to begin with.`
+      : `\`npx folder-runner ${tier}\` runs that tier now; \`npx folder-runner cron --install\` makes cron run it.`;
   const concerns = ({ name }: Pause): boolean =>
     only === undefined || [EVERYTHING, only].includes(name) || name.startsWith(`${only}/`);
   const paused = overview.pauses
@@ -444,7 +444,10 @@ function renderDisabled(scripts: readonly DisabledScript[], { root, screen }: Li
   const lines = scripts.flatMap(({ name, path }) =>
     fitLine([printableLine(name), dim(printableLine(relative(root, path)))], screen, 2),
   );
-  return [`${bold('disabled')} · ${countOf(scripts.length, 'script')} · \`runner enable <script>\` ends it`, ...lines];
+  return [
+    `${bold('disabled')} · ${countOf(scripts.length, 'script')} · \`npx folder-runner enable <script>\` ends it`,
+    ...lines,
+  ];
 }
 
 function renderUnread(unread: readonly Unread[], screen: Screen): string[] {

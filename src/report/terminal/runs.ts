@@ -45,7 +45,7 @@ export function renderOutputTitle(run: RunWithOutput, isFull: boolean, screen: S
 function factsOf(run: RunWithOutput, { clock }: Screen): Fact[] {
   const instant = (ms: number | null): string | null => (ms === null ? null : clock.dateTime(ms));
   return [
-    ['job', run.jobId === null ? null : `${run.jobId} · \`runner job ${run.jobId}\` shows it`],
+    ['job', run.jobId === null ? null : `${run.jobId} · \`npx folder-runner job ${run.jobId}\` shows it`],
     ['started', `${clock.dateTime(run.startedAtMs)} (${clock.zone})`],
     ['finished', instant(run.finishedAtMs)],
     ['scheduled for', instant(run.scheduledForMs)],

@@ -104,11 +104,14 @@ function describeWaiting(job: WaitingScriptJob, screen: Screen): string[] {
 function renderDisabled(disabled: readonly string[], screen: Screen): string[] {
   const lines = disabled
     .map(printableLine)
-    .flatMap((name) => entry([name, `\`runner enable ${shellWord(name)}\` ends it`], screen, screen.palette.warning));
+    .flatMap((name) =>
+      entry([name, `\`npx folder-runner enable ${shellWord(name)}\` ends it`], screen, screen.palette.warning),
+    );
   return lines.length === 0 ? [] : [screen.palette.bold('disabled'), ...lines];
 }
 
-export const NO_TIERS = 'There is no tier in jobs/ yet: `runner init` creates some, `runner new` one with a script.';
+export const NO_TIERS =
+  'There is no tier in jobs/ yet: `npx folder-runner init` creates some, `npx folder-runner new` one with a script.';
 
 function renderTiers(status: Status, screen: Screen): string[] {
   const { tiers } = status;
@@ -149,7 +152,7 @@ function nextOf(state: TierState, { isLogUnread }: Status, screen: Screen): stri
     return isInCrontab ? 'by its crontab line' : `never called by cron (${formatPeriod(state.periodMs ?? 0)})`;
   const { atMs, isOverdue } = expected;
   if (isOverdue) return `overdue since ${clock.short(atMs)}: cron has not called it`;
-  if (state.dueAgainFor !== null) return 'with the next call of `runner due`';
+  if (state.dueAgainFor !== null) return 'with the next call of `npx folder-runner due`';
   if (atMs <= nowMs) return `due since ${clock.short(atMs)}`;
   const first = lastScheduledCallMs === null ? 'first ' : '';
   return `${first}${clock.short(atMs)}, in ${formatElapsed(atMs - nowMs)}`;
@@ -189,8 +192,8 @@ function renderNotes({ spooledRuns, quarantined, tiers, differences }: Status, s
   const isLate = (state: TierState): boolean => state.expected?.isOverdue === true && !isUncalled(state);
   const notes = [
     ...differences.map(printableLine),
-    unpaused.some(isUncalled) ? '`runner cron --install` writes a crontab line for each tier.' : '',
-    unpaused.some(isLate) ? '`runner doctor` checks why cron does not call.' : '',
+    unpaused.some(isUncalled) ? '`npx folder-runner cron --install` writes a crontab line for each tier.' : '',
+    unpaused.some(isLate) ? '`npx folder-runner doctor` checks why cron does not call.' : '',
     spooledRuns > 0 ? describeSpooled(spooledRuns) : '',
     quarantined.length > 0
       ? `${countOf(quarantined.length, 'broken log')} quarantined in .runner/: ${quarantined.map(printableLine).join(', ')}`

@@ -76,7 +76,7 @@ function failures({ failing }: Digest): Section {
     `${formatCount(summary.failed)} of ${formatCount(summary.runs)} failed`,
     lastError === null ? 'succeeded last' : lastError,
   ]);
-  return { title: 'Failures', empty: 'Nothing failed.', rows, command: 'runner report --outcome failed' };
+  return { title: 'Failures', empty: 'Nothing failed.', rows, command: 'npx folder-runner report --outcome failed' };
 }
 
 function missed({ overview }: Digest): Section {
@@ -84,7 +84,7 @@ function missed({ overview }: Digest): Section {
     const texts = describeMissed(tier);
     return texts.length === 0 ? [] : [[tier.tier, texts.join(', ')]];
   });
-  return { title: 'Missed', empty: 'No pass was missed.', rows, command: 'runner status' };
+  return { title: 'Missed', empty: 'No pass was missed.', rows, command: 'npx folder-runner status' };
 }
 
 function describeMissed({ missed: gap, skippedPasses }: TierOverview): string[] {
@@ -117,7 +117,12 @@ function slower({ slower: found }: Digest): Section {
     `${formatDuration(nowMs)} instead of ${formatDuration(beforeMs)}`,
     `${(nowMs / beforeMs).toFixed(1)}×`,
   ]);
-  return { title: 'Slower than before', empty: 'Nothing got slower.', rows, command: 'runner report <script>' };
+  return {
+    title: 'Slower than before',
+    empty: 'Nothing got slower.',
+    rows,
+    command: 'npx folder-runner report <script>',
+  };
 }
 
 function costly({ costly: found }: Digest): Section {
@@ -127,7 +132,7 @@ function costly({ costly: found }: Digest): Section {
 
 function ran({ overview }: Digest): Section {
   const rows = overview.scripts.filter(({ summary }) => summary.runs > 0).map(describeScript);
-  return { title: 'What ran', empty: 'Nothing ran.', rows, command: 'runner report' };
+  return { title: 'What ran', empty: 'Nothing ran.', rows, command: 'npx folder-runner report' };
 }
 
 function describeScript({ script, summary }: ScriptOverview): string[] {

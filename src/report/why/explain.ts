@@ -63,8 +63,8 @@ function explainTier({ tier: { tier, periodMs } }: WhyFacts): WhyFinding {
     'tier',
     `${name} is not a schedule name, so cron never runs it`,
     guess === null
-      ? `\`runner ${name}\` runs it; 15min, 2hours or daily are schedule names.`
-      : `Did you mean ${guess}? \`runner ${name}\` runs it by hand.`,
+      ? `\`npx folder-runner ${name}\` runs it; 15min, 2hours or daily are schedule names.`
+      : `Did you mean ${guess}? \`npx folder-runner ${name}\` runs it by hand.`,
   );
 }
 
@@ -89,9 +89,9 @@ function explainCall({ tier, lastCallByHandMs, nowMs }: WhyFacts, clock: Clock):
   return fine('called', `${called}, ${when}${hand}`);
 }
 
-const DOCTOR = '`runner doctor` checks the crontab.';
+const DOCTOR = '`npx folder-runner doctor` checks the crontab.';
 
-const INSTALL = `\`runner cron --install\` lets cron call it. ${DOCTOR}`;
+const INSTALL = `\`npx folder-runner cron --install\` lets cron call it. ${DOCTOR}`;
 
 function explainNeverCalled({ periodMs, isInCrontab, expected }: TierState, hand: string, clock: Clock): WhyFinding {
   if (isInCrontab && expected !== null) {
@@ -132,7 +132,9 @@ function explainLastPass({ tier, fileChangedMs, lastRun }: WhyFacts, clock: Cloc
     return notable(
       'last pass',
       `${when}; it died before its end`,
-      tier.dueAgainFor === null ? 'The next one does the rest.' : 'The next call of `runner due` does the rest.',
+      tier.dueAgainFor === null
+        ? 'The next one does the rest.'
+        : 'The next call of `npx folder-runner due` does the rest.',
     );
   }
   return fine('last pass', `${when}, ${state === 'running' ? 'still running' : 'completed'}`);
@@ -151,7 +153,7 @@ function explainLock({ tier, nowMs }: WhyFacts, clock: Clock): WhyFinding {
   const who = `pid ${holder.pid} on ${printableLine(holder.host)}, since ${clock.short(holder.sinceMs)}`;
   const isLong = periodMs !== null && nowMs - holder.sinceMs > periodMs;
   const cure = isLong
-    ? `It takes longer than the period, so calls are skipped meanwhile. \`runner status\` shows its current script: give that a @timeout, or end the pass with \`kill ${holder.pid}\`.`
+    ? `It takes longer than the period, so calls are skipped meanwhile. \`npx folder-runner status\` shows its current script: give that a @timeout, or end the pass with \`kill ${holder.pid}\`.`
     : null;
   return notable('lock', `held by ${who}`, cure);
 }
@@ -202,7 +204,7 @@ function explainLastRun({ lastRun, running }: WhyFacts, clock: Clock): WhyFindin
   if (outcome === 'succeeded') return explainSuccess(lastRun, `${run} succeeded${took}`, clock);
   const text = `${run} ${outcome}${took}: ${describeRunError(lastRun, '') ?? outcome}`;
   if (!isFailure(outcome)) return fine('last run', text);
-  return notable('last run', text, `\`runner show ${id}\` shows more.`);
+  return notable('last run', text, `\`npx folder-runner show ${id}\` shows more.`);
 }
 
 function explainSuccess({ id, warning, deviations }: RunRecord, text: string, clock: Clock): WhyFinding {
@@ -213,7 +215,7 @@ function explainSuccess({ id, warning, deviations }: RunRecord, text: string, cl
     ...(unusual === '' ? [] : [`unlike those before: ${unusual}`]),
     ...(warning === null ? [] : [`with a warning: ${printableLine(warning)}`]),
   ];
-  return notable('last run', parts.join(', '), `\`runner show ${id}\` shows more.`);
+  return notable('last run', parts.join(', '), `\`npx folder-runner show ${id}\` shows more.`);
 }
 
 function explainChange({ change }: WhyFacts, clock: Clock): WhyFinding[] {
@@ -283,7 +285,7 @@ function explainRunning(running: RunningRun, nowMs: number, clock: Clock): WhyFi
   }
   const since = `run ${id} has been running since ${clock.short(startedAtMs)}, for ${formatDuration(nowMs - startedAtMs)}${who}`;
   if (isOrphan) return notable('job', `${since}, although its runner is gone`, ENDED);
-  return notable('job', since, `\`runner tail -f ${printableLine(script)}\` follows it.`);
+  return notable('job', since, `\`npx folder-runner tail -f ${printableLine(script)}\` follows it.`);
 }
 
 const ENDED = 'A pass ends it at its time limit; it is not started again before it has ended.';

@@ -71,7 +71,7 @@ async function explainScript(log: LogView, query: WhyQuery, script: Script): Pro
 
 /** What is not known is not told: not that it never ran, nor that its tier is free. */
 function explainWithoutLog(script: Script, before: readonly WhyFinding[], problem: string): Why {
-  const log = critical('log', printable(problem).replaceAll('\n', ' '), '`runner doctor` checks it.');
+  const log = critical('log', printable(problem).replaceAll('\n', ' '), '`npx folder-runner doctor` checks it.');
   const isKept = before.some(({ verdict }) => verdict === 'wrong');
   const conclusion = isKept
     ? 'It does not run until you fix the problem above.'
@@ -101,7 +101,7 @@ async function explainGone(log: LogView, query: WhyQuery, name: string): Promise
   };
 }
 
-const LIST = '`runner list` shows all scripts, and ignored files with the reason.';
+const LIST = '`npx folder-runner list` shows all scripts, and ignored files with the reason.';
 
 const UNREAD = 'It does not run: scripts in an unreadable folder cannot run.';
 
@@ -128,7 +128,7 @@ function explainIgnored(query: WhyQuery, { path, reason }: Ignored): Why {
 
 function explainDisabled(query: WhyQuery, { name, path }: DisabledScript): Why {
   const file = printableLine(relative(query.root, path));
-  const cure = `\`runner enable ${shellWord(printableLine(name))}\` takes the ending off again.`;
+  const cure = `\`npx folder-runner enable ${shellWord(printableLine(name))}\` takes the ending off again.`;
   return {
     script: name,
     findings: [
@@ -136,7 +136,7 @@ function explainDisabled(query: WhyQuery, { name, path }: DisabledScript): Why {
       fine('found', file),
       critical('disabled', 'its name ends in .disabled', cure),
     ],
-    conclusion: `It does not run because it is disabled: \`runner enable ${shellWord(printableLine(name))}\` ends that.`,
+    conclusion: `It does not run because it is disabled: \`npx folder-runner enable ${shellWord(printableLine(name))}\` ends that.`,
   };
 }
 
@@ -207,12 +207,12 @@ function concludeWaiting({ waiting, nowMs }: WhyFacts, clock: Clock): string | n
 function concludeTier(facts: WhyFacts, clock: Clock): string {
   const { tier, isDueAgain } = facts;
   const name = printableLine(tier.tier);
-  if (tier.periodMs === null) return `It runs only when you call \`runner ${name}\`.`;
+  if (tier.periodMs === null) return `It runs only when you call \`npx folder-runner ${name}\`.`;
   if (tier.lastScheduledCallMs === null) {
     return concludeNeverCalled(tier, clock);
   }
   if (isDueAgain && !tier.expected?.isOverdue) {
-    return `It will run with the next call of \`runner due\`, because the last pass of ${name} died.`;
+    return `It will run with the next call of \`npx folder-runner due\`, because the last pass of ${name} died.`;
   }
   return concludeTimes(facts, clock) ?? concludeNext(tier, tier.lastScheduledCallMs, clock);
 }
@@ -233,13 +233,13 @@ function concludeTimes({ next, tier, nowMs }: WhyFacts, clock: Clock): string | 
 function concludeNeverCalled({ tier, isInCrontab, expected }: TierState, clock: Clock): string {
   const name = printableLine(tier);
   if (isInCrontab === null) {
-    return `It does not run by itself because cron has never called ${name}: run \`runner cron --install\`.`;
+    return `It does not run by itself because cron has never called ${name}: run \`npx folder-runner cron --install\`.`;
   }
   if (!isInCrontab) {
-    return `It does not run by itself because no crontab line calls ${name}: run \`runner cron --install\`.`;
+    return `It does not run by itself because no crontab line calls ${name}: run \`npx folder-runner cron --install\`.`;
   }
   if (expected?.isOverdue) {
-    return `It did not run because cron has not called ${name} at ${clock.short(expected.atMs)}: \`runner doctor\` checks the crontab.`;
+    return `It did not run because cron has not called ${name} at ${clock.short(expected.atMs)}: \`npx folder-runner doctor\` checks the crontab.`;
   }
   const when = expected === null ? '' : `, at ${clock.short(expected.atMs)}`;
   return `It will run with the first pass of ${name}${when}.`;
@@ -248,10 +248,10 @@ function concludeNeverCalled({ tier, isInCrontab, expected }: TierState, clock: 
 function concludeNext({ tier, isInCrontab, expected, holder }: TierState, lastCallMs: number, clock: Clock): string {
   const name = printableLine(tier);
   if (isInCrontab === false && (expected === null || expected.isOverdue)) {
-    return `It does not run by itself because no crontab line calls ${name}: run \`runner cron --install\`.`;
+    return `It does not run by itself because no crontab line calls ${name}: run \`npx folder-runner cron --install\`.`;
   }
   if (expected?.isOverdue) {
-    return `It did not run because cron has not called ${name} since ${clock.short(lastCallMs)}: \`runner doctor\` checks the crontab.`;
+    return `It did not run because cron has not called ${name} since ${clock.short(lastCallMs)}: \`npx folder-runner doctor\` checks the crontab.`;
   }
   const when = expected === null ? '' : `, ${isInCrontab ? 'at' : 'about'} ${clock.short(expected.atMs)}`;
   const after = holder === null ? '' : ', if the one that runs now is over by then';
@@ -283,7 +283,7 @@ export function findTarget(query: TargetQuery): Target {
   const { word, discovery, logged } = query;
   const scripts = discovery.tiers.flatMap((tier) => tier.scripts);
   if (word.trim() === '') {
-    throw new UsageError('`runner why` needs the name of a script, or a file in jobs/.');
+    throw new UsageError('`npx folder-runner why` needs the name of a script, or a file in jobs/.');
   }
   const tiers = [...discovery.tiers.map(({ name }) => name), ...discovery.unread.map(({ tier }) => tier)];
   const found = tiers.includes(word) ? null : findScript(query, scripts);
@@ -402,8 +402,8 @@ function assertNoHandler(query: TargetQuery): void {
   const name = printableLine(handler.name.slice(handler.name.indexOf('/') + 1));
   const refusals = handler.refusals.map((refusal) => ` It is refused: ${printableLine(refusal)}.`);
   throw new UsageError(
-    `${quote(query.word)} is the handler of jobs called ${name}: \`runner jobs ${name}\` lists them, ` +
-      `\`runner status\` shows the state of the queue.${refusals.join('')}`,
+    `${quote(query.word)} is the handler of jobs called ${name}: \`npx folder-runner jobs ${name}\` lists them, ` +
+      `\`npx folder-runner status\` shows the state of the queue.${refusals.join('')}`,
   );
 }
 
@@ -425,12 +425,12 @@ function describeFolder({ root, word, paths, tiers }: FolderQuery): string | nul
   const tier = tiers.find(isMeant);
   if (tier !== undefined) return describeTier(tier);
   if (isMeant(QUEUE_TIER)) return QUEUE;
-  return isMeant('') ? 'contains the tiers: `runner list` shows them.' : null;
+  return isMeant('') ? 'contains the tiers: `npx folder-runner list` shows them.' : null;
 }
 
 function describeTier(tier: string): string {
-  return `is a tier: \`runner status\` shows its state. To ask about a script, name it: ${printableLine(tier)}/<script>.`;
+  return `is a tier: \`npx folder-runner status\` shows its state. To ask about a script, name it: ${printableLine(tier)}/<script>.`;
 }
 
 const QUEUE =
-  'contains the handlers of queued jobs: `runner jobs` lists these jobs, `runner status` shows the state of the queue.';
+  'contains the handlers of queued jobs: `npx folder-runner jobs` lists these jobs, `npx folder-runner status` shows the state of the queue.';

@@ -216,7 +216,7 @@ async function assertQuiet(source: SourcePlace): Promise<void> {
   ];
   throw new MoveRefused(
     `Something is still running, and would record its end in the old log: ${names.join(', ')}. ` +
-      'Wait for its end with --wait 10m; `runner pause` keeps more from starting.',
+      'Wait for its end with --wait 10m; `npx folder-runner pause` keeps more from starting.',
   );
 }
 

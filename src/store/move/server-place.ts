@@ -123,7 +123,7 @@ function versionMarks(ask: Ask, { tryLock, shut, open }: ServerSql, name: string
     lock: async () => {
       const [row] = await ask<{ readonly got: number }>(tryLock);
       if (Number(row?.got) !== 1)
-        throw new MoveRefused(`Another \`runner migrate\` is copying into ${name}; wait for its end.`);
+        throw new MoveRefused(`Another \`npx folder-runner migrate\` is copying into ${name}; wait for its end.`);
     },
   };
 }

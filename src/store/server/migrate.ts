@@ -80,7 +80,7 @@ export const moveVersions = { filling: 1_000_000_000, moved: 2_000_000_000 } as 
 
 function demandInUse(version: number, place: string): void {
   if (version === moveVersions.filling) {
-    const cure = 'call the same `runner migrate` again to finish it; until then the log cannot be used';
+    const cure = 'call the same `npx folder-runner migrate` again to finish it; until then the log cannot be used';
     throw new StoreUnavailable('foreign', `A log is being moved to ${place}: ${cure}.`);
   }
   if (version === moveVersions.moved) throw new StoreUnavailable('foreign', tellMoved(place));

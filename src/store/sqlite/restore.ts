@@ -102,7 +102,7 @@ async function replaceContent(
     }
     removeDatabase(path);
     throw new UsageError(
-      'The log is being written all the time: call `runner pause` first, and `runner resume` later.',
+      'The log is being written all the time: call `npx folder-runner pause` first, and `npx folder-runner resume` later.',
     );
   } catch (error) {
     removeDatabase(path);

@@ -24,14 +24,16 @@ export function findRoot(search: RootSearch): string {
   if (root !== undefined) return root;
   throw new UsageError(
     `No jobs folder in ${search.cwd} or above it. ` +
-      'Create one with `runner init`, or name the folder that contains it with ' +
+      'Create one with `npx folder-runner init`, or name the folder that contains it with ' +
       `${optionName} or RUNNER_ROOT.`,
   );
 }
 
 function namedRoot(source: string, root: string): string {
   if (holdsJobs(root)) return root;
-  throw new UsageError(`${source} names ${root}, which has no jobs folder. Create one there with \`runner init\`.`);
+  throw new UsageError(
+    `${source} names ${root}, which has no jobs folder. Create one there with \`npx folder-runner init\`.`,
+  );
 }
 
 /** What makes a folder a root. */

@@ -14,7 +14,7 @@ function describeServedRoot(root: string, webRoot: string): string {
   return (
     `${root} is inside ${webRoot}, which a web server probably serves: anybody could read your scripts and ` +
     `their output; move it beside that folder, such as with: mv ${shellWord(root)} ~/runner, and ` +
-    `renew the crontab lines with \`runner cron --install\` there; ${orAllow}`
+    `renew the crontab lines with \`npx folder-runner cron --install\` there; ${orAllow}`
   );
 }
 

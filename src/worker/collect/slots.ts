@@ -77,7 +77,7 @@ export async function tellWaiting({ events }: StoreInvocation, scripts: readonly
       events.emit('deferred', `${name} waits ${until}, as its ${options.schedule ? '@schedule' : '@reboot'} says`);
   }
   const more = waiting.length - MOST_TOLD;
-  if (more > 0) events.emit('deferred', `${more} more wait for their time: \`runner status\` shows them`);
+  if (more > 0) events.emit('deferred', `${more} more wait for their time: \`npx folder-runner status\` shows them`);
 }
 
 /** `2026-11-30 07:00`, by the clock of this host. */

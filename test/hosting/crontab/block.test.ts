@@ -19,7 +19,7 @@ const crontabs = fc
 test('the block stands between two lines that name the root', () => {
   expect(BLOCK.split('\n')).toEqual([
     '# BEGIN folder-runner /home/mé/site',
-    expect.stringMatching(/^# Written by `runner cron --install`/),
+    expect.stringMatching(/^# Written by `npx folder-runner cron --install`/),
     ...LINES,
     '# END folder-runner /home/mé/site',
     '',

@@ -98,7 +98,7 @@ test('refused scripts are counted and named', async () => {
     {
       status: 'problem',
       found: '1 script refused: hourly/c',
-      cure: '`runner list` shows why for each of them, and how to fix it.',
+      cure: '`npx folder-runner list` shows why for each of them, and how to fix it.',
     },
   ]);
 });
@@ -189,5 +189,5 @@ test('a check that fails itself is a finding, and the others go on', async () =>
 test('a tier cannot be called doctor', () => {
   const root = makeTemporaryRoot({ 'jobs/doctor/a.mjs': '' });
   const { stdout } = runCommand(['list'], { cwd: root, env: {} });
-  expect(stdout).toMatch(/jobs\/doctor · `runner doctor` is a command; rename the folder/);
+  expect(stdout).toMatch(/jobs\/doctor · `npx folder-runner doctor` is a command; rename the folder/);
 });

@@ -10,7 +10,7 @@ import { writeLog } from '../../support/written-log.ts';
 import { check, look, makeCalledRoot, usual } from './doctor-place.ts';
 
 const node = process.execPath;
-const INSTALL = 'Run `runner cron --install`, which writes the lines anew.';
+const INSTALL = 'Run `npx folder-runner cron --install`, which writes the lines anew.';
 const HOUR_MS = 3_600_000;
 
 /** A root with this crontab. */
@@ -71,7 +71,7 @@ test('a tier that was not called for more than two periods is a problem', async 
   ]);
 });
 
-test('one line with `runner due` calls all tiers; whether its own times are meant, its writer knows', async () => {
+test('one line with `npx folder-runner due` calls all tiers; whether its own times are meant, its writer knows', async () => {
   const { root, env } = makeRootWith(
     (folder) => `0 4 * * 1 ${node} ${commandPath} --root ${folder} due --budget 55s\n`,
   );
@@ -101,9 +101,9 @@ test('marked lines that were changed by hand are noted, with the options that wr
   expect(await check(root, env, 'crontab')).toEqual([
     {
       status: 'note',
-      found: 'line 3 of the marked block is not what `runner cron` would write now',
+      found: 'line 3 of the marked block is not what `npx folder-runner cron` would write now',
       cure:
-        'Run `runner cron --install --due --budget 55s`, which writes the lines anew. ' +
+        'Run `npx folder-runner cron --install --due --budget 55s`, which writes the lines anew. ' +
         'Lines of your own stay as they are outside the block.',
     },
     { status: 'ok', found: 'line 3, due: works in cron’s bare environment', cure: null },
@@ -134,7 +134,7 @@ test('a command that went away is told by the first line of its error', async ()
     found: expect.stringMatching(
       /^line 1, hourly: does not work .*: Error: Cannot find module '\/nowhere\/dist\/bin\.cjs'/,
     ),
-    cure: 'Correct line 1 with `crontab -e`, or delete it and run `runner cron --install`.',
+    cure: 'Correct line 1 with `crontab -e`, or delete it and run `npx folder-runner cron --install`.',
   });
 });
 
@@ -283,7 +283,7 @@ test('a tier whose folder went away is a problem, one that is called twice a war
   expect(found.of('crontab', 'problem')).toEqual([
     {
       status: 'problem',
-      found: `line 4, daily: the command refuses it: There is no tier "daily" in ${root}/jobs; the tiers here are hourly, nightly; did you mean \`runner tail\`?`,
+      found: `line 4, daily: the command refuses it: There is no tier "daily" in ${root}/jobs; the tiers here are hourly, nightly; did you mean \`npx folder-runner tail\`?`,
       cure: INSTALL,
     },
   ]);
@@ -314,7 +314,7 @@ test('a queue that no line serves is noted', async () => {
     {
       status: 'note',
       found: 'no line processes the queue (1 handler)',
-      cure: 'Run `runner cron --install --work`, which writes one.',
+      cure: 'Run `npx folder-runner cron --install --work`, which writes one.',
     },
   ]);
   await callCommand(['cron', '--install', '--work'], { cwd: root, env });
@@ -359,7 +359,7 @@ test('arguments that the command refuses are problems, and nothing is run to fin
   const refuses = 'the command refuses it';
   expect(found).toEqual([
     `line 1, hurly: ${refuses}: There is no tier "hurly" in ${root}/jobs; did you mean hourly?`,
-    `line 2, dues: ${refuses}: There is no tier "dues" in ${root}/jobs; the tiers here are daily, hourly; did you mean \`runner due\`?`,
+    `line 2, dues: ${refuses}: There is no tier "dues" in ${root}/jobs; the tiers here are daily, hourly; did you mean \`npx folder-runner due\`?`,
     `line 3, due: ${refuses}: Unknown option --buget; did you mean --budget?`,
     `line 4, due: ${refuses}: --budget must be a duration such as 55s or 14m, found "soon".`,
     expect.stringMatching(`^line 5, hourly: ${refuses}: Too many arguments`),
@@ -388,7 +388,7 @@ test('half a block is a problem', async () => {
     {
       status: 'problem',
       found: expect.stringMatching(/^The crontab holds only one of the two lines/),
-      cure: 'Delete the rest of it with `crontab -e`, then run `runner cron --install`.',
+      cure: 'Delete the rest of it with `crontab -e`, then run `npx folder-runner cron --install`.',
     },
   ]);
 });
@@ -399,7 +399,7 @@ test('without a crontab program the panel is pointed to', async () => {
     {
       status: 'note',
       found: 'There is no `crontab` program here',
-      cure: "Paste the lines of `runner cron --print` into the cron page of your host's panel.",
+      cure: "Paste the lines of `npx folder-runner cron --print` into the cron page of your host's panel.",
     },
   ]);
 });

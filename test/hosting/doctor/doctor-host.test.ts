@@ -69,7 +69,7 @@ test('a root that a web server hands out is a problem', async () => {
     {
       status: 'problem',
       found: `the root is inside ${webRoot}, which a web server probably serves, with scripts, output and passwords`,
-      cure: `Move the root beside ${webRoot}, not into it, then run \`runner cron --install\` there.`,
+      cure: `Move the root beside ${webRoot}, not into it, then run \`npx folder-runner cron --install\` there.`,
     },
   ]);
 });

@@ -36,7 +36,7 @@ async function checkFile(root: string, database: string, env: NodeJS.ProcessEnv)
 test('before the first pass there is none, and none is made', async () => {
   const root = makeTemporaryRoot(usual);
   expect(await check(root, makeFakeCrontab().env, 'log')).toEqual([
-    { status: 'note', found: 'none yet', cure: 'The first pass makes it: try `runner hourly`.' },
+    { status: 'note', found: 'none yet', cure: 'The first pass makes it: try `npx folder-runner hourly`.' },
   ]);
   expect(existsSync(join(root, '.runner'))).toBe(false);
 });
@@ -167,9 +167,13 @@ test('pauses in force are noted, each with the command that ends it', async () =
     {
       status: 'note',
       found: `everything is paused until ${new Date(at + HOUR_MS).toISOString()}`,
-      cure: '`runner resume` ends it.',
+      cure: '`npx folder-runner resume` ends it.',
     },
-    { status: 'note', found: 'hourly/a is paused until it is resumed', cure: '`runner resume hourly/a` ends it.' },
+    {
+      status: 'note',
+      found: 'hourly/a is paused until it is resumed',
+      cure: '`npx folder-runner resume hourly/a` ends it.',
+    },
   ]);
 });
 

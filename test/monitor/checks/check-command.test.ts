@@ -42,7 +42,9 @@ test('1 for a warning, 2 for something critical, the worst first, each with its 
   expect(warned.stdout).toMatch(
     /^RUNNER WARNING - the oldest job that is due has waited for 20m \(mail¦x\\u001b\[2J\) \| oldest_job=12\d\ds;600;2400\n/,
   );
-  expect(warned.stdout).toMatch(/^warning {3}jobs-late {2}the oldest .*\n(?: {21}\S.*\n)? {21}→ See `runner status`/m);
+  expect(warned.stdout).toMatch(
+    /^warning {3}jobs-late {2}the oldest .*\n(?: {21}\S.*\n)? {21}→ See `npx folder-runner status`/m,
+  );
   expect((await inRoot(root, 'check', 'tier-overdue', 'disk-full')).status).toBe(0);
   await log.addRun('hourly/a', Date.now() - HOUR, { outcome: 'failed', reason: 'exit code 7' });
   const { status, stdout } = await inRoot(root, 'check');

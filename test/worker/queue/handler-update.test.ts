@@ -30,7 +30,7 @@ async function lose(root: string, id: number, how: 'requeue' | 'delete'): Promis
 
 test.each([
   ['requeue', 'The claim of job 1 (a) has expired: the job is queued; nothing was changed.'],
-  ['delete', 'There is no job 1 in the queue; `runner jobs` lists all jobs.'],
+  ['delete', 'There is no job 1 in the queue; `npx folder-runner jobs` lists all jobs.'],
 ] as const)('progress of a job that is lost by %s is refused, and its handler told why', async (how, why) => {
   const root = makeTemporaryRoot({ 'jobs/queue/a.mjs': handler });
   const path = (name: string) => join(root, name);

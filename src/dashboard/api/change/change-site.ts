@@ -97,7 +97,7 @@ const acknowledgeRoute = defineRoute('manage', {
 const runRoute = defineRoute('manage', {
   method: 'post',
   path: '/api/runs',
-  summary: 'Starts a script now, as `runner run` does, and does not wait for its end',
+  summary: 'Starts a script now, as `npx folder-runner run` does, and does not wait for its end',
   request: jsonBody(z.strictObject({ script: z.string().min(1).max(1000).openapi({ example: 'hourly/clean-tmp' }) })),
   responses: {
     202: jsonResponse('The script was started', z.object({ script: z.string(), pid: z.int() })),

@@ -134,7 +134,7 @@ const metricsSchema = z
 const metricsRoute = defineRoute('read', {
   method: 'get',
   path: '/api/metrics/{period}',
-  summary: 'Runs, times, CPU and workers by period, as `runner metrics --json` prints them',
+  summary: 'Runs, times, CPU and workers by period, as `npx folder-runner metrics --json` prints them',
   request: {
     params: z.object({ period: periodSchema }),
     query: z.strictObject({

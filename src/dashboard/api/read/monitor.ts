@@ -59,7 +59,7 @@ const checkStatusSchema = z.enum(['ok', 'warning', 'critical', 'unknown']).opena
 const healthRoute = defineRoute('read', {
   method: 'get',
   path: '/api/health',
-  summary: 'The findings of the health checks, as `runner check --json` prints them',
+  summary: 'The findings of the health checks, as `npx folder-runner check --json` prints them',
   request: { query: z.strictObject({ code: wordsOf(checkCodes).optional() }) },
   responses: {
     200: jsonResponse(
@@ -85,7 +85,7 @@ const healthRoute = defineRoute('read', {
 const prometheusRoute = defineRoute('read', {
   method: 'get',
   path: '/metrics',
-  summary: 'All metrics for Prometheus, as `runner metrics --prometheus` prints them',
+  summary: 'All metrics for Prometheus, as `npx folder-runner metrics --prometheus` prints them',
   request: { query: z.strictObject({}) },
   responses: {
     200: { description: 'The text format 0.0.4', content: { 'text/plain': { schema: z.string() } } },

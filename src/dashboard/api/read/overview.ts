@@ -108,7 +108,7 @@ export const WEEK_MS = 7 * 86_400_000;
 const overviewRoute = defineRoute('read', {
   method: 'get',
   path: '/api/overview',
-  summary: 'All scripts with their figures for a range of time, as `runner report --json` prints them',
+  summary: 'All scripts with their figures for a range of time, as `npx folder-runner report --json` prints them',
   request: { query: z.strictObject({ ...windowFields, tier: textSchema.optional() }) },
   responses: { 200: jsonResponse('The overview', overviewSchema) },
 });
@@ -189,7 +189,7 @@ const statusSchema = z
 const statusRoute = defineRoute('read', {
   method: 'get',
   path: '/api/status',
-  summary: 'Incidents, running and waiting jobs, and pauses, as `runner status --json` prints them',
+  summary: 'Incidents, running and waiting jobs, and pauses, as `npx folder-runner status --json` prints them',
   request: { query: z.strictObject({}) },
   responses: { 200: jsonResponse('The status', statusSchema) },
 });

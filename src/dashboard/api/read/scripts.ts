@@ -94,7 +94,7 @@ const whySchema = z
 const whyRoute = defineRoute('read', {
   method: 'get',
   path: '/api/why/{name{.+}}',
-  summary: 'Why a script did or did not run, and what to do about it, as `runner why --json` prints it',
+  summary: 'Why a script did or did not run, and what to do about it, as `npx folder-runner why --json` prints it',
   request: { params: nameParam, query: z.strictObject({}) },
   responses: { 200: jsonResponse('The findings', whySchema) },
 });

@@ -27,7 +27,7 @@ function isMeant({ id, subject }: IncidentRow, word: string): boolean {
 
 export function noSuchIncident(word: string): UsageError {
   const what = /^\d+$/.test(word) ? `number ${word}` : `subject ${JSON.stringify(word)}`;
-  return new UsageError(`No open incident has the ${what}; \`runner incidents\` lists them.`);
+  return new UsageError(`No open incident has the ${what}; \`npx folder-runner incidents\` lists them.`);
 }
 
 /**

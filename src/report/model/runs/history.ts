@@ -76,11 +76,11 @@ function unknownScript(word: string, scripts: readonly string[]): UsageError {
   const tier = scripts.find((script) => script.startsWith(`${word}/`));
   if (tier !== undefined) {
     return new UsageError(
-      `${quote(word)} is a tier, not a script: \`runner report --tier ${printableLine(word)}\` shows it.`,
+      `${quote(word)} is a tier, not a script: \`npx folder-runner report --tier ${printableLine(word)}\` shows it.`,
     );
   }
   const nearest = nearestName(word, scripts) ?? nearestByShortName(word, scripts);
-  const hint = nearest === null ? '`runner list` names them all' : `did you mean ${printableLine(nearest)}`;
+  const hint = nearest === null ? '`npx folder-runner list` names them all' : `did you mean ${printableLine(nearest)}`;
   return new UsageError(
     `There is no script ${quote(word)} in jobs/ or in the log; ${hint}${nearest === null ? '.' : '?'}`,
   );

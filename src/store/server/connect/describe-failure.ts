@@ -77,7 +77,7 @@ const failures: readonly Failure[] = [
     codes: /^(ER_HOST_NOT_PRIVILEGED|ER_HOST_IS_BLOCKED)$/,
     tell: (place, reason) =>
       `${place} refuses connections from this machine (${reason}). Allow this machine's address there ` +
-      '(on shared hosts: "remote MySQL"), then run `runner doctor`.',
+      '(on shared hosts: "remote MySQL"), then run `npx folder-runner doctor`.',
   },
   {
     kind: 'refused',
@@ -129,7 +129,7 @@ const failures: readonly Failure[] = [
     codes: /^(42P01|42703|42883|42704|42601|ER_NO_SUCH_TABLE|ER_BAD_FIELD_ERROR|ER_PARSE_ERROR)$/,
     tell: (place, reason) =>
       `The tables in ${place} are not as the runner made them (${reason}): perhaps another program has changed them. ` +
-      '`runner doctor` says more; a backup brings them back.',
+      '`npx folder-runner doctor` says more; a backup brings them back.',
   },
   {
     kind: 'locked',
@@ -172,7 +172,7 @@ const failures: readonly Failure[] = [
 
 /** Of a log that was moved away. */
 export function tellMoved(place: string): string {
-  return `The log was moved away from ${place}: name its new place in RUNNER_DATABASE_URL; \`runner migrate --help\` has the way back.`;
+  return `The log was moved away from ${place}: name its new place in RUNNER_DATABASE_URL; \`npx folder-runner migrate --help\` has the way back.`;
 }
 
 /**

@@ -148,7 +148,7 @@ test('--remove says that lines stay commented out, and uninstall wants them back
     status: 2,
     stderr:
       `runner: Scripts in ${root} stand for 2 lines of your crontab, so nothing was removed: ` +
-      '`runner cron --undo` brings these lines back first.\n',
+      '`npx folder-runner cron --undo` brings these lines back first.\n',
   });
   await place.cron('--undo');
   expect(place.crontab.read()).toEqual(OWN);

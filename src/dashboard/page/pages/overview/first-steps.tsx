@@ -17,20 +17,20 @@ export function FirstSteps({ scripts, tiers }: OverviewAnswer) {
         {length === 0 && (
           <li>
             <p>Put a script into jobs/hourly, or let an example be written:</p>
-            <Command text="npx runner init" />
+            <Command text="npx folder-runner init" />
           </li>
         )}
         <li>
           <p>Run it once to see that it works; it will appear here:</p>
-          <Command text={`npx runner ${tier}`} />
+          <Command text={`npx folder-runner ${tier}`} />
         </li>
         <li>
           <p>Let cron run it from now on:</p>
-          <Command text="npx runner cron --install" />
+          <Command text="npx folder-runner cron --install" />
         </li>
         <li>
           <p>If something does not work as it should, let the host be checked:</p>
-          <Command text="npx runner doctor" />
+          <Command text="npx folder-runner doctor" />
         </li>
       </ol>
       {tiers.length > 0 && (

@@ -170,7 +170,7 @@ function LogNotes({ isLogUnread, logProblem, spooledRuns, quarantinedLogs }: Sta
             <Words text={logProblem ?? 'The activity log cannot be read.'} />
           </p>
           <p>
-            <Words text="Scripts run all the same. `runner doctor` tells what is wrong and how to cure it." />
+            <Words text="Scripts run all the same. `npx folder-runner doctor` tells what is wrong and how to cure it." />
           </p>
         </Notice>
       )}

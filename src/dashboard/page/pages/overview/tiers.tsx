@@ -91,7 +91,7 @@ export function NextCall({ isBrief = false, ...state }: NextCallProps) {
   }
   // Nothing comes nearer in a report.
   if (isStatic) return <Time at={nextCall} as="short" />;
-  if (isDueAgain) return <Words text="with the next call of `runner due`" />;
+  if (isDueAgain) return <Words text="with the next call of `npx folder-runner due`" />;
   if (Date.parse(nextCall) <= serverNow.value) return <State state="queued" word="due" />;
   if (isBrief) return <Countdown until={nextCall} />;
   return (
