@@ -14,8 +14,15 @@ export interface RunFiles {
   readonly temporary: string;
 }
 
-/** @param key of the run: its claim's token, or the id of a run that began without the log */
+/** `12.3`, or the id of a run that began without the log; '' where only the folders are asked for. */
+const keyForm = /^(?:[\w-]+(?:\.\d+)?)?$/;
+
+/**
+ * @param key of the run: its claim's token, or the id of a run that began without the log
+ * @throws for a key of any other form: it comes from a log that others may write to, and would lead elsewhere
+ */
 export function runFilesOf(state: StateFolder, key: string): RunFiles {
+  if (!keyForm.test(key)) throw new Error(`${JSON.stringify(key.slice(0, 80))} is not the key of a run`);
   // Asked for several times in each run: joining paths would be what a pass does most.
   return {
     output: `${state.output}/${key}.log`,

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { deliverDue } from '../../src/monitor/alert/deliver.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
+import { changeLog, queryLog } from '../support/open-log.ts';
 import { cronEnv } from '../support/run-pass.ts';
 import { startCommand } from '../support/start-command.ts';
 import { makeStateOf, openStoreOf } from '../support/state-of.ts';
@@ -80,6 +81,33 @@ describe('a script with @ping', () => {
     expect(asked[0]?.body).toContain('failed after');
     await deliverDue({ runner, store, stop: new AbortController().signal });
     expect(asked).toHaveLength(1);
+  });
+
+  test('has its ends sent where its tag says, and nowhere that only the log names', async () => {
+    const [own, strange] = [await serve(), await serve()];
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': script('exit 1') });
+    await pass(root, 'http://127.0.0.1:1');
+    const [row] = queryLog<{ body: string }>(root, 'select * from deliveries');
+    expect(row?.body).not.toContain('url');
+    const body = JSON.stringify({ ...JSON.parse(row?.body ?? ''), url: strange.url });
+    const lies = [
+      ['hourly/a', JSON.stringify({ url: '$STRANGE', state: '../x', runId: 'r', text: '' })],
+      ['hourly/a', JSON.stringify({ url: '$STRANGE', state: 'fail', runId: {}, text: [] })],
+      ...['hourly/b', 'hourly', '../hourly/a', '$STRANGE', '__proto__'].map((subject) => [subject, body]),
+    ];
+    changeLog(root, 'update deliveries set body = ?, due_at = 0', body);
+    const add = `insert into deliveries (kind, channel, body, created_at, due_at) values ('ping', ?, ?, ?, 0)`;
+    for (const [subject, lie] of lies) changeLog(root, add, subject, lie, Date.now());
+    const store = await openStoreOf(root);
+    const environment = { PING_URL: own.url, STRANGE: strange.url };
+    const runner = {
+      ...{ root, state: makeStateOf(root), settings: defaultSettings, environment, now: Date.now },
+      ...{ probePath: '', version: '0.1.0' },
+    };
+    await deliverDue({ runner, store, stop: new AbortController().signal });
+    expect(strange.asked).toEqual([]);
+    expect(own.asked.map(({ path }) => partsOf(path).pathname)).toEqual(['/1']);
+    expect(queryLog(root, 'select reason from deliveries where reason is null')).toEqual([]);
   });
 });
 

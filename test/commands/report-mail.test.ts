@@ -94,6 +94,28 @@ test('a report that cannot be sent now is left to the next passes', async () => 
   expect(server.mails).toHaveLength(1);
 });
 
+test('an address of its own is written to later only where somebody here has asked for it', async () => {
+  const root = makeTemporaryRoot(scripts);
+  await writeWeek(root);
+  const env = { SMTP_URL: 'smtp://127.0.0.1:1' };
+  await callCommand(['report', '--mail', '--to', 'me@example.org'], { cwd: root, env });
+  const [row] = queryLog<{ body: string }>(root, 'select * from deliveries');
+  const server = await startMailServer();
+  const { runner } = await makeLoggedCall(root);
+  const environment = { SMTP_URL: server.url, SECRET: 'spam@example.org' };
+  const deliver = async (to: unknown) => {
+    const body = JSON.stringify({ ...JSON.parse(row?.body ?? ''), to });
+    const call = { runner: { ...runner, environment } };
+    return await deliverReport(call, { ...row, body } as never, new AbortController().signal);
+  };
+  for (const to of ['spam@example.org', '$SECRET', ['spam@example.org'], '../../me@example.org']) {
+    expect(await deliver(to)).toMatchObject({ ok: false, reason: expect.stringContaining('from this machine before') });
+  }
+  expect(server.mails).toEqual([]);
+  expect(await deliver('me@example.org')).toMatchObject({ ok: true });
+  expect(server.mails.map(({ to }) => to)).toEqual([['me@example.org']]);
+});
+
 test.each([
   [['report', '--mail'], /No address to send the report to: add --to/],
   [['report', '--to', 'me@example.org'], /--to needs --mail/],

@@ -20,7 +20,10 @@ import {
 } from '../../src/system/place/fallback.ts';
 import {
   createStateFolder,
+  keptOutputPath,
   listStateFolders,
+  moveOutput,
+  removeOutput,
   type StateFolder,
   stateFolderOf,
 } from '../../src/system/place/state-folder.ts';
@@ -205,4 +208,40 @@ test.each([
     vi.stubEnv(name, relative);
     expect(fallbackStateFoldersOf(root)).toHaveLength(1);
   }
+});
+
+const strangeNames = [
+  ...[
+    '../jobs/mine.log.gz',
+    '../../mine.log.gz',
+    '..',
+    '.',
+    '',
+    'a/b.log.gz',
+    '1.1.log',
+    '1.1.log.gz/',
+    '1.1.log.gz\n',
+  ],
+  ...['1.1.log.gz\0', '\u202e1.1.log.gz', '1.1.log.gz.bak', '~/.ssh/authorized_keys', '-rf .log.gz'],
+];
+
+test('what a log calls the file of an output is neither read, moved nor removed where it leads elsewhere', () => {
+  const root = makeTemporaryRoot({ 'mine.log.gz': 'mine', 'jobs/mine.log.gz': 'mine' });
+  const [state, other] = [stateFolderOf(root), stateFolderOf(makeTemporaryRoot())];
+  for (const folder of [state, other]) createStateFolder(folder);
+  const inside = ['1.1.log.gz', '1.1.log', '1.1.log.gz.bak'].map((name) => join(state.output, name));
+  for (const path of inside) writeFileSync(path, 'kept');
+  const names = [...strangeNames, join(root, 'mine.log.gz')];
+  removeOutput(state, names);
+  expect(names.map((name) => [keptOutputPath(state, name), moveOutput(name, state, other)])).toEqual(
+    names.map(() => [null, false]),
+  );
+  expect(inside.map((path) => readFileSync(path, 'utf8'))).toEqual(['kept', 'kept', 'kept']);
+  expect(['mine.log.gz', 'jobs/mine.log.gz'].map((name) => readFileSync(join(root, name), 'utf8'))).toEqual([
+    'mine',
+    'mine',
+  ]);
+  expect(moveOutput('1.1.log.gz', state, other)).toBe(true);
+  removeOutput(other, ['1.1.log.gz']);
+  expect(existsSync(join(other.output, '1.1.log.gz'))).toBe(false);
 });

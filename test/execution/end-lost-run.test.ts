@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { RunEnd } from '../../src/execution/result/result.ts';
 import { runFilesOf } from '../../src/execution/run-files.ts';
-import { identifyProcess } from '../../src/system/process/identity.ts';
+import { checkLiveness, identifyProcess, type ProcessIdentity } from '../../src/system/process/identity.ts';
 import { endLostRun, type LostRunRequest } from '../../src/worker/recovery/dead-workers.ts';
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { requestRun } from '../support/run-one.ts';
@@ -49,7 +49,10 @@ test('without a word of it the memory stays unknown', async () => {
 
 test('who ran into its time limit has it, too', async () => {
   const request = await requestLost({ lastSeenRssBytes: 7 * MB });
-  const child = spawn('/bin/sleep', ['30'], { detached: true, stdio: 'ignore' });
+  const child = spawn('/bin/sleep', ['30'], {
+    ...{ detached: true, stdio: 'ignore' },
+    env: { RUNNER_ROOT: request.root, RUNNER_RUN: request.key },
+  });
   const process = identifyProcess(child.pid as number);
   let end: RunEnd | null = null;
   await until('it is old enough', async () => {
@@ -57,4 +60,37 @@ test('who ran into its time limit has it, too', async () => {
     return end !== null;
   });
   expect(end).toMatchObject({ outcome: 'timed-out', maxRssBytes: 7 * MB, measuredBy: 'sampled' });
+});
+
+describe('a process that only the log calls the run’s is not ended', () => {
+  test.each<[string, (pid: number) => Partial<ProcessIdentity>]>([
+    ['by its number', (pid) => ({ pid })],
+    ['by its number, without its start', (pid) => ({ pid, startTicks: null, bootId: null })],
+    ['by the number of all processes', () => ({ pid: 1, startTicks: null, bootId: null })],
+    ['by the number of this process group', () => ({ pid: 0, startTicks: null, bootId: null })],
+    ['by a number that is none', () => ({ pid: -1, startTicks: null, bootId: null })],
+  ])('%s', async (_, lie) => {
+    const request = await requestLost();
+    const child = spawn('/bin/sleep', ['30'], { detached: true, stdio: 'ignore' });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const own = identifyProcess(child.pid as number);
+    const process = { ...own, ...lie(own.pid) };
+    const end = await endLostRun({ ...request, process, timeoutMs: 0, now: Date.now() });
+    expect(end).toMatchObject({ outcome: 'crashed' });
+    expect(checkLiveness(own)).toBe('alive');
+  });
+});
+
+test('a process that was started without variables is the run’s by the file that it writes to', async () => {
+  const request = await requestLost();
+  const output = openSync(runFilesOf(request.state, request.key).output, 'a');
+  const child = spawn('/bin/sleep', ['30'], { detached: true, stdio: ['ignore', output, output], env: {} });
+  closeSync(output);
+  const process = identifyProcess(child.pid as number);
+  let end: RunEnd | null = null;
+  await until('it is old enough', async () => {
+    end = await endLostRun({ ...request, process, timeoutMs: 0 });
+    return end !== null;
+  });
+  expect(end).toMatchObject({ outcome: 'timed-out' });
 });

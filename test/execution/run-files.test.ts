@@ -65,3 +65,10 @@ describe('of files that cannot all be opened', () => {
     expect([state.results, state.temporary].flatMap((folder) => readdirSync(folder))).toEqual([]);
   });
 });
+
+test.each(['..', '../x', '1.1/../..', '/etc/passwd', '1.1\0', '1.1\n', '1.1.1', '.'])(
+  '%j is the key of no run',
+  (key) => {
+    expect(() => runFilesOf(makeState(), key)).toThrow('is not the key of a run');
+  },
+);

@@ -42,7 +42,7 @@ export async function mailReport(context: CommandContext, request: MailRequest):
       }
       const { isPermanent } = sent;
       if (isPermanent) context.setExitCode(1);
-      else await leaveToPasses(store, { mail, channel: channel.name, at: context.now() });
+      else await leaveToPasses(runner, store, { mail, channel: channel.name, at: context.now() });
       const next = isPermanent ? '' : ' The next passes try again, for 3 days.';
       context.stderr.write(`runner: The report could not be sent to ${to}: ${printableLine(sent.reason)}.${next}\n`);
     }
@@ -60,7 +60,9 @@ interface Left {
   readonly at: number;
 }
 
-async function leaveToPasses(store: Store, { mail, channel, at }: Left): Promise<void> {
+async function leaveToPasses({ state }: Runner, store: Store, { mail, channel, at }: Left): Promise<void> {
+  const { noteRecipient } = await import('../../monitor/alert/report-mail.ts');
+  if (mail.to !== null) noteRecipient(state, mail.to);
   const delivery = { kind: 'report' as const, channel, body: JSON.stringify(mail), at: at + WAIT_MS };
   await store.transaction((session) => session.deliveries.add([delivery]));
 }

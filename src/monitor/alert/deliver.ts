@@ -2,7 +2,7 @@ import type { Runner } from '../../settings/settings.ts';
 import type { DeliveryRow } from '../../store/contract/alerts.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { DeliveryKind } from '../../store/words.ts';
-import type { Ping } from './channels/ping.ts';
+import { printableLine } from '../../system/base/text.ts';
 import { failed, type Sent, siteOf } from './channels/sent.ts';
 import type { AlertMessage } from './message.ts';
 
@@ -97,11 +97,23 @@ const deliverAlert: Deliver = async ({ runner }, row, signal) => {
   return await sendByChannel(channel, outgoing, { root, version, environment, settings, signal });
 };
 
-const deliverPing: Deliver = async ({ runner }, { body }, signal) => {
+const deliverPing: Deliver = async ({ runner }, { channel: subject, body }, signal) => {
   const { root, version, environment, settings } = runner;
-  const { sendPing } = await import('./channels/ping.ts');
-  return await sendPing(JSON.parse(body) as Ping, { root, version, environment, settings, signal });
+  const { readQueuedPing, sendPing } = await import('./channels/ping.ts');
+  const url = await findPingUrl(runner, subject);
+  if (url === null) return failed(`neither the settings nor a tag name a ping URL of ${printableLine(subject)} here`);
+  return await sendPing({ ...readQueuedPing(body), url }, { root, version, environment, settings, signal });
 };
+
+/** Where a script or a tier wants its pings sent, as their files say it now; null: nowhere. */
+async function findPingUrl({ root, settings }: Runner, subject: string): Promise<string | null> {
+  const [tier = '', script] = subject.split('/');
+  if (script === undefined) return settings.tiers[tier]?.ping ?? null;
+  const { discover } = await import('../../discovery/discover.ts');
+  const { tiers, elsewhere } = await discover(root, settings, { tier });
+  const scripts = [...tiers.flatMap((each) => each.scripts), ...elsewhere];
+  return scripts.find(({ name }) => name === subject)?.options.ping ?? null;
+}
 
 /** The same at each try, and no other message of any root has it. */
 export function idOf(root: string, { id, createdAt }: Pick<DeliveryRow, 'id' | 'createdAt'>): string {

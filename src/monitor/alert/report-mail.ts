@@ -1,5 +1,10 @@
+import { createHash } from 'node:crypto';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { ChannelSettings, Runner } from '../../settings/settings.ts';
 import type { DeliveryRow } from '../../store/contract/alerts.ts';
+import { printableLine } from '../../system/base/text.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { MailContent } from './channels/mail.ts';
 import { describeMissing, missingVariables, readChannelValues, withoutSecrets } from './channels/send.ts';
 import { failed, type Sent } from './channels/sent.ts';
@@ -10,7 +15,19 @@ export interface ReportMail extends MailContent {
   readonly to: string | null;
 }
 
-type Place = Pick<Runner, 'root' | 'version' | 'environment' | 'settings'>;
+type Place = Pick<Runner, 'root' | 'state' | 'version' | 'environment' | 'settings'>;
+
+/**
+ * Lets later passes here send a report to this address. It also stands in the log, which others may write to: what
+ * only that says is no address that somebody here has asked for.
+ */
+export function noteRecipient(state: StateFolder, to: string): void {
+  writeFileSync(noteOf(state, to), '', { mode: 0o600 });
+}
+
+function noteOf({ cache }: StateFolder, to: string): string {
+  return join(cache, `report-to-${createHash('sha256').update(to).digest('hex').slice(0, 32)}`);
+}
 
 /**
  * The channels that a report goes by: all of mail; with an address of its own the first of them, else the server in
@@ -52,6 +69,8 @@ export async function deliverReport(
   signal: AbortSignal,
 ): Promise<Sent> {
   const mail = JSON.parse(row.body) as ReportMail;
+  if (mail.to !== null && !existsSync(noteOf(runner.state, String(mail.to))))
+    return failed(`no report was sent to ${printableLine(String(mail.to))} from this machine before`);
   const channel = chooseMailChannels(runner, mail.to).find(({ name }) => name === row.channel);
   if (channel === undefined) return failed(`the settings have no channel ${row.channel} any more`);
   return await sendReport(channel, mail, runner, signal);

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import type { HandlerDecision } from '../../child/contract.ts';
+import { isKeptOutputName } from '../../system/place/state-folder.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import type { FinishedRun } from '../schema.ts';
 import type { SpoolFile } from './files.ts';
@@ -222,7 +223,7 @@ const NAME_LENGTH = 1_000;
 const name = readIf<string>('a name', (value) => isName(value));
 const id = readIf<string>('an id', (value) => fits(value, /^[\w-]{8,64}$/));
 /** It is opened in `output/` by this name: it must not lead elsewhere. */
-const outputFile = readIf<string>('an output file', (value) => fits(value, /^[\w-]+(?:\.\d+)?\.log\.gz$/));
+const outputFile = readIf<string>('an output file', (value) => typeof value === 'string' && isKeptOutputName(value));
 
 function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0;

@@ -93,14 +93,29 @@ function makePrivate(path: string): void {
   if (isOpen && stats.uid === process.getuid?.()) chmodSync(path, 0o700);
 }
 
+/** `12.3.log.gz`: how the file of a long output is named. */
+const keptOutputForm = /^[\w-]+(?:\.\d+)?\.log\.gz$/;
+
+export function isKeptOutputName(name: string): boolean {
+  return keptOutputForm.test(name);
+}
+
+/**
+ * The place of a kept output file. Its name comes from a log that others may write to: one of any other form, such as
+ * `../../.ssh/authorized_keys`, is none of a file here, and null.
+ */
+export function keptOutputPath({ output }: StateFolder, name: string): string | null {
+  return isKeptOutputName(name) ? join(output, name) : null;
+}
+
 /**
  * Removes kept output once its runs are in the log no more: a file without its row is clutter, a row
  * without its file is a lie. What cannot be removed is no more than clutter and keeps nobody from going on.
  */
-export function removeOutput({ output }: StateFolder, files: readonly string[]): void {
-  for (const file of files) {
+export function removeOutput(state: StateFolder, files: readonly string[]): void {
+  for (const path of files.flatMap((file) => keptOutputPath(state, file) ?? [])) {
     try {
-      rmSync(join(output, file), { force: true });
+      rmSync(path, { force: true });
     } catch {}
   }
 }
@@ -112,8 +127,10 @@ export function removeOutput({ output }: StateFolder, files: readonly string[]):
  * @returns whether it is there now
  */
 export function moveOutput(name: string, from: StateFolder, to: StateFolder): boolean {
-  const target = join(to.output, name);
-  if (from.path !== to.path) moveFile(join(from.output, name), target);
+  const source = keptOutputPath(from, name);
+  const target = keptOutputPath(to, name);
+  if (source === null || target === null) return false;
+  if (from.path !== to.path) moveFile(source, target);
   return statSync(target, { throwIfNoEntry: false })?.isFile() === true;
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import prettyMilliseconds from 'pretty-ms';
 import type { RunEnd } from '../../execution/result/result.ts';
-import { type Ping, sendPing } from '../../monitor/alert/channels/ping.ts';
+import { type Ping, type QueuedPing, sendPing } from '../../monitor/alert/channels/ping.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { isFailure } from '../../store/words.ts';
 import { printable } from '../../system/base/text.ts';
@@ -94,21 +94,21 @@ class PingSender {
 
   end(subject: string, url: string, key: string, judged: Judged): void {
     const started = this.#started.get(`${subject} ${key}`);
-    const ping = { url, runId: started?.runId ?? randomUUID(), ...judged };
+    const said = { runId: started?.runId ?? randomUUID(), ...judged };
     // Never before its start has arrived, or failed.
-    this.pending.push(Promise.resolve(started?.sent).then(() => this.#sendOrQueue(subject, ping)));
+    this.pending.push(Promise.resolve(started?.sent).then(() => this.#sendOrQueue(subject, url, said)));
   }
 
-  async #sendOrQueue(subject: string, ping: Ping): Promise<void> {
+  async #sendOrQueue(subject: string, url: string, said: QueuedPing): Promise<void> {
     const { store, runner } = this.#call;
-    const sent = await this.#send(ping);
+    const sent = await this.#send({ url, ...said });
     if (store === undefined) return;
     await ifLogAllows(this.#call, async () => {
       // An older end would say what is no longer so.
       await store.deliveries.supersede('ping', subject);
-      if (sent.ok || ping.state === 'log') return;
+      if (sent.ok || said.state === 'log') return;
       const at = runner.now() + RETRY_MS;
-      await store.deliveries.add([{ kind: 'ping', channel: subject, body: JSON.stringify(ping), at }]);
+      await store.deliveries.add([{ kind: 'ping', channel: subject, body: JSON.stringify(said), at }]);
     });
   }
 

@@ -43,7 +43,7 @@ import { isElsewhere } from '../lock/lease.ts';
 import { markCrashed } from '../lock/registry.ts';
 import { checkWorker } from '../lock/tier-lock.ts';
 import { seenFrom } from './needed.ts';
-import { findHostProcess, findRunProcess, findServingProcess } from './sweep.ts';
+import { findHostProcess, findRunProcess, findServingProcess, isProcessOfRun } from './sweep.ts';
 
 /** Ends the rows of workers that the log believes to be at work and whose process is gone. */
 export async function markDeadWorkers(store: Store, state: StateFolder, at: number): Promise<void> {
@@ -260,8 +260,8 @@ export async function endLostRun(request: LostRunRequest): Promise<RunEnd | null
   const identity = identifyLost(request);
   const liveness = identity === null ? 'dead' : checkLiveness(identity);
   if (liveness !== 'dead' && !isOverdue(request, identity)) return null;
-  // Another host's process can be waited for, but not be ended from here.
-  const isTerminated = identity !== null && liveness === 'alive';
+  // Another host's process, and one of which only the log says that it is the run's, can be waited for, not ended.
+  const isTerminated = identity !== null && liveness === 'alive' && isOfLost(request, identity);
   if (isTerminated) await terminate(identity, request.graceMs);
   const files = runFilesOf(request.state, request.key);
   const output = await keepLostOutput(files.output, request);
@@ -270,6 +270,10 @@ export async function endLostRun(request: LostRunRequest): Promise<RunEnd | null
   const end = result === null ? endCrashed(request, output) : endBySelf(request, result, output);
   const { counts, warning } = readCounts(files, result?.counts, request.masker);
   return { ...end, warning, ...(counts && { counts }) };
+}
+
+function isOfLost({ root, state, key }: LostRunRequest, { pid }: ProcessIdentity): boolean {
+  return isProcessOfRun(root, state, key, pid);
 }
 
 /** The clock may have been set since it began; its process's own age is not altered by that. */

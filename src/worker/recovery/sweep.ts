@@ -1,4 +1,4 @@
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { HOST_VARIABLE } from '../../child/contract.ts';
 import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
@@ -107,6 +107,28 @@ function findChildProcess(root: string, name: string): number | null {
 export function findServingProcess(root: string, state: StateFolder, key: string): number | null {
   const entry = readLedgers(state).get(key);
   return entry === undefined ? null : findChildProcess(root, entry.child);
+}
+
+/**
+ * Whether this very process was started for the run, by what it was started with or writes to. A pid in the log says
+ * nothing of that: others may write to the log, and each process of this user could be meant.
+ */
+export function isProcessOfRun(root: string, state: StateFolder, key: string, pid: number): boolean {
+  const variables = readVariables(pid);
+  const isIn = (name: string, value: string): boolean => variables.includes(`${name}=${value}`);
+  const child = readLedgers(state).get(key)?.child;
+  const isStarted = isIn('RUNNER_RUN', key) || (child !== undefined && isIn('RUNNER_CHILD', child));
+  return (isStarted && isIn('RUNNER_ROOT', root)) || writesTo(pid, runFilesOf(state, key).output);
+}
+
+/** One that was started without its variables, as by `exec env -i`, has kept its output. */
+function writesTo(pid: number, path: string): boolean {
+  try {
+    const [own, found] = [statSync(path), statSync(`/proc/${pid}/fd/1`)];
+    return own.isFile() && own.dev === found.dev && own.ino === found.ino;
+  } catch {
+    return false;
+  }
 }
 
 /** The process of any run of a script: for when no log tells which runs there are. */

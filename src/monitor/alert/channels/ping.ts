@@ -18,6 +18,17 @@ export interface Ping {
   readonly text: string;
 }
 
+/** As it waits in the log, which others may write to: where it goes is asked of the settings and tags again. */
+export type QueuedPing = Omit<Ping, 'url'>;
+
+/** @throws where it is not what a runner has queued */
+export function readQueuedPing(body: string): QueuedPing {
+  const { state, exitCode, runId, text } = JSON.parse(body) as Partial<Ping>;
+  const isState = state === 'start' || state === 'success' || state === 'fail' || state === 'log';
+  if (!isState || typeof runId !== 'string' || typeof text !== 'string') throw new Error('its body is no ping');
+  return { state, runId, text, exitCode: Number.isInteger(exitCode) ? (exitCode as number) : null };
+}
+
 /** Sends a sign of life, in the style of healthchecks.io. It never throws about the other side. */
 export async function sendPing(
   ping: Ping,

@@ -1,5 +1,4 @@
 import { closeSync, createReadStream, fstatSync, readSync } from 'node:fs';
-import { basename, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
@@ -9,7 +8,7 @@ import { readNotes } from '../../../execution/secret-notes.ts';
 import { maskSecrets } from '../../../execution/secrets.ts';
 import { openPlainFile } from '../../../system/base/plain-file.ts';
 import { printableLine, toPrintableLines } from '../../../system/base/text.ts';
-import type { StateFolder } from '../../../system/place/state-folder.ts';
+import { keptOutputPath, type StateFolder } from '../../../system/place/state-folder.ts';
 
 import type { TextOutput } from '../../terminal/screen.ts';
 import { formatDuration } from '../../text/format.ts';
@@ -30,8 +29,12 @@ export async function* readRunOutput(state: StateFolder, run: RunWithOutput, isF
 
 /** A file that is gone or damaged is told of in the text. */
 async function* readKeptFile(state: StateFolder, file: string, ends: string | null): AsyncGenerator<string> {
-  // The name comes from the log: it must not lead out of the folder.
-  const path = join(state.output, basename(file));
+  const path = keptOutputPath(state, file);
+  if (path === null) {
+    yield '\n[… what the log says of the whole output is not the name of such a file; head and tail follow …]\n';
+    yield ends ?? '';
+    return;
+  }
   try {
     yield* unzip(path);
   } catch (error) {
