@@ -30,6 +30,8 @@ test.each([
   ['6h', '6hours'],
   ['3-days', '3days'],
   ['2weeks', '14days'],
+  ['biweekly', '14days'],
+  ['quarterly', '90days'],
 ])('jobs/%s was probably meant to be jobs/%s', (name, guess) => {
   expect(guessPeriodName(name)).toBe(guess);
   expect(tierPeriodMs(guess)).not.toBeNull();

@@ -31,6 +31,34 @@ describe('a script runs by the clock:', () => {
   });
 });
 
+describe('a rhythm that no schedule has gets a hint that runs no more often:', () => {
+  const days = (words: string, folder: string) =>
+    `every ${words} is longer than a day, so that no time of the day says it; ` +
+    `a script runs that often in jobs/${folder}, without a schedule; a job by the rule every ${words} alone.`;
+
+  test.each([
+    ['biweekly on monday at 09:00', days('2 weeks', '14days')],
+    ['bi-weekly', days('2 weeks', '14days')],
+    ['fortnightly', days('2 weeks', '14days')],
+    ['every 2 weeks', days('2 weeks', '14days')],
+    ['every other week on monday at 09:00', days('2 weeks', '14days')],
+    ['every second monday at 9', days('2 weeks', '14days')],
+    ['every 3 fridays', days('3 weeks', '21days')],
+    ['every week', days('week', 'weekly')],
+    ['every 2 days at 03:00', days('2 days', '2days')],
+    ['every third day', days('3 days', '3days')],
+    ['every 48h', days('48h', '2days')],
+    ['quarterly at 03:00', 'it begins with "quarterly"; did you mean 0 3 1 */3 *?'],
+    ['quarterly on the 15th at 3am', 'it begins with "quarterly"; did you mean 0 3 15 */3 *?'],
+    ['every quarter', 'did you mean 0 0 1 */3 *?'],
+    ['every 2 months at 03:00', 'did you mean 0 3 1 */2 *?'],
+    ['half-yearly', 'it begins with "half"; did you mean 0 0 1 */6 *?'],
+  ])('%s', (text, fault) => {
+    const parsed = parseSchedule(text, null);
+    expect('problem' in parsed && parsed.problem).toBe(`The schedule ${JSON.stringify(text)} is wrong: ${fault}`);
+  });
+});
+
 test('@timezone is the zone of a schedule that names none', async () => {
   expect(await timesOf('daily at 07:00', 'Europe/Berlin', 1)).toEqual(['11-23 06:00']);
   expect(await timesOf('0 7 * * *', 'Asia/Tokyo', 1)).toEqual(['11-23 22:00']);

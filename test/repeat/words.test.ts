@@ -16,6 +16,16 @@ describe('rules and their next times after 2026-11-23:', () => {
     ['daily at 14:30, 2:30 and 20:00', ['11-23 02:30', '11-23 14:30', '11-23 20:00']],
     ['weekly on monday, wednesday and friday at 07:00', ['11-23 07:00', '11-25 07:00', '11-27 07:00', '11-30 07:00']],
     ['weekly on mon-wed and sunday at 07:00', ['11-23 07:00', '11-24 07:00', '11-25 07:00', '11-29 07:00']],
+    ['weekly on sun-thu at 09:00', ['11-23 09:00', '11-24 09:00', '11-25 09:00', '11-26 09:00', '11-29 09:00']],
+    [
+      'weekly on sunday to thursday at 09:00',
+      ['11-23 09:00', '11-24 09:00', '11-25 09:00', '11-26 09:00', '11-29 09:00'],
+    ],
+    ['weekly on fri-mon at 07:00', ['11-23 07:00', '11-27 07:00', '11-28 07:00', '11-29 07:00', '11-30 07:00']],
+    ['weekly on saturday to wednesday at 07:00', ['11-23 07:00', '11-24 07:00', '11-25 07:00', '11-28 07:00']],
+    ['weekly on sun - mon at 07:00', ['11-23 07:00', '11-29 07:00', '11-30 07:00']],
+    ['weekly on sun-sat at 07:00', ['11-23 07:00', '11-24 07:00']],
+    ['0 9 * * sun-thu', ['11-23 09:00', '11-24 09:00', '11-25 09:00', '11-26 09:00', '11-29 09:00']],
     ['weekly on monday to tuesday at 07:00', ['11-23 07:00', '11-24 07:00', '11-30 07:00']],
     ['monthly on the 1st and 15th at 06:00', ['12-01 06:00', '12-15 06:00']],
     ['weekly on fri and mon at 07:00', ['11-23 07:00', '11-27 07:00', '11-30 07:00']],
@@ -159,7 +169,8 @@ describe('what is wrong is named, with its cure:', () => {
     ],
     [
       'daily every 36 hours',
-      'every 36 hours is longer than a day; for a time of the day write a rule such as daily at 10:00 or weekly on monday at 01:00.',
+      'every 36 hours is longer than a day, so that no time of the day says it; ' +
+        'a script runs that often in jobs/36hours, without a schedule; a job by the rule every 36 hours alone.',
     ],
     ['daily every 90 seconds', 'the shortest interval by the clock is every minute.'],
     ['every 15min from 9 to 17', 'from and to need times from 00:00 to 23:59, found "9".'],
@@ -168,6 +179,17 @@ describe('what is wrong is named, with its cure:', () => {
     ['2 hours', 'it begins with a number; did you mean every 2 hours?'],
     ['0 0 30 2 *', 'it never comes, as none of its months has such a day.'],
     ['0 0 31 2,4,6 *', 'it never comes, as none of its months has such a day.'],
+    ['biweekly on monday at 09:00', 'it begins with "biweekly on monday at 09:00"; did you mean every 2 weeks?'],
+    ['every other monday at 9', 'did you mean every 2 weeks?'],
+    ['quarterly at 03:00', 'it begins with "quarterly at 03:00"; did you mean 0 3 1 */3 *?'],
+    [
+      '0 7 * * fri-mon',
+      'its day of the week must be 0 to 7 or sun to sat, a list, a range or */ and a step, found "fri-mon"; did you mean 5-7,1?',
+    ],
+    [
+      '0 7 * * 5-0',
+      'its day of the week must be 0 to 7 or sun to sat, a list, a range or */ and a step, found "5-0"; did you mean 5-7?',
+    ],
     ['0 25 * * *', 'its hour must be 0 to 23, a list, a range or */ and a step, found "25".'],
     ['61 * * * *', 'its minute must be 0 to 59, a list, a range or */ and a step, found "61".'],
     [

@@ -1,7 +1,7 @@
 import { CronPattern } from 'croner';
+import { guessTime } from './clock-time.ts';
 import { type Fault, found, quote } from './fault.ts';
 import type { CalendarRule } from './rule.ts';
-import { guessTime } from './words.ts';
 
 /** Cron's words for times, by its own manual. */
 export const nicknames: ReadonlyMap<string, string> = new Map([
@@ -77,7 +77,20 @@ function isRight(fields: readonly string[], index: number): boolean {
 function describeField(fields: readonly string[], index: number): string {
   const field = fields[index] as string;
   const expected = `its ${fieldNames[index]} must be ${expectedValues[index]}, a list, a range or */ and a step`;
-  return `${expected}, found ${quote(field)}${hintFor(field)}`;
+  return `${expected}, found ${quote(field)}${index === 4 ? hintForRange(field) : ''}${hintFor(field)}`;
+}
+
+/** `fri-mon`: cron's ranges only go upwards, up to 7 for Sunday. */
+function hintForRange(field: string): string {
+  const [first = -1, last = -1] = (/^(\w+)-(\w+)$/.exec(field) ?? []).slice(1).map(readWeekday);
+  if (last < 0 || first <= last) return '';
+  if (last === 0) return `; did you mean ${first}-7?`;
+  return `; did you mean ${first === 7 ? '7' : `${first}-7`},${last === 1 ? '1' : `1-${last}`}?`;
+}
+
+function readWeekday(word: string): number {
+  const index = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'].indexOf(word);
+  return /^[0-7]$/.test(word) ? Number(word) : index;
 }
 
 function hintFor(field: string): string {

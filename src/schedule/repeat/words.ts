@@ -1,5 +1,7 @@
 import { nearestName } from '../../system/base/suggest.ts';
+import { guessTime, readTime } from './clock-time.ts';
 import { type Fault, found } from './fault.ts';
+import { correctRhythm } from './rare.ts';
 import { type CalendarDay, months, ordinals, type RepeatRule, weekdays } from './rule.ts';
 import { DAY_MS, type FixedUnit, fixedUnitMs, MINUTE_MS } from './time.ts';
 
@@ -49,6 +51,8 @@ const starts = ['daily', 'weekdays', 'weekends', 'weekly', 'monthly', 'yearly', 
 /** What was probably meant by a rule that begins with a wrong word; null: nobody knows. */
 export function correctStart(text: string): string | null {
   const words = text.trim().toLowerCase();
+  const rhythm = correctRhythm(words);
+  if (rhythm !== null) return rhythm;
   const [, first = '', rest = ''] = /^(\w+)(.*)$/s.exec(words) ?? [];
   if (/^(?:every|each)(?:day)?$/.test(first)) return `${first.endsWith('day') ? 'daily' : 'every'}${rest}`;
   if (findName(weekdays, first.replace(/s$/, '')) !== null) return `weekly on ${words.replace(/^(\w+?)s\b/, '$1')}`;
@@ -94,11 +98,13 @@ function parseMonthly(on: string): CalendarDay | Fault {
   return { fault: `monthly needs a day from 1 to 31 or last, such as monthly on 1 at 00:00${found(read.wrong)}` };
 }
 
-/** `monday`, `mondays`, `mon-fri`, `friday to sunday`. */
+/** `monday`, `mondays`, `mon-fri`, `friday to monday`. */
 function readWeekdays(word: string): readonly number[] | null {
   const [first, last = first] = word.split(/ to | ?- ?/).map((name) => findName(weekdays, name.replace(/s$/, '')));
   if (first == null || last == null) return null;
-  return first > last ? null : Array.from({ length: last - first + 1 }, (_, index) => first + index);
+  // A range may go over Sunday: `sun-thu`, `friday to monday`.
+  const length = ((last - first + 7) % 7) + 1;
+  return Array.from({ length }, (_, index) => ((first - 1 + index) % 7) + 1);
 }
 
 /** `last friday`, `last day`. */
@@ -166,29 +172,12 @@ function findName(names: readonly string[], word: string): number | null {
   return index === -1 ? null : index + 1;
 }
 
-const timeForm = /^([01]?\d|2[0-3]):([0-5]\d)$/;
-
-function readTime(word: string): number | null {
-  const [, hour, minute] = timeForm.exec(word) ?? [];
-  return hour === undefined ? null : Number(hour) * 60 + Number(minute);
-}
-
 function parseAt(clock: string): ClockTimes | Fault {
   const read = readList(clock, readTime);
   if ('numbers' in read) return { kind: 'at', times: read.numbers };
   const meant = guessTime(read.wrong);
   const hint = meant === null ? '' : `; did you mean ${meant}?`;
   return { fault: `at needs a time from 00:00 to 23:59${found(read.wrong)}${hint}` };
-}
-
-/** `08:00` for `8am`, `8`, `0800`; null: nobody knows. */
-export function guessTime(word: string): string | null {
-  if (word === 'noon' || word === 'midnight') return word === 'noon' ? '12:00' : '00:00';
-  const [, hour, minute = '00', half] = /^(\d{1,2}?)[:.h]?(\d\d)? ?([ap]m)?$/.exec(word) ?? [];
-  if (hour === undefined) return null;
-  const hours = half === undefined ? Number(hour) : (Number(hour) % 12) + (half === 'pm' ? 12 : 0);
-  const time = `${String(hours).padStart(2, '0')}:${minute}`;
-  return readTime(time) === null ? null : time;
 }
 
 const everyForm =
@@ -216,6 +205,8 @@ function parseEvery(clock: string): ClockTimes | Fault {
 }
 
 function faultOfEvery(clock: string): Fault {
+  const rhythm = correctRhythm(`every ${clock}`);
+  if (rhythm !== null) return { fault: '', meant: rhythm };
   const [, start = '', time = '10:00'] = /^(.+?)s?(?:(?: at)? (\d.*|noon|midnight))?$/.exec(clock) ?? [];
   const known = new Map([
     ['day', 'daily'],
@@ -253,12 +244,27 @@ export function timesOfDay(clock: ClockTimes): readonly number[] | Fault {
   const { count, unit, words, window } = clock;
   const step = (count * fixedUnitMs[unit]) / MINUTE_MS;
   if (!Number.isInteger(step)) return { fault: 'the shortest interval by the clock is every minute' };
-  if (step > DAY_MINUTES) return { fault: `every ${words} is longer than a day; ${calendarHint}` };
+  if (step > DAY_MINUTES) return { fault: describeRare(words, step) };
   if (window === null && DAY_MINUTES % step !== 0) return { fault: describeUneven(words, step) };
   const [from, to] = window ?? [0, DAY_MINUTES - 1];
   // A night ends on the next day.
   const span = to > from ? to - from : to - from + DAY_MINUTES;
   return Array.from({ length: Math.floor(span / step) + 1 }, (_, index) => from + index * step);
+}
+
+const LONGEST_FOLDER = 366 * DAY_MINUTES;
+
+/** A rhythm that no times of the day have: folders do, and rules that count from the end of a job. */
+function describeRare(words: string, step: number): string {
+  const fault = `every ${words} is longer than a day, so that no time of the day says it`;
+  const cure = step > LONGEST_FOLDER ? '' : `a script runs that often in jobs/${folderOf(step)}, without a schedule; `;
+  return `${fault}; ${cure}a job by the rule every ${words} alone`;
+}
+
+function folderOf(step: number): string {
+  if (step === 7 * DAY_MINUTES) return 'weekly';
+  if (step % DAY_MINUTES === 0) return `${step / DAY_MINUTES}days`;
+  return step % 60 === 0 ? `${step / 60}hours` : `${step}min`;
 }
 
 /** It would begin anew at midnight, after a shorter time than the others. */
