@@ -37,6 +37,24 @@ test('what costs most comes first, with its share; what nobody knows comes last'
   expect(stdout).not.toContain('\x1b');
 });
 
+test('of a log of two hours no week is made: what it holds is shown', async () => {
+  const { stdout } = await inRoot(await makeRootWithRuns(), 'metrics');
+  expect(stdout).not.toContain('cpu/week');
+  expect(stdout).toMatch(/^hourly\/import-orders .* 30s +20%/m);
+});
+
+test('a log of several weeks tells what a week costs', async () => {
+  const root = makeTemporaryRoot(jobs);
+  const log = await writeLog(root);
+  const at = Math.floor(Date.now() / HOUR) * HOUR - 14 * 24 * HOUR;
+  const cpu = { user_cpu_ms: 30_000, system_cpu_ms: 0 };
+  for (const day of [0, 4, 8, 12]) await log.addRun('hourly/import-orders', at + day * 24 * HOUR, cpu);
+  await log.store.close();
+  const { stdout } = await inRoot(root, 'metrics', '--since', '15d');
+  expect(stdout).toMatch(/^script .* cpu\/week/m);
+  expect(stdout).toMatch(/^hourly\/import-orders .* 1m +100%/m);
+});
+
 test('one script is shown period by period, as JSON and CSV too', async () => {
   const root = await makeRootWithRuns();
   const { stdout } = await inRoot(root, 'metrics', 'import-orders');

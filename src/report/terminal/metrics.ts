@@ -6,6 +6,8 @@ import { type Column, drawTable, joinFitting, wrap } from './table.ts';
 
 const WEEK_MS = 7 * 24 * 3_600_000;
 const HOUR_MS = 3_600_000;
+/** A log of less tells no week; a script that runs once a day may leave out the first one. */
+const NEARLY_A_WEEK_MS = 6 * 24 * HOUR_MS;
 
 /** What costs most: every script with its CPU time, the most first. */
 export function renderCosts(metrics: Metrics, cpuLimit: number | null, screen: Screen): string {
@@ -13,12 +15,8 @@ export function renderCosts(metrics: Metrics, cpuLimit: number | null, screen: S
   const scripts = metrics.series.filter(({ kind }) => kind === 'script').sort(byCost);
   if (all === undefined || scripts.length === 0) return renderEmpty(metrics, null, screen);
   const first = Math.min(...all.buckets.map(({ fromMs }) => Math.max(fromMs, metrics.sinceMs)));
-  const costs: Costs = {
-    totalMs: all.total.cpuMs,
-    // Of less than an hour nobody knows what a week will be like.
-    weeks: Math.max(Math.min(screen.nowMs, metrics.untilMs) - first, HOUR_MS) / WEEK_MS,
-    cpuLimit,
-  };
+  const lastsMs = Math.max(Math.min(screen.nowMs, metrics.untilMs) - first, HOUR_MS);
+  const costs: Costs = { totalMs: all.total.cpuMs, lastsMs, cpuLimit };
   const rows = [...scripts, all];
   const table = drawTable(costColumns(rows, costs, screen), rows, screen);
   const limit = cpuLimit === null ? 'CPU limit of the host: unknown' : `CPU limit: ${cpuLimit} processors`;
@@ -27,23 +25,23 @@ export function renderCosts(metrics: Metrics, cpuLimit: number | null, screen: S
 
 interface Costs {
   readonly totalMs: number | null;
-  /** Of the time that is shown. */
-  readonly weeks: number;
+  /** Length of the time that is shown, from its first run on; an hour or more. */
+  readonly lastsMs: number;
   readonly cpuLimit: number | null;
 }
 
 function costColumns(
   rows: readonly MetricSeries[],
-  { totalMs, weeks, cpuLimit }: Costs,
+  { totalMs, lastsMs, cpuLimit }: Costs,
   { palette }: Screen,
 ): Column<MetricSeries>[] {
   const shareOf = ({ total }: MetricSeries): number | null =>
     total.cpuMs === null || !totalMs ? null : total.cpuMs / totalMs;
-  const perWeek = ({ total }: MetricSeries): number | null => (total.cpuMs === null ? null : total.cpuMs / weeks);
-  const ofLimit = (series: MetricSeries): number | null => {
-    const cpuMs = perWeek(series);
-    return cpuMs === null || cpuLimit === null ? null : cpuMs / (cpuLimit * WEEK_MS);
-  };
+  const isOfWeek = lastsMs >= NEARLY_A_WEEK_MS;
+  const cpuOf = ({ total }: MetricSeries): number | null =>
+    total.cpuMs === null ? null : isOfWeek ? (total.cpuMs / lastsMs) * WEEK_MS : total.cpuMs;
+  const ofLimit = ({ total }: MetricSeries): number | null =>
+    total.cpuMs === null || cpuLimit === null ? null : total.cpuMs / (cpuLimit * lastsMs);
   const limit: Column<MetricSeries> = { title: 'of limit', text: (each) => formatRate(ofLimit(each)), align: 'right' };
   return [
     {
@@ -53,7 +51,7 @@ function costColumns(
       isName: true,
     },
     ...figureColumns(rows, ({ total }) => total, palette),
-    { title: 'cpu/week', text: (each) => minutes(perWeek(each)), align: 'right' },
+    { title: isOfWeek ? 'cpu/week' : 'cpu', text: (each) => minutes(cpuOf(each)), align: 'right' },
     { title: 'share', text: (each) => formatRate(shareOf(each)), align: 'right', rank: 8 },
     ...(cpuLimit === null ? [] : [{ ...limit, rank: 6 }]),
     { title: '', text: (each) => (each.kind === 'all' ? '' : drawBar(shareOf(each))), paint: palette.live, rank: 1 },
