@@ -101,7 +101,7 @@ function expectFiring(
   // The lines may have been others before they were changed, and a clock that is set back calls nothing again.
   const known = Math.max(last?.atMs ?? 0, crontab.changedAtMs ?? 0);
   const fromMs = known === 0 ? nowMs : Math.min(known, nowMs);
-  const firings = clocks.flatMap((clock) => firingOf(clock, tier, last, fromMs) ?? []);
+  const firings = clocks.flatMap((clock) => firingOf(clock, tier, last, { fromMs, nowMs }) ?? []);
   const first = firings.toSorted((one, other) => one.atMs - other.atMs)[0];
   if (first === undefined) return { expected: null, callAfter: () => null };
   const { atMs, clock } = first;
@@ -112,15 +112,21 @@ function expectFiring(
   };
 }
 
+interface Since {
+  /** Up to which firings are known to have come. */
+  readonly fromMs: number;
+  readonly nowMs: number;
+}
+
 /** At or after that time. */
 function firstFiring(clocks: readonly Clock[], timeMs: number): number | null {
   const firings = clocks.flatMap((clock) => clock.next(timeMs - 1) ?? []);
   return firings.length === 0 ? null : Math.min(...firings);
 }
 
-/** `runner due` runs a tier at its first call in a period. */
-function firingOf(clock: Clock, tier: string, last: PreviousCall | null, fromMs: number) {
-  const period = clock.isDue && last !== null ? nextPeriodStart(tier, Math.min(last.atMs, fromMs)) : null;
+/** `runner due` runs a tier at its first call in a period; one that was never called begins with its next period. */
+function firingOf(clock: Clock, tier: string, last: PreviousCall | null, { fromMs, nowMs }: Since) {
+  const period = clock.isDue ? nextPeriodStart(tier, last === null ? nowMs : Math.min(last.atMs, fromMs)) : null;
   const atMs = clock.next(period === null ? fromMs : Math.max(fromMs, period - 1));
   return atMs === null ? null : { atMs, clock };
 }

@@ -18,6 +18,28 @@ export async function readLastPass({ workers }: Pick<StoreSession, 'workers'>, t
   return last ?? null;
 }
 
+/**
+ * The chore that tells when `runner due` last called a tier; before its first call, when it first saw the tier. The log
+ * forgets passes: that of a yearly tier is gone before the next one is due.
+ */
+export function dueChore(tier: string): string {
+  return `due ${tier}`;
+}
+
+/** When `runner due` last called a tier of which the log has no pass, or first saw it: now, if this call is the first. */
+export async function readSeen({ chores }: Pick<StoreSession, 'chores'>, tier: string, at: number): Promise<number> {
+  const seenAt = await chores.doneAt(dueChore(tier));
+  // A clock that was ahead then has noted a time that is still to come.
+  return seenAt === null || seenAt > at + CORRECTION_MS ? at : seenAt;
+}
+
+/** The same, and notes it for the calls that follow. */
+export async function noteSeen(store: Pick<StoreSession, 'chores'>, tier: string, at: number): Promise<number> {
+  const seenAt = await readSeen(store, tier, at);
+  if (seenAt === at) await store.chores.setDone(dueChore(tier), at);
+  return seenAt;
+}
+
 /** How many passes that stand for this period have died. */
 export async function countCrashedPasses(
   { workers }: Pick<StoreSession, 'workers'>,
@@ -45,6 +67,8 @@ export interface DueFacts {
   readonly start: number;
   readonly at: number;
   readonly last: LastPass | null;
+  /** Where the log has no pass of it: when it was last called, or first seen. */
+  readonly seenAt: number;
   /** How many passes for this period have died. */
   readonly crashes: number;
   readonly catchUp: CatchUp;
@@ -60,14 +84,16 @@ const LATE_MS = 3_600_000;
 const CORRECTION_MS = 60_000;
 
 /**
- * A tier is due once a new period has begun since its last pass began; however many were missed, that
- * is one pass. Pure: instants are epoch milliseconds.
+ * A tier is due once a new period has begun since its last pass began, or since it was first seen; however many were
+ * missed, that is one pass. Pure: instants are epoch milliseconds.
  */
-export function decideDue({ start, at, last, crashes, catchUp }: DueFacts): DueDecision {
-  if (last === null || last.startedAt > at + CORRECTION_MS) return 'due';
+export function decideDue({ start, at, last, seenAt, crashes, catchUp }: DueFacts): DueDecision {
+  const tooLate = catchUp === 'skip' && at - start > LATE_MS;
+  if (last === null) return seenAt >= start ? 'not-due' : tooLate ? 'missed' : 'due';
+  if (last.startedAt > at + CORRECTION_MS) return 'due';
   if (last.state === 'running') return 'not-due';
   if (last.startedAt >= start) {
     return last.state === 'crashed' && crashes < PASS_TRIES ? 'due' : 'not-due';
   }
-  return catchUp === 'skip' && at - start > LATE_MS ? 'missed' : 'due';
+  return tooLate ? 'missed' : 'due';
 }

@@ -5,6 +5,7 @@ import { queryLog } from '../support/open-log.ts';
 import { jsonOf } from '../support/queue-site.ts';
 import { runCommand } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';
+import { makeSeenRoot } from '../support/seen-tiers.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 interface Planned {
@@ -65,7 +66,7 @@ test('what would run stands in the order of the pass, and what would not with th
 });
 
 test('a tier that is paused or not due is skipped as a whole; a budget defers what has no time', async () => {
-  const root = makeTemporaryRoot({
+  const root = await makeSeenRoot({
     'jobs/hourly/a.sh': 'sleep 0.3\n',
     'jobs/hourly/b.sh': 'sleep 0.3\n',
     'jobs/daily/c.sh': 'true\n',

@@ -8,6 +8,7 @@ import { HOLD, nodeScript, shellScript } from '../support/invariants-evidence.ts
 import { listRunProcesses } from '../support/invariants-files.ts';
 import { listOpenJobs, readLog } from '../support/invariants-log.ts';
 import { queryLog } from '../support/open-log.ts';
+import { makeSeenRoot } from '../support/seen-tiers.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 import { sample, sampleCases, someAtATime } from './rounds.ts';
@@ -90,7 +91,7 @@ test('what was called while the clock was ahead keeps nothing from being expecte
 });
 
 test.each(sampleCases(steps))('`due` neither loops nor starves when the clock was set by %d ms', async (clockMs) => {
-  const root = makeTemporaryRoot(scripts);
+  const root = await makeSeenRoot(scripts);
   const ran = async (fault: Fault = {}): Promise<number> => {
     const before = existsSync(join(root, '.runner')) ? countRuns(root) : 0;
     await runPassWithRetry(root, ['due'], fault);

@@ -18,6 +18,7 @@ import { forget, HOLD, nodeScript, shellScript } from '../support/invariants-evi
 import { listRunProcesses } from '../support/invariants-files.ts';
 import { listOpenJobs, readLog } from '../support/invariants-log.ts';
 import type { LoggedJob, LoggedRun } from '../support/log-tables.ts';
+import { seeTiers } from '../support/seen-tiers.ts';
 import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 import { Places, type Played, type Round } from './rounds.ts';
@@ -178,7 +179,10 @@ const scenarios: readonly Scenario[] = [
     args: ['due'],
     files: { ...scriptsOf('yearly'), 'jobs/monthly/other.sh': shellScript(), ...daily },
     // The log is there: how it is made, the first one shows.
-    prepare: (root) => runWithFault(root, ['daily']),
+    prepare: async (root) => {
+      await seeTiers(root);
+      await runWithFault(root, ['daily']);
+    },
     reaches: ['sql insert jobs', 'spawn', 'sql insert runs'],
     next: [['due'], ['due']],
   },

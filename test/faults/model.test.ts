@@ -9,7 +9,7 @@ import { listRunProcesses } from '../support/invariants-files.ts';
 import { type LogContent, listOpenJobs, readLog } from '../support/invariants-log.ts';
 import type { LoggedJob, LoggedRun } from '../support/log-tables.ts';
 import { changeLog } from '../support/open-log.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { makeSeenRoot } from '../support/seen-tiers.ts';
 import { until } from '../support/until.ts';
 import {
   foreseeDue,
@@ -163,7 +163,7 @@ test(`whatever happens in whatever order, the log agrees with the model (FAULT_S
 }, 600_000);
 
 async function follow(steps: readonly Step[]): Promise<void> {
-  const site = new Site(makeTemporaryRoot(files));
+  const site = new Site(await makeSeenRoot(files));
   for (const [index, each] of steps.entries()) {
     const wrong = await site.take(each);
     expect(wrong, `step ${index + 1}: ${JSON.stringify(each)}`).toEqual([]);

@@ -195,7 +195,9 @@ describe('with a crontab that can be read', () => {
       'because no crontab line calls hourly: run `npx folder-runner cron',
     );
     await call('cron', '--install');
-    expect((await call('status')).stdout).toMatch(/\nhourly +– +first \d+ [A-Z][a-z]{2} \d\d:\d\d, in \d+[ms]/);
+    expect((await call('status')).stdout).toMatch(
+      /\nhourly +– +\d+ [A-Z][a-z]{2} \d\d:\d\d, in \d+[ms].* \(first call\)\n/,
+    );
     const { stdout } = await call('why', 'hourly/a');
     expect(stdout).toMatch(/✔ called +not yet; its crontab line calls it first at /);
     expect(stdout).toMatch(/It will run with the first pass of hourly, at \d+ [A-Z][a-z]{2} \d\d:\d\d\./);

@@ -10,6 +10,7 @@ const facts = (changes: Partial<DueFacts> = {}): DueFacts => ({
   start: START,
   at: START + 60_000,
   last: { state: 'finished', startedAt: START - 24 * HOUR },
+  seenAt: START - 24 * HOUR,
   crashes: 0,
   catchUp: 'once',
   ...changes,
@@ -18,7 +19,8 @@ const facts = (changes: Partial<DueFacts> = {}): DueFacts => ({
 const last = (state: 'finished' | 'running' | 'crashed', startedAt: number) => ({ last: { state, startedAt } });
 
 test.each<[string, Partial<DueFacts>, string]>([
-  ['never run', { last: null }, 'due'],
+  ['never called, and seen in the period before', { last: null, seenAt: START - 1 }, 'due'],
+  ['never called, and first seen in this period', { last: null, seenAt: START }, 'not-due'],
   ['a new period has begun', {}, 'due'],
   ['its pass of this period has begun in its first moment', last('finished', START), 'not-due'],
   ['it ran a moment before the new period', last('finished', START - 1), 'due'],
@@ -37,7 +39,7 @@ test.each<[string, Partial<DueFacts>, string]>([
 test.each<[string, Partial<DueFacts>, string]>([
   ['in time', { at: START + HOUR }, 'due'],
   ['more than an hour late', { at: START + HOUR + 1 }, 'missed'],
-  ['for the first time, however late', { at: START + 9 * HOUR, last: null }, 'due'],
+  ['never called, and late', { at: START + 9 * HOUR, last: null }, 'missed'],
   ['late, but done', { at: START + 9 * HOUR, ...last('finished', START + 1) }, 'not-due'],
 ])('with catchUp skip, %s it is %3$s', (_, changes, verdict) => {
   expect(decideDue(facts({ catchUp: 'skip', ...changes }))).toBe(verdict);

@@ -5,8 +5,9 @@ import { cronPlace } from '../support/cron-place.ts';
 import { endOrphans } from '../support/end-orphans.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
+import { makeSeenRoot } from '../support/seen-tiers.ts';
 import { startCommand } from '../support/start-command.ts';
-import { type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
+import type { FileContent } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 
 const due = (root: string, ...args: readonly string[]) => runCommand(['due', '--root', root, ...args], cronPlace(root));
@@ -16,7 +17,7 @@ const silent = { status: 0, stdout: '', stderr: '' };
 const tells = 'echo "late by $RUNNER_LATENESS_MS, for $RUNNER_SCHEDULED_FOR"\n';
 
 const makeRoot = (files: Readonly<Record<string, FileContent>>) =>
-  makeTemporaryRoot({ 'jobs/hourly/a.sh': tells, 'jobs/daily/a.sh': tells, ...files });
+  makeSeenRoot({ 'jobs/hourly/a.sh': tells, 'jobs/daily/a.sh': tells, ...files });
 
 const scripts = (root: string): string[] =>
   queryLog<{ script: string }>(root, 'select script from runs order by id').map(({ script }) => script);
@@ -35,8 +36,8 @@ function age(root: string, ms: number): void {
 
 const HOUR = 3_600_000;
 
-test('each tier that is due is run once, however many periods were missed; then none is', () => {
-  const root = makeRoot({ 'jobs/by-hand/a.sh': tells });
+test('each tier that is due is run once, however many periods were missed; then none is', async () => {
+  const root = await makeRoot({ 'jobs/by-hand/a.sh': tells });
   expect(due(root)).toEqual(silent);
   expect(scripts(root)).toEqual(['hourly/a', 'daily/a']);
   expect(due(root)).toEqual(silent);
@@ -46,8 +47,8 @@ test('each tier that is due is run once, however many periods were missed; then 
   expect(scripts(root)).toEqual(['hourly/a', 'daily/a', 'hourly/a', 'daily/a']);
 });
 
-test('a script is told for when it runs, and how late that is', () => {
-  const root = makeRoot({});
+test('a script is told for when it runs, and how late that is', async () => {
+  const root = await makeRoot({});
   due(root);
   const [run] = queryLog<{ output: string; scheduled_for: number; started_at: number }>(
     root,
@@ -60,8 +61,8 @@ test('a script is told for when it runs, and how late that is', () => {
   expect(late).toBeLessThanOrEqual(25 * HOUR);
 });
 
-test('what only `due` calls is neither missed nor overdue between its calls', () => {
-  const root = makeTemporaryRoot({ 'jobs/15min/a.sh': 'exit 0\n' });
+test('what only `due` calls is neither missed nor overdue between its calls', async () => {
+  const root = await makeSeenRoot({ 'jobs/15min/a.sh': 'exit 0\n' });
   due(root);
   age(root, HOUR);
   due(root);
@@ -72,15 +73,15 @@ test('what only `due` calls is neither missed nor overdue between its calls', ()
   expect(queryLog(root, 'select distinct triggered_by from workers')).toEqual([{ triggered_by: 'due' }]);
 });
 
-test('a tier that ran by its own line is not due', () => {
-  const root = makeRoot({});
+test('a tier that ran by its own line is not due', async () => {
+  const root = await makeRoot({});
   runCommand(['hourly', '--root', root], cronPlace(root));
   due(root);
   expect(scripts(root)).toEqual(['hourly/a', 'daily/a']);
 });
 
 test('a pass that was killed is due again, and taken up where it stopped', async () => {
-  const root = makeTemporaryRoot({
+  const root = await makeSeenRoot({
     'jobs/hourly/a.sh': 'echo a >> ran\n',
     'jobs/hourly/b.sh': 'echo b >> ran\n[ -e started ] && exit 0\ntouch started; sleep 60\n',
     'jobs/hourly/c.sh': 'echo c >> ran\n',
@@ -99,12 +100,12 @@ test('a pass that was killed is due again, and taken up where it stopped', async
   expect(readFileSync(join(root, 'ran'), 'utf8')).toBe('a\nb\nc\nb\n');
 });
 
-test('a tier that is not to be caught up is left out when it is late, and that is recorded once', () => {
-  const root = makeRoot({
+test('a tier that is not to be caught up is left out when it is late, and that is recorded once', async () => {
+  const root = await makeRoot({
     'runner.config.json': JSON.stringify({ tiers: { monthly: { catchUp: 'skip' } } }),
     'jobs/monthly/a.sh': tells,
   });
-  due(root);
+  runCommand(['monthly', '--root', root], cronPlace(root));
   age(root, 70 * 24 * HOUR);
   const now = new Date();
   const isLate = now.getTime() - new Date(now.getFullYear(), now.getMonth(), 1).getTime() > HOUR;
@@ -120,15 +121,15 @@ test('a tier that is not to be caught up is left out when it is late, and that i
   if (isLate) expect(skipped[0]?.reason).toMatch(/^it was missed by .+, and its tier's catchUp is 'skip'$/);
 });
 
-test('a failing catch-up is not caught up again', () => {
-  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'exit 3\n' });
+test('a failing catch-up is not caught up again', async () => {
+  const root = await makeSeenRoot({ 'jobs/hourly/a.sh': 'exit 3\n' });
   expect(due(root).status).toBe(1);
   expect(due(root)).toEqual(silent);
   expect(scripts(root)).toEqual(['hourly/a']);
 });
 
-test('a budget that is used up defers the rest; it comes first in the next call', () => {
-  const root = makeTemporaryRoot({
+test('a budget that is used up defers the rest; it comes first in the next call', async () => {
+  const root = await makeSeenRoot({
     'jobs/hourly/a.sh': 'sleep 1.2\n',
     'jobs/hourly/b.sh': 'exit 0\n',
     'jobs/hourly/c.sh': 'exit 0\n',
@@ -148,8 +149,8 @@ test('a budget that is used up defers the rest; it comes first in the next call'
   expect(scripts(root)).toEqual(['hourly/a', 'hourly/b', 'hourly/c', 'daily/a']);
 });
 
-test('a host that is slower than the budget comes to one script with each call all the same', () => {
-  const root = makeRoot({ 'jobs/hourly/a.sh': '', 'jobs/hourly/b.sh': '' });
+test('a host that is slower than the budget comes to one script with each call all the same', async () => {
+  const root = await makeRoot({ 'jobs/hourly/a.sh': '', 'jobs/hourly/b.sh': '' });
   expect(due(root, '--budget', '1ms')).toEqual(silent);
   expect(due(root, '--budget', '1ms')).toEqual(silent);
   expect(queryLog(root, 'select script, outcome from runs')).toEqual([
@@ -158,8 +159,11 @@ test('a host that is slower than the budget comes to one script with each call a
   ]);
 });
 
-test('a script that usually takes longer than what is left of the budget is not begun', () => {
-  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'exit 0\n', 'jobs/hourly/b.sh': '[ -e quick ] || sleep 1.2\n' });
+test('a script that usually takes longer than what is left of the budget is not begun', async () => {
+  const root = await makeSeenRoot({
+    'jobs/hourly/a.sh': 'exit 0\n',
+    'jobs/hourly/b.sh': '[ -e quick ] || sleep 1.2\n',
+  });
   due(root);
   age(root, 2 * HOUR);
   expect(due(root, '--budget', '1s')).toEqual(silent);
@@ -176,7 +180,7 @@ test.each([
   ['soon', 'a duration such as 55s or 14m, found "soon"'],
   ['-1s', 'a duration such as 55s or 14m, found "-1s"'],
   ['0s', 'longer than 0s, such as 55s or 14m, found "0s"; without it, the call has no limit of time'],
-])('--budget %s is refused in one sentence', (budget, expected) => {
-  const { status, stderr } = due(makeRoot({}), '--budget', budget);
+])('--budget %s is refused in one sentence', async (budget, expected) => {
+  const { status, stderr } = due(await makeRoot({}), '--budget', budget);
   expect({ status, stderr }).toEqual({ status: 2, stderr: `runner: --budget must be ${expected}.\n` });
 });

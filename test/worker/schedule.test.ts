@@ -118,12 +118,11 @@ test('`npx folder-runner due` runs it when its time has come, within the period 
     'jobs/nightly/b.sh': scheduled('daily at 03:00', 'b'),
   });
   await callAt(root, ['2026-11-23 02:10', '2026-11-23 02:20', '2026-11-23 02:40', '2026-11-23 02:50'], 'due');
-  // The first call of all looks one period back.
-  const first = ['a 2026-11-22T02:30:00.000Z', 'each 2026-11-23T00:00:00.000Z', 'b 2026-11-22T03:00:00.000Z'];
-  expect(noted(root)).toEqual([...first, 'a 2026-11-23T02:30:00.000Z']);
+  // A tier begins with its next period; the first call of all looks a day back where a name tells no period.
+  expect(noted(root)).toEqual(['b 2026-11-22T03:00:00.000Z', 'a 2026-11-23T02:30:00.000Z']);
   await callAt(root, ['2026-11-23 03:00', '2026-11-23 03:10', '2026-11-24 02:35'], 'due');
   const next = ['a 2026-11-24T02:30:00.000Z', 'each 2026-11-24T00:00:00.000Z'];
-  expect(noted(root).slice(4)).toEqual(['b 2026-11-23T03:00:00.000Z', ...next]);
+  expect(noted(root).slice(2)).toEqual(['b 2026-11-23T03:00:00.000Z', ...next]);
 });
 
 test('what comes in a pause waits for its end', async () => {

@@ -6,6 +6,7 @@ import { checkInvariants } from '../support/invariants.ts';
 import { shellScript } from '../support/invariants-evidence.ts';
 import { queryLog } from '../support/open-log.ts';
 import { runBoundByModes } from '../support/run-bound-by-modes.ts';
+import { makeSeenRoot } from '../support/seen-tiers.ts';
 import { type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 
@@ -24,7 +25,7 @@ async function close(
   before: readonly (readonly string[])[] = [],
   files: Readonly<Record<string, FileContent>> = scripts,
 ): Promise<string> {
-  const root = makeTemporaryRoot(files);
+  const root = await makeSeenRoot(files);
   for (const args of before) await run(root, ...args);
   chmodSync(join(root, folder), 0o300);
   onTestFinished(() => chmodSync(join(root, folder), 0o700));
@@ -49,7 +50,7 @@ test('a tier that cannot be read is told of, and keeps no other from running whe
 test('a script and a folder with too long a name are told of, and keep nothing else from running', async () => {
   const [label, folder] = ['x'.repeat(249), 'y'.repeat(255)];
   const long = { [`jobs/hourly/${label}.sh`]: shellScript(), [`jobs/${folder}/a.sh`]: shellScript() };
-  const root = makeTemporaryRoot({ ...scripts, ...long });
+  const root = await makeSeenRoot({ ...scripts, ...long });
   const due = await run(root, 'due');
   const why = `jobs/hourly/${label}.sh: its name is too long: tier and name together have at most 255 characters; rename it`;
   expect(due).toMatchObject({ status: 1, stdout: '' });

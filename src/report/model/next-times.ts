@@ -5,7 +5,7 @@ import type { Store } from '../../store/contract/store.ts';
 import type { ActivityLog } from '../../store/schema.ts';
 import { isOnServer } from '../../store/which-log.ts';
 import { machineName } from '../../system/process/identity.ts';
-import { readTierState, type TierState } from './tier.ts';
+import { readTierState, selectSeen, type TierState } from './tier.ts';
 
 /** When a script that has times of its own runs next. */
 export interface NextTime {
@@ -67,7 +67,7 @@ async function findTime(script: Script, { name: tier, periodMs }: Tier, { db, no
   const { nextTimeAfter } = await import('../../schedule/repeat/calendar.ts');
   const rule = ruleOf(script.options);
   if (rule === null) return null;
-  const facts = { queuedFor: await selectQueuedFor(db, script.name), passAt: await selectFinishedPass(db, tier) };
+  const facts = { queuedFor: await selectQueuedFor(db, script.name), passAt: await selectLooked(db, tier) };
   const changedAt = fileChangedMs(script);
   return (await dueTime(rule, { ...facts, changedAt, periodMs, nowMs })) ?? (await nextTimeAfter(rule, nowMs));
 }
@@ -81,6 +81,11 @@ async function selectQueuedFor(db: Kysely<ActivityLog>, script: string): Promise
     .orderBy('scheduled_for', 'desc')
     .executeTakeFirst();
   return row?.scheduled_for ?? null;
+}
+
+/** When a pass has last looked for times that have come: those before the first one do not count. */
+async function selectLooked(db: Kysely<ActivityLog>, tier: string): Promise<number | null> {
+  return (await selectFinishedPass(db, tier)) ?? (await selectSeen(db, tier))?.atMs ?? null;
 }
 
 /** By number, not by time: the clock may have been set back. */

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import { findPause } from '../../queue/pauses.ts';
 import { type CrontabView, expectByCrontab, isRegularCall, type ReadCrontab } from '../../schedule/crontab-times.ts';
-import { PASS_TRIES } from '../../schedule/due.ts';
+import { dueChore, PASS_TRIES } from '../../schedule/due.ts';
 import type { PreviousCall } from '../../schedule/expected-call.ts';
 import { periodStart, tierPeriodMs } from '../../schedule/period.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
@@ -56,7 +56,7 @@ export async function readTierState(
     periodMs: tierPeriodMs(tier),
     lastPass,
     lastScheduledCallMs: lastCall?.atMs ?? null,
-    ...(await expectByCrontab(tier, lastCall, await crontab(), nowMs)),
+    ...(await expectByCrontab(tier, lastCall ?? (await selectSeen(db, tier)), await crontab(), nowMs)),
     isDue: lastCall?.isDue ?? false,
     dueAgainFor: lastCall?.isDue && !isOnServer() ? await findDueAgain(db, tier, lastPass, nowMs) : null,
     holder: holders.find((holder) => holder.tier === tier) ?? null,
@@ -165,6 +165,12 @@ export async function selectLastCall(
   if (last === undefined) return null;
   const isRegular = before !== undefined && isRegularCall(tier, last.started_at, before.started_at);
   return { atMs: last.started_at, isDue: last.triggered_by === 'due', isRegular };
+}
+
+/** When `runner due` last called a tier of which the log has no pass, or first saw it: what follows is the same. */
+export async function selectSeen(db: Kysely<ActivityLog>, tier: string): Promise<PreviousCall | null> {
+  const seen = await db.selectFrom('chores').select('done_at').where('name', '=', dueChore(tier)).executeTakeFirst();
+  return seen === undefined ? null : { atMs: seen.done_at, isDue: true };
 }
 
 /**

@@ -154,8 +154,8 @@ function nextOf(state: TierState, { isLogUnread }: Status, screen: Screen): stri
   if (isOverdue) return `overdue since ${clock.short(atMs)}: cron has not called it`;
   if (state.dueAgainFor !== null) return 'with the next call of `npx folder-runner due`';
   if (atMs <= nowMs) return `due since ${clock.short(atMs)}`;
-  const first = lastScheduledCallMs === null ? 'first ' : '';
-  return `${first}${clock.short(atMs)}, in ${formatElapsed(atMs - nowMs)}`;
+  const first = lastScheduledCallMs === null ? ' (first call)' : '';
+  return `${clock.short(atMs)}, in ${formatElapsed(atMs - nowMs)}${first}`;
 }
 
 function describeByHand(tier: string): string {

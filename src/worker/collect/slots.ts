@@ -2,6 +2,7 @@ import prettyMilliseconds from 'pretty-ms';
 import { fileChangedMs, hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
 import { hostOf } from '../../queue/add/scripts.ts';
 import { findPause } from '../../queue/pauses.ts';
+import { dueChore } from '../../schedule/due.ts';
 import { nextTimeAfter } from '../../schedule/repeat/calendar.ts';
 import { dueTime, ruleOf, usualLatenessMs } from '../../schedule/script-times.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
@@ -44,7 +45,9 @@ export async function readSlots(
   const ofHere = store.fleet === null ? {} : { host: machineName() };
   const [last] = await store.workers.passes(tier.name, { states: ['finished'], limit: 1, ...ofHere });
   const rows = await store.scriptJobs.ofTier(tier.name);
-  const passAt = last === undefined ? null : last.startedAt - aheadMs;
+  // A tier that was never called begins with what comes after `runner due` has first seen it.
+  const lookedAt = last?.startedAt ?? (await store.chores.doneAt(dueChore(tier.name)));
+  const passAt = lookedAt === null ? null : lookedAt - aheadMs;
   for (const script of scheduled) {
     const rule = ruleOf(script.options);
     if (rule === null) continue;

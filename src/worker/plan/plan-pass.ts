@@ -6,7 +6,7 @@ import { findSecrets, isSecretName, maskSecrets } from '../../execution/secrets.
 import { buildEnvironment } from '../../execution/start/command.ts';
 import { commandOf } from '../../execution/start/process.ts';
 import { findPause } from '../../queue/pauses.ts';
-import { countCrashedPasses, decideDue, readLastPass } from '../../schedule/due.ts';
+import { countCrashedPasses, decideDue, readLastPass, readSeen } from '../../schedule/due.ts';
 import { defaultTimeoutMs, nextPeriodStart, slotOf } from '../../schedule/period.ts';
 import { nextTimeAfter } from '../../schedule/repeat/calendar.ts';
 import { ruleOf } from '../../schedule/script-times.ts';
@@ -189,9 +189,10 @@ async function findWhyNotDue(runner: Runner, store: Store, tier: string, at: num
   const start = slotOf(tier, at - aheadMs, aheadMs);
   if (start === null) return because('it has no period, so it is never due');
   const last = await readLastPass(store, tier);
+  const seenAt = last === null ? await readSeen(store, tier, at) : at;
   const crashes = await countCrashedPasses(store, tier, start);
   const catchUp = runner.settings.tiers[tier]?.catchUp ?? 'once';
-  const decision = decideDue({ start, at, last, crashes, catchUp });
+  const decision = decideDue({ start, at, last, seenAt, crashes, catchUp });
   if (decision === 'due') return null;
   if (decision === 'missed') return because("it was missed by more than an hour, and its tier's catchUp is 'skip'");
   return { reason: 'not due', untilMs: nextPeriodStart(tier, at) };

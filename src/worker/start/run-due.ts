@@ -3,7 +3,15 @@ import { discover } from '../../discovery/discover.ts';
 import { hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { findPause } from '../../queue/pauses.ts';
-import { countCrashedPasses, decideDue, isMissRecorded, type LastPass, readLastPass } from '../../schedule/due.ts';
+import {
+  countCrashedPasses,
+  decideDue,
+  dueChore,
+  isMissRecorded,
+  type LastPass,
+  noteSeen,
+  readLastPass,
+} from '../../schedule/due.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
@@ -52,7 +60,10 @@ async function runIfDue(call: StoreInvocation, tier: Tier): Promise<readonly Run
     return ends ?? [];
   }
   if (scripts === null) return [];
-  return (await runPass(call, { kind: 'tier', tier, scripts, isDue: true })) ?? [];
+  const at = call.runner.now();
+  const ends = await runPass(call, { kind: 'tier', tier, scripts, isDue: true });
+  if (ends !== null) await call.store.chores.setDone(dueChore(tier.name), at);
+  return ends ?? [];
 }
 
 /**
@@ -86,10 +97,11 @@ async function findDueByPeriod(
   const { scheduledFor, startedAt: at } = worker;
   if (scheduledFor === null) return null;
   const last = await readLastPass(store, tier.name);
-  if (store.fleet !== null && tier.scripts.length > 0) return await findDueInFleet(call, tier, worker, last);
+  const seenAt = last === null ? await noteSeen(store, tier.name, at) : at;
+  if (store.fleet !== null && tier.scripts.length > 0) return await findDueInFleet(call, tier, worker, last, seenAt);
   const crashes = await countCrashedPasses(store, tier.name, scheduledFor);
   const catchUp = call.runner.settings.tiers[tier.name]?.catchUp ?? 'once';
-  const decision = decideDue({ start: scheduledFor, at, last, crashes, catchUp });
+  const decision = decideDue({ start: scheduledFor, at, last, seenAt, crashes, catchUp });
   if (decision === 'missed') await recordMissed(call, store, { ...worker, scheduledFor });
   if (decision !== 'due') return null;
   return crashes === 0 ? tier.scripts : await withoutDone(store, tier, scheduledFor);
@@ -101,6 +113,7 @@ async function findDueInFleet(
   tier: Tier,
   worker: WorkerRequest,
   last: LastPass | null,
+  seenAt: number,
 ): Promise<readonly Script[] | null> {
   const { store, runner } = call;
   const start = worker.scheduledFor as number;
@@ -110,7 +123,7 @@ async function findDueInFleet(
   if (scripts.length === 0) return null;
   const catchUp = runner.settings.tiers[tier.name]?.catchUp ?? 'once';
   const before = last && ({ state: 'finished', startedAt: Math.min(last.startedAt, start - 1) } as const);
-  const decision = decideDue({ start, at: worker.startedAt, last: before, crashes: 0, catchUp });
+  const decision = decideDue({ start, at: worker.startedAt, last: before, seenAt, crashes: 0, catchUp });
   if (decision === 'missed') await recordMissed(call, store, { ...worker, scheduledFor: start });
   return decision === 'due' ? scripts : null;
 }

@@ -8,7 +8,7 @@ import { readUpcoming } from '../../../report/model/jobs.ts';
 import { findNextTimes } from '../../../report/model/next-times.ts';
 import { unknownTier } from '../../../report/model/runs/history.ts';
 import type { LogView } from '../../../report/model/runs/run.ts';
-import { findHolders, readTierState, selectLastCall } from '../../../report/model/tier.ts';
+import { findHolders, readTierState, selectLastCall, selectSeen } from '../../../report/model/tier.ts';
 import { selectWorkers, type WorkerRecord } from '../../../report/model/workers.ts';
 import { readTimeSpan } from '../../../report/text/filters.ts';
 import { expectByCrontab, type ReadCrontab } from '../../../schedule/crontab-times.ts';
@@ -215,7 +215,7 @@ interface Ahead {
 /** By the tier's crontab line, else as a crontab goes on calling: at the same minute of each period. */
 async function listCalls({ db }: LogView, tier: string, { crontab, nowMs, limit }: Ahead): Promise<(string | null)[]> {
   const calls: (string | null)[] = [];
-  let last = await selectLastCall(db, tier, { isByHand: false });
+  let last = (await selectLastCall(db, tier, { isByHand: false })) ?? (await selectSeen(db, tier));
   let atMs = nowMs;
   while (calls.length < limit) {
     const { expected: next } = await expectByCrontab(tier, last, await crontab(), atMs);
