@@ -37,8 +37,8 @@ function makeFolder(fs: typeof import('fs'), folder: string) {
 
 var found = process.versions.node.split('.').map(Number);
 if (found[0]! > 22 || (found[0] === 22 && found[1]! >= 18)) {
-  // A umask that takes rights from its owner, too, would shut the runner out of what it makes.
-  process.umask(process.umask() & 63);
+  // The caller's would give scripts' files another mode by hand than under cron, or shut their owner out.
+  process.umask(18);
   var home = process.env['HOME'];
   var caches = process.env['XDG_CACHE_HOME'] || (home && path.join(home, '.cache')) || '';
   var cache = path.join(caches, 'folder-runner');

@@ -10,7 +10,7 @@ export interface RunFiles {
   readonly output: string;
   /** What the probe in a Node script leaves behind at its end. */
   readonly result: string;
-  /** The script's own temporary folder. */
+  /** The run's own folder, for what is to go with it. */
   readonly temporary: string;
 }
 

@@ -171,6 +171,12 @@ const reportShape = {
   protect: readWith(readBoolean),
 };
 
+/** Text, as JSON has no octal numbers. What would take rights from its owner shuts the runner out, too. */
+function readUmask(found: unknown) {
+  const isMask = typeof found === 'string' && /^0{0,2}[0-7]{2}$/.test(found);
+  return isMask ? { value: Number.parseInt(found, 8) } : { expected: "a text such as '022' or '077'" };
+}
+
 function readPath(found: unknown) {
   const isPath = typeof found === 'string' && found.trim() !== '' && !/\p{Cc}/u.test(found);
   return isPath ? { value: found } : { expected: 'a file such as ../public_html/status/index.html' };
@@ -183,6 +189,7 @@ const settingsShape = {
   concurrency: readWith(readWholeNumber(1, 64)),
   exitZeroOnFailure: readWith(readBoolean),
   env: z.optional(z.record(z.string().check(z.regex(variableName)), readWith(readText))),
+  umask: readWith(readUmask),
   retention: z.optional(z.strictObject(retentionShape)),
   maxOutput: readWith(readByteSize('64kb')),
   limits: z.optional(z.strictObject(limitsShape)),
@@ -209,6 +216,7 @@ function withDefaults(found: FoundSettings): Settings {
     concurrency: found.concurrency ?? defaultSettings.concurrency,
     exitZeroOnFailure: found.exitZeroOnFailure ?? defaultSettings.exitZeroOnFailure,
     env: withoutUndefined(found.env ?? {}),
+    umask: found.umask ?? defaultSettings.umask,
     retention: {
       succeededMs: found.retention?.succeeded ?? retention.succeededMs,
       failedMs: found.retention?.failed ?? retention.failedMs,

@@ -1,4 +1,5 @@
 import type { StateFolder } from '../system/place/state-folder.ts';
+import { DEFAULT_UMASK } from '../system/process/user-environment.ts';
 import type { ScriptOptions } from './readers.ts';
 
 /** What `runner.config.*` says, with every default filled in. */
@@ -13,6 +14,8 @@ export interface Settings {
   readonly exitZeroOnFailure: boolean;
   /** Variables that every script gets, with these values. */
   readonly env: Readonly<Record<string, string>>;
+  /** Of scripts and handlers. */
+  readonly umask: number;
   readonly retention: Retention;
   /** How much of one run's output is kept on disk. */
   readonly maxOutputBytes: number;
@@ -166,6 +169,7 @@ export const defaultSettings: Settings = {
   concurrency: 1,
   exitZeroOnFailure: false,
   env: {},
+  umask: DEFAULT_UMASK,
   retention: {
     succeededMs: 90 * dayMs,
     failedMs: 365 * dayMs,
@@ -437,6 +441,8 @@ export interface SettingsInput {
   readonly exitZeroOnFailure?: boolean;
   /** Variables that every script gets, with these values. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Of scripts and handlers, octal. Default `'022'`. */
+  readonly umask?: string;
   readonly retention?: RetentionInput;
   /** How much of one run's output is kept on disk, at least `64kb`. Default `10mb`. */
   readonly maxOutput?: string;

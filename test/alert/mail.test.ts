@@ -250,7 +250,7 @@ describe('hostile content', () => {
 });
 
 describe('by the local mail program', () => {
-  const keeps = '#!/bin/sh\nprintf "%s\\n" "$@" > "$HOME/args"\ncat > "$HOME/mail"\nenv > "$HOME/env"\n';
+  const keeps = '#!/bin/sh\nprintf "%s\\n" "$@" > args\ncat > mail\nenv > env\n';
 
   test('it gets the mail on stdin, and the sender and the addresses as arguments', async () => {
     const root = makeTemporaryRoot({ sendmail: executable(keeps) });
@@ -289,7 +289,7 @@ describe('by the local mail program', () => {
 
   test('one that never ends is killed with all that it has started', async () => {
     const root = makeTemporaryRoot({
-      sendmail: executable('#!/bin/sh\nsleep 60 & echo $! > "$HOME/new" && mv "$HOME/new" "$HOME/pid"\nwait\n'),
+      sendmail: executable('#!/bin/sh\nsleep 60 & echo $! > new && mv new pid\nwait\n'),
     });
     const input = channelOf({ kind: 'mail', to: 'ops@example.org', sendmail: join(root, 'sendmail') });
     const stop = new AbortController();

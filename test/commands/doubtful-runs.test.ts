@@ -14,7 +14,7 @@ const config = JSON.stringify({ env: { PATH: '/usr/bin:/bin' } });
 test('a run that exits 0 though its output tells of a failure is shown everywhere, and mailed once until it is over', async () => {
   const root = makeTemporaryRoot({
     'runner.config.json': config,
-    'jobs/hourly/backup.sh': 'no-such-dump shop > "$TMPDIR/dump"\necho packed\n',
+    'jobs/hourly/backup.sh': 'no-such-dump shop > "$RUNNER_TMPDIR/dump"\necho packed\n',
     'jobs/hourly/fine.sh': 'true\n',
   });
   const warning = expect.stringMatching(

@@ -44,6 +44,7 @@ const defaults = {
   concurrency: 1,
   exitZeroOnFailure: false,
   env: {},
+  umask: 0o022,
   retention: { succeededMs: 7_776_000_000, failedMs: 31_536_000_000, maxDatabaseBytes: 524_288_000 },
   maxOutputBytes: 10_485_760,
 };
@@ -80,6 +81,7 @@ test('every setting is read, with durations in milliseconds and sizes in bytes',
       concurrency: 2,
       exitZeroOnFailure: true,
       env: { SITE: 'https://example.org', UNSET: process.env.NO_SUCH_VARIABLE },
+      umask: '027',
       retention: { succeeded: '30d', failed: '999d', maxDatabaseSize: '1gb' },
       maxOutput: '64kb',
     } satisfies Record<string, unknown> as SettingsInput;`;
@@ -101,6 +103,7 @@ test('every setting is read, with durations in milliseconds and sizes in bytes',
       concurrency: 2,
       exitZeroOnFailure: true,
       env: { SITE: 'https://example.org' },
+      umask: 0o027,
       retention: { succeededMs: 2_592_000_000, failedMs: 86_313_600_000, maxDatabaseBytes: 1_073_741_824 },
       maxOutputBytes: 65_536,
     },
@@ -243,6 +246,7 @@ test('all wrong settings are reported at once, in the order of their lines', asy
     retention: { failed: 'never', forever: true },
     exitZeroOnFailure: 'yes',
     maxOutput: '1kb',
+    umask: 22,
   };`;
   const { name, message } = await load({ 'runner.config.mjs': source });
   expect(name).toBe('UsageError');
@@ -261,6 +265,7 @@ test('all wrong settings are reported at once, in the order of their lines', asy
     '13: retention.forever is not a known setting; known are succeeded, failed, maxDatabaseSize',
     '14: exitZeroOnFailure must be true or false, found "yes"',
     '15: maxOutput must be a size of at least 64kb, found "1kb"',
+    "16: umask must be a text such as '022' or '077', found 22",
   ]);
 });
 

@@ -1,11 +1,14 @@
-import { readdirSync } from 'node:fs';
-import { hostname } from 'node:os';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { umask } from 'node:process';
-import { describe, expect, test } from 'vitest';
-import { probePath } from '../support/run-command.ts';
-import { runPass } from '../support/run-pass.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { cronPlace } from '../support/cron-place.ts';
+import { commandPath, probePath } from '../support/run-command.ts';
+import { readRuns, runPass, runPassAgain } from '../support/run-pass.ts';
+import { startProcess } from '../support/start-command.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
+const account = userInfo();
 const PRINT = 'env | sort\n';
 
 function readEnvironment(output: string | null): Record<string, string> {
@@ -19,7 +22,7 @@ test('a script gets an allow-listed environment and nothing of the runner’s se
     {
       env: {
         DATABASE_URL: 'mysql://secret',
-        LC_ALL: 'C.UTF-8',
+        LC_ALL: 'de_DE.UTF-8',
         NODE_OPTIONS: '--max-old-space-size=512',
         SMTP_PASSWORD: 'secret',
         TZ: 'Europe/Berlin',
@@ -32,9 +35,9 @@ test('a script gets an allow-listed environment and nothing of the runner’s se
   // What the shell itself adds.
   for (const name of ['_', 'PWD', 'OLDPWD', 'SHLVL']) delete environment[name];
   expect(environment).toEqual({
-    HOME: root,
-    LC_ALL: 'C.UTF-8',
-    LOGNAME: 'visitor',
+    HOME: account.homedir,
+    LANG: 'C.UTF-8',
+    LOGNAME: account.username,
     PATH: expect.stringMatching(/^\/.*:\/usr\/local\/bin:\/usr\/bin:\/bin$/),
     RUNNER_ATTEMPT: '1',
     RUNNER_COUNTS: `${root}/.runner/tmp/1.1/.counts`,
@@ -47,9 +50,55 @@ test('a script gets an allow-listed environment and nothing of the runner’s se
     RUNNER_RUN: '1.1',
     RUNNER_SCRIPT: 'hourly/a',
     SHELL: '/bin/sh',
-    TMPDIR: `${root}/.runner/tmp/1.1`,
+    RUNNER_TMPDIR: `${root}/.runner/tmp/1.1`,
     TZ: 'Europe/Berlin',
+    USER: account.username,
   });
+});
+
+test('by hand from any shell and under cron it is the same', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': `${PRINT}umask; ulimit -S -c; pwd; tty\n`,
+    'jobs/hourly/b.mjs': 'console.log(process.env, process.umask(), process.cwd());\n',
+  });
+  const call = async (shell: string, env: NodeJS.ProcessEnv = {}) => {
+    const place = cronPlace(root);
+    const command = `${shell}; exec "${process.execPath}" "${commandPath}" hourly --root "${root}"`;
+    await startProcess('/bin/sh', ['-c', command], { ...place, env: { ...place.env, ...env } }).ended;
+    const { run } = readRuns(root);
+    return ['a', 'b'].map((name) => (run(name).output ?? '').replaceAll(/RUNNER_(?!ROOT|HOST|SCRIPT).*/g, ''));
+  };
+  const rich = {
+    ...{ HOME: '/elsewhere', USER: 'me', LOGNAME: 'me', SHELL: '/bin/zsh', PATH: '/opt/bin:/usr/bin:/bin' },
+    ...{ LANG: 'de_DE.UTF-8', LC_ALL: 'C', LC_CTYPE: 'POSIX', LANGUAGE: 'de:en', TMPDIR: root, EDITOR: 'vi' },
+    ...{ http_proxy: 'http://proxy:3128', HTTPS_PROXY: 'http://proxy:3128', NODE_OPTIONS: '--no-warnings' },
+  };
+
+  const underCron = await call('umask 022');
+  const byHand = await call('umask 077', rich);
+
+  expect(byHand).toEqual(underCron);
+  expect(byHand[0]).toContain('LANG=C.UTF-8');
+  // Without a variable at all, as some panels call it.
+  expect(await call('umask 002; unset HOME LOGNAME SHELL PATH')).toEqual(underCron);
+});
+
+test('what differs on purpose is named by @env and by the settings, which win', () => {
+  const settings = { env: { LC_ALL: 'en_US.UTF-8', TMPDIR: '/var/tmp', SITE: 'settings' }, umask: '027' };
+  const { run } = runPass(
+    { 'a.sh': `# @env LANG HOME LC_ALL SITE\n${PRINT}umask\n`, 'b.sh': `${PRINT}umask\n` },
+    {
+      env: { LANG: 'de_DE.UTF-8', HOME: '/elsewhere', LC_ALL: 'C', SITE: 'caller' },
+      files: { 'runner.config.json': JSON.stringify(settings) },
+    },
+  );
+  const fromSettings = { LC_ALL: 'en_US.UTF-8', TMPDIR: '/var/tmp', SITE: 'settings' };
+  expect(readEnvironment(run('a').output)).toMatchObject({ ...fromSettings, LANG: 'de_DE.UTF-8', HOME: '/elsewhere' });
+  expect(readEnvironment(run('b').output)).toMatchObject({
+    ...fromSettings,
+    ...{ LANG: 'C.UTF-8', HOME: account.homedir },
+  });
+  for (const name of ['a', 'b']) expect(run(name).output).toMatch(/^0027$/m);
 });
 
 test('@env lets a variable through, to that script alone', () => {
@@ -122,26 +171,54 @@ print "$own[0] $own[4] $own[5] ", ($own[5] == $parent[5] ? 'same' : 'another'), 
     expect(run('descriptors').output).toBe(`${root}/.runner/output/${run('descriptors').key}.log\n`);
   });
 
-  test('is the umask that the runner was started with', () => {
-    const before = umask(0o027);
-    try {
-      const { run } = runPass({ 'a.sh': 'umask\n' });
-      expect(run('a').output).toBe('0027\n');
-    } finally {
-      umask(before);
-    }
-  });
-
-  test('is a temporary folder of its own, gone afterwards with all that is in it', () => {
+  test('is a folder of its own, gone afterwards with all that is in it', () => {
+    const deep = 'mkdir "$RUNNER_TMPDIR/deep" && touch "$RUNNER_TMPDIR/deep/file" && chmod 0 "$RUNNER_TMPDIR/deep"';
     const { root, run } = runPass({
-      'a.sh': 'mkdir "$TMPDIR/deep" && touch "$TMPDIR/deep/file" && chmod 0 "$TMPDIR/deep" && stat -c %a "$TMPDIR"\n',
-      'b.mjs': `import { tmpdir } from 'node:os';\nimport { readdirSync } from 'node:fs';
-console.log(tmpdir() === process.env.TMPDIR, readdirSync(tmpdir()).length);\n`,
+      'a.sh': `${deep} && stat -c %a "$RUNNER_TMPDIR"\n`,
+      'b.mjs': `import { readdirSync } from 'node:fs';\nconsole.log(readdirSync(process.env.RUNNER_TMPDIR).length);\n`,
     });
     expect(run('a').output).toBe('700\n');
-    expect(run('b').output).toBe('true 0\n');
+    expect(run('b').output).toBe('0\n');
     // Each goes once its run's end is on the disk, which the next script does not wait for.
     expect(readdirSync(join(root, '.runner/tmp'))).toEqual([]);
+  });
+});
+
+describe('the temporary folder of programs is the host’s, as under cron', () => {
+  test('what they leave there is found by the next run and by the site', () => {
+    const id = `folder-runner-last-id-${process.pid}`;
+    onTestFinished(() => rmSync(`/tmp/${id}`, { force: true }));
+    const { run } = runPass({
+      '1.sh': `echo 41 > "$(dirname "$(mktemp -u)")/${id}"\n`,
+      '2.py': `import tempfile\nprint(open(tempfile.gettempdir() + '/${id}').read().strip())\n`,
+      '3.mjs': `import { readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+console.log(readFileSync(\`\${tmpdir()}/${id}\`, 'utf8').trim());\n`,
+      '4.pl': `use File::Spec;\nopen my $in, '<', File::Spec->tmpdir . '/${id}';\nprint <$in>;\n`,
+    });
+    expect(['2', '3', '4'].map((label) => run(label).output)).toEqual(['41\n', '41\n', '41\n']);
+  });
+
+  test('a socket fits in, however long the path of the root is', () => {
+    const folder = `${'long-'.repeat(24)}name`;
+    const root = makeTemporaryRoot({
+      [`${folder}/jobs/hourly/a.py`]: `import multiprocessing
+if __name__ == '__main__':
+    with multiprocessing.Manager() as manager:
+        print(manager.list([1, 2]))\n`,
+    });
+    const { run } = runPassAgain(join(root, folder));
+    expect(run('a')).toMatchObject({ outcome: 'succeeded', output: '[1, 2]\n' });
+  });
+
+  test('a daemon that a script has started keeps what it has there', () => {
+    // It ends once its file is gone.
+    const daemon = 'f=$(mktemp) && echo "$f" > started && while [ -e "$f" ]; do sleep 0.1; done';
+    const { root } = runPass({ 'a.sh': `setsid sh -c '${daemon}' &\nuntil [ -s started ]; do sleep 0.05; done\n` });
+    const file = readFileSync(join(root, 'started'), 'utf8').trim();
+    onTestFinished(() => rmSync(file, { force: true }));
+    expect(readdirSync(join(root, '.runner/tmp'))).toEqual([]);
+    expect(existsSync(file)).toBe(true);
   });
 });
 

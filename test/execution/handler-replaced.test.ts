@@ -204,13 +204,13 @@ export default () => {
   process.exitCode = 9;
   process.on('SIGTERM', () => {});
   process.on('uncaughtException', () => {});
-  writeFileSync(process.env.TMPDIR + '/left', 'x');
+  writeFileSync(process.env.RUNNER_TMPDIR + '/left', 'x');
 };\n`,
       looks: `import { readdirSync } from 'node:fs';
 export default () => ({
   mode: process.env.MODE, home: process.env.HOME, cwd: process.cwd(), umask: process.umask(), exitCode: process.exitCode ?? null,
   listeners: [process.listenerCount('SIGTERM'), process.listenerCount('uncaughtException')],
-  left: readdirSync(process.env.TMPDIR),
+  left: readdirSync(process.env.RUNNER_TMPDIR),
 });\n`,
     });
     const variables = { MODE: 'first' };
@@ -257,7 +257,7 @@ export default () => ({
     const place = openPlace({
       'a.mjs': `import { chmodSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 export default ({ data }) => {
-  const folder = process.env.TMPDIR;
+  const folder = process.env.RUNNER_TMPDIR;
   if (lstatSync(folder).mode !== 0o40700) throw new Error('it is not a private folder');
   writeFileSync(folder + '/mine', '');
   if (!data) return;

@@ -127,7 +127,7 @@ const programs: readonly (readonly [program: string, source: string, told: RegEx
   ['perl', 'perl -e "use No::Such;"\n', /Can't locate No\/Such\.pm/],
   ['node', `node -e 'throw new TypeError("x")'\n`, /TypeError: x/],
   ['tar', 'tar xf /no/such.tar\n', /tar: Error is not recoverable/],
-  ['rsync', 'rsync /no/such/file "$TMPDIR/x"\n', /rsync error/],
+  ['rsync', 'rsync /no/such/file "$RUNNER_TMPDIR/x"\n', /rsync error/],
   ['curl', 'curl -sS http://127.0.0.1:1/\n', /curl: \(7\)/],
   ['mysqldump', 'mysqldump --no-defaults --socket=/no/such shop\n', /mysqldump: (?:Got error|Error)/],
 ];

@@ -73,7 +73,7 @@ test.each(['activity.db', 'activity.db-journal', 'activity.db-wal', 'reserve', '
 
 test('a script puts named pipes and links where its own files are looked for', async () => {
   const makes = `#!/bin/sh
-cd "$RUNNER_ROOT/.runner" && mkfifo -m 600 results/$RUNNER_RUN.json output/$RUNNER_RUN.log.gz "$TMPDIR/pipe"
+cd "$RUNNER_ROOT/.runner" && mkfifo -m 600 results/$RUNNER_RUN.json output/$RUNNER_RUN.log.gz "$RUNNER_TMPDIR/pipe"
 ln -s "$RUNNER_ROOT/theirs" output/\${RUNNER_RUN%.*}.2.log.gz
 head -c 100000 /dev/zero | tr '\\0' x
 `;

@@ -242,7 +242,7 @@ test('a dry run', async () => {
       RUNNER_ROOT: '/home/me/site',
       RUNNER_SCRIPT: script,
       RUNNER_RUN: null,
-      TMPDIR: null,
+      RUNNER_TMPDIR: null,
     },
     ...fields,
   });

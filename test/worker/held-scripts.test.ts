@@ -32,7 +32,7 @@ const second = `
     appendFileSync('seen', JSON.stringify({
       began, latenessMs, variable: process.env.RUNNER_LATENESS_MS, pid: process.pid,
       at: scheduledFor.getTime() + latenessMs, origin: performance.timeOrigin,
-      cpuMs: (userCPUTime + systemCPUTime) / 1000, temporary: readdirSync(process.env.TMPDIR),
+      cpuMs: (userCPUTime + systemCPUTime) / 1000, temporary: readdirSync(process.env.RUNNER_TMPDIR),
     }) + '\\n');
   };
 `;

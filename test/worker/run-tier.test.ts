@@ -68,7 +68,7 @@ test('a pass is a worker, with a job and a run for each script, and the story of
 });
 
 test('nothing but the log is left in the state folder', () => {
-  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': shell('echo hello; touch "$TMPDIR/x"') });
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': shell('echo hello; touch "$RUNNER_TMPDIR/x"') });
   runner(root, 'hourly');
   for (const folder of ['locks', 'output', 'results', 'tmp']) {
     expect([folder, readdirSync(join(root, '.runner', folder))]).toEqual([folder, []]);

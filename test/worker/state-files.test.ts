@@ -9,7 +9,7 @@ import { until } from '../support/until.ts';
 
 const modeOf = (path: string): number => statSync(path).mode & 0o777;
 
-test('under umask 000 nobody else can read what the runner writes; scripts keep the umask', async () => {
+test('under umask 000 nobody else can read what the runner writes, nor write what scripts make', async () => {
   const root = makeTemporaryRoot({
     'jobs/hourly/a.sh': executable(
       '#!/bin/sh\nhead -c 200000 /dev/urandom | od -x\ntouch page.html; until [ -e go ]; do sleep 0.02; done\n',
@@ -28,5 +28,5 @@ test('under umask 000 nobody else can read what the runner writes; scripts keep 
   expect(await pass.ended).toEqual({ status: 0, stdout: '', stderr: '' });
   expect(list()).toContain('.runner/output/1.1.log.gz');
   expect(open(list())).toEqual([]);
-  expect(modeOf(join(root, 'page.html'))).toBe(0o666);
+  expect(modeOf(join(root, 'page.html'))).toBe(0o644);
 });

@@ -115,16 +115,17 @@ test('where jobs/ itself cannot be read, a tier that is named runs all the same'
 });
 
 test('a temporary folder is removed with what its script has locked itself out of', async () => {
-  const lockOut = 'mkdir -p "$TMPDIR/a/b" && touch "$TMPDIR/a/b/c" && chmod 0 "$TMPDIR/a/b" "$TMPDIR/a"\n';
+  const lockOut =
+    'mkdir -p "$RUNNER_TMPDIR/a/b" && touch "$RUNNER_TMPDIR/a/b/c" && chmod 0 "$RUNNER_TMPDIR/a/b" "$RUNNER_TMPDIR/a"\n';
   const root = makeTemporaryRoot({
     'outside/file': '',
-    'jobs/hourly/a.sh': `ln -s "$RUNNER_ROOT/outside" "$TMPDIR/link"\n${lockOut}`,
-    'jobs/hourly/b.sh': `${lockOut}chmod 0 "$TMPDIR"\n`,
+    'jobs/hourly/a.sh': `ln -s "$RUNNER_ROOT/outside" "$RUNNER_TMPDIR/link"\n${lockOut}`,
+    'jobs/hourly/b.sh': `${lockOut}chmod 0 "$RUNNER_TMPDIR"\n`,
     'jobs/queue/mail.mjs': `import { execSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 export default () => {
-  if (readdirSync(process.env.TMPDIR).length > 0) throw new Error('it is not empty');
-  execSync(${JSON.stringify(`${lockOut}chmod 0 "$TMPDIR"\n`)});
+  if (readdirSync(process.env.RUNNER_TMPDIR).length > 0) throw new Error('it is not empty');
+  execSync(${JSON.stringify(`${lockOut}chmod 0 "$RUNNER_TMPDIR"\n`)});
 };\n`,
   });
   const outside = join(root, 'outside');

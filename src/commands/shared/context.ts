@@ -56,6 +56,7 @@ export async function openRunner(context: CommandContext, rootOption: string | u
   if (!existsSync(probePath)) throw new PackageIncomplete(`${probePath} is missing`);
   const settings = await loadSettings(root, env);
   checkPlace(root, state, settings);
+  process.umask(settings.umask);
   if (existsSync(state.unsettledImport)) await finishImport(context, root);
   return {
     root,

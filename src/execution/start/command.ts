@@ -1,8 +1,9 @@
-import { basename, dirname } from 'node:path';
+import { basename } from 'node:path';
 import { type RunFacts, runVariables } from '../../child/contract.ts';
 import type { Launch } from '../../discovery/script.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { findOwnNode, findProgram } from '../../system/process/programs.ts';
+import { defaultPath, userEnvironment } from '../../system/process/user-environment.ts';
 import { countsFileOf } from '../result/counts.ts';
 import type { RunFiles } from '../run-files.ts';
 import type { StartRequest } from './request.ts';
@@ -37,11 +38,10 @@ export function findMissingInterpreter(command: readonly string[], path: string 
 
 /** What a script gets of the runner's environment without asking by `@env`. */
 const allowedNames = [
-  ...['HOME', 'USER', 'LOGNAME', 'TZ', 'LANG', 'LANGUAGE'],
+  'TZ',
   // Without it a script that adds jobs would add them to a log of its own.
   ...['RUNNER_DATABASE_URL', 'RUNNER_DATABASE_URL_FILE'],
 ];
-const isAllowed = (name: string): boolean => allowedNames.includes(name) || name.startsWith('LC_');
 
 /** What the environment of a run tells. */
 type Described = Pick<
@@ -60,16 +60,16 @@ type Described = Pick<
 >;
 
 /**
- * Made from an allow-list, so that a script behaves under cron as it did by hand and never sees the
- * runner's secrets. PATH is fixed for the same reason; it starts with the folder of this Node.
+ * Fixed, but for what the settings and `@env` name: a script behaves under cron as it did by hand, and never sees the
+ * runner's secrets. There is no TMPDIR, as under cron: sockets, locks and notes of programs are found again by the
+ * next run, by daemons, and by the site. The run's own folder is there for what is to go with it.
  */
 export function buildEnvironment(request: Described, files: RunFiles): Record<string, string | undefined> {
   return {
-    PATH: defaultPath(),
-    SHELL: '/bin/sh',
-    TMPDIR: files.temporary,
-    RUNNER_COUNTS: countsFileOf(files),
+    ...userEnvironment(request.environment),
     ...chosenVariables(request),
+    RUNNER_TMPDIR: files.temporary,
+    RUNNER_COUNTS: countsFileOf(files),
     RUNNER_ROOT: request.root,
     RUNNER_HOST: machineName(),
     ...runVariables(factsOf(request)),
@@ -81,7 +81,7 @@ type Variables = Pick<StartRequest, 'environment' | 'variables' | 'script'>;
 /** What is passed on of the runner's environment, and what the settings set. */
 function chosenVariables({ environment, variables, script }: Variables): Record<string, string | undefined> {
   const asked = new Set(script.options.env ?? []);
-  const passed = Object.entries(environment).filter(([name]) => isAllowed(name) || asked.has(name));
+  const passed = Object.entries(environment).filter(([name]) => allowedNames.includes(name) || asked.has(name));
   return { ...Object.fromEntries(passed), ...variables };
 }
 
@@ -95,8 +95,4 @@ function factsOf(request: Described): RunFacts {
   const own = { key, script: request.script.name };
   if (job !== undefined) return { ...job, ...own, job };
   return { ...request, ...own, latenessMs: startedAt - scheduledFor };
-}
-
-function defaultPath(): string {
-  return [dirname(findOwnNode()), '/usr/local/bin', '/usr/bin', '/bin'].join(':');
 }

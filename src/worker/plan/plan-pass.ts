@@ -215,7 +215,7 @@ async function describeRun(planning: Planning, request: TierRequest, judged: Jud
 const ofRun = [
   'RUNNER_RUN',
   'RUNNER_COUNTS',
-  'TMPDIR',
+  'RUNNER_TMPDIR',
   ...runVariableNames.filter((name) => /_(?:FOR|MS|SUCCESS|CRASHED)$/.test(name)),
 ];
 

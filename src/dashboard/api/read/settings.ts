@@ -37,6 +37,7 @@ const inForceSchema = z
     concurrency: z.int(),
     exitZeroOnFailure: z.boolean(),
     env: z.array(z.string()).openapi({ description: 'Names of the variables that scripts get; never their values' }),
+    umask: z.string(),
     retention: z.object({ succeededMs: z.number(), failedMs: z.number(), maxDatabaseBytes: z.number() }),
     maxOutputBytes: z.number(),
     limits: z.object({
@@ -146,7 +147,7 @@ function sourceOf([group, key]: readonly string[], file: string | null, ofFile: 
 
 /** Each by its name: what settings are to come may be secrets. */
 function settingsToJson(settings: Settings) {
-  const { defaults, tiers, scripts, concurrency, exitZeroOnFailure, env, retention, maxOutputBytes } = settings;
+  const { defaults, tiers, scripts, concurrency, exitZeroOnFailure, env, umask, retention, maxOutputBytes } = settings;
   const { limits, queue, workers, allowUnsafe, secrets, alerts, checks, report } = settings;
   const { channels, after, remindMs, quiet, perHour } = alerts;
   return {
@@ -166,6 +167,7 @@ function settingsToJson(settings: Settings) {
       secrets,
     },
     env: Object.keys(env),
+    umask: umask.toString(8).padStart(3, '0'),
     alerts: { channels: channels.map(channelToJson), after, remindMs, quiet, perHour },
     report: { html: report.html, withOutput: report.withOutput, protect: report.protect },
   };

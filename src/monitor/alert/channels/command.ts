@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { ChannelSettings } from '../../../settings/settings.ts';
 import { firstLine, lastLine } from '../../../system/base/text.ts';
+import { userEnvironment } from '../../../system/process/user-environment.ts';
 import { putIntoWords } from '../wording.ts';
 import { describeAborted } from './http.ts';
 import { failed, type Outgoing, type SendPlace, type Sent } from './sent.ts';
@@ -108,9 +109,8 @@ function killGroup(pid: number | undefined): void {
   }
 }
 
-/** What a program gets of the runner's environment, as scripts do: no secret but those that are named. */
+/** What scripts get: the same, whoever calls, and no secret but those that are named. */
 export function environmentFor(environment: NodeJS.ProcessEnv, names: readonly string[] = []): NodeJS.ProcessEnv {
-  const allowed = ['PATH', 'HOME', 'USER', 'LOGNAME', 'TZ', 'LANG', 'LANGUAGE', ...names];
-  const passed = Object.entries(environment).filter(([name]) => allowed.includes(name) || name.startsWith('LC_'));
-  return { PATH: '/usr/local/bin:/usr/bin:/bin', SHELL: '/bin/sh', ...Object.fromEntries(passed) };
+  const passed = Object.entries(environment).filter(([name]) => name === 'TZ' || names.includes(name));
+  return { ...userEnvironment(environment), ...Object.fromEntries(passed) };
 }
