@@ -301,9 +301,14 @@ export function describeSecret(otherwise?: string): string {
 
 const readVariables = readWords(variableName, 'names of environment variables such as API_KEY');
 
+/** Whether `@env` refuses it: its value is code, or leads to code, that programs load. */
+export function loadsCode(name: string): boolean {
+  return codeLoaders.test(name);
+}
+
 const readPassedVariables: Reader<readonly string[]> = (found) => {
   const reading = readVariables(found);
-  const loader = 'value' in reading ? reading.value.find((name) => codeLoaders.test(name)) : undefined;
+  const loader = 'value' in reading ? reading.value.find(loadsCode) : undefined;
   if (loader === undefined) return reading;
   return {
     expected: `variables that load no code into programs, as ${loader} does (env in runner.config.* may set it)`,

@@ -1,14 +1,22 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { ExamplePlace } from '../support/doc-examples.ts';
 import { makeBedrock, makeLaterJob } from '../support/foreign-queues.ts';
 
-/** What the reader of a page brings along: the queue that they come from. */
-const bringers: Readonly<Record<string, (folder: string) => void>> = {
+/** What the reader of a page brings along: the queue that they come from, or a home for what scripts write there. */
+const bringers: Readonly<Record<string, (folder: string, home: string) => void>> = {
   'docs/coming-from-bedrock.md': bringBedrock,
   'docs/coming-from-laterjob.md': bringLaterJob,
+  'docs/migrate.md': bringHome,
 };
 
-export function bringForeignFiles(page: string, { root }: ExamplePlace): void {
-  bringers[page]?.(root);
+export function bringForeignFiles(page: string, { root, env }: ExamplePlace): void {
+  bringers[page]?.(root, env.HOME as string);
+}
+
+/** That of a script is the user's, whoever calls: the test has no user of its own. */
+function bringHome(folder: string, home: string): void {
+  writeFileSync(join(folder, 'runner.config.json'), JSON.stringify({ env: { HOME: home } }));
 }
 
 function bringBedrock(folder: string): void {

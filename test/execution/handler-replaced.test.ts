@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -219,7 +220,7 @@ export default () => ({
     expect((await place.run('looks', { variables })).result).toBe(before);
     expect(JSON.parse(before ?? '')).toMatchObject({
       mode: 'first',
-      home: place.root,
+      home: userInfo().homedir,
       cwd: place.root,
       exitCode: null,
       listeners: [0, 1],

@@ -59,12 +59,13 @@ test('its calls count as made by cron, and not by hand', () => {
   expect(queryLog(wellRoot, 'select distinct triggered_by as calledBy from workers')).toEqual([{ calledBy: 'cron' }]);
 });
 
-test("a script gets cron's bare environment and the runner's variables, nothing of the crontab", () => {
+test("a script gets the environment of all callers and the runner's variables, nothing of the crontab", () => {
   const environment = readEnvironment();
   expect(environment).toMatchObject({
     HOME: user.home,
     LOGNAME: user.name,
     SHELL: '/bin/sh',
+    LANG: 'C.UTF-8',
     PATH: `${dirname(user.nodePath)}:/usr/local/bin:/usr/bin:/bin`,
     RUNNER_ROOT: wellRoot,
     RUNNER_SCRIPT: '1min/environment',
@@ -73,9 +74,9 @@ test("a script gets cron's bare environment and the runner's variables, nothing 
     RUNNER_LAST_SUCCESS: '',
     RUNNER_PREVIOUSLY_CRASHED: '',
   });
-  expect(environment.TMPDIR).toMatch(new RegExp(`^${wellRoot}/`));
+  expect(environment.RUNNER_TMPDIR).toMatch(new RegExp(`^${wellRoot}/`));
   expect(environment.RUNNER_SCHEDULED_FOR).toMatch(/T\d\d:\d\d:00\.000Z$/);
-  const known = /^(HOME|LOGNAME|USER|SHELL|PATH|TMPDIR|LANG|LANGUAGE|LC_\w+|TZ|RUNNER_\w+|PWD|_)$/;
+  const known = /^(HOME|LOGNAME|USER|SHELL|PATH|LANG|TZ|RUNNER_\w+|PWD|_)$/;
   expect(Object.keys(environment).filter((name) => !known.test(name))).toEqual([]);
 });
 

@@ -61,7 +61,7 @@ test("Debian's own daily scripts run as they are and are logged one by one", () 
 test('a logrotate with a broken configuration is logged with what it said', () => {
   const root = makeTemporaryRoot({
     'jobs/daily/logrotate': executable(
-      '#!/bin/sh\n/usr/sbin/logrotate --state "$TMPDIR/status" "$RUNNER_ROOT/broken"\n',
+      '#!/bin/sh\n/usr/sbin/logrotate --state "$RUNNER_TMPDIR/status" "$RUNNER_ROOT/broken"\n',
     ),
     broken: '/nowhere/*.log {\n  rotate often\n}\n',
   });

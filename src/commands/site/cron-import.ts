@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { userInfo } from 'node:os';
 import { resolve } from 'node:path';
 import type { ImportPlan, PlannedLine } from '../../hosting/crontab/import/plan.ts';
 import type { CrontabFormat } from '../../hosting/crontab/import/read.ts';
@@ -9,6 +8,8 @@ import { formatJson } from '../../report/json.ts';
 import { countOf } from '../../report/text/format.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
+import { holdsJobs } from '../../system/place/root.ts';
+import { userEnvironment } from '../../system/process/user-environment.ts';
 import type { CommandContext } from '../shared/context.ts';
 
 interface ImportChoice {
@@ -27,15 +28,17 @@ export async function importLines(
 ): Promise<void> {
   const { planImport } = await import('../../hosting/crontab/import/plan.ts');
   const source = await readSource(context, options);
-  const user = userInfo().username;
   const format = options.format ?? (await chooseFormat(context, source));
   const { readMailTo } = await import('../../hosting/crontab/plan.ts');
-  const place = { root, home: context.env.HOME || userInfo().homedir, user, mailTo: readMailTo(root, context.env) };
+  const { readGivenVariables } = await import('../../hosting/crontab/import/given.ts');
+  const { HOME = '/', USER: user = '' } = userEnvironment(context.env);
+  const home = context.env.HOME || HOME;
+  const place = { root, home, user, given: readGivenVariables(), mailTo: readMailTo(root, context.env) };
   const plan = await planImport(source.content, format, place);
   if (options.json) context.stdout.write(formatJson({ lines: plan.lines }));
   else context.stdout.write(describePlan(plan));
   if (!options.apply) {
-    if (!options.json) context.stdout.write(describeNext(plan));
+    if (!options.json) context.stdout.write(describeNext(plan, holdsJobs(root)));
     return;
   }
   await apply(context, root, plan, source, { ...options, asked });
@@ -133,11 +136,15 @@ function describeLine({ line, command, script, schedule, notes }: PlannedLine): 
   ].join('\n');
 }
 
-function describeNext({ lines, scripts }: ImportPlan): string {
+function describeNext({ lines, scripts }: ImportPlan, hasRoot: boolean): string {
   if (scripts.length === 0) return lines.length === 0 ? '' : '\nThere is nothing to import.\n';
   const left = lines.length - scripts.length;
   const rest = left === 0 ? '' : ` ${countOf(left, 'line')} would be left as ${left === 1 ? 'it is' : 'they are'}.`;
-  return `\n${countOf(scripts.length, 'line')} would become scripts.${rest} Nothing was changed: add --apply to do it.\n`;
+  const next = hasRoot
+    ? 'Nothing was changed: add --apply to do it.'
+    : 'Nothing was changed, and there is no jobs folder yet: to do it, run `npx folder-runner init`, then ' +
+      '`npx folder-runner cron --import --apply`.';
+  return `\n${countOf(scripts.length, 'line')} would become scripts.${rest} ${next}\n`;
 }
 
 /** `runner cron --undo` */

@@ -3,7 +3,7 @@ import { Command, Option } from 'commander';
 import type { CrontabFormat } from '../../hosting/crontab/import/read.ts';
 import type { AskedLines } from '../../hosting/crontab/plan.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { findRoot } from '../../system/place/root.ts';
+import { findRoot, findRootAbove } from '../../system/place/root.ts';
 import type { CommandContext } from '../shared/context.ts';
 
 interface CronOptions {
@@ -87,7 +87,7 @@ async function runCron(context: CommandContext, command: Command): Promise<void>
   if (options.remove) return removeLines(context, options);
   if (options.import !== undefined) {
     const { importLines } = await import('./cron-import.ts');
-    return importLines(context, rootOf(context, options), options, await readAsked(options));
+    return importLines(context, rootToImport(context, options), options, await readAsked(options));
   }
   if (options.undo) return (await import('./cron-import.ts')).undoImport(context, rootOf(context, options));
   command.outputHelp();
@@ -212,6 +212,13 @@ async function dueWords({ due, budget }: CronOptions): Promise<readonly string[]
   const { readBudget } = await import('../shared/budget.ts');
   readBudget(budget);
   return budget === undefined ? [] : ['--budget', budget];
+}
+
+/** Before there is a root, what would become of the lines can be looked at: as if it were made here. */
+function rootToImport(context: CommandContext, options: CronOptions): string {
+  const isNamed = options.root !== undefined || Boolean(context.env.RUNNER_ROOT);
+  const isYetToBe = !options.apply && !isNamed && findRootAbove(context.cwd) === null;
+  return isYetToBe ? context.cwd : rootOf(context, options);
 }
 
 function rootOf(context: CommandContext, options: CronOptions): string {

@@ -20,13 +20,18 @@ export function findRoot(search: RootSearch): string {
   }
   if (search.option !== undefined) return namedRoot(optionName, resolve(search.cwd, search.option));
   if (search.variable) return namedRoot('RUNNER_ROOT', resolve(search.cwd, search.variable));
-  const root = upward(search.cwd).find(holdsJobs);
-  if (root !== undefined) return root;
+  const root = findRootAbove(search.cwd);
+  if (root !== null) return root;
   throw new UsageError(
     `No jobs folder in ${search.cwd} or above it. ` +
       'Create one with `npx folder-runner init`, or name the folder that contains it with ' +
       `${optionName} or RUNNER_ROOT.`,
   );
+}
+
+/** The nearest folder upward with `jobs/`; null: there is none. */
+export function findRootAbove(folder: string): string | null {
+  return upward(folder).find(holdsJobs) ?? null;
 }
 
 function namedRoot(source: string, root: string): string {

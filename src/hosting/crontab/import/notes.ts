@@ -2,20 +2,13 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, isAbsolute, resolve } from 'node:path';
 import { findProgram, isExecutable } from '../../../system/process/programs.ts';
 import { LIKE_SH } from '../lines.ts';
-import {
-  BUILTINS,
-  type Program,
-  programsOf,
-  SHELLS,
-  type ShellCommand,
-  SUBSTITUTION,
-  scriptFileOf,
-} from './command.ts';
+import { BUILTINS, type Program, SHELLS, type ShellCommand, SUBSTITUTION, scriptFileOf } from './command.ts';
 import { noteExitCode } from './exit-code.ts';
 import type { CrontabJob } from './read.ts';
-import { CRON_PATH, continues, splitInput } from './script.ts';
+import { CRON_PATH, continues, passedOn, splitInput } from './script.ts';
+import { findBashWord, isLeftOpen, isLikeBash, knowsRandom, shellBehind } from './shells.ts';
 import { describeLateness } from './tier.ts';
-import type { Waits } from './waits.ts';
+import { CALLS_BASH, type Waits } from './waits.ts';
 
 /** What is to be known of a line to judge it. */
 export interface NotedJob {
@@ -25,10 +18,14 @@ export interface NotedJob {
   readonly tier: string;
   /** Whether its waits have moved it there. */
   readonly isThereForWaits: boolean;
+  /** Whether a coarser tier could run it on the next day. */
+  readonly isThereForDay: boolean;
   /** Its `@timeout`: `6h` */
   readonly timeout: string;
   /** Where cron starts commands. */
   readonly home: string;
+  /** What cron of this host sets besides what the crontab says. */
+  readonly given: ReadonlyMap<string, string>;
   /** What counts as `MAILTO` for the runner's own lines. */
   readonly mailTo: string | undefined;
 }
@@ -63,6 +60,8 @@ type Rule = (around: Surroundings) => readonly string[];
 const RULES: readonly Rule[] = [
   noteTime,
   noteZone,
+  noteGiven,
+  notePercent,
   noteWait,
   noteOutput,
   noteMail,
@@ -83,6 +82,7 @@ const RULES: readonly Rule[] = [
   noteShell,
   noteBackground,
   noteBash,
+  noteRandom,
   ({ command }) => noteExitCode(command),
   ({ job }) =>
     [...job.variables].some(([, value]) => /\$\{?\w/.test(value))
@@ -108,31 +108,33 @@ function noteBackground({ job, text, command }: Surroundings): readonly string[]
     : [...left, '&> is of bash: another shell runs the command in the background. Write > file 2>&1 in its place.'];
 }
 
-function noteBash({ job, command: { steps } }: Surroundings): readonly string[] {
+function noteBash({ job, text }: Surroundings): readonly string[] {
   const shell = shellOf(job);
   if (isLikeBash(shell) || !LIKE_SH.test(shell)) return [];
-  const words = steps.flatMap((step) => [
-    ...programsOf(step)
-      .slice(0, 1)
-      .map(({ name }) => name),
-    ...step.redirections.map(({ operator }) => operator),
-  ]);
-  const found = words.find((word) => ['source', '[[', '<<<', '<('].includes(word));
-  if (found === undefined) return [];
-  return [
-    `${found} is of bash, and ${shell} may be another shell, which fails there: make the first line #!/bin/bash.`,
-  ];
+  const found = findBashWord(text);
+  if (found === null) return [];
+  return [`${found} is of bash, and ${describeShell(shell)} does not know it, under cron, too: ${USE_BASH}.`];
+}
+
+const USE_BASH = 'make the first line #!/bin/bash';
+
+/** "/bin/sh, which is dash here," */
+function describeShell(shell: string): string {
+  const program = shellBehind(shell);
+  return program === basename(shell) ? shell : `${shell}, which is ${program} here,`;
+}
+
+function noteRandom({ job, text }: Surroundings): readonly string[] {
+  const shell = shellOf(job);
+  if (!/\$\{?RANDOM\b|\(\(.*\bRANDOM\b/.test(text) || CALLS_BASH.test(text) || knowsRandom(shell)) return [];
+  return [`$RANDOM is of bash, and empty in ${describeShell(shell)} under cron, too: ${USE_BASH} for a number.`];
 }
 
 function shellOf({ variables }: CrontabJob): string {
   return variables.get('SHELL') ?? '/bin/sh';
 }
 
-function isLikeBash(shell: string): boolean {
-  return /\/(?:(?:ba|z|k)sh|jailshell)$/.test(shell);
-}
-
-function noteTime({ job, tier }: Surroundings): readonly string[] {
+function noteTime({ job, tier, isThereForDay }: Surroundings): readonly string[] {
   if (job.times === '@reboot') {
     return [
       `It runs in the first pass after a boot, up to ${describeLateness(tier)} later.`,
@@ -140,7 +142,30 @@ function noteTime({ job, tier }: Surroundings): readonly string[] {
     ];
   }
   const lateness = describeLateness(tier);
-  return lateness === null ? [] : [`It may begin up to ${lateness} after its time.`];
+  return [
+    ...(lateness === null ? [] : [`It may begin up to ${lateness} after its time.`]),
+    ...(isThereForDay ? [`It is in ${tier} to begin before midnight: a rarer pass could come on the next day.`] : []),
+  ];
+}
+
+function noteGiven({ job, given }: Surroundings): readonly string[] {
+  const names = passedOn(job, given);
+  if (names.length === 0) return [];
+  return [`Cron of this host gives it ${listNames(names)}, by PAM: the script takes them from its caller with @env.`];
+}
+
+/** "A, B and C" */
+function listNames(names: readonly string[]): string {
+  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+}
+
+/** Most who write one do not know it. */
+function notePercent({ job, text }: Surroundings): readonly string[] {
+  if (splitInput(job.command).input === null) return [];
+  const cut = 'The first % without a backslash ends its command, for cron, too, and what follows is its input';
+  return isLeftOpen(text)
+    ? [`${cut}. The command is broken there, in a quote or a bracket: write all of it in the script.`]
+    : [`${cut}: if that % belongs to the command, write all of it in the script.`];
 }
 
 function noteZone({ job }: Surroundings): readonly string[] {

@@ -9,7 +9,8 @@ import { type Program, readShellCommand, type ShellCommand, scriptFileOf } from 
 import { describeSeconds, noteJob } from './notes.ts';
 import { type CrontabFormat, type CrontabJob, type MalformedLine, readLines } from './read.ts';
 import { splitInput, writeScript } from './script.ts';
-import { chooseTier, chooseTimeout, FOR_TIMES_OF_DAY, runsInEachPass } from './tier.ts';
+import { knowsRandom } from './shells.ts';
+import { chooseTier, chooseTimeout, runsInEachPass } from './tier.ts';
 import { readWaits } from './waits.ts';
 
 /** What would become of one line. */
@@ -43,6 +44,8 @@ export interface ImportPlan {
 export interface ImportPlace {
   readonly root: string;
   readonly home: string;
+  /** What cron of this host sets for each command besides what the crontab says. */
+  readonly given: ReadonlyMap<string, string>;
   /** The user that the scripts will run as. */
   readonly user: string;
   /** What counts as `MAILTO` for the runner's own lines, which may stand elsewhere; undefined: nothing sets it. */
@@ -57,18 +60,27 @@ export async function planImport(crontab: Buffer, format: CrontabFormat, place: 
   return { lines: noteCompany(all), scripts: all.flatMap(({ script }) => script ?? []) };
 }
 
-/** The scripts of a tier run one after another: one that takes long is in the way of those that run often. */
+/** The scripts of a tier run one after another, which lines of a crontab do not: one that takes long delays others. */
 function noteCompany(all: readonly Planned[]): PlannedLine[] {
-  const ofTier = all.filter(({ planned }) => planned.tier === FOR_TIMES_OF_DAY);
-  const isRare = ({ gapMs }: Planned) => !runsInEachPass(FOR_TIMES_OF_DAY, gapMs);
-  const rare = ofTier.every(isRare) ? [] : ofTier.filter(isRare);
-  const note =
-    `The more frequent scripts of ${FOR_TIMES_OF_DAY} wait while it runs: ` +
-    'if it takes long, move it to a tier such as 30min.';
-  return all.map((each) =>
-    rare.includes(each) ? { ...each.planned, notes: [...each.planned.notes, note] } : each.planned,
-  );
+  return all.map(({ planned, gapMs }) => {
+    const { tier, notes } = planned;
+    if (tier === null || runsInEachPass(tier, gapMs)) return planned;
+    const others = all.filter((each) => each.planned !== planned && each.planned.tier === tier);
+    if (others.length === 0) return planned;
+    const isFrequent = others.some((each) => runsInEachPass(tier, each.gapMs));
+    return { ...planned, notes: [...notes, describeCompany(tier, isFrequent)] };
+  });
 }
+
+function describeCompany(tier: string, isFrequent: boolean): string {
+  const others = isFrequent
+    ? `The more frequent scripts of ${tier} wait`
+    : `Other scripts of ${tier} that are due wait`;
+  return `${others} while it runs: if it takes long, move it to a tier such as ${OTHER_TIER}.`;
+}
+
+/** Where few scripts of an import go. */
+const OTHER_TIER = '30min';
 
 /** The names of all scripts: one that is in another tier too would be hard to tell from it. */
 function findNames(root: string): Set<string> {
@@ -102,23 +114,27 @@ async function planLine(found: CrontabJob | MalformedLine, place: ImportPlace, t
 
   const text = splitInput(found.command).command;
   const command = readShellCommand(text);
-  const waits = readWaits(text, command);
-  const tier = chooseTier(found.times, times.gapMs, waits.randomStart);
+  const waits = readWaits(text, command, knowsRandom(found.variables.get('SHELL') ?? '/bin/sh'));
+  const tier = chooseTier(found.times, { ...times, randomStartSeconds: waits.randomStart });
   const jam = runsInEachPass(tier, times.gapMs) ? addWait(taken.waits, tier, waits.fixed) : null;
   if (jam !== null) return leave(found, [jam]);
   const name = nameScript(command, (each) => taken.names.has(each));
   taken.names.add(name);
   const path = `jobs/${tier}/${name}.sh`;
   const timeout = chooseTimeout(times.gapMs, waits.fixed + waits.random);
-  const isThereForWaits = tier !== chooseTier(found.times, times.gapMs, 0);
-  const content = writeScript(found, place.home, { schedule: found.times, timezone, timeout });
+  const isThereForWaits = tier !== chooseTier(found.times, { ...times, randomStartSeconds: 0 });
+  const isThereForDay =
+    tier !== chooseTier(found.times, { ...times, lastMinute: 0, randomStartSeconds: waits.randomStart });
+  const content = writeScript(found, place.given, { schedule: found.times, timezone, timeout });
   return {
     planned: {
       ...describe(found),
       tier,
       script: path,
       schedule: found.times,
-      notes: noteJob({ job: found, command, waits, tier, isThereForWaits, timeout, ...place }).map(fromLatin1),
+      notes: noteJob({ job: found, command, waits, tier, isThereForWaits, isThereForDay, timeout, ...place }).map(
+        fromLatin1,
+      ),
     },
     script: { path, content: Buffer.from(content, 'latin1'), text: found.text, line: found.line },
     gapMs: times.gapMs,
@@ -146,12 +162,37 @@ function zoneOf({ variables, atEnd }: CrontabJob): string | null {
 
 const DAY_MS = 86_400_000;
 
-/** The shortest time between two times of a line, or what is wrong with them. */
-function readTimes(times: string, zone: string | null): { readonly gapMs: number } | { readonly problem: string } {
+interface Times {
+  /** The shortest time between two of them. */
+  readonly gapMs: number;
+  /** The last one of a day, in minutes from midnight. */
+  readonly lastMinute: number;
+}
+
+/** Of a line; or what is wrong with them. */
+function readTimes(times: string, zone: string | null): Times | { readonly problem: string } {
   // One boot a day is more than most machines have.
-  if (times === '@reboot') return { gapMs: DAY_MS };
+  if (times === '@reboot') return { gapMs: DAY_MS, lastMinute: 0 };
   const parsed = parseSchedule(times, zone);
-  return 'problem' in parsed ? parsed : { gapMs: shortestGapMs(parsed.rule, Date.now()) };
+  if ('problem' in parsed) return parsed;
+  const now = Date.now();
+  return { gapMs: shortestGapMs(parsed.rule, now), lastMinute: lastMinuteOf(parsed.rule.times, zone, now) };
+}
+
+const DAY_MINUTES = 1440;
+
+/** By the day of the line's own zone and by that of the machine, in which its command asks for the date. */
+function lastMinuteOf(minutes: readonly number[], zone: string | null, now: number): number {
+  const machine = machineZone() ?? 'UTC';
+  const differences = zone === null ? [] : [now, now + 182 * DAY_MS].map((at) => minutesAhead(at, machine, zone));
+  const all = [0, ...differences].flatMap((shift) => minutes.map((each) => (each + shift + DAY_MINUTES) % DAY_MINUTES));
+  return Math.max(...all);
+}
+
+/** How much later it is in one zone than in another. */
+function minutesAhead(at: number, zone: string, than: string): number {
+  const wallOf = (timeZone: string) => Date.parse(`${new Date(at).toLocaleString('sv-SE', { timeZone })}Z`);
+  return Math.round((wallOf(zone) - wallOf(than)) / 60_000) % DAY_MINUTES;
 }
 
 function leave(found: CrontabJob | MalformedLine, notes: readonly string[]): Planned {

@@ -1,4 +1,5 @@
 import { basename } from 'node:path';
+import { loadsCode } from '../../../settings/readers.ts';
 import { shellWord } from '../../../system/base/values.ts';
 import { LIKE_SH } from '../lines.ts';
 import type { CrontabJob } from './read.ts';
@@ -19,7 +20,7 @@ export const CRON_PATH = '/usr/bin:/bin';
  *
  * @returns in Latin-1, as the line is
  */
-export function writeScript(job: CrontabJob, home: string, { schedule, timezone, timeout }: ImportedScript): string {
+export function writeScript(job: CrontabJob, given: Given, { schedule, timezone, timeout }: ImportedScript): string {
   const shell = job.variables.get('SHELL') ?? '/bin/sh';
   const { command, input } = splitInput(job.command);
   return [
@@ -30,8 +31,9 @@ export function writeScript(job: CrontabJob, home: string, { schedule, timezone,
     schedule === '@reboot' ? '# @reboot' : `# @schedule ${schedule}`,
     ...(timezone === null ? [] : [`# @timezone ${timezone}`]),
     `# @timeout ${timeout}`,
-    ...variablesOf(job, home).map(([name, value]) => `export ${name}=${shellWord(value)}`),
-    ...(job.atEnd.has('TZ') && !job.variables.has('TZ') ? ['unset TZ'] : []),
+    ...passedOn(job, given).map((name) => `# @env ${name}`),
+    ...variablesOf(job, given).map(([name, value]) => `export ${name}=${shellWord(value)}`),
+    ...notSetByCron(job, given).map((name) => `unset ${name}`),
     'cd "$HOME" || exit',
     ...(input === null ? [] : [`exec <<${hereDocument(input)}`]),
     mayStandAlone(shell, command, job) ? command : `exec ${shellWord(shell)} -c ${shellWord(command)}`,
@@ -51,12 +53,31 @@ const NOT_SETTABLE = ['LOGNAME', 'USER'];
 
 const NAME = /^[A-Za-z_]\w*$/;
 
-/** What passes hand on to scripts is as the end of the crontab sets it. */
-function variablesOf({ variables, atEnd }: CrontabJob, home: string): [string, string][] {
-  const own: [string, string][] =
-    atEnd.has('HOME') && !variables.has('HOME') ? [['HOME', Buffer.from(home).toString('latin1')]] : [];
-  const all = new Map([['PATH', CRON_PATH], ...own, ...variables]);
+/** What cron of this host sets for each command besides what the crontab says. */
+type Given = ReadonlyMap<string, string>;
+
+/**
+ * What the script takes from its caller by `@env`: cron gives the runner's lines the same, and a later change of the
+ * host's file counts for scripts, too.
+ */
+export function passedOn({ variables, atEnd }: CrontabJob, given: Given): string[] {
+  return [...given.keys()].filter((name) => !variables.has(name) && !atEnd.has(name) && !loadsCode(name));
+}
+
+/** The runner's lines have another value, as the crontab sets it above them, or may not pass it on. */
+function writtenOut({ variables, atEnd }: CrontabJob, given: Given): [string, string][] {
+  return [...given].filter(([name]) => !variables.has(name) && (atEnd.has(name) || loadsCode(name)));
+}
+
+function variablesOf(job: CrontabJob, given: Given): [string, string][] {
+  const all = new Map([['PATH', CRON_PATH], ...writtenOut(job, given), ...job.variables]);
   return [...all].filter(([name]) => NAME.test(name) && !NOT_SETTABLE.includes(name));
+}
+
+/** What scripts have without asking, and this command has not had. */
+function notSetByCron({ variables, atEnd }: CrontabJob, given: Given): string[] {
+  const isUnset = (name: string) => !variables.has(name) && !given.has(name);
+  return [...(isUnset('LANG') ? ['LANG'] : []), ...(atEnd.has('TZ') && isUnset('TZ') ? ['TZ'] : [])];
 }
 
 /**

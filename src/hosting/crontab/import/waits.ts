@@ -10,8 +10,12 @@ export interface Waits {
   readonly randomStart: number;
 }
 
-/** @param text as the shell gets it */
-export function readWaits(text: string, { preparations }: ShellCommand): Waits {
+/**
+ * @param text as the shell gets it
+ * @param knowsRandom whether `$RANDOM` is a number in the shell of the line
+ */
+export function readWaits(text: string, { preparations }: ShellCommand, knowsRandom: boolean): Waits {
+  const randomWait = (part: string) => longestRandom(part, knowsRandom || CALLS_BASH.test(text));
   const fixed = [...text.matchAll(FIXED)].map(([, count, unit]) => Number(count) * (UNIT_SECONDS[unit || 's'] ?? 1));
   return {
     fixed: fixed.reduce((sum, seconds) => sum + seconds, 0),
@@ -20,8 +24,12 @@ export function readWaits(text: string, { preparations }: ShellCommand): Waits {
   };
 }
 
-function randomWait(text: string): number {
-  return Math.max(0, ...RANDOM.flatMap(([pattern, seconds]) => [...text.matchAll(pattern)].map(seconds)));
+/** `$RANDOM` in a word of it is a number, whatever shell reads the line. */
+export const CALLS_BASH = /\b(?:ba|z|k)sh\s+-\w*c\b/;
+
+function longestRandom(text: string, knowsRandom: boolean): number {
+  const forms = RANDOM.filter(([pattern]) => knowsRandom || !pattern.source.includes('RANDOM'));
+  return Math.max(0, ...forms.flatMap(([pattern, seconds]) => [...text.matchAll(pattern)].map(seconds)));
 }
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };

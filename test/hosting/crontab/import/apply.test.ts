@@ -20,8 +20,10 @@ interface Place {
 }
 
 function makePlace(content: Buffer | string = OWN): Place {
-  const root = makeTemporaryRoot();
   const crontab = makeFakeCrontab();
+  // What scripts write at home is to stay in the test.
+  const root = makeTemporaryRoot({ 'runner.config.json': JSON.stringify({ env: { HOME: crontab.env.HOME } }) });
+  mkdirSync(join(root, 'jobs'), { recursive: true });
   crontab.write(content);
   return { root, crontab, cron: (...args) => callCommand(['cron', ...args], { cwd: root, env: crontab.env }) };
 }
@@ -267,6 +269,19 @@ test('a crontab that cannot be written leaves everything as it was', async () =>
   expect(existsSync(join(root, '.runner/unsettled-import'))).toBe(false);
 });
 
+test('before there is a jobs folder the plan can be looked at, and says what to run first', async () => {
+  const { crontab } = makePlace();
+  const cwd = makeTemporaryRoot({ 'package.json': '{}' });
+  rmSync(join(cwd, 'jobs'), { recursive: true, force: true });
+  const place = { cwd, env: crontab.env };
+  const { status, stdout } = await callCommand(['cron', '--import'], place);
+  expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining('→ jobs/15min/echo.sh') });
+  expect(stdout).toContain('there is no jobs folder yet: to do it, run `npx folder-runner init`');
+  expect(await callCommand(['cron', '--import', '--apply'], place)).toMatchObject({ status: 2 });
+  expect(readdirSync(cwd)).toEqual(['package.json']);
+  expect(crontab.read()).toEqual(OWN);
+});
+
 test.each([
   [['--apply'], '--apply needs --import'],
   [['--import', '--install'], 'exclude each other: leave out one of them.'],
@@ -294,6 +309,7 @@ export MAILTO=me
 export HOME=/var/tmp
 export GREETING=' hello  you '
 export CRON_TZ=Europe/Berlin
+unset LANG
 cd "$HOME" || exit
 exec <<'END'
 one
@@ -311,17 +327,17 @@ const bodyOf = (place: Place, path: string): string[] =>
     .split('\n')
     .filter((line) => !line.startsWith('#'));
 
-test('a script has the home and the zone of its line, whatever the crontab sets below it', async () => {
+test('a script has the zone of its line and no locale, whatever the crontab sets below it', async () => {
   const place = makePlace('0 1 * * * echo one\nHOME=/var/tmp\nTZ=Asia/Tokyo\n0 2 * * * echo two\n');
   await place.cron('--import', '--apply');
   expect(bodyOf(place, 'jobs/15min/echo.sh')).toEqual([
     'export PATH=/usr/bin:/bin',
-    `export HOME=${place.crontab.env.HOME}`,
+    'unset LANG',
     'unset TZ',
     'cd "$HOME" || exit',
     'echo one',
   ]);
-  const second = ['export PATH=/usr/bin:/bin', 'export HOME=/var/tmp', 'export TZ=Asia/Tokyo'];
+  const second = ['export PATH=/usr/bin:/bin', 'export HOME=/var/tmp', 'export TZ=Asia/Tokyo', 'unset LANG'];
   expect(bodyOf(place, 'jobs/15min/echo-2.sh')).toEqual([...second, 'cd "$HOME" || exit', 'echo two']);
 });
 

@@ -63,7 +63,11 @@ function rewrite(crontab: string, place: string, stubs: string): string {
   const moved = crontab.replaceAll(OUTSIDE, `${place}/`).replaceAll(/ root /g, ` ${userInfo().username} `);
   // What these programs write again is not imported.
   const bare = moved.replaceAll(/^#.*(?:Whenever generated|MAGENTO (?:START|END)).*$/gm, '#');
-  return /^PATH=/m.test(bare) ? bare.replace(/^PATH=/m, `PATH=${stubs}:`) : `PATH=${stubs}:/usr/bin:/bin\n${bare}`;
+  const found = /^PATH=/m.test(bare)
+    ? bare.replace(/^PATH=/m, `PATH=${stubs}:`)
+    : `PATH=${stubs}:/usr/bin:/bin\n${bare}`;
+  // Cron's own is that of the user, which is no place of the test.
+  return `HOME=${place}/home/me\n${found}`;
 }
 
 function makeFolders(crontab: string, place: string): void {
@@ -91,7 +95,7 @@ PATH=/usr/bin:/bin
 {
   printf '<%s>' "$0" "$@"
   printf '\\n%s\\nPATH=%s\\n' "$(pwd)" "$path"
-  env | grep -Ev '^(RUNNER_|TMPDIR=|PATH=|PWD=|OLDPWD=|SHLVL=|_=|LANG|LC_|TZ=|USER=|LOGNAME=|NODE_)' | sort
+  env | grep -Ev '^(RUNNER_|PATH=|PWD=|OLDPWD=|SHLVL=|_=|USER=|LOGNAME=)' | sort
   cat
 } >"$(mktemp ${calls}/XXXXXX)"
 echo "output of $(basename "$0")"
