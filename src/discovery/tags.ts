@@ -245,6 +245,7 @@ function warnOfNearMisses(tags: readonly Tag[], file: string): readonly string[]
   return tags.flatMap(({ name, line }) => {
     if (settingsByTag.has(name) || isForeignTag(name)) return [];
     if (/^(?:dis|en)abled?$/i.test(name)) return [describeDisabling(name, file, line)];
+    if (/^(?:dot-?env|env(?:ironment)?[-_]?file)$/i.test(name)) return [describeEnvFile(name, file, line)];
     const nearest = nearestSetting(name, settingsByTag.keys());
     if (nearest === null) return [];
     return [`${file}:${line}: @${name} is not known and has no effect; did you mean @${nearest}?`];
@@ -253,6 +254,11 @@ function warnOfNearMisses(tags: readonly Tag[], file: string): readonly string[]
 
 function describeDisabling(name: string, file: string, line: number): string {
   const cure = `\`npx folder-runner disable ${shellWord(file)}\` keeps the script from running`;
+  return `${file}:${line}: @${name} is not known and has no effect; ${cure}`;
+}
+
+function describeEnvFile(name: string, file: string, line: number): string {
+  const cure = "a script reads such a file itself: `set -a; . ./.env` in a shell, process.loadEnvFile('.env') in Node";
   return `${file}:${line}: @${name} is not known and has no effect; ${cure}`;
 }
 

@@ -238,12 +238,15 @@ function toMs(text: string): number {
   return durationForm.test(text) ? Math.round(ms(text as ms.StringValue)) : 0;
 }
 
-const sizeForm = /^\d+(?:\.\d+)? ?(?:b|kb|mb|gb|tb)$/i;
+const sizeForm = /^(\d+(?:\.\d+)?) ?(?:b|([kmgt])(?:i?b)?)$/i;
 
-/** Bytes of `64kb`, `256mb`, `1.5 GB` (1 kb is 1024 bytes); null unless it is a positive number with its unit. */
+/**
+ * Bytes of `64kb`, `256M`, `1.5 GB`, `1GiB` (1 kb is 1024 bytes); null unless it is a positive number with its unit.
+ */
 export function parseByteSize(text: string): number | null {
-  if (!sizeForm.test(text)) return null;
-  const size = bytes.parse(text.replace(' ', ''));
+  const [, number, unit = ''] = sizeForm.exec(text) ?? [];
+  if (number === undefined) return null;
+  const size = bytes.parse(`${number}${unit}b`);
   return size !== null && Number.isSafeInteger(size) && size > 0 ? size : null;
 }
 

@@ -105,11 +105,14 @@ test.each([
   ['256 MB', 268_435_456],
   ['1.5gb', 1_610_612_736],
   ['1tb', 1_099_511_627_776],
+  ['1G', 1_073_741_824],
+  ['256m', 268_435_456],
+  ['256MiB', 268_435_456],
 ])('%s is %i bytes', (text, size) => {
   expect(parseByteSize(text)).toBe(size);
 });
 
-test.each(['', '256', 'mb', '0mb', '-1mb', '256m', '256mib', '1e3kb', 'NaNkb', '64kb ', '1pb', `${'9'.repeat(400)}tb`])(
+test.each(['', '256', 'mb', '0mb', '-1mb', '256mi', '256bb', '1e3kb', 'NaNkb', '64kb ', '1pb', `${'9'.repeat(400)}tb`])(
   '%j is no size',
   (text) => {
     expect(parseByteSize(text)).toBeNull();

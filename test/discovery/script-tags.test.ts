@@ -141,6 +141,13 @@ test.each([
   });
 });
 
+test.each(['env-file', 'dotenv', 'envfile'])('@%s leads to how a script reads one', (name) => {
+  expect(readShell(`@${name} .env`).warnings).toEqual([
+    `jobs/hourly/a.sh:2: @${name} is not known and has no effect; a script reads such a file itself: ` +
+      "`set -a; . ./.env` in a shell, process.loadEnvFile('.env') in Node",
+  ]);
+});
+
 test.each(['disabled', 'disable', 'Disabled', 'enabled'])('@%s leads to the command', (name) => {
   expect(readShell(`@${name}`).warnings).toEqual([
     `jobs/hourly/a.sh:2: @${name} is not known and has no effect; \`npx folder-runner disable jobs/hourly/a.sh\` keeps the script from running`,

@@ -202,6 +202,12 @@ describe('the cause of a failure in words', () => {
     expect(end.reason).toBe(`exit code 1: EOFError: EOF when reading a line; ${asks}`);
   });
 
+  test('a pipe that ended early is no keyboard', async ({ skip }) => {
+    if (findProgram('python3', '/usr/bin:/bin:/usr/local/bin') === null) skip('there is no python3');
+    const end = await runOne('a.py', 'raise EOFError\n');
+    expect(end.reason).toBe('exit code 1: EOFError');
+  });
+
   test('`read` of a shell without one', async () => {
     const end = await runOne('a.sh', 'printf "Go on? [y/n] "\nread answer || exit 1\n');
     expect(end.reason).toBe(`exit code 1: ${asks}`);

@@ -70,8 +70,9 @@ function describeEnds(request: CauseRequest): string | null {
 
 const NO_KEYBOARD = 'Did the script wait for input? Scripts have no keyboard (stdin is empty).';
 
+/** `EOFError` alone is of a closed pipe or a short file. */
 const prompts =
-  /^EOFError(?:: EOF when reading a line)?$|^sudo: (?:a password is|a terminal is|no tty)|readline was closed|force closed the prompt|undefined method [`'](?:chomp|strip)' for nil/m;
+  /^EOFError: EOF when reading a line$|^sudo: (?:a password is|a terminal is|no tty)|readline was closed|force closed the prompt|undefined method [`'](?:chomp|strip)' for nil/m;
 
 function hasAsked({ script }: CauseRequest, { result, output, exit }: CauseEvidence): boolean {
   if (prompts.test(result?.error?.message ?? '') || prompts.test(output.text)) return true;

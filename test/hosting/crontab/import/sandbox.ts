@@ -95,7 +95,7 @@ PATH=/usr/bin:/bin
 {
   printf '<%s>' "$0" "$@"
   printf '\\n%s\\nPATH=%s\\n' "$(pwd)" "$path"
-  env | grep -Ev '^(RUNNER_|PATH=|PWD=|OLDPWD=|SHLVL=|_=|USER=|LOGNAME=)' | sort
+  env | grep -Ev '^(RUNNER_|PATH=|PWD=|OLDPWD=|SHLVL=|_=|LANG=|USER=|LOGNAME=)' | sort
   cat
 } >"$(mktemp ${calls}/XXXXXX)"
 echo "output of $(basename "$0")"
