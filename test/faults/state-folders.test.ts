@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { fallbackStateFoldersOf } from '../../src/system/place/fallback.ts';
@@ -33,6 +42,7 @@ test.each(['.runner', '.runner/spool', '.runner/locks'])(
     rmSync(place);
     expect((await runWithFault(root, ['due'])).stderr).toBe('');
     expect(outcomes(root)).toEqual(succeeded);
+    expect(fallbackStateFoldersOf(root).filter(({ path }) => existsSync(path))).toEqual([]);
     checkInvariants(root);
   },
 );

@@ -1,7 +1,7 @@
-import { lstatSync, mkdirSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { lstatSync, mkdirSync, readdirSync, realpathSync, rmdirSync, rmSync, type Stats, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
-import { createStateFolder, type StateFolder, stateFolderAt } from './state-folder.ts';
+import { createStateFolder, listStateFolders, type StateFolder, stateFolderAt } from './state-folder.ts';
 import { isPrivateGroup } from './trust.ts';
 
 /**
@@ -98,4 +98,18 @@ function canOthersWrite({ uid, gid, mode }: Stats): boolean {
 
 function octal(mode: number): string {
   return (mode & 0o7777).toString(8).padStart(4, '0');
+}
+
+/** Once what it kept is in the log: with nothing in it but its folders, it is of no more use. */
+export function removeEmptyFallback(state: StateFolder): void {
+  const [, ...folders] = listStateFolders(state);
+  try {
+    if (folders.some((path) => readdirSync(path).length > 0)) return;
+    // That of the locks first: a pass that has just come has put something in there, and keeps the rest.
+    for (const path of folders) rmdirSync(path);
+    rmSync(join(state.path, '.gitignore'), { force: true });
+    rmdirSync(state.path);
+  } catch {
+    // Somebody uses it, or has taken a part of it away.
+  }
 }

@@ -14,7 +14,7 @@ import type { Store } from '../../store/contract/store.ts';
 import type { JobRow } from '../../store/schema.ts';
 import { removeSecondName } from '../../store/sqlite/file.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { trustedFallbacksOf } from '../../system/place/fallback.ts';
+import { removeEmptyFallback, trustedFallbacksOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness, type ProcessIdentity, readStartTicks } from '../../system/process/identity.ts';
 import { describeSilence, isElsewhere, LEASE_MS } from '../lock/lease.ts';
@@ -95,6 +95,7 @@ export async function reconcile(reconciler: Reconciler, store: Store, at: number
   for (const note of isAllTold ? secretNotes : []) ifPossible(() => unlinkSync(note));
   removeSecondName(state);
   await clearDeadLocks(store, state, at);
+  for (const fallback of folders.slice(1)) removeEmptyFallback(fallback);
   return {
     orphans: [...replayed.alive.map(toSpooledOrphan), ...rescued.alive.map(toOrphan)],
     notes,
