@@ -219,7 +219,7 @@ test('a script whose old line was deleted goes on running after --undo', async (
 
 test('a file is imported as it is, and its lines are taken out of the crontab if they are there', async () => {
   const place = makePlace('0 7 * * 1 echo monday\n0 8 * * * echo mine\n');
-  writeFileSync(join(place.root, 'lines'), '0 7 * * 1 echo monday\r\n5 * * * * echo of the file');
+  writeFileSync(join(place.root, 'lines'), '0 7 * * 1 echo monday\r\n0 * * * * echo of the file');
   const { stdout } = await place.cron('--import', 'lines', '--apply');
   expect(stdout).toContain('If cron still runs the lines of that file from elsewhere, take them out there');
   expect(scriptsIn(place.root)).toEqual(['jobs/15min/echo.sh', 'jobs/hourly/echo-2.sh']);
