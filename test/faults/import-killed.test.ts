@@ -21,8 +21,10 @@ interface Place {
 
 /** Its tier is called by the crontab already: whatever lies in there is run by the next pass. */
 async function makePlace(): Promise<Place> {
-  const root = makeTemporaryRoot({ 'jobs/15min/own.sh': 'true\n' });
   const crontab = makeFakeCrontab();
+  // What scripts write at home is to stay in the test.
+  const settings = JSON.stringify({ env: { HOME: crontab.env.HOME } });
+  const root = makeTemporaryRoot({ 'jobs/15min/own.sh': 'true\n', 'runner.config.json': settings });
   const call = (...args: readonly string[]) => callCommand(args, { cwd: root, env: crontab.env });
   crontab.write(`MAILTO=me\n${LINES.join('\n')}\n`);
   await call('cron', '--install');
