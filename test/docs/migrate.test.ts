@@ -19,7 +19,8 @@ test('the table of crontabs has each of them, with the scripts that become of it
     crontabNames.map(async (name) => {
       const crontab = Buffer.from(readCrontabFile(name).replaceAll(' root ', ` ${user} `), 'latin1');
       const format = name === 'certbot' ? 'cron.d' : 'crontab';
-      const { lines, scripts } = await planImport(crontab, format, { root, home: root, user, mailTo: undefined });
+      const place = { root, home: root, user, given: new Map(), mailTo: undefined };
+      const { lines, scripts } = await planImport(crontab, format, place);
       const names = scripts.map(({ path }) => `\`${path.replace(/^jobs\/(.*)\.sh$/, '$1')}\``);
       return [name, names.join(', ') || '–', String(lines.length - scripts.length || '–')];
     }),
