@@ -22,6 +22,8 @@ const JOBS = 10_000;
 interface Server {
   readonly pid: number;
   readonly url: string;
+  /** The session's. */
+  readonly headers: { readonly cookie: string };
   /** From its start to its first answer. */
   readonly readyMs: number;
   stop(): Promise<void>;
@@ -35,13 +37,22 @@ async function serve(root: string): Promise<Server> {
   });
   const ended = new Promise((resolve) => child.on('close', resolve));
   const printed = await new Promise<string>((resolve) => child.stdout.setEncoding('utf8').once('data', resolve));
-  const url = /http:\S+/.exec(printed)?.[0] as string;
+  const { port, hash } = new URL(/http:\S+/.exec(printed)?.[0] as string);
+  const url = `http://127.0.0.1:${port}/`;
   await (await fetch(url)).text();
+  const readyMs = performance.now() - startMs;
+  const headers = { cookie: await logIn(url, hash.replace('#key=', '')) };
   const stop = async (): Promise<void> => {
     child.kill('SIGINT');
     await ended;
   };
-  return { pid: child.pid as number, url, readyMs: performance.now() - startMs, stop };
+  return { pid: child.pid as number, url, headers, readyMs, stop };
+}
+
+async function logIn(url: string, token: string): Promise<string> {
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch(`${url}api/session`, { method: 'POST', headers, body: JSON.stringify({ token }) });
+  return String(answer.headers.get('set-cookie')).split(';')[0] as string;
 }
 
 async function start(bench: Bench): Promise<void> {
@@ -94,8 +105,8 @@ async function answers(bench: Bench): Promise<void> {
   const server = await serve(await rootOf(bench));
   const rows: string[][] = [];
   for (const [name, question] of Object.entries(questions)) {
-    const load = await shoot(`${server.url}api/${question(0)}`, bench.scaled(5000));
-    const fresh = await askFresh(`${server.url}api/`, question, bench.scaled(100));
+    const load = await shoot(`${server.url}api/${question(0)}`, bench.scaled(5000), server.headers);
+    const fresh = await askFresh(server, question, bench.scaled(100));
     const slowest = quantile(fresh, 0.95);
     rows.push([
       name,
@@ -119,20 +130,25 @@ interface Load {
 }
 
 /** By autocannon, in a process of its own; it counts 97.5 % where 95 % are asked for. */
-async function shoot(url: string, amount: number): Promise<Load> {
+async function shoot(url: string, amount: number, headers: Record<string, string> = {}): Promise<Load> {
   const cannon = createRequire(import.meta.url).resolve('autocannon');
-  const args = [cannon, '--json', '--connections', '10', '--amount', String(amount), url];
+  const sent = Object.entries(headers).flatMap(([name, value]) => ['--headers', `${name}=${value}`]);
+  const args = [cannon, '--json', '--connections', '10', '--amount', String(amount), ...sent, url];
   const { stdout } = await promisify(execFile)(process.execPath, args, { maxBuffer: 1e8 });
   const { requests, latency, non2xx, errors, duration } = JSON.parse(stdout);
   if (non2xx > 0 || errors > 0) throw new Error(`${url}: ${non2xx} refusals, ${errors} errors`);
   return { perSecond: requests.total / duration, p50: latency.p50, p95: latency.p97_5 };
 }
 
-async function askFresh(url: string, question: (number: number) => string, count: number): Promise<number[]> {
+async function askFresh(
+  { url, headers }: Server,
+  question: (number: number) => string,
+  count: number,
+): Promise<number[]> {
   const times: number[] = [];
   for (let number = 1; number <= count; number += 1) {
     const startMs = performance.now();
-    const response = await fetch(url + question(number));
+    const response = await fetch(`${url}api/${question(number)}`, { headers });
     await response.text();
     if (!response.ok) throw new Error(`${question(number)}: ${response.status}`);
     times.push(performance.now() - startMs);
@@ -148,7 +164,7 @@ async function viewers(bench: Bench): Promise<void> {
   const root = await rootOf(bench);
   const server = await serve(root);
   const counts = { changes: 0, answers: 0 };
-  const ends = Array.from({ length: VIEWERS }, () => follow(server.url, counts));
+  const ends = Array.from({ length: VIEWERS }, () => follow(server, counts));
   await wait(2000);
   const [cpu, memory] = [cpuMsOf(server.pid), rssOf(server.pid)[0] ?? Number.NaN];
   const startMs = performance.now();
@@ -165,15 +181,15 @@ async function viewers(bench: Bench): Promise<void> {
   bench.atMost(`${VIEWERS} viewers, memory that comes on top, MB`, growth, 50);
 }
 
-function follow(url: string, counts: { changes: number; answers: number }): () => void {
+function follow({ url, headers }: Server, counts: { changes: number; answers: number }): () => void {
   let isAsking = false;
-  const request = get(`${url}api/events`, (response) => {
+  const request = get(`${url}api/events`, { headers }, (response) => {
     response.setEncoding('utf8').on('data', (text: string) => {
       if (!text.includes('changed')) return;
       counts.changes += 1;
       if (isAsking) return;
       isAsking = true;
-      void fetch(`${url}api/overview`)
+      void fetch(`${url}api/overview`, { headers })
         .then((answer) => answer.arrayBuffer())
         .then(() => {
           counts.answers += 1;
@@ -214,6 +230,8 @@ async function page(bench: Bench): Promise<void> {
   const options = { args: packaged.args, executablePath: await packaged.executablePath(), headless: true };
   const browser = await chromium.launch(options);
   const context = await browser.newContext({ locale: 'en-GB' });
+  const [name = '', value = ''] = server.headers.cookie.split('=');
+  await context.addCookies([{ name, value, url: server.url }]);
   const times: number[] = [];
   for (let round = 0; round < bench.rounds(11); round += 1) {
     const tab = await context.newPage();
@@ -244,7 +262,7 @@ async function lists(bench: Bench): Promise<void> {
   const server = await serve(root);
   const amount = bench.scaled(2000);
   const figures = await alternate(bench.rounds(5), {
-    'runner web: api/jobs?limit=10': () => shoot(`${server.url}api/jobs?limit=10`, amount),
+    'runner web: api/jobs?limit=10': () => shoot(`${server.url}api/jobs?limit=10`, amount, server.headers),
     'bull-board: api/queues': () =>
       shoot(`${board.url}api/queues?activeQueue=bench&status=latest&page=1&jobsPerPage=10`, amount),
   });

@@ -17,6 +17,6 @@ module.exports = function serve(app: WebApp) {
     );
   }
   var root = app.root ? ['--root', app.root] : [];
-  process.argv = [process.execPath, path.join(__dirname, 'bin.cjs'), 'web', '--url', app.url].concat(root);
+  process.argv = [process.execPath, path.join(__dirname, 'bin.cjs'), 'web', '--loader', '--url', app.url].concat(root);
   require('./bin.cjs');
 };

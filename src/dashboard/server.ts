@@ -1,26 +1,24 @@
+import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { StoreUnavailable } from '../store/failures.ts';
-import { errorCode, UsageError } from '../system/base/errors.ts';
 import { type AccessOptions, createAccess } from './access/access.ts';
-import { secureAnswer } from './access/browsers.ts';
-import { canKnowPeers, isLoopback } from './access/peer.ts';
+import { answerWorker, forgetOthers, nameOfAddress, secureAnswer } from './access/browsers.ts';
+import { shareConnections } from './access/connections.ts';
 import { makeToken } from './access/tokens.ts';
 import { createApi } from './api/api.ts';
 import { type Api, demand } from './api/route.ts';
 import { type BuiltPage, readBuiltPage } from './built-page.ts';
+import { type Door, hasLoopbackNames, type Listening, listenAt } from './listen.ts';
 import { answerAlways } from './live/memo.ts';
 import { openSite, type Site } from './site.ts';
 
 export interface ServerPlace {
   readonly site: Pick<Site, 'root' | 'env' | 'version' | 'now'>;
-  readonly host: string;
-  /** 0: any that is free. */
-  readonly port: number;
-  /** Where it is reached from outside, with its base path; null: only at its own host and port. */
+  readonly door: Door;
+  /** Where it is reached from outside, with its base path; null: only at its own door. */
   readonly url: URL | null;
-  /** Whether this user's own connections have to log in, too. */
+  /** Whether the owner has to log in at the socket, too. */
   readonly needsLogin: boolean;
   /** The folder of the built command and its page. */
   readonly distFolder: string;
@@ -29,9 +27,12 @@ export interface ServerPlace {
 }
 
 export interface RunningServer {
-  /** Where to look: `http://127.0.0.1:8787/`, with a key that logs in where one is needed. */
+  /**
+   * What to open in a browser, with a key that logs in once where one is needed. At a socket its port is that of the
+   * tunnel to it.
+   */
   readonly url: string;
-  /** Where it listens: `http://127.0.0.1:8787/`; null: at a socket that Passenger has given it. */
+  /** Where it listens: `http://127.0.0.1:8787/`, or a socket's path; null: where Passenger has decided. */
   readonly listensAt: string | null;
   /** What its user is to know, in sentences: there is no log yet, nobody can log in … */
   readonly notes: readonly string[];
@@ -42,48 +43,42 @@ export interface RunningServer {
 /**
  * Serves the dashboard and its API.
  *
- * @throws {UsageError} when the port is taken, the host is not this machine's, or others could reach it and nobody
- *   can log in
+ * @throws {UsageError} when the port or the socket is taken, the host is not this machine's, or no socket can be there
  */
 export async function startServer(place: ServerPlace): Promise<RunningServer> {
   const site = openSite({ ...place.site, distFolder: place.distFolder });
   const page = readBuiltPage(place.distFolder);
   const log = await lookAtLog(site);
-  if (log.tokens === 0 && !isOfThisMachine(place.host) && !place.needsLogin) throw noToken(place.host);
   let setApp: (app: Api) => void = () => {};
   const app = new Promise<Api>((resolve) => {
     setApp = resolve;
   });
-  const isHttps = place.url?.protocol === 'https:';
-  const server = makeServer(place, async (request, env) =>
-    secureAnswer(await (await app).fetch(request, env), isHttps),
-  );
-  await listen(server, place);
-  const access = await chooseAccess(server, place);
-  setApp(createApp(site, page, access));
-  const listensAt = describeAddress(server, place.host);
+  const server = makeServer(place, answerBy(place, app));
+  const connections = shareConnections(server);
+  const listening = await listenAt(server, place.door);
+  const { names, owner, key } = chooseAccess(place, listening);
+  setApp(createApp(site, page, { url: place.url, names, owner, key, connections }));
   return {
-    url: urlOf(listensAt, access),
-    listensAt,
-    notes: [...(log.note === null ? [] : [log.note]), ...describeLogin(log.tokens, access)],
+    url: urlOf(place, listening, names, key),
+    listensAt: listening.at,
+    notes: [...(log.note === null ? [] : [log.note]), ...describeLogin(log.tokens, owner !== null || key !== null)],
     close: async () => {
       // Viewers are told by the end of what they follow.
       site.feed.close();
-      await closeServer(server);
+      await closeServer(server, listening);
       await site.close();
     },
   };
 }
 
-function isOfThisMachine(host: string): boolean {
-  return host === 'localhost' || isLoopback(host);
-}
-
-function noToken(host: string): UsageError {
-  return new UsageError(
-    `Others can reach ${host}, and nobody could log in: make a token first, with \`npx folder-runner web token add <name>\`. ` +
-      'Without --host only this machine can reach it.',
-  );
+function answerBy({ url }: ServerPlace, app: Promise<Api>): Answer {
+  const isHttps = url?.protocol === 'https:';
+  return async (request, env) => {
+    const worker = answerWorker(request);
+    if (worker === null) return secureAnswer(await (await app).fetch(request, env), isHttps);
+    if (url === null) for (const [name, value] of Object.entries(forgetOthers)) worker.headers.set(name, value);
+    return secureAnswer(worker, isHttps);
+  };
 }
 
 interface LogFound {
@@ -125,9 +120,6 @@ type Patience = typeof usualPatience;
 
 const MOST_HEADER_BYTES = 16_384;
 
-/** More than may follow changes. */
-const MOST_CONNECTIONS = 1_500;
-
 function makeServer({ url, patience }: ServerPlace, answer: Answer): Server {
   const base = url?.pathname.replace(/\/$/, '') ?? '';
   const listener = getRequestListener(answer);
@@ -142,57 +134,48 @@ function makeServer({ url, patience }: ServerPlace, answer: Answer): Server {
       return listener(incoming, outgoing);
     },
   );
-  server.maxConnections = MOST_CONNECTIONS;
   server.setTimeout(LONGEST_SILENCE_MS);
   return server;
 }
 
-async function listen(server: Server, place: ServerPlace): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(describeListenError(error, place)));
-    server.listen(place.port, place.host, resolve);
-  });
+const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'];
+
+/** What programs at the socket ask for, as the proxies that pass on requests do not by themselves. */
+const PROGRAMS_NAME = 'owner.localhost';
+
+type Chosen = Pick<AccessOptions, 'names' | 'owner' | 'key'>;
+
+/**
+ * Only a socket says who connects, and only while nothing passes on requests of others to it; everywhere else a
+ * credential does.
+ */
+function chooseAccess({ door, url, needsLogin }: ServerPlace, { isOwnSocket }: Listening): Chosen {
+  // Another one at each start: no other program has ever had it, so nothing of it is in any browser.
+  const page = `runner-${randomBytes(8).toString('hex')}.localhost`;
+  const isOwn = isOwnSocket && url === null;
+  const owner = isOwn && !needsLogin ? { page, programs: PROGRAMS_NAME } : null;
+  const key = needsLogin || (url === null && !isOwn) ? makeToken() : null;
+  return { names: namesAt(door, page), owner, key };
 }
 
-function describeListenError(error: Error, { host, port }: ServerPlace): Error {
-  const code = errorCode(error);
-  if (code === 'EADDRINUSE')
-    return new UsageError(`Port ${port} of ${host} is in use; choose another one, or --port 0 for any that is free.`);
-  if (code === 'EACCES') return new UsageError(`Port ${port} is reserved for root; choose one from 1024 on.`);
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new UsageError(`${host} is not an address of this machine; 127.0.0.1 always is.`);
-  }
-  return error;
+/** The first one is the one to open. */
+function namesAt(door: Door, page: string): string[] {
+  if (door.kind === 'socket') return [page, PROGRAMS_NAME, ...LOOPBACK_NAMES];
+  if (door.kind === 'loader') return LOOPBACK_NAMES;
+  const own = nameOfAddress(door.host);
+  return hasLoopbackNames(door.host) ? [page, ...LOOPBACK_NAMES, own] : [own];
 }
 
-/** Where it is passed on by a proxy, connections say nothing of who asks. Passenger listens at a socket of its own. */
-async function chooseAccess(server: Server, { url, host, needsLogin }: ServerPlace): Promise<AccessOptions> {
-  const address = addressOf(server);
-  const isLocal = url === null && address !== null && isLoopback(address.address);
-  const isOwnTrusted = isLocal && !needsLogin && (await canKnowPeers(address.address, address.port));
-  const key = needsLogin || (isLocal && !isOwnTrusted) ? makeToken() : null;
-  return { url, host, isOwnTrusted, key };
-}
+/** Usual for a tunnel to a socket. */
+export const TUNNEL_PORT = 8787;
 
-/** Null: a socket without address; LiteSpeed's loader answers by nothing at all. */
-function addressOf(server: Server): AddressInfo | null {
-  const address: AddressInfo | string | null | undefined = server.address();
-  return typeof address === 'object' ? address : null;
-}
-
-function describeAddress(server: Server, host: string): string | null {
-  const address = addressOf(server);
-  if (address === null) return null;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}/`;
-}
-
-function urlOf(listensAt: string | null, { url, key }: AccessOptions): string {
-  const shown = url === null ? (listensAt ?? '') : `${url.href.replace(/\/$/, '')}/`;
+function urlOf({ url }: ServerPlace, { port }: Listening, [name]: readonly string[], key: string | null): string {
+  const shown = url === null ? `http://${name}:${port ?? TUNNEL_PORT}/` : `${url.href.replace(/\/$/, '')}/`;
   return key === null ? shown : `${shown}#key=${key}`;
 }
 
-function describeLogin(tokens: number | null, { isOwnTrusted, key }: AccessOptions): string[] {
-  if (isOwnTrusted || key !== null || tokens !== 0) return [];
+function describeLogin(tokens: number | null, canLogIn: boolean): string[] {
+  if (canLogIn || tokens !== 0) return [];
   return ['Nobody can log in yet: make a token with `npx folder-runner web token add <name>`.'];
 }
 
@@ -218,8 +201,9 @@ function policyOf({ sources }: BuiltPage): string {
 /** So long may an answer that is under way still take. */
 const CLOSE_MS = 500;
 
-async function closeServer(server: Server): Promise<void> {
-  const closed = new Promise((resolve) => server.close(resolve));
+async function closeServer(server: Server, { stop }: Listening): Promise<void> {
+  const closed = new Promise((resolve) => server.once('close', resolve));
+  stop();
   server.closeIdleConnections();
   const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
   await closed;

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { createClient as CreateClient } from '../../src/dashboard/client/client.ts';
 import { startDashboard } from '../support/dashboard.ts';
@@ -9,7 +10,7 @@ import { until } from '../support/until.ts';
 const built = new URL('../../dist/client.mjs', import.meta.url).href;
 const { createClient } = (await import(built)) as { createClient: typeof CreateClient };
 
-test('the client of the package manages a site: with a token, or as this user on the same machine', async () => {
+test('the client of the package manages a site: with a token, or as the owner at the socket', async () => {
   const root = makeQueueSite();
   const added = await inRoot(root, 'web', 'token', 'add', 'laptop', '--manage');
   const [token = ''] = /\S{40,}/.exec(added.stdout) ?? [];
@@ -19,7 +20,7 @@ test('the client of the package manages a site: with a token, or as this user on
   expect(data).toEqual({ items: [{ id: 1, added: true }] });
   const claimed = await runner.GET('/api/jobs/claim', { params: { query: { names: 'export' } } });
   expect(claimed.data?.jobs).toMatchObject([{ id: 1, data: { to: 1 } }]);
-  const own = createClient({ url: url.replace(/\/$/, '') });
+  const own = createClient({ socket: join(root, '.runner/web.sock') });
   const path = { pattern: 'hourly/clean' };
   const paused = await own.PUT('/api/pauses/{pattern}', { params: { path }, body: { for: '2h' } });
   expect(paused.data).toMatchObject({ name: 'hourly/clean', kind: 'pause' });
@@ -29,6 +30,9 @@ test('the client of the package manages a site: with a token, or as this user on
   expect(read.data?.script).toBe('hourly/clean');
   const resumed = await own.DELETE('/api/pauses/{pattern}', { params: { path } });
   expect(resumed.data).toEqual({ resumed: ['hourly/clean'], pause: null });
+  expect((await own.DELETE('/api/session')).response.status).toBe(204);
+  const page = createClient({ url: url.replace(/\/$/, '') });
+  expect((await page.GET('/api/session')).data?.permission).toBe('manage');
   const by = queryLog<{ event: string; actor: string }>(root, 'select event, actor from events order by id');
   const me = `user ${process.geteuid?.()}`;
   expect(by.map(({ event, actor }) => `${event} ${actor}`)).toEqual([

@@ -62,12 +62,12 @@ test('where no stream gets through, the version is asked for', async () => {
 
 test('the server ends in peace while viewers look, also those that never read', async () => {
   const { url, stop } = await openRoot();
-  const { port } = new URL(url);
+  const { host, port } = new URL(url);
   const silent = Array.from({ length: 20 }, () => connect(Number(port), '127.0.0.1'));
   onTestFinished(() => {
     for (const socket of silent) socket.destroy();
   });
-  for (const socket of silent) socket.pause().write(`GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+  for (const socket of silent) socket.pause().write(`GET /api/events HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
   const viewer = await openViewer(url);
   await until('it is told how things stand', () => viewer.versions().length > 0);
   expect(viewer.text()).toContain('retry: ');

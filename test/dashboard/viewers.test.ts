@@ -27,10 +27,12 @@ function openFeed() {
   const api = new OpenAPIHono<ApiEnv>();
   api.use(async (c, next) => {
     c.set('site', { feed } as never);
+    c.set('caller', { name: c.req.header('x-name') ?? 'nobody', permission: 'read' });
     await next();
   });
   addEventRoutes(api, 50);
-  return { log, feed, follow: async () => api.request('/api/events') };
+  const follow = async (name = 'token laptop') => api.request('/api/events', { headers: { 'x-name': name } });
+  return { log, feed, follow };
 }
 
 test('who never reads is dropped, and nothing is looked at once nobody follows', async () => {
@@ -45,6 +47,14 @@ test('who never reads is dropped, and nothing is looked at once nobody follows',
   const { looks } = log;
   await new Promise((resolve) => setTimeout(resolve, 20));
   expect(log.looks).toBeLessThanOrEqual(looks + 1);
+});
+
+test('one token holds no more than its share of the streams, and others follow', async () => {
+  const { feed, follow } = openFeed();
+  const mine = await Promise.all(Array.from({ length: 201 }, () => follow('token wallboard')));
+  expect(mine.map(({ status }) => status).toSorted()).toEqual([...Array(200).fill(200), 503]);
+  expect((await follow('token laptop')).status).toBe(200);
+  feed.close();
 });
 
 test('while something runs, a version grows old without a change', async () => {

@@ -1,15 +1,14 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { reachDashboard } from '../support/dashboard.ts';
 import { makeSite, packageOf, replace } from '../support/package-site.ts';
 import { startProcess } from '../support/start-command.ts';
-import { until } from '../support/until.ts';
 
 test('goes on after the package was replaced, with all of its own version', async () => {
   const root = makeSite({ 'jobs/hourly/a.sh': '' });
-  const args = [join(packageOf(root), 'dist/bin.cjs'), 'web', '--port', '0'];
+  const args = [join(packageOf(root), 'dist/bin.cjs'), 'web'];
   const started = startProcess(process.execPath, args, { cwd: root, env: { HOME: root, PATH: '/usr/bin:/bin' } });
-  await until('it listens', () => /http:\S+\n/.test(started.printed()));
-  const url = /http:\S+/.exec(started.printed())?.[0] as string;
+  const url = await reachDashboard(root, () => started.printed());
   const document = await fetch(new URL('api/openapi.json', url));
   const { paths } = (await document.json()) as { paths: Record<string, { get?: unknown }> };
   replace(root);

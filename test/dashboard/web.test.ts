@@ -1,14 +1,15 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { cronPlace, runner } from '../support/cron-place.ts';
 import { startDashboard } from '../support/dashboard.ts';
+import { commandPath } from '../support/run-command.ts';
 import { startNode, startProcess } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
-import { bearer, startTestServer } from '../support/web-server.ts';
+import { askAt, bearer, startTestServer } from '../support/web-server.ts';
 
 const makeRoot = () => makeTemporaryRoot({ 'jobs/hourly/a.sh': '' });
 
@@ -32,14 +33,21 @@ describe('runner web', () => {
     onTestFinished(() => void taken.close());
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
     const { port } = taken.address() as { port: number };
+    mkdirSync(join(root, 'open'));
+    chmodSync(join(root, 'open'), 0o777);
     const cases: readonly [string, string][] = [
-      [`--port ${port}`, `Port ${port} of 127.0.0.1 is in use; choose another one, or --port 0 for any that is free.`],
-      ['--port x', '--port must be a number from 0 to 65535, found "x".'],
       [
-        '--port 0 --host nowhere.invalid',
-        'Others can reach nowhere.invalid, and nobody could log in: make a token first',
+        `--port ${port}`,
+        `Port ${port} of 127.0.0.1 is in use by another program of yours; choose another one, or --port 0`,
       ],
-      ['--port 0 --host 192.0.2.1 --login', '192.0.2.1 is not an address of this machine; 127.0.0.1 always is.'],
+      ['--port x', '--port must be a number from 0 to 65535, found "x".'],
+      ['--port 8787 --socket s', '--socket and --port exclude each other: give one of them.'],
+      ['--host 127.0.0.1', '--host goes with --port: add --port 8787, or leave --host out.'],
+      [`--socket ${root}/${'x'.repeat(120)}`, 'The path of a socket may have 107 bytes, and '],
+      [`--socket ${root}/nowhere/s`, `There is no folder ${root}/nowhere for the socket s; make it first.`],
+      [`--socket ${root}/jobs`, `${root}/jobs is there, and is no socket; name another path with --socket.`],
+      [`--socket ${root}/open/s`, `${root}/open can be written by anybody (mode 0777), who could put another socket`],
+      ['--port 0 --host 192.0.2.1', '192.0.2.1 is not an address of this machine; 127.0.0.1 always is.'],
       [
         '--url example.org/runner',
         '--url must be the address that a browser asks for, such as https://example.org/runner',
@@ -69,7 +77,7 @@ describe('runner web', () => {
     writeFileSync(join(root, '.runner/activity.db'), 'no database');
     const started = startNode([...commandOf(root)], cronPlace(root));
     await until('it says what is wrong', () => /activity\.db seems to be damaged/.test(started.printed()));
-    expect(started.printed()).toMatch(/^http:\S+\nThe activity log cannot be read\. /);
+    expect(started.printed()).toMatch(/^http:\S+#key=\S+\nThe activity log cannot be read\. /);
     started.kill('SIGTERM');
     expect(await started.ended).toMatchObject({ status: 0, stderr: '' });
   });
@@ -96,25 +104,61 @@ describe('runner web', () => {
     expect(tokens).toMatchObject([{ name: 'grafana' }]);
   });
 
-  test('prints an address with a key where own connections have to log in, too', async () => {
-    const { url } = await startDashboard(makeRoot(), '--login');
-    const [address = '', token] = url.split('#key=');
-    expect((await fetch(new URL('api/session', address))).status).toBe(401);
-    const headers = { 'content-type': 'application/json' };
-    const opened = await fetch(new URL('api/session', address), {
-      method: 'POST',
-      headers,
-      body: JSON.stringify({ token }),
+  test('prints the socket and the way to it; at a port, an address with a key that logs in once', async () => {
+    const root = makeRoot();
+    const socket = join(root, '.runner/web.sock');
+    const started = startNode([commandPath, '--root', root, 'web'], cronPlace(root));
+    await until('it listens', () => /http:\S+\n/.test(started.printed()));
+    const lines = started.printed().split('\n');
+    expect(lines[0]).toBe(`The dashboard listens at ${socket}.`);
+    expect(lines).toContainEqual(expect.stringMatching(`^ {2}ssh -N -L 8787:${socket} \\S+@\\S+$`));
+    expect(lines).toContainEqual(expect.stringMatching(/^ {2}http:\/\/runner-[0-9a-f]{16}\.localhost:8787\/$/));
+    expect(runner(root, 'web')).toMatchObject({
+      status: 2,
+      stderr: `runner: A program listens at ${socket} already, probably another \`npx folder-runner web\`.\n`,
     });
+    started.kill('SIGTERM');
+    expect(await started.ended).toMatchObject({ status: 0, stderr: '' });
+    expect(existsSync(socket)).toBe(false);
+    const killed = startNode([commandPath, '--root', root, 'web'], cronPlace(root));
+    await until('it listens', () => /http:\S+\n/.test(killed.printed()));
+    killed.kill('SIGKILL');
+    await killed.ended;
+    expect(existsSync(socket)).toBe(true);
+    const again = startNode([...commandOf(root)], cronPlace(root));
+    const { url } = await startDashboard(root);
+    expect((await fetch(new URL('api/session', url))).status).toBe(200);
+    await until('it listens', () => /http:\S+\n/.test(again.printed()));
+    const [address = '', token] = String(/http:\S+/.exec(again.printed())?.[0]).split('#key=');
+    expect((await fetch(new URL('api/session', address))).status).toBe(401);
+    const asked = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ token }),
+    };
+    const opened = await fetch(new URL('api/session', address), asked);
     const cookie = String(opened.headers.get('set-cookie')).split(';')[0] as string;
     expect((await fetch(new URL('api/session', address), { headers: { cookie } })).status).toBe(200);
+    expect((await fetch(new URL('api/session', address), asked)).status).toBe(401);
+  });
+
+  test('at a socket for a web server, anybody may connect, and everybody logs in', async () => {
+    const root = makeRoot();
+    const socket = join(root, 's');
+    const args = ['--root', root, 'web', '--socket', socket, '--url', 'https://example.org/runner'];
+    const started = startNode([commandPath, ...args], cronPlace(root));
+    await until('it listens', () => /It listens at \S+\.\n/.test(started.printed()));
+    expect(started.printed()).toContain(`https://example.org/runner/\nIt listens at ${socket}.\nNobody can log in yet`);
+    expect(statSync(socket).mode & 0o777).toBe(0o666);
+    for (const host of ['owner.localhost', 'localhost', 'example.org']) {
+      expect((await askAt(socket, '/runner/api/session', { headers: { host } })).status).toBe(401);
+    }
+    started.kill('SIGTERM');
+    expect(await started.ended).toMatchObject({ status: 0, stderr: '' });
   });
 });
 
-const commandOf = (root: string) => [
-  new URL('../../dist/bin.cjs', import.meta.url).pathname,
-  ...['--root', root, 'web', '--port', '0'],
-];
+const commandOf = (root: string) => [commandPath, ...['--root', root, 'web', '--port', '0']];
 
 /** What Passenger does: it takes over where the first server listens, and says of all requests that they are local. */
 const passenger = (socket: string) => `
@@ -207,7 +251,7 @@ async function startProxy(): Promise<{ url: string; passOnTo(url: string): void 
 test('behind a reverse proxy a page logs in, follows changes and changes something, and nobody else does', async () => {
   const proxy = await startProxy();
   const url = new URL('/base', proxy.url);
-  const server = await startTestServer({ url, needsLogin: false });
+  const server = await startTestServer({ url });
   proxy.passOnTo(server.listensAt);
   const at = (path: string) => `${proxy.url}/base/${path}`;
   expect(await fetch(at('')).then((answer) => answer.text())).toContain('<!doctype html>');

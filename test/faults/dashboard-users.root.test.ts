@@ -1,9 +1,7 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { chmodSync, lchownSync, readdirSync } from 'node:fs';
-import { createServer, type Socket } from 'node:net';
+import { spawn, spawnSync } from 'node:child_process';
+import { chmodSync, lchownSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { uidOfPeer } from '../../src/dashboard/access/peer.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { commandPath } from '../support/run-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -21,36 +19,84 @@ function makeRootOf(uid: number): string {
   return root;
 }
 
+/** What it prints once it listens. */
 async function serveAs(uid: number, root: string, ...options: readonly string[]): Promise<string> {
-  const args = [commandPath, '--root', root, ...options, 'web', '--port', '0'];
-  const child = spawn(process.execPath, args, { uid, gid: uid, cwd: '/', env: cronPlace(root).env });
+  const [web, before] = [
+    options.filter((each) => each !== '--as-root'),
+    options.filter((each) => each === '--as-root'),
+  ];
+  const args = [commandPath, '--root', root, ...before, 'web', ...web];
+  return await startAs(uid, args, /(?:http:\S+|listens at \S+)\n/, cronPlace(root).env);
+}
+
+async function startAs(uid: number, args: readonly string[], sign: RegExp, env?: NodeJS.ProcessEnv): Promise<string> {
+  const child = spawn(process.execPath, args, { uid, gid: uid, cwd: '/', env: env ?? {} });
   onTestFinished(() => void child.kill('SIGKILL'));
   let printed = '';
   child.stdout.on('data', (chunk) => (printed += chunk));
-  await until('it listens', () => /http:\S+\n/.test(printed));
-  return /http:\S+/.exec(printed)?.[0] as string;
+  child.stderr.on('data', (chunk) => (printed += chunk));
+  await until('it is there', () => sign.test(printed));
+  return printed;
 }
 
-/** What a process of this user is answered. */
-function askAs(uid: number, url: string): string {
-  const code = `fetch(${JSON.stringify(new URL('api/session', url))}).then(async (a) => console.log(a.status, (await a.json()).name))`;
+const nameOf = (printed: string): string => new URL(/http:\S+/.exec(printed)?.[0] ?? '').hostname;
+const portOf = (printed: string): number => Number(/http:[^\s/]*\/\/[^\s/]+:(\d+)/.exec(printed)?.[1]);
+
+/** What a process of this user is answered, by all names that may count: the statuses, each once. */
+function askAs(uid: number, to: { readonly socketPath: string } | { readonly port: number }, page: string): string {
+  const code = `
+    const { request } = require('node:http');
+    const names = ${JSON.stringify([page, 'owner.localhost', 'localhost', '127.0.0.1'])};
+    const ask = (host) => new Promise((resolve) => request(
+      { ...${JSON.stringify(to)}, host: '127.0.0.1', path: '/api/session', headers: { host: host + ':8787' } },
+      (answer) => resolve(answer.resume().statusCode),
+    ).on('error', (error) => resolve(error.code)).end());
+    Promise.all(names.map(ask)).then((found) => console.log([...new Set(found)].join(' ')));`;
   const { stdout } = spawnSync(process.execPath, ['-e', code], { uid, gid: uid, cwd: '/', encoding: 'utf8' });
   return stdout.trim();
 }
 
-test('a user’s own connections get in, those of nobody else: not of another user’s, nor of root', async () => {
-  const url = await serveAs(ALICE, makeRootOf(ALICE));
-  expect([ALICE, BOB, 0].map((uid) => askAs(uid, url))).toEqual([
-    `200 user ${ALICE}`,
-    '401 undefined',
-    '401 undefined',
-  ]);
+/** Connects whoever comes to a port to the dashboard, as `ssh -L`, socat and HAProxy do. */
+const relay = (to: number) => `
+  const net = require('node:net');
+  const server = net.createServer((near) => {
+    const far = net.connect(${to}, '127.0.0.1');
+    near.on('error', () => {}).pipe(far).on('error', () => {}).pipe(near);
+  });
+  server.listen(0, '127.0.0.1', () => console.log('at http://127.0.0.1:' + server.address().port + '/'));`;
+
+test('nobody but the owner opens the socket in the state folder', async () => {
+  const root = makeRootOf(ALICE);
+  const page = nameOf(await serveAs(ALICE, root));
+  const to = { socketPath: join(root, '.runner/web.sock') };
+  expect([askAs(ALICE, to, page), askAs(BOB, to, page)]).toEqual(['200 401', 'EACCES']);
+  mkdirSync(join(root, 'shared'));
+  chmodSync(join(root, 'shared'), 0o755);
+  lchownSync(join(root, 'shared'), ALICE, ALICE);
+  const elsewhere = { socketPath: join(root, 'shared/s') };
+  const other = nameOf(await serveAs(ALICE, root, '--socket', elsewhere.socketPath));
+  expect([askAs(ALICE, elsewhere, other), askAs(BOB, elsewhere, other)]).toEqual(['200 401', 'EACCES']);
+});
+
+test('at a port nobody is let in without the key: not the owner, not root, and no relay of theirs', async () => {
+  for (const owner of [ALICE, 0]) {
+    const printed = await serveAs(owner, makeRootOf(owner), '--port', '0');
+    const page = nameOf(printed);
+    const to = { port: portOf(printed) };
+    const refused = '401 403';
+    for (const uid of [ALICE, BOB, 0]) expect([owner, uid, askAs(uid, to, page)]).toEqual([owner, uid, refused]);
+    for (const by of [owner, 0]) {
+      const relayed = { port: portOf(await startAs(by, ['-e', relay(to.port)], /http:\S+\n/)) };
+      for (const uid of [ALICE, BOB, 0]) expect([by, uid, askAs(uid, relayed, page)]).toEqual([by, uid, refused]);
+    }
+  }
 });
 
 test('root that serves a user’s site has become that user: with --as-root, and not without', async () => {
   const root = makeRootOf(ALICE);
-  const url = await serveAs(0, root, '--as-root');
-  expect([ALICE, 0].map((uid) => askAs(uid, url))).toEqual([`200 user ${ALICE}`, '401 undefined']);
+  const page = nameOf(await serveAs(0, root, '--as-root'));
+  const to = { socketPath: join(root, '.runner/web.sock') };
+  expect([askAs(ALICE, to, page), askAs(BOB, to, page)]).toEqual(['200 401', 'EACCES']);
   const { status, stderr } = spawnSync(process.execPath, [commandPath, 'web', '--root', root], { encoding: 'utf8' });
   expect([status, stderr]).toEqual([
     2,
@@ -58,24 +104,27 @@ test('root that serves a user’s site has become that user: with --as-root, and
   ]);
 });
 
-test('a connection that another user has left is nobody’s, though the kernel calls it root’s', async () => {
-  const server = createServer();
-  onTestFinished(() => void server.close());
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  const accepted = new Promise<Socket>((resolve) => server.once('connection', resolve));
-  const code = `const s = require('net').connect(${port}, '127.0.0.1'); s.write('x'); process.stdin.on('data', () => process.exit())`;
-  const child: ChildProcess = spawn(process.execPath, ['-e', code], { uid: BOB, gid: BOB, cwd: '/' });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  const socket = await accepted;
-  const { remoteAddress, remotePort, localAddress, localPort } = socket;
-  const ends = { remoteAddress, remotePort, localAddress, localPort };
-  expect(await uidOfPeer(ends)).toBe(BOB);
-  const ended = new Promise((resolve) => socket.once('close', resolve));
-  socket.on('error', () => {}).resume();
-  child.stdin?.write('x');
-  await new Promise((resolve) => child.once('close', resolve));
-  expect(await uidOfPeer(ends)).toBe(null);
-  socket.destroy();
-  await ended;
+test('a port that another user holds is told with its holder, and not to log in there', async () => {
+  const squatter = `const s = require('net').createServer().listen(0, '127.0.0.1', () => console.log('http://127.0.0.1:' + s.address().port + '/'))`;
+  const port = portOf(await startAs(BOB, ['-e', squatter], /http:\S+\n/));
+  const root = makeRootOf(ALICE);
+  const options = { uid: ALICE, gid: ALICE, cwd: '/', env: cronPlace(root).env, encoding: 'utf8' } as const;
+  const args = [commandPath, '--root', root, 'web', '--port', String(port)];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, options);
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+  expect(stderr).toMatch(
+    `Port ${port} of 127.0.0.1 is in use, by another user of this machine, uid ${BOB}: do not log in`,
+  );
+  expect(stderr).toContain("clear your browser's data for that address");
+});
+
+test('the other address of loopback is another user’s: the port is not taken', async () => {
+  const squatter = `const s = require('net').createServer().listen(0, '::1', () => console.log('http://127.0.0.1:' + s.address().port + '/')).on('error', () => console.log('http://none:1/'))`;
+  const printed = await startAs(BOB, ['-e', squatter], /http:\S+\n/);
+  if (printed.includes('none')) return console.warn('NOT TESTED HERE: ::1, which this machine does not have.');
+  const root = makeRootOf(ALICE);
+  const options = { uid: ALICE, gid: ALICE, cwd: '/', env: cronPlace(root).env, encoding: 'utf8' } as const;
+  const args = [commandPath, '--root', root, 'web', '--port', String(portOf(printed))];
+  const { status, stderr } = spawnSync(process.execPath, args, options);
+  expect([status, stderr]).toEqual([2, expect.stringMatching(/^runner: Port \d+ of ::1 is in use, by another user/)]);
 });

@@ -1,20 +1,22 @@
+import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { cronPlace } from './cron-place.ts';
 import { startCommand } from './start-command.ts';
+import { openTunnel } from './tunnel.ts';
 import { until } from './until.ts';
 
 export interface Dashboard {
-  /** `http://127.0.0.1:38211/` */
+  /** As `runner web` has printed it, with the port of a tunnel: `http://runner-0123456789abcdef.localhost:38211/` */
   readonly url: string;
-  /** Asks for `/api/…` as this user's own page does: what changes something has the header that it needs. */
+  /** Asks for `/api/…` as the owner's own page does: what changes something has the header that it needs. */
   ask(path: string, init?: RequestInit): Promise<Response>;
   /** Ends it as Ctrl-C does; it must do so in peace. */
   stop(): Promise<void>;
 }
 
-/** `runner web` on any free port, until the test is over. */
+/** `runner web` at its socket, and a tunnel to it, until the test is over. */
 export async function startDashboard(root: string, ...options: readonly string[]): Promise<Dashboard> {
-  const started = startCommand(['--root', root, 'web', '--port', '0', ...options], cronPlace(root));
+  const started = startCommand(['--root', root, 'web', ...options], cronPlace(root));
   let isOver = false;
   const stop = async (): Promise<void> => {
     if (isOver) return;
@@ -24,9 +26,16 @@ export async function startDashboard(root: string, ...options: readonly string[]
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   };
   onTestFinished(stop);
-  await until('the dashboard listens', () => /http:\S+/.test(started.printed()));
-  const url = /http:\S+/.exec(started.printed())?.[0] as string;
+  const url = await reachDashboard(root, () => started.printed());
   return { url, ask: (path, init) => askAsPage(url, path, init), stop };
+}
+
+/** The address of one that listens at the socket of this root, through a tunnel. */
+export async function reachDashboard(root: string, printed: () => string): Promise<string> {
+  await until('the dashboard listens', () => /http:\S+\n/.test(printed()));
+  const url = new URL(/http:\S+/.exec(printed())?.[0] as string);
+  url.port = String(await openTunnel(join(root, '.runner/web.sock')));
+  return url.href;
 }
 
 async function askAsPage(url: string, path: string, init: RequestInit = {}): Promise<Response> {

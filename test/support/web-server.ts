@@ -1,4 +1,4 @@
-import { request } from 'node:http';
+import { type RequestOptions, request } from 'node:http';
 import { dirname } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { hashOf, makeToken } from '../../src/dashboard/access/tokens.ts';
@@ -22,9 +22,19 @@ export interface Asked {
 }
 
 /** As it is told: unlike `fetch`, with whatever `Host` and on a connection of its own. */
-export function ask(url: string, path: string, { method = 'GET', headers, body }: Asked = {}): Promise<Answer> {
+export function ask(url: string, path: string, asked: Asked = {}): Promise<Answer> {
+  const { hostname, port } = new URL(url);
+  return send({ host: hostname.replace(/[[\]]/g, ''), port }, path, asked);
+}
+
+/** The same, at a socket. */
+export function askAt(socketPath: string, path: string, asked: Asked = {}): Promise<Answer> {
+  return send({ socketPath }, path, asked);
+}
+
+function send(to: RequestOptions, path: string, { method = 'GET', headers, body }: Asked): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const asked = request(new URL(path, url), { method, headers: { ...headers }, agent: false }, (answer) => {
+    const asked = request({ ...to, path, method, headers: { ...headers }, agent: false }, (answer) => {
       const chunks: Buffer[] = [];
       answer.on('data', (chunk) => chunks.push(chunk));
       answer.on('end', () => {
@@ -50,7 +60,7 @@ export interface TestServer {
   close(): Promise<void>;
 }
 
-/** A server within this process, of a root with a log, until the test is over. Own connections log in by default. */
+/** A server within this process, of a root with a log, at any free port, until the test is over. */
 export async function startTestServer(options: Partial<ServerPlace> = {}): Promise<TestServer> {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': '' });
   const state = stateFolderOf(root);
@@ -59,7 +69,8 @@ export async function startTestServer(options: Partial<ServerPlace> = {}): Promi
   onTestFinished(() => store.close());
   const clock = { now: Date.now() };
   const site = { root, env: {}, version: '0', now: () => clock.now };
-  const own = { host: '127.0.0.1', port: 0, url: null, needsLogin: true, distFolder: dirname(commandPath) };
+  const door = { kind: 'port', host: '127.0.0.1', port: 0 } as const;
+  const own = { door, url: null, needsLogin: false, distFolder: dirname(commandPath) };
   const server = await startServer({ site, ...own, ...options });
   let closing: Promise<void> | null = null;
   const close = (): Promise<void> => (closing ??= server.close());

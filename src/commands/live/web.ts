@@ -1,37 +1,48 @@
-import { Command } from 'commander';
+import { hostname, userInfo } from 'node:os';
+import { resolve } from 'node:path';
+import { Command, Option } from 'commander';
+import type { Door } from '../../dashboard/listen.ts';
+import type { RunningServer } from '../../dashboard/server.ts';
+import { checkWritable } from '../../settings/access.ts';
 import type { Token } from '../../store/contract/registers.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { shellWord } from '../../system/base/values.ts';
+import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { print, rootOf, withLog, withWritableLog, withWritableLogIfAny } from '../shared/open.ts';
 
 interface WebOptions extends CommonOptions {
-  readonly host: string;
-  readonly port: string;
+  readonly socket?: string;
+  readonly host?: string;
+  readonly port?: string;
   readonly url?: string;
   readonly login?: true;
+  readonly loader?: true;
 }
 
 const WEB_HELP = `
-On this machine your own connections need no password: the kernel says that they are yours. Everybody else
-logs in with a token. Leave \`--host\` as it is and connect through an SSH tunnel, or let the web server
-pass requests on to it (\`--url\`).
+It listens at a socket in the state folder, which only you can open, and which an SSH tunnel leads to. With
+--port it listens at a TCP port, which all users of this machine can reach: it prints an address with a key
+that logs in one browser. With --url everybody logs in with a token.
 
 Examples:
-  runner web                                     on this machine: http://127.0.0.1:8787/
-  ssh -L 8787:127.0.0.1:8787 me@example.org      on your own computer: the tunnel to it
-  runner web --port 0                            any port that is free
-  runner web --url https://example.org/runner    behind the web server, which passes requests for that path on
-  runner web token add laptop --manage           create a token; \`npx folder-runner web token --help\` has more`;
+  runner web                                      at the socket; prints the line for the tunnel
+  runner web --port 8787                          for a browser on this machine
+  runner web --url https://example.org/runner --socket ~/web/runner.sock
+                                                  behind the web server, which passes requests for that path on
+  runner web token add laptop --manage            create a token; \`npx folder-runner web token --help\` has more`;
 
 /** `runner web`: the dashboard, until it is stopped. */
 export function webCommand(context: CommandContext): Command {
   const command = new Command('web');
   return command
     .description('serve the dashboard and its REST API until Ctrl-C')
-    .option('--host <address>', 'the address to listen on', '127.0.0.1')
-    .option('--port <number>', 'the port; 0: any that is free', '8787')
+    .option('--socket <path>', 'the socket to listen at (default: .runner/web.sock)')
+    .option('--port <number>', 'listen at a TCP port instead; 0: any that is free')
+    .option('--host <address>', 'with --port, the address to listen at (default: 127.0.0.1)')
     .option('--url <address>', 'where a proxy or Passenger serves it: https://example.org/runner')
-    .option('--login', 'let your own connections log in, too: print an address with a key')
+    .option('--login', 'ask for a login at the socket, too: print an address with a key')
+    .addOption(new Option('--loader', 'Passenger or LiteSpeed decides where it listens').hideHelp())
     .addHelpText('after', WEB_HELP)
     .action(() => serve(context, command.optsWithGlobals<WebOptions>()))
     .addCommand(tokenCommand(context));
@@ -39,20 +50,73 @@ export function webCommand(context: CommandContext): Command {
 
 async function serve(context: CommandContext, options: WebOptions): Promise<void> {
   const root = rootOf(context, options.root);
-  const port = readPort(options.port);
   const url = readUrl(options.url);
+  const door = await chooseDoor(context, root, options);
   const { startServer } = await import('../../dashboard/server.ts');
   const { env, version, now, distFolder } = context;
   const site = { root, env, version, now };
-  const needsLogin = options.login === true;
-  const server = await startServer({ site, host: options.host, port, url, needsLogin, distFolder });
+  const server = await startServer({ site, door, url, needsLogin: options.login === true, distFolder });
   const signalled = new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, resolve);
   });
-  const where = url === null || server.listensAt === null ? [] : [`It listens at ${server.listensAt}.`];
-  await print(context, [server.url, ...where, ...server.notes].map((line) => `${line}\n`).join(''));
+  await print(
+    context,
+    describeWay(server, door, url)
+      .map((line) => `${line}\n`)
+      .join(''),
+  );
   await signalled;
   await server.close();
+}
+
+async function chooseDoor(context: CommandContext, root: string, options: WebOptions): Promise<Door> {
+  const { socket, host, port, url, loader } = options;
+  if (loader) return { kind: 'loader' };
+  if (port !== undefined) {
+    if (socket !== undefined) throw new UsageError('--socket and --port exclude each other: give one of them.');
+    // Both are listened at, whichever a browser takes.
+    return { kind: 'port', host: (host ?? 'localhost').replace(/^localhost$/i, '127.0.0.1'), port: readPort(port) };
+  }
+  if (host !== undefined) throw new UsageError('--host goes with --port: add --port 8787, or leave --host out.');
+  // A web server runs as another user: what keeps others out there are tokens.
+  const mode = url === undefined ? 0o600 : 0o666;
+  if (socket !== undefined) return { kind: 'socket', path: resolve(context.cwd, socket), mode };
+  const state = stateFolderOf(root);
+  await checkWritable(root, state, context.env);
+  createStateFolder(state);
+  const { socketOf } = await import('../../dashboard/listen.ts');
+  const path = socketOf(state);
+  if (url !== undefined) {
+    const cure = 'name one with --socket in a folder that it may enter';
+    context.stderr.write(`Note: a web server that runs as another user cannot open ${path}; ${cure}.\n`);
+  }
+  return { kind: 'socket', path, mode };
+}
+
+function describeWay({ url, listensAt, notes }: RunningServer, door: Door, publicUrl: URL | null): string[] {
+  if (publicUrl !== null) {
+    const where = listensAt === null ? [] : [`It listens at ${listensAt}.`];
+    return [url, ...where, ...notes];
+  }
+  if (door.kind !== 'socket') return [url, ...notes];
+  return [
+    `The dashboard listens at ${door.path}.`,
+    'Only you can connect there. Run this on your own computer, with the name by which you log in to this machine:',
+    `  ssh -N -L ${new URL(url).port}:${shellWord(door.path)} ${shellWord(`${nameOfUser()}@${hostname()}`)}`,
+    'Then open there:',
+    `  ${url}`,
+    'For a browser on this machine: npx folder-runner web --port 8787',
+    ...notes,
+  ];
+}
+
+/** Some containers have no name for it. */
+function nameOfUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return 'me';
+  }
 }
 
 function readPort(text: string): number {
@@ -74,7 +138,7 @@ function readUrl(text: string | undefined): URL | null {
 
 const TOKEN_HELP = `
 The log keeps only a hash of a token. Programs send it as \`Authorization: Bearer <token>\`; the page asks
-for it once and then keeps a session of 7 days.
+for it once and then keeps a session of 7 days at most.
 
 Examples:
   runner web token add laptop --manage             may change things, until it is revoked

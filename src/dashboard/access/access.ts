@@ -8,25 +8,47 @@ import type { Store } from '../../store/contract/store.ts';
 import { isLogFailure, StoreUnavailable } from '../../store/failures.ts';
 import type { Access, ApiEnv, Caller, Demand, Refusal, SessionInfo } from '../api/route.ts';
 import type { Site } from '../site.ts';
-import { type Address, isForwarded, refuseForeign } from './browsers.ts';
-import { isLoopback, uidOfPeer } from './peer.ts';
+import {
+  type Address,
+  forgetOthers,
+  isForwarded,
+  isFromBrowser,
+  isLoopback,
+  nameOfHost,
+  refuseForeign,
+} from './browsers.ts';
+import type { Connections } from './connections.ts';
 import { createSessions, type Sessions } from './session.ts';
-import { clientOf, createLoginThrottle, createRateLimit } from './throttle.ts';
+import { clientOf, createRateLimit, type Throttle } from './throttle.ts';
 import { hashOf, isSame, isTokenLike } from './tokens.ts';
 
 export interface AccessOptions extends Address {
-  /** Whether this user's own connections within this machine need no credential. */
-  readonly isOwnTrusted: boolean;
-  /** What logs in without a token, as long as this process lives; null: nothing does. */
+  /**
+   * The names by which the owner asks without a credential, where nobody else can connect; null: all need one.
+   * They say that it is meant so: what passes on requests of others asks by the names of its own.
+   */
+  readonly owner: OwnerNames | null;
+  /** What logs in once without a token; null: nothing does. */
   readonly key: string | null;
+  /** Null: nobody counts them. */
+  readonly connections: Connections | null;
+}
+
+export interface OwnerNames {
+  /** Another one at each start: nothing is left under it in a browser. */
+  readonly page: string;
+  /** For what is no browser. */
+  readonly programs: string;
 }
 
 type Request = Context<ApiEnv>;
 
 /** Who was found to ask, and by what. */
 interface Known extends Caller {
-  /** Of a session; null: another credential, or the connection itself. */
+  /** Of a session; null: another credential, or none, as it is the owner at the socket. */
   readonly cookie: string | null;
+  /** This user, by the socket or the key: can do no more harm than the user. */
+  readonly isOwner: boolean;
   /** A browser sends it along by itself, whoever's page has made it ask. */
   readonly isAmbient: boolean;
   readonly expiresAt: number | null;
@@ -38,21 +60,25 @@ const SESSION_MS = 7 * 86_400_000;
 const RATE = { perSecond: 200, burst: 1_000 };
 const STRANGERS_RATE = { perSecond: 20, burst: 100 };
 
+/** More is no person; each of them is remembered once it has logged out. */
+const LOGINS_RATE = { perSecond: 0.1, burst: 60 };
+
 const NOBODY: Caller = { name: 'nobody', permission: 'read' };
 
 const WRONG = 'This token is not valid: it is not known here, has expired, or was revoked.';
 
-/** Lets in who has a token, a session, or a connection that is this user's own. */
+/** Lets in who has a token or a session, and the owner at a socket that nobody else can open. */
 export function createAccess(site: Site, options: AccessOptions): Access {
   const state: AccessState = {
     site,
     options,
-    sessions: createSessions(site.state),
+    // At an address of its own a session is of no use after the next start, but to who listens there by then.
+    sessions: createSessions(site.state, options.url !== null),
     cookieName: nameCookie(site.root, options),
-    logins: createLoginThrottle(),
     callers: createRateLimit(RATE),
     strangers: createRateLimit(STRANGERS_RATE),
-    own: new WeakMap(),
+    logins: createRateLimit(LOGINS_RATE),
+    isKeyUsed: false,
     known: new WeakMap(),
     noted: new Map(),
   };
@@ -69,11 +95,11 @@ interface AccessState {
   readonly options: AccessOptions;
   readonly sessions: Sessions;
   readonly cookieName: string;
-  readonly logins: ReturnType<typeof createLoginThrottle>;
-  readonly callers: ReturnType<typeof createRateLimit>;
-  readonly strangers: ReturnType<typeof createRateLimit>;
-  /** Connections, and whether they are this user's own. */
-  readonly own: WeakMap<Socket, Promise<boolean>>;
+  readonly callers: Throttle;
+  readonly strangers: Throttle;
+  /** By token. */
+  readonly logins: Throttle;
+  isKeyUsed: boolean;
   readonly known: WeakMap<globalThis.Request, Known>;
   /** Tokens, and the day on which their use was noted. */
   readonly noted: Map<number, number>;
@@ -86,18 +112,19 @@ function nameCookie(root: string, { url }: AccessOptions): string {
 }
 
 async function admit(state: AccessState, c: Request, demanded: Demand | null): Promise<Caller | Refusal> {
+  if (countHosts(c) > 1) return { status: 400, detail: 'A request must have one Host header, not several.' };
   const foreign = refuseForeign(originsOf(c), state.options);
   if (foreign !== null) return { status: 403, detail: foreign };
   if (demanded === null) return { status: 404, detail: 'There is nothing at this address.' };
-  const nowMs = state.site.now();
-  const known = demanded === 'none' ? null : await identify(state, c);
-  // The page is the same for all, and costs nothing.
-  if (demanded === 'none' && c.req.method === 'GET') return NOBODY;
-  const tooMany = limitRate(state, c, known, nowMs);
+  // The page is the same for all, and costs nothing. A login is refused once its credential is known to be wrong.
+  if (demanded === 'none') return isBodyJson(c) ? NOBODY : NO_JSON;
+  const known = await identify(state, c);
+  const hasToken = c.req.header('authorization') !== undefined;
+  if (known === null) return refuseStranger(state, c, hasToken ? WRONG : 'Log in, or send a token.');
+  noteConnection(state, c, known);
+  const tooMany = limitRate(state, c, known);
   if (tooMany !== null) return tooMany;
-  if (!isBodyJson(c)) return { status: 415, detail: 'The body must be JSON, with the content type application/json.' };
-  if (demanded === 'none') return NOBODY;
-  if (known === null) return refuseStranger(state, c, nowMs);
+  if (!isBodyJson(c)) return NO_JSON;
   if (demanded === 'manage' && known.permission !== 'manage') {
     return { status: 403, detail: `${known.name} has permission to read, not to change anything.` };
   }
@@ -120,17 +147,37 @@ function originsOf(c: Request) {
   };
 }
 
+/** Of several, programs in between may take another one than this server does. */
+function countHosts(c: Request): number {
+  const { rawHeaders = [] } = c.env?.incoming ?? {};
+  return rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host').length;
+}
+
+const NO_JSON: Refusal = { status: 415, detail: 'The body must be JSON, with the content type application/json.' };
+
 function socketOf(c: Request): Socket | undefined {
   return c.env?.incoming?.socket;
 }
 
-function limitRate(state: AccessState, c: Request, known: Known | null, nowMs: number): Refusal | null {
-  // This user's own connections can do no more harm than the user.
-  if (known?.isAmbient && known.cookie === null) return null;
-  const client = clientOf(addressOf(state, c));
-  const limit = known === null ? state.strangers : state.callers;
-  const retryAfterS = limit.check(known === null ? client : `${known.name} ${client}`, nowMs);
-  return retryAfterS === null ? null : { status: 429, detail: 'Too many requests; ask more slowly.', retryAfterS };
+function noteConnection({ options }: AccessState, c: Request, { name }: Known): void {
+  const socket = socketOf(c);
+  if (socket !== undefined) options.connections?.noteCaller(socket, name);
+}
+
+function limitRate(state: AccessState, c: Request, known: Known): Refusal | null {
+  if (known.isOwner) return null;
+  const waitS = state.callers.check(`${known.name} ${clientOf(addressOf(state, c))}`, state.site.now());
+  return waitS === null ? null : refuseForNow(waitS);
+}
+
+function refuseForNow(retryAfterS: number): Refusal {
+  return { status: 429, detail: 'Too many requests; ask more slowly.', retryAfterS };
+}
+
+/** Only who has no valid credential is ever refused for what others have sent. */
+function refuseStranger(state: AccessState, c: Request, detail: string): Refusal {
+  const waitS = state.strangers.check(clientOf(addressOf(state, c)), state.site.now());
+  return waitS === null ? { status: 401, detail } : refuseForNow(waitS);
 }
 
 /** Whose requests are counted together. A proxy tells it last in `X-Forwarded-For`. */
@@ -146,28 +193,16 @@ function isBodyJson(c: Request): boolean {
   return !hasBody || /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(c.req.header('content-type') ?? '');
 }
 
-/** Who sends a wrong token is told so, ever more rarely. */
-function refuseStranger(state: AccessState, c: Request, nowMs: number): Refusal {
-  if (c.req.header('authorization') === undefined) return { status: 401, detail: 'Log in, or send a token.' };
-  const client = clientOf(addressOf(state, c));
-  const waitS = state.logins.check(client, nowMs) ?? state.logins.noteFailure(client, nowMs);
-  return waitS === null ? { status: 401, detail: WRONG } : refuseForNow(waitS);
-}
-
-function refuseForNow(retryAfterS: number): Refusal {
-  return { status: 429, detail: 'Too many wrong tokens were sent; wait before you send another one.', retryAfterS };
-}
-
 async function identify(state: AccessState, c: Request): Promise<Known | null> {
   const header = c.req.header('authorization');
   if (header !== undefined) {
     const [, text = ''] = /^Bearer +(\S+)$/i.exec(header) ?? [];
     const token = await findToken(state, text);
-    return token && { ...callerOf(token), cookie: null, isAmbient: false, expiresAt: token.expiresAt };
+    return token && { ...callerOf(token), cookie: null, isOwner: false, isAmbient: false, expiresAt: token.expiresAt };
   }
   const cookie = getCookie(c, state.cookieName);
   const known = cookie === undefined ? null : await readSession(state, cookie);
-  return known ?? ((await isOwnConnection(state, c)) ? ownCaller() : null);
+  return known ?? (isOwner(state, c) ? ownCaller() : null);
 }
 
 function callerOf({ name, permission }: HashedToken): Caller {
@@ -176,7 +211,7 @@ function callerOf({ name, permission }: HashedToken): Caller {
 
 function ownCaller(): Known {
   const name = `user ${process.geteuid?.()}`;
-  return { name, permission: 'manage', cookie: null, isAmbient: true, expiresAt: null };
+  return { name, permission: 'manage', cookie: null, isOwner: true, isAmbient: true, expiresAt: null };
 }
 
 async function findToken(state: AccessState, text: string): Promise<HashedToken | null> {
@@ -231,51 +266,39 @@ async function readSession(state: AccessState, cookie: string): Promise<Known | 
   }
   const token = await useTokens(state, (tokens) => tokens.byId(tokenId));
   if (token === null || !sessions.isSigned(cookie, token.hash)) return null;
-  return { ...callerOf(token), cookie, isAmbient: true, expiresAt };
+  return { ...callerOf(token), cookie, isOwner: false, isAmbient: true, expiresAt };
 }
 
-/** Asked of the kernel once for each connection. */
-async function isOwnConnection({ options, own }: AccessState, c: Request): Promise<boolean> {
+/** Whether the owner asks, at a socket that nobody else can open, and not what passes on requests of others. */
+function isOwner({ options: { owner } }: AccessState, c: Request): boolean {
   const { incoming } = c.env ?? {};
-  // What asks in an older way than each browser is a proxy that passes on what others ask.
-  if (!options.isOwnTrusted || incoming === undefined || incoming.httpVersion !== '1.1') return false;
-  if (isForwarded(Object.keys(incoming.headers))) return false;
-  const { socket } = incoming;
-  let found = own.get(socket);
-  if (found === undefined) {
-    const { remoteAddress, remotePort, localAddress, localPort } = socket;
-    found = uidOfPeer({ remoteAddress, remotePort, localAddress, localPort }).then(
-      (uid) => uid === process.geteuid?.(),
-    );
-    own.set(socket, found);
-  }
-  return await found;
+  if (owner === null || incoming === undefined || incoming.httpVersion !== '1.1') return false;
+  const headers = Object.keys(incoming.headers);
+  if (isForwarded(headers)) return false;
+  const name = nameOfHost(incoming.headers.host ?? '');
+  return name === owner.page || (name === owner.programs && !isFromBrowser(headers));
 }
 
 function csrfOf({ sessions }: AccessState, { cookie }: Pick<Known, 'cookie'>): string {
   return sessions.csrfOf(cookie);
 }
 
-function describe(state: AccessState, known: Known): SessionInfo {
+function describe(state: AccessState, known: Omit<Known, 'isOwner'>): SessionInfo {
   const { name, permission, expiresAt, isAmbient } = known;
   return { name, permission, expiresAt, csrf: isAmbient ? csrfOf(state, known) : null };
 }
 
 async function login(state: AccessState, c: Request, text: string): Promise<SessionInfo | Refusal> {
   const nowMs = state.site.now();
-  const client = clientOf(addressOf(state, c));
-  const waitS = state.logins.check(client, nowMs);
-  if (waitS !== null) return refuseForNow(waitS);
   const found = await findLogin(state, text.trim());
-  if (found === null) {
-    const nextS = state.logins.noteFailure(client, nowMs);
-    return nextS === null ? { status: 401, detail: WRONG } : refuseForNow(nextS);
-  }
-  state.logins.noteSuccess(client);
+  if (found === null) return refuseStranger(state, c, `${WRONG} A key that was printed logs in once.`);
   const { tokenId, hash, caller } = found;
+  const waitS = state.logins.check(String(tokenId), nowMs);
+  if (waitS !== null) return refuseForNow(waitS);
   const expiresAt = Math.min(nowMs + SESSION_MS, found.expiresAt ?? Number.POSITIVE_INFINITY);
   const cookie = state.sessions.open({ tokenId, expiresAt }, hash);
   setCookie(c, state.cookieName, cookie, { ...cookieOptions(state), expires: new Date(expiresAt) });
+  if (state.options.url === null) for (const [name, value] of Object.entries(forgetOthers)) c.header(name, value);
   return describe(state, { ...caller, cookie, isAmbient: true, expiresAt });
 }
 
@@ -288,7 +311,10 @@ interface FoundLogin {
 
 async function findLogin(state: AccessState, text: string): Promise<FoundLogin | null> {
   const { key } = state.options;
-  if (key !== null && isSame(text, key)) return { tokenId: 0, hash: hashOf(key), expiresAt: null, caller: ownCaller() };
+  if (key !== null && !state.isKeyUsed && isSame(text, key)) {
+    state.isKeyUsed = true;
+    return { tokenId: 0, hash: hashOf(key), expiresAt: null, caller: ownCaller() };
+  }
   const token = await findToken(state, text);
   return token && { tokenId: token.id, hash: token.hash, expiresAt: token.expiresAt, caller: callerOf(token) };
 }
@@ -298,9 +324,10 @@ function cookieOptions({ options: { url } }: AccessState) {
   return { path, httpOnly: true, sameSite: 'Strict', secure: url?.protocol === 'https:' } as const;
 }
 
+/** Of the session that has asked for it: a cookie that nobody has checked is not worth remembering. */
 function logout(state: AccessState, c: Request): void {
-  const cookie = getCookie(c, state.cookieName);
-  if (cookie === undefined) return;
+  const cookie = state.known.get(c.req.raw)?.cookie ?? null;
+  if (cookie === null) return;
   state.sessions.end(cookie, state.site.now());
   deleteCookie(c, state.cookieName, cookieOptions(state));
 }

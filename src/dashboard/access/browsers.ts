@@ -1,9 +1,9 @@
 /** Under which names the dashboard answers. */
 export interface Address {
-  /** Of `--url`; null: it is reached at its own host and port. */
+  /** Of `--url`; null: it is reached at its own host and port, or at its socket. */
   readonly url: URL | null;
-  /** The host that it listens on. */
-  readonly host: string;
+  /** As `Host` has them, without the port: `localhost`, `[::1]`. */
+  readonly names: readonly string[];
 }
 
 /** What of a request says where it comes from. */
@@ -15,21 +15,16 @@ export interface Origins {
   readonly localAddress: string | undefined;
 }
 
-const ownNames = ['localhost', '127.0.0.1', '[::1]'];
-
 /**
  * Refuses what a page of another origin has sent, be it by a name of its own that leads here (DNS rebinding).
  *
  * @returns why it is refused; null: it is not
  */
-export function refuseForeign(request: Origins, { url, host }: Address): string | null {
+export function refuseForeign(request: Origins, { url, names }: Address): string | null {
   const asked = request.header('host')?.toLowerCase() ?? '';
-  const names = [...ownNames, ...namesOf(host), ...namesOf(request.localAddress?.replace(/^::ffff:/i, ''))];
-  // Through an SSH tunnel the port is any.
-  const isOwn = names.includes(asked.replace(/:\d{1,5}$/, ''));
-  if (!isOwn && asked !== url?.host) {
-    return 'This name is not known as one of the dashboard. Start it with --url and the address that you use here.';
-  }
+  const name = nameOfHost(asked);
+  const isOwn = names.includes(name) || name === ownAddress(request.localAddress);
+  if (!isOwn && asked !== url?.host) return describeUnknown(name);
   const origin = request.header('origin');
   const origins = [url?.origin, ...(isOwn ? [`http://${asked}`, `https://${asked}`] : [])];
   if (origin !== undefined && !origins.includes(origin)) return 'Requests from pages of other origins are refused.';
@@ -38,10 +33,31 @@ export function refuseForeign(request: Origins, { url, host }: Address): string 
   return isLinkToPage(request) ? null : 'Requests from pages of other sites are refused.';
 }
 
-/** A name as `Host` has it. */
-function namesOf(address: string | undefined): string[] {
-  if (address === undefined) return [];
-  return [address.includes(':') ? `[${address}]` : address.toLowerCase()];
+/** Through an SSH tunnel the port is any. */
+export function nameOfHost(host: string): string {
+  return host.toLowerCase().replace(/:\d{1,5}$/, '');
+}
+
+/** An address as `Host` has it. */
+export function nameOfAddress(address: string): string {
+  return address.includes(':') ? `[${address}]` : address.toLowerCase();
+}
+
+/** What is asked by the address of the connection itself; not by that of loopback, which others may share. */
+function ownAddress(local: string | undefined): string | null {
+  const address = local?.replace(/^::ffff:/i, '') ?? '';
+  return address === '' || isLoopback(address) ? null : nameOfAddress(address);
+}
+
+/** `127.0.0.1`, `::1`, `::ffff:127.1.2.3`. */
+export function isLoopback(address: string): boolean {
+  return address === '::1' || /^(?:::ffff:)?127\.\d+\.\d+\.\d+$/i.test(address);
+}
+
+function describeUnknown(name: string): string {
+  return name.endsWith('.localhost')
+    ? 'This address is not of this start of the dashboard. Open the one that `npx folder-runner web` has printed last.'
+    : 'This name is not known as one of the dashboard. Start it with --url and the address that you use here.';
 }
 
 /** Whoever follows a link gets the page, in which there is nothing yet. */
@@ -55,6 +71,35 @@ const forwarding =
 /** Whether somebody passes on what others ask: then the connection says nothing of them. */
 export function isForwarded(headerNames: readonly string[]): boolean {
   return headerNames.some((name) => forwarding.test(name));
+}
+
+const ofBrowsers = /^(?:sec-.*|origin|referer|cookie)$/;
+
+/** Whether a browser seems to ask, whose requests any page can cause. */
+export function isFromBrowser(headerNames: readonly string[]): boolean {
+  return headerNames.some((name) => ofBrowsers.test(name));
+}
+
+/**
+ * What another program has left in the browser that had this address before: pages in its cache, workers that answer
+ * in its place. Not for an address that is shared with other pages of its owner.
+ */
+export const forgetOthers: Readonly<Record<string, string>> = { 'clear-site-data': '"cache", "storage"' };
+
+/** The dashboard has no service worker: one that asks for its script was left by somebody else. */
+const leavingWorker = `addEventListener('install', () => skipWaiting());
+addEventListener('activate', (event) => event.waitUntil(leave()));
+async function leave() {
+  const windows = await clients.matchAll({ type: 'window' });
+  await registration.unregister();
+  for (const each of windows) each.navigate(each.url);
+}
+`;
+
+/** A worker that removes itself, for whatever asks for the script of a worker; null: nothing does. */
+export function answerWorker(request: Request): Response | null {
+  if (request.headers.get('service-worker') !== 'script') return null;
+  return new Response(leavingWorker, { headers: { 'content-type': 'text/javascript; charset=UTF-8' } });
 }
 
 const always: Readonly<Record<string, string>> = {

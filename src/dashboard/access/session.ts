@@ -31,23 +31,24 @@ export interface Sessions {
   /** Null: it is none, or its time is over. Its signature is yet to be checked, as that needs the token. */
   read(cookie: string, now: number): Session | null;
   isSigned(cookie: string, hash: string): boolean;
-  /** Ends it before its time, for as long as this process lives. */
+  /** Ends one whose signature was checked before its time, for as long as this process lives. */
   end(cookie: string, now: number): void;
-  /** What a page must send along with what changes something, for a session or for this user's own connections. */
+  /** What a page must send along with what changes something; null: for requests of the owner without a session. */
   csrfOf(cookie: string | null): string;
 }
 
 /** `<token id>.<seconds>.<random>.<signature>` */
 const form = /^(\d{1,15})\.(\d{1,12})\.[\w-]{16}\.[\w-]{43}$/;
 
-const MOST_ENDED = 10_000;
-
-export function createSessions(state: StateFolder): Sessions {
-  let key: Buffer | null = null;
+/** @param keepsKey whether sessions go on after a new start, where `state` has room for their key */
+export function createSessions(state: StateFolder, keepsKey: boolean): Sessions {
+  const ownCsrf = randomBytes(KEY_BYTES).toString('base64url');
+  let key: Buffer | null = keepsKey ? null : randomBytes(KEY_BYTES);
   const sign = (text: string): string => {
     key ??= readKey(state);
     return createHmac('sha256', key).update(text).digest('base64url');
   };
+  // A live one is never forgotten; how many there can be limits how often one may log in.
   const ended = new Map<string, number>();
   const signatureOf = (body: string, hash: string) => sign(`session ${body} ${hash}`);
   return {
@@ -65,11 +66,11 @@ export function createSessions(state: StateFolder): Sessions {
       return isSame(signature, signatureOf(body, hash));
     },
     end: (cookie, now) => {
-      for (const [each, expiresAt] of ended) if (expiresAt <= now || ended.size >= MOST_ENDED) ended.delete(each);
+      for (const [each, expiresAt] of ended) if (expiresAt <= now) ended.delete(each);
       const [, , seconds = '0'] = form.exec(cookie) ?? [];
       ended.set(cookie, Number(seconds) * 1_000);
     },
-    csrfOf: (cookie) => sign(`csrf ${cookie ?? 'own connection'}`),
+    csrfOf: (cookie) => (cookie === null ? ownCsrf : sign(`csrf ${cookie}`)),
   };
 }
 

@@ -22,21 +22,25 @@ const eventsRoute = defineRoute('read', {
   },
 });
 
-/** More than that are no people. */
-const MOST_VIEWERS = 1000;
+/** With one token, or as the owner: more are no people, and others follow, too. */
+const MOST_STREAMS = 200;
 
 /** @param patienceMs who has not read an event by then is gone */
 export function addEventRoutes(api: Api, patienceMs = 20_000): void {
+  const streams = new Map<string, number>();
   api.openapi(eventsRoute, async (c) => {
     const { feed } = c.var.site;
     if (/\bjson\b/.test(c.req.header('accept') ?? '')) {
       return c.json({ version: await feed.look() }, 200, { 'cache-control': 'no-store' });
     }
-    if (feed.followers >= MOST_VIEWERS) {
-      throw new HTTPException(503, { message: 'Too many viewers follow changes; try again later.' });
+    const { name } = c.var.caller;
+    if ((streams.get(name) ?? 0) >= MOST_STREAMS) {
+      throw new HTTPException(503, { message: `Too many viewers follow changes as ${name}; try again later.` });
     }
+    const count = (by: 1 | -1): void => void streams.set(name, (streams.get(name) ?? 0) + by);
+    count(1);
     const response = streamSSE(c, async (stream) => {
-      await tellViewer(stream, feed, patienceMs);
+      await tellViewer(stream, feed, patienceMs).finally(() => count(-1));
       // A connection that is full would stay for as long as its reader likes.
       if (stream.aborted) (c.env as Partial<NodeBindings> | undefined)?.outgoing?.destroy();
     });

@@ -14,7 +14,10 @@ const sessionSchema = z
   .openapi('Session');
 
 const credentialSchema = z.object({
-  token: z.string().max(200).openapi({ description: 'A token, or the key that `npx folder-runner web` has printed' }),
+  token: z
+    .string()
+    .max(200)
+    .openapi({ description: 'A token, or a key that `npx folder-runner web` has printed, which is valid once' }),
 });
 
 const getRoute = defineRoute('read', {

@@ -3,19 +3,30 @@ import createFetchClient, {
   type Client as FetchClient,
   type Middleware,
 } from 'openapi-fetch';
+import { AT_SOCKET, fetchAt } from './fetch-at-socket.ts';
 import type { components, paths } from './paths.ts';
 
 /** Where the dashboard is, and who asks. */
-export interface ClientOptions {
-  /** The address that `runner web` prints, with the base path: `https://example.org/runner/`. */
+export type ClientOptions = ClientAtUrl | ClientAtSocket;
+
+export interface ClientAtUrl {
+  /** The address of the dashboard, with the base path: `https://example.org/runner/`. */
   readonly url: string | URL;
-  /**
-   * As `runner web token add` has printed it. Default: none, for a page of the dashboard's own origin, or for this
-   * user's own connections on the same machine.
-   */
+  readonly socket?: never;
+  /** As `npx folder-runner web token add` has printed it. Default: none, for a page of the dashboard's own origin. */
   readonly token?: string;
   /** Default: the global `fetch`. */
   readonly fetch?: (request: Request) => Promise<Response>;
+}
+
+/** In Node, on the same machine. */
+export interface ClientAtSocket {
+  /** The path that `npx folder-runner web` prints: `/home/me/site/.runner/web.sock`. */
+  readonly socket: string;
+  readonly url?: never;
+  /** Default: none, as the socket in the state folder is the owner's own. */
+  readonly token?: string;
+  readonly fetch?: never;
 }
 
 /**
@@ -45,8 +56,10 @@ export type PathOf<Method extends 'get' | 'post' | 'put' | 'patch' | 'delete'> =
  * console.log(data.items[0]?.id);
  * ```
  */
-export function createClient({ url, token, fetch }: ClientOptions): Client {
-  const base = new URL(url);
+export function createClient(options: ClientOptions): Client {
+  const { token } = options;
+  const base = new URL(options.url ?? AT_SOCKET);
+  const fetch = options.socket === undefined ? options.fetch : fetchAt(options.socket);
   const client = createFetchClient<paths>({
     baseUrl: base.origin + base.pathname.replace(/\/$/, ''),
     ...(fetch !== undefined && { fetch }),
@@ -72,7 +85,7 @@ function withToken(token: string): Middleware {
   };
 }
 
-/** A browser's session, or a connection that needs no token, says that it was no other page that has asked. */
+/** A browser's session, or the owner at the socket, says that it was no other page that has asked. */
 function withCsrf(client: Client): Middleware {
   let asked: Promise<string | null> | null = null;
   const ask = async (): Promise<string | null> => (await client.GET('/api/session')).data?.csrf ?? null;

@@ -49,7 +49,7 @@ export function Offline() {
     <Notice tone="warning" title="No connection to the server">
       <p>
         You see how things stood <Time at={new Date(heardAt.value).toISOString()} />. The page goes on by itself as soon
-        as the server answers; if <code>runner web</code> has ended, start it again.
+        as the server answers. If it has ended, start it again, and open the address that it prints.
       </p>
     </Notice>
   );

@@ -77,8 +77,8 @@ export function Login() {
           Log in
         </button>
         <p id="token-help" class="quiet small">
-          Make a token on the host: <code>runner web token add laptop --read</code>, or <code>--manage</code> to change
-          something, too.
+          Make a token on the host: <code>npx folder-runner web token add laptop --read</code>, or <code>--manage</code>{' '}
+          to change something, too.
         </p>
       </form>
     </Page>
