@@ -167,7 +167,7 @@ function namesAt(door: Door, page: string): string[] {
 }
 
 /** Usual for a tunnel to a socket. */
-export const TUNNEL_PORT = 8787;
+const TUNNEL_PORT = 8787;
 
 function urlOf({ url }: ServerPlace, { port }: Listening, [name]: readonly string[], key: string | null): string {
   const shown = url === null ? `http://${name}:${port ?? TUNNEL_PORT}/` : `${url.href.replace(/\/$/, '')}/`;

@@ -91,7 +91,8 @@ function withCsrf(client: Client): Middleware {
   const ask = async (): Promise<string | null> => (await client.GET('/api/session')).data?.csrf ?? null;
   return {
     onRequest: async ({ request, schemaPath }) => {
-      if (schemaPath === '/api/session' || (request.method === 'GET' && schemaPath !== '/api/jobs/claim')) return;
+      const isLogin = schemaPath === '/api/session' && request.method === 'POST';
+      if (isLogin || (request.method === 'GET' && schemaPath !== '/api/jobs/claim')) return;
       asked ??= ask();
       const csrf = await asked;
       if (csrf !== null) request.headers.set('x-csrf-token', csrf);
