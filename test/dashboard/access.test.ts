@@ -154,7 +154,7 @@ describe('each route', () => {
   test('refuses foreign names, and pages of other origins', async () => {
     const server = await startTestServer();
     const token = await server.addToken('laptop', 'manage');
-    const { host } = new URL(server.url);
+    const { host } = new URL(server.listensAt);
     const foreign = [
       { host: 'evil.example' },
       { host: `evil.example:${new URL(server.url).port}` },

@@ -86,7 +86,7 @@ export function createAccess(site: Site, options: AccessOptions): Access {
     admit: (c, demanded) => admit(state, c, demanded),
     login: (c, token) => login(state, c, token),
     logout: (c) => logout(state, c),
-    session: (c) => describe(state, state.known.get(c.req.raw) as Known),
+    session: (c) => describe(state, state.known.get(c) as Known),
   };
 }
 
@@ -100,7 +100,7 @@ interface AccessState {
   /** By token. */
   readonly logins: Throttle;
   isKeyUsed: boolean;
-  readonly known: WeakMap<globalThis.Request, Known>;
+  readonly known: WeakMap<Request, Known>;
   /** Tokens, and the day on which their use was noted. */
   readonly noted: Map<number, number>;
 }
@@ -134,7 +134,7 @@ async function admit(state: AccessState, c: Request, demanded: Demand | null): P
       'Requests that change something need the header X-CSRF-Token, as GET /api/session tells it, or a token.';
     return { status: 403, detail };
   }
-  state.known.set(c.req.raw, known);
+  state.known.set(c, known);
   return known;
 }
 
@@ -326,7 +326,7 @@ function cookieOptions({ options: { url } }: AccessState) {
 
 /** Of the session that has asked for it: a cookie that nobody has checked is not worth remembering. */
 function logout(state: AccessState, c: Request): void {
-  const cookie = state.known.get(c.req.raw)?.cookie ?? null;
+  const cookie = state.known.get(c)?.cookie ?? null;
   if (cookie === null) return;
   state.sessions.end(cookie, state.site.now());
   deleteCookie(c, state.cookieName, cookieOptions(state));
