@@ -21,6 +21,9 @@ const worker = `
     event.respondWith(new Response(${JSON.stringify(page)}, { headers: { 'content-type': 'text/html' } }));
   });`;
 
+/** In the browser. */
+const countWorkers = 'navigator.serviceWorker.getRegistrations().then(({ length }) => length)';
+
 /** Another program at the port, while nobody else listens there; as another user may start one. */
 async function squat(port: number) {
   const server = createServer(({ url }, answer) => {
@@ -44,7 +47,7 @@ test('what another program has left in the browser at the port gets no control o
   const addresses = [`http://127.0.0.1:${port}/`, `http://localhost:${port}/`];
   for (const address of addresses) {
     await victim.goto(address);
-    await victim.waitForFunction(() => navigator.serviceWorker.controller !== null);
+    await victim.waitForFunction('navigator.serviceWorker.controller !== null');
   }
   await leave();
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': '' });
@@ -53,19 +56,18 @@ test('what another program has left in the browser at the port gets no control o
   const printed = /http:\S+/.exec(started.printed())?.[0] as string;
   await victim.goto(printed);
   await victim.getByRole('heading', { name: 'Overview' }).first().waitFor();
-  expect(await victim.evaluate(() => navigator.serviceWorker.getRegistrations().then(({ length }) => length))).toBe(0);
+  expect(await victim.evaluate(countWorkers)).toBe(0);
   const session = () => victim.evaluate(() => fetch('/api/session').then((answer) => answer.status));
   expect(await session()).toBe(200);
   for (const address of addresses) {
     // Its page may be shown still, but has no rights, and its worker goes.
     await victim.goto(address);
     expect(await session()).toBe(401);
-    await victim.evaluate(async () => {
-      for (const each of await navigator.serviceWorker.getRegistrations()) await each.update();
-    });
+    await victim.evaluate(
+      'navigator.serviceWorker.getRegistrations().then((all) => all.forEach((each) => each.update()))',
+    );
     await until('the worker of the other program has gone', async () => {
-      const count = () => navigator.serviceWorker.getRegistrations().then(({ length }) => length);
-      return (await victim.evaluate(count).catch(() => null)) === 0;
+      return (await victim.evaluate(countWorkers).catch(() => null)) === 0;
     });
   }
   started.kill('SIGINT');

@@ -148,7 +148,8 @@ describe('runner web', () => {
     const args = ['--root', root, 'web', '--socket', socket, '--url', 'https://example.org/runner'];
     const started = startNode([commandPath, ...args], cronPlace(root));
     await until('it listens', () => /It listens at \S+\.\n/.test(started.printed()));
-    expect(started.printed()).toContain(`https://example.org/runner/\nIt listens at ${socket}.\nNobody can log in yet`);
+    expect(started.printed()).toContain(`https://example.org/runner/\nIt listens at ${socket}.\n`);
+    expect(started.printed()).toContain('Nobody can log in yet');
     expect(statSync(socket).mode & 0o777).toBe(0o666);
     for (const host of ['owner.localhost', 'localhost', 'example.org']) {
       expect((await askAt(socket, '/runner/api/session', { headers: { host } })).status).toBe(401);
