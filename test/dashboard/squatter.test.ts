@@ -11,7 +11,7 @@ import { until } from '../support/until.ts';
 const page = `<!doctype html><title>squatter</title><h1>squatter</h1><script>
   document.cookie = 'squatter=1';
   navigator.serviceWorker.register('/worker.js');
-  fetch('/api/session').then((answer) => { document.title = 'squatter ' + answer.status; });
+  fetch('/api/session', { cache: 'no-store' }).then((answer) => { document.title = 'squatter ' + answer.status; });
 </script>`;
 const worker = `
   addEventListener('install', () => skipWaiting());
@@ -57,7 +57,8 @@ test('what another program has left in the browser at the port gets no control o
   await victim.goto(printed);
   await victim.getByRole('heading', { name: 'Overview' }).first().waitFor();
   expect(await victim.evaluate(countWorkers)).toBe(0);
-  const session = () => victim.evaluate(() => fetch('/api/session').then((answer) => answer.status));
+  const session = () =>
+    victim.evaluate(() => fetch('/api/session', { cache: 'no-store' }).then((answer) => answer.status));
   expect(await session()).toBe(200);
   for (const address of addresses) {
     // Its page may be shown still, but has no rights, and its worker goes.
