@@ -10,6 +10,9 @@ import { openLog } from './counts.ts';
 import type { HandlerChildren, HandlerContext, RetryRequest } from './handler-context.ts';
 import { cutMessage, describeError, describeReason, type Unsettled } from './record-end.ts';
 
+/** Kept from before any job, as one may replace them. */
+const { parse, stringify } = JSON;
+
 /** As programs say it: try again later. */
 const RETRY_EXIT_CODE = 75;
 
@@ -94,14 +97,14 @@ function createHandlerContext(job: HandlerJob, sendUpdate: (data: string) => Pro
   const context: HandlerContext = {
     id: job.id,
     name: job.name,
-    data: JSON.parse(job.data),
+    data: parse(job.data),
     attempt: job.attempt,
     scheduledFor: toDate(job.scheduledFor),
     latenessMs: job.latenessMs,
     lastSuccess: toDate(job.lastSuccess),
     previouslyCrashed: job.previouslyCrashed,
-    parentData: job.parentData === null ? null : JSON.parse(job.parentData),
-    children: job.children === null ? noChildren : JSON.parse(job.children),
+    parentData: job.parentData === null ? null : parse(job.parentData),
+    children: job.children === null ? noChildren : parse(job.children),
     // Only who asks for the signal takes over the duty to end: others die of SIGTERM as usual.
     get signal() {
       termination ??= abortOnTermination();
@@ -139,9 +142,7 @@ const retryOptions = ['delay', 'priority', 'name', 'data'];
 /** A slip such as `dely` must not pass for a default, nor `retry('5m')`. */
 function assertRetry(request: unknown): void {
   const isRequest = typeof request === 'object' && request !== null;
-  const found = isRequest
-    ? Object.keys(request)
-    : [typeof request === 'string' ? JSON.stringify(request) : String(request)];
+  const found = isRequest ? Object.keys(request) : [typeof request === 'string' ? stringify(request) : String(request)];
   const wrong = found.find((each) => !isRequest || !retryOptions.includes(each));
   if (wrong === undefined) return;
   throw new TypeError(`retry() takes { ${retryOptions.join(', ')} }, found ${wrong}`);
@@ -151,7 +152,7 @@ function toRetry(request: RetryRequest = {}): SpokenAsk {
   assertRetry(request);
   const { delay, priority, name, data } = request;
   // Whether it can have that is for the runner to say; here it must only come as far as there.
-  const words = JSON.parse(writeFor('its argument', { delay, priority, name }));
+  const words = parse(writeFor('its argument', { delay, priority, name }));
   return {
     kind: 'retry',
     ...words,
@@ -197,7 +198,7 @@ type JsonText = { readonly text: string } | { readonly problem: string };
 export function toJsonText(value: unknown): JsonText {
   let text: string | undefined;
   try {
-    text = JSON.stringify(value);
+    text = stringify(value);
   } catch (error) {
     return { problem: `cannot be written as JSON: ${firstLine(error)}` };
   }

@@ -162,6 +162,15 @@ export interface EndMessage {
   readonly isSpoilt?: true;
   /** What an earlier run left behind and has failed during this one. */
   readonly stray?: Stray;
+  /** What this run left behind for those after it. */
+  readonly trace?: Trace;
+}
+
+/** What a job has left in its process that cannot be put back: a built-in that it replaced, a timer that goes on. */
+export interface Trace {
+  readonly kind: 'changed' | 'running';
+  /** `JSON.parse`, `setInterval` */
+  readonly what: string;
 }
 
 /** An error of which a run that has ended is the cause. */
@@ -179,8 +188,8 @@ export interface Stray {
  */
 export const STRAY_FILE = '.stray.json';
 
-/** Deleted from `process.env` before any code of a handler runs. */
-export const HOST_VARIABLE = 'RUNNER_HOST';
+/** Deleted from `process.env` before any code of a handler runs. `RUNNER_HOST` is the name of the machine. */
+export const HANDLER_VARIABLE = 'RUNNER_HANDLER';
 
 /**
  * A child's ledger: which of its runs have begun and may not be in the log, as text; the number of the last

@@ -15,6 +15,7 @@ test.each<object>([
   { unbegun: 3 },
   end,
   { ...end, loaded: [file], isSpoilt: true, stray },
+  { ...end, trace: { kind: 'changed', what: 'JSON.parse' } },
   { ...end, end: { ...result, ask: { kind: 'retry', delay: '1m' } } },
   { ...end, end: { ...result, ask: { kind: 'fail', reason: 'no' }, refusal: 'no' } },
 ])('a message of ours is taken: %j', (message) => {
@@ -33,6 +34,8 @@ test.each<unknown>([
   { ...end, loaded: [null] },
   { ...end, loaded: [{ ...file, path: 1 }] },
   { ...end, stray: 'boom' },
+  { ...end, trace: { kind: 'other', what: 'JSON.parse' } },
+  { ...end, trace: { kind: 'changed', what: 5 } },
   { ...end, stray: { ...stray, sentence: null } },
   { ...end, stray: { ...stray, jobId: {} } },
   ...[

@@ -203,14 +203,16 @@ export default () => {
   process.chdir('/');
   process.umask(0o777);
   process.exitCode = 9;
-  process.on('SIGTERM', () => {});
-  process.on('uncaughtException', () => {});
+  process.title = 'changed';
+  process.argv.push('changed');
+  for (const event of ['SIGTERM', 'SIGUSR2', 'message', 'warning', 'uncaughtException']) process.on(event, () => {});
   writeFileSync(process.env.RUNNER_TMPDIR + '/left', 'x');
 };\n`,
       looks: `import { readdirSync } from 'node:fs';
 export default () => ({
   mode: process.env.MODE, home: process.env.HOME, cwd: process.cwd(), umask: process.umask(), exitCode: process.exitCode ?? null,
-  listeners: [process.listenerCount('SIGTERM'), process.listenerCount('uncaughtException')],
+  listeners: ['SIGTERM', 'SIGUSR2', 'message', 'uncaughtException'].map((event) => process.listenerCount(event)),
+  title: process.title, argv: process.argv, warnings: process.listenerCount('warning'),
   left: readdirSync(process.env.RUNNER_TMPDIR),
 });\n`,
     });
@@ -223,7 +225,7 @@ export default () => ({
       home: userInfo().homedir,
       cwd: place.root,
       exitCode: null,
-      listeners: [0, 1],
+      listeners: [0, 0, 0, 1],
       left: [],
     });
     expect(countProcesses(place)).toBe(1);
@@ -277,6 +279,91 @@ export default ({ data }) => {
     const place = openPlace({ 'a.mjs': `process.env.SET_UP = 'yes';\nexport default () => process.env.SET_UP;\n` });
     expect((await place.run('a')).result).toBe('"yes"');
     expect((await place.run('a')).result).toBe('"yes"');
+  });
+});
+
+describe('what a job has left that cannot be put back has the process replaced, and its run says so', () => {
+  const said = (what: string): string =>
+    `it changed ${what}, which later jobs of its process would have met, so its process was replaced`;
+
+  const changes = {
+    'Object.prototype.isAdmin': 'Object.prototype.isAdmin = true',
+    'Object.prototype.hidden': `Object.defineProperty(Object.prototype, 'hidden', { value: 1 })`,
+    'a property of Object.prototype': `Object.prototype['of a customer'] = 1`,
+    'Array.prototype.last': 'Array.prototype.last = function () { return this.at(-1); }',
+    'Object.assign': 'Object.assign = () => ({})',
+    'JSON.parse': 'const { parse } = JSON; JSON.parse = (text) => parse(text)',
+    'JSON.stringify': `JSON.stringify = () => 'not JSON'`,
+    'console.log': 'console.log = () => {}',
+    'Date.now': 'Date.now = () => 0',
+    'Math.random': 'Math.random = () => 0.5',
+    'globalThis.fetch': 'globalThis.fetch = async () => null',
+    'globalThis.WebSocket': 'globalThis.WebSocket = class {}',
+    'globalThis.leak': `globalThis.leak = 'of a customer'`,
+    'process.cwd': `process.cwd = () => '/'`,
+    'fs.readFileSync': `fs.readFileSync = () => 'nothing'`,
+    'os.hostname': `os.hostname = () => 'another'`,
+  };
+
+  test('a built-in object that differs', async () => {
+    const place = openPlace({
+      'a.mjs': `import fs from 'node:fs';\nimport os from 'node:os';
+export default ({ data }) => { if (data) new Function('fs', 'os', data)(fs, os); return { got: 1 }; };\n`,
+    });
+    const end = { outcome: 'succeeded', result: '{"got":1}' };
+    for (const [what, code] of Object.entries(changes)) {
+      expect(await place.run('a', { data: '' })).toMatchObject({ ...end, warning: null });
+      expect(await place.run('a', { data: code })).toMatchObject({ ...end, warning: said(what) });
+    }
+    const count = Object.keys(changes).length;
+    expect(place.pids.filter((pid, index) => pid === place.pids[index - 1])).toHaveLength(count);
+    expect(countProcesses(place)).toBe(count);
+  });
+
+  test('also where the job has thrown', async () => {
+    const place = openOneHandler({
+      leaves: `export default () => { Object.prototype.isAdmin = true; throw new Error('no'); };\n`,
+      looks: `export default () => ({}).isAdmin ?? 'none';\n`,
+    });
+    const [leaves, looks] = [await place.request('leaves'), await place.request('looks')];
+    expect(await place.runner.run(leaves)).toMatchObject({ outcome: 'failed', reason: 'Error: no' });
+    place.runner.removeFiles(place.state, leaves.key);
+    expect(await place.runner.run(looks)).toMatchObject({ outcome: 'succeeded', result: '"none"' });
+  });
+
+  test('an interval that goes on', async () => {
+    const place = openOneHandler({
+      leaves: `import { setInterval as timer } from 'node:timers';
+export default ({ data }) => { (data ? timer : setInterval)(() => {}, 5); };\n`,
+      clears: 'export default () => { clearInterval(setInterval(() => {}, 5)); setInterval(() => {}, 5).unref(); };\n',
+    });
+    const warning =
+      'it left a setInterval() running, which later jobs of its process would have met, so its process was replaced';
+    for (const data of [0, 1]) {
+      expect(await place.run('clears')).toMatchObject({ outcome: 'succeeded', warning: null });
+      expect(await place.run('leaves', { data })).toMatchObject({ outcome: 'succeeded', warning });
+    }
+    expect(countProcesses(place)).toBe(2);
+  });
+
+  test('but not what its module sets up at its import, nor what Node loads late', async () => {
+    const place = openPlace({
+      'a.mjs': `Array.prototype.last = function () { return this.at(-1); };
+globalThis.count = 0;
+const parse = JSON.parse;
+JSON.parse = (text) => parse(text);
+setInterval(() => {}, 1000);
+export default async () => {
+  const { hostname } = await import('node:os');
+  globalThis.count += 1;
+  return [typeof WebSocket, typeof crypto.subtle, typeof navigator, typeof Response, hostname() !== '', globalThis.count];
+};\n`,
+    });
+    for (const count of [1, 2, 3]) {
+      const result = JSON.stringify(['function', 'object', 'object', 'function', true, count]);
+      expect(await place.run('a')).toMatchObject({ outcome: 'succeeded', warning: null, result });
+    }
+    expect(countProcesses(place)).toBe(1);
   });
 });
 

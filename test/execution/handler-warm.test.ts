@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { machineName } from '../../src/system/process/identity.ts';
 import { openOneHandler, openPlace } from '../support/handler-place.ts';
 
 const MB = 1024 * 1024;
@@ -69,6 +70,15 @@ export default () => execFileSync('/bin/sh', ['-c', ${JSON.stringify(names.map((
     expect(JSON.parse((await run(1)).result ?? '')).toEqual(told('1.1', 1));
     expect(JSON.parse((await run(2)).result ?? '')).toEqual(told('1.2', 2));
   });
+});
+
+test.each([
+  ['in a kept process', ''],
+  ['in a process of its own', '// @isolate\n'],
+])('a handler %s knows its machine, and nothing of how the runner talks to it', async (_, tag) => {
+  const code = `${tag}export default () => [process.env.RUNNER_HOST, process.env.RUNNER_HANDLER ?? null];\n`;
+  const place = openPlace({ 'a.mjs': code });
+  expect(JSON.parse((await place.run('a')).result ?? '')).toEqual([machineName(), null]);
 });
 
 describe('a handler is a function that is exported', () => {

@@ -6,8 +6,8 @@ import { callHandler, describeUnsettled } from '../call-handler.ts';
 import {
   CHANNEL_FD,
   type FromChild,
+  HANDLER_VARIABLE,
   type HandlerEnd,
-  HOST_VARIABLE,
   type HostOptions,
   type JobMessage,
   type JobsMessage,
@@ -24,6 +24,10 @@ import { describeError, failure, recordEnd, UNSETTLED_EXIT_CODE, writeResult } f
 import { PACKAGE_REPLACED } from '../typescript/compile.ts';
 import { installTypeScript } from '../typescript/hooks.ts';
 import { guardExit, HandlerShelf, Ledger, linkAnew, type Meter, startMeter, TemporaryFolder } from './sandbox.ts';
+import { Traces } from './traces.ts';
+
+/** Kept from before any job: one that replaces them still has its end told. */
+const { parse, stringify } = JSON;
 
 /** Updates that were sent and of which nothing has been heard yet. */
 class HandlerUpdates {
@@ -78,13 +82,13 @@ function openChannel(fd: number, onMessage: (message: ToChild) => void, onClose:
   const { Socket } = process.getBuiltinModule('node:net');
   const socket = new Socket({ fd, readable: true, writable: true });
   socket.setEncoding('utf8');
-  const take = splitLines((line) => onMessage(JSON.parse(line) as ToChild));
+  const take = splitLines((line) => onMessage(parse(line) as ToChild));
   socket.on('data', (piece) => take(piece as unknown as string));
   // Writing to a runner that is gone; that it is gone is told by the end of what it sends.
   socket.on('error', () => {});
   socket.once('close', onClose);
   return {
-    send: (message) => socket.write(`${JSON.stringify(message)}\n`),
+    send: (message) => socket.write(`${stringify(message)}\n`),
     keepAlive: (isNeeded) => (isNeeded ? socket.ref() : socket.unref()),
   };
 }
@@ -120,6 +124,7 @@ class HandlerServer {
   readonly #temporary: TemporaryFolder;
   readonly #channel: Channel;
   readonly #shelf: HandlerShelf;
+  readonly #traces: Traces;
   readonly #exit: typeof process.exit;
   #current: Run | null = null;
   /** The runs whose end may not be in the log yet, newest last; the last one stays. */
@@ -140,7 +145,8 @@ class HandlerServer {
     });
     process.on('exit', (code) => this.#recordExit(code));
     // Only now: what it puts the process back to has these listeners.
-    this.#shelf = new HandlerShelf();
+    this.#traces = new Traces(() => this.#runs.getStore() !== undefined);
+    this.#shelf = new HandlerShelf(() => this.#traces.accept());
     this.#channel = openChannel(
       CHANNEL_FD,
       (message) => this.#take(message),
@@ -216,6 +222,7 @@ class HandlerServer {
     const { result, durationMs, rssBytes } = run.meter.measure(end);
     this.#lastRssBytes = rssBytes;
     const loaded = this.#shelf.takeLoaded();
+    const trace = this.#traces.find();
     // Node remembers a module that failed, and would not try it again.
     const isSpoilt = !this.#shelf.has(run.message.path);
     this.#current = null;
@@ -228,11 +235,12 @@ class HandlerServer {
       ...(loaded && { loaded }),
       ...(isSpoilt && { isSpoilt }),
       ...(run.stray && { stray: run.stray }),
+      ...(trace && { trace }),
     });
     this.#keepAlive();
     this.#shelf.restore();
     this.#temporary.empty();
-    return result.exitCode === 0 && !isSpoilt && run.stray === null;
+    return result.exitCode === 0 && !isSpoilt && run.stray === null && trace === undefined;
   }
 
   /** The job in hand is finished for whoever comes next; what was told last may not have arrived. */
@@ -388,8 +396,8 @@ function sentenceOf({ name, message }: ProbeError): string {
   return line === '' ? name : `${name}: ${line}`;
 }
 
-const variable = process.env[HOST_VARIABLE] as string;
-delete process.env[HOST_VARIABLE];
+const variable = process.env[HANDLER_VARIABLE] as string;
+delete process.env[HANDLER_VARIABLE];
 closeSync(SIGN_OF_LIFE_FD);
 const options = JSON.parse(variable) as HostOptions;
 installTypeScript(options.cacheFolder);

@@ -318,44 +318,56 @@ interface ProcessState {
   restore(): void;
 }
 
-/** Listeners of these change how the process ends: one that is left, or is gone, would do so for others' jobs. */
+/** Listeners of these change how the process ends: one that is gone is put back. */
 const endingEvents = ['SIGTERM', 'SIGINT', 'SIGHUP', 'uncaughtException', 'unhandledRejection'];
 
 /** Listeners of these tidy up: one more is welcome. */
 const lastEvents = ['beforeExit', 'exit'];
+const isLast = (event: Event): boolean => lastEvents.includes(event as string);
 
 /**
- * Takes down what a handler must not change for the next one: variables, current folder, umask, exit
- * code, listeners that decide over the process's end.
+ * Takes down what a handler must not change for the next one: variables, arguments, title, current folder, umask,
+ * exit code, listeners of the process.
  */
 function keepProcessState(): ProcessState {
   const cwd = process.cwd();
   const umask = process.umask();
   const variables = readVariables();
-  const listeners = [...endingEvents, ...lastEvents].map(
-    (event) => [event, process.listeners(asSignal(event))] as const,
-  );
+  const { title, argv } = process;
+  const words = [...argv];
+  const listeners = new Map<Event, readonly NodeJS.SignalsListener[]>();
+  for (const event of [...endingEvents, ...lastEvents, ...process.eventNames()]) {
+    listeners.set(event, process.listeners(asSignal(event)));
+  }
   return {
     restore: () => {
       if (process.cwd() !== cwd) process.chdir(cwd);
       if (process.umask() !== umask) process.umask(umask);
       process.exitCode = undefined;
       restoreVariables(variables);
+      if (process.title !== title) process.title = title;
+      process.argv = argv;
+      if (argv.length !== words.length || words.some((word, index) => argv[index] !== word)) {
+        argv.splice(0, argv.length, ...words);
+      }
       for (const [event, before] of listeners) restoreListeners(event, before);
+      for (const event of process.eventNames()) if (!listeners.has(event)) process.removeAllListeners(event);
     },
   };
 }
 
-/** The types know each event by itself. */
-const asSignal = (event: string): 'SIGTERM' => event as 'SIGTERM';
+type Event = string | symbol;
 
-function restoreListeners(event: string, before: readonly NodeJS.SignalsListener[]): void {
+/** The types know each event by itself. */
+const asSignal = (event: Event): 'SIGTERM' => event as 'SIGTERM';
+
+function restoreListeners(event: Event, before: readonly NodeJS.SignalsListener[]): void {
   const signal = asSignal(event);
   for (const listener of before) {
     if (process.listenerCount(signal, listener) === 0) process.on(signal, listener);
   }
   // A list of them would be made for each job.
-  if (process.listenerCount(signal) === before.length || lastEvents.includes(event)) return;
+  if (process.listenerCount(signal) === before.length || isLast(event)) return;
   for (const listener of process.listeners(signal)) {
     if (!before.includes(listener)) process.off(signal, listener);
   }
@@ -384,7 +396,13 @@ function readVariables(): NodeJS.ProcessEnv {
 export class HandlerShelf {
   readonly #handlers = new Map<string, unknown>();
   readonly #files: LoadedFiles = watchLoadedFiles();
+  readonly #onImported: () => void;
   #state = keepProcessState();
+
+  /** @param onImported called when a module has set up what is for all its jobs */
+  constructor(onImported: () => void) {
+    this.#onImported = onImported;
+  }
 
   /** What the module exports. It is imported once, and for all jobs; @throws as the import does. */
   async take(path: string): Promise<unknown> {
@@ -392,6 +410,7 @@ export class HandlerShelf {
       this.#files.note(path);
       this.#handlers.set(path, await import(pathToFileURL(path).href));
       this.#state = keepProcessState();
+      this.#onImported();
     }
     return this.#handlers.get(path);
   }

@@ -4,7 +4,7 @@ import {
   type EndMessage,
   type FileState,
   type FromChild,
-  HOST_VARIABLE,
+  HANDLER_VARIABLE,
   type HostOptions,
   isUnchanged,
   type JobMessage,
@@ -83,7 +83,7 @@ async function startHost(request: HandlerRequest, files: WarmFiles): Promise<Sta
   const command = buildNodeCommand(script.options.memoryBytes ?? null, hostPath);
   return await startCommand(request, command, {
     // Its file would be that of many runs: its handlers count by `log.count`.
-    env: { ...environment, RUNNER_COUNTS: undefined, RUNNER_CHILD: name, [HOST_VARIABLE]: JSON.stringify(options) },
+    env: { ...environment, RUNNER_COUNTS: undefined, RUNNER_CHILD: name, [HANDLER_VARIABLE]: JSON.stringify(options) },
     stdio: ['ignore', files.appendFd, files.appendFd, files.fd, 'pipe'],
   });
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type FromChild, STRAY_FILE, type Stray } from '../../child/contract.ts';
+import { type FromChild, STRAY_FILE, type Stray, type Trace } from '../../child/contract.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
 import { isProbeResult } from '../result/probe-result.ts';
 
@@ -25,9 +25,9 @@ function isFromChild(value: unknown): value is FromChild {
 }
 
 function isEnd(message: Record<string, unknown>): boolean {
-  const { end, durationMs, rssBytes, loaded, stray } = message;
+  const { end, durationMs, rssBytes, loaded, stray, trace } = message;
   const areFiles = loaded === undefined || (Array.isArray(loaded) && loaded.every(isFileState));
-  const isTold = stray === undefined || isStray(stray);
+  const isTold = (stray === undefined || isStray(stray)) && (trace === undefined || isTrace(trace));
   const areNumbers = (rssBytes === null || Number.isFinite(rssBytes)) && Number.isFinite(durationMs);
   return isProbeResult(end) && areNumbers && areFiles && isTold;
 }
@@ -38,6 +38,10 @@ function isFileState(value: unknown): boolean {
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
+}
+
+function isTrace(value: unknown): value is Trace {
+  return isRecord(value) && (value.kind === 'changed' || value.kind === 'running') && typeof value.what === 'string';
 }
 
 /** Why a child that waited has ended itself; null: it has not. */

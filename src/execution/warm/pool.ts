@@ -1,4 +1,4 @@
-import type { EndMessage, ProbeResult, Stray } from '../../child/contract.ts';
+import type { EndMessage, ProbeResult, Stray, Trace } from '../../child/contract.ts';
 import { judgeEnd } from '../result/end.ts';
 import { noWords, readNodeWords } from '../result/handler-reply.ts';
 import { keepOutput } from '../result/output.ts';
@@ -32,7 +32,7 @@ export async function endWarmRun(
   const exit = 'exit' in observed.served ? observed.served.exit : null;
   const result = readResult(request, observed);
   const output = await keepWarmOutput(request, child, observed);
-  const stray = 'message' in observed.served ? observed.served.message.stray : undefined;
+  const { stray, trace } = 'message' in observed.served ? observed.served.message : {};
   return await judgeEnd(request, {
     ...{ ...observed, exit, result, output },
     measured: result === null ? measureFromOutside(child, observed, exit) : measureBySelf(result),
@@ -44,7 +44,11 @@ export async function endWarmRun(
     findRefutation: async () => (await request.scan?.finish(child.files.fd, child.files.end(), request.masker)) ?? null,
     counts: result?.counts,
     isGarbled: 'exit' in observed.served && observed.served.isGarbled,
-    notes: [observed.note, stray ? describeStray(stray.jobId, stray.sentence) : null],
+    notes: [
+      observed.note,
+      stray ? describeStray(stray.jobId, stray.sentence) : null,
+      trace ? request.masker.text(describeTrace(trace)) : null,
+    ],
   });
 }
 
@@ -68,6 +72,11 @@ async function keepWarmOutput(
 export function describeStray(jobId: number | null, sentence: string): string {
   const what = jobId === null ? 'an error of an earlier run' : `something of an earlier run of job ${jobId}`;
   return `${what} failed after that run had ended (${sentence}), so its process was replaced`;
+}
+
+function describeTrace({ kind, what }: Trace): string {
+  const left = kind === 'changed' ? `changed ${what}, which later jobs` : `left a ${what}() running, which later jobs`;
+  return `it ${left} of its process would have met, so its process was replaced`;
 }
 
 /** What the kernel has counted for the whole life of the process, without its earlier jobs. */
@@ -296,10 +305,10 @@ export class WarmKeeper {
     }
   }
 
-  #isSpent(child: WarmChild, { rssBytes, isSpoilt, stray }: EndMessage): boolean {
+  #isSpent(child: WarmChild, { rssBytes, isSpoilt, stray, trace }: EndMessage): boolean {
     const { childJobs, childMemoryBytes } = this.#pool.rules;
     const isFull = child.jobs >= childJobs || (rssBytes ?? 0) > childMemoryBytes;
-    return isFull || this.#isOld(child) || isSpoilt === true || stray !== undefined;
+    return isFull || this.#isOld(child) || isSpoilt === true || stray !== undefined || trace !== undefined;
   }
 
   #isOld({ startedAt }: WarmChild): boolean {

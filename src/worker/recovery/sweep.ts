@@ -1,6 +1,6 @@
 import { readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { HOST_VARIABLE } from '../../child/contract.ts';
+import { HANDLER_VARIABLE } from '../../child/contract.ts';
 import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
 import { isLeftByRunner, readLedgers, removeWarmFiles } from '../../execution/warm/files.ts';
 import { removeDeadWaiters } from '../../queue/claim/waiters.ts';
@@ -94,7 +94,7 @@ export function findRunProcess(root: string, key: string): number | null {
 export function findHostProcess(root: string, key: string): number | null {
   const wanted = [`RUNNER_ROOT=${root}`, `RUNNER_RUN=${key}`];
   return findByVariables(wanted, (_, variables) =>
-    variables.some((variable) => variable.startsWith(`${HOST_VARIABLE}=`)),
+    variables.some((variable) => variable.startsWith(`${HANDLER_VARIABLE}=`)),
   );
 }
 
