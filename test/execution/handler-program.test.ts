@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { machineName } from '../../src/system/process/identity.ts';
 import { openPlace } from '../support/handler-place.ts';
 
 const MB = 1024 * 1024;
@@ -33,9 +34,10 @@ describe('a program as a handler', () => {
 
   test('finds the same in the environment', async () => {
     const place = openPlace({
-      'mail/a.sh': 'echo "$RUNNER_JOB $RUNNER_NAME $RUNNER_SCRIPT $RUNNER_ATTEMPT [$RUNNER_SCHEDULED_FOR]"\n',
+      'mail/a.sh':
+        'echo "$RUNNER_JOB $RUNNER_NAME $RUNNER_SCRIPT $RUNNER_ATTEMPT [$RUNNER_SCHEDULED_FOR] $RUNNER_HOST"\n',
     });
-    expect((await place.run('mail/a')).output.text).toBe('7 mail/a queue/mail/a 1 []\n');
+    expect((await place.run('mail/a')).output.text).toBe(`7 mail/a queue/mail/a 1 [] ${machineName()}\n`);
   });
 
   test.each([

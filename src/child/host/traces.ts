@@ -191,12 +191,11 @@ function isRunning(timer: NodeJS.Timeout): boolean {
 /** What jobs leave behind in their process that cannot be put back, so that another one has to serve the next. */
 export class Traces {
   readonly #intervals: Intervals;
-  #builtIns: BuiltIns;
+  /** Null: no handler was imported, so none was called. */
+  #builtIns: BuiltIns | null = null;
 
   constructor(isInJob: () => boolean) {
-    // It replaces a built-in itself.
     this.#intervals = new Intervals(isInJob);
-    this.#builtIns = new BuiltIns();
   }
 
   /** What a module has changed at its import is for all its jobs. */
@@ -207,7 +206,7 @@ export class Traces {
   /** What the last job has left; undefined: nothing. */
   find(): Trace | undefined {
     const isLeft = this.#intervals.takeRunning();
-    const changed = this.#builtIns.findChange();
+    const changed = this.#builtIns?.findChange() ?? null;
     if (changed !== null) return { kind: 'changed', what: changed };
     return isLeft ? { kind: 'running', what: 'setInterval' } : undefined;
   }
