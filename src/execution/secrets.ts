@@ -1,5 +1,15 @@
 import { readFileSync } from 'node:fs';
 import type { Settings } from '../settings/settings.ts';
+import {
+  type Find,
+  type Found,
+  findShapes,
+  findThroughSequences,
+  LONGEST_SEQUENCES,
+  LONGEST_SHAPE,
+  mergeFound,
+} from './secret-shapes.ts';
+import { spellings } from './secret-spellings.ts';
 
 /** Where a piece was cut out of a longer text: a secret may have been cut with it. */
 export interface Cut {
@@ -30,33 +40,16 @@ const LONGEST_SECRET = 1024 * 1024;
 /** Of a secret that was cut, so much tells nothing. */
 const LONGEST_REST = 3;
 
-/** @param notes of secrets that only the runner knew that left them; what is none is passed over */
+/**
+ * Masks the values of these secrets, and secrets of a known shape.
+ *
+ * @param notes of secrets that only the runner knew that left them; what is none is passed over
+ */
 export function maskSecrets(secrets: readonly Secret[], notes: readonly unknown[] = []): Masker {
   const noted = notes.filter(isNotedSecret);
-  return secrets.length + noted.length === 0 ? unmasked : maskThose(secrets, noted);
-}
-
-const unmasked: Masker = {
-  text: (text) => text,
-  bytes: (bytes) => bytes,
-  part: (bytes, start, end) => bytes.subarray(start, end),
-  reach: 0,
-  stream: (pieces) => pieces,
-};
-
-/** Where a secret stands, and what is to stand there instead. */
-interface Found {
-  readonly index: number;
-  readonly size: number;
-  readonly mask: string;
-}
-
-/** In the order of the text; none begins within another. */
-type Find = (text: string) => readonly Found[];
-
-function maskThose(secrets: readonly Secret[], noted: readonly NotedSecret[]): Masker {
-  const find = noted.length === 0 ? findKnown(secrets) : findEither(findKnown(secrets), findNoted(noted));
-  const longest = Math.max(...secrets.map(({ value }) => value.length), ...noted.map(({ size }) => size));
+  const find = findThroughSequences(findAll(secrets, noted));
+  const sizes = [...secrets.map(({ value }) => value.length), ...noted.map(({ size }) => size)];
+  const longest = Math.max(LONGEST_SHAPE, ...sizes) + LONGEST_SEQUENCES;
   const part: Masker['part'] = (bytes, start, end) => {
     const text = toLatin1(bytes);
     const found = find(text);
@@ -83,6 +76,14 @@ function maskThose(secrets: readonly Secret[], noted: readonly NotedSecret[]): M
   return { text, bytes, part, reach: longest - 1, stream };
 }
 
+function findAll(secrets: readonly Secret[], noted: readonly NotedSecret[]): Find {
+  const known = secrets.length > 0 ? [findKnown(secrets)] : [];
+  const fromNotes = noted.length > 0 ? [findNoted(noted)] : [];
+  // What a variable holds is called by its name, also where it has a known shape.
+  const finders = [...known, ...fromNotes, findShapes];
+  return (text) => finders.map((find) => find(text)).reduce(mergeFound);
+}
+
 function maskFound(text: string, found: readonly Found[], start: number, end: number): string {
   let masked = '';
   let at = start;
@@ -95,25 +96,12 @@ function maskFound(text: string, found: readonly Found[], start: number, end: nu
 }
 
 function findKnown(secrets: readonly Secret[]): Find {
-  if (secrets.length === 0) return () => [];
   const masks = new Map(secrets.toReversed().map(({ value, mask }) => [value, mask]));
   const form = new RegExp([...masks.keys()].toReversed().map(escapeForm).join('|'), 'g');
   return (text) =>
     Array.from(text.matchAll(form), ({ index, 0: value }) => {
       return { index, size: value.length, mask: masks.get(value) as string };
     });
-}
-
-function findEither(one: Find, other: Find): Find {
-  return (text) => {
-    const all = [...one(text), ...other(text)].toSorted((a, b) => a.index - b.index || b.size - a.size);
-    let end = 0;
-    return all.filter(({ index, size }) => {
-      const isFree = index >= end;
-      if (isFree) end = index + size;
-      return isFree;
-    });
-  };
 }
 
 function escapeForm(value: string): string {
@@ -277,9 +265,16 @@ export interface Secret {
   readonly mask: string;
 }
 
+/** Ends of words too: `PGPASSWORD`, `apiKey`. */
 const secretWords =
-  /(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|CREDENTIALS?|DATABASE_URL|DSN)S?(?:_|\d|$)/i;
-const folders = ['PWD', 'OLDPWD'];
+  /(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|PASS|PWD|CREDENTIALS?|DATABASE_URL|DSN)S?(?:_|\d|$)/i;
+
+/** Whole words at the end of a name alone: `PATH`, `PATTERN`, `AUTHOR` and `SESSION_DRIVER` are no secrets. */
+const lastWords =
+  /(?:^|_)(?:auth|authorization|cookie|session|webhook(?:_?ur[il])?|pat|pin|pw|salt|signature|private|jwt|connection_?string)s?(?:_?\d+)?$/;
+
+/** Folders, and the name of a desktop. */
+const ordinary = ['PWD', 'OLDPWD', 'DESKTOP_SESSION'];
 
 /**
  * The values of all variables whose names look secret or stand in the settings: those that the runner
@@ -308,60 +303,37 @@ function readAddress(path: string | undefined): NodeJS.ProcessEnv {
 
 /** Whether a variable's value is kept out of sight because of its name. */
 export function isSecretName(name: string, { secrets }: Pick<Settings, 'secrets'>): boolean {
-  return secrets.includes(name) || (secretWords.test(name) && !folders.includes(name));
+  if (secrets.includes(name)) return true;
+  return (secretWords.test(name) || lastWords.test(splitWords(name))) && !ordinary.includes(name);
+}
+
+/** `ghPat` as `gh_pat` */
+function splitWords(name: string): string {
+  return name.replace(/([a-z\d])(?=[A-Z])/g, '$1_').toLowerCase();
 }
 
 function secretsOf(name: string, value: string, settings: Pick<Settings, 'secrets'>): readonly Secret[] {
   const values = [...(isSecretName(name, settings) ? [value.trim()] : []), ...passwordsOf(value)];
-  return values.flatMap(spellings).map((spelling) => ({ value: spelling, mask: toBytes(`[${name}]`) }));
+  const long = values.filter((each) => each.length >= SHORTEST_SECRET);
+  return long.flatMap(spellings).map((spelling) => ({ value: toBytes(spelling), mask: toBytes(`[${name}]`) }));
 }
 
-/** `redis://user:password@host`, whatever the variable is called. */
+const passwordInUrl = /^[a-z][a-z\d+.-]*:\/\/[^/?#\s]*?:([^/?#\s]+)@/i;
+
+/** `jdbc:…?password=…`, `Server=…;Password=…`, `host=… password='…'` */
+const passwordInSettings =
+  /(?:^|[?&;\s])(?:password|passwd|pwd|pass|secret|token|api_?key|access_?token|accountkey|sharedaccesskey)\s*=\s*(?:'([^']+)'|"([^"]+)"|([^&;\s'"]+))/gi;
+
+/** The passwords in a value, whatever its variable is called. */
 function passwordsOf(value: string): readonly string[] {
-  const [, password] = /^[a-z][a-z\d+.-]*:\/\/[^/?#\s]*?:([^/?#\s]+)@/i.exec(value) ?? [];
-  return password === undefined ? [] : [password, decode(password)];
+  const inUrl = passwordInUrl.exec(value)?.[1];
+  const inSettings = Array.from(value.matchAll(passwordInSettings), ([, one, other, plain]) => one ?? other ?? plain);
+  return [inUrl, ...inSettings].flatMap((each) => (each === undefined ? [] : [each, decode(each)]));
 }
 
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
-/** As it is, in a URL, and within JSON or what `console.log` makes of an object. */
-function spellings(value: string): readonly string[] {
-  if (value.length < SHORTEST_SECRET) return [];
-  const all = [value, ...spellingsInUrls(value), ...spellingsInJson(value)];
-  return [...new Set(all)].map((spelling) => toBytes(spelling));
-}
-
-/** As JavaScript encodes it; as PHP and Python do, who leave other characters as they are; as forms do. */
-function spellingsInUrls(value: string): readonly string[] {
-  const encoded = encode(value);
-  const strict = encoded.replace(/[!'()*]/g, (character) => `%${hex(character, 2).toUpperCase()}`);
-  const withPlus = strict.replaceAll('%20', '+');
-  const ofForm = new URLSearchParams([['', value]]).toString().slice(1);
-  return [...[encoded, strict, withPlus, ofForm], ...[withPlus.replaceAll('~', '%7E'), strict.replaceAll('%2F', '/')]];
-}
-
-/** As JavaScript writes it; with `\u00e4` for ä, as Python does; with `\/` for a slash too, as PHP does. */
-function spellingsInJson(value: string): readonly string[] {
-  const plain = JSON.stringify(value).slice(1, -1);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII stays
-  const ascii = plain.replace(/[^\x00-\x7f]/g, (character) => `\\u${hex(character, 4)}`);
-  return [plain, ascii, ...[plain, ascii].map((text) => text.replaceAll('/', '\\/'))];
-}
-
-function hex(character: string, digits: number): string {
-  return character.charCodeAt(0).toString(16).padStart(digits, '0');
-}
-
-/** What the environment holds need not be valid UTF-16. */
-function encode(text: string): string {
-  try {
-    return encodeURIComponent(text);
   } catch {
     return text;
   }
