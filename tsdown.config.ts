@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import sqlite from 'better-sqlite3/package.json' with { type: 'json' };
 import { defineConfig, type UserConfig } from 'tsdown';
 import packageJson from './package.json' with { type: 'json' };
+import { noteThirdParty } from './third-party.ts';
 
 /** Everything pure JavaScript goes into `dist/`; only what is native stays a dependency. */
 const shared: UserConfig = {
@@ -14,6 +15,7 @@ const shared: UserConfig = {
   clean: false,
   report: false,
   outDir: 'dist',
+  plugins: [noteThirdParty()],
 };
 
 /**
@@ -127,7 +129,7 @@ export default defineConfig([
     clean: true,
     define,
     deps: { neverBundle: [/^\.\/(bin|cli)\.cjs$/], onlyBundle: false },
-    plugins: [withoutUnneeded, withoutIndentation],
+    plugins: [noteThirdParty(), withoutUnneeded, withoutIndentation],
     // graceful-fs waits for free file descriptors; a lock needs one. Loading it would change node:fs for all.
     inputOptions: { resolve: { alias: { 'graceful-fs': 'node:fs' } } },
     outputOptions: {
@@ -149,7 +151,7 @@ export default defineConfig([
     entry: { 'better-sqlite3': createRequire(import.meta.url).resolve('better-sqlite3') },
     minify: true,
     deps: { neverBundle: ['better-sqlite3/package.json'], onlyBundle: false },
-    plugins: [oneFileOfSqlite],
+    plugins: [noteThirdParty(), oneFileOfSqlite],
   },
   // Not minified: it stands in the stacks of users' scripts. With the version in its name, so that a runner whose
   // package was replaced finds none, and never one that it would not understand.

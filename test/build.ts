@@ -33,7 +33,7 @@ const WAIT_TWO_MINUTES = { retries: 1200, factor: 1, minTimeout: 100, maxTimeout
 
 function hashSources(): string {
   const hash = createHash('sha256');
-  const files = globSync(['src/**', 'tsdown.config.ts', 'tsconfig.json', 'package*.json'], {
+  const files = globSync(['src/**', 'tsdown.config.ts', 'third-party.ts', 'tsconfig.json', 'package*.json'], {
     cwd: project,
     nodir: true,
     // Made of the others.

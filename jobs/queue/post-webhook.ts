@@ -11,6 +11,9 @@
  *   url      the address to post to
  *   body     the JSON to post (default {})
  *   headers  further headers: {"authorization": "Bearer …"}
+ *
+ * It posts from this machine, so also to services that only this machine reaches: do not pass on addresses from
+ * strangers (SSRF) without a list of the hosts that you allow.
  */
 import { request as requestHttp } from 'node:http';
 // Not fetch: it needs WebAssembly, which fails under the memory limits of some hosts.

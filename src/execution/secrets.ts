@@ -47,7 +47,8 @@ const LONGEST_REST = 3;
  */
 export function maskSecrets(secrets: readonly Secret[], notes: readonly unknown[] = []): Masker {
   const noted = notes.filter(isNotedSecret);
-  const find = findThroughSequences(findAll(secrets, noted));
+  const mayHoldSequences = noted.length > 0 || secrets.some(({ value }) => value.includes('\x1b'));
+  const find = findThroughSequences(findAll(secrets, noted), mayHoldSequences);
   const sizes = [...secrets.map(({ value }) => value.length), ...noted.map(({ size }) => size)];
   const longest = Math.max(LONGEST_SHAPE, ...sizes) + LONGEST_SEQUENCES;
   const part: Masker['part'] = (bytes, start, end) => {
@@ -63,8 +64,9 @@ export function maskSecrets(secrets: readonly Secret[], notes: readonly unknown[
   };
   const bytes: Masker['bytes'] = (piece, cut) => {
     const rest = rests(piece, cut);
-    const found = find(toLatin1(rest));
-    return found.length === 0 ? rest : part(rest, 0, rest.length);
+    const whole = toLatin1(rest);
+    const found = find(whole);
+    return found.length === 0 ? rest : Buffer.from(maskFound(whole, found, 0, whole.length), 'latin1');
   };
   const text: Masker['text'] = (found) => {
     const whole = Buffer.from(found);

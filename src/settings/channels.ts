@@ -55,6 +55,11 @@ const readSmtp: Reader<string> = (found) => {
   return url.username + url.password === '' ? { value: text } : { expected: describeSecret('a URL without password') };
 };
 
+/** Whether a URL leads to this machine, where nobody stands in between. */
+export function isLocalHost(host: string): boolean {
+  return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(host);
+}
+
 const readSecret: Reader<string> = (found) =>
   typeof found === 'string' && variableReference.test(found.trim())
     ? { value: found.trim() }
@@ -125,7 +130,22 @@ function readOptions(kind: ChannelKind, given: ReadonlyMap<string, unknown>): Ch
     const reading = readOption(kind, shape, key, undefined);
     if ('expected' in reading) issues.push({ key, expected: reading.expected, found: undefined });
   }
+  const clear = isToldInClear(values) ? values.get('url') : undefined;
+  if (clear !== undefined) {
+    issues.push({
+      key: 'url',
+      expected: 'a URL that begins with https://, as it holds or carries a secret',
+      found: clear,
+    });
+  }
   return issues.length > 0 ? { issues } : { channel: toChannel(kind, target, values) };
+}
+
+/** Of a webhook whose token, or whose URL itself, nobody on the way may read. */
+function isToldInClear(values: ReadonlyMap<string, unknown>): boolean {
+  const url = URL.parse(String(values.get('url') ?? ''));
+  const hasSecret = values.has('token') || (values.get('preset') ?? 'json') !== 'json';
+  return hasSecret && url?.protocol === 'http:' && !isLocalHost(url.hostname);
 }
 
 function readOption(

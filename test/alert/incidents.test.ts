@@ -119,7 +119,7 @@ test('a message says what failed, what usually happens, what has changed, and ho
       usual: 'succeeds in 13ms, 1 of the last 2 times',
       changed:
         'its content has changed: it last succeeded 2026-03-10 13:00 UTC, and the new content first ran 2026-03-10 14:00 UTC',
-      command: 'npx folder-runner show 2',
+      command: expect.stringMatching(/^cd \/\S+ && npx folder-runner show 2$/),
     },
   ]);
 });

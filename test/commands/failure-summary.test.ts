@@ -24,7 +24,7 @@ test('a pass with failures prints one summary on stderr, with the last 20 lines 
   expect(a?.split('\n')).toEqual([
     expect.stringMatching(/^hourly\/a failed after \d+ms: exit code 3$/),
     ...numbers,
-    `  all of it: runner show ${run('a').id}`,
+    `  all of it: cd ${root} && npx folder-runner show ${run('a').id}`,
   ]);
   expect(`${c}\n\n${d}\n\n${more.join('\n\n')}`).toContain('exit code 1: TypeError: of a script');
   expect(stderr).toContain('hourly/d failed');
@@ -66,8 +66,8 @@ test.each([
   expect(failure?.trimEnd().split('\n')).toEqual([
     expect.stringMatching(/^queue\/export \(job 2\) failed after \d+ms: exit code 3$/),
     '  | no orders',
-    `  all of it: runner show ${runs[0].id}`,
-    '  its job: runner job 2',
+    `  all of it: cd ${root} && npx folder-runner show ${runs[0].id}`,
+    `  its job: cd ${root} && npx folder-runner job 2`,
   ]);
   expect((await inRoot(root, 'show', String(runs[0].id))).stdout).toMatch(
     /\njob {11}2 · `npx folder-runner job 2` shows it\nstarted /,
@@ -89,7 +89,7 @@ test('where nothing is kept of what failed, it leads nowhere', async () => {
   expect(ends).toEqual([
     ['queue/gone failed: exit code 3', '  no more is kept of it: queue.archive'],
     // The number of a run that went with its job is used again.
-    ['  all of it: runner show 1', '  its job: runner job 2'],
+    [`  all of it: cd ${root} && npx folder-runner show 1`, `  its job: cd ${root} && npx folder-runner job 2`],
   ]);
 });
 
@@ -127,7 +127,7 @@ test('cron is told of what a check finds, with its cure, and that it is over; th
   changeLog(root, 'update incidents set printed_at = printed_at - 86400000, due_at = 1');
   const reminder = await inRoot(root, 'hourly');
   expect(reminder.stderr).toMatch(
-    /\n\ndisk-full since \d+ \S+ \S+: only .*\n {2}Delete .*\n {2}no more reminders: runner acknowledge 1\n$/,
+    /\n\ndisk-full since \d+ \S+ \S+: only .*\n {2}Delete .*\n {2}no more reminders: cd \/.* && npx folder-runner acknowledge 1\n$/,
   );
   writeFileSync(join(root, 'runner.config.json'), settings('1kb'));
   expect((await checked()).stderr).toMatch(/^runner: news of checks \(.*\)\n\ndisk-full: over, after \S+ \(disk\)\n$/);

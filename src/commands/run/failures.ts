@@ -6,6 +6,7 @@ import type { Runner } from '../../settings/settings.ts';
 import { DOUBTFUL, isOfRuns, type Outcome } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
+import { commandIn } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { RunFinished } from '../../worker/invocation/events.ts';
 import type { CommandContext } from '../shared/context.ts';
@@ -40,8 +41,11 @@ async function describeAll(runner: Runner, call: CallFailures): Promise<string[]
   const { failures, failed } = call;
   if (failures === 0) return [];
   const removed = await findRemovedRuns(runner, failed);
-  const blocks = failed.map((run) => describeFailure(viewOf(run, removed.has(run), isAwaiting(run, call))));
-  const rest = failures > failed.length ? [`${failures - failed.length} more: runner report`] : [];
+  const blocks = failed.map((run) =>
+    describeFailure(viewOf(run, removed.has(run), isAwaiting(run, call)), runner.root),
+  );
+  const rest =
+    failures > failed.length ? [`${failures - failed.length} more: ${commandIn(runner.root, 'report')}`] : [];
   return [headOf(runner, call), ...blocks, ...rest];
 }
 
@@ -57,13 +61,13 @@ async function describeNews(runner: Runner, call: CallFailures): Promise<string[
   const opened = incidents.filter(isOfRun);
   const later = incidents.filter((each) => !isOfRun(each));
   const first = [
-    ...unlogged.map((run) => describeFailure(viewOf(run, false, isAwaiting(run, call)))),
-    ...opened.slice(0, MOST_TOLD).map(({ incident }) => describeIncident(incident, clock)),
-    ...(opened.length > MOST_TOLD ? [`${opened.length - MOST_TOLD} more: runner incidents`] : []),
+    ...unlogged.map((run) => describeFailure(viewOf(run, false, isAwaiting(run, call)), runner.root)),
+    ...opened.slice(0, MOST_TOLD).map(({ incident }) => describeIncident(incident, clock, runner.root)),
+    ...(opened.length > MOST_TOLD ? [`${opened.length - MOST_TOLD} more: ${commandIn(runner.root, 'incidents')}`] : []),
   ];
   const blocks = [
     ...first,
-    ...later.map((each) => (isFinding(each.incident) ? describeFinding : describeLater)(each, clock)),
+    ...later.map((each) => (isFinding(each.incident) ? describeFinding : describeLater)(each, clock, runner.root)),
   ];
   if (blocks.length === 0) return [];
   const hasWarnings = call.warned > 0 && opened.some(({ incident }) => incident.code === DOUBTFUL);
@@ -137,7 +141,7 @@ function viewOf({ script, jobId, runId, end, nextTryAt }: RunFinished, isRemoved
 
 const LAST_LINES = 20;
 
-function describeFailure(run: FailureView): string {
+function describeFailure(run: FailureView, root: string): string {
   const { script, jobId, outcome, tries, isRemoved } = run;
   const how = outcome === null ? 'failed' : `${outcome} after ${formatDuration(run.durationMs)}`;
   const reason = printable(run.reason).replaceAll('\n', '\n  ');
@@ -148,27 +152,30 @@ function describeFailure(run: FailureView): string {
     `${printableLine(script)}${jobId === null ? '' : ` (job ${jobId})`} ${how}: ${reason}`,
     ...output.map((line) => `  | ${line}`),
     ...tries,
-    ...(isRemoved ? ['  no more is kept of it: queue.archive'] : whereToLook(run)),
+    ...(isRemoved ? ['  no more is kept of it: queue.archive'] : whereToLook(run, root)),
   ].join('\n');
 }
 
-function describeIncident(incident: IncidentDetail, clock: Clock): string {
+function describeIncident(incident: IncidentDetail, clock: Clock, root: string): string {
   const { subject, lastRun, occurrences, openedAt, error, output, changed } = incident;
   const how = incident.code === DOUBTFUL ? 'succeeded with a warning' : 'failed';
   const times = `  ${how} ${countOf(occurrences, 'time')} since ${clock.short(openedAt)}`;
-  return describeFailure({
-    ...{ script: subject, jobId: lastRun?.jobId ?? null, runId: lastRun?.id ?? null },
-    ...{ outcome: lastRun?.outcome ?? null, durationMs: lastRun?.durationMs ?? null },
-    ...{
-      reason: error ?? '',
-      output: output ?? '',
-      tries: [...(occurrences > 1 ? [times] : []), ...(changed === null ? [] : [`  ${changed}`])],
+  return describeFailure(
+    {
+      ...{ script: subject, jobId: lastRun?.jobId ?? null, runId: lastRun?.id ?? null },
+      ...{ outcome: lastRun?.outcome ?? null, durationMs: lastRun?.durationMs ?? null },
+      ...{
+        reason: error ?? '',
+        output: output ?? '',
+        tries: [...(occurrences > 1 ? [times] : []), ...(changed === null ? [] : [`  ${changed}`])],
+      },
+      isRemoved: lastRun === null && subject.startsWith('queue/'),
     },
-    isRemoved: lastRun === null && subject.startsWith('queue/'),
-  });
+    root,
+  );
 }
 
-function describeLater({ news, incident }: PrintedIncident, clock: Clock): string {
+function describeLater({ news, incident }: PrintedIncident, clock: Clock, root: string): string {
   const { id, subject, code, occurrences, openedAt, error, command } = incident;
   const [what, still, again] =
     code === DOUBTFUL
@@ -180,7 +187,7 @@ function describeLater({ news, incident }: PrintedIncident, clock: Clock): strin
   return [
     `${name} ${still}, ${since}: ${printable(error ?? '').replaceAll('\n', '\n  ')}`,
     `  all of it: ${command}`,
-    `  no more reminders: runner acknowledge ${id}`,
+    `  no more reminders: ${commandIn(root, `acknowledge ${id}`)}`,
   ].join('\n');
 }
 
@@ -190,7 +197,7 @@ function isFinding({ code }: IncidentDetail): boolean {
 }
 
 /** What a check says names its subject, as a rule, and its cure is the command. */
-function describeFinding({ news, incident }: PrintedIncident, clock: Clock): string {
+function describeFinding({ news, incident }: PrintedIncident, clock: Clock, root: string): string {
   const { id, subject, code, openedAt, recoveredAt, error, command } = incident;
   if (news === 'recovered') {
     const lasted = recoveredAt === null ? '' : `, after ${formatDuration(recoveredAt - openedAt)}`;
@@ -200,14 +207,14 @@ function describeFinding({ news, incident }: PrintedIncident, clock: Clock): str
   return [
     `${code}${since}: ${printableLine(error ?? subject)}`,
     `  ${printableLine(command)}`,
-    ...(news === 'reminder' ? [`  no more reminders: runner acknowledge ${id}`] : []),
+    ...(news === 'reminder' ? [`  no more reminders: ${commandIn(root, `acknowledge ${id}`)}`] : []),
   ].join('\n');
 }
 
 /** What the log does not have yet cannot be shown. */
-function whereToLook({ runId, jobId }: Pick<FailureView, 'runId' | 'jobId'>): string[] {
-  const run = runId === null ? [] : [`  all of it: runner show ${runId}`];
-  return jobId === null ? run : [...run, `  its job: runner job ${jobId}`];
+function whereToLook({ runId, jobId }: Pick<FailureView, 'runId' | 'jobId'>, root: string): string[] {
+  const run = runId === null ? [] : [`  all of it: ${commandIn(root, `show ${runId}`)}`];
+  return jobId === null ? run : [...run, `  its job: ${commandIn(root, `job ${jobId}`)}`];
 }
 
 /** Of these runs, those that went with their jobs, as the settings ask for. */

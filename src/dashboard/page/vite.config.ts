@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vite';
 import { viteSingleFile } from 'vite-plugin-singlefile';
+import { noteThirdParty } from '../../../third-party.ts';
 
 /** The page as one file, `dashboard.html`, for the server and for the static report alike. */
 export default defineConfig({
   root: import.meta.dirname,
-  plugins: [viteSingleFile({ removeViteModuleLoader: true })],
+  plugins: [noteThirdParty(), viteSingleFile({ removeViteModuleLoader: true })],
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   build: {
     outDir: join(import.meta.dirname, '../../../dist'),

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
-import { presetOf } from '../../monitor/alert/channels/presets.ts';
-import { describeMissing, missingVariables } from '../../monitor/alert/channels/send.ts';
+import { NEEDS_TLS, presetOf, tellsSecret } from '../../monitor/alert/channels/presets.ts';
+import { describeMissing, missingVariables, readChannelValues } from '../../monitor/alert/channels/send.ts';
 import { NO_SENDMAIL } from '../../monitor/alert/channels/sent.ts';
 import { ALERTS_VARIABLE, parseAlertsVariable } from '../../settings/channels.ts';
 import { variableReference } from '../../settings/readers.ts';
@@ -86,7 +86,7 @@ function judgeChannel(
     return [problem(`${channel.name}: ${describeMissing(missing)}${where}`, cureOf(missing[0] ?? ''))];
   }
   if (channel.kind === 'mail') return judgeMail(place, channel);
-  return channel.kind === 'command' ? judgeCommand(place, channel) : judgeWebhook(channel);
+  return channel.kind === 'command' ? judgeCommand(place, channel) : judgeWebhook(channel, all);
 }
 
 function judgeMail({ env }: DoctorPlace, { name, options }: ChannelSettings): readonly CheckFinding[] {
@@ -110,7 +110,10 @@ function judgeCommand({ root }: DoctorPlace, { name, target }: ChannelSettings):
 }
 
 /** Whoever knows the address of such a service can post there. */
-function judgeWebhook(channel: ChannelSettings): readonly CheckFinding[] {
+function judgeWebhook(channel: ChannelSettings, all: readonly NodeJS.ProcessEnv[]): readonly CheckFinding[] {
+  if (all.some((env) => tellsSecret(readChannelValues(channel, env)))) {
+    return [problem(`${channel.name}: ${NEEDS_TLS}`, 'Use the https:// address of the service, or one on this host.')];
+  }
   const isSecret = ['slack', 'discord', 'teams'].includes(presetOf(channel));
   if (!isSecret || variableReference.test(channel.target)) return [];
   return [

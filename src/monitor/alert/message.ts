@@ -3,7 +3,7 @@ import type { IncidentRun } from '../../store/contract/alerts.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import type { IncidentRow } from '../../store/schema.ts';
 import { FAILING, isOfRuns, type Outcome, type Severity } from '../../store/words.ts';
-import { isInstant, shellWord } from '../../system/base/values.ts';
+import { commandIn, isInstant, shellWord } from '../../system/base/values.ts';
 
 /** What is told of one incident. Unknown values are null. */
 export interface IncidentDetail {
@@ -53,7 +53,11 @@ export interface AlertMessage {
 }
 
 /** What is known of an incident: for a message, a page or a terminal. */
-export async function describeIncident(session: StoreSession, incident: IncidentRow): Promise<IncidentDetail> {
+export async function describeIncident(
+  session: StoreSession,
+  incident: IncidentRow,
+  root: string,
+): Promise<IncidentDetail> {
   const { id, subject, severity, code, occurrences, message } = incident;
   const run = await session.incidents.lastRun(incident);
   return {
@@ -64,7 +68,7 @@ export async function describeIncident(session: StoreSession, incident: Incident
     output: lastLines(run?.output ?? null),
     usual: code === FAILING ? await readUsual(session, subject) : null,
     changed: run === null ? null : await readChange(session, run.id),
-    command: commandOf(incident, run),
+    command: commandOf(incident, run, root),
   };
 }
 
@@ -106,8 +110,9 @@ function inUtc(atMs: number): string {
   return isInstant(atMs) ? `${new Date(atMs).toISOString().slice(0, 16).replace('T', ' ')} UTC` : 'at an unknown time';
 }
 
-function commandOf({ subject, code, hint }: IncidentRow, run: IncidentRun | null): string {
-  if (run !== null) return `npx folder-runner show ${run.id}`;
-  if (isOfRuns(code)) return `npx folder-runner why ${shellWord(subject.replace(/^queue\//, ''))}`;
-  return hint ?? 'npx folder-runner check';
+/** Who reads it is in another folder, or on another machine. */
+function commandOf({ subject, code, hint }: IncidentRow, run: IncidentRun | null, root: string): string {
+  if (run !== null) return commandIn(root, `show ${run.id}`);
+  if (isOfRuns(code)) return commandIn(root, `why ${shellWord(subject.replace(/^queue\//, ''))}`);
+  return hint ?? commandIn(root, 'check');
 }

@@ -1,5 +1,6 @@
 import { escapeHtml, keepStart } from '../../monitor/alert/wording.ts';
 import { printableLine } from '../../system/base/text.ts';
+import { commandIn } from '../../system/base/values.ts';
 import type { Digest } from '../model/digest.ts';
 import type { ScriptOverview, TierOverview } from '../model/overview.ts';
 import type { Clock } from './clock.ts';
@@ -17,7 +18,7 @@ interface Section {
   /** What stands there where there is nothing; null: then the section is left out. */
   readonly empty: string | null;
   readonly rows: readonly (readonly string[])[];
-  /** The command that shows more. */
+  /** The words of the command that shows more. */
   readonly command: string;
 }
 
@@ -37,7 +38,8 @@ export function writeDigest(digest: Digest, place: Place): DigestText {
   const head = [`${clock.dateTime(sinceMs)} to ${clock.dateTime(untilMs)} (${clock.zone})`, describeTotals(digest)];
   const sections = [failures, missed, incidents(clock), slower, costly, ran]
     .map((section) => section(digest))
-    .filter(({ rows, empty }) => rows.length > 0 || empty !== null);
+    .filter(({ rows, empty }) => rows.length > 0 || empty !== null)
+    .map((section) => ({ ...section, command: printableLine(commandIn(root, section.command)) }));
   const origin = printableLine(`${root} on ${host}`);
   return {
     subject: `[runner ${printableLine(host)}] ${subjectOf(digest)}`,
@@ -76,7 +78,7 @@ function failures({ failing }: Digest): Section {
     `${formatCount(summary.failed)} of ${formatCount(summary.runs)} failed`,
     lastError === null ? 'succeeded last' : lastError,
   ]);
-  return { title: 'Failures', empty: 'Nothing failed.', rows, command: 'npx folder-runner report --outcome failed' };
+  return { title: 'Failures', empty: 'Nothing failed.', rows, command: 'report --outcome failed' };
 }
 
 function missed({ overview }: Digest): Section {
@@ -84,7 +86,7 @@ function missed({ overview }: Digest): Section {
     const texts = describeMissed(tier);
     return texts.length === 0 ? [] : [[tier.tier, texts.join(', ')]];
   });
-  return { title: 'Missed', empty: 'No pass was missed.', rows, command: 'npx folder-runner status' };
+  return { title: 'Missed', empty: 'No pass was missed.', rows, command: 'status' };
 }
 
 function describeMissed({ missed: gap, skippedPasses }: TierOverview): string[] {
@@ -108,7 +110,7 @@ const incidents =
       recoveredAtMs === null ? 'still open' : `over ${clock.short(recoveredAtMs)}`,
       occurrences === 1 ? 'once' : `${formatCount(occurrences)} times`,
     ]),
-    command: 'runner incidents',
+    command: 'incidents',
   });
 
 function slower({ slower: found }: Digest): Section {
@@ -121,7 +123,7 @@ function slower({ slower: found }: Digest): Section {
     title: 'Slower than before',
     empty: 'Nothing got slower.',
     rows,
-    command: 'npx folder-runner report <script>',
+    command: 'report <script>',
   };
 }
 
@@ -132,7 +134,7 @@ function costly({ costly: found }: Digest): Section {
 
 function ran({ overview }: Digest): Section {
   const rows = overview.scripts.filter(({ summary }) => summary.runs > 0).map(describeScript);
-  return { title: 'What ran', empty: 'Nothing ran.', rows, command: 'npx folder-runner report' };
+  return { title: 'What ran', empty: 'Nothing ran.', rows, command: 'report' };
 }
 
 function describeScript({ script, summary }: ScriptOverview): string[] {

@@ -34,6 +34,11 @@ export function shellWord(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`;
 }
 
+/** A line that works wherever it is pasted: `cd /home/me/site && npx folder-runner show 20`. */
+export function commandIn(root: string, words: string): string {
+  return `cd ${shellWord(root)} && npx folder-runner ${words}`;
+}
+
 /** C collation, as run-parts sorts: by the bytes of UTF-8. JavaScript's own order differs beyond U+FFFF. */
 export function compareBytes(one: string, other: string): number {
   return Buffer.compare(Buffer.from(one), Buffer.from(other));

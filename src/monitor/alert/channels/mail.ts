@@ -1,6 +1,6 @@
 import { hostname, userInfo } from 'node:os';
 import nodemailer from 'nodemailer';
-import { isAddress } from '../../../settings/channels.ts';
+import { isAddress, isLocalHost } from '../../../settings/channels.ts';
 import type { ChannelSettings } from '../../../settings/settings.ts';
 import { errorCode } from '../../../system/base/errors.ts';
 import { firstLine } from '../../../system/base/text.ts';
@@ -110,7 +110,7 @@ async function sendBySmtp(smtp: string, mail: Mail, { signal }: SendPlace): Prom
     return failed('the SMTP server must be a URL such as smtps://user:password@mail.example.org', true);
   }
   // Without that, whoever stands in between could have the password sent in the clear.
-  const requireTLS = url.username !== '' && !isLocal(url.hostname);
+  const requireTLS = url.username !== '' && !isLocalHost(url.hostname);
   const transport = nodemailer.createTransport({
     url: smtp,
     requireTLS,
@@ -130,10 +130,6 @@ async function sendBySmtp(smtp: string, mail: Mail, { signal }: SendPlace): Prom
   } finally {
     transport.close();
   }
-}
-
-function isLocal(host: string): boolean {
-  return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(host);
 }
 
 interface SmtpError extends Error {

@@ -1,3 +1,4 @@
+import { isLocalHost } from '../../../settings/channels.ts';
 import type { ChannelSettings, Preset } from '../../../settings/settings.ts';
 import { escapeHtml, keepEnd, keepStart, type Part, putIntoWords, type Wording, writePlain } from '../wording.ts';
 import type { Outgoing } from './sent.ts';
@@ -36,6 +37,20 @@ export function presetOf({ options, target }: ChannelSettings): Preset {
   const host = URL.parse(target)?.hostname ?? '';
   return (options.preset as Preset | undefined) ?? hosts.find(([form]) => form.test(host))?.[1] ?? 'json';
 }
+
+/**
+ * Whether a token, or a URL that is as good as one, would pass the network in the clear.
+ *
+ * @param channel with its values read from the environment
+ */
+export function tellsSecret(channel: ChannelSettings): boolean {
+  const url = URL.parse(channel.target);
+  const isInClear = url !== null && url.protocol === 'http:' && !isLocalHost(url.hostname);
+  const hasSecret = presetOf(channel) !== 'json' || channel.options.token !== undefined;
+  return isInClear && (hasSecret || url.username + url.password !== '');
+}
+
+export const NEEDS_TLS = 'its URL must begin with https://, as the token in it or beside it would be sent in the clear';
 
 /** @param channel with its values read from the environment */
 export function writeWebhook(channel: ChannelSettings, outgoing: Outgoing): WebhookRequest {

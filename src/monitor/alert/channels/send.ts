@@ -48,12 +48,13 @@ async function sendRead(channel: ChannelSettings, outgoing: Outgoing, place: Sen
 
 /** Sends a message as JSON. @param channel with its values read from the environment */
 async function sendWebhook(channel: ChannelSettings, outgoing: Outgoing, place: SendPlace): Promise<Sent> {
-  const { writeWebhook } = await import('./presets.ts');
+  const { NEEDS_TLS, tellsSecret, writeWebhook } = await import('./presets.ts');
   const { judgeAnswer, sendHttp } = await import('./http.ts');
   const { url, body, headers, holdsSecret } = writeWebhook(channel, outgoing);
   const form = URL.parse(url);
   if (form === null || !/^https?:$/.test(form.protocol))
     return failed('the URL is not valid: it must begin with https://', true);
+  if (tellsSecret(channel)) return failed(NEEDS_TLS, true);
   const request = {
     url,
     method: 'POST' as const,

@@ -91,7 +91,7 @@ async function tellOne(context: Context, incident: IncidentRow, current: readonl
   const changed = { ...incident, ...set };
   await session.incidents.change([{ id: incident.id, set: { ...set, due_at: nextLook(changed, judging) } }]);
   if (channelNews === null && printNews === null) return { told: null, prints: null };
-  const detail = await describeIncident(session, changed);
+  const detail = await describeIncident(session, changed, runner.root);
   return {
     told: channelNews === null ? null : { news: channelNews, detail, channels },
     prints: printNews === null ? null : { news: printNews, incident: detail },
