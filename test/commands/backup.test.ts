@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
+  chmodSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -162,7 +163,10 @@ test('a file in the place of its folder is no folder', async () => {
   const root = await makeRootWithLog();
   writeFileSync(join(root, 'file'), '');
   const { status, stderr } = backUp(root, 'file/copy.db');
-  expect([status, stderr]).toEqual([2, `runner: There is no folder ${join(root, 'file')}; make it first.\n`]);
+  expect([status, stderr]).toEqual([
+    2,
+    `runner: ${join(root, 'file')} is a file, not a folder; name another folder for the copy.\n`,
+  ]);
 });
 
 test('a folder that is not there is wrong use', async () => {
@@ -222,4 +226,28 @@ test('its help has examples', () => {
   expect(status).toBe(0);
   expect(stdout).toContain('runner backup ~/backups');
   expect(stdout).toContain('Exit codes: 0 the copy was made, 1 no copy was made, 2 usage error.');
+});
+
+test.each(['backups', 'backups/', 'backups.d/'])(
+  'a name that may be meant for a folder is refused: %s',
+  async (name) => {
+    const root = await makeRootWithLog();
+    const { status, stderr } = backUp(root, name);
+    const path = join(root, name.replace('/', ''));
+    expect([status, stderr]).toEqual([
+      2,
+      `runner: There is no folder ${path}. For a copy in it, make the folder first; for a file, give it an ending: ${path}.db.\n`,
+    ]);
+    expect(namesIn(root)).toEqual(['.runner', 'jobs']);
+  },
+);
+
+test('a log that others could have written is not opened', async () => {
+  const root = await makeRootWithLog();
+  chmodSync(join(root, '.runner'), 0o777);
+  chmodSync(join(root, '.runner/activity.db'), 0o666);
+  const { status, stderr } = backUp(root, 'copy.db');
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/^runner: .*\.runner\/activity\.db can be written by/);
+  expect(namesIn(root)).toEqual(['.runner', 'jobs']);
 });

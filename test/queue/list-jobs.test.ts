@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ListOptions } from '../../src/queue/api.ts';
 import { jobStates, listJobs, type SearchOptions, searchJobs } from '../../src/queue/read/list.ts';
+import { JobsSearch } from '../../src/store/shared/search.ts';
 import { insertRows } from '../support/insert-rows.ts';
 import { changeLog, readJobs } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
@@ -321,6 +322,55 @@ describe('search', () => {
     const first = await search({ text: 'ada', limit: 2 });
     expect({ ids: idsOf(first), last: first.last }).toEqual({ ids: [3, 2], last: 2 });
     expect(await search({ text: 'ada', before: 2 })).toMatchObject({ jobs: [{ id: 1 }], last: null });
+  });
+
+  test('a hostile text over large data takes no longer than a harmless one, and the clock is asked in between', async () => {
+    const { queue, store, clock } = await openTestQueue();
+    const data = 'a'.repeat(1_000_000);
+    for (let count = 0; count < 6; count += 1) await queue.add('a', data);
+    let asked = 0;
+    const isLate = () => {
+      asked += 1;
+      return false;
+    };
+    const search = async (text: string) => {
+      const before = process.cpuUsage().user;
+      expect(await searchJobs(store, { text, isLate }, clock.at)).toEqual({ jobs: [], looked: 6, last: null });
+      return process.cpuUsage().user - before;
+    };
+    const harmless = await search('xyz');
+    // By `like` each takes 200 times as long, and the clock is asked once.
+    for (const text of [`${'a'.repeat(199)}b`, `b${'a'.repeat(199)}`, 'ab'.repeat(100)]) {
+      expect(await search(text)).toBeLessThan(20 * harmless);
+    }
+    expect(asked).toBeGreaterThanOrEqual(4 * 5);
+    const late = await searchJobs(store, { text: 'b', isLate: () => true }, clock.at);
+    expect(late).toEqual({ jobs: [], looked: 1, last: 6 });
+    const found = await searchJobs(store, { text: 'aaa', isLate: () => false, limit: 1000 }, clock.at);
+    expect(found).toMatchObject({ looked: 6, last: null });
+    expect(idsOf(found)).toHaveLength(6);
+  });
+
+  test('as much is found at once as fits into memory, and the search goes on behind it', async () => {
+    const ids = Array.from({ length: 40 }, (_, index) => index + 1);
+    const wanted = { text: 'A', most: 100_000, isLate: () => false };
+    const search = new JobsSearch(ids, 1_000, wanted);
+    const data = 'a'.repeat(1_048_576);
+    while (!search.isOver) {
+      const next = search.next();
+      for (const part of search.partsOf(
+        next,
+        next.map((id) => ({ id, bytes: data.length })),
+      )) {
+        expect(part).toHaveLength(1);
+        search.look(
+          part,
+          part.map((id) => ({ id, data, result: null, reason: null })),
+        );
+        if (search.isOver) break;
+      }
+    }
+    expect(search.end([])).toEqual({ rows: [], looked: 17, last: 17 });
   });
 
   test('a search that takes long says where it stopped, and goes on from there', async () => {

@@ -125,17 +125,19 @@ describe.each(drivers)('with %s', (_name, driver) => {
     }
   });
 
-  test('the columns of a table or a view are named, and none of what is not there', async () => {
+  test('the columns of a table are named, none of what is not there, and a view is refused', async () => {
     const { path } = makeFile('delete');
     const database = new Database(path);
     database.exec(`create view "it's" as select x, x as y from t`);
     database.close();
     const columns = await readExternalDatabase(
       path,
-      async (foreign) => ["it's", 't', 'T', 'nothing'].map((table) => foreign.columnsOf(table)),
+      async (foreign) => ['t', 'T', 'nothing'].map((table) => foreign.columnsOf(table)),
       { driver },
     );
-    expect(columns).toEqual([['x', 'y'], ['x'], ['x'], []]);
+    expect(columns).toEqual([['x'], ['x'], []]);
+    const view = readExternalDatabase(path, async (foreign) => foreign.columnsOf("it's"), { driver });
+    await expect(view).rejects.toThrow(/^it's in .* is a view, a virtual table or one with computed columns/);
   });
 
   test.each([

@@ -1,10 +1,11 @@
 import { closeSync, existsSync, lstatSync, openSync, readSync, realpathSync, type Stats, statSync } from 'node:fs';
-import { basename, dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, extname, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
-import { checkCopy, checkWritable } from '../../settings/access.ts';
+import { checkCopy, checkStateFolder, checkWritable } from '../../settings/access.ts';
 import type { SqliteStore } from '../../store/sqlite/store.ts';
 import { isOnServer } from '../../store/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { printableLine } from '../../system/base/text.ts';
 import { utcStamp } from '../../system/base/values.ts';
 import { createStateFolder, type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import type { CommandContext } from '../shared/context.ts';
@@ -19,7 +20,7 @@ interface BackupOptions {
 const BACKUP_HELP = `
 Examples:
   runner backup ~/activity.db            a copy of the log in this file
-  runner backup ~/backups                a copy named activity-<date>.db in this folder
+  runner backup ~/backups                a copy named activity-<date>.db in this folder, which must be there
   runner backup --force ~/activity.db    replaces yesterday's copy
 
 The copy contains the log at one moment, also while passes write to it. It is checked before it gets
@@ -36,7 +37,7 @@ export function backupCommand(context: CommandContext): Command {
   const command = new Command('backup');
   return command
     .description('copy the activity log, also while passes write to it')
-    .argument('<file>', 'file for the copy; in a folder: activity-<date>.db')
+    .argument('<file>', 'file for the copy, with an ending; or a folder: activity-<date>.db')
     .option('--force', 'replace an existing copy')
     .addHelpText('after', BACKUP_HELP)
     .action((file: string) => backup(context, file, command.optsWithGlobals<BackupOptions>()));
@@ -48,7 +49,8 @@ async function backup(context: CommandContext, word: string, options: BackupOpti
   if (word === '')
     throw new UsageError('`npx folder-runner backup` needs the name of a file for the copy, found an empty one.');
   if (isOnServer(context.env)) throw new UsageError(BACKUP_ON_A_SERVER);
-  const path = targetOf(resolve(context.cwd, word), context.now());
+  checkStateFolder(root, state, context.env);
+  const path = targetOf(word, resolve(context.cwd, word), context.now());
   assertUsable(path, state, options.force === true);
   await checkCopy(root, path, context.env);
   const { openExistingSqliteStore } = await import('../../store/sqlite/open.ts');
@@ -69,8 +71,15 @@ async function copy(context: CommandContext, store: SqliteStore, path: string): 
   context.stdout.write(`${path} ${formatBytes(bytes)}\n`);
 }
 
-function targetOf(path: string, nowMs: number): string {
-  return isFolder(path) ? join(path, `activity-${utcStamp(nowMs)}.db`) : path;
+/** @throws {UsageError} where nothing is yet, and the name does not tell whether it is to be a file or a folder */
+function targetOf(word: string, path: string, nowMs: number): string {
+  if (isFolder(path)) return join(path, `activity-${utcStamp(nowMs)}.db`);
+  const isFileName = extname(path) !== '' && !word.endsWith('/');
+  if (isFileName || lstatSync(path, { throwIfNoEntry: false }) !== undefined) return path;
+  throw new UsageError(
+    `There is no folder ${path}. For a copy in it, make the folder first; for a file, give it an ending: ` +
+      `${join(dirname(path), `${basename(path)}.db`)}.`,
+  );
 }
 
 function isFolder(path: string): boolean {
@@ -79,7 +88,14 @@ function isFolder(path: string): boolean {
 
 function assertUsable(path: string, state: StateFolder, isForced: boolean): void {
   const folder = dirname(path);
-  if (!isFolder(folder)) throw new UsageError(`There is no folder ${folder}; make it first.`);
+  if (!isFolder(folder)) {
+    const isThere = existsSync(folder);
+    throw new UsageError(
+      isThere
+        ? `${folder} is a file, not a folder; name another folder for the copy.`
+        : `There is no folder ${folder}; make it first.`,
+    );
+  }
   if (isOfLiveLog(path, state)) {
     throw new UsageError(`${path} is the activity log itself; name another file for the copy.`);
   }
@@ -131,8 +147,10 @@ Examples:
   runner restore ~/backups/activity-20261101-040000.db
 
 The backup is checked first. The log is then replaced in one step, or not at all; what it held is kept
-beside it. Nothing may be running: call \`npx folder-runner pause\` before, and \`npx folder-runner resume\` afterwards. Jobs that
-waited when the backup was made wait again, even if they were processed since.
+beside it. Only rows are taken from the backup, and nothing in it is run. Tokens, pauses and unsent messages
+stay as they are now. Nothing may be running: call \`npx folder-runner pause\` before, and
+\`npx folder-runner resume\` afterwards. Jobs that waited when the backup was made wait again, even if they
+were processed since.
 
 Exit codes: 0 the log was restored, 1 it was not, 2 usage error.`;
 
@@ -165,20 +183,22 @@ async function restore(context: CommandContext, file: string, rootOption: string
   const { markSuspect } = await import('../../store/sqlite/file.ts');
   const { toldPlainly } = await import('../../store/describe-failure.ts');
   const { driver } = await findDriver();
-  const restoreOnce = async (): Promise<string | null> => {
+  const restoreOnce = async () => {
     const store = await openSqliteStore(state);
     if (store.quarantined !== null) context.stderr.write(`Note: ${store.quarantined}\n`);
     const request = { backup, driver, nowMs: context.now(), assertIdle: () => assertIdle(root, store) };
     return await toldPlainly(state, () => restoreLog(store, state, request)).finally(() => store.close());
   };
   // A damaged log is what one restores a backup for: it is set aside by whoever opens it after that was noticed.
-  const replaced = await restoreOnce().catch((error: unknown) => {
+  const { replaced, kept, leftOut } = await restoreOnce().catch((error: unknown) => {
     if (!isCorruption(error)) throw error;
     markSuspect(state);
     return restoreOnce();
   });
-  const kept = replaced === null ? '' : ` What it held before is in ${relative(root, replaced)}.`;
-  context.stdout.write(`The activity log of ${root} is now that of ${backup}.${kept}\n`);
+  const before = replaced === null ? '' : ` What it held before is in ${relative(root, replaced)}.`;
+  context.stdout.write(`The activity log of ${root} is now that of ${backup}.${before}\n`);
+  if (kept.length > 0) context.stdout.write(`Kept as they are now: ${printableLine(kept.join(', '))}.\n`);
+  if (leftOut.length > 0) context.stdout.write(`Left out of the backup: ${printableLine(leftOut.join(', '))}.\n`);
   context.stdout.write(
     '`npx folder-runner report` shows it; `npx folder-runner jobs` shows the jobs that wait in it.\n',
   );

@@ -51,7 +51,11 @@ function describeIncident(incident: IncidentRow, { clock, columns }: Screen): st
   const { id, subject, code, severity, occurrences, last_run_id } = incident;
   const isFailing = code === FAILING;
   const isRepeated = isOfRuns(code) && occurrences > 1;
-  const times = isFailing ? countOf(occurrences, 'failure') : isOfRuns(code) ? countOf(occurrences, 'warning') : code;
+  const times = isFailing
+    ? countOf(occurrences, 'failure')
+    : isOfRuns(code)
+      ? countOf(occurrences, 'warning')
+      : printableLine(code);
   return [
     `#${id} ${truncateMiddle(printableLine(subject), columns - `#${id} `.length - 4)}`,
     ...(severity === 'critical' ? ['critical'] : []),

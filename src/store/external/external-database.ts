@@ -11,7 +11,7 @@ export type ExternalRow = Readonly<Record<string, unknown>>;
 
 /** Another program's SQLite file, as it is at one moment. */
 export interface ExternalDatabase {
-  /** Of a table or view; none: there is no such one. */
+  /** Of a table; none: there is no such one. @throws {UsageError} where reading it would run what the file says */
   columnsOf(table: string): string[];
   select(query: string): Iterable<ExternalRow>;
 }
@@ -43,20 +43,36 @@ export async function readExternalDatabase<T>(
 
 /** One transaction, so that all is read as of one moment. */
 function begin(connection: Connection, path: string): void {
-  connection.exec('begin');
+  // What its schema says is not trusted, and conditions in it are not looked at.
+  connection.exec('pragma trusted_schema = off; pragma ignore_check_constraints = on; begin');
   if (Number(connection.pragma('application_id')) === APPLICATION_ID) {
     throw new UsageError(`${path} is an activity log of this runner; name the queue of another system.`);
   }
   // SQLite takes what is missing of a file that was cut off for zeros.
-  const answer = String(connection.pragma('quick_check(1)'));
-  if (answer === 'ok') return;
-  const message = answer.replaceAll('\n', ' ');
-  throw Object.assign(new Error(message), { code: 'SQLITE_CORRUPT' });
+  for (const table of plainTables(connection)) {
+    const answer = String(connection.pragma(`quick_check(${quoteName(table)})`));
+    if (answer !== 'ok') throw Object.assign(new Error(answer.replaceAll('\n', ' ')), { code: 'SQLITE_CORRUPT' });
+  }
+}
+
+/**
+ * Tables of which nothing is run by reading or checking them. The file may be anybody's: a view, a virtual table or a
+ * computed column is a program, which need not end.
+ */
+function plainTables(connection: Connection): readonly string[] {
+  const tables = connection.prepare(
+    `select name from sqlite_master where type = 'table' and sql like 'create table %'`,
+  );
+  const computed = connection.prepare('select 1 from pragma_table_xinfo(?) where hidden <> 0');
+  return (tables.all([]) as { readonly name: string }[])
+    .map(({ name }) => name)
+    .filter((name) => computed.all([name]).length === 0);
 }
 
 function openReader(connection: Connection, path: string): ExternalDatabase {
   return {
     columnsOf: (table) => {
+      withPlainErrors(path, () => assertPlainTable(connection, path, table));
       const query = `select name from pragma_table_info(${quoteText(table)})`;
       return withPlainErrors(path, () => connection.prepare(query).all([])).map((row) =>
         String((row as ExternalRow).name),
@@ -71,6 +87,16 @@ function openReader(connection: Connection, path: string): ExternalDatabase {
       }
     },
   };
+}
+
+function assertPlainTable(connection: Connection, path: string, table: string): void {
+  const isOne = (name: string): boolean => name.toLowerCase() === table.toLowerCase();
+  const found = connection.prepare('select name from sqlite_master where lower(name) = lower(?)').all([table]);
+  if (found.length === 0 || plainTables(connection).some(isOne)) return;
+  throw new UsageError(
+    `${table} in ${path} is a view, a virtual table or one with computed columns. Reading it would run what the file ` +
+      'says, so only plain tables are read; make one of it with `create table … as select …`, and name that.',
+  );
 }
 
 function quoteText(text: string): string {
@@ -187,8 +213,8 @@ function rejectTable(system: string, what: string): never {
 function rejectNewer(system: string, table: string, unknown: readonly string[]): never {
   throw new UsageError(
     `The table ${table} was made by another version of ${system} than the runner knows: it cannot tell what ` +
-      `${unknown.join(', ')} means for the jobs. If it means nothing, make a view without ` +
-      `${unknown.length === 1 ? 'that column' : 'those columns'} and name it with --table.`,
+      `${unknown.join(', ')} means for the jobs. If it means nothing, make a table without ` +
+      `${unknown.length === 1 ? 'that column' : 'those columns'} by \`create table … as select …\`, and name it with --table.`,
   );
 }
 

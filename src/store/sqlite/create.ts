@@ -6,7 +6,7 @@ import { listNames, utcStamp } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { NewEvent } from '../contract/housekeeping.ts';
 import { kindOfStoreFailure } from '../failures.ts';
-import type { Connection } from './connection.ts';
+import type { Connection, Driver } from './connection.ts';
 import { findDriver } from './driver.ts';
 import {
   APPLICATION_ID,
@@ -96,13 +96,29 @@ export function buildLog(path: string, { driver, busyTimeoutMs }: Opening, { eve
   syncFile(path);
 }
 
+/** Makes the file of a log that has no tables yet. */
+export function startLog(path: string, driver: Driver): void {
+  removeDatabase(path);
+  createPrivateFile(path);
+  const connection = driver.open(path, { timeoutMs: 0 });
+  try {
+    setMarks(connection);
+  } finally {
+    connection.close();
+  }
+}
+
+function setMarks(connection: Connection): void {
+  // Must come before the first table: it cannot be switched on later without a rewrite.
+  connection.pragma('auto_vacuum = incremental');
+  connection.pragma(`application_id = ${APPLICATION_ID}`);
+}
+
 /** Waits for the disk once, at the end, as nobody sees what is there before. */
 function fill(connection: Connection, event: NewEvent | null): void {
   connection.pragma('journal_mode = memory');
   connection.pragma('synchronous = off');
-  // Must come before the first table: it cannot be switched on later without a rewrite.
-  connection.pragma('auto_vacuum = incremental');
-  connection.pragma(`application_id = ${APPLICATION_ID}`);
+  setMarks(connection);
   migrateFile(connection);
   if (event !== null) recordEvent(new SqliteSession(connection), event);
 }

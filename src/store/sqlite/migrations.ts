@@ -449,6 +449,28 @@ export function migrateFile(connection: Connection): void {
   }
 }
 
+/** Makes the tables of a version of the schema, in a file that has none; `migrateFile` brings them to the newest. */
+export function makeTables(connection: Connection, version: number): void {
+  for (const statement of migrations.slice(0, version).flat()) connection.exec(statement);
+  connection.pragma(`user_version = ${version}`);
+}
+
+/** Whether each object of the file is one that the runner has made at this version, word for word, and none is more. */
+export function isOwnSchema(connection: Connection, driver: Driver): boolean {
+  const pristine = driver.open(':memory:', { timeoutMs: 0 });
+  try {
+    makeTables(pristine, Math.max(0, Number(connection.pragma('user_version'))));
+    const own = readObjects(pristine);
+    const found = [...readObjects(connection).values()];
+    return found.every(({ type, name, sql }) => {
+      const mine = own.get(name);
+      return mine?.type === type && withoutSpace(mine.sql ?? '') === withoutSpace(sql ?? '');
+    });
+  } finally {
+    pristine.close();
+  }
+}
+
 /** What another program has made of the tables. */
 export interface SchemaFlaw {
   /** "the table runs is missing" */

@@ -1,12 +1,21 @@
 import { copyFileSync, existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorCode, UsageError } from '../../system/base/errors.ts';
+import { describeSpecial } from '../../system/base/plain-file.ts';
 import { listNames, utcStamp } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { Connection, Driver } from './connection.ts';
-import { backUp } from './create.ts';
-import { databaseSuffixes, judgeMarks, removeDatabase } from './file.ts';
-import { findSchemaFlaws, migrateFile } from './migrations.ts';
+import { backUp, startLog } from './create.ts';
+import { findSpecial, removeDatabase } from './file.ts';
+import {
+  BackupRefused,
+  describeRows,
+  judgeBackup,
+  type LeftOut,
+  ofNow,
+  raiseSequence,
+  readBackup,
+} from './read-backup.ts';
 import type { SqliteStore } from './store.ts';
 
 interface RestoreRequest {
@@ -18,67 +27,95 @@ interface RestoreRequest {
   readonly nowMs: number;
 }
 
-/** The file that holds what was replaced; null: the log was empty. */
-type Replaced = string | null;
+export interface Restored {
+  /** The file that holds what was replaced; null: the log was empty. */
+  readonly replaced: string | null;
+  /** What the log had and still has: "2 tokens", "1 pause". */
+  readonly kept: readonly string[];
+  /** What the backup had, and the log has not. */
+  readonly leftOut: LeftOut;
+}
 
 /**
  * Replaces the content of the log by that of a backup, in one transaction: whoever has the log open sees the one or
  * the other, and a kill leaves it as it was. The log keeps its file, as renaming it would take it from under those
  * who have it open. What is replaced stays beside it.
  *
+ * The backup is data, whoever made it: its rows are read into a log that is made here, and that one is taken.
+ *
  * @throws {UsageError} if the backup is none, or is damaged
  */
-export async function restoreLog(store: SqliteStore, state: StateFolder, request: RestoreRequest): Promise<Replaced> {
+export async function restoreLog(store: SqliteStore, state: StateFolder, request: RestoreRequest): Promise<Restored> {
   const copy = join(state.path, 'activity.restore');
+  const made = join(state.path, 'activity.restored');
   try {
     takeCopy(request.backup, copy);
-    prepareCopy(copy, request);
-    const replaced = await replaceContent(store, state, copy, request);
+    const leftOut = readCopy(copy, made, request);
+    const { replaced, kept, unused } = await replaceContent(store, state, made, request);
     if (replaced !== null) moveStrangeOutput(store.connection, state, `${replaced}.output`);
-    return replaced;
+    return { replaced, kept, leftOut: [...leftOut, ...unused] };
   } finally {
-    removeDatabase(copy);
+    for (const path of [copy, made]) removeDatabase(path);
   }
 }
 
-/** With its journal: somebody may have copied the files of a log, and not called `runner backup`. */
+/**
+ * With its write-ahead log: somebody may have copied the files of a log, and not called `runner backup`. Not with a
+ * journal for rolling back: that can name a file which SQLite then deletes.
+ */
 function takeCopy(backup: string, copy: string): void {
   removeDatabase(copy);
-  for (const suffix of databaseSuffixes.filter((each) => each !== '-shm')) {
-    if (existsSync(backup + suffix)) copyFileSync(backup + suffix, copy + suffix);
+  const special = findSpecial(backup);
+  if (special !== null) throw new UsageError(describeSpecial(special));
+  if (sizeOf(`${backup}-journal`) > 0) {
+    throw new UsageError(
+      `${backup} was copied in the middle of a write, as ${backup}-journal says. The log was not changed; name ` +
+        'another backup.',
+    );
+  }
+  for (const suffix of ['', '-wal']) if (existsSync(backup + suffix)) copyFileSync(backup + suffix, copy + suffix);
+  if (sizeOf(copy) === 0)
+    throw new UsageError(`${backup} is empty, so it is not a backup of a log; name another file.`);
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** Makes a log, at the newest schema, of what is in the copy. */
+function readCopy(copy: string, made: string, { backup, driver }: RestoreRequest): LeftOut {
+  try {
+    withConnection(driver, copy, (connection) => {
+      judgeBackup(connection, driver);
+      connection.pragma('journal_mode = delete');
+    });
+    startLog(made, driver);
+    return withConnection(driver, made, (connection) => readBackup(connection, copy));
+  } catch (error) {
+    const { message } = error as Error;
+    if (error instanceof BackupRefused) {
+      throw new UsageError(`${backup} ${message}. The log was not changed; name another backup.`);
+    }
+    if (!isOfContent(error)) throw error;
+    throw new UsageError(
+      `${backup} is damaged or not a database (${message}). The log was not changed; name another backup.`,
+    );
   }
 }
 
-/** Looks through the copy, and brings it to the newest schema. */
-function prepareCopy(copy: string, { backup, driver }: RestoreRequest): void {
-  if (statSync(copy).size === 0)
-    throw new UsageError(`${backup} is empty, so it is not a backup of a log; name another file.`);
-  const connection = driver.open(copy, { timeoutMs: 0 });
+/** Neither the disk nor a lock: what is in the file cannot be read, or is nothing that a log holds. */
+function isOfContent(error: unknown): boolean {
+  const code = errorCode(error);
+  return /^SQLITE_/.test(code) && !/^SQLITE_(?:FULL|IOERR|BUSY|LOCKED|READONLY|CANTOPEN|NOMEM)/.test(code);
+}
+
+function withConnection<T>(driver: Driver, path: string, work: (connection: Connection) => T): T {
+  const connection = driver.open(path, { timeoutMs: 0 });
   try {
-    const problem = judgeCopy(connection, driver);
-    if (problem !== null) throw new UsageError(`${backup} ${problem}. The log was not changed; name another backup.`);
-    migrateFile(connection);
-    connection.pragma('journal_mode = delete');
-  } catch (error) {
-    const isDamage = /^SQLITE_(?:CORRUPT|NOTADB)/.test(errorCode(error));
-    if (!isDamage) throw error;
-    throw new UsageError(
-      `${backup} is damaged or not a database (${(error as Error).message}). The log was not changed; name ` +
-        'another backup.',
-    );
+    return work(connection);
   } finally {
     connection.close();
   }
-}
-
-function judgeCopy(connection: Connection, driver: Driver): string | null {
-  const other = judgeMarks(connection);
-  if (other?.is === 'foreign') return `is not a backup of an activity log: ${other.reason}`;
-  if (other !== null) return `was made by a newer runner (${other.reason}); upgrade this one first`;
-  const answer = String(connection.pragma('integrity_check(1)'));
-  if (answer !== 'ok') return `is damaged: ${answer.replaceAll('\n', ' ')}`;
-  const lost = findSchemaFlaws(connection, driver).find(({ cure }) => cure === 'new-log');
-  return lost === undefined ? null : `is incomplete: ${lost.what}`;
 }
 
 /** More, and somebody writes all the time. */
@@ -87,18 +124,19 @@ const MOST_TRIES = 5;
 async function replaceContent(
   store: SqliteStore,
   { database }: StateFolder,
-  copy: string,
+  made: string,
   { assertIdle, nowMs }: RestoreRequest,
-): Promise<Replaced> {
+): Promise<Kept & { readonly replaced: string | null }> {
   const { connection } = store;
-  connection.prepare('attach ? as backup').run([copy]);
+  connection.prepare('attach ? as restored').run([made]);
   const path = freeName(`${database}.replaced-${utcStamp(nowMs)}`);
   try {
     for (let left = MOST_TRIES; left > 0; left -= 1) {
       await assertIdle();
       const version = connection.pragma('data_version');
       const replaced = isEmpty(connection) ? null : (await backUp(store, path)).path;
-      if (copyContent(connection, version)) return replaced;
+      const kept = copyContent(connection, version);
+      if (kept !== null) return { replaced, ...kept };
     }
     removeDatabase(path);
     throw new UsageError(
@@ -108,7 +146,7 @@ async function replaceContent(
     removeDatabase(path);
     throw error;
   } finally {
-    connection.exec('detach backup');
+    connection.exec('detach restored');
   }
 }
 
@@ -124,24 +162,65 @@ function freeName(wanted: string): string {
   return name;
 }
 
-/** @returns false if somebody has written to the log since; then nothing was changed */
-function copyContent(connection: Connection, version: unknown): boolean {
+interface Kept {
+  readonly kept: readonly string[];
+  /** What the backup says of the same. */
+  readonly unused: readonly string[];
+}
+
+/** @returns null: somebody has written to the log since, and nothing was changed */
+function copyContent(connection: Connection, version: unknown): Kept | null {
   connection.exec('pragma foreign_keys = off; begin immediate');
   try {
-    if (connection.pragma('data_version') !== version) return false;
+    if (connection.pragma('data_version') !== version) return null;
     const sequences = readSequences(connection);
+    const kept = keepRows(connection);
     for (const { type, name } of readObjects(connection, 'main').toReversed()) {
       if (type !== 'index') connection.exec(`drop ${type} main.${quote(name)}`);
     }
-    for (const object of readObjects(connection, 'backup')) makeObject(connection, object);
-    keepSequences(connection, sequences);
-    connection.exec(`pragma main.user_version = ${Number(connection.pragma('backup.user_version'))}`);
+    for (const object of readObjects(connection, 'restored')) makeObject(connection, object);
+    for (const { name, seq } of [...readSequences(connection, 'restored'), ...sequences]) {
+      raiseSequence(connection, name, seq);
+    }
+    const unused = kept.flatMap((table) => putBack(connection, table));
+    connection.exec(`pragma main.user_version = ${Number(connection.pragma('restored.user_version'))}`);
     connection.exec('commit');
-    return true;
+    return { kept: kept.flatMap(describeRows), unused };
   } finally {
     if (connection.inTransaction) connection.exec('rollback');
     connection.exec('pragma foreign_keys = on');
   }
+}
+
+interface KeptTable {
+  readonly name: string;
+  readonly rows: number;
+}
+
+/** Puts what is of now aside: whoever has a token, what is paused, which messages are on their way. */
+function keepRows(connection: Connection): readonly KeptTable[] {
+  const isUnused = !['workers', 'jobs', 'pauses'].some((table) => countRows(connection, table) > 0);
+  const names = isUnused ? ofNow.always : [...ofNow.always, ...ofNow.unlessUnused];
+  return names.map((name) => {
+    connection.exec(`create temp table kept_${name} as select * from main.${name}`);
+    return { name, rows: countRows(connection, name) };
+  });
+}
+
+function countRows(connection: Connection, table: string): number {
+  const [found] = connection.prepare(`select count(*) as rows from main.${table}`).all([]) as [{ rows: number }];
+  return found.rows;
+}
+
+/** @returns what stood there of the backup */
+function putBack(connection: Connection, { name }: KeptTable): readonly string[] {
+  const replaced = describeRows({ name, rows: countRows(connection, name) });
+  const columns = connection.prepare(`select name from pragma_table_info(?, 'main')`).all([name]);
+  const list = (columns as { readonly name: string }[]).map((column) => quote(column.name)).join(', ');
+  connection.exec(`delete from main.${name};
+    insert into main.${name} (${list}) select ${list} from temp.kept_${name};
+    drop table temp.kept_${name}`);
+  return replaced;
 }
 
 interface SchemaObject {
@@ -151,7 +230,7 @@ interface SchemaObject {
 }
 
 /** Tables first, as the others are about them. */
-function readObjects(connection: Connection, schema: 'main' | 'backup'): readonly SchemaObject[] {
+function readObjects(connection: Connection, schema: 'main' | 'restored'): readonly SchemaObject[] {
   const order = ['table', 'index', 'trigger', 'view'].map((type, index) => `when '${type}' then ${index}`).join(' ');
   const text = `select type, name, sql from ${schema}.sqlite_schema
     where sql is not null and name not like 'sqlite~_%' escape '~' order by case type ${order} end, rowid`;
@@ -162,10 +241,10 @@ function readObjects(connection: Connection, schema: 'main' | 'backup'): readonl
 function makeObject(connection: Connection, { type, name, sql }: SchemaObject): void {
   connection.exec(sql);
   if (type !== 'table') return;
-  const text = `select name from pragma_table_xinfo(?, 'backup') where hidden = 0`;
+  const text = `select name from pragma_table_xinfo(?, 'restored') where hidden = 0`;
   const columns = (connection.prepare(text).all([name]) as { readonly name: string }[]).map((each) => quote(each.name));
   const list = columns.join(', ');
-  connection.exec(`insert into main.${quote(name)} (${list}) select ${list} from backup.${quote(name)}`);
+  connection.exec(`insert into main.${quote(name)} (${list}) select ${list} from restored.${quote(name)}`);
 }
 
 function quote(name: string): string {
@@ -177,18 +256,8 @@ interface Sequence {
   readonly seq: number;
 }
 
-function readSequences(connection: Connection): readonly Sequence[] {
-  return connection.prepare('select name, seq from main.sqlite_sequence').all([]) as Sequence[];
-}
-
-/** No number is given twice: the files of runs are called after workers, and programs may remember jobs. */
-function keepSequences(connection: Connection, before: readonly Sequence[]): void {
-  for (const { name, seq } of before) {
-    connection.prepare('update main.sqlite_sequence set seq = max(seq, ?) where name = ?').run([seq, name]);
-    const insert = `insert into main.sqlite_sequence select ?, ?
-      where not exists (select 1 from main.sqlite_sequence where name = ?)`;
-    connection.prepare(insert).run([name, seq, name]);
-  }
+function readSequences(connection: Connection, schema: 'main' | 'restored' = 'main'): readonly Sequence[] {
+  return connection.prepare(`select name, seq from ${schema}.sqlite_sequence`).all([]) as Sequence[];
 }
 
 /** Long outputs that only the replaced log names go with it. */

@@ -12,6 +12,7 @@ import type {
   NewJobRow,
 } from '../../contract/jobs.ts';
 import type { JobRow } from '../../schema.ts';
+import { JobsSearch, type SearchedJob, type SizedJob, searchedColumns, sizeColumns } from '../../shared/search.ts';
 import type { ServerStatements } from '../session.ts';
 import type { Dialect } from '../sql/dialect.ts';
 import { type Condition, escapeLike, fits } from '../sql/globs.ts';
@@ -288,46 +289,25 @@ function sourcesOf(states: readonly string[]): readonly string[] | null {
   return [`finished_at is not null and state in (${states.map((state) => `'${state}'`).join(', ')})`];
 }
 
-/** Each may have a megabyte of data. */
-const SEARCHED_AT_ONCE = 200;
-
-async function search(db: ServerStatements, filter: JobFilter, { text, most, isLate }: JobSearch): Promise<FoundJobs> {
-  const { ids, values } = await selectIds(db, { ...filter, limit: most });
+async function search(db: ServerStatements, filter: JobFilter, wanted: JobSearch): Promise<FoundJobs> {
+  const { ids, values } = await selectIds(db, { ...filter, limit: wanted.most });
   const order = filter.order === 'oldest' ? 'found_id' : 'found_id desc';
   const all = await db.all<{ found_id: number }>(`select found_id from (${ids}) as found order by ${order}`, values);
-  const rows: JobRow[] = [];
-  let looked = 0;
-  while (looked < all.length && rows.length < filter.limit && !(looked > 0 && isLate())) {
-    const some = all.slice(looked, looked + SEARCHED_AT_ONCE).map(({ found_id }) => found_id);
-    rows.push(...(await readHolding(db, some, text)));
-    looked += some.length;
+  const search = new JobsSearch(
+    all.map(({ found_id }) => found_id),
+    filter.limit,
+    wanted,
+  );
+  const read = async <Row>(what: string, some: readonly number[]): Promise<Row[]> =>
+    some.length === 0 ? [] : await db.all<Row>(`select ${what} from jobs where ${db.dialect.isIn('id')}`, [some]);
+  while (!search.isOver) {
+    const next = search.next();
+    for (const part of search.partsOf(next, await read<SizedJob>(sizeColumns, next))) {
+      search.look(part, await read<SearchedJob>(searchedColumns, part));
+      if (search.isOver) break;
+    }
   }
-  const wanted = rows.slice(0, filter.limit);
-  // Of the last ones looked at there may be more than are wanted.
-  if (wanted.length === filter.limit) looked = all.findIndex(({ found_id }) => found_id === wanted.at(-1)?.id) + 1;
-  const isWhole = looked === all.length && all.length < most;
-  return { rows: wanted, looked, last: isWhole ? null : (all[looked - 1]?.found_id ?? null) };
-}
-
-/** Servers know more letters that are the same in either case than SQLite does: they look, and here it is decided. */
-async function readHolding(db: ServerStatements, ids: readonly number[], text: string): Promise<JobRow[]> {
-  const columns = ['data', 'result', 'reason'] as const;
-  const like = `%${escapeLike(text.toLowerCase())}%`;
-  const rows = await db.all<JobRow>(
-    `select ${jobColumns} from jobs where ${db.dialect.isIn('id')}
-       and (${columns.map((column) => `lower(${column}) like ? escape '!'`).join(' or ')})`,
-    [ids, ...columns.map(() => like)],
-  );
-  const byId = new Map(
-    rows
-      .filter((row) => columns.some((column) => foldCase(row[column] ?? '').includes(foldCase(text))))
-      .map((row) => [row.id, row]),
-  );
-  return ids.flatMap((id) => byId.get(id) ?? []);
-}
-
-function foldCase(text: string): string {
-  return text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
+  return search.end(await read<JobRow>(jobColumns, search.found));
 }
 
 async function count(db: ServerStatements, fit: Condition, at: number): Promise<JobCountRow[]> {

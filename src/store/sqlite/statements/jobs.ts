@@ -12,6 +12,7 @@ import type {
 } from '../../contract/jobs.ts';
 import type { JobRow } from '../../schema.ts';
 import type { Sync } from '../../shared/areas.ts';
+import { JobsSearch, type SearchedJob, type SizedJob, searchedColumns, sizeColumns } from '../../shared/search.ts';
 import type { SqliteStatements } from '../session.ts';
 import { counting, keepCounts, LateRows } from './counted.ts';
 
@@ -241,33 +242,25 @@ function selectIds(
   return { ids: parts.join(' union all '), values: sources.flatMap(() => [...values, limit]) };
 }
 
-/** Each may have a megabyte of data. */
-const SEARCHED_AT_ONCE = 200;
-
-/** `like` takes letters of the alphabet as the same in either case. */
-const holdsText = ['data', 'result', 'reason'].map((column) => `${column} like ? escape '!'`).join(' or ');
-
-function search(db: SqliteStatements, filter: JobFilter, { text, most, isLate }: JobSearch): FoundJobs {
-  const { ids, values } = selectIds(db, { ...filter, limit: most });
+function search(db: SqliteStatements, filter: JobFilter, wanted: JobSearch): FoundJobs {
+  const { ids, values } = selectIds(db, { ...filter, limit: wanted.most });
   const order = orders[filter.order];
   const all = db.all<{ id: number }>(`select id from jobs where id in (${ids}) order by ${order}`, values);
-  const like = `%${text.replaceAll(/[!%_]/g, '!$&')}%`;
-  const rows: JobRow[] = [];
-  let looked = 0;
-  while (looked < all.length && rows.length < filter.limit && !(looked > 0 && isLate())) {
-    const some = all.slice(looked, looked + SEARCHED_AT_ONCE).map(({ id }) => id);
-    const found = db.all<JobRow>(
-      `select * from jobs where id in (select value from json_each(?)) and (${holdsText}) order by ${order} limit ?`,
-      [JSON.stringify(some), like, like, like, filter.limit - rows.length],
-    );
-    rows.push(...found);
-    looked += some.length;
+  const search = new JobsSearch(
+    all.map(({ id }) => id),
+    filter.limit,
+    wanted,
+  );
+  const read = <Row>(what: string, some: readonly number[]): Row[] =>
+    db.all<Row>(`select ${what} from jobs where id in (select value from json_each(?))`, [JSON.stringify(some)]);
+  while (!search.isOver) {
+    const next = search.next();
+    for (const part of search.partsOf(next, read<SizedJob>(sizeColumns, next))) {
+      search.look(part, read<SearchedJob>(searchedColumns, part));
+      if (search.isOver) break;
+    }
   }
-  // Of the last ones looked at there may be more than are wanted.
-  const isFull = rows.length === filter.limit;
-  if (isFull) looked = all.findIndex(({ id }) => id === rows.at(-1)?.id) + 1;
-  const isWhole = looked === all.length && all.length < most;
-  return { rows, looked, last: isWhole ? null : (all[looked - 1]?.id ?? null) };
+  return search.end(read<JobRow>('*', search.found));
 }
 
 /** Where jobs are looked for, and the condition that goes with it. */
