@@ -56,7 +56,8 @@ const restore = ({ store, state, driver, backup }: Place): Promise<Restored> =>
   restoreLog(store, state, { backup, driver, nowMs: Date.now(), assertIdle: async () => {} });
 
 const all = ({ store }: Place, sql: string) => store.connection.prepare(sql).all([]);
-const namesOf = (place: Place, table: string) => all(place, `select * from ${table}`).map((row) => Object.values(row as object));
+const namesOf = (place: Place, table: string) =>
+  all(place, `select * from ${table}`).map((row) => Object.values(row as object));
 
 /** As somebody does who knows SQLite well. */
 function tamper({ backup }: Place, sql: string): void {

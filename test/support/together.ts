@@ -36,7 +36,7 @@ export const together = files.filter((file) => !apart.includes(file));
 const aboutTheLog = [
   'test/queue/**',
   'test/monitor/**',
-  'test/store/{hostile-log,outcomes,pruning,told-runs,spool/*}.test.ts',
+  'test/store/{outcomes,pruning,told-runs,spool/*}.test.ts',
 ];
 
 /** What stands on those: it runs on the engines that `TEST_ENGINES` names. */
