@@ -9,6 +9,7 @@ import type { Mute } from '../store/contract/alerts.ts';
 import type { Pause } from '../store/contract/housekeeping.ts';
 import type { ContentChange } from '../store/contract/runs.ts';
 import type { IncidentRow } from '../store/schema.ts';
+import { endingOf } from '../store/words.ts';
 import { writeExactly } from '../system/base/exact-json.ts';
 import { isInstant } from '../system/base/values.ts';
 import type { Activity, JobActivity } from './model/activity.ts';
@@ -268,12 +269,14 @@ export function pauseToJson({ name, kind, until, createdAt }: Pause) {
 
 /** An incident, as `runner incidents --json` and `runner status --json` tell of it. */
 export function incidentToJson(incident: IncidentRow) {
-  const { id, subject, code, severity, occurrences, message, hint } = incident;
+  const { id, subject, code, severity, occurrences, message } = incident;
+  const ending = endingOf(incident);
   return {
-    ...{ id, subject, code, severity, occurrences, error: message, hint },
+    ...{ id, subject, code, severity, occurrences, error: message, hint: ending === null ? incident.hint : null },
     openedAt: instant(incident.opened_at),
     lastAt: instant(incident.last_at),
     recoveredAt: instant(incident.recovered_at),
+    ending,
     toldAt: instant(incident.told_at),
     remindedAt: instant(incident.reminded_at),
     recoveryToldAt: instant(incident.recovery_told_at),

@@ -104,6 +104,7 @@ export type StoredEvent =
   | 'muted'
   | 'unmuted'
   | 'incident-acknowledged'
+  | 'incident-closed'
   /** Somebody has started a script from the dashboard. */
   | 'run-requested'
   | 'log-quarantined'
@@ -137,6 +138,32 @@ export const OF_RUNS = `'${FAILING}', '${DOUBTFUL}'`;
 /** Of all others a check has the say. */
 export function isOfRuns(code: string): boolean {
   return code === FAILING || code === DOUBTFUL;
+}
+
+/** With this begins the hint of an incident that is over because its subject is gone; the reason follows. */
+const GONE = 'gone: ';
+
+/** The hint of an incident that somebody has closed. */
+export const CLOSED = 'closed by hand';
+
+export function hintOfGone(reason: string): string {
+  return GONE + reason;
+}
+
+/** In words, how an incident ended otherwise than by getting well; null: it is not over, or it got well. */
+export function endingOf({ recovered_at, hint }: EndedIncident): string | null {
+  return recovered_at !== null && (hint === CLOSED || hint?.startsWith(GONE)) ? hint : null;
+}
+
+/** As its row says. */
+interface EndedIncident {
+  readonly recovered_at: number | null;
+  readonly hint: string | null;
+}
+
+/** Whether it ended because its subject is gone. */
+export function isGone(ending: string | null): boolean {
+  return ending?.startsWith(GONE) ?? false;
 }
 
 /** With this begins the warning of a run that succeeded, though what it has printed says otherwise. */

@@ -2,10 +2,13 @@ import { expect } from 'vitest';
 import { isAllWell } from '../../src/monitor/checks/all-well.ts';
 import type { CheckCode, Finding } from '../../src/monitor/checks/finding.ts';
 import { type CheckReport, runChecks } from '../../src/monitor/checks/run-checks.ts';
+import { noteEnd } from '../../src/queue/settle/settle.ts';
 import type { CheckSettings } from '../../src/settings/settings.ts';
 import type { Store } from '../../src/store/contract/store.ts';
 import { isOfRuns } from '../../src/store/words.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
+import { makeFinishedRun } from './finished-run.ts';
+import type { WrittenLog, WrittenRun } from './written-log.ts';
 
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
@@ -46,4 +49,17 @@ export function wrongOf({ findings }: CheckReport): Pick<Finding, 'status' | 'su
   return findings
     .filter(({ status }) => status !== 'ok')
     .map(({ status, subject, message }) => ({ status, subject, message }));
+}
+
+/** A run that has ended, with what follows for the incidents of its script. */
+export async function addSettledRun(
+  { store, addRun }: WrittenLog,
+  script: string,
+  startedAt: number,
+  { left_job: leftJob = null, outcome = 'succeeded', reason = null }: WrittenRun = {},
+): Promise<number> {
+  const runId = await addRun(script, startedAt, { outcome, reason, ...(leftJob && { left_job: leftJob }) });
+  const end = makeFinishedRun({ outcome, reason, finished_at: startedAt });
+  await store.transaction((session) => noteEnd(session, { script, startedAt, runId, end, leftJob, at: startedAt }));
+  return runId;
 }

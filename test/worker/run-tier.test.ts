@@ -208,3 +208,35 @@ test('a script without a place for its files beside the log has it elsewhere, an
     ['a', 'b', 'c'].map((name) => ({ script: `hourly/${name}`, outcome: 'succeeded', reason: null })),
   );
 });
+
+test('a script whose file an earlier one of the pass removes, renames or moves is cancelled, and no failure', () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/10-deploy.sh':
+      'cd jobs/hourly && rm 20-old.sh && mv 30-name.mjs 31-name.mjs && mv 70-dir .. && rm 80-next.ts\n',
+    'jobs/hourly/20-old.sh': 'true\n',
+    'jobs/hourly/30-name.mjs': '',
+    'jobs/hourly/50-stays.sh': 'true\n',
+    'jobs/hourly/70-dir/index.sh': 'true\n',
+    'jobs/hourly/80-next.ts': '',
+  });
+  expect(runner(root, 'hourly')).toMatchObject({ status: 0, stdout: '', stderr: '' });
+  expect(queryLog(root, 'select name, state, reason from jobs order by name')).toEqual([
+    { name: 'hourly/10-deploy', state: 'finished', reason: null },
+    { name: 'hourly/20-old', state: 'cancelled', reason: 'its file is gone' },
+    { name: 'hourly/30-name', state: 'cancelled', reason: 'its file is gone' },
+    { name: 'hourly/50-stays', state: 'finished', reason: null },
+    { name: 'hourly/70-dir', state: 'cancelled', reason: 'its file is gone' },
+    { name: 'hourly/80-next', state: 'cancelled', reason: 'its file is gone' },
+  ]);
+  expect(queryLog(root, 'select count(*) as runs from runs')).toEqual([{ runs: 2 }]);
+  expect(queryLog(root, 'select * from incidents')).toEqual([]);
+});
+
+test('a pass whose folder its first script removes ends without a failure', () => {
+  const root = makeTemporaryRoot({ 'jobs/lab/a.sh': 'rm -r jobs/lab\n', 'jobs/lab/b.sh': '', 'jobs/hourly/c.sh': '' });
+  expect(runner(root, 'lab')).toMatchObject({ status: 0, stderr: '' });
+  expect(queryLog(root, 'select state from jobs order by name')).toEqual([
+    { state: 'finished' },
+    { state: 'cancelled' },
+  ]);
+});

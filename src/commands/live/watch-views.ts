@@ -92,7 +92,7 @@ export class ViewReader {
     });
   }
 
-  async #readStatus({ nowMs, pauses, view, problem: logProblem }: SiteLog): Promise<StatusRead> {
+  async #readStatus({ nowMs, pauses, store, view, problem: logProblem }: SiteLog): Promise<StatusRead> {
     const { root, states, crontab } = this.#site;
     let problem: string | null = null;
     const handlers = await listHandlerNames(root, (wrong) => {
@@ -101,7 +101,7 @@ export class ViewReader {
     const tiers = tierNames(root);
     const found = (await this.#site.lookIntoJobs()).discovery.tiers;
     const disabled = findDisabled(root).map(({ name }) => name);
-    const place = { states, tiers, found, handlers, disabled, crontab };
+    const place = { root, store, states, tiers, found, handlers, disabled, crontab };
     const query = { ...place, pauses, nowMs, isLogUnread: logProblem !== null };
     return { status: await readStatus(view, query), problem };
   }

@@ -108,6 +108,7 @@ function testOf({ root, now }: Runner): AlertMessage {
     code: 'test',
     openedAt: now(),
     recoveredAt: null,
+    ending: null,
     occurrences: 1,
     lastRun: null,
     error: 'This is a test: alerts arrive here.',

@@ -1,16 +1,18 @@
 import { Command } from 'commander';
 import type { Store } from '../../store/contract/store.ts';
 import type { IncidentRow } from '../../store/schema.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { print, rootOf, withLog, withWritableLog, withWritableLogIfAny } from '../shared/open.ts';
 
 const INCIDENTS_HELP = `
 An incident opens when a script or handler fails for good, or when a check finds a problem. It is over
 when a run succeeds or the check finds nothing. For a handler, it is over when no job has failed for an
-hour and one has succeeded since.
+hour and one has succeeded since. It also ends when its script, handler or tier is gone.
 
 Examples:
   runner incidents           what is wrong now
+  runner incidents close 12  incident 12 is over
   runner incidents --all     also the last 100 that are over
   runner incidents --json    for programs; docs/json.md names the keys`;
 
@@ -26,14 +28,57 @@ export function incidentsCommand(context: CommandContext): Command {
     .option('--all', 'also incidents that are over')
     .option('--json', 'as JSON')
     .addHelpText('after', INCIDENTS_HELP)
+    .addCommand(closeCommand(context))
     .action(() => listIncidents(context, command.optsWithGlobals<IncidentsOptions>()));
+}
+
+const CLOSE_HELP = `
+Whoever was told of the incident is told once that it was closed. If the script fails again, or the check
+still finds the problem, a new incident opens.
+
+Examples:
+  runner incidents close 12
+  runner incidents close 12 13 14`;
+
+/** `runner incidents close`: an incident is over because somebody says so. */
+function closeCommand(context: CommandContext): Command {
+  const command = new Command('close');
+  return command
+    .description('end incidents by hand')
+    .argument('<number...>', 'their numbers; `npx folder-runner incidents` lists them')
+    .option('--json', 'as JSON')
+    .addHelpText('after', CLOSE_HELP)
+    .action((words: string[]) => close(context, words, command.optsWithGlobals<CommonOptions>()));
+}
+
+async function close(context: CommandContext, words: readonly string[], { root, json }: CommonOptions): Promise<void> {
+  const { closeIncidents, noSuchIncident } = await import('../../monitor/alert/incidents/by-hand.ts');
+  const ids = words.map(readIncidentNumber);
+  const closed = await withWritableLogIfAny(context, root, (store) =>
+    store.transaction((session) => closeIncidents(session, ids, context.now())),
+  );
+  if (closed === null) throw noSuchIncident(words[0] ?? '');
+  if (json) {
+    const { formatJson, incidentToJson } = await import('../../report/json.ts');
+    return void context.stdout.write(formatJson({ closed: closed.map(incidentToJson) }));
+  }
+  const { printableLine } = await import('../../system/base/text.ts');
+  for (const { id, subject } of closed) context.stdout.write(`Closed: #${id} ${printableLine(subject)}.\n`);
+}
+
+function readIncidentNumber(word: string): number {
+  const id = Number(word);
+  if (/^\d+$/.test(word) && Number.isSafeInteger(id)) return id;
+  throw new UsageError(
+    `close expects numbers of incidents, found ${JSON.stringify(word)}; \`npx folder-runner incidents\` lists them.`,
+  );
 }
 
 const MOST_LISTED = 100;
 
 async function listIncidents(context: CommandContext, { root, json, all }: IncidentsOptions): Promise<void> {
-  const { incidents, mutes } = await withLog(context, root, async ({ store }) => ({
-    incidents: store === null ? [] : await readIncidents(store, all === true),
+  const { incidents, mutes } = await withLog(context, root, async ({ root: place, store }) => ({
+    incidents: store === null ? [] : await readIncidents(store, { root: place, nowMs: context.now() }, all === true),
     mutes: (await store?.incidents.mutes(context.now())) ?? [],
   }));
   if (json) {
@@ -47,11 +92,18 @@ async function listIncidents(context: CommandContext, { root, json, all }: Incid
 }
 
 /** What is not over comes first, whatever else there was since. */
-async function readIncidents({ incidents }: Store, isAll: boolean): Promise<readonly IncidentRow[]> {
-  const open = await incidents.current();
+async function readIncidents(
+  store: Store,
+  place: { readonly root: string; readonly nowMs: number },
+  isAll: boolean,
+): Promise<readonly IncidentRow[]> {
+  const { foresee } = await import('../../monitor/alert/incidents/end-gone.ts');
+  const isOver = ({ recovered_at }: IncidentRow): boolean => recovered_at !== null;
+  const current = await foresee(store, place, await store.incidents.current());
+  const open = current.filter((incident) => !isOver(incident));
   if (!isAll) return open;
-  const over = (await incidents.list(MOST_LISTED + open.length)).filter(({ recovered_at }) => recovered_at !== null);
-  return [...open, ...over.slice(0, MOST_LISTED)];
+  const listed = (await store.incidents.list(MOST_LISTED + current.length)).filter(isOver);
+  return [...open, ...[...current.filter(isOver), ...listed].slice(0, MOST_LISTED)];
 }
 
 const ACKNOWLEDGE_HELP = `

@@ -72,12 +72,13 @@ async function describeNews(runner: Runner, call: CallFailures): Promise<string[
   if (blocks.length === 0) return [];
   const hasWarnings = call.warned > 0 && opened.some(({ incident }) => incident.code === DOUBTFUL);
   const isOfThisCall = first.length > 0 && (call.failures > 0 || hasWarnings);
-  return [isOfThisCall ? headOf(runner, call) : `runner: news of ${nameNews(incidents)} ${placeOf(runner)}`, ...blocks];
+  return [isOfThisCall ? headOf(runner, call) : `runner: ${nameNews(incidents)} ${placeOf(runner)}`, ...blocks];
 }
 
 function nameNews(incidents: readonly PrintedIncident[]): string {
-  if (incidents.every(({ incident }) => isFinding(incident))) return 'checks';
-  return incidents.every(({ incident }) => incident.code === DOUBTFUL) ? 'warnings' : 'failures';
+  if (incidents.every(({ incident }) => isFinding(incident))) return 'findings of checks';
+  const areWarnings = incidents.every(({ incident }) => incident.code === DOUBTFUL);
+  return `${areWarnings ? 'warnings' : 'failures'} and recoveries`;
 }
 
 /** What failed and has no incident, as the log does not know of it: what fails alike each time is told once a day. */
@@ -176,18 +177,19 @@ function describeIncident(incident: IncidentDetail, clock: Clock, root: string):
 }
 
 function describeLater({ news, incident }: PrintedIncident, clock: Clock, root: string): string {
-  const { id, subject, code, occurrences, openedAt, error, command } = incident;
+  const { id, subject, code, occurrences, openedAt, ending, error, command } = incident;
   const [what, still, again] =
     code === DOUBTFUL
       ? (['warning', 'still succeeds with a warning', 'succeeds without a warning'] as const)
       : (['failure', 'still fails', 'succeeds again'] as const);
   const since = `${countOf(occurrences, what)} since ${clock.short(openedAt)}`;
   const name = printableLine(subject);
+  if (ending !== null) return `${name}: ${ending}, after ${since}`;
   if (news === 'recovered') return `${name} ${again}, after ${since}`;
   return [
     `${name} ${still}, ${since}: ${printable(error ?? '').replaceAll('\n', '\n  ')}`,
     `  all of it: ${command}`,
-    `  no more reminders: ${commandIn(root, `acknowledge ${id}`)}`,
+    `  to stop these reminders: ${commandIn(root, `acknowledge ${id}`)}`,
   ].join('\n');
 }
 
@@ -198,16 +200,16 @@ function isFinding({ code }: IncidentDetail): boolean {
 
 /** What a check says names its subject, as a rule, and its cure is the command. */
 function describeFinding({ news, incident }: PrintedIncident, clock: Clock, root: string): string {
-  const { id, subject, code, openedAt, recoveredAt, error, command } = incident;
+  const { id, subject, code, openedAt, recoveredAt, ending, error, command } = incident;
   if (news === 'recovered') {
     const lasted = recoveredAt === null ? '' : `, after ${formatDuration(recoveredAt - openedAt)}`;
-    return `${code}: over${lasted} (${printableLine(subject)})`;
+    return `${code}: over${lasted} (${printableLine(subject)}${ending === null ? '' : `, ${ending}`})`;
   }
   const since = news === 'reminder' ? ` since ${clock.short(openedAt)}` : '';
   return [
     `${code}${since}: ${printableLine(error ?? subject)}`,
     `  ${printableLine(command)}`,
-    ...(news === 'reminder' ? [`  no more reminders: ${commandIn(root, `acknowledge ${id}`)}`] : []),
+    ...(news === 'reminder' ? [`  to stop these reminders: ${commandIn(root, `acknowledge ${id}`)}`] : []),
   ].join('\n');
 }
 

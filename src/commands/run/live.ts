@@ -21,6 +21,8 @@ interface ShowOptions {
   readonly isAwaited?: boolean;
   /** Whether nothing is to be on stdout, on a terminal neither: what is to be there comes in the end. */
   readonly isSilent?: boolean;
+  /** Whether failures are told to others; left out: unless somebody watches them on a terminal. */
+  readonly isTold?: boolean | undefined;
   /** Whether a terminal is to show what a script prints, as it comes. */
   readonly isLive?: boolean;
   /** What the script gets as arguments. */
@@ -42,7 +44,8 @@ export async function runAndShow(
   const isMailed = !isTerminal && !isAwaited;
   const isShown = isTerminal && options.isSilent !== true;
   // Who sees each run end is not told the same again.
-  const tell = isShown && context.stderr.isTTY ? null : summarizeFailures(context, runner, events, isMailed);
+  const isSeen = isShown && context.stderr.isTTY;
+  const tell = isSeen ? null : summarizeFailures(context, runner, events, isMailed);
   const tellingTrouble = tellTrouble(context, runner, events, isMailed);
   if (isShown) {
     letTerminalGo(context);
@@ -59,8 +62,16 @@ export async function runAndShow(
   // Nobody else asks for the time: loading what tells it takes 2 ms.
   const budget = budgetMs === null ? null : { budgetMs, startedAt: performance.now(), isBegun: false };
   // Whatever breaks it off, what has failed until then is told.
-  const { args } = options;
-  const summary = await run({ runner, trigger, stop, events, budget, ...(args && { args }) }).finally(async () => {
+  const { args, isTold = !isSeen || isQueue } = options;
+  const summary = await run({
+    runner,
+    trigger,
+    stop,
+    events,
+    budget,
+    isWatched: !isTold,
+    ...(args && { args }),
+  }).finally(async () => {
     await tellingTrouble();
     await tell?.();
   });

@@ -14,6 +14,7 @@ import type { RunTierOptions } from './run-tier.ts';
 interface RunOptions extends DryRunOptions {
   readonly root?: string;
   readonly quiet?: true;
+  readonly alert?: boolean;
 }
 
 /** `runner run <script>`: one script now, as cron would run it. */
@@ -24,6 +25,8 @@ export function runCommand(context: CommandContext): Command {
     .argument('<script>', 'its name, where the tier may be left out, or its file')
     .argument('[args...]', 'after --: arguments for the script')
     .option('--quiet', 'on a terminal: show how it ends, but not its output')
+    .option('--alert', 'tell of a failure as passes do, also on a terminal')
+    .option('--no-alert', 'tell nobody of a failure, also without a terminal')
     .option('--dry-run', 'show what would run, and how; run nothing')
     .option('--json', 'with --dry-run: as JSON')
     .addHelpText('after', RUN_HELP)
@@ -50,7 +53,7 @@ async function runScript(
   options: RunOptions,
 ): Promise<void> {
   const isPlan = asksForPlan(options);
-  const { root, quiet } = options;
+  const { root, quiet, alert: isTold } = options;
   const { openRunner } = await import('../shared/context.ts');
   const { findScript } = await import('../../discovery/find-script.ts');
   const runner = await openRunner(context, root);
@@ -63,7 +66,7 @@ async function runScript(
   await notePause(context, runner.root, script.name);
   const { runAndShow } = await import('./live.ts');
   const { runTier } = await import('../../worker/start/run-tier.ts');
-  const show = { isAwaited: true, isLive: quiet !== true, ...(args.length > 0 && { args }) };
+  const show = { isAwaited: true, isTold, isLive: quiet !== true, ...(args.length > 0 && { args }) };
   const { ends } = await runAndShow(context, runner, show, (call) => runTier(call, request));
   if (ends === null || ends.length === 0) context.setExitCode(1);
 }
@@ -82,7 +85,8 @@ async function notePause(context: CommandContext, root: string, script: string):
 }
 
 const RUN_HELP = `
-On a terminal you see the script's output as it comes. If a pass of the tier is already running, the
+On a terminal you see the script's output as it comes, and nobody else is told if it fails: there is no alert,
+and no incident opens. A success ends an open incident. If a pass of the tier is already running, the
 command says so and exits with 1. A run with arguments is not retried, and the log does not keep its arguments.
 
 Examples:

@@ -56,6 +56,7 @@ async function describeStatus(
   const { readStatus } = await import('../../report/model/status.ts');
   const { lookIntoJobs } = await import('../../discovery/look-into-jobs.ts');
   const status = await readStatus(await view(), {
+    ...{ root, store },
     states: stateFoldersOf(root),
     tiers: tierNames(root),
     found: (await lookIntoJobs(root)).discovery.tiers,

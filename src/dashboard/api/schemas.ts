@@ -110,6 +110,10 @@ export const incidentSchema = z
     openedAt: knownInstant,
     lastAt: knownInstant,
     recoveredAt: knownInstant.openapi({ description: 'Null: it is not over' }),
+    ending: knownText.openapi({
+      example: 'gone: jobs/lab does not exist any more',
+      description: 'How it ended otherwise than by getting well: `closed by hand`, or `gone: …`',
+    }),
     toldAt: knownInstant,
     remindedAt: knownInstant,
     recoveryToldAt: knownInstant,

@@ -2,7 +2,7 @@ import prettyMilliseconds from 'pretty-ms';
 import type { IncidentRun } from '../../store/contract/alerts.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import type { IncidentRow } from '../../store/schema.ts';
-import { FAILING, isOfRuns, type Outcome, type Severity } from '../../store/words.ts';
+import { endingOf, FAILING, isOfRuns, type Outcome, type Severity } from '../../store/words.ts';
 import { commandIn, isInstant, shellWord } from '../../system/base/values.ts';
 
 /** What is told of one incident. Unknown values are null. */
@@ -15,6 +15,8 @@ export interface IncidentDetail {
   readonly openedAt: number;
   /** Null: it is not over. */
   readonly recoveredAt: number | null;
+  /** How it ended otherwise than by getting well: `closed by hand`, `gone: it is disabled`. */
+  readonly ending: string | null;
   readonly occurrences: number;
   readonly lastRun: LastRun | null;
   /** One sentence: why the last run failed, or what a check says. */
@@ -62,7 +64,7 @@ export async function describeIncident(
   const run = await session.incidents.lastRun(incident);
   return {
     ...{ id, subject, severity, code, occurrences },
-    ...{ openedAt: incident.opened_at, recoveredAt: incident.recovered_at },
+    ...{ openedAt: incident.opened_at, recoveredAt: incident.recovered_at, ending: endingOf(incident) },
     lastRun: run === null ? null : toLastRun(run),
     error: message,
     output: lastLines(run?.output ?? null),
@@ -111,8 +113,10 @@ function inUtc(atMs: number): string {
 }
 
 /** Who reads it is in another folder, or on another machine. */
-function commandOf({ subject, code, hint }: IncidentRow, run: IncidentRun | null, root: string): string {
+function commandOf(incident: IncidentRow, run: IncidentRun | null, root: string): string {
+  const { subject, code, hint } = incident;
   if (run !== null) return commandIn(root, `show ${run.id}`);
+  if (endingOf(incident) !== null) return commandIn(root, 'incidents --all');
   if (isOfRuns(code)) return commandIn(root, `why ${shellWord(subject.replace(/^queue\//, ''))}`);
   return hint ?? commandIn(root, 'check');
 }

@@ -1,5 +1,5 @@
 import prettyMilliseconds from 'pretty-ms';
-import { DOUBTFUL, FAILING } from '../../store/words.ts';
+import { DOUBTFUL, FAILING, isGone } from '../../store/words.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
 import type { AlertMessage, IncidentDetail } from './message.ts';
 
@@ -73,9 +73,10 @@ function subjectOf({ host, event }: AlertMessage, sorted: readonly IncidentDetai
   return keepStart(`${place} ${counts.join(', ')}: ${list(names, 3)}`, LONGEST_SUBJECT);
 }
 
-/** "hourly/backup is failing", "hourly: tier overdue", "hourly/backup has recovered" */
-function titleOf({ subject, code, recoveredAt }: IncidentDetail, isReminder: boolean): string {
+/** "hourly/backup is failing", "hourly: tier overdue", "hourly/backup has recovered", "hourly/backup is gone" */
+function titleOf({ subject, code, recoveredAt, ending }: IncidentDetail, isReminder: boolean): string {
   const name = printableLine(subject);
+  if (ending !== null) return `${name} ${isGone(ending) ? 'is gone' : 'was closed by hand'}`;
   if (recoveredAt !== null) return `${name} has recovered${code === FAILING ? '' : ` (${wordsOf(code)})`}`;
   const still = isReminder ? 'still ' : '';
   if (code === DOUBTFUL) return `${name} ${still}succeeds with a warning`;
@@ -85,11 +86,12 @@ function titleOf({ subject, code, recoveredAt }: IncidentDetail, isReminder: boo
 const wordsOf = (code: string): string => printableLine(code).replaceAll('-', ' ');
 
 function partOf(incident: IncidentDetail, isReminder: boolean): Part {
-  const { openedAt, recoveredAt, occurrences, lastRun, error, usual, changed } = incident;
+  const { openedAt, recoveredAt, ending, occurrences, lastRun, error, usual, changed } = incident;
   const times = occurrences > 1 ? `, ${occurrences} times` : '';
   const facts: [string, string | null][] = [
     ['since', `${localTime(openedAt)}${times}`],
     ['until', recoveredAt === null ? null : `${localTime(recoveredAt)}, after ${durationOf(recoveredAt - openedAt)}`],
+    ['ended', ending],
     ['error', error],
     ['last run', lastRun && describeRun(lastRun)],
     ['usually', usual],

@@ -8,6 +8,7 @@ import type { HostCopy } from '../../store/contract/registers.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
+import type { Presence } from '../presence.ts';
 import type { CheckCode, CheckStatus, Finding } from './finding.ts';
 
 /** One look at one side of the log or the host. It changes nothing, and may throw: then its answer is unknown. */
@@ -70,6 +71,7 @@ export interface CheckFacts extends CheckPlace {
   /** What other machines of the fleet have. */
   elsewhere(): Promise<readonly HostCopy[]>;
   scripts(): Promise<readonly ScriptStandRow[]>;
+  presence(): Promise<Presence>;
   pauses(): Promise<readonly Pause[]>;
   /** Runs whose worker lives, or cannot be seen from here. */
   running(): Promise<readonly RunningRow[]>;
@@ -117,6 +119,11 @@ export async function openFacts(store: Store, place: CheckPlace): Promise<CheckF
     pauses,
     elsewhere,
     scripts: once(() => log.scripts()),
+    presence: once(async () => {
+      const { openPresence } = await import('../presence.ts');
+      const { loadSettingsIfRight } = await import('../../settings/load.ts');
+      return openPresence(store, { root, settings: await loadSettingsIfRight(root), nowMs });
+    }),
     tiers: once(async () => {
       const calls = new Map((await log.tiers()).map((row) => [row.tier, row]));
       const names = new Set([...readJobsFolder(root).tiers, ...(await elsewhere()).map(({ tier }) => tier)]);

@@ -1,50 +1,66 @@
+import { tierPeriodMs } from '../../schedule/period.ts';
 import type { CrashedWorkerRow, RunningRow } from '../../store/contract/metrics.ts';
 import type { IncidentRow } from '../../store/schema.ts';
-import { DOUBTFUL } from '../../store/words.ts';
+import { DOUBTFUL, FAILING } from '../../store/words.ts';
 import { printableName, shellWord } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { defaults, SHORTEST_TOLD_MS } from './all-well.ts';
 import { type CheckFacts, counted, type HealthCheck, longestUsualWaitMs, statusAbove, type Wrong } from './check.ts';
-import { presentScripts } from './tiers.ts';
+import { withoutGone } from './tiers.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** More need not be counted. */
-const MOST_FAILURES = 1_000;
-
+/** Its incidents tell: they are over once a run succeeds, somebody closes them, or the script is gone. */
 export const scriptFailing: HealthCheck = {
-  code: 'script-failing',
+  code: FAILING,
   setting: 'scriptFailing',
   subject: 'scripts',
   defaultThreshold: () => 1,
   run: async (facts, threshold) => {
-    const scripts = await facts.scripts();
-    const failed = scripts.filter(({ state }) => state === 'failed');
-    const present = failed.length === 0 ? new Set<string>() : await presentScripts(facts);
+    const open = (await readOpen(FAILING, facts)).filter(({ subject }) => !subject.startsWith('queue/'));
     const wrong: Wrong[] = [];
-    for (const name of new Set(failed.map((script) => script.name).filter((each) => present.has(each)))) {
-      wrong.push(...(await judgeFailures(name, facts, threshold)));
+    for (const [script, incidents] of Map.groupBy(open, ({ subject }) => subject)) {
+      const count = incidents.reduce((sum, { occurrences }) => sum + occurrences, 0);
+      if (count >= threshold) wrong.push(await tellFailures(script, incidents, count, facts));
     }
+    const scripts = await facts.scripts();
     return { wrong, ok: `${counted(scripts.length, 'script succeeded', 'scripts succeeded')} or will be tried again` };
   },
 };
 
-async function judgeFailures(script: string, facts: CheckFacts, threshold: number): Promise<Wrong[]> {
-  const { count, since, reason } = await facts.log.failures(script, MOST_FAILURES);
-  if (count < threshold) return [];
-  const how = reason === null ? '' : `: ${printableName(reason)}`;
+async function readOpen(code: string, facts: CheckFacts): Promise<readonly IncidentRow[]> {
+  const open = (await facts.store.incidents.current()).filter((incident) => incident.code === code);
+  return await withoutGone(open, ({ subject }) => subject, facts);
+}
+
+async function tellFailures(
+  script: string,
+  incidents: readonly IncidentRow[],
+  count: number,
+  { store, nowMs }: CheckFacts,
+): Promise<Wrong> {
+  const last = incidents.reduce((one, other) => (other.last_at >= one.last_at ? other : one));
+  const since = Math.min(...incidents.map(({ opened_at }) => opened_at));
+  const how = last.message === null ? '' : `: ${printableName(last.message)}`;
   const times = count === 1 ? '' : `${counted(count, 'time', 'times')} in a row, since `;
   const name = printableName(script);
-  return [
-    {
-      subject: script,
-      status: 'critical',
-      message: ({ lasting }) => `${name} failed ${times}${lasting(facts.nowMs - (since ?? facts.nowMs))} ago${how}`,
-      hint: `Run \`npx folder-runner report ${shellWord(name)}\`, and \`npx folder-runner show\` with the number of its last run.`,
-    },
-  ];
+  return {
+    subject: script,
+    // No schedule depends on a tier that only somebody calls.
+    status: tierPeriodMs(script.split('/')[0] as string) === null ? 'warning' : 'critical',
+    message: ({ lasting }) => `${name} failed ${times}${lasting(nowMs - since)} ago${how}`,
+    hint: `Run \`${await commandToLook(last, store)}\`.`,
+  };
+}
+
+/** Shows the last run of an incident; if the log has it no more, the runs of its script. */
+async function commandToLook(incident: IncidentRow, { incidents }: CheckFacts['store']): Promise<string> {
+  const run = await incidents.lastRun(incident);
+  return run === null
+    ? `npx folder-runner report ${shellWord(printableName(incident.subject))}`
+    : `npx folder-runner show ${run.id}`;
 }
 
 /** Its settling notes what a run that succeeded has printed of a failure, and when that is over. */
@@ -54,14 +70,14 @@ export const scriptWarning: HealthCheck = {
   subject: 'scripts',
   defaultThreshold: () => 1,
   run: async (facts, threshold) => {
-    const open = (await facts.store.incidents.current()).filter(({ code }) => code === DOUBTFUL);
-    const present = open.length === 0 ? new Set<string>() : await presentScripts(facts);
-    const wrong = open.filter(({ subject, occurrences }) => present.has(subject) && occurrences >= threshold);
-    return { wrong: wrong.map((incident) => tellWarning(incident, facts)), ok: 'no script succeeded with a warning' };
+    const wrong = (await readOpen(DOUBTFUL, facts)).filter(({ occurrences }) => occurrences >= threshold);
+    const told = await Promise.all(wrong.map((incident) => tellWarning(incident, facts)));
+    return { wrong: told, ok: 'no script succeeded with a warning' };
   },
 };
 
-function tellWarning({ subject, occurrences, opened_at, message }: IncidentRow, { nowMs }: CheckFacts): Wrong {
+async function tellWarning(incident: IncidentRow, { store, nowMs }: CheckFacts): Promise<Wrong> {
+  const { subject, occurrences, opened_at, message } = incident;
   const name = printableName(subject);
   const times = occurrences === 1 ? '' : `${counted(occurrences, 'time')}, since `;
   const how = message === null ? '' : `: ${printableName(message)}`;
@@ -69,7 +85,7 @@ function tellWarning({ subject, occurrences, opened_at, message }: IncidentRow, 
     subject,
     status: 'warning',
     message: ({ lasting }) => `${name} succeeded with a warning ${times}${lasting(nowMs - opened_at)} ago${how}`,
-    hint: `Run \`npx folder-runner report ${shellWord(name)}\`; if nothing has failed, \`@fail-on false\` in the script ends it.`,
+    hint: `Run \`${await commandToLook(incident, store)}\`; if nothing has failed, \`@fail-on false\` in the script ends it.`,
   };
 }
 
@@ -166,6 +182,8 @@ async function judgeBusy(
   };
 }
 
+const QUEUE = 'queue';
+
 export const crashes: HealthCheck = {
   code: 'crashes',
   setting: 'crashes',
@@ -173,9 +191,15 @@ export const crashes: HealthCheck = {
   defaultThreshold: () => defaults.crashes,
   run: async (facts, threshold) => {
     const crashed = await facts.log.crashed(facts.nowMs - DAY_MS);
-    const byTier = Map.groupBy(crashed, ({ tier }) => tier ?? 'queue');
+    const { whyTierIsGone } = await facts.presence();
+    const byTier = Map.groupBy(crashed, ({ tier }) => tier ?? QUEUE);
+    const isLeft = await Promise.all(
+      [...byTier.keys()].map(async (tier) => tier === QUEUE || !(await whyTierIsGone(tier))),
+    );
     return {
-      wrong: [...byTier].flatMap(([subject, workers]) => judgeCrashes(subject, workers, threshold, facts)),
+      wrong: [...byTier]
+        .filter((_, index) => isLeft[index])
+        .flatMap(([subject, workers]) => judgeCrashes(subject, workers, threshold, facts)),
       ok: `${counted(crashed.length, 'worker')} died within the last day`,
       figures: [{ label: 'crashes', value: crashed.length, unit: '', warning: threshold, critical: 3 * threshold }],
     };
@@ -190,7 +214,7 @@ function judgeCrashes(
 ): Wrong[] {
   const [last] = workers;
   if (last === undefined || workers.length < threshold) return [];
-  const what = subject === 'queue' ? counted(workers.length, 'worker') : counted(workers.length, 'pass', 'passes');
+  const what = subject === QUEUE ? counted(workers.length, 'worker') : counted(workers.length, 'pass', 'passes');
   const how = last.reason === null ? '' : `: ${printableName(last.reason)}`;
   return [
     {

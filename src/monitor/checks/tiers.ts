@@ -152,10 +152,10 @@ async function withoutWaiting(
 
 /** A script that is gone, or paused, does not run because somebody wants it so. */
 async function judgeLeftOut(suspects: readonly ScriptStandRow[], facts: CheckFacts): Promise<Wrong[]> {
-  const names = await presentScripts(facts);
   const { findPause } = await import('../../queue/pauses.ts');
   const pauses = await facts.pauses();
-  const left = suspects.filter(({ name }) => names.has(name) && findPause(pauses, name) === null);
+  const running = suspects.filter(({ name }) => findPause(pauses, name) === null);
+  const left = await withoutGone(running, ({ name }) => name, facts);
   return left.map(({ name, tier, startedAt, createdAt, reason }) => {
     const why = reason === null ? '' : `: ${printableName(reason)}`;
     return {
@@ -169,9 +169,14 @@ async function judgeLeftOut(suspects: readonly ScriptStandRow[], facts: CheckFac
   });
 }
 
-/** The scripts whose files are there, or on another machine. */
-export async function presentScripts({ root, elsewhere }: CheckFacts): Promise<ReadonlySet<string>> {
-  const { discoverNames } = await import('../../discovery/discover.ts');
-  const here = discoverNames(root).tiers.flatMap(({ scripts }) => scripts);
-  return new Set([...here, ...(await elsewhere()).map(({ name }) => name)]);
+/** Those whose script still runs, here or on another machine. */
+export async function withoutGone<T>(
+  suspects: readonly T[],
+  nameOf: (suspect: T) => string,
+  { presence }: CheckFacts,
+): Promise<readonly T[]> {
+  if (suspects.length === 0) return [];
+  const { whyScriptIsGone } = await presence();
+  const reasons = await Promise.all(suspects.map((each) => whyScriptIsGone(nameOf(each))));
+  return suspects.filter((_, index) => reasons[index] === null);
 }

@@ -33,6 +33,8 @@ export interface RunToSettle {
 export interface SettleContext extends TransitionContext {
   /** When it became known, if later than it happened; epoch milliseconds. */
   readonly observedAt?: number;
+  /** Whether somebody watches the runs: their failures open no incident. Default false. */
+  readonly isWatched?: boolean;
   /** Scripts whose success was noted a moment ago: another one is no news. Left out: all are noted. */
   readonly calm?: ReadonlySet<string>;
 }
@@ -193,7 +195,8 @@ async function writeEnds(
   for (const [index, { run, job, leftJob, at }] of ended.entries()) {
     const isKept = await removeUnkept(session, job, leftJob, context.archive);
     const runId = isKept ? runIds[index] : null;
-    const noted = { ...run.start, runId, end: run.end, leftJob, at, isLate: (run.spoolId ?? null) !== null };
+    const { isWatched = false } = context;
+    const noted = { ...run.start, runId, end: run.end, leftJob, at, isLate: (run.spoolId ?? null) !== null, isWatched };
     await noteEnd(session, noted, calm);
   }
   return runIds;
@@ -208,6 +211,7 @@ interface NotedEnd extends Pick<RunStart, 'script' | 'startedAt'> {
   readonly at: number;
   /** Whether it is told late, from a spool. */
   readonly isLate?: boolean;
+  readonly isWatched?: boolean;
 }
 
 /**
@@ -217,7 +221,7 @@ interface NotedEnd extends Pick<RunStart, 'script' | 'startedAt'> {
  * @param calm scripts of which nothing is open since a success that was noted in the same transaction
  */
 export async function noteEnd(session: StoreSession, run: NotedEnd, calm: Set<string> = new Set()): Promise<void> {
-  const { script, end, leftJob, at, isLate = false } = run;
+  const { script, end, leftJob, at, isLate = false, isWatched = false } = run;
   if (end.outcome === 'succeeded') {
     const isDoubted = isDoubtful(end.warning);
     if (isDoubted) calm.delete(script);
@@ -226,9 +230,9 @@ export async function noteEnd(session: StoreSession, run: NotedEnd, calm: Set<st
     const calmMs = script.startsWith('queue/') ? CALM_MS : null;
     const success = { subject: script, codes: isDoubted ? [FAILING] : [FAILING, DOUBTFUL], at, calmMs };
     await session.incidents.succeed(isLate ? { ...success, seenBy: at } : success);
-    if (isDoubted)
+    if (isDoubted && !isWatched)
       await (await import('./incidents.ts')).noteDoubt(session, { ...run, runId: run.runId ?? null, isLate });
-  } else if (isFailure(end.outcome) && leftJob !== 'retrying') {
+  } else if (isFailure(end.outcome) && leftJob !== 'retrying' && !isWatched) {
     calm.delete(script);
     const { noteFailure } = await import('./incidents.ts');
     await noteFailure(session, { ...run, runId: run.runId ?? null, isLate });

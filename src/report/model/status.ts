@@ -1,11 +1,13 @@
 import { readdirSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
 import type { Tier } from '../../discovery/script.ts';
+import { foresee } from '../../monitor/alert/incidents/end-gone.ts';
 import { compareCopies, recentCopies } from '../../monitor/machines.ts';
 import { listWaiters, type Waiter } from '../../queue/claim/waiters.ts';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import { withoutParameters } from '../../settings/readers.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { Store } from '../../store/contract/store.ts';
 import type { ActivityLog, IncidentRow } from '../../store/schema.ts';
 import { hasSpool, listSpoolFiles } from '../../store/spool/files.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
@@ -95,6 +97,9 @@ export function isQueueQuiet({ counts, workers, waiting }: QueueStatus): boolean
 }
 
 interface StatusQuery {
+  readonly root: string;
+  /** Null: nothing was recorded yet, or it cannot be read. */
+  readonly store: Store | null;
   /** Where the runner writes, and where it does if it cannot there. */
   readonly states: readonly StateFolder[];
   /** The tiers of `jobs/`. */
@@ -115,7 +120,7 @@ interface StatusQuery {
 
 /** Reads everything that `runner status` shows. */
 export async function readStatus(log: LogView, query: StatusQuery): Promise<Status> {
-  const { states, tiers, found, handlers, pauses, disabled, crontab, nowMs, isLogUnread } = query;
+  const { root, store, states, tiers, found, handlers, pauses, disabled, crontab, nowMs, isLogUnread } = query;
   const { db } = log;
   const holders = await findHolders(db, states, tiers);
   const tierStates: TierState[] = [];
@@ -124,7 +129,7 @@ export async function readStatus(log: LogView, query: StatusQuery): Promise<Stat
   }
   return {
     atMs: nowMs,
-    incidents: await selectOpenIncidents(log),
+    incidents: (await foresee(store, { root, nowMs }, await selectOpenIncidents(log))).filter(isOpen),
     running: await readRunning(log),
     holders,
     waiting: await selectWaiting(db, holders),
@@ -139,6 +144,8 @@ export async function readStatus(log: LogView, query: StatusQuery): Promise<Stat
     differences: await readDifferences(db, nowMs),
   };
 }
+
+const isOpen = ({ recovered_at }: IncidentRow): boolean => recovered_at === null;
 
 async function readDifferences(db: LogView['db'], nowMs: number): Promise<readonly string[]> {
   const { seenAfter } = recentCopies(nowMs);

@@ -1,6 +1,6 @@
 import type { Mute } from '../../store/contract/alerts.ts';
 import type { IncidentRow } from '../../store/schema.ts';
-import { FAILING, isOfRuns } from '../../store/words.ts';
+import { endingOf, FAILING, isGone, isOfRuns } from '../../store/words.ts';
 import { firstLine, printableLine } from '../../system/base/text.ts';
 import { countOf } from '../text/format.ts';
 import type { Screen } from './screen.ts';
@@ -32,13 +32,14 @@ function renderIncident(incident: IncidentRow, screen: Screen): string[] {
   const [first = '', ...more] = joinFitting(describeIncident(incident, screen), room);
   const paint = incident.recovered_at !== null ? palette.dim : paintOf(incident, screen);
   const error = firstLine(incident.message ?? '');
+  const ending = endingOf(incident);
+  const cure = ending === null && incident.hint !== null ? wrap(firstLine(incident.hint), room - 2) : [];
   return [
     `  ${paint(first)}`,
     ...more.map((line) => `    ${line}`),
     ...(error === '' ? [] : wrap(error, room).map((line) => `    ${line}`)),
-    ...(incident.hint === null ? [] : wrap(firstLine(incident.hint), room - 2)).map(
-      (line, index) => `    ${index === 0 ? '→' : ' '} ${line}`,
-    ),
+    ...(ending === null ? [] : wrap(firstLine(ending), room).map((line) => `    ${line}`)),
+    ...cure.map((line, index) => `    ${index === 0 ? '→' : ' '} ${line}`),
   ];
 }
 
@@ -62,9 +63,15 @@ function describeIncident(incident: IncidentRow, { clock, columns }: Screen): st
     `${times} since ${clock.short(incident.opened_at)}`,
     ...(isRepeated ? [`last ${clock.short(incident.last_at)}`] : []),
     ...(incident.acknowledged_at === null ? [] : ['acknowledged']),
-    ...(incident.recovered_at === null ? [] : [`over since ${clock.short(incident.recovered_at)}`]),
+    ...(incident.recovered_at === null ? [] : [`${wordOfEnd(incident)} ${clock.short(incident.recovered_at)}`]),
     ...(last_run_id === null ? [] : [`run ${last_run_id}`]),
   ];
+}
+
+function wordOfEnd(incident: IncidentRow): string {
+  const ending = endingOf(incident);
+  if (ending === null) return 'over since';
+  return isGone(ending) ? 'gone since' : 'closed';
 }
 
 function describeMute({ name, until }: Mute, { clock }: Screen): string {

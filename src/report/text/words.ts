@@ -243,6 +243,7 @@ const eventWords: Readonly<Record<ActivityEvent, string>> = {
   muted: 'muted',
   unmuted: 'unmuted',
   'incident-acknowledged': 'acknowledged',
+  'incident-closed': 'closed',
   'run-requested': 'run asked for',
   'log-quarantined': 'log quarantined',
   'log-pruned': 'log pruned',

@@ -13,6 +13,8 @@ export interface DueChores {
   readonly deliveries: boolean;
   /** Of an incident there may be something to be told. */
   readonly incidents: boolean;
+  /** An incident is open, and its subject may be gone. */
+  readonly open: boolean;
 }
 
 /** A boot of a machine, as a chore that is done once: its name is the two, one after the other. */

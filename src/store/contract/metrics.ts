@@ -110,8 +110,6 @@ export interface CheckStore {
   firstCall(): Promise<number | null>;
   /** The one row of each script. */
   scripts(): Promise<ScriptStandRow[]>;
-  /** Of a script, its failures since it last succeeded, counted up to `limit`. */
-  failures(script: string, limit: number): Promise<FailureStreak>;
   /** Runs that go on, the oldest first, with their workers; not those of who is no worker. */
   running(): Promise<RunningRow[]>;
   /** Jobs of the queue that are due, by name, of the `limit` that are taken next. */
@@ -151,14 +149,6 @@ export interface ScriptStandRow {
   readonly startedAt: number | null;
   /** When it was first queued. */
   readonly createdAt: number;
-  readonly reason: string | null;
-}
-
-export interface FailureStreak {
-  readonly count: number;
-  /** When the first of them began. */
-  readonly since: number | null;
-  /** How the last one ended: one sentence. */
   readonly reason: string | null;
 }
 

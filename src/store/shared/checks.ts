@@ -1,4 +1,4 @@
-import type { FailureStreak, GlanceFrom, TierGlance } from '../contract/metrics.ts';
+import type { GlanceFrom, TierGlance } from '../contract/metrics.ts';
 import { OF_RUNS } from '../words.ts';
 
 /** A row, if there is anything that a check might find: each a few steps into an index, as all passes ask for it. */
@@ -25,27 +25,4 @@ export interface TierGlanceRow extends Omit<TierGlance, 'isDue' | 'isHeld'> {
 
 export function toTierGlance({ isDue, isHeld, ...row }: TierGlanceRow): TierGlance {
   return { ...row, isDue: isDue === 1, isHeld: isHeld === null ? null : isHeld === 1 };
-}
-
-/** What of a script has not succeeded since it last did, the latest first. */
-export const streakOf = (script: string, limit: number) => ({
-  text: `select left_job as "leftJob", started_at as since, reason from runs
-     where script_id = (select id from scripts where name = ?) and outcome <> 'running'
-       and started_at >= coalesce((select started_at from runs
-         where script_id = (select id from scripts where name = ?) and outcome = 'succeeded'
-         order by started_at desc limit 1), 0)
-       and outcome <> 'succeeded'
-     order by started_at desc, id desc limit ?`,
-  values: [script, script, limit],
-});
-
-export interface StreakRow {
-  readonly leftJob: string | null;
-  readonly since: number;
-  readonly reason: string | null;
-}
-
-export function toStreak(rows: readonly StreakRow[]): FailureStreak {
-  const failed = rows.filter(({ leftJob }) => leftJob === 'failed');
-  return { count: failed.length, since: rows.at(-1)?.since ?? null, reason: failed[0]?.reason ?? null };
 }

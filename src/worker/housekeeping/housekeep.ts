@@ -26,7 +26,8 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
     const { compareRuns } = await import('../../monitor/usual/compare-runs.ts');
     await compareRuns(store);
   }
-  const hasNoted = (due.checks || due.ownChecks) && (await check(call, due));
+  const hasEnded = due.open && (await endGone(call));
+  const hasNoted = ((due.checks || due.ownChecks) && (await check(call, due))) || hasEnded;
   // Asked anew where what was done here may be the reason: mostly it is not, and neither telling nor sending is loaded.
   const ask = () => store.chores.due(runner.now(), 0);
   let open = due.usual || hasNoted ? await ask() : due;
@@ -45,6 +46,12 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
     const { deliverDue } = await import('../../monitor/alert/deliver.ts');
     await deliverDue({ runner, store, stop: stop.signal });
   }
+}
+
+/** @returns whether an incident has ended with its script, handler or tier */
+async function endGone({ store, runner }: StoreInvocation): Promise<boolean> {
+  const { endGone } = await import('../../monitor/alert/incidents/end-gone.ts');
+  return await endGone(store, { root: runner.root, settings: runner.settings, nowMs: runner.now() });
 }
 
 /**

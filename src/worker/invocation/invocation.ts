@@ -30,6 +30,8 @@ export interface Invocation {
   readonly budget: Budget | null;
   /** What the script gets as arguments that somebody runs by hand. They are written down nowhere. */
   readonly args?: readonly string[];
+  /** Somebody watches what it is asked to run: a failure is recorded as a run, and opens no incident. Default false. */
+  readonly isWatched?: boolean;
   /** Where many machines share the log: what tells them that this process lives. */
   readonly heartbeat?: Heartbeat;
 }

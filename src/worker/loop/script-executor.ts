@@ -1,7 +1,10 @@
+import { existsSync, lstatSync } from 'node:fs';
+import { join } from 'node:path';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { hasRoomToHold, holdScript } from '../../execution/script/held-script.ts';
 import { isReplaced } from '../../execution/start/start-failure.ts';
 import type { Store } from '../../store/contract/store.ts';
+import { errorCode } from '../../system/base/errors.ts';
 import { leaveRest } from '../collect/collect-jobs.ts';
 import { pruneLog } from '../housekeeping/prune-log.ts';
 import type { StoreInvocation, TierPass } from '../invocation/invocation.ts';
@@ -75,12 +78,21 @@ class ScriptExecutor implements Executor<ScriptTurn> {
   }
 
   async next(): Promise<ScriptTurn | null> {
-    const turn = await this.#findNext();
+    let turn = await this.#findNext();
+    for (; turn !== null && isGone(this.#pass, turn.run.script); turn = await this.#findNext())
+      await this.#leaveOut(turn);
     // Claimed long ago, perhaps: another machine may have it by now.
     if (turn === null || this.#pass.heartbeat?.mayStart() !== false) return turn;
     if (turn.held === null) this.#claimed.unshift(turn.run);
     else this.#held = Promise.resolve(turn);
     return null;
+  }
+
+  /** An earlier script of the pass has removed, renamed or moved its file. */
+  async #leaveOut({ run, held }: ScriptTurn): Promise<void> {
+    await held?.drop();
+    await this.#pass.recorder.cancel(run, FILE_GONE);
+    this.#pass.events.emit('warning', `${run.script.name} is not run: ${FILE_GONE}`);
   }
 
   async #findNext(): Promise<ScriptTurn | null> {
@@ -184,6 +196,18 @@ class ScriptExecutor implements Executor<ScriptTurn> {
   }
 }
 
+const FILE_GONE = 'its file is gone';
+
+/** Not where all of `jobs/` is away, nor of a link whose target is: then its run tells. */
+function isGone({ runner }: Pick<SharedPass, 'runner'>, { path }: PassJob['script']): boolean {
+  try {
+    lstatSync(path);
+    return false;
+  } catch (error) {
+    return ['ENOENT', 'ENOTDIR'].includes(errorCode(error)) && existsSync(join(runner.root, 'jobs'));
+  }
+}
+
 /** What a worker that has its tier is to do. */
 interface Work {
   readonly worker: WorkerRequest;
@@ -200,7 +224,11 @@ export async function workPass(call: StoreInvocation, work: Work): Promise<reado
   const { worker, workerId, jobs } = work;
   const spools: OpenSpool[] = [];
   const recorder = createFailoverRecorder({
-    first: createStoreRecorder(store, workerId, runner, call.heartbeat),
+    first: createStoreRecorder(store, workerId, runner, {
+      heartbeat: call.heartbeat,
+      // Nobody has asked for what is left of other passes.
+      isWatched: call.isWatched === true && worker.kind !== 'backlog',
+    }),
     isShared: store.fleet !== null,
     replace: async (error) => {
       const reason = reportStoreFailure(call, error);

@@ -1,5 +1,6 @@
 import type { Script } from '../../discovery/script.ts';
 import { type RunEnd, toFinishedRun } from '../../execution/result/result.ts';
+import { cancelScripts } from '../../queue/add/scripts.ts';
 import { beginRun, releaseClaims } from '../../queue/claim/claim.ts';
 import { policyOf, type RetryDecision } from '../../queue/settle/retry-policy.ts';
 import { type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
@@ -86,6 +87,8 @@ export interface RunRecorder {
   claim(job: PassJob): Promise<ClaimedRun | null>;
   /** Gives back what has not begun. */
   release(run: ClaimedRun): Promise<void>;
+  /** Cancels what has not begun. Where other machines share the log it is given back: they may have the script. */
+  cancel(run: ClaimedRun, reason: string): Promise<void>;
   /**
    * Of one whose files cannot be made where they belong: has it, and all that comes after it, recorded elsewhere.
    * Null: nothing is to be started any more.
@@ -108,14 +111,20 @@ export interface PlacedRecorder extends Omit<RunRecorder, 'moveElsewhere'> {
   readonly state: StateFolder;
 }
 
+interface LogRecorderOptions {
+  readonly heartbeat?: Pick<Heartbeat, 'confirm'> | undefined;
+  /** Whether somebody watches the runs: {@link SettleContext.isWatched}. Default false. */
+  readonly isWatched?: boolean;
+}
+
 /** Records runs in the activity log. */
 export function createStoreRecorder(
   store: Store,
   workerId: number,
   runner: Pick<Runner, 'state' | 'now' | 'settings'>,
-  heartbeat?: Pick<Heartbeat, 'confirm'>,
+  options: LogRecorderOptions = {},
 ): PlacedRecorder {
-  return new LogRecorder(store, workerId, runner, heartbeat);
+  return new LogRecorder(store, workerId, runner, options);
 }
 
 class LogRecorder implements PlacedRecorder {
@@ -123,15 +132,17 @@ class LogRecorder implements PlacedRecorder {
   readonly #workerId: number;
   readonly #runner: Pick<Runner, 'state' | 'now' | 'settings'>;
   readonly #heartbeat: Pick<Heartbeat, 'confirm'> | undefined;
+  readonly #isWatched: boolean;
   /** Rows of runs that have lasted long enough to have one. */
   readonly #rows = new Map<string, number>();
   #claims = 0;
 
-  constructor(...[store, workerId, runner, heartbeat]: Parameters<typeof createStoreRecorder>) {
+  constructor(...[store, workerId, runner, options = {}]: Parameters<typeof createStoreRecorder>) {
     this.#store = store;
     this.#workerId = workerId;
     this.#runner = runner;
-    this.#heartbeat = heartbeat;
+    this.#heartbeat = options.heartbeat;
+    this.#isWatched = options.isWatched === true;
   }
 
   get state(): StateFolder {
@@ -160,6 +171,17 @@ class LogRecorder implements PlacedRecorder {
   async release(run: ClaimedRun): Promise<void> {
     const { now } = this.#runner;
     await this.#store.transaction((session) => releaseClaims(session, [claimOf(run)], now()));
+  }
+
+  async cancel(run: ClaimedRun, reason: string): Promise<void> {
+    if (this.#store.fleet !== null) return await this.release(run);
+    const at = this.#runner.now();
+    const claim = claimOf(run);
+    await this.#store.transaction(async (session) => {
+      await releaseClaims(session, [claim], at);
+      const rows = (await session.jobs.byId([claim.id])).filter(({ claim_token }) => claim_token === null);
+      await cancelScripts(session, rows, { at, reason });
+    }, 'soon');
   }
 
   async readHistory({ script }: ClaimedRun): Promise<KnownHistory> {
@@ -205,7 +227,7 @@ class LogRecorder implements PlacedRecorder {
     const { missedCap } = this.#runner.settings.queue;
     return await this.#store.retryWhenFull(() =>
       this.#store.transaction(async (session) => {
-        const [settled] = await settleRuns(session, [told], { missedCap });
+        const [settled] = await settleRuns(session, [told], { missedCap, isWatched: this.#isWatched });
         const claimed = next === null ? null : await this.#claim(session, next);
         return { decision: null, runId: null, ...settled, next: claimed };
       }, 'soon'),
@@ -280,6 +302,7 @@ export function createFailoverRecorder({ first, replace, isShared = false }: Fai
   return {
     claim: (job) => attempt((recorder) => recorder.claim(job)),
     release: (run) => attempt((recorder) => recorder.release(run)),
+    cancel: (run, reason) => attempt((recorder) => recorder.cancel(run, reason)),
     moveElsewhere: async (run, error) => {
       const used = current;
       const isThere = (await used).state.path === run.state.path;

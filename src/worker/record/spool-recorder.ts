@@ -107,6 +107,7 @@ function createSpoolRecorder(
     claim: async (job) => claim(job),
     // What was claimed in the log is given back by whoever finds that this worker has ended.
     release: async () => {},
+    cancel: async () => {},
     readHistory: async () => ({
       ...{ lastSuccess: null, previouslyCrashed: false, lastDurationMs: null },
     }),

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { checkCodes } from '../../../src/monitor/checks/run-checks.ts';
-import { HOUR, MINUTE } from '../../support/checks.ts';
+import { addSettledRun, HOUR, MINUTE } from '../../support/checks.ts';
 import { inRoot } from '../../support/in-root.ts';
 import { queryLog } from '../../support/open-log.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
@@ -46,7 +46,7 @@ test('1 for a warning, 2 for something critical, the worst first, each with its 
     /^warning {3}jobs-late {2}the oldest .*\n(?: {21}\S.*\n)? {21}→ See `npx folder-runner status`/m,
   );
   expect((await inRoot(root, 'check', 'tier-overdue', 'disk-full')).status).toBe(0);
-  await log.addRun('hourly/a', Date.now() - HOUR, { outcome: 'failed', reason: 'exit code 7' });
+  await addSettledRun(log, 'hourly/a', Date.now() - HOUR, { outcome: 'failed', reason: 'exit code 7' });
   const { status, stdout } = await inRoot(root, 'check');
   expect(status).toBe(2);
   expect(stdout).toMatch(/^RUNNER CRITICAL - hourly\/a failed 1h(?: \ds)? ago: exit code 7 \(and 1 more\) \|/);

@@ -1,6 +1,8 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-import { DAY, HOUR, type Look, look, MINUTE, NOW, wrongOf } from '../../support/checks.ts';
+import { addSettledRun, DAY, HOUR, type Look, look, MINUTE, NOW, wrongOf } from '../../support/checks.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { NO_SUCH_PID, running, writeLog } from '../../support/written-log.ts';
 
@@ -15,27 +17,31 @@ test('a script has failed in a row, and one whose file is gone is not told of', 
   const log = await open();
   const failed = { outcome: 'failed', reason: 'exit code 1' } as const;
   const of = async (options: Look = {}) => wrongOf(await look(log, options, 'script-failing'));
-  await log.addRun('hourly/import', NOW - 9 * HOUR, failed);
-  await log.addRun('hourly/import', NOW - 8 * HOUR);
-  await log.addRun('hourly/clean', NOW - HOUR);
+  await addSettledRun(log, 'hourly/import', NOW - 9 * HOUR, failed);
+  await addSettledRun(log, 'hourly/import', NOW - 8 * HOUR);
+  await addSettledRun(log, 'hourly/clean', NOW - HOUR);
   expect(await of()).toEqual([]);
-  await log.addRun('hourly/gone', NOW - 3 * HOUR, failed);
-  await log.addRun('hourly/import', NOW - 3 * HOUR, { outcome: 'crashed', reason: 'died', left_job: 'retrying' });
-  await log.addRun('hourly/import', NOW - 2 * HOUR, failed);
+  await addSettledRun(log, 'hourly/gone', NOW - 3 * HOUR, failed);
+  await addSettledRun(log, 'hourly/import', NOW - 3 * HOUR, {
+    outcome: 'crashed',
+    reason: 'died',
+    left_job: 'retrying',
+  });
+  await addSettledRun(log, 'hourly/import', NOW - 2 * HOUR, failed);
   expect(await of()).toEqual([
-    { subject: 'hourly/import', status: 'critical', message: 'hourly/import failed 3h ago: exit code 1' },
+    { subject: 'hourly/import', status: 'critical', message: 'hourly/import failed 2h ago: exit code 1' },
   ]);
-  await log.addRun('hourly/import', NOW - HOUR, { outcome: 'timed-out', reason: 'no end\u001b[2J' });
+  await addSettledRun(log, 'hourly/import', NOW - HOUR, { outcome: 'timed-out', reason: 'no end\u001b[2J' });
   expect(await of()).toEqual([
     {
       subject: 'hourly/import',
       status: 'critical',
-      message: 'hourly/import failed 2 times in a row, since 3h ago: no end\\u001b[2J',
+      message: 'hourly/import failed 2 times in a row, since 2h ago: no end\\u001b[2J',
     },
   ]);
   expect(await of({ checks: { scriptFailing: 2 } })).toHaveLength(1);
   expect(await of({ checks: { scriptFailing: 3 } })).toEqual([]);
-  await log.addRun('hourly/import', NOW);
+  await addSettledRun(log, 'hourly/import', NOW);
   expect(await of()).toEqual([]);
 });
 
@@ -100,6 +106,7 @@ test('one job keeps its worker busy while others wait too long', async () => {
 
 test('passes that have died are counted by tier within a day', async () => {
   const log = await open();
+  mkdirSync(join(log.root, 'jobs/daily'));
   const crashed = { state: 'crashed', reason: 'its process has gone' } as const;
   await log.addPass('hourly', NOW - 25 * HOUR, crashed);
   for (const hours of [20, 10]) await log.addPass('hourly', NOW - hours * HOUR, crashed);

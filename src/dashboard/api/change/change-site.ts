@@ -8,6 +8,7 @@ import { findScript } from '../../../discovery/find-script.ts';
 import type { Script } from '../../../discovery/script.ts';
 import {
   acknowledgeIncidents,
+  closeIncidents,
   endMutes,
   noSuchIncident,
   readMutes,
@@ -94,11 +95,26 @@ const acknowledgeRoute = defineRoute('manage', {
   responses: { 200: jsonResponse('The incident', incidentSchema) },
 });
 
+const closeRoute = defineRoute('manage', {
+  method: 'post',
+  path: '/api/incidents/{id}/close',
+  summary: 'Ends an open incident; whoever was told of it is told once that it was closed',
+  request: { params: z.object({ id: idSchema }) },
+  responses: { 200: jsonResponse('The incident', incidentSchema) },
+});
+
 const runRoute = defineRoute('manage', {
   method: 'post',
   path: '/api/runs',
   summary: 'Starts a script now, as `npx folder-runner run` does, and does not wait for its end',
-  request: jsonBody(z.strictObject({ script: z.string().min(1).max(1000).openapi({ example: 'hourly/clean-tmp' }) })),
+  request: jsonBody(
+    z.strictObject({
+      script: z.string().min(1).max(1000).openapi({ example: 'hourly/clean-tmp' }),
+      alert: optional(z.boolean()).openapi({
+        description: 'False: somebody watches the run, and nobody is told if it fails. Default: true',
+      }),
+    }),
+  ),
   responses: {
     202: jsonResponse('The script was started', z.object({ script: z.string(), pid: z.int() })),
   },
@@ -118,10 +134,23 @@ export function addSiteChangeRoutes(api: Api): void {
     if (incident === undefined) throw new HTTPException(404, { message: noSuchIncident(word).message });
     return answer(c, incidentToJson(incident));
   });
+  api.openapi(closeRoute, async (c) => {
+    const { site, caller } = c.var;
+    const { id } = c.req.valid('param');
+    const [incident] = await site.changes.use((shared) =>
+      shared.change(caller.name, (session) => closeIncidents(session, [id], site.now())).catch(orNotFound),
+    );
+    return answer(c, incidentToJson(incident as NonNullable<typeof incident>));
+  });
   api.openapi(runRoute, async (c) => {
     const { site, caller } = c.var;
-    return answer(c, await requestRun(site, c.req.valid('json').script, caller.name), 202);
+    return answer(c, await requestRun(site, c.req.valid('json'), caller.name), 202);
   });
+}
+
+/** The one thing that a number of an incident can be wrong in. */
+function orNotFound(error: unknown): never {
+  throw error instanceof UsageError ? new HTTPException(404, { message: error.message }) : error;
 }
 
 function addPauseRoutes(api: Api): void {
@@ -176,7 +205,11 @@ function addMuteRoutes(api: Api): void {
  *
  * @throws {HTTPException} if there is no such script, it is refused, or its tier is at work
  */
-async function requestRun(site: Site, name: string, actor: string): Promise<{ script: string; pid: number }> {
+async function requestRun(
+  site: Site,
+  { script: name, alert }: { readonly script: string; readonly alert?: boolean | null | undefined },
+  actor: string,
+): Promise<{ script: string; pid: number }> {
   const script = await findRunnable(site, name);
   await refuseWhileBusy(site, script.tier);
   await site.changes.use((shared) =>
@@ -184,7 +217,7 @@ async function requestRun(site: Site, name: string, actor: string): Promise<{ sc
       events.record([{ at: site.now(), event: 'run-requested', detail: script.name }]),
     ),
   );
-  return { script: script.name, pid: await startRunner(site, script.name) };
+  return { script: script.name, pid: await startRunner(site, script.name, alert ?? true) };
 }
 
 async function findRunnable({ root, env }: Site, name: string): Promise<Script> {
@@ -214,8 +247,9 @@ async function refuseWhileBusy(site: Site, tier: string): Promise<void> {
   });
 }
 
-async function startRunner({ root, env, distFolder }: Site, script: string): Promise<number> {
-  const words = [join(distFolder, 'bin.cjs'), '--root', root, 'run', '--', script];
+async function startRunner({ root, env, distFolder }: Site, script: string, alert: boolean): Promise<number> {
+  const option = alert ? '--alert' : '--no-alert';
+  const words = [join(distFolder, 'bin.cjs'), '--root', root, 'run', option, '--', script];
   const child = spawn(process.execPath, words, {
     cwd: root,
     env: cronEnvironment(env),

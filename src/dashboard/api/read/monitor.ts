@@ -1,5 +1,6 @@
 import { uptime } from 'node:os';
 import { z } from '@hono/zod-openapi';
+import { foresee } from '../../../monitor/alert/incidents/end-gone.ts';
 import type { CheckPlace } from '../../../monitor/checks/check.ts';
 import { checkCodes, runChecks, withoutLog } from '../../../monitor/checks/run-checks.ts';
 import { writePrometheus } from '../../../monitor/telemetry/families.ts';
@@ -96,10 +97,11 @@ export function addMonitorRoutes(api: Api): void {
   api.openapi(incidentsRoute, async (c) => {
     const { limit, cursor, state, subject } = c.req.valid('query');
     const [beforeId] = readCursor(cursor, 1) ?? [];
-    const page = await readLog(c.var.site, async ({ view }) => {
+    const page = await readLog(c.var.site, async ({ view, store, nowMs }) => {
       const found = await selectIncidents(view, { state, subject, beforeId, limit: limit + 1 });
       const last = found.length > limit ? found[limit - 1] : undefined;
-      const items = found.slice(0, limit).map(incidentToJson);
+      const shown = await foresee(store, { root: c.var.site.root, nowMs }, found.slice(0, limit));
+      const items = shown.filter(({ recovered_at }) => state !== 'open' || recovered_at === null).map(incidentToJson);
       return { items, next: last === undefined ? null : writeCursor(last.id) };
     });
     return answer(c, page);

@@ -211,8 +211,9 @@ export function addOverviewRoutes(api: Api): void {
     const handlers = await listHandlerNames(root);
     const disabled = findDisabled(root).map(({ name }) => name);
     const { discovery } = await c.var.site.lookIntoJobs();
-    const status = await read(async ({ view, nowMs, pauses, problem: logProblem }) => {
+    const status = await read(async ({ view, store, nowMs, pauses, problem: logProblem }) => {
       const found = await readStatus(view, {
+        ...{ root, store },
         states,
         tiers,
         found: discovery.tiers,

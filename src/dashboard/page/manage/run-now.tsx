@@ -5,14 +5,14 @@ import { hrefOf } from '../router.ts';
 import { attempt, written } from './act.ts';
 import { mayManage } from './session.ts';
 
-/** Starts a script at once, as `runner run <script>` does; nothing for who may not. */
+/** Starts a script at once, as `runner run <script>` does on a terminal: a failure is shown here, and told to nobody. */
 export function RunNow({ script }: { readonly script: string }) {
   const [isSent, setIsSent] = useState(false);
   if (!mayManage.value) return null;
   const run = async () => {
     setIsSent(true);
     await attempt(async () => {
-      await written(client.POST('/api/runs', { body: { script } }));
+      await written(client.POST('/api/runs', { body: { script, alert: false } }));
       tell(`${script} is started.`, { link: { href: hrefOf('/scripts', script), words: 'Its runs' } });
     });
     setIsSent(false);

@@ -2,8 +2,10 @@ import { expectedDuration, parseDurationMs } from '../../../settings/readers.ts'
 import type { Mute } from '../../../store/contract/alerts.ts';
 import type { StoreSession } from '../../../store/contract/store.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
+import { CLOSED } from '../../../store/words.ts';
 import { UsageError } from '../../../system/base/errors.ts';
 import { matchesNothing } from '../../../system/base/glob.ts';
+import { overAt } from './note-findings.ts';
 
 /**
  * Ends the reminders of an incident: by its number, or of all that are open of a subject. One that was acknowledged
@@ -19,6 +21,30 @@ export async function acknowledgeIncidents(session: StoreSession, word: string, 
     fresh.map(({ id, subject }) => ({ at, event: 'incident-acknowledged', detail: `#${id} ${subject}` })),
   );
   return meant.map((each) => ({ ...each, acknowledged_at: each.acknowledged_at ?? at }));
+}
+
+/**
+ * Ends open incidents. To be called in a transaction.
+ *
+ * @throws {UsageError} if one of the numbers is none of an open incident: then none is closed
+ */
+export async function closeIncidents(
+  session: StoreSession,
+  ids: readonly number[],
+  at: number,
+): Promise<IncidentRow[]> {
+  await session.incidents.lock();
+  const open = await session.incidents.current();
+  const unknown = ids.find((each) => !open.some(({ id }) => id === each));
+  if (unknown !== undefined) throw noSuchIncident(String(unknown));
+  const closed = open
+    .filter(({ id }) => ids.includes(id))
+    .map((incident) => ({ incident, set: { ...overAt(incident, at), hint: CLOSED } }));
+  await session.incidents.change(closed.map(({ incident: { id }, set }) => ({ id, set })));
+  await session.events.record(
+    closed.map(({ incident: { id, subject } }) => ({ at, event: 'incident-closed', detail: `#${id} ${subject}` })),
+  );
+  return closed.map(({ incident, set }) => ({ ...incident, ...set }));
 }
 
 function isMeant({ id, subject }: IncidentRow, word: string): boolean {

@@ -43,6 +43,6 @@ function keyOf({ code, subject }: Pick<IncidentRow, 'code' | 'subject'>): string
 }
 
 /** Who was told of it is told that it is over. */
-function overAt({ told_at, printed_at }: IncidentRow, at: number): Partial<IncidentRow> {
+export function overAt({ told_at, printed_at }: IncidentRow, at: number): Partial<IncidentRow> {
   return { recovered_at: at, due_at: told_at === null && printed_at === null ? null : at };
 }

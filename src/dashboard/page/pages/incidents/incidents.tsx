@@ -73,6 +73,7 @@ function OpenIncident({ incident, mutes }: OpenIncidentProps) {
         {mayManage.value && (
           <span class="buttons">
             {acknowledgedAt === null && <Acknowledge id={id} subject={subject} />}
+            <Close id={id} subject={subject} />
             {!isMuted && <MuteButton subject={subject} />}
           </span>
         )}
@@ -165,7 +166,7 @@ function Muted({ mutes }: { readonly mutes: readonly Mute[] }) {
 }
 
 function PastIncident({ incident }: { readonly incident: Incident }) {
-  const { subject, occurrences, error, openedAt, recoveredAt, lastRun } = incident;
+  const { subject, occurrences, error, openedAt, recoveredAt, ending, lastRun } = incident;
   return (
     <li class="card incident past">
       <header>
@@ -175,6 +176,7 @@ function PastIncident({ incident }: { readonly incident: Incident }) {
         </h3>
         <span class="quiet small">
           <Time at={openedAt} as="short" /> – <Time at={recoveredAt} /> · {countOf(occurrences, 'time')}
+          {ending !== null && <> · {ending}</>}
           {lastRun !== null && (
             <>
               {' '}
@@ -192,13 +194,13 @@ function PastIncident({ incident }: { readonly incident: Incident }) {
   );
 }
 
-interface AcknowledgeProps {
+interface OfIncident {
   readonly id: number;
   readonly subject: string;
 }
 
 /** Ends the daily reminders of an incident. */
-function Acknowledge({ id, subject }: AcknowledgeProps) {
+function Acknowledge({ id, subject }: OfIncident) {
   const acknowledge = () =>
     attempt(async () => {
       await written(client.POST('/api/incidents/{id}/acknowledge', { params: { path: { id } } }));
@@ -207,6 +209,20 @@ function Acknowledge({ id, subject }: AcknowledgeProps) {
   return (
     <button type="button" title="No more daily reminders; its end is still told" onClick={acknowledge}>
       Acknowledge <span class="hidden">incident {id}</span>
+    </button>
+  );
+}
+
+/** Ends an incident. */
+function Close({ id, subject }: OfIncident) {
+  const close = () =>
+    attempt(async () => {
+      await written(client.POST('/api/incidents/{id}/close', { params: { path: { id } } }));
+      tell(`Incident ${id} of ${subject} is closed. If it fails again, a new incident opens.`);
+    });
+  return (
+    <button type="button" title="It is over; if it fails again, a new incident opens" onClick={close}>
+      Close <span class="hidden">incident {id}</span>
     </button>
   );
 }

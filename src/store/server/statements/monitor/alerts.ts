@@ -20,6 +20,7 @@ export function serverChores(db: ServerStatements): ChoreStore {
       not exists (select 1 from chores where name = ? and done_at <= ? and done_at > ?) as "ownChecks",
       exists (select 1 from uncompared) as "usual",
       exists (select 1 from incidents where due_at <= ?) as "incidents",
+      exists (select 1 from incidents where recovered_at is null) as "open",
       exists (select 1 from deliveries where due_at <= ?)
         or exists (select 1 from deliveries where due_at is null and created_at < ?) as "deliveries",
       not exists (select 1 from chores where name = 'hours' and done_at > ?)
@@ -38,6 +39,7 @@ export function serverChores(db: ServerStatements): ChoreStore {
         ownChecks: isDue('ownChecks'),
         usual: isDue('usual'),
         incidents: isDue('incidents'),
+        open: isDue('open'),
         deliveries: isDue('deliveries'),
         hours: isDue('hours'),
       };

@@ -2,13 +2,11 @@ import type {
   CheckStore,
   CrashedWorkerRow,
   DueJobsRow,
-  FailureStreak,
   RunningRow,
   ScriptStandRow,
   TierCallRow,
   WorkerIdentityRow,
 } from '../../../contract/metrics.ts';
-import { type StreakRow, streakOf, toStreak } from '../../../shared/checks.ts';
 import { OF_RUNS } from '../../../words.ts';
 import type { ServerStatements } from '../../session.ts';
 import { withTiers } from '../../sql/tiers.ts';
@@ -28,7 +26,6 @@ export function serverChecks(db: ServerStatements): CheckStore {
         `select name, tier, state, run_at as "runAt", started_at as "startedAt", created_at as "createdAt", reason
          from jobs where ${scriptCondition(db)} order by name, id`,
       ),
-    failures: (script, limit) => failures(db, script, limit),
     running: () =>
       db.all<RunningRow>(
         `select runs.id, scripts.name as script, runs.started_at as "startedAt", runs.timeout_ms as "timeoutMs",
@@ -110,11 +107,6 @@ async function countHeld(db: ServerStatements, tier: string): Promise<Pick<TierC
     [tier, tier],
   );
   return row ?? { held: 0, heldSince: null };
-}
-
-async function failures(db: ServerStatements, script: string, limit: number): Promise<FailureStreak> {
-  const { text, values } = streakOf(script, limit);
-  return toStreak(await db.all<StreakRow>(text, values));
 }
 
 /** Whose time has come stands among those that are not ready until somebody looks for work. */

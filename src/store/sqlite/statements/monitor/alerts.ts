@@ -21,6 +21,7 @@ export function sqliteChores(db: SqliteStatements): Sync<ChoreStore> {
              iif(exists (select 1 from runs where outcome = 'running'), ?, ?)) as checks,
            exists (select 1 from uncompared) as usual,
            exists (select 1 from incidents where due_at <= ?) as incidents,
+           exists (select 1 from incidents where recovered_at is null) as open,
            exists (select 1 from deliveries where due_at <= ? or (due_at is null and created_at < ?)) as deliveries, ${areHoursDue} as hours`,
         [at, at - whileRunningMs, at - checksEveryMs, at, at, at - KEPT_MS, at - HOUR_MS],
       );
@@ -29,6 +30,7 @@ export function sqliteChores(db: SqliteStatements): Sync<ChoreStore> {
         checks: isDue('checks'),
         usual: isDue('usual'),
         incidents: isDue('incidents'),
+        open: isDue('open'),
         deliveries: isDue('deliveries'),
         hours: isDue('hours'),
       };

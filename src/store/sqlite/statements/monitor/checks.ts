@@ -2,14 +2,12 @@ import type {
   CheckStore,
   CrashedWorkerRow,
   DueJobsRow,
-  FailureStreak,
   RunningRow,
   ScriptStandRow,
   TierCallRow,
   WorkerIdentityRow,
 } from '../../../contract/metrics.ts';
 import type { Sync } from '../../../shared/areas.ts';
-import { type StreakRow, streakOf, toStreak } from '../../../shared/checks.ts';
 import { OF_RUNS } from '../../../words.ts';
 import type { SqliteStatements } from '../../session.ts';
 
@@ -26,7 +24,6 @@ export function sqliteChecks(db: SqliteStatements): Sync<CheckStore> {
         `select name, tier, state, run_at as runAt, started_at as startedAt, created_at as createdAt, reason
          from jobs indexed by jobs_of_scripts where tier is not null order by name`,
       ),
-    failures: (script, limit) => failures(db, script, limit),
     running: () =>
       db.all<RunningRow>(
         `select runs.id, scripts.name as script, runs.started_at as startedAt, timeout_ms as timeoutMs,
@@ -88,11 +85,6 @@ function tiers(db: SqliteStatements): TierCallRow[] {
      from passes as tiers left join workers as call on call.id = called`,
   );
   return rows.map((row) => ({ ...row, isDue: row.isDue === 1 }));
-}
-
-function failures(db: SqliteStatements, script: string, limit: number): FailureStreak {
-  const { text, values } = streakOf(script, limit);
-  return toStreak(db.all<StreakRow>(text, values));
 }
 
 /** Whose time has come stands among those that are not ready until somebody looks for work. */

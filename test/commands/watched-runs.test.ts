@@ -1,0 +1,63 @@
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { inRoot } from '../support/in-root.ts';
+import { queryLog } from '../support/open-log.ts';
+import { commandPath, withCompileCache } from '../support/run-command.ts';
+import { cronEnv } from '../support/run-pass.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const settings = { 'runner.config.json': '{ "alerts": { "channels": [{ "kind": "command", "run": "cat >> told" }] } }' };
+
+function makeRoot(): string {
+  return makeTemporaryRoot({
+    ...settings,
+    'jobs/lab/a.sh': 'test -e fixed || { echo no orders; exit 3; }\n',
+    'jobs/hourly/ok.sh': 'true\n',
+  });
+}
+
+/** The command as somebody types it on a terminal; what is shown there. */
+function onTerminal(root: string, ...args: readonly string[]): string {
+  const line = [process.execPath, commandPath, '--root', root, ...args].join(' ');
+  const env = withCompileCache({ cwd: root, env: { ...cronEnv(root), TERM: 'xterm' } }).env;
+  return spawnSync('script', ['-qec', line, '/dev/null'], { cwd: root, env, encoding: 'utf8', input: '' }).stdout;
+}
+
+const incidents = (root: string) => queryLog(root, 'select subject, occurrences, recovered_at from incidents');
+
+test.each([
+  ['run', ['run', 'lab/a']],
+  ['a pass', ['lab']],
+])('%s that somebody watches on a terminal fails, and nobody else is told', async (_, args) => {
+  const root = makeRoot();
+  expect(onTerminal(root, ...args)).toContain('exit code 3');
+  expect(queryLog(root, 'select outcome from runs')).toEqual([{ outcome: 'failed' }]);
+  expect(incidents(root)).toEqual([]);
+  expect(await inRoot(root, 'hourly')).toMatchObject({ status: 0, stderr: '' });
+  expect(queryLog(root, 'select channel from tellings')).toEqual([]);
+  expect((await inRoot(root, 'check', 'script-failing')).status).toBe(0);
+});
+
+test('--alert tells of a failure on a terminal, and a watched success ends its incident, told once', async () => {
+  const root = makeRoot();
+  onTerminal(root, 'run', 'lab/a', '--alert');
+  expect(incidents(root)).toMatchObject([{ subject: 'lab/a', occurrences: 1, recovered_at: null }]);
+  expect(queryLog(root, 'select channel from tellings')).toHaveLength(1);
+  // Watched again, it counts for nothing.
+  onTerminal(root, 'run', 'lab/a');
+  expect(incidents(root)).toMatchObject([{ occurrences: 1, recovered_at: null }]);
+  writeFileSync(join(root, 'fixed'), '');
+  onTerminal(root, 'run', 'lab/a');
+  expect(incidents(root)).toMatchObject([{ recovered_at: expect.any(Number) }]);
+  expect(queryLog(root, 'select channel from tellings')).toHaveLength(2);
+});
+
+test('--no-alert tells nobody without a terminal either', async () => {
+  const root = makeRoot();
+  expect((await inRoot(root, 'run', 'lab/a', '--no-alert')).stderr).toContain('lab/a failed');
+  expect(incidents(root)).toEqual([]);
+  await inRoot(root, 'run', 'lab/a');
+  expect(incidents(root)).toHaveLength(1);
+});
