@@ -103,7 +103,9 @@ test('cron is told of what always fails once, and once that it is over; the exit
   writeFileSync(join(root, 'fixed'), '');
   const over = await inRoot(root, 'hourly');
   expect(over).toMatchObject({ status: 0 });
-  expect(over.stderr).toMatch(/^runner: news of failures \(.*\)\n\nhourly\/a succeeds again, after 3 failures since /);
+  expect(over.stderr).toMatch(
+    /^runner: failures and recoveries \(.*\)\n\nhourly\/a succeeds again, after 3 failures since /,
+  );
   expect(await inRoot(root, 'hourly')).toMatchObject({ status: 0, stderr: '' });
 });
 
@@ -121,16 +123,18 @@ test('cron is told of what a check finds, with its cure, and that it is over; th
   const first = await inRoot(root, 'hourly');
   expect(first).toMatchObject({ status: 0, stdout: '' });
   expect(first.stderr).toMatch(
-    /^runner: news of checks \(.*\)\n\ndisk-full: only \d+ [MG]B free on the disk of .*\n {2}Delete files .*\n$/,
+    /^runner: findings of checks \(.*\)\n\ndisk-full: only \d+ [MG]B free on the disk of .*\n {2}Delete files .*\n$/,
   );
   expect(await checked()).toMatchObject({ status: 0, stderr: '' });
   changeLog(root, 'update incidents set printed_at = printed_at - 86400000, due_at = 1');
   const reminder = await inRoot(root, 'hourly');
   expect(reminder.stderr).toMatch(
-    /\n\ndisk-full since \d+ \S+ \S+: only .*\n {2}Delete .*\n {2}no more reminders: cd \/.* && npx folder-runner acknowledge 1\n$/,
+    /\n\ndisk-full since \d+ \S+ \S+: only .*\n {2}Delete .*\n {2}to stop these reminders: cd \/.* && npx folder-runner acknowledge 1\n$/,
   );
   writeFileSync(join(root, 'runner.config.json'), settings('1kb'));
-  expect((await checked()).stderr).toMatch(/^runner: news of checks \(.*\)\n\ndisk-full: over, after \S+ \(disk\)\n$/);
+  expect((await checked()).stderr).toMatch(
+    /^runner: findings of checks \(.*\)\n\ndisk-full: over, after \S+ \(disk\)\n$/,
+  );
   expect(await checked()).toMatchObject({ status: 0, stderr: '' });
 });
 

@@ -43,7 +43,7 @@ test('nobody is reminded of what was acknowledged, by its number or by its name'
 test('what is muted is told once the mute ends', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'exit 3\n' });
   expect((await inRoot(root, 'mute', 'hourly')).stdout).toBe(
-    'Nobody is told about hourly until `npx folder-runner unmute`.\n',
+    'Incidents of hourly are muted until `npx folder-runner unmute hourly`.\n',
   );
   expect(await inRoot(root, 'hourly')).toMatchObject({ status: 1, stderr: '' });
   expect((await inRoot(root, 'incidents')).stdout).toContain(
@@ -61,6 +61,7 @@ test.each([
     'The pattern must be a name or a glob with * and ?, such as hourly/import or \'mail/*\', found "[a".',
   ],
   [['mute', 'a', '--for', '2'], '--for must be a duration such as 30m, 2h or 7d, found "2".'],
+  [['mute', 'hourli'], 'There is no script, handler or tier "hourli"; did you mean hourly?'],
   [['acknowledge', 'x'], 'No open incident has the subject "x"; `npx folder-runner incidents` lists them.'],
 ])('%j is refused', async (args, sentence) => {
   expect(await inRoot(makeTemporaryRoot({ 'jobs/hourly/notes.txt': '' }), ...args)).toEqual({

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import type { Store } from '../../store/contract/store.ts';
 import type { IncidentRow } from '../../store/schema.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { shellWord } from '../../system/base/values.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { print, rootOf, withLog, withWritableLog, withWritableLogIfAny } from '../shared/open.ts';
 
@@ -172,6 +173,7 @@ async function mute(context: CommandContext, words: readonly string[], options: 
   const { readMutes, setMutes } = await import('../../monitor/alert/incidents/by-hand.ts');
   const at = context.now();
   const mutes = readMutes(await namesOf(context, options.root, words), options.for, at);
+  await refuseUnknownNames(context, options.root, mutes);
   await withWritableLog(context, options.root, (store) => store.transaction((session) => setMutes(session, mutes)));
   if (options.json) {
     const { formatJson, muteToJson } = await import('../../report/json.ts');
@@ -181,8 +183,45 @@ async function mute(context: CommandContext, words: readonly string[], options: 
   const { printableLine } = await import('../../system/base/text.ts');
   const clock = createClock(at);
   const until = mutes[0]?.until ?? null;
-  const end = until === null ? 'until `npx folder-runner unmute`' : `until ${clock.dateTime(until)} (${clock.zone})`;
-  for (const { name } of mutes) context.stdout.write(`Nobody is told about ${printableLine(name)} ${end}.\n`);
+  for (const { name } of mutes) {
+    const unmute = `\`npx folder-runner unmute ${shellWord(printableLine(name))}\``;
+    const end = until === null ? unmute : `${clock.dateTime(until)} (${clock.zone})`;
+    context.stdout.write(`Incidents of ${printableLine(name)} are muted until ${end}.\n`);
+  }
+}
+
+/** Subjects of incidents that are neither scripts nor tiers. */
+const OTHER_SUBJECTS = ['queue', 'log', 'disk', 'alerts'];
+
+/** A name that nothing has is a slip. A pattern may be meant for what is to come. */
+async function refuseUnknownNames(
+  context: CommandContext,
+  root: string | undefined,
+  mutes: readonly { readonly name: string }[],
+): Promise<void> {
+  const names = mutes.map(({ name }) => name).filter((name) => !/[*?[]/.test(name));
+  const { readKnownTiers } = await import('../../report/model/known-tiers.ts');
+  const tiers = readKnownTiers(rootOf(context, root));
+  if (names.length === 0 || tiers === undefined) return;
+  const open = await withLog(context, root, async ({ store }) => (await store?.incidents.current()) ?? []);
+  const scripts = tiers.flatMap((tier) => [...tier.scripts, ...(tier.disabled ?? [])]);
+  const known = [
+    ...tiers.map(({ tier }) => tier),
+    ...scripts,
+    ...scripts.filter((name) => name.startsWith('queue/')).map((name) => name.slice('queue/'.length)),
+    ...open.map(({ subject }) => subject),
+  ];
+  const unknown = names.find((name) => ![...known, ...OTHER_SUBJECTS].includes(name) && !isFolderOf(name, known));
+  if (unknown === undefined) return;
+  const { nearestName } = await import('../../system/base/suggest.ts');
+  const nearest = nearestName(unknown, known);
+  const cure = nearest === null ? '`npx folder-runner list` shows all scripts.' : `did you mean ${nearest}?`;
+  throw new UsageError(`There is no script, handler or tier ${JSON.stringify(unknown)}; ${cure}`);
+}
+
+/** `mail` of `mail/welcome`: a mute of a name is one of all below it. */
+function isFolderOf(name: string, known: readonly string[]): boolean {
+  return known.some((each) => each.startsWith(`${name}/`));
 }
 
 /** Of scripts that are named by their files, the names; any other word as it is. */

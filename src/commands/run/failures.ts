@@ -1,5 +1,6 @@
+import type { UnsentMail } from '../../monitor/alert/deliver.ts';
 import type { PrintedIncident } from '../../monitor/alert/incidents/tell.ts';
-import type { IncidentDetail } from '../../monitor/alert/message.ts';
+import type { AlertMessage, IncidentDetail } from '../../monitor/alert/message.ts';
 import { type Clock, createClock } from '../../report/text/clock.ts';
 import { countOf, formatDuration } from '../../report/text/format.ts';
 import type { Runner } from '../../settings/settings.ts';
@@ -25,6 +26,8 @@ interface CallFailures {
   readonly awaiting: ReadonlyMap<number | string, RunFinished>;
   /** What the log says is to be told of its incidents now; null: each failure is told. */
   readonly incidents: readonly PrintedIncident[] | null;
+  /** Alerts that a mail channel could not send, so that cron's mail has to. */
+  readonly unsent: readonly UnsentMail[];
   /** Whether the log may lack what has failed: then there is no incident of it. */
   readonly isLogTroubled: boolean;
 }
@@ -54,7 +57,7 @@ const MOST_TOLD = 100;
 
 /** What the log's incidents say is news, and what the log does not know of. */
 async function describeNews(runner: Runner, call: CallFailures): Promise<string[]> {
-  const incidents = call.incidents ?? [];
+  const incidents = [...(call.incidents ?? []), ...call.unsent.flatMap(({ message }) => toPrinted(message))];
   const clock = createClock(runner.now());
   const unlogged = await findUnlogged(runner, call);
   const isOfRun = ({ news, incident }: PrintedIncident) => news === 'opened' && !isFinding(incident);
@@ -69,10 +72,23 @@ async function describeNews(runner: Runner, call: CallFailures): Promise<string[
     ...first,
     ...later.map((each) => (isFinding(each.incident) ? describeFinding : describeLater)(each, clock, runner.root)),
   ];
+  blocks.push(...call.unsent.map(describeUnsent));
   if (blocks.length === 0) return [];
   const hasWarnings = call.warned > 0 && opened.some(({ incident }) => incident.code === DOUBTFUL);
   const isOfThisCall = first.length > 0 && (call.failures > 0 || hasWarnings);
   return [isOfThisCall ? headOf(runner, call) : `runner: ${nameNews(incidents)} ${placeOf(runner)}`, ...blocks];
+}
+
+/** What a message tells, as cron's mail would. */
+function toPrinted({ event, incidents }: AlertMessage): PrintedIncident[] {
+  return incidents.map((incident) => {
+    if (incident.recoveredAt !== null) return { news: 'recovered', incident };
+    return { news: event === 'reminder' ? 'reminder' : 'opened', incident };
+  });
+}
+
+function describeUnsent({ channel, reason }: UnsentMail): string {
+  return `The alert channel ${printableLine(channel)} could not send this mail, and tries it again: ${printableLine(reason)}`;
 }
 
 function nameNews(incidents: readonly PrintedIncident[]): string {
@@ -144,17 +160,24 @@ const LAST_LINES = 20;
 
 function describeFailure(run: FailureView, root: string): string {
   const { script, jobId, outcome, tries, isRemoved } = run;
-  const how = outcome === null ? 'failed' : `${outcome} after ${formatDuration(run.durationMs)}`;
   const reason = printable(run.reason).replaceAll('\n', '\n  ');
   const lines = printable(run.output).trimEnd().split('\n').slice(-LAST_LINES);
   const none = outcome === 'not-started' || outcome === null ? [] : ['(no output)'];
   const output = lines.join('') === '' ? none : lines;
   return [
-    `${printableLine(script)}${jobId === null ? '' : ` (job ${jobId})`} ${how}: ${reason}`,
+    `${printableLine(script)}${jobId === null ? '' : ` (job ${jobId})`} ${describeHow(run, reason)}`,
     ...output.map((line) => `  | ${line}`),
     ...tries,
     ...(isRemoved ? ['  no more is kept of it: queue.archive'] : whereToLook(run, root)),
   ].join('\n');
+}
+
+/** "failed after 5ms: exit code 3", "timed out after 5s (limit 5s), ended with SIGTERM" */
+function describeHow({ outcome, durationMs }: FailureView, reason: string): string {
+  if (outcome === null) return `failed: ${reason}`;
+  // Its reason says how long it took, and why it was ended.
+  if (outcome === 'timed-out' && reason.startsWith('timed out')) return reason;
+  return `${outcome} after ${formatDuration(durationMs)}: ${reason}`;
 }
 
 function describeIncident(incident: IncidentDetail, clock: Clock, root: string): string {

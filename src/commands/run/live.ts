@@ -1,5 +1,6 @@
 import { fstatSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
+import type { UnsentMail } from '../../monitor/alert/deliver.ts';
 import type { PrintedIncident } from '../../monitor/alert/incidents/tell.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { isFailure } from '../../store/words.ts';
@@ -205,11 +206,15 @@ function summarizeFailures(
   const scripts = new Set<string>();
   const awaiting = new Map<number | string, RunFinished>();
   const incidents: PrintedIncident[] = [];
+  const unsent: UnsentMail[] = [];
   let runs = 0;
   let failures = 0;
   let warned = 0;
   let isLogTroubled = false;
-  if (isByIncidents) events.on('incidents', (printed) => void incidents.push(...printed));
+  if (isByIncidents) {
+    events.on('incidents', (printed) => void incidents.push(...printed));
+    events.on('unsent', (mail) => void unsent.push(mail));
+  }
   events.on('problem', () => {
     isLogTroubled = true;
   });
@@ -228,9 +233,9 @@ function summarizeFailures(
     } else if (run.end.warning) warned += 1;
   });
   return async () => {
-    if (failures + incidents.length === 0) return;
+    if (failures + incidents.length + unsent.length === 0) return;
     const { tellFailures } = await import('./failures.ts');
-    const told = { runs, failures, warned, failed, scripts, awaiting };
+    const told = { runs, failures, warned, failed, scripts, awaiting, unsent };
     await tellFailures(context, runner, { ...told, isLogTroubled, incidents: isByIncidents ? incidents : null });
   };
 }

@@ -12,6 +12,16 @@ export interface DeliveryCall {
   readonly store: Store;
   /** Aborted when the runner is told to stop: what is under way is tried again by the next one. */
   readonly stop: AbortSignal;
+  /** Told of each alert that a mail channel could not send at its first try. */
+  readonly onUnsent?: (unsent: UnsentMail) => void;
+}
+
+/** An alert that is not in anybody's mailbox yet. */
+export interface UnsentMail {
+  readonly channel: string;
+  readonly message: AlertMessage;
+  /** Why, in one sentence. */
+  readonly reason: string;
 }
 
 /** Sends one row of `deliveries`. */
@@ -61,7 +71,10 @@ export async function deliverDue(call: DeliveryCall): Promise<void> {
 async function deliverRow(call: DeliveryCall, row: DeliveryRow, over: AbortSignal): Promise<void> {
   const signal = AbortSignal.any([over, AbortSignal.timeout(LONGEST_SEND_MS)]);
   const sent = await sendRow(call, row, signal);
-  if (!sent.ok) return await putBack(call, row, sent);
+  if (!sent.ok) {
+    tellUnsent(call, row, sent.reason);
+    return await putBack(call, row, sent);
+  }
   const { store, runner } = call;
   await store.transaction(async (session) => {
     await session.deliveries.remove(row.id);
@@ -69,6 +82,20 @@ async function deliverRow(call: DeliveryCall, row: DeliveryRow, over: AbortSigna
     const detail = `${row.kind} by ${row.channel}: refused for ${sent.refused}`;
     await session.events.record([{ at: runner.now(), event: 'alert-undelivered', detail }]);
   });
+}
+
+/** Nothing else tells of it then: cron's mail has left it to the channel. */
+function tellUnsent(
+  { runner, onUnsent }: DeliveryCall,
+  { kind, channel: name, body, reason: before }: DeliveryRow,
+  reason: string,
+): void {
+  if (kind !== 'alert' || before !== null) return;
+  const channel = runner.settings.alerts.channels.find((each) => each.name === name);
+  // One that the settings no longer have may have been a mail.
+  if (channel === undefined || channel.kind === 'mail') {
+    onUnsent?.({ channel: name, message: JSON.parse(body) as AlertMessage, reason });
+  }
 }
 
 async function sendRow(call: DeliveryCall, row: DeliveryRow, signal: AbortSignal): Promise<Sent> {

@@ -1,4 +1,5 @@
 import { uptime } from 'node:os';
+import type { UnsentMail } from '../../monitor/alert/deliver.ts';
 import { isAllWell } from '../../monitor/checks/all-well.ts';
 import type { CheckCode } from '../../monitor/checks/finding.ts';
 import type { DueChores } from '../../store/contract/alerts.ts';
@@ -44,7 +45,8 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
   // Last, and for seconds only: what the steps before have found stands in the log, whatever becomes of this one.
   if (open.deliveries && !stop.isTold) {
     const { deliverDue } = await import('../../monitor/alert/deliver.ts');
-    await deliverDue({ runner, store, stop: stop.signal });
+    const onUnsent = (unsent: UnsentMail) => void events.emit('unsent', unsent);
+    await deliverDue({ runner, store, stop: stop.signal, onUnsent });
   }
 }
 

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { RunEnd } from '../../execution/result/result.ts';
+import type { UnsentMail } from '../../monitor/alert/deliver.ts';
 import type { PrintedIncident } from '../../monitor/alert/incidents/tell.ts';
 
 export interface PassStarted {
@@ -57,6 +58,8 @@ interface WorkerEventMap {
   closing: [Promise<unknown>[]];
   /** What is to be printed for cron's mail; decided only if somebody listens. */
   incidents: [readonly PrintedIncident[]];
+  /** An alert that a mail channel could not send. */
+  unsent: [UnsentMail];
 }
 
 export type WorkerEvents = EventEmitter<WorkerEventMap>;

@@ -21,6 +21,8 @@ export interface Judging {
   readonly remindMs: number;
   /** Whether a channel wants to be told of it. */
   readonly hasChannels: boolean;
+  /** Whether one of them is a mail, which then takes the place of cron's. Left out: none is. */
+  readonly hasMail?: boolean;
   /** Whether this pass prints for cron's mail. */
   readonly prints: boolean;
 }
@@ -38,11 +40,15 @@ const nothing: Judged = { channelNews: null, printNews: null, set: {} };
 export function judge(incident: IncidentRow, judging: Judging): Judged {
   if (findMute(incident, judging) !== undefined || isTooEarly(incident, judging)) return nothing;
   const channelNews = judging.hasChannels ? newsForChannels(incident, judging) : null;
-  const printNews = judging.prints && isPrintable(incident) ? newsForPrint(incident, judging) : null;
+  const isMailed = judging.hasMail === true && channelNews !== null;
+  const mayPrint = judging.prints && !isMailed && isPrintable(incident);
+  const printNews = mayPrint ? newsForPrint(incident, judging) : null;
+  // Whoever gets a mail of a channel has the news: cron's would be the second one.
+  const known = isMailed ? channelNews : printNews;
   return {
     channelNews,
     printNews,
-    set: { ...marksOfTelling(channelNews, judging), ...marksOfPrint(printNews, judging) },
+    set: { ...marksOfTelling(channelNews, judging), ...marksOfPrint(known, judging) },
   };
 }
 

@@ -84,6 +84,7 @@ async function tellOne(context: Context, incident: IncidentRow, current: readonl
   const channels = findChannels(alerts, incident, options.tags ?? []);
   const judging = {
     ...{ at, mutes, prints, remindMs: alerts.remindMs, hasChannels: channels.length > 0 },
+    hasMail: channels.some(({ kind }) => kind === 'mail'),
     after: options.alertAfter ?? alerts.after,
     current: current.filter(({ subject, code }) => subject === incident.subject && code === incident.code),
   };
