@@ -179,8 +179,9 @@ class LogRecorder implements PlacedRecorder {
     const claim = claimOf(run);
     await this.#store.transaction(async (session) => {
       await releaseClaims(session, [claim], at);
-      const rows = (await session.jobs.byId([claim.id])).filter(({ claim_token }) => claim_token === null);
-      await cancelScripts(session, rows, { at, reason });
+      const open = await session.scriptJobs.open(run.script.tier);
+      const given = open.filter(({ id, claim_token }) => id === claim.id && claim_token === null);
+      await cancelScripts(session, given, { at, reason });
     }, 'soon');
   }
 
