@@ -76,6 +76,9 @@ test('an incident is acknowledged and muted, and the activity says by whom', asy
   const { data } = await acknowledge();
   expect(data?.acknowledgedAt).toEqual(expect.any(String));
   expect((await acknowledge()).data).toEqual(data);
+  const close = (id: number) => runner.POST('/api/incidents/{id}/close', { params: { path: { id } } });
+  expect((await close(1)).data).toMatchObject({ id: 1, ending: 'closed by hand' });
+  expect((await close(1)).response.status).toBe(404);
   const path = { pattern: 'hourly/*' };
   expect((await runner.PUT('/api/mutes/{pattern}', { params: { path }, body: { for: '1h' } })).data?.name).toBe(
     'hourly/*',
