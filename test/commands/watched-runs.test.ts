@@ -8,7 +8,9 @@ import { commandPath, withCompileCache } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
-const settings = { 'runner.config.json': '{ "alerts": { "channels": [{ "kind": "command", "run": "cat >> told" }] } }' };
+const settings = {
+  'runner.config.json': '{ "alerts": { "channels": [{ "kind": "command", "run": "cat >> told" }] } }',
+};
 
 function makeRoot(): string {
   return makeTemporaryRoot({

@@ -86,5 +86,5 @@ test('an incident is acknowledged and muted, and the activity says by whom', asy
   expect((await runner.DELETE('/api/mutes/{pattern}', { params: { path } })).data).toEqual({ unmuted: ['hourly/*'] });
   expect((await runner.DELETE('/api/mutes/{pattern}', { params: { path } })).data).toEqual({ unmuted: [] });
   const events = queryLog<{ event: string }>(root, 'select event from events where actor is not null order by id');
-  expect(events.map(({ event }) => event)).toEqual(['incident-acknowledged', 'muted', 'unmuted']);
+  expect(events.map(({ event }) => event)).toEqual(['incident-acknowledged', 'incident-closed', 'muted', 'unmuted']);
 });
