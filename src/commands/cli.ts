@@ -7,6 +7,7 @@ import { now } from '../system/base/clock.ts';
 import { isCommandName } from '../system/base/command-names.ts';
 import { errorCode, toPackageIncomplete, UsageError } from '../system/base/errors.ts';
 import { printableName } from '../system/base/values.ts';
+import { leaveCallersZone } from '../system/base/zone.ts';
 import { keepPackage } from '../system/process/package-files.ts';
 import type { CommandLine, Complaint } from './program.ts';
 import { runTierCommand } from './run/run-tier.ts';
@@ -14,6 +15,7 @@ import type { CommandContext } from './shared/context.ts';
 
 /** Runs the command line: 0 succeeded, 1 some run failed, 2 wrong use. */
 export async function main(distFolder: string): Promise<void> {
+  leaveCallersZone();
   // What settings print, which are code, is no part of an answer: a program may read that.
   console.log = console.info = console.debug = console.error;
   setTimeout(keepPackage, LASTING_MS, distFolder).unref();

@@ -1,8 +1,10 @@
 import { Command, CommanderError, Option } from 'commander';
+import { findSettingsFile, loadSettingsIfRight } from '../settings/load.ts';
 import { type CommandName, commandNames, isCommandName, isHiddenCommand } from '../system/base/command-names.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { printableLine } from '../system/base/text.ts';
 import { shellWord } from '../system/base/values.ts';
+import { enterZone } from '../system/base/zone.ts';
 import { findRoot } from '../system/place/root.ts';
 import { commands } from './commands.ts';
 import { type CommandContext, enterSite } from './shared/context.ts';
@@ -74,12 +76,23 @@ interface GlobalOptions {
 }
 
 /** Before a command begins with anything. The place of `init` is no root yet: it looks by itself. */
-function enterRoot(context: CommandContext, command: Command): void {
+async function enterRoot(context: CommandContext, command: Command): Promise<void> {
   const { root: option, asRoot, mail } = command.optsWithGlobals<GlobalOptions>();
   const root = command.name() === 'init' ? null : findRootIfAny(context, option);
   const isShown = readers.includes(command.name()) && mail !== true;
   const isReader = isShown || (command.name() === 'job' && command.args.length === 1);
-  if (root !== null) enterSite(context, root, isReader || asRoot === true);
+  if (root === null) return;
+  enterSite(context, root, isReader || asRoot === true);
+  if (!timeless.includes(command.name())) await enterZoneOf(root);
+}
+
+/** What shells and the build call. */
+const timeless = ['version', 'completion', 'complete', 'man'];
+
+/** What is wrong with the settings is for the command to say. */
+async function enterZoneOf(root: string): Promise<void> {
+  if (findSettingsFile(root) === null) return;
+  enterZone((await loadSettingsIfRight(root)).timezone);
 }
 
 /** What is wrong otherwise is for the command to say. */

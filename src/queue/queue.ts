@@ -8,6 +8,7 @@ import { toStoreUnavailable } from '../store/describe-failure.ts';
 import type { JobRow } from '../store/schema.ts';
 import { now as fleetNow } from '../system/base/clock.ts';
 import { UsageError } from '../system/base/errors.ts';
+import { keepRulesInZone } from '../system/base/zone.ts';
 import { describeOwner, findOtherOwner } from '../system/place/owner.ts';
 import { findRoot } from '../system/place/root.ts';
 import { createStateFolder, removeOutput, type StateFolder, stateFolderOf } from '../system/place/state-folder.ts';
@@ -112,6 +113,7 @@ async function findPlace({ root: option, cwd = process.cwd() }: OpenQueueOptions
     if (owner !== null) throw new UsageError(`${describeOwner(owner)}.`);
     const settings = await loadSettings(root, env);
     checkPlace(root, stateFolderOf(root), settings);
+    keepRulesInZone(settings.timezone);
     return { root, settings };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;

@@ -1,6 +1,7 @@
 import bytes from 'bytes';
 import ms from 'ms';
 import { matchesNothing } from '../system/base/glob.ts';
+import { isZone, nearestZone } from '../system/base/zone.ts';
 
 /** A value that was understood, or what was expected in its place. */
 export type ParseResult<T> = { readonly value: T } | { readonly expected: string };
@@ -349,6 +350,14 @@ const readZoneName: Reader<string> = (found) =>
   typeof found === 'string' && /^[\w+/-]+$/.test(found.trim())
     ? { value: found.trim() }
     : { expected: 'one time zone such as Europe/Berlin or UTC' };
+
+/** Also for `TZ`, which knows names alone: `+02:00` means the opposite there. */
+export const readSiteZone: Reader<string> = (found) => {
+  const reading = readZoneName(found);
+  if ('expected' in reading || (/^[a-z]/i.test(reading.value) && isZone(reading.value))) return reading;
+  const nearest = nearestZone(reading.value);
+  return { expected: `one time zone such as ${nearest ?? 'Europe/Berlin'} or UTC` };
+};
 
 const readHostPatterns: Reader<readonly string[]> = (found) => {
   const reading = readHostWords(found);

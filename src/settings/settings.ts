@@ -8,6 +8,8 @@ export interface Settings {
   readonly tiers: Readonly<Record<string, TierSettings>>;
   /** By glob over script names (`hourly/clean-*`) or file names (`hourly/*.sh`); later ones win. */
   readonly scripts: Readonly<Record<string, ScriptOptions>>;
+  /** The zone of all times: periods, rules that name none, what is shown. Null: that of the machine. */
+  readonly timezone: string | null;
   /** How many scripts of a tier run at the same time. */
   readonly concurrency: number;
   /** For hosts that disable a crontab line after failures. */
@@ -166,6 +168,7 @@ export const defaultSettings: Settings = {
   defaults: {},
   tiers: {},
   scripts: {},
+  timezone: null,
   concurrency: 1,
   exitZeroOnFailure: false,
   env: {},
@@ -435,6 +438,11 @@ export interface SettingsInput {
   readonly tiers?: Readonly<Record<string, TierSettingsInput>>;
   /** Options by glob over script names (`hourly/clean-*`) or files (`hourly/*.sh`); later ones win. */
   readonly scripts?: Readonly<Record<string, ScriptOptionsInput>>;
+  /**
+   * The time zone in which days begin, rules that name none are read, and times are shown: `Europe/Berlin`. Scripts get
+   * it as `TZ`. Default: that of the machine; `TZ` of the caller never counts.
+   */
+  readonly timezone?: string;
   /** How many scripts of a tier run at the same time, 1 to 64. Default 1. */
   readonly concurrency?: number;
   /** Exit 0 even if a run failed, for hosts that disable failing crontab lines. Default false. */

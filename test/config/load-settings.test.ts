@@ -41,6 +41,7 @@ const defaults = {
   defaults: {},
   tiers: {},
   scripts: {},
+  timezone: null,
   concurrency: 1,
   exitZeroOnFailure: false,
   env: {},
@@ -78,6 +79,7 @@ test('every setting is read, with durations in milliseconds and sizes in bytes',
       defaults: { timeout: '10m', retries: 1, retryDelay: '1m', memory: '64mb', nice: 5, env: 'A B', tags: ['x'], description: 'd' },
       tiers: { daily: { timeout: '30m', concurrency: 3 } },
       scripts: { 'hourly/clean-*': { retries: '2' } },
+      timezone: 'Europe/Berlin',
       concurrency: 2,
       exitZeroOnFailure: true,
       env: { SITE: 'https://example.org', UNSET: process.env.NO_SUCH_VARIABLE },
@@ -100,6 +102,7 @@ test('every setting is read, with durations in milliseconds and sizes in bytes',
       },
       tiers: { daily: { timeoutMs: 1_800_000, concurrency: 3 } },
       scripts: { 'hourly/clean-*': { retries: 2 } },
+      timezone: 'Europe/Berlin',
       concurrency: 2,
       exitZeroOnFailure: true,
       env: { SITE: 'https://example.org' },
@@ -247,6 +250,7 @@ test('all wrong settings are reported at once, in the order of their lines', asy
     exitZeroOnFailure: 'yes',
     maxOutput: '1kb',
     umask: 22,
+    timezone: 'Berlin',
   };`;
   const { name, message } = await load({ 'runner.config.mjs': source });
   expect(name).toBe('UsageError');
@@ -266,6 +270,7 @@ test('all wrong settings are reported at once, in the order of their lines', asy
     '14: exitZeroOnFailure must be true or false, found "yes"',
     '15: maxOutput must be a size of at least 64kb, found "1kb"',
     "16: umask must be a text such as '022' or '077', found 22",
+    '17: timezone must be one time zone such as Europe/Berlin or UTC, found "Berlin"',
   ]);
 });
 

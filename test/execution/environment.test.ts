@@ -51,7 +51,6 @@ test('a script gets an allow-listed environment and nothing of the runner’s se
     RUNNER_SCRIPT: 'hourly/a',
     SHELL: '/bin/sh',
     RUNNER_TMPDIR: `${root}/.runner/tmp/1.1`,
-    TZ: 'Europe/Berlin',
     USER: account.username,
   });
 });
@@ -72,6 +71,7 @@ test('by hand from any shell and under cron it is the same', async () => {
     ...{ HOME: '/elsewhere', USER: 'me', LOGNAME: 'me', SHELL: '/bin/zsh', PATH: '/opt/bin:/usr/bin:/bin' },
     ...{ LANG: 'de_DE.UTF-8', LC_ALL: 'C', LC_CTYPE: 'POSIX', LANGUAGE: 'de:en', TMPDIR: root, EDITOR: 'vi' },
     ...{ http_proxy: 'http://proxy:3128', HTTPS_PROXY: 'http://proxy:3128', NODE_OPTIONS: '--no-warnings' },
+    TZ: 'Asia/Tokyo',
   };
 
   const underCron = await call('umask 022');
@@ -99,6 +99,12 @@ test('what differs on purpose is named by @env and by the settings, which win', 
     ...{ LANG: 'C.UTF-8', HOME: account.homedir },
   });
   for (const name of ['a', 'b']) expect(run(name).output).toMatch(/^0027$/m);
+});
+
+test('TZ is the zone of the settings, whatever the caller has', () => {
+  const config = { 'runner.config.json': '{ "timezone": "Europe/Berlin" }' };
+  const { run } = runPass({ 'a.sh': PRINT }, { env: { TZ: 'Asia/Tokyo' }, files: config });
+  expect(readEnvironment(run('a').output)).toMatchObject({ TZ: 'Europe/Berlin' });
 });
 
 test('@env lets a variable through, to that script alone', () => {

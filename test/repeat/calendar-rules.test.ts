@@ -2,7 +2,8 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createClock } from '../../src/report/text/clock.ts';
 import { listTimes } from '../../src/schedule/repeat/plan.ts';
 import { initialTime } from '../../src/schedule/repeat/series.ts';
-import { formatInstant, hostZone } from '../../src/schedule/repeat/time.ts';
+import { formatInstant } from '../../src/schedule/repeat/time.ts';
+import { hostZone } from '../../src/system/base/zone.ts';
 import { at, next, ranAt, ruleOf } from './support.ts';
 
 /** The times after a moment, as the clocks of the rule's zone show them. */

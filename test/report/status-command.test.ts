@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { newSpoolPath } from '../../src/store/spool/files.ts';
+import { machineZone } from '../../src/system/base/zone.ts';
 import { takeLockFile } from '../../src/system/lock/lock-file.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
 import { mayNeedReconciling } from '../../src/worker/recovery/needed.ts';
@@ -141,14 +142,13 @@ test('status names a pass that works without the log by its lock file', async ()
   expect((await inRoot(root, 'status')).stdout).toContain('Nothing is running, nothing is waiting.');
 });
 
-test.each([
-  ['', 'UTC'],
-  ['Nope/Zone', 'UTC'],
-  ['Europe/Berlin', 'Europe/Berlin'],
-])('with the time zone %j status says whose times it shows', (TZ, zone) => {
+test('status shows the times of the machine or of the settings, and says so, whatever zone its caller has', () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says });
-  const { stdout } = runCommand(['status'], { cwd: root, env: { ...cronEnv(root), TZ } });
-  expect(stdout).toContain(`\ntimes in ${zone}\n`);
+  const zoneOf = (TZ: string) =>
+    /\ntimes in (.+)\n/.exec(runCommand(['status'], { cwd: root, env: { ...cronEnv(root), TZ } }).stdout)?.[1];
+  expect(zoneOf('Asia/Kathmandu')).toBe(machineZone());
+  writeFileSync(join(root, 'runner.config.json'), '{ "timezone": "Europe/Berlin" }');
+  expect([zoneOf('Asia/Kathmandu'), zoneOf('')]).toEqual(['Europe/Berlin', 'Europe/Berlin']);
 });
 
 test('with wrong settings status says that nothing will start', async () => {

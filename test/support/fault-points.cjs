@@ -9,6 +9,7 @@
  *                   kernel's clock, which scripts and files go by; "<ms> when <path>": as soon as
  *                   there is that file, so that several processes have it at the same time
  *   FAULT_UPTIME    the seconds since its machine was booted
+ *   FAULT_ZONE      the zone of its machine
  *   FAULT_PACE      how many times faster than it is its monotonic clock runs, and its timers by it: what waits
  *                   for 15 s waits 1.5 s at a pace of 10
  */
@@ -22,7 +23,7 @@ const os = require('node:os');
 const { openSync, writeSync } = fs;
 const kill = process.kill.bind(process);
 const { FAULT_LOG: logPath, FAULT_AT: faultAt, FAULT_CLOCK: clock, FAULT_PACE: pace } = process.env;
-const { FAULT_UPTIME: uptime } = process.env;
+const { FAULT_UPTIME: uptime, FAULT_ZONE: zone } = process.env;
 const [, side, wanted] = /^(before|after) (.+)$/.exec(faultAt ?? '') ?? [];
 const [aheadMs, stepAt = 0] = (clock ?? '').split(/ from | when .*/).map(Number);
 const [, stepFile] = / when (.+)$/.exec(clock ?? '') ?? [];
@@ -31,6 +32,21 @@ const counts = new Map();
 let number = 0;
 /** Within a step: what Node or a driver does to carry it out is part of it. */
 let isInside = false;
+
+/** Without `TZ`, a process lives in the zone of its machine. */
+if (zone !== undefined) {
+  process.env = new Proxy(process.env, {
+    set: (env, name, value) => {
+      env[name] = value;
+      return true;
+    },
+    deleteProperty: (env, name) => {
+      if (name === 'TZ') env.TZ = zone;
+      else delete env[name];
+      return true;
+    },
+  });
+}
 
 /** A new point; what it answers is told when the step has been done. */
 function reach(name) {

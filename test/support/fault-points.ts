@@ -120,9 +120,9 @@ function placeOf(
     ...(input !== undefined && { input }),
     env: {
       ...env,
-      ...more,
       // Periods begin alike everywhere.
-      TZ: 'UTC',
+      FAULT_ZONE: 'UTC',
+      ...more,
       // With a note of it in the state folder, for as long as the runner works.
       SHOP_TOKEN: 'tok-4711-0815',
       NODE_OPTIONS: `--require=${preload}`,

@@ -4,6 +4,7 @@ import { checkPlace } from '../../settings/access.ts';
 import { loadSettings } from '../../settings/load.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { PackageIncomplete, UsageError } from '../../system/base/errors.ts';
+import { enterZone } from '../../system/base/zone.ts';
 import { becomeOwner, describeOwner, findOtherOwner } from '../../system/place/owner.ts';
 import { findRoot } from '../../system/place/root.ts';
 import { stateFolderOf } from '../../system/place/state-folder.ts';
@@ -55,6 +56,7 @@ export async function openRunner(context: CommandContext, rootOption: string | u
   const probePath = probePathOf(context);
   if (!existsSync(probePath)) throw new PackageIncomplete(`${probePath} is missing`);
   const settings = await loadSettings(root, env);
+  enterZone(settings.timezone);
   checkPlace(root, state, settings);
   process.umask(settings.umask);
   if (existsSync(state.unsettledImport)) await finishImport(context, root);

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { Tier } from '../../discovery/script.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
+import { hostZone } from '../../system/base/zone.ts';
 import { type CronChoice, type CrontabPlan, choiceOfLines, planCrontab } from '../crontab/plan.ts';
 import {
   amountOf,
@@ -49,6 +50,7 @@ export const checkCrontab: Check = {
       ...(await findUncalled(place, reading.calls)),
       ...compareBlock(place, reading),
       ...judgeShell(reading),
+      ...noteZone(reading.calls),
       ...(await judgeCalls(place, reading)),
       ...findTwins(reading.calls),
     ];
@@ -124,6 +126,19 @@ function compareBlock({ root, distFolder }: DoctorPlace, reading: CrontabReading
     note(
       `line ${numbers} of the marked block is not what \`npx folder-runner cron\` would write now`,
       `${installCure(choice)} Lines of your own stay as they are outside the block.`,
+    ),
+  ];
+}
+
+/** A `TZ` above a line is for its command, and the runner takes its zone from no caller. */
+function noteZone(calls: readonly CrontabCall[]): CheckFinding[] {
+  const own = hostZone();
+  const call = calls.find(({ commandZone }) => commandZone !== null && commandZone !== own);
+  if (call === undefined) return [];
+  return [
+    note(
+      `TZ=${call.commandZone} stands above line ${call.number} and changes no time: all times are in ${own}`,
+      'Remove it; `timezone` in the settings chooses another zone.',
     ),
   ];
 }

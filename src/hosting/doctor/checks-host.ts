@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { totalmem } from 'node:os';
-import { hostZone, machineZone } from '../../schedule/repeat/time.ts';
 import { findDriver } from '../../store/sqlite/driver.ts';
+import { hostZone, machineZone } from '../../system/base/zone.ts';
 import { findOwnNode, findSendmail } from '../../system/process/programs.ts';
 
 import { reasonToVanish } from '../crontab/plan.ts';
@@ -131,7 +131,7 @@ export const checkClock: Check = {
   name: 'clock',
   run: async (place) => [
     ok(`${describeTime(place.nowMs)} (${hostZone()})`),
-    ...compareZones(place.env),
+    ...compareZones(),
     ...compareWithCommand(place),
     ...(await compareWithLog(place)),
   ],
@@ -146,13 +146,13 @@ function describeTime(nowMs: number): string {
   return `${local.slice(0, 10)} ${local.slice(11, 19)} ${offset}`;
 }
 
-/** Cron reads no profile: it goes by the machine's zone, whatever is set here. */
-function compareZones({ TZ }: NodeJS.ProcessEnv): CheckFinding[] {
-  const machine = machineZone();
-  if (!TZ || machine === null || hostZone() === machine) return [];
+/** Cron goes by the machine's zone, whatever the settings say. */
+function compareZones(): CheckFinding[] {
+  const [zone, machine] = [hostZone(), machineZone()];
+  if (process.env.TZ === undefined || machine === null || zone === machine) return [];
   return [
     note(
-      `TZ is ${TZ} here, while cron and the passes it starts go by the machine's zone, ${machine}`,
+      `timezone is ${zone} in the settings, while cron calls by the machine's zone, ${machine}`,
       `Read the times of crontab lines as ${machine}.`,
     ),
   ];

@@ -2,9 +2,9 @@ import { realpathSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { resolve } from 'node:path';
 import type { CrontabLine, CrontabTimes, Sieve } from '../../schedule/crontab-times.ts';
-import { machineZone } from '../../schedule/repeat/time.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
+import { machineZone } from '../../system/base/zone.ts';
 import { findRoot } from '../../system/place/root.ts';
 
 import { readChangedAt } from '../crontab/changed-at.ts';
@@ -35,6 +35,8 @@ export interface CrontabCall {
   readonly text: string;
   /** What `CRON_TZ` says above it; null: nothing. */
   readonly zone: string | null;
+  /** What `TZ` says above it, which is for its command; null: nothing. */
+  readonly commandZone: string | null;
   /** What it calls: `hourly`, `due`, `work`; null: nothing. */
   readonly name: string | null;
   /** Null where the command would find none. */
@@ -78,7 +80,7 @@ export async function readCrontabCalls(root: string, env: NodeJS.ProcessEnv): Pr
 export async function readCrontabTimes(root: string, env: NodeJS.ProcessEnv): Promise<CrontabTimes | null> {
   const { failure, calls } = await readCrontabCalls(root, env);
   if (failure !== null) return null;
-  // Whatever `TZ` is here, cron goes by the machine's zone. To ask for times in a zone takes longer.
+  // Whatever the settings say, cron goes by the machine's zone. To ask for times in a zone takes longer.
   const zone = process.env.TZ === undefined ? null : machineZone();
   return { changedAtMs: readChangedAt(root), zone, lines: calls.flatMap(timesOf) };
 }
@@ -166,7 +168,7 @@ async function readLine(line: WrittenLine, root: string, env: NodeJS.ProcessEnv)
     ...(line.text.endsWith('\r') ? ['ends in a carriage return, which becomes part of its last word'] : []),
     ...(command === written ? [] : ['has a % without a backslash, where cron cuts it off']),
   ];
-  const place = { ...line, zone: env.CRON_TZ || null };
+  const place = { ...line, zone: env.CRON_TZ || null, commandZone: env.TZ || null };
   const expanded = call.isPlain ? await expand(call, env) : null;
   if (expanded !== null && 'words' in expanded) {
     return { ...place, flaws, ...rootsOf(expanded), name: nameIn(expanded.args), command: expanded };

@@ -1,8 +1,8 @@
-import { isZone, nearestZone } from '../../schedule/repeat/time.ts';
 import type { ExternalDatabase, ExternalRow } from '../../store/external/external-database.ts';
 import { openLaterJobRows } from '../../store/external/queue-tables.ts';
 import type { JobState } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { isZone, nearestZone } from '../../system/base/zone.ts';
 import { requireJobName } from '../add/values.ts';
 import { isEnded } from '../read/list.ts';
 import {

@@ -1,6 +1,6 @@
 import { readlinkSync } from 'node:fs';
-import { hostZone } from '../../schedule/repeat/time.ts';
 import { isInstant } from '../../system/base/values.ts';
+import { hostZone } from '../../system/base/zone.ts';
 import { UNKNOWN } from './format.ts';
 
 /** Shows instants in one time zone, and what is none as unknown. The store knows only UTC. */

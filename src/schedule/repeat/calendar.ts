@@ -1,6 +1,7 @@
 import type { Temporal as TemporalTypes } from 'temporal-polyfill';
+import { ruleZone } from '../../system/base/zone.ts';
 import type { CalendarDay, CalendarRule } from './rule.ts';
-import { DAY_MS, hostZone, isInCalendar, LAST_INSTANT, MINUTE_MS } from './time.ts';
+import { DAY_MS, isInCalendar, LAST_INSTANT, MINUTE_MS } from './time.ts';
 
 /** The first time of a rule after a moment; null: there is none up to the year 9999. */
 export async function nextTimeAfter(rule: CalendarRule, afterMs: number): Promise<number | null> {
@@ -158,7 +159,7 @@ interface Clock {
 async function openClock({ times, zone, isInterval }: CalendarRule): Promise<Clock> {
   // 18 ms to load: only for those who have such a rule.
   const { Temporal } = await import('temporal-polyfill');
-  const name = zone ?? hostZone();
+  const name = zone ?? ruleZone();
   const stretchAt = zones.get(name) ?? readZone(Temporal, name);
   zones.set(name, stretchAt);
   return {

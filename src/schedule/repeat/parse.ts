@@ -1,9 +1,9 @@
+import { isZone, nearestZone } from '../../system/base/zone.ts';
 import { parseBedrock } from './bedrock.ts';
 import { hasDays } from './calendar.ts';
 import { parseCron } from './cron.ts';
 import { type Fault, found, quote } from './fault.ts';
 import { type CalendarRule, isCronRule, isPlainRule, type RepeatRule } from './rule.ts';
-import { isZone, nearestZone } from './time.ts';
 import { type ClockTimes, correctStart, correctTimes, delayOf, parseWords, timesOfDay } from './words.ts';
 
 /** A rule is read again at each end of its job. */

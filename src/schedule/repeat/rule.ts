@@ -1,4 +1,5 @@
-import { type FixedUnit, hostZone } from './time.ts';
+import { ruleZone } from '../../system/base/zone.ts';
+import type { FixedUnit } from './time.ts';
 
 /** The moment of a job from which a rule counts. */
 export type BaseMoment = 'scheduled' | 'started' | 'finished';
@@ -61,7 +62,7 @@ export interface CalendarRule {
    * that they show twice is there twice. Other times are there once on each day, whatever the clocks do.
    */
   readonly isInterval?: true;
-  /** Null: that of the host that computes it. */
+  /** Null: that of the settings, else of the host that computes it. */
   readonly zone: string | null;
 }
 
@@ -123,7 +124,7 @@ function explainAmount({ count, unit }: { readonly count: number; readonly unit:
 }
 
 function explainCalendar({ on, times, zone }: CalendarRule): string {
-  const where = zone ?? `the zone of this host, ${hostZone()}`;
+  const where = zone ?? `the zone of this root, ${ruleZone()}`;
   const interval = findInterval(times);
   const when = interval === null ? `${explainDay(on)} ${explainTimes(times)}` : explainInterval(on, interval);
   return `Runs ${when} in ${where}.`;

@@ -1,6 +1,3 @@
-import { existsSync, readFileSync, readlinkSync } from 'node:fs';
-import { nearestName } from '../../system/base/suggest.ts';
-
 export const SECOND_MS = 1000;
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 86_400_000;
@@ -44,54 +41,4 @@ export function parseInstant(text: string): number | null {
 /** `2026-03-10 13:00:00`, in UTC. */
 export function formatInstant(atMs: number): string {
   return new Date(atMs).toISOString().slice(0, 19).replace('T', ' ');
-}
-
-/** Whether there are clocks of that zone here: `Europe/Berlin`, `UTC`. */
-export function isZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en-GB', { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** The zone of this host; UTC where `TZ` names one that there is not, as `Date` has it then. */
-export function hostZone(): string {
-  const zone: string | undefined = new Intl.DateTimeFormat().resolvedOptions().timeZone;
-  return zone !== undefined && isZone(zone) ? zone : 'UTC';
-}
-
-/** The zone that cron goes by, whatever `TZ` says here; null: nobody knows. */
-export function machineZone(): string | null {
-  return linkedZone() ?? (existsSync('/etc/localtime') ? writtenZone() : 'UTC');
-}
-
-function linkedZone(): string | null {
-  try {
-    return shorten(readlinkSync('/etc/localtime').split('/zoneinfo/')[1] ?? null);
-  } catch {
-    return null;
-  }
-}
-
-/** Where the link is a copy: Debian's, and what containers have. */
-function writtenZone(): string | null {
-  try {
-    return shorten(readFileSync('/etc/timezone', 'utf8').trim());
-  } catch {
-    return null;
-  }
-}
-
-function shorten(zone: string | null): string | null {
-  return zone === 'Etc/UTC' ? 'UTC' : zone;
-}
-
-/** The zone that was probably meant: `Europe/Berlin` for `Europe/berln`, and for `berlin`. */
-export function nearestZone(name: string): string | null {
-  const zones = Intl.supportedValuesOf('timeZone');
-  const city = `/${name.toLowerCase().replaceAll(' ', '_')}`;
-  const ofCity = zones.find((zone) => zone.toLowerCase().endsWith(city));
-  return ofCity ?? nearestName(name, zones);
 }

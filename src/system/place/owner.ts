@@ -90,8 +90,7 @@ function findUser(): UserInfo<string> | null {
   }
 }
 
-const kept =
-  /^(?:PATH|TERM|COLORTERM|COLUMNS|(?:NO|FORCE)_COLOR|TZ|LANG|LANGUAGE|LC_\w+|RUNNER_(?:ROOT|ALLOW_UNSAFE))$/;
+const kept = /^(?:PATH|TERM|COLORTERM|COLUMNS|(?:NO|FORCE)_COLOR|LANG|LANGUAGE|LC_\w+|RUNNER_(?:ROOT|ALLOW_UNSAFE))$/;
 
 function takeEnvironmentOf(user: UserInfo<string> | null): void {
   for (const variable of Object.keys(process.env)) if (!kept.test(variable)) delete process.env[variable];

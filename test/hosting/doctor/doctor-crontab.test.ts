@@ -30,6 +30,20 @@ test('installed lines are found and really tried', async () => {
   expect(existsSync(join(root, 'was-run'))).toBe(false);
 });
 
+test('a TZ above the lines is noted, as it changes no time', async () => {
+  const { root, env, crontab } = await makeCalledRoot();
+  crontab.write(`TZ=Asia/Kathmandu\n${crontab.read()}`);
+  expect(await check(root, env, 'crontab', 'note')).toEqual([
+    {
+      status: 'note',
+      found: expect.stringMatching(
+        /^TZ=Asia\/Kathmandu stands above line 4 and changes no time: all times are in \S+$/,
+      ),
+      cure: 'Remove it; `timezone` in the settings chooses another zone.',
+    },
+  ]);
+});
+
 test('without any line the tiers that nothing calls are named', async () => {
   const root = makeTemporaryRoot(usual);
   expect(await check(root, makeFakeCrontab().env, 'crontab')).toEqual([

@@ -266,7 +266,7 @@ async function startRunner({ root, env, distFolder }: Site, script: string, aler
   return child.pid as number;
 }
 
-const kept = /^(?:TZ|LANG|LANGUAGE|LC_.*|RUNNER_.*)$/;
+const kept = /^(?:LANG|LANGUAGE|LC_.*|RUNNER_.*)$/;
 
 /** As cron gives it to its calls, with the variables of the runner's own that the dashboard was given. */
 function cronEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {

@@ -7,9 +7,9 @@ import { selectRunning } from '../../../report/model/runs/run.ts';
 import { readCalendar, readUsual, selectVersions } from '../../../report/model/runs/script.ts';
 import { createClock } from '../../../report/text/clock.ts';
 import { readWhy } from '../../../report/why/why.ts';
-import { hostZone, isZone } from '../../../schedule/repeat/time.ts';
 import type { Pause } from '../../../store/contract/housekeeping.ts';
 import { outcomes } from '../../../store/words.ts';
+import { hostZone, isZone } from '../../../system/base/zone.ts';
 import type { Site } from '../../site.ts';
 import {
   answer,

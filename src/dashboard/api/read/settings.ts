@@ -1,10 +1,10 @@
 import { z } from '@hono/zod-openapi';
-import { hostZone } from '../../../schedule/repeat/time.ts';
 import { ALERTS_VARIABLE } from '../../../settings/channels.ts';
 import { findSettingsFile, loadSettings } from '../../../settings/load.ts';
 import type { ScriptOptions } from '../../../settings/readers.ts';
 import { type ChannelSettings, defaultSettings, presets, type Settings } from '../../../settings/settings.ts';
 import { UsageError } from '../../../system/base/errors.ts';
+import { hostZone } from '../../../system/base/zone.ts';
 import { OVERRIDE_VARIABLE } from '../../../system/place/trust.ts';
 import { answer, knownNumber, knownText } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
@@ -34,6 +34,7 @@ const inForceSchema = z
       }),
     ),
     scripts: z.record(z.string(), optionsSchema),
+    timezone: knownText.openapi({ description: 'The zone of all times; null: that of the machine' }),
     concurrency: z.int(),
     exitZeroOnFailure: z.boolean(),
     env: z.array(z.string()).openapi({ description: 'Names of the variables that scripts get; never their values' }),
@@ -147,14 +148,15 @@ function sourceOf([group, key]: readonly string[], file: string | null, ofFile: 
 
 /** Each by its name: what settings are to come may be secrets. */
 function settingsToJson(settings: Settings) {
-  const { defaults, tiers, scripts, concurrency, exitZeroOnFailure, env, umask, retention, maxOutputBytes } = settings;
-  const { limits, queue, workers, allowUnsafe, secrets, alerts, checks, report } = settings;
+  const { defaults, tiers, scripts, timezone, concurrency, exitZeroOnFailure, env, umask, retention } = settings;
+  const { maxOutputBytes, limits, queue, workers, allowUnsafe, secrets, alerts, checks, report } = settings;
   const { channels, after, remindMs, quiet, perHour } = alerts;
   return {
     defaults: withoutPing(defaults),
     tiers: mapOptions(tiers),
     scripts: mapOptions(scripts),
     ...{
+      timezone,
       concurrency,
       exitZeroOnFailure,
       retention,

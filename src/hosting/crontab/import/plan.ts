@@ -3,7 +3,7 @@ import { basename, dirname, isAbsolute, join, parse } from 'node:path';
 import { parseTierPeriod, tierPeriodMs } from '../../../schedule/period.ts';
 import { shortestGapMs } from '../../../schedule/repeat/calendar.ts';
 import { parseSchedule } from '../../../schedule/repeat/parse.ts';
-import { machineZone } from '../../../schedule/repeat/time.ts';
+import { machineZone } from '../../../system/base/zone.ts';
 import { nameIn, programName } from '../own-call.ts';
 import { type Program, readShellCommand, type ShellCommand, scriptFileOf } from './command.ts';
 import { describeSeconds, noteJob } from './notes.ts';
@@ -154,10 +154,14 @@ function addWait(waits: Map<string, number>, tier: string, seconds: number): str
   );
 }
 
-/** `TZ` is for commands: cron goes by its own zone all the same. Null: a pass has the same zone as cron. */
+/**
+ * `TZ` is for commands: cron goes by its own zone all the same. Null: a pass has the same zone as cron, which it has not
+ * where the settings name one.
+ */
 function zoneOf({ variables, atEnd }: CrontabJob): string | null {
   const zone = variables.get('CRON_TZ') ?? null;
-  return zone === null && atEnd.has('TZ') ? (machineZone() ?? 'UTC') : zone;
+  const isOwn = atEnd.has('TZ') || process.env.TZ !== undefined;
+  return zone === null && isOwn ? (machineZone() ?? 'UTC') : zone;
 }
 
 const DAY_MS = 86_400_000;

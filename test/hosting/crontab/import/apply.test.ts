@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { machineZone } from '../../../../src/schedule/repeat/time.ts';
+import { machineZone } from '../../../../src/system/base/zone.ts';
 import { type FakeCrontab, makeFakeCrontab } from '../../../support/fake-crontab.ts';
 import { callCommand } from '../../../support/in-root.ts';
 import { queryLog } from '../../../support/open-log.ts';
