@@ -141,6 +141,8 @@ async function installLines(context: CommandContext, options: CronOptions): Prom
   context.stdout.write(
     '`npx folder-runner status` shows when each is called, `npx folder-runner report` what ran; cron mails failures to MAILTO.\n',
   );
+  const { tellFirstCalls } = await import('./first-calls.ts');
+  await tellFirstCalls(context, root);
   await warn(context, root, warnings);
 }
 

@@ -40,7 +40,8 @@ export function ruleZone(): string {
 
 /** A program that opens the queue keeps a zone of its own; the rules of its jobs have that of all other callers. */
 export function keepRulesInZone(zone: string | null): void {
-  zoneOfRules = zone ?? machineZone();
+  const kept = zone ?? machineZone();
+  zoneOfRules = kept !== null && isZone(kept) ? kept : null;
 }
 
 /** The zone that cron goes by, whatever this process lives in; null: nobody knows. */

@@ -1,0 +1,25 @@
+import { tierNames } from '../../discovery/jobs-folder.ts';
+import { readTierState } from '../../report/model/tier.ts';
+import { createClock } from '../../report/text/clock.ts';
+import type { CommandContext } from '../shared/context.ts';
+import { crontabOf, withLogIfAny } from '../shared/open.ts';
+
+/** Where one line calls all tiers: says when those begin that were never called, as that may be weeks ahead. */
+export async function tellFirstCalls(context: CommandContext, root: string): Promise<void> {
+  const crontab = await crontabOf(context, root)();
+  if (crontab?.lines.some(({ calls }) => calls === 'due') !== true) return;
+  const nowMs = context.now();
+  const clock = createClock(nowMs);
+  const first = await withLogIfAny(context, root, async ({ pauses, view }) => {
+    const { db } = await view();
+    const times: string[] = [];
+    for (const name of tierNames(root)) {
+      const facts = { holders: [], pauses, crontab: async () => crontab, nowMs };
+      const { lastPass, expected } = await readTierState(db, name, facts);
+      if (lastPass === null && expected !== null) times.push(`${name} ${clock.short(expected.atMs)}`);
+    }
+    return times;
+  });
+  if (first.length === 0) return;
+  context.stdout.write(`Tiers that were never called begin with their next period: ${first.join(', ')}.\n`);
+}
