@@ -142,7 +142,7 @@ describe('what is wrong is named, with its cure:', () => {
       'on 1 january at 18:00',
       'on needs days of the month such as on day 1 and 15 at 06:00, found "1 january"; did you mean yearly on 1 january at 18:00?',
     ],
-    ['weekly on fri-mon at 08:00', 'weekly needs a day such as weekly on monday at 01:00, found "fri-mon".'],
+    ['weekly on mon-fun at 08:00', 'weekly needs a day such as weekly on monday at 01:00, found "mon-fun".'],
     ['10:00', 'it does not say on which days; did you mean daily at 10:00?'],
     ['monday at 10:00', 'it begins with "monday at 10:00"; did you mean weekly on monday at 10:00?'],
     ['dayly at 10:00', 'it begins with "dayly at 10:00"; did you mean daily at 10:00?'],
