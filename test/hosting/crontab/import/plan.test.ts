@@ -4,7 +4,7 @@ import { planImport } from '../../../../src/hosting/crontab/import/plan.ts';
 import { shellBehind } from '../../../../src/hosting/crontab/import/shells.ts';
 import { crontabLines } from '../../../../src/hosting/crontab/lines.ts';
 import { tierCalls, workCall } from '../../../../src/hosting/crontab/plan.ts';
-import { machineZone } from '../../../../src/schedule/repeat/time.ts';
+import { machineZone } from '../../../../src/system/base/zone.ts';
 import { makeTemporaryRoot } from '../../../support/temporary-root.ts';
 
 /** What becomes of a crontab of this user. */
