@@ -6,7 +6,11 @@ import { writeLog } from '../support/written-log.ts';
 
 test('the line for all tiers says when those begin that were never called', async () => {
   const script = 'exit 0\n';
-  const root = makeTemporaryRoot({ 'jobs/daily/a.sh': script, 'jobs/monthly/a.sh': script, 'jobs/by-hand/a.sh': script });
+  const root = makeTemporaryRoot({
+    'jobs/daily/a.sh': script,
+    'jobs/monthly/a.sh': script,
+    'jobs/by-hand/a.sh': script,
+  });
   const place = { cwd: root, env: { ...makeFakeCrontab().env, TZ: 'UTC' } };
   const install = async (...args: string[]) => (await callCommand(['cron', '--install', ...args], place)).stdout;
   expect(await install('--due')).toMatch(
@@ -14,6 +18,8 @@ test('the line for all tiers says when those begin that were never called', asyn
   );
   const log = await writeLog(root);
   await log.addPass('monthly', Date.now());
-  expect(await install('--due')).toMatch(/\nTiers that were never called begin with their next period: daily [^,]+\.\n/);
+  expect(await install('--due')).toMatch(
+    /\nTiers that were never called begin with their next period: daily [^,]+\.\n/,
+  );
   expect(await install('--tiers', 'daily,monthly')).not.toContain('never called');
 });
