@@ -275,6 +275,29 @@ describe('what a script demands of its output', () => {
     ['nothing printed', '# @expect /\\d+ rows/\ntrue\n', 'no line of its output matches @expect /\\d+ rows/'],
     ['two', '# @expect one\n# @expect two\necho one\n', 'no line of its output matches @expect two'],
     ['a carriage return', '# @expect /^100%$/\nprintf "50%%\\r100%%\\r\\n"\n', null],
+    [
+      'a colour',
+      '# @fail-on /^ERROR: disk$/\nprintf "\\033[31mERROR\\033[0m: disk\\n"\n',
+      'matches @fail-on /^ERROR: disk$/',
+    ],
+    ['a colour of what is expected', '# @expect /^done$/\nprintf "\\033(B\\033[1;32mdone\\033(B\\033[m\\n"\n', null],
+    ['a title, a link', `# @expect /^done$/\nprintf '\\033]0;title\\adone\\n'\n`, null],
+    [
+      'a title without an end',
+      `# @fail-on /^ERROR/\nprintf '\\033]0;title\\nERROR: 1\\n\\a'\n`,
+      'matches @fail-on /^ERROR/: ERROR: 1',
+    ],
+    [
+      'a meter that goes back',
+      `# @fail-on /^ERROR/\nprintf '50%%\\033[2K\\033[1GERROR: 1\\n'\n`,
+      'matches @fail-on /^ERROR/',
+    ],
+    ['a bell', `# @fail-on /^ERROR/\nprintf '\\aERROR: 1\\n'\n`, 'matches @fail-on /^ERROR/'],
+    [
+      'a colour that two reads divide',
+      `# @expect /^done$/\nhead -c 262141 /dev/zero | tr '\\0' '\\n'; printf '\\033[32mdone\\033[0m\\n'\n`,
+      null,
+    ],
     ['UTF-8', '# @expect Übertragung fertig\necho Übertragung fertig\n', null],
   ])('%s', async (_, source, reason) => {
     const end = await runOne('a.sh', source);
@@ -287,6 +310,16 @@ describe('what a script demands of its output', () => {
     const end = await runOne('a.sh', '# @fail-on\nno-such-program\ntrue\n');
     expect(end).toMatchObject({ outcome: 'failed', exitCode: 0, warning: null });
     expect(end.reason).toContain(`${DOUBT}`);
+  });
+
+  test.each([
+    `printf '\\033[31mPHP Fatal error:  Uncaught Error: x\\033[0m\\n'`,
+    `printf '10%%\\r\\033[KPHP Fatal error:  Uncaught Error: x\\n'`,
+    `printf '\\033[2K\\033[1G\\033[31mPHP Fatal error:  Uncaught Error: x\\033[39m\\n'`,
+  ])('colours hide no known sign: %s', async (line) => {
+    const end = await runOne('a.sh', `${line}\n`);
+    expect(end.warning).toBe(`${DOUBT}PHP Fatal error:  Uncaught Error: x`);
+    expect(end.output.text).toContain('\x1b[');
   });
 
   test('@fail-on false: what its output says is no warning', async () => {

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { firstLine, lastLine, printable, printableLine, toPrintableLines } from '../../src/system/base/text.ts';
+import {
+  firstLine,
+  lastLine,
+  plainText,
+  printable,
+  printableLine,
+  toPrintableLines,
+} from '../../src/system/base/text.ts';
 
 /** Everything that a terminal could act on. */
 const dangerous =
@@ -13,6 +20,10 @@ describe('printable', () => {
     expect(printable('\x1b[2J\x1b[1;1Hgone')).toBe('gone');
     expect(printable('\x1b]0;a title\x07text')).toBe('text');
     expect(printable('\x1b]8;;https://evil.example\x07link\x1b]8;;\x07')).toBe('link');
+  });
+
+  test('keeps the lines after a title that never ends', () => {
+    expect(printable('\x1b]0;a title\nERROR\nmore\x07')).toBe('␛]0;a title\nERROR\nmore␇');
   });
 
   test('makes what is left of them visible', () => {
@@ -39,6 +50,16 @@ describe('printable', () => {
     const text = fc.string({ unit: 'binary' });
     fc.assert(fc.property(text, (any) => !dangerous.test(printable(any))));
     fc.assert(fc.property(text, (any) => !/[\n\t]/.test(printableLine(any))));
+  });
+});
+
+describe('text that is looked through', () => {
+  test('lacks what is removed or made visible where it is shown', () => {
+    expect(plainText('\x1b[31mERROR\x1b[0m\x0f: \x07\u200bdisk\tfull\n')).toBe('ERROR: disk\tfull\n');
+  });
+
+  test('begins a line where a terminal begins one anew', () => {
+    expect(plainText('one\r\n10%\r20%\x1b[2K\x1b[G30%\0end')).toBe('one\r\n10%\r20%\r30%\rend');
   });
 });
 

@@ -1,6 +1,6 @@
 import { readSync } from 'node:fs';
 import { KNOWN_SIGNS, readRegularExpression, type ScriptOptions } from '../../settings/readers.ts';
-import { printableLine } from '../../system/base/text.ts';
+import { plainText, printableLine } from '../../system/base/text.ts';
 import type { Masker } from '../secrets.ts';
 
 /** What a script demands of its output by `@fail-on` and `@expect`. */
@@ -40,7 +40,7 @@ const PIECE_BYTES = 256 * 1024;
 /** A longer line is looked at in parts. */
 const LONGEST_LINE = 64 * 1024;
 
-/** A terminal that counts up writes carriage returns; zeros stand where a file was cut. */
+/** Whatever else begins a line for its reader is looked for within these lines; a sequence never goes over one. */
 const lineEnds = /[\r\n\0]/;
 
 /** Looks through an output line by line, in the order in which it was written, also through what is not kept of it. */
@@ -89,7 +89,8 @@ export class OutputScan {
     return true;
   }
 
-  #look(lines: readonly string[]): void {
+  #look(written: readonly string[]): void {
+    const lines = plainText(written.join('\n')).split(/[\r\n]/);
     for (const demand of [...this.#refused, ...this.#expected]) {
       demand.line ??= lines.find((line) => demand.fits(line)) ?? null;
     }

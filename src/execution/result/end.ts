@@ -2,6 +2,7 @@ import type { ProbeResult } from '../../child/contract.ts';
 import type { Counts } from '../../child/counts.ts';
 import { KNOWN_SIGNS } from '../../settings/readers.ts';
 import { now } from '../../system/base/clock.ts';
+import { plainText } from '../../system/base/text.ts';
 import type { Exit } from '../start/process.ts';
 import type { RunRequest } from '../start/request.ts';
 import type { Watched } from '../watch/watch.ts';
@@ -48,8 +49,9 @@ type EndRequest = Pick<RunRequest, 'script' | 'timeoutMs' | 'graceMs' | 'root' |
 /** Puts together how a run ended: its process, or a handler alone. */
 export async function judgeEnd(request: EndRequest, evidence: Evidence): Promise<RunEnd> {
   const { exit, result, measured, output, words, durationMs, counts, notes = [] } = evidence;
-  const seen = collectFacts(request, evidence);
-  const { doubt, ...said } = await readSaid(request, evidence, seen);
+  const plain = { ...evidence, output: { ...output, text: plainText(output.text) } };
+  const seen = collectFacts(request, plain);
+  const { doubt, ...said } = await readSaid(request, plain, seen);
   const facts = { ...seen, ...said };
   const outcome = decideOutcome(facts, words.ask);
   const warnings = describeWarnings({ ...evidence, selfPeakBytes: result?.maxRssBytes ?? null });

@@ -6,9 +6,35 @@ import stripAnsi from 'strip-ansi';
  * characters that reverse or hide text. Line feeds and tabs stay.
  */
 export function printable(text: string): string {
-  // Not `util.stripVTControlCharacters`: Node 22's leaves parts of terminal titles behind.
-  return stripAnsi(text.replaceAll('\r\n', '\n')).replace(unsafe, makeVisible);
+  return withoutSequences(text.replaceAll('\r\n', '\n')).replace(unsafe, makeVisible);
 }
+
+/**
+ * Text as its reader takes it in, for whatever looks for words in it: what {@link printable} removes is missing here,
+ * too, and so is what it makes visible. Wherever a terminal begins a line anew, a line feed or a carriage return stands.
+ */
+export function plainText(text: string): string {
+  if (!mayBeUnplain.test(text)) return text;
+  return withoutSequences(text.replace(lineStarts, '\r')).replace(unsafe, (character) =>
+    character === '\r' ? character : '',
+  );
+}
+
+/** A sequence ends in the line that it begins in: one without an end would take the lines after it along. */
+function withoutSequences(text: string): string {
+  // Not `util.stripVTControlCharacters`: Node 22's leaves parts of terminal titles behind.
+  return text.replace(linesWithSequences, stripAnsi);
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+const linesWithSequences = /[^\n]*[\x1b\x80-\x9f][^\n]*/g;
+
+/** Control characters but tabs and line ends, and whatever is not ASCII. */
+const mayBeUnplain = /[^\t\n\r -~]/;
+
+/** Moves to the first column, or to another line; zeros that stand where a file was cut. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+const lineStarts = /[\0\v\f\x85]|(?:\x1b\[|\x9b)(?:[01]?G|\d*[EF]|[\d;]*[Hf])|\x1b[EDM]/g;
 
 /** The same for one line of a table or a sentence: line feeds and tabs are made visible as well. */
 export function printableLine(text: string): string {
