@@ -12,7 +12,7 @@ export interface ProbeOptions {
   readonly scriptPath: string;
   readonly resultPath: string;
   readonly cacheFolder: string;
-  /** It holds no function for the runner to call. */
+  /** It exports nothing. */
   readonly exportsNothing: boolean;
   /** It was started before its turn, and waits on {@link HOLD_FD}. */
   readonly hold?: Hold;
@@ -48,6 +48,20 @@ export interface ProbeResult extends HandlerEnd {
   readonly rssDeltaBytes?: number;
   /** What it has counted, by name; absent: nothing. */
   readonly counts?: Counts;
+  /** What kept it running; absent: nothing, or not for long. */
+  readonly lingering?: Lingering;
+  /** What it exports though nothing calls that, in a few words; absent: nothing. */
+  readonly uncalled?: string;
+}
+
+/** A process that goes on though its script's code has come to its end. */
+export interface Lingering {
+  /** Whether that was its default function, which has said by that that it is done; else the file's own code. */
+  readonly isFunction: boolean;
+  /** How long the function took; null: it was none. */
+  readonly afterMs: number | null;
+  /** Kinds of what is open, by Node's own names: `TCPServerWrap`, `Timeout`. */
+  readonly resources: readonly string[];
 }
 
 /** How a script ended, and what only handlers say of that. */

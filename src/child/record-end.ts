@@ -1,6 +1,6 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { InspectOptions } from 'node:util';
-import type { HandlerEnd, ProbeError, ProbeResult } from './contract.ts';
+import type { HandlerEnd, Lingering, ProbeError, ProbeResult } from './contract.ts';
 import { takeCounts } from './counts.ts';
 
 /** Node's own exit code for a top-level await that never settles. */
@@ -17,13 +17,13 @@ export interface Unsettled {
  *
  * @param findUnsettled what must not be open when it ends by itself
  * @param findEnd how a handler ended
- * @param since what the process had used when the run began
+ * @param findNotes what else is to be told of it
  */
 export function recordEnd(
   resultPath: string,
   findUnsettled: () => Unsettled | null,
   findEnd: () => HandlerEnd | null = () => null,
-  since: CpuUsage = { userCPUTime: 0, systemCPUTime: 0 },
+  findNotes: () => Pick<ProbeResult, 'lingering' | 'uncalled'> = () => ({}),
 ): void {
   let error: ProbeError | null = null;
   process.on('uncaughtExceptionMonitor', (thrown) => {
@@ -42,7 +42,7 @@ export function recordEnd(
     }
     const exitCode = unsettled === null ? code : UNSETTLED_EXIT_CODE;
     const end = findEnd() ?? { exitCode, error };
-    writeResult(resultPath, { ...measureSelf(since), ...takeCounts(), ...end, exitCode });
+    writeResult(resultPath, { ...measureSelf(), ...takeCounts(), ...findNotes(), ...end, exitCode });
   });
 }
 
@@ -62,11 +62,15 @@ export function failure(message: string): ProbeError {
   return { name: 'Error', message, stack: null };
 }
 
-/** A full disk, or a folder that is closed by now, must not change how the script ends; without the file the runner's samples serve. */
 export function writeResult(path: string, result: ProbeResult): void {
+  writeJson(path, result);
+}
+
+/** A full disk, or a folder that is closed by now, must not change how the script ends; without the file the runner's samples serve. */
+export function writeJson(path: string, content: ProbeResult | { readonly lingering: Lingering }): void {
   const temporary = `${path}.${process.pid}`;
   try {
-    writeFileSync(temporary, JSON.stringify(result), { mode: 0o600, flag: 'wx' });
+    writeFileSync(temporary, JSON.stringify(content), { mode: 0o600, flag: 'wx' });
     renameSync(temporary, path);
   } catch {
     removeIfPossible(temporary);
@@ -79,13 +83,11 @@ function removeIfPossible(path: string): void {
   } catch {}
 }
 
-type CpuUsage = Pick<NodeJS.ResourceUsage, 'userCPUTime' | 'systemCPUTime'>;
-
-function measureSelf(since: CpuUsage): Pick<ProbeResult, 'userCpuMs' | 'systemCpuMs' | 'maxRssBytes'> {
+function measureSelf(): Pick<ProbeResult, 'userCpuMs' | 'systemCpuMs' | 'maxRssBytes'> {
   const usage = process.resourceUsage();
   return {
-    userCpuMs: (usage.userCPUTime - since.userCPUTime) / 1000,
-    systemCpuMs: (usage.systemCPUTime - since.systemCPUTime) / 1000,
+    userCpuMs: usage.userCPUTime / 1000,
+    systemCpuMs: usage.systemCPUTime / 1000,
     maxRssBytes: usage.maxRSS * 1024,
   };
 }
@@ -111,8 +113,13 @@ function describeRealError(error: Error): ProbeError {
     name: cutMessage(error.name),
     message: cutMessage(error.message),
     // Shows nested causes and the errors of an AggregateError as well.
-    stack: inspect(error, { depth: 4 }).slice(0, MAX_STACK_LENGTH),
+    stack: withoutBrackets(inspect(error, { depth: 4 })).slice(0, MAX_STACK_LENGTH),
   };
+}
+
+/** They stand around an error that has no frames, as a syntax error of TypeScript. */
+function withoutBrackets(text: string): string {
+  return text.startsWith('[/') && text.endsWith(']') ? text.slice(1, -1) : text;
 }
 
 /** In one line, as the reason of a run is one. */

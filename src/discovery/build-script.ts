@@ -2,7 +2,15 @@ import { describeProblem } from '../settings/problem.ts';
 import { LONGEST_NAME, type ScriptOptions } from '../settings/readers.ts';
 import type { Settings, TierSettings } from '../settings/settings.ts';
 import { printableName, shellWord } from '../system/base/values.ts';
-import { chooseLaunch, isShell, type LaunchChoice, launchByShell, parseShebang } from './launch.ts';
+import {
+  byteOrderMark,
+  chooseLaunch,
+  isShell,
+  type LaunchChoice,
+  launchByShell,
+  parseShebang,
+  removeMark,
+} from './launch.ts';
 import { distrustOf, fileName, matchableNames, type PatternMatcher, QUEUE_TIER, type TierPlace } from './place.ts';
 import type { Ignored, Launch, Script } from './script.ts';
 import { hashWithImports, type ScriptFile } from './script-file.ts';
@@ -12,7 +20,9 @@ import { readScriptTags, type ScriptTags } from './tags.ts';
 export function buildScript(place: TierPlace, path: string, label: string, content: ScriptFile): Script | Ignored {
   const file = fileName(place, path);
   const choice = chooseLaunch(path, file, content);
-  if ('ignored' in choice) return { path, reason: choice.ignored };
+  if ('ignored' in choice) {
+    return { path, reason: choice.ignored, ...(choice.chmod !== undefined && { chmod: choice.chmod }) };
+  }
   const { contentHash, head } = content;
   const tags = readTags(choice, file, content);
   const options = optionsOf(place, path, label, tags.options);
@@ -166,7 +176,8 @@ function warnOfUse(launch: Launch, file: string, { options }: ScriptTags, { head
   const source = head.toString();
   const lines = codeOf(source).split('\n');
   const ends = warnOfWindowsEnds(file, source) ?? [];
-  return [ofMemory, ends, warnOfTruncation(file, lines), warnOfOwnLog(file, lines)].flat();
+  const mark = warnOfByteOrderMark(file, source) ?? [];
+  return [ofMemory, ends, mark, warnOfTruncation(file, lines), warnOfOwnLog(file, lines)].flat();
 }
 
 /** Of a shell script, whose end tells that, too; null: its first line ends as it should. */
@@ -174,6 +185,12 @@ export function warnOfWindowsEnds(file: string, source: string): string | null {
   if (!/^[^\n]*\r\n/.test(source)) return null;
   const cure = String.raw`sed -i 's/\r$//' ${shellWord(file)}`;
   return `${file}: its lines end as on Windows (CRLF), which a shell takes as part of each command; convert it with: ${cure}`;
+}
+
+/** Editors of Windows write it. Before `#!` such a script is refused. */
+export function warnOfByteOrderMark(file: string, source: string): string | null {
+  if (!source.startsWith(byteOrderMark)) return null;
+  return `${file}:1: it begins with a byte-order mark, which a shell takes as part of the first command; remove it with: ${removeMark(file)}`;
 }
 
 /** The text of a here-document, a sign behind a backslash, quoted text, or a comment. */

@@ -28,6 +28,14 @@ type Found = Script | Ignored;
 
 export const plainFolder = 'a folder without an index.* file';
 
+/** Names of folders that hold code for scripts: their `index.*` is there to be imported. */
+const codeFolders =
+  /^(?:lib|libs|library|src|inc|include|includes|shared|util|utils|utilities|helper|helpers|common|vendor|modules|types|test|tests|__tests__|fixtures|mocks|__mocks__)$/i;
+
+function describeCodeFolder(name: string): string {
+  return `a folder of code that scripts share, by its name; if it is a script, give it another name than ${name}`;
+}
+
 const special = 'not a file: a pipe, a socket or a device';
 
 /** Reads `jobs/queue/` with all folders in it. There need not be one. */
@@ -135,6 +143,8 @@ function readEntry(within: Within, folder: string, entry: Dirent): readonly Foun
   const reason = reasonAgainst(entry) ?? reasonAgainstLength(label);
   if (reason !== null) return [{ path, reason }];
   const found = entry.isDirectory() ? 'folder' : readScript(within.place, path, label);
+  const isCode = found === 'folder' && within.place.tier !== QUEUE_TIER && codeFolders.test(entry.name);
+  if (isCode) return [{ path, reason: describeCodeFolder(entry.name) }];
   return found === 'folder' ? readSubfolder(within, path, within.prefix + entry.name) : [found];
 }
 

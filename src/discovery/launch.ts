@@ -1,6 +1,6 @@
 import { basename, extname } from 'node:path';
 import { describeFound, shellWord } from '../system/base/values.ts';
-import type { Launch } from './script.ts';
+import type { Ignored, Launch } from './script.ts';
 import type { ScriptFile } from './script-file.ts';
 import type { CommentStyle } from './tags.ts';
 
@@ -34,7 +34,7 @@ export function parseShebang(source: string): Shebang | null {
 export type LaunchChoice =
   | { readonly launch: Launch; readonly comments: CommentStyle | null }
   | { readonly refusal: string; readonly lacksShebang?: true }
-  | { readonly ignored: string };
+  | (Pick<Ignored, 'chmod'> & { readonly ignored: string });
 
 const nodeExtensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.cts', '.js', '.mjs', '.cjs']);
 
@@ -43,22 +43,23 @@ const commonJsExtensions: ReadonlySet<string> = new Set(['.js', '.cjs', '.cts'])
 
 const usualInterpreters: ReadonlyMap<string, string> = new Map([
   ['.sh', '/bin/sh'],
+  ['.bash', 'bash'],
   ['.py', 'python3'],
   ['.php', 'php'],
   ['.pl', 'perl'],
   ['.rb', 'ruby'],
 ]);
 
-const byteOrderMark = '\ufeff';
+export const byteOrderMark = '\ufeff';
 const elfMagic = '\x7fELF';
 
 /** `file` is how messages name it. */
 export function chooseLaunch(path: string, file: string, content: ScriptFile): LaunchChoice {
-  const extension = extname(path);
+  const extension = extname(path).toLowerCase();
   const source = content.head.toString('utf8');
   const refusal = refuseFirstLine(extension, file, source);
   const shebang = parseShebang(source);
-  if (!isRunnable(extension, content)) return { ignored: describeUnrunnable(shebang) };
+  if (!isRunnable(extension, content)) return describeUnrunnable(extension, file, shebang);
   if (refusal !== null) return { refusal };
   if (nodeExtensions.has(extension)) return launchNode(content);
   if (shebang) return launchByShebang(path, content, shebang);
@@ -74,12 +75,16 @@ function isRunnable(extension: string, { isExecutable }: ScriptFile): boolean {
 
 /** Whatever is in such a file, it is a script. */
 export function isScriptExtension(extension: string): boolean {
-  return nodeExtensions.has(extension) || usualInterpreters.has(extension);
+  const known = extension.toLowerCase();
+  return nodeExtensions.has(known) || usualInterpreters.has(known);
 }
 
-function describeUnrunnable(shebang: Shebang | null): string {
+function describeUnrunnable(extension: string, file: string, shebang: Shebang | null): LaunchChoice {
+  if (/^\.[jt]sx$/.test(extension)) return { ignored: 'JSX is not supported; name it .ts or .js, without JSX in it' };
   const reason = 'not executable, and its extension is not known';
-  return shebang ? `${reason}; its #! line counts after chmod +x` : reason;
+  if (shebang === null) return { ignored: reason };
+  const chmod = `chmod +x ${shellWord(file)}`;
+  return { ignored: `${reason}; its #! line counts after ${chmod}`, chmod };
 }
 
 /** The kernel would look for an interpreter called `/bin/sh\r`, or see no `#!` at all. */
@@ -95,8 +100,12 @@ function refuseFirstLine(extension: string, file: string, source: string): strin
 }
 
 function describeByteOrderMark(file: string): string {
-  const cure = String.raw`sed -i '1s/^\xEF\xBB\xBF//' ${shellWord(file)}`;
-  return `${file}:1: a byte-order mark before #! hides the interpreter; remove it with: ${cure}`;
+  return `${file}:1: a byte-order mark before #! hides the interpreter; remove it with: ${removeMark(file)}`;
+}
+
+/** The command that removes a byte-order mark. */
+export function removeMark(file: string): string {
+  return String.raw`sed -i '1s/^\xEF\xBB\xBF//' ${shellWord(file)}`;
 }
 
 function describeCarriageReturn(file: string, { line }: Shebang): string {
@@ -114,7 +123,7 @@ function describeMissingShebang(file: string, { head }: ScriptFile): string {
 }
 
 function launchByShebang(path: string, content: ScriptFile, { interpreter, argument }: Shebang): LaunchChoice {
-  const extension = extname(path);
+  const extension = extname(path).toLowerCase();
   // Under cron's bare PATH `env` finds no node; the runner's own is there for sure.
   const isNode = basename(interpreter) === 'env' && argument === 'node' && extension === '';
   if (isNode) return launchNode(content);
@@ -123,7 +132,7 @@ function launchByShebang(path: string, content: ScriptFile, { interpreter, argum
 }
 
 function launchNode({ head, isWhole }: ScriptFile): LaunchChoice {
-  const exportsNothing = isWhole && !mayExportFunction(head.toString('utf8'));
+  const exportsNothing = isWhole && !mayExport(head.toString('utf8'));
   return {
     launch: { kind: 'node', ...(exportsNothing && { exportsNothing }) },
     comments: 'slashes',
@@ -131,8 +140,8 @@ function launchNode({ head, isWhole }: ScriptFile): LaunchChoice {
 }
 
 /** What asks whether it is the main module starts itself, and must not be started twice. */
-function mayExportFunction(source: string): boolean {
-  if (!/\b(?:default|exports)\b/.test(source)) return false;
+function mayExport(source: string): boolean {
+  if (!/\bexports?\b/.test(source)) return false;
   const code = source.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
   return !/\b(?:require|import\.meta)\.main\b/.test(code);
 }

@@ -24,7 +24,7 @@ export interface Script {
 export type Launch =
   | {
       readonly kind: 'node';
-      /** It holds no function for the runner to call: looking for one costs each start 1 ms. */
+      /** It exports nothing that could be called: looking for that costs each start 1 ms. */
       readonly exportsNothing?: true;
     }
   | { readonly kind: 'program'; readonly command: readonly [string, ...string[]] };
@@ -34,6 +34,8 @@ export interface Ignored {
   /** Absolute. */
   readonly path: string;
   readonly reason: string;
+  /** The command after which it is a script; absent: there is none. */
+  readonly chmod?: string;
 }
 
 /** Whether it has times of its own: passes of its tier do not run it at each call. A refused one is told by each. */

@@ -229,6 +229,12 @@ test('a syntax error names its file and line', () => {
   placeOf('stripped', 'stripped.ts:2').not.toHaveLength(1);
   placeOf('rewritten', 'rewritten.ts:3').not.toHaveLength(1);
   placeOf('imports', '_library/broken.ts:4').not.toHaveLength(1);
+  for (const { output, error_stack: stack } of [run('stripped'), run('rewritten')]) {
+    // Neither the line of the runner that throws, nor frames of it, nor the brackets of an error without a stack.
+    expect(output).toMatch(/^\/[^\n]+\.ts:[23]\n.*const broken: = 2;\n/);
+    expect(output).not.toContain('probe-');
+    expect(stack).toMatch(/^\/[^\n]+\.ts:[23]\n/);
+  }
   expect(run('imports').error_name).toBe('SyntaxError');
   expect(run('imports').error_message).toContain(`${root}/jobs/hourly/_library/broken.ts:4`);
 });

@@ -394,7 +394,8 @@ describe('ignored files', () => {
       'a.d.ts': 'a type declaration, which does nothing',
       'README.md': 'documentation',
       'data.csv': 'not executable, and its extension is not known',
-      forgotten: 'not executable, and its extension is not known; its #! line counts after chmod +x',
+      forgotten:
+        'not executable, and its extension is not known; its #! line counts after chmod +x jobs/hourly/forgotten',
       node_modules: 'node_modules contains packages, not scripts',
       'old.disabled': 'disabled: its name ends in .disabled',
       'pipe.sh': 'not a file: a pipe, a socket or a device',

@@ -18,6 +18,7 @@ const succeeded: EndFacts = {
   lastSeenRssBytes: 45 * MB,
   errorSentence: null,
   refutation: null,
+  lingering: null,
   cause: null,
 };
 
@@ -27,6 +28,11 @@ const timedOut = { termination: 'timeout', durationMs: 30_012 } as const;
 
 test.for<readonly [Partial<EndFacts>, string, string | null]>([
   [{}, 'succeeded', null],
+  [
+    { ...timedOut, ...bySignal('SIGTERM'), lingering: { isFunction: true, afterMs: 40, resources: [] } },
+    'succeeded',
+    null,
+  ],
   [{ exitCode: 3 }, 'failed', 'exit code 3'],
   [
     { exitCode: 1, errorSentence: 'TypeError: x is not a function' },

@@ -136,7 +136,7 @@ export default () => spawn('sleep', ['30'], { stdio: 'ignore' }).pid;\n`,
     });
     const end = await place.run('a');
     process.kill(Number(end.result), 'SIGKILL');
-    const warning = 'left 1 process running, and their further output is not kept';
+    const warning = `left 1 process running: sleep (pid ${end.result}); its further output is not kept`;
     expect(end).toMatchObject({ outcome: 'succeeded', warning });
   });
 

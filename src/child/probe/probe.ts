@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { abortOnTermination, findDefault } from '../call-handler.ts';
 import {
   HOLD_FD,
+  type Lingering,
   NOT_BEGUN,
   PROBE_VARIABLE,
   type ProbeContext,
@@ -13,6 +14,8 @@ import { openLog } from '../counts.ts';
 import type { JobContext } from '../job-context.ts';
 import { noteRejection, recordEnd, type Unsettled } from '../record-end.ts';
 import { installTypeScript } from '../typescript/hooks.ts';
+import { type CodeEnd, watchLingering } from './lingering.ts';
+import { describeUncalled } from './uncalled.ts';
 
 /**
  * Hands over what the script exports once it has been evaluated. The script is Node's own entry
@@ -47,26 +50,48 @@ function createContext(facts: ProbeContext): JobContext {
   };
 }
 
-/**
- * Calls the script's default function once the script itself has been evaluated.
- *
- * @returns what was called and is still open
- */
-function callDefault(options: ProbeOptions): () => Unsettled | null {
-  let open: Unsettled | null = null;
-  joinEntryPoint(options.scriptPath, async (exported) => {
+/** What becomes of a script's own code. */
+interface CodeState {
+  /** What was called and is still open. */
+  open: Unsettled | null;
+  /** Tells what keeps the process running. */
+  findLingering: () => Lingering | null;
+  /** What it exports for nobody. */
+  uncalled: string | null;
+}
+
+/** Calls the script's default function once the script itself has been evaluated. */
+function callDefault({ scriptPath, resultPath, context }: ProbeOptions, state: CodeState): void {
+  joinEntryPoint(scriptPath, async (exported) => {
     const run = findDefault<JobContext>(exported);
-    if (run === null) return;
-    open = { sentence: "the promise of the script's default function never settled" };
+    if (run === null) {
+      state.uncalled = describeUncalled(exported, scriptPath);
+      state.findLingering = watchLingering(resultPath, fileEnd);
+      return;
+    }
+    state.open = { sentence: "the promise of the script's default function never settled" };
+    const startedAt = performance.now();
     try {
-      await run(createContext(options.context));
+      await run(createContext(context));
     } catch (thrown) {
       noteRejection(thrown);
       throw thrown;
     }
-    open = null;
+    state.open = null;
+    state.findLingering = watchLingering(resultPath, { isFunction: true, afterMs: performance.now() - startedAt });
   });
-  return () => open;
+}
+
+const fileEnd: CodeEnd = { isFunction: false, afterMs: null };
+
+/** A script without exports that goes on this long is worth a look at what it waits for. */
+const LASTING_MS = 100;
+
+function noticeFileEnd({ scriptPath, resultPath }: ProbeOptions, state: CodeState): void {
+  const join = async (): Promise<void> => {
+    state.findLingering = watchLingering(resultPath, fileEnd);
+  };
+  setTimeout(() => joinEntryPoint(scriptPath, join), LASTING_MS).unref();
 }
 
 // Loaded into a Node script before it starts. Whatever the script starts itself knows nothing of it:
@@ -105,9 +130,14 @@ function waitForTurn(options: ProbeOptions): ProbeOptions {
 }
 
 function join(options: ProbeOptions): void {
-  const findUnsettled = options.exportsNothing ? () => null : callDefault(options);
-  // Of one that has waited for its turn, what counts begins now.
-  recordEnd(options.resultPath, findUnsettled, undefined, options.hold && process.resourceUsage());
+  const state: CodeState = { open: null, findLingering: () => null, uncalled: null };
+  if (options.exportsNothing) noticeFileEnd(options, state);
+  else callDefault(options, state);
+  const findNotes = () => {
+    const lingering = state.findLingering();
+    return { ...(lingering && { lingering }), ...(state.uncalled !== null && { uncalled: state.uncalled }) };
+  };
+  recordEnd(options.resultPath, () => state.open, undefined, findNotes);
 }
 
 function forgetArgument(args: string[]): void {

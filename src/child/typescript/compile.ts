@@ -17,7 +17,7 @@ function stripOrTransform(path: string, source: string): string {
     if ((error as NodeJS.ErrnoException).code === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX') {
       return transform(path, source);
     }
-    throw nameFile(error, path);
+    throw withoutExcerpt('node-do-not-add-exception-line', nameFile(error, path));
   }
 }
 
@@ -27,7 +27,7 @@ function transform(path: string, source: string): string {
   try {
     return transformTypeScript(path, source);
   } catch (error) {
-    throw nameFile(error, path);
+    throw withoutExcerpt('node-do-not-add-exception-line', nameFile(error, path));
   }
 }
 
@@ -42,9 +42,9 @@ function loadTransformer(path: string): typeof import('./transform.ts') {
 }
 
 /** What the code is decides, as Node itself does where no package.json says anything. */
-function detectFormat(path: string, code: string): ModuleFormat {
-  if (path.endsWith('.mts')) return 'module';
-  if (path.endsWith('.cts')) return 'commonjs';
+export function detectFormat(path: string, code: string): ModuleFormat {
+  if (/\.m[jt]s$/i.test(path)) return 'module';
+  if (/\.c[jt]s$/i.test(path)) return 'commonjs';
   // Loaded for this alone: from the second run on a script does without it.
   const { compileFunction } = process.getBuiltinModule('node:vm');
   try {
@@ -73,4 +73,9 @@ function nameFile(error: unknown, path: string): Error {
   const named = new SyntaxError(`${String((error as Error).message ?? error)} (${path}:${line})`);
   named.stack = `${path}${excerpt}`;
   return named;
+}
+
+/** Node prints the line that throws, which helps nobody here, unless these words stand in it. */
+function withoutExcerpt(_words: 'node-do-not-add-exception-line', error: Error): Error {
+  return error;
 }

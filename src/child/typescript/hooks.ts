@@ -3,7 +3,7 @@ import { type LoadHookContext, type LoadHookSync, type ResolveHookSync, register
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { compileCached } from './cache.ts';
-import { compileTypeScript } from './compile.ts';
+import { compileTypeScript, detectFormat } from './compile.ts';
 
 /**
  * Lets scripts be TypeScript of any kind, on any Node: compiled once for each content, imported
@@ -12,10 +12,12 @@ import { compileTypeScript } from './compile.ts';
 export function installTypeScript(cacheFolder: string): void {
   const folder = join(cacheFolder, 'typescript');
   const load: LoadHookSync = (url, context, nextLoad) => {
-    if (!isTypeScript(url)) return nextLoad(url, context);
+    if (!isTypeScript(url) && !isOddlyWritten(url)) return nextLoad(url, context);
     const path = fileURLToPath(url);
     const source = readFileSync(path, 'utf8');
-    const { format, code } = compileCached(folder, path, source, () => compileTypeScript(path, source));
+    const { format, code } = compileCached(folder, path, source, () =>
+      isTypeScript(url) ? compileTypeScript(path, source) : { format: detectFormat(path, source), code: source },
+    );
     if (code.includes('\n//# sourceMappingURL=data:')) process.setSourceMapsEnabled(true);
     return { format: isModule(context) ? 'module' : format, source: code, shortCircuit: true };
   };
@@ -33,9 +35,22 @@ const resolve: ResolveHookSync = (specifier, context, nextResolve) => {
         // The next one may be there; if none is, the first error says it best.
       }
     }
-    throw error;
+    throw withoutInsides('node-do-not-add-exception-line', error);
   }
 };
+
+/** Where in Node a module was looked for says nothing to whoever lacks it; the first words keep its line out, too. */
+function withoutInsides(_words: 'node-do-not-add-exception-line', error: unknown): unknown {
+  if (error instanceof Error && typeof error.stack === 'string') {
+    const isInside = (line: string): boolean =>
+      /^ +at /.test(line) && (line.includes('node:internal/') || line.includes(__filename));
+    error.stack = error.stack
+      .split('\n')
+      .filter((line) => !isInside(line))
+      .join('\n');
+  }
+  return error;
+}
 
 /** A package.json that says "module" is taken at its word; "commonjs" is what `npm init` writes. */
 function isModule({ format }: LoadHookContext): boolean {
@@ -44,7 +59,12 @@ function isModule({ format }: LoadHookContext): boolean {
 
 /** Packages come as JavaScript; Node, too, refuses TypeScript under node_modules. */
 function isTypeScript(url: string): boolean {
-  return /^file:.*\.[cm]?ts$/.test(url) && !url.includes('/node_modules/');
+  return /^file:.*\.[cm]?ts$/i.test(url) && !url.includes('/node_modules/');
+}
+
+/** Node knows extensions in small letters alone. */
+function isOddlyWritten(url: string): boolean {
+  return /^file:.*\.[cm]?js$/i.test(url) && !/\.[cm]?js$/.test(url);
 }
 
 /** `./x` may be x.ts or x/index.ts, `./x.js` may be x.ts before it is compiled. */

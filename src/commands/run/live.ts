@@ -82,7 +82,11 @@ export async function runAndShow(
     for (const problem of await writeReportOfPass(context, runner, hasRun)) events.emit('problem', problem);
     await tellingTrouble();
   }
-  if (isTerminal && !isQueue && !isAwaited) (await import('./progress.ts')).tellMisnamed(context, runner);
+  if (isTerminal && !isQueue && !isAwaited) {
+    const { tellMisnamed, tellNeverRun } = await import('./progress.ts');
+    tellMisnamed(context, runner);
+    await tellNeverRun(context, runner);
+  }
   context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
   return summary;
 }

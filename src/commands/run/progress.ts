@@ -214,6 +214,14 @@ async function writeAll(pieces: AsyncIterable<string>, write: (text: string) => 
   if (!isAtLineStart) write('\n');
 }
 
+/** Names the files that somebody has written to be run, and that no pass runs. */
+export async function tellNeverRun({ stderr }: CommandContext, { root, settings }: Runner): Promise<void> {
+  const { discover } = await import('../../discovery/discover.ts');
+  const { describeCures, describeNeverRun, findNeverRun } = await import('../../discovery/never-run.ts');
+  const found = findNeverRun(root, (await discover(root, settings)).ignored);
+  if (found.length > 0) stderr.write(`Note: ${describeNeverRun(found)}\n  → ${describeCures(found)}\n`);
+}
+
 /** Names the folders that look like tiers, and that no crontab line can call: whoever runs a tier may miss one. */
 export function tellMisnamed({ stderr }: CommandContext, { root }: Runner): void {
   for (const tier of tierNames(root)) {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
-import { basename, dirname, isAbsolute, join } from 'node:path';
-import type { ProbeError, ProbeResult } from '../../child/contract.ts';
-import { warnOfWindowsEnds } from '../../discovery/build-script.ts';
+import { basename, isAbsolute } from 'node:path';
+import type { ProbeResult } from '../../child/contract.ts';
+import { warnOfByteOrderMark, warnOfWindowsEnds } from '../../discovery/build-script.ts';
 import { isShell } from '../../discovery/launch.ts';
 import { fileName } from '../../discovery/place.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
@@ -9,6 +9,8 @@ import { findElsewhere, findProgram } from '../../system/process/programs.ts';
 import { findMissingInterpreter, searchPathOf } from '../start/command.ts';
 import type { Exit } from '../start/process.ts';
 import type { RunRequest } from '../start/request.ts';
+import { describeBash, isBashWord } from './bash-cure.ts';
+import { describeModule } from './module-cures.ts';
 import type { KeptOutput } from './result.ts';
 import type { Sign } from './signs.ts';
 
@@ -25,10 +27,10 @@ export function findCure(request: CauseRequest, evidence: CauseEvidence, signs: 
   const { result, output } = evidence;
   const cures = [
     ...new Set(signs.map(({ missing }) => missing && describeMissing(missing, request))),
-    describeEnds(request),
+    describeShell(request, output.text),
     output.text.includes('JavaScript heap out of memory') ? HEAP : null,
     hasAsked(request, evidence) ? NO_KEYBOARD : null,
-    result?.error ? describeAlias(request, result.error) : null,
+    result?.error ? describeModule({ ...request, error: result.error, output: output.text }) : null,
   ].filter((each) => each !== null);
   return cures.length === 0 ? null : cures.join('; ');
 }
@@ -40,7 +42,7 @@ const HEAP =
 function describeMissing(name: string, request: CauseRequest): string | null {
   const path = searchPathOf(request);
   // The script has set a PATH of its own, or the program has come since.
-  if (/^\.*$|\\r'$/.test(name) || findProgram(name, path) !== null) return null;
+  if (/^\.*$|\\r'$|^\ufeff/.test(name) || isBashWord(name) || findProgram(name, path) !== null) return null;
   const elsewhere = findElsewhere(name, request.environment);
   if (elsewhere === null) return `${name} is not installed, or not on the PATH of scripts (${path})`;
   return `${name} is at ${elsewhere}, which is not on the PATH of scripts (${path}): write the full path, or set env.PATH in the settings`;
@@ -50,7 +52,9 @@ function describeMissing(name: string, request: CauseRequest): string | null {
 export function describeMissingInterpreter(request: CauseRequest, command: readonly string[]): string | null {
   const { script, root, environment } = request;
   const path = searchPathOf(request);
-  const wanted = findMissingInterpreter(command, path) ?? command[0] ?? '';
+  const missing = findMissingInterpreter(command, path);
+  if (missing?.includes(' ')) return describeOneWord(missing, request, command);
+  const wanted = missing ?? command[0] ?? '';
   if (!isAbsolute(wanted)) return describeMissing(wanted, request);
   if (wanted === script.path || existsSync(wanted) || wanted.length > LONGEST_PATH) return null;
   const name = basename(wanted);
@@ -60,12 +64,29 @@ export function describeMissingInterpreter(request: CauseRequest, command: reado
   return `${asked} ${wanted}, which does not exist${there === null ? '' : `; ${name} is at ${there}`}`;
 }
 
+/** The kernel hands over all that stands behind `env` as one word. */
+function describeOneWord(words: string, request: CauseRequest, [env = '']: readonly string[]): string | null {
+  const [name = ''] = words.split(' ');
+  if (findProgram(name, searchPathOf(request)) === null) return describeMissing(name, request);
+  const file = fileName(request, request.script.path);
+  return `line 1 of ${file} hands ${JSON.stringify(words)} to env as one word: write #!${env} -S ${words}`;
+}
+
 /** A `#!` line may hold anything, and cron would mail all of it. */
 const LONGEST_PATH = 200;
 
-function describeEnds(request: CauseRequest): string | null {
-  const { path, launch } = request.script;
-  return isShell(launch) ? warnOfWindowsEnds(fileName(request, path), readIfPossible(path) ?? '') : null;
+/** What is wrong with the file itself. */
+function describeShell(request: CauseRequest, output: string): string | null {
+  const { script } = request;
+  if (!isShell(script.launch)) return null;
+  const file = fileName(request, script.path);
+  const source = readIfPossible(script.path) ?? '';
+  const bash = findProgram('bash', searchPathOf(request));
+  return (
+    warnOfWindowsEnds(file, source) ??
+    warnOfByteOrderMark(file, source) ??
+    (bash && describeBash({ script, file, source, output, bash }))
+  );
 }
 
 const NO_KEYBOARD = 'Did the script wait for input? Scripts have no keyboard (stdin is empty).';
@@ -91,38 +112,6 @@ function hasStoppedAtKeyboard(path: string, message: string): boolean {
 function readsKeyboard(path: string): boolean {
   const source = readIfPossible(path) ?? '';
   return /^[ \t]*(?:(?:if|until|!)[ \t]+)?(?:IFS=\S*[ \t]+)?read\b(?:[^\n|<]|\|\|)*$/m.test(source);
-}
-
-/** Node says what it does not find; that an alias of TypeScript is behind it, only its configuration tells. */
-function describeAlias({ script, root }: CauseRequest, { message }: ProbeError): string | null {
-  const [, wanted] = /^Cannot find (?:package|module) '([^'\n./][^'\n]*)'/.exec(message) ?? [];
-  if (wanted === undefined) return null;
-  for (const file of configsAbove(script.path, root)) {
-    const alias = aliasesIn(file).find((each) => isOfAlias(wanted, each));
-    if (alias === undefined) continue;
-    return `'${alias}' is an alias that only ${basename(file)} knows (paths), and Node does not read it: import the file by its path, or give it a name that begins with # under "imports" in package.json`;
-  }
-  return null;
-}
-
-function configsAbove(path: string, root: string): readonly string[] {
-  const folders: string[] = [];
-  for (let folder = dirname(path); folder.startsWith(root); folder = dirname(folder)) folders.push(folder);
-  return folders.flatMap((folder) => ['tsconfig.json', 'jsconfig.json'].map((name) => join(folder, name)));
-}
-
-/** It may hold comments: only these lines are looked for. */
-function aliasesIn(file: string): readonly string[] {
-  const [, paths = ''] = /"paths"\s*:\s*\{([^}]*)\}/.exec(readIfPossible(file) ?? '') ?? [];
-  return [...paths.matchAll(/"([^"]+)"\s*:/g)].map(([, alias = '']) => alias);
-}
-
-/** Of `@/lib/db`, Node names the package: `@/lib`. */
-function isOfAlias(wanted: string, alias: string): boolean {
-  const [prefix = '', after] = alias.split('*');
-  return after === undefined
-    ? wanted === alias
-    : prefix.startsWith(`${wanted}/`) || (prefix !== '' && wanted.startsWith(prefix));
 }
 
 function readIfPossible(path: string): string | null {

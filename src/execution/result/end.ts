@@ -1,10 +1,11 @@
-import type { ProbeResult } from '../../child/contract.ts';
+import type { Lingering, ProbeResult } from '../../child/contract.ts';
 import type { Counts } from '../../child/counts.ts';
 import { KNOWN_SIGNS } from '../../settings/readers.ts';
 import { now } from '../../system/base/clock.ts';
 import { plainText } from '../../system/base/text.ts';
 import type { Exit } from '../start/process.ts';
 import type { RunRequest } from '../start/request.ts';
+import type { LeftProcess } from '../watch/terminate.ts';
 import type { Watched } from '../watch/watch.ts';
 import { fieldsOf, type HandlerReply, joinWarnings } from './handler-reply.ts';
 import { describeScriptError, type KeptOutput, type Measurement, type RunEnd, roundMs } from './result.ts';
@@ -28,7 +29,8 @@ export interface Evidence extends Omit<Watched, 'droppedBytes'> {
   readonly measured: Measurement;
   readonly output: KeptOutput;
   readonly words: HandlerReply;
-  readonly leftProcesses: number;
+  /** What it left running. */
+  readonly left: readonly LeftProcess[];
   readonly isDiskFull: boolean;
   /** Why it never came to its first line; null: it may have. */
   readonly startFailure: string | null;
@@ -36,6 +38,8 @@ export interface Evidence extends Omit<Watched, 'droppedBytes'> {
   readonly firstFailure: string | null;
   /** It was ended because it wrote into the channel to the runner. */
   readonly isGarbled?: boolean;
+  /** What kept it running though its code had come to its end; absent: nothing is known. */
+  readonly lingering?: Lingering | null;
   /** What it has counted; absent: nothing. */
   readonly counts?: Counts | undefined;
   /** What to say besides. */
@@ -54,7 +58,12 @@ export async function judgeEnd(request: EndRequest, evidence: Evidence): Promise
   const { doubt, ...said } = await readSaid(request, plain, seen);
   const facts = { ...seen, ...said };
   const outcome = decideOutcome(facts, words.ask);
-  const warnings = describeWarnings({ ...evidence, selfPeakBytes: result?.maxRssBytes ?? null });
+  const warnings = describeWarnings({
+    ...evidence,
+    selfPeakBytes: result?.maxRssBytes ?? null,
+    uncalled: result?.uncalled ?? null,
+    end: facts,
+  });
   return {
     ...measured,
     outcome,
@@ -126,6 +135,7 @@ function collectFacts(request: EndRequest, evidence: Evidence): EndFacts {
     errorSentence: describeScriptError(result),
     ownSentence: words.sentence,
     isGarbled: evidence.isGarbled ?? false,
+    lingering: evidence.lingering ?? null,
     refutation: null,
     cause: null,
   };

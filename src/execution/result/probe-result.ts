@@ -1,4 +1,4 @@
-import type { ProbeError, ProbeResult } from '../../child/contract.ts';
+import type { Lingering, ProbeError, ProbeResult } from '../../child/contract.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
 import type { Masker } from '../secrets.ts';
 import { areCounts, maskCounts } from './counts.ts';
@@ -17,11 +17,22 @@ export function readProbeResult(path: string, masker: Masker): ProbeResult | nul
   }
 }
 
+/** What a Node script that was ended has written down of what kept it running; null: nothing. */
+export function readLingering(path: string): Lingering | null {
+  try {
+    const { lingering } = JSON.parse(readPlainFile(path)) as { readonly lingering?: unknown };
+    return isLingering(lingering) ? lingering : null;
+  } catch {
+    return null;
+  }
+}
+
 export function maskResult(result: ProbeResult, masker: Masker): ProbeResult {
-  const { error, counts } = result;
-  if (error === null && counts === undefined) return result;
+  const { error, counts, uncalled } = result;
+  if (error === null && counts === undefined && uncalled === undefined) return result;
   return {
     ...result,
+    ...(uncalled !== undefined && { uncalled: masker.text(uncalled) }),
     error: error && maskError(error, masker),
     ...(counts && { counts: maskCounts(counts, masker) }),
   };
@@ -40,7 +51,22 @@ export function isProbeResult(value: unknown): value is ProbeResult {
   const isPeak = result.maxRssBytes === null || Number.isFinite(result.maxRssBytes);
   const areFigures = isPeak && figures.every((key) => Number.isFinite(result[key]));
   const isCounted = result.counts === undefined || areCounts(result.counts);
-  return areFigures && isCounted && isProbeError(result.error) && areHandlerFields(result);
+  return areFigures && isCounted && isProbeError(result.error) && areHandlerFields(result) && areNotes(result);
+}
+
+function areNotes({ lingering, uncalled }: Record<string, unknown>): boolean {
+  return (lingering === undefined || isLingering(lingering)) && ['string', 'undefined'].includes(typeof uncalled);
+}
+
+function isLingering(value: unknown): value is Lingering {
+  if (typeof value !== 'object' || value === null) return false;
+  const { isFunction, afterMs, resources } = value as Record<string, unknown>;
+  const isTime = isFunction === true ? Number.isFinite(afterMs) : afterMs === null;
+  return typeof isFunction === 'boolean' && isTime && Array.isArray(resources) && resources.every(isKind);
+}
+
+function isKind(value: unknown): boolean {
+  return typeof value === 'string' && /^\w{1,40}$/.test(value);
 }
 
 function areHandlerFields({ result, refusal, ask, rssDeltaBytes }: Record<string, unknown>): boolean {

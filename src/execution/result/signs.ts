@@ -29,7 +29,7 @@ const forms: readonly string[] = [
   String.raw`${SHELL}line \d+: +\d+ ${SIGNAL}\b`,
   // dash: the shell `sh` of Debian and Ubuntu
   String.raw`${DASH}\d+: (?:eval: |exec: |echo: |printf: )?[^\s:]{0,200}\r?: (?:not found|Permission denied|Exec format error|parameter not set|I/O error)$`,
-  String.raw`${DASH}\d+: (?:Syntax error: |cannot (?:create|open) |cd: can't cd to |Bad substitution|\[: |Cannot fork|Illegal )`,
+  String.raw`${DASH}\d+: (?:Syntax error: |cannot (?:create|open) |cd: can't cd to |Bad substitution|\[: |Cannot fork|(?:\w+: )?Illegal )`,
   // zsh, ksh, shells without a line number
   String.raw`[^\s:]{1,255}:\d+: (?:command not found: |no such file or directory: |permission denied: |parse error )`,
   String.raw`[^\s:[]{1,255}\[\d+\]: .{1,200}: not found\b`,

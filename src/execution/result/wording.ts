@@ -1,11 +1,12 @@
 import { statfsSync } from 'node:fs';
 import formatBytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
-import type { HandlerDecision } from '../../child/contract.ts';
+import type { HandlerDecision, Lingering } from '../../child/contract.ts';
 import { DOUBT } from '../../store/words.ts';
+import { printableLine } from '../../system/base/text.ts';
 import { readStartTicks } from '../../system/process/identity.ts';
 import type { Exit } from '../start/process.ts';
-import type { Cause } from '../watch/terminate.ts';
+import type { Cause, LeftProcess } from '../watch/terminate.ts';
 import type { MemoryExcess, MemoryWatch } from '../watch/watch.ts';
 import type { RunEnd } from './result.ts';
 import type { Sign } from './signs.ts';
@@ -35,6 +36,8 @@ export interface EndFacts {
   readonly ownSentence?: string | null;
   /** It was ended because it wrote into the channel to the runner. */
   readonly isGarbled?: boolean;
+  /** What kept it running until its time limit though its code had come to its end; null: nothing is known. */
+  readonly lingering: Lingering | null;
   /** Why it has failed though its exit code says otherwise. */
   readonly refutation: string | null;
   /** What its output tells of the cause of its failure, and the cure. */
@@ -43,6 +46,7 @@ export interface EndFacts {
 
 /** All wording about how a run ended: the first reason that applies. Null: it succeeded. */
 export function describeEnd(facts: EndFacts): string | null {
+  if (hasReturned(facts)) return facts.refutation;
   if (facts.termination === 'timeout') return describeTimeout(facts);
   if (facts.termination === 'stop')
     return `stopped because the runner was stopped (Ctrl-C or kill), ${describeTermination(facts)}`;
@@ -89,7 +93,49 @@ export function describeOverdue(runner: string): string {
 
 function describeTimeout(facts: EndFacts): string {
   const limit = `timed out after ${duration(facts.durationMs)} (limit ${duration(facts.timeoutMs)})`;
-  return `${limit}, ${describeTermination(facts)}`;
+  return [`${limit}, ${describeTermination(facts)}`, facts.lingering && describeLingering(facts.lingering)]
+    .filter((each) => each !== null)
+    .join('; ');
+}
+
+/** Whether its function was done and only something open kept the process running until its time limit. */
+function hasReturned(
+  facts: Pick<EndFacts, 'termination' | 'lingering' | 'exitCode' | 'errorSentence'>,
+): facts is EndFacts & { readonly lingering: Lingering } {
+  const { termination, lingering, exitCode, errorSentence } = facts;
+  const isGood = errorSentence === null && (exitCode === null || exitCode === 0);
+  return termination === 'timeout' && lingering?.isFunction === true && isGood;
+}
+
+/** "its function returned after 40ms; an open server keeps the process running" */
+function describeLingering({ isFunction, afterMs, resources }: Lingering): string {
+  const end = isFunction
+    ? `its function returned after ${duration(afterMs ?? 0)}`
+    : "its file's own code had run to its end";
+  return `${end}; ${describeResources(resources)} kept the process running`;
+}
+
+/** By Node's own names of them. */
+const resourceWords: readonly (readonly [RegExp, string])[] = [
+  [/^TCPServerWrap$/, 'an open server'],
+  [/^(?:Timeout|Immediate)$/, 'a timer (setInterval or setTimeout)'],
+  [/^(?:TCPSocketWrap|TLSWrap|UDPWrap|TCPConnectWrap)$/, 'an open connection'],
+  [/^ProcessWrap$/, 'a process that it started'],
+  [/^Pipe\w*$/, 'a pipe or a Unix socket'],
+  [/^(?:FSEventWrap|StatWatcher)$/, 'a watched file'],
+  [/^FSReq\w*$/, 'a file operation'],
+  [/^(?:GetAddrInfoReqWrap|QueryReqWrap)$/, 'a DNS query'],
+  [/^MessagePort$/, 'a channel of messages'],
+];
+
+/** Worker threads are not among them. */
+const UNKNOWN_RESOURCE = 'something open, such as a worker thread,';
+
+function describeResources(resources: readonly string[]): string {
+  // Its pipes come with a process.
+  const own = resources.filter((name) => name !== 'PipeWrap' || !resources.includes('ProcessWrap'));
+  const words = own.map((name) => resourceWords.find(([form]) => form.test(name))?.[1] ?? name);
+  return words.length === 0 ? UNKNOWN_RESOURCE : [...new Set(words)].join(' and ');
 }
 
 function describeMemory(excess: MemoryExcess, facts: EndFacts): string {
@@ -141,23 +187,39 @@ interface WarningFacts {
   readonly selfPeakBytes: number | null;
   /** Whether the disk of its output has no room left. */
   readonly isDiskFull: boolean;
-  /** How many processes it left running. */
-  readonly leftProcesses: number;
+  /** What it left running. */
+  readonly left: readonly LeftProcess[];
   /** Why it had to be started a second time. */
   readonly firstFailure: string | null;
   /** Why that failed, too. */
   readonly startFailure: string | null;
+  /** What a Node script exports though nothing calls it; null: nothing. */
+  readonly uncalled: string | null;
+  readonly end: EndFacts;
 }
 
 /** All of them in one line; null: nothing to note. */
 export function describeWarnings(facts: WarningFacts): string | null {
   const all = [
     describeSecondStart(facts),
+    describeReturned(facts.end),
+    describeUncalled(facts.uncalled),
     facts.memory === null ? null : describeMemoryUsed(facts.memory, facts.selfPeakBytes),
     facts.isDiskFull ? 'the disk was full when it ended: some of its output may be missing' : null,
-    describeLeft(facts.leftProcesses),
+    describeLeft(facts.left),
   ].filter((each) => each !== null);
   return all.length === 0 ? null : all.join('; ');
+}
+
+function describeReturned(end: EndFacts): string | null {
+  if (!hasReturned(end)) return null;
+  const until = `until its time limit of ${duration(end.timeoutMs)}`;
+  return `${describeLingering(end.lingering)} ${until}: close it, or call process.exit() when all is done`;
+}
+
+function describeUncalled(uncalled: string | null): string | null {
+  if (uncalled === null) return null;
+  return `${printableLine(uncalled)}: export default a function, and the runner calls that`;
 }
 
 /** Of one that failed both times, the reason tells. */
@@ -175,10 +237,15 @@ function describeMemoryUsed(memory: MemoryWatch, selfPeakBytes: number | null): 
   return `used ${size(peakBytes)} of resident memory, more than its warning limit of ${size(warnBytes)}`;
 }
 
-function describeLeft(count: number): string | null {
-  if (count === 0) return null;
-  const processes = count === 1 ? '1 process' : `${count} processes`;
-  return `left ${processes} running, and their further output is not kept`;
+const MOST_NAMED = 5;
+
+/** "left 1 process running: sleep (pid 4711); its further output is not kept" */
+function describeLeft(left: readonly LeftProcess[]): string | null {
+  if (left.length === 0) return null;
+  const [processes, whose] = left.length === 1 ? ['1 process', 'its'] : [`${left.length} processes`, 'their'];
+  const named = left.slice(0, MOST_NAMED).map(({ pid, name }) => `${printableLine(name)} (pid ${pid})`);
+  const more = left.length > MOST_NAMED ? ` and ${left.length - MOST_NAMED} more` : '';
+  return `left ${processes} running: ${named.join(', ')}${more}; ${whose} further output is not kept`;
 }
 
 /** What V8 ended its own process for, by its last words. */
@@ -204,10 +271,11 @@ export function isDiskFull(folder: string): boolean {
 
 /** `killed` means by a signal that was not ours; one of ours is a time-out or a stop. */
 export function decideOutcome(facts: EndFacts, ask?: HandlerDecision): RunEnd['outcome'] {
-  if (facts.termination === 'timeout') return 'timed-out';
+  if (facts.termination === 'timeout' && !hasReturned(facts)) return 'timed-out';
   if (facts.termination === 'stop' || facts.termination === 'memory') return 'failed';
   if (facts.startFailure !== null) return 'not-started';
   if (facts.isGarbled) return 'failed';
+  if (hasReturned(facts)) return facts.refutation === null ? 'succeeded' : 'failed';
   if (facts.signal !== null) return 'killed';
   return facts.refutation === null ? judgeExit(facts.exitCode, ask) : 'failed';
 }

@@ -6,14 +6,14 @@ import { readCounts } from '../result/counts.ts';
 import { judgeEnd } from '../result/end.ts';
 import { readProgramWords } from '../result/handler-reply.ts';
 import { keepOutput, readHead } from '../result/output.ts';
-import { readProbeResult } from '../result/probe-result.ts';
+import { readLingering, readProbeResult } from '../result/probe-result.ts';
 import { addCpu, endNotStarted, measureBySelf, type RunEnd } from '../result/result.ts';
 import { isDiskFull } from '../result/wording.ts';
 import { closeOutput, createRunFiles, type OpenOutput, type RunFiles, runFilesOf } from '../run-files.ts';
 import { commandOf, type Exit, type StartedProcess, type StartFailure, startProcess } from '../start/process.ts';
 import { type RunRequest, withScan } from '../start/request.ts';
 import { describeFailedStart, describeHungStart, describeNoFiles, isReplaced } from '../start/start-failure.ts';
-import { countLeft, type Termination } from '../watch/terminate.ts';
+import { findLeft, type LeftProcess, type Termination } from '../watch/terminate.ts';
 import { HANG_AFTER_MS, type Watched, watchRun } from '../watch/watch.ts';
 import type { HeldScript } from './held-script.ts';
 
@@ -87,6 +87,7 @@ async function endRun(
   const output = await keepOutput({ path: files.output, fd, droppedBytes, maxBytes, masker });
   return await judgeEnd(request, {
     ...{ ...observed, result, output },
+    lingering: result?.lingering ?? readLingering(files.result),
     measured: result === null ? addCpu(observed.sampled, observed.exit.cpu) : measureBySelf(result),
     words: readProgramWords(request, observed.exit.code, fd),
     isDiskFull: isDiskFull(request.state.output),
@@ -99,7 +100,7 @@ async function endRun(
 /** What was seen of a run from outside. */
 interface Observation extends Watched {
   readonly exit: Exit;
-  readonly leftProcesses: number;
+  readonly left: readonly LeftProcess[];
   /** Why it never came to its first line; null: it may have. */
   readonly startFailure: string | null;
   /** Why it was started a second time. */
@@ -159,7 +160,7 @@ async function observeProcess({ pid, exited }: StartedProcess, request: RunReque
   return {
     ...watched,
     exit,
-    leftProcesses: await countLeft(pid),
+    left: await findLeft(pid, [`RUNNER_ROOT=${request.root}`, `RUNNER_RUN=${request.key}`]),
     startFailure: describeFailure(request, watched.termination, exit, fd),
     firstFailure: null,
   };

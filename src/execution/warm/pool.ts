@@ -8,7 +8,7 @@ import { isDiskFull } from '../result/wording.ts';
 import type { RunFiles } from '../run-files.ts';
 import type { Exit, StartFailure } from '../start/process.ts';
 import type { HandlerRequest } from '../start/request.ts';
-import { countLeft } from '../watch/terminate.ts';
+import { findLeft } from '../watch/terminate.ts';
 import type { Watched } from '../watch/watch.ts';
 import { isIsolated, type ServedRun, type Serving, WarmChild } from './child.ts';
 
@@ -37,7 +37,7 @@ export async function endWarmRun(
     ...{ ...observed, exit, result, output },
     measured: result === null ? measureFromOutside(child, observed, exit) : measureBySelf(result),
     words: result === null ? noWords : readNodeWords(result, request.masker),
-    leftProcesses: exit === null ? 0 : await countLeft(child.pid),
+    left: exit === null ? [] : await findLeft(child.pid, []),
     isDiskFull: output !== noOutput && isDiskFull(request.state.output),
     startFailure: null,
     firstFailure: null,

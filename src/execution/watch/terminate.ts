@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { listGroup } from '../../system/process/tree.ts';
+import { listGroup, listStartedWith, readProcessName } from '../../system/process/tree.ts';
 
 /** Time that a script has between SIGTERM and SIGKILL. */
 export const GRACE_MS = 10_000;
@@ -89,17 +89,35 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): void {
 const WAIT_MS = 50;
 const POLL_MS = 5;
 
+/** A process that goes on after its run. */
+export interface LeftProcess {
+  readonly pid: number;
+  /** "sleep" */
+  readonly name: string;
+}
+
 /**
- * How many processes a script has left behind in its group; 0 without `/proc`. Asking costs nothing
- * where there are none, as with most scripts.
+ * The processes that a script has left behind in its group, and those that have left that and its session, by the
+ * variables that they were started with; none without `/proc`. Asking costs next to nothing where there are none, as
+ * with most scripts.
+ *
+ * @param variables that no other run has
  */
-export async function countLeft(pid: number): Promise<number> {
+export async function findLeft(leader: number, variables: readonly string[]): Promise<readonly LeftProcess[]> {
   const deadline = performance.now() + WAIT_MS;
-  while (hasGroup(pid)) {
-    if (performance.now() > deadline) return listGroup(pid).length;
+  while (hasGroup(leader) || listStartedWith(leader, variables).length > 0) {
+    if (performance.now() > deadline) return listLeft(leader, variables);
     await sleep(POLL_MS);
   }
-  return 0;
+  return [];
+}
+
+function listLeft(leader: number, variables: readonly string[]): readonly LeftProcess[] {
+  const pids = new Set([...listGroup(leader), ...listStartedWith(leader, variables)]);
+  return [...pids].flatMap((pid) => {
+    const name = readProcessName(pid);
+    return name === null ? [] : [{ pid, name }];
+  });
 }
 
 /** Zombies count here; they are no longer listed. */

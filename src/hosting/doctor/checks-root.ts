@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { describeCures, describeNeverRun, findNeverRun } from '../../discovery/never-run.ts';
 import type { Script } from '../../discovery/script.ts';
 import { resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import { guessPeriodName } from '../../schedule/misnamed.ts';
@@ -68,7 +69,8 @@ const SEE_LIST = '`npx folder-runner list` shows why for each of them, and how t
 export const checkJobs: Check = {
   name: 'jobs',
   run: async ({ root, discovery }) => {
-    const { tiers, unread, handlers } = await discovery();
+    const { tiers, unread, handlers, ignored } = await discovery();
+    const neverRun = findNeverRun(root, ignored);
     const scripts = tiers.flatMap((tier) => tier.scripts);
     const all = [...scripts, ...handlers];
     const refused = all.filter(({ refusals }) => refusals.length > 0);
@@ -84,6 +86,7 @@ export const checkJobs: Check = {
         ? []
         : [problem(`${amountOf(refused.length, 'script')} refused: ${namesOf(refused)}`, SEE_LIST)]),
       ...(doubtful.length === 0 ? [] : [warning(`probably a mistake in ${namesOf(doubtful)}`, SEE_LIST)]),
+      ...(neverRun.length === 0 ? [] : [warning(describeNeverRun(neverRun), describeCures(neverRun))]),
     ];
   },
 };

@@ -116,9 +116,11 @@ function explainMissing(query: WhyQuery, name: string, text: string, cure: strin
   return unread === undefined ? critical('found', text, cure) : critical('found', printableLine(unread.reason), null);
 }
 
-function explainIgnored(query: WhyQuery, { path, reason }: Ignored): Why {
+const MOVE = 'Rename it or move it into a tier; docs/scripts.md says which files are scripts.';
+
+function explainIgnored(query: WhyQuery, { path, reason, chmod }: Ignored): Why {
   const file = printableLine(relative(query.root, path));
-  const cure = 'Rename it or move it into a tier; docs/scripts.md says which files are scripts.';
+  const cure = chmod === undefined ? MOVE : `Make it executable: \`${chmod}\``;
   return {
     script: null,
     findings: [...explainSettings(query), fine('found', file), critical('ignored', printableLine(reason), cure)],

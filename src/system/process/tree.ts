@@ -128,6 +128,29 @@ export function listPids(): number[] {
 }
 
 /**
+ * The living processes that were started after another one and with all of these variables (`NAME=value`), wherever in
+ * the tree they are by now. Numbers of processes grow, until they begin anew: what began anew since then is missed.
+ */
+export function listStartedWith(before: number, variables: readonly string[]): number[] {
+  if (variables.length === 0) return [];
+  return listPids().filter((pid) => {
+    if (pid <= before) return false;
+    const found = readVariables(pid);
+    return variables.every((variable) => found.includes(variable));
+  });
+}
+
+/** What a process was started with, as `NAME=value`; none of one that has ended, or is another user's. */
+export function readVariables(pid: number): readonly string[] {
+  return readText(pid, 'environ', 'utf8').split('\0');
+}
+
+/** The first 15 bytes of its program's name; null: there is no such process. */
+export function readProcessName(pid: number): string | null {
+  return readText(pid, 'comm', 'utf8').trimEnd() || null;
+}
+
+/**
  * Something that changes whenever a process gets on: by CPU time, to the nanosecond where the kernel
  * tells it, or by reading and writing.
  *
@@ -142,9 +165,9 @@ export function readProgress(pid: number): string | null {
   return [stat[11], stat[12], readText(pid, 'schedstat'), readText(pid, 'io')].join(' ');
 }
 
-function readText(pid: number, file: string): string {
+function readText(pid: number, file: string, encoding: BufferEncoding = 'latin1'): string {
   try {
-    return readFileSync(`/proc/${pid}/${file}`, 'latin1');
+    return readFileSync(`/proc/${pid}/${file}`, encoding);
   } catch {
     return '';
   }

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, statSync } from 'node:fs';
+import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { HANDLER_VARIABLE } from '../../child/contract.ts';
 import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
@@ -11,7 +11,7 @@ import { listNames } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { TRY_PREFIX } from '../../system/place/usable.ts';
 import { readStatFields } from '../../system/process/identity.ts';
-import { listPids } from '../../system/process/tree.ts';
+import { listPids, readVariables } from '../../system/process/tree.ts';
 
 type Place = Pick<Runner, 'root' | 'state'>;
 
@@ -151,13 +151,4 @@ function findByVariables(
 
 function leadsGroup(pid: number): boolean {
   return Number(readStatFields(pid)?.[2]) === pid;
-}
-
-function readVariables(pid: number): readonly string[] {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
-  } catch {
-    // Another user's, or gone by now.
-    return [];
-  }
 }

@@ -137,7 +137,8 @@ export function addTierRoutes(api: Api): void {
   api.openapi(tiersRoute, async (c) => {
     const { site } = c.var;
     const { discovery, settingsProblem } = await site.lookIntoJobs();
-    const { tiers, handlers, unread, ignored, warnings } = discovery;
+    const { tiers, handlers, unread, warnings } = discovery;
+    const ignored = discovery.ignored.map(({ path, reason }) => ({ path, reason }));
     const found = await readLog(site, async (log) => ({
       items: await readTiers(site, log, tiers),
       next: null,
