@@ -132,6 +132,10 @@ export default defineConfig([
     plugins: [noteThirdParty(), withoutUnneeded, withoutIndentation],
     // graceful-fs waits for free file descriptors; a lock needs one. Loading it would change node:fs for all.
     inputOptions: { resolve: { alias: { 'graceful-fs': 'node:fs' } } },
+    hooks: {
+      'build:done': ({ options: { outDir } }) =>
+        copyFile(join(import.meta.dirname, 'src/hosting/crontab/cron.sh'), join(outDir, 'cron.sh')),
+    },
     outputOptions: {
       codeSplitting: {
         groups: [

@@ -1,4 +1,5 @@
-import { writeSync } from 'node:fs';
+import { statSync, writeSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
 import { QueueError } from '../queue/errors.ts';
 import { StoreUnavailable } from '../store/failures.ts';
@@ -85,13 +86,24 @@ function createContext(distFolder: string): CommandContext {
   return context;
 }
 
-/** A folder that was removed under its shell, by a deploy perhaps, has the name that it had there. */
+/**
+ * By the name that it has in the shell, which may lead through a link (`current` of a deploy) or, of a folder that was
+ * removed under it, may be all that is left.
+ */
 function currentFolder(): string {
+  const { PWD } = process.env;
   try {
-    return process.cwd();
+    const cwd = process.cwd();
+    return PWD === undefined || PWD === cwd || !isSameFolder(PWD, cwd) ? cwd : PWD;
   } catch {
-    return process.env.PWD ?? '/';
+    return PWD ?? '/';
   }
+}
+
+function isSameFolder(one: string, other: string): boolean {
+  if (!isAbsolute(one)) return false;
+  const [a, b] = [one, other].map((path) => statSync(path, { throwIfNoEntry: false }));
+  return a !== undefined && a.ino === b?.ino && a.dev === b?.dev;
 }
 
 /** Says what is wrong in a sentence; only a defect of the runner itself shows its stack. */

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type FakeCrontab, makeFakeCrontab } from '../support/fake-crontab.ts';
 import { callCommand } from '../support/in-root.ts';
-import { commandPath, type Ended } from '../support/run-command.ts';
+import type { Ended } from '../support/run-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const script = 'console.log(1)';
@@ -21,13 +21,16 @@ const cron = (root: string, args: readonly string[], crontab: FakeCrontab): Prom
 
 test('--print writes the block to paste, with a line for each tier that has a period', async () => {
   const root = realpathSync(makeTemporaryRoot(usual));
-  const { status, stdout } = await cron(root, ['--print'], makeFakeCrontab());
+  const crontab = makeFakeCrontab();
+  const { status, stdout } = await cron(root, ['--print'], crontab);
   expect(status).toBe(0);
   const lines = stdout.split('\n').filter((line) => /^\d/.test(line));
-  const command = `${process.execPath} ${commandPath} --root ${root}`;
-  // What looks for missing files stands before it, where the paths leave room for that.
-  const ends = ['15min', 'hourly', 'daily'].map((tier) => expect.stringMatching(RegExp(` ${command} ${tier}$`)));
+  const script = join(crontab.env.HOME as string, '.folder-runner/cron');
+  const ends = ['15min', 'hourly', 'daily'].map((tier) =>
+    expect.stringMatching(RegExp(` sh ${script} ${tier} ${root}$`)),
+  );
   expect(lines).toEqual(ends);
+  expect(existsSync(script)).toBe(true);
   expect(stdout).toMatch(/^# BEGIN folder-runner [\s\S]*# END folder-runner .*\n$/);
 });
 
@@ -82,9 +85,9 @@ test('--tiers chooses the tiers, and installing again with others replaces them'
   const root = makeTemporaryRoot(usual);
   const crontab = makeFakeCrontab();
   await cron(root, ['--install', '--tiers', 'hourly, daily'], crontab);
-  expect(crontab.read()?.toString()).toMatch(/ hourly\n.* daily\n# END/);
+  expect(crontab.read()?.toString()).toMatch(/ hourly \S+\n.* daily \S+\n# END/);
   await cron(root, ['--install', '--tiers', '15min'], crontab);
-  expect(crontab.read()?.toString()).toMatch(/--install`.*\n[^\n]* 15min\n# END/);
+  expect(crontab.read()?.toString()).toMatch(/--install --tiers 15min`.*\n[^\n]* 15min \S+\n# END/);
 });
 
 test.each([
@@ -111,7 +114,7 @@ test('without a crontab program the lines to paste are printed, and the exit cod
   const { status, stdout, stderr } = await callCommand(['cron', '--install'], { cwd: root, env });
   expect(status).toBe(2);
   expect(stderr).toMatch(/no `crontab` program here.*paste these lines/);
-  expect(stdout).toMatch(/^# BEGIN [\s\S]* 15min\n[\s\S]* hourly\n[\s\S]* daily\n# END /);
+  expect(stdout).toMatch(/^# BEGIN [\s\S]* 15min \S+\n[\s\S]* hourly \S+\n[\s\S]* daily \S+\n# END /);
 });
 
 test('a root that no crontab line can hold is refused in a sentence', async () => {
@@ -132,7 +135,7 @@ test('two ways at once, or --tiers alone, are wrong use', async () => {
   });
 });
 
-const ofLines = [['--due'], ['--tiers', 'hourly'], ['--work'], ['--no-work'], ['--budget', '5m']];
+const ofLines = [['--due'], ['--no-due'], ['--tiers', 'hourly'], ['--work'], ['--no-work'], ['--budget', '5m']];
 const ofImport = [['--apply'], ['--json'], ['--format', 'crontab']];
 
 test.each([
@@ -158,7 +161,7 @@ test('without options it shows its help with examples', async () => {
 
 test('a line of the block runs its tier in a bare environment from another folder', async () => {
   const root = makeTemporaryRoot({ "it's 100%/jobs/hourly/leaves-a-file.mjs": leavesFile });
-  const place = { cwd: join(root, "it's 100%"), env: makeFakeCrontab().env };
+  const place = { cwd: join(root, "it's 100%"), env: { ...makeFakeCrontab().env, HOME: root } };
   const { stdout } = await callCommand(['cron', '--print'], place);
   const line = stdout.split('\n').find((each) => /^\d/.test(each)) ?? '';
   const command = line.split(' ').slice(5).join(' ').replaceAll('\\%', '%');
@@ -177,10 +180,10 @@ test('--due writes one line for all tiers, as often as the most frequent one', a
   const { status, stdout } = await cron(root, ['--print', '--due', '--budget', '55s'], crontab);
   expect(status).toBe(0);
   const lines = stdout.split('\n').filter((line) => /^\d/.test(line));
-  expect(lines).toEqual([expect.stringMatching(/^\d+-59\/15 \* \* \* \* .+ --root .+ due --budget 55s$/)]);
+  expect(lines).toEqual([expect.stringMatching(/^\d+-59\/15 \* \* \* \* sh \S+\/cron due \S+ --budget 55s$/)]);
 });
 
-test('the line that --due installs runs each tier', async () => {
+test('the line that --due installs calls the tiers, which begin with their next period', async () => {
   const root = realpathSync(makeTemporaryRoot({ ...usual, 'jobs/daily/c.mjs': leavesFile }));
   const crontab = makeFakeCrontab();
   expect((await cron(root, ['--install', '--due'], crontab)).status).toBe(0);
@@ -188,12 +191,13 @@ test('the line that --due installs runs each tier', async () => {
   const env = { HOME: root, PATH: '/usr/bin:/bin' };
   const { status } = spawnSync('/bin/sh', ['-c', command], { cwd: '/', env });
   expect(status).toBe(0);
-  expect(existsSync(join(root, 'was-here'))).toBe(true);
+  expect(existsSync(join(root, '.runner/activity.db'))).toBe(true);
+  expect(existsSync(join(root, 'was-here'))).toBe(false);
 });
 
 describe('--work', () => {
   const workOf = (crontab: FakeCrontab) =>
-    /^(\S+) \* \* \* \* .* work --for (\w+)$/m.exec(String(crontab.read()))?.slice(1) ?? null;
+    /^(\S+) \* \* \* \* .* work \S+ --for (\w+)$/m.exec(String(crontab.read()))?.slice(1) ?? null;
 
   test.each([
     [['--work'], '\\*', '55s'],
@@ -203,12 +207,13 @@ describe('--work', () => {
   ])('with %j one more line processes the queue', async (args, minutes, life) => {
     const root = realpathSync(makeTemporaryRoot(usual));
     const plain = args.filter((arg) => !arg.startsWith('--work') && !/^\d/.test(arg));
-    const without = (await cron(root, ['--print', ...plain], makeFakeCrontab())).stdout.split('\n');
-    const { status, stdout } = await cron(root, ['--print', ...args], makeFakeCrontab());
+    const crontab = makeFakeCrontab();
+    const without = (await cron(root, ['--print', ...plain], crontab)).stdout.split('\n');
+    const { status, stdout } = await cron(root, ['--print', ...args], crontab);
     expect(status).toBe(0);
     const added = stdout.split('\n').filter((line) => !without.includes(line));
     expect(added).toEqual([
-      expect.stringMatching(new RegExp(`^${minutes} \\* \\* \\* \\* .* --root ${root} work --for ${life}$`)),
+      expect.stringMatching(new RegExp(`^${minutes} \\* \\* \\* \\* sh .* work ${root} --for ${life}$`)),
     ]);
   });
 
@@ -216,7 +221,8 @@ describe('--work', () => {
     const root = realpathSync(makeTemporaryRoot({ ...usual, 'jobs/queue/leave.mjs': 'export default () => {};' }));
     const place = { cwd: root, env: makeFakeCrontab().env };
     await callCommand(['add', 'leave'], place);
-    const { stdout } = await cron(root, ['--print', '--work'], makeFakeCrontab());
+    const crontab = makeFakeCrontab();
+    const { stdout } = await cron(root, ['--print', '--work'], crontab);
     const line = stdout.split('\n').find((each) => each.includes(' work ')) ?? '';
     const command = line.split(' ').slice(5).join(' ').replace('--for 55s', '--max-jobs 1');
     const env = { HOME: root, LOGNAME: 'visitor', SHELL: '/bin/sh', PATH: '/usr/bin:/bin' };
@@ -230,8 +236,7 @@ describe('--work', () => {
     const crontab = makeFakeCrontab();
     await cron(root, ['--install', '--work', '15m'], crontab);
     const installed = String(crontab.read());
-    crontab.write(installed.replaceAll(process.execPath, '/gone/node'));
-    expect((await cron(root, ['--install'], crontab)).stdout).toContain(' work --for 14m');
+    expect((await cron(root, ['--install'], crontab)).stdout).toMatch(/ work \S+ --for 14m\n/);
     expect(String(crontab.read())).toBe(installed);
     await cron(root, ['--install', '--due'], crontab);
     expect(workOf(crontab)).toEqual([expect.stringMatching(/^\d+-59\/15$/), '14m']);
@@ -271,7 +276,7 @@ describe('--work', () => {
     const crontab = makeFakeCrontab();
     expect((await cron(root, ['--install', '--work'], crontab)).status).toBe(0);
     const installed = String(crontab.read());
-    expect(installed.match(/^[*\d].*$/gm)).toEqual([expect.stringMatching(/ work --for 55s$/)]);
+    expect(installed.match(/^[*\d].*$/gm)).toEqual([expect.stringMatching(/ work \S+ --for 55s$/)]);
     expect((await cron(root, ['--install'], crontab)).status).toBe(0);
     expect(String(crontab.read())).toBe(installed);
     expect((await cron(root, ['--print', '--due', '--work'], crontab)).status).toBe(2);
@@ -304,9 +309,6 @@ test.each([
   expect(stderr).toContain(sentence);
 });
 
-/** Without that of the Node that runs the tests. */
-const notesOf = ({ stderr }: Ended): string => stderr.replace(/^Note: \S+\/node .*\n/gm, '');
-
 describe('a root that is gone', () => {
   test('has its lines taken out, and is named until then', async () => {
     const site = realpathSync(makeTemporaryRoot({ 'old/jobs/hourly/a.mjs': script, 'new/jobs/hourly/a.mjs': script }));
@@ -319,7 +321,7 @@ describe('a root that is gone', () => {
       `Note: your crontab still calls ${old}, which has no jobs folder any more: ` +
       `\`npx folder-runner cron --remove --root ${old}\` takes these lines out.\n`;
     for (const args of [['--print'], ['--install'], []]) {
-      expect(notesOf(await cron(moved, args, crontab))).toBe(note);
+      expect((await cron(moved, args, crontab)).stderr).toBe(note);
     }
     const installed = String(crontab.read());
     expect(await cron(moved, ['--remove', '--root', old], crontab)).toEqual({
@@ -330,7 +332,7 @@ describe('a root that is gone', () => {
     expect(installed).toContain(`# BEGIN folder-runner ${old}\n`);
     expect(String(crontab.read())).toMatch(/^MAILTO=me\n# BEGIN folder-runner \S+new\n/);
     expect(String(crontab.read())).not.toContain(old);
-    expect(notesOf(await cron(moved, ['--print'], crontab))).toBe('');
+    expect((await cron(moved, ['--print'], crontab)).stderr).toBe('');
   });
 });
 
@@ -353,8 +355,51 @@ test('folders that no line can call are named', async () => {
     'jobs/15mins/b.mjs': script,
     'jobs/by-hand/c.mjs': script,
   });
-  const notes = notesOf(await cron(root, ['--print'], makeFakeCrontab()));
+  const notes = (await cron(root, ['--print'], makeFakeCrontab())).stderr;
   expect(notes).toBe('Note: jobs/15mins is not a schedule name, so cron never runs it; did you mean 15min?\n');
   const alone = await cron(makeTemporaryRoot({ 'jobs/week/a.mjs': script }), ['--install'], makeFakeCrontab());
   expect(alone).toMatchObject({ status: 2, stderr: expect.stringContaining('Did you mean weekly by jobs/week?') });
+});
+
+test('what was chosen stays until an option changes it, and what goes is shown', async () => {
+  const root = makeTemporaryRoot(usual);
+  const crontab = makeFakeCrontab();
+  const linesOf = () => String(crontab.read()).match(/^[*\d].*$/gm) ?? [];
+  await cron(root, ['--install', '--due', '--budget', '55s'], crontab);
+  const due = linesOf();
+  expect((await cron(root, ['--install'], crontab)).stdout).toContain('Your crontab already had these lines');
+  expect(linesOf()).toEqual(due);
+  const changed = await cron(root, ['--install', '--no-due'], crontab);
+  expect(changed.stdout).toContain(`This line was taken out or replaced:\n\n  ${due[0]}\n`);
+  expect(linesOf()).toHaveLength(3);
+  await cron(root, ['--install', '--tiers', 'daily'], crontab);
+  const { stderr } = await cron(root, ['--install'], crontab);
+  expect(linesOf()).toEqual([expect.stringMatching(/ daily \S+$/)]);
+  expect(stderr).toBe(
+    'Note: no line calls 15min, hourly, as --tiers daily was chosen: ' +
+      '`npx folder-runner cron --install --tiers all` writes a line for each tier.\n',
+  );
+  await cron(root, ['--install', '--tiers', 'all'], crontab);
+  expect(linesOf()).toHaveLength(3);
+});
+
+test('a link stays as it was named, and its releases are no sites of their own', async () => {
+  const site = realpathSync(makeTemporaryRoot({ '1/jobs/hourly/a.mjs': script, '2/jobs/hourly/a.mjs': script }));
+  const crontab = makeFakeCrontab();
+  const current = join(site, 'current');
+  symlinkSync('1', current);
+  await cron(join(site, '1'), ['--install'], crontab);
+  const { stderr } = await cron(site, ['--root', 'current', '--install'], crontab);
+  expect(String(crontab.read())).toMatch(new RegExp(` hourly ${current}$`, 'm'));
+  expect(stderr).toContain(
+    `Note: your crontab also calls ${site}/1, which is the same site as ${current}, so that its`,
+  );
+  expect(stderr).toContain(`Note: ${current} is a link: when it leads to another release one day, the log`);
+  rmSync(current);
+  symlinkSync('2', current);
+  symlinkSync('../state', join(site, '2/.runner'));
+  const switched = await cron(site, ['--root', 'current', '--install'], crontab);
+  expect(switched.stdout).toContain('Your crontab already had these lines');
+  expect(switched.stderr).toContain(`also calls ${site}/1`);
+  expect(switched.stderr).not.toContain('is a link');
 });

@@ -32,17 +32,25 @@ test('a root moves with its log and its crontab lines, and all else in the cront
   crontab.write('0 1 * * * mine\n');
   call(root, crontab, 'hourly');
   call(root, crontab, 'cron', '--install', '--work', '5m');
+  crontab.write(String(crontab.read()).replace(/^\d+( \* \* \* \*) sh/m, '41$1 nice -n 19 sh'));
+  writeFileSync(join(root, 'jobs/daily/b.sh'), `cat ${root}/data\n`);
+  const timesOf = () => linesOf(crontab).map((line) => line.split(root)[0]?.split(placeBeside(root))[0]);
+  const times = timesOf();
   const target = placeBeside(root);
   const { status, stdout, stderr } = call(root, crontab, 'move', target);
   expect(status).toBe(0);
-  expect(stderr).not.toContain('runner:');
-  expect(stdout).toContain(`${root} is now ${target}.\nIts crontab lines name the new folder now.\n`);
+  expect(stderr).toBe(`Note: ${target}/jobs/daily/b.sh still names ${root}: correct that path.\n`);
+  expect(stdout).toContain(
+    `${root} is now ${target}.\nIts crontab lines name the new folder now, and keep their times.\n`,
+  );
+  expect(timesOf()).toEqual(times);
+  writeFileSync(join(target, 'jobs/daily/b.sh'), 'echo b\n');
   expect(existsSync(root)).toBe(false);
   const text = String(crontab.read());
   expect(text).toMatch(/^0 1 \* \* \* mine$/m);
   expect(text).not.toContain(`${root} `);
   expect(linesOf(crontab)).toHaveLength(4);
-  expect(text).toContain(`--root ${target} work --for`);
+  expect(text).toContain(` work ${target} --for`);
   expect(call(target, crontab, 'hourly').status).toBe(0);
   expect(queryLog(target, `select count(*) as runs from runs where outcome = 'succeeded'`)).toEqual([{ runs: 2 }]);
 });
@@ -53,10 +61,11 @@ test('lines for some tiers, or one for all that are due, stay such lines', () =>
   call(root, crontab, 'cron', '--install', '--tiers', 'daily');
   const target = placeBeside(root);
   expect(call(root, crontab, 'move', target).status).toBe(0);
-  expect(linesOf(crontab).map((line) => line.split(' ').at(-1))).toEqual(['daily']);
+  expect(linesOf(crontab).map((line) => line.split(' ').at(-2))).toEqual(['daily']);
+  expect(String(crontab.read())).toContain('--install --tiers daily`');
   call(target, crontab, 'cron', '--install', '--due', '--budget', '55s');
   expect(call(target, crontab, 'move', root).status).toBe(0);
-  expect(linesOf(crontab).map((line) => line.split('--root ')[1])).toEqual([`${root} due --budget 55s`]);
+  expect(linesOf(crontab).map((line) => line.split('/cron ')[1])).toEqual([`due ${root} --budget 55s`]);
 });
 
 test.each<[string, (root: string) => string, RegExp]>([

@@ -143,10 +143,12 @@ interface Call {
 
 /** What cron would call of the root's block, in its order. */
 function callsBetween(crontab: string, from: Date, to: Date): Call[] {
-  const lines = crontab.split('\n').filter((line) => /^[\d*]/.test(line) && line.includes(' --root '));
+  const lines = crontab
+    .split('\n')
+    .filter((line) => /^[\d*]/.test(line) && line.includes(' sh ~/.folder-runner/cron '));
   const calls = lines.flatMap((line) => {
     const [, fields = '', command = ''] = /^((?:\S+ ){5})(.*)$/.exec(line) ?? [];
-    if (/ 1min$/.test(command)) return [];
+    if (command.includes('cron 1min ')) return [];
     const cron = new Cron(fields.trim(), { startAt: from, paused: true });
     const times: Date[] = [];
     for (let at = cron.nextRun(from); at !== null && at <= to; at = cron.nextRun(at)) times.push(at);

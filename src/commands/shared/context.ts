@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkPlace } from '../../settings/access.ts';
 import { loadSettings } from '../../settings/load.ts';
@@ -50,7 +50,9 @@ export function enterSite(context: CommandContext, root: string, mayAct: boolean
 /** Finds the root and reads its settings: what every command needs that runs scripts. */
 export async function openRunner(context: CommandContext, rootOption: string | undefined): Promise<Runner> {
   const { cwd, env } = context;
-  const root = findRoot({ option: rootOption, variable: env.RUNNER_ROOT, cwd });
+  const named = findRoot({ option: rootOption, variable: env.RUNNER_ROOT, cwd });
+  // A link that leads to another release meanwhile changes nothing for what has begun.
+  const root = realpathSync.native(named);
   enterSite(context, root, false);
   const state = stateFolderOf(root);
   const probePath = probePathOf(context);
@@ -60,6 +62,7 @@ export async function openRunner(context: CommandContext, rootOption: string | u
   checkPlace(root, state, settings);
   process.umask(settings.umask);
   if (existsSync(state.unsettledImport)) await finishImport(context, root);
+  await keepScript(context, named);
   return {
     root,
     state,
@@ -69,6 +72,14 @@ export async function openRunner(context: CommandContext, rootOption: string | u
     version: context.version,
     now: context.now,
   };
+}
+
+/** The crontab's script has called this: of another version, or without knowing what it has found now. */
+async function keepScript({ env, version, distFolder }: CommandContext, root: string): Promise<void> {
+  const { RUNNER_CRON_SCRIPT: path, RUNNER_CRON_VERSION } = env;
+  if (path === undefined || RUNNER_CRON_VERSION === version) return;
+  const { refreshScript } = await import('../../hosting/crontab/script.ts');
+  refreshScript(path, root, { distFolder, version });
 }
 
 /** An import of the crontab was interrupted, or is under way at this moment. */

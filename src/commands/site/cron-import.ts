@@ -93,15 +93,15 @@ async function apply(
     return;
   }
   const { applyImport } = await import('../../hosting/crontab/import/apply.ts');
-  const { distFolder, env } = context;
-  const { lines, warnings } = applyImport({ root, distFolder, env, plan, asked, crontab: isUsers ? content : null });
+  const { distFolder, version, env } = context;
+  const own = { distFolder, version };
+  const { lines, warnings } = applyImport({ root, own, env, plan, asked, crontab: isUsers ? content : null });
   for (const warning of warnings) context.stderr.write(`Note: ${warning}\n`);
   if (json) return;
-  const { shortLine } = await import('../../hosting/crontab/lines.ts');
-  const shown = lines.map((line) => `  ${shortLine(root, line)}\n`).join('');
+  const shown = lines.map((line) => `  ${printableLine(line)}\n`).join('');
   context.stdout.write(
     `\nDone: ${countOf(plan.scripts.length, 'script')} in ${root}/jobs. The old lines are kept in your crontab as ` +
-      `comments, and these lines run the scripts (\`crontab -l\` shows them in full):\n\n${shown}\n` +
+      `comments, and these lines run the scripts:\n\n${shown}\n` +
       'Try one with `npx folder-runner run <script>`; see what ran with `npx folder-runner report`; `npx folder-runner cron --undo` goes back.\n',
   );
   if (!isUsers) {

@@ -1,8 +1,9 @@
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import type { CrontabFormat } from '../../hosting/crontab/import/read.ts';
 import type { AskedLines } from '../../hosting/crontab/plan.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { printableLine } from '../../system/base/text.ts';
 import { findRoot, findRootAbove } from '../../system/place/root.ts';
 import type { CommandContext } from '../shared/context.ts';
 
@@ -11,7 +12,8 @@ interface CronOptions {
   readonly install?: true;
   readonly remove?: true;
   readonly tiers?: string;
-  readonly due?: true;
+  /** False: `--no-due`. */
+  readonly due?: boolean;
   readonly budget?: string;
   /** True: each minute. False: `--no-work`. */
   readonly work?: string | boolean;
@@ -40,10 +42,11 @@ Examples:
   runner cron --import lines.txt                show them for a file, - for stdin
   runner cron --undo                            bring the old lines back, and remove the scripts
 
-The lines name Node and the command by their full paths, because cron's PATH is only /usr/bin:/bin.
-Only the block between the two marker lines is ever changed. An existing line of --work stays in it
-unless --no-work removes it. A pass prints nothing if all scripts succeed; cron mails its summary of
-failures to MAILTO. More in docs/cron.md.`;
+The lines call ~/.folder-runner/cron, which finds Node and the package and says what is missing.
+Only the block between the two marker lines is ever changed. What you chose before (--due, --tiers,
+--work), the times of lines and what you have added to the block stay, unless an option says
+otherwise. A pass prints nothing if all scripts succeed; cron mails its summary of failures to
+MAILTO. More in docs/cron.md.`;
 
 /** `runner cron`: the crontab lines that run the tiers. */
 export function cronCommand(context: CommandContext): Command {
@@ -63,8 +66,9 @@ export function cronCommand(context: CommandContext): Command {
       ).choices(['crontab', 'cron.d']),
     )
     .option('--json', 'with --import: the plan as JSON')
-    .option('--tiers <names>', 'which tiers, separated by commas (default: all with a schedule name)')
+    .option('--tiers <names>', 'which tiers, separated by commas, or all (default: as installed, else all)')
     .addOption(new Option('--due', 'one line, `npx folder-runner due`, for all tiers').conflicts('tiers'))
+    .option('--no-due', 'a line for each tier again')
     .option('--budget <duration>', 'with --due: total time for a call')
     .option('--work [every]', 'also a line that processes the queue (default: every 1m)')
     .option('--no-work', 'remove an existing line of --work')
@@ -111,7 +115,7 @@ function refuseUnheard(options: CronOptions): void {
 
 /** The option that says which lines to write; null: none does. */
 function lineOption({ tiers, due, budget, work }: CronOptions): string | null {
-  if (due) return '--due';
+  if (due !== undefined) return due ? '--due' : '--no-due';
   if (tiers !== undefined) return '--tiers';
   if (budget !== undefined) return '--budget';
   if (work === undefined) return null;
@@ -119,31 +123,31 @@ function lineOption({ tiers, due, budget, work }: CronOptions): string | null {
 }
 
 async function printLines(context: CommandContext, options: CronOptions): Promise<void> {
-  const { readInstalledLines } = await import('../../hosting/crontab/plan.ts');
-  const installed = readInstalledLines(rootOf(context, options), context.env);
-  const { root, block, warnings } = await makeLines(context, options, installed, null);
+  const { root, block, warnings } = await planLines(context, options);
   context.stdout.write(block);
   await warn(context, root, warnings);
 }
 
 async function installLines(context: CommandContext, options: CronOptions): Promise<void> {
-  const { choiceOfLines, readInstalledLines } = await import('../../hosting/crontab/plan.ts');
-  const place = rootOf(context, options);
-  const installed = readInstalledLines(place, context.env);
-  const { workMinutes } = choiceOfLines(place, installed);
-  const { root, lines, block, warnings } = await makeLines(context, options, installed, workMinutes);
+  const { root, content, dropped, block, warnings } = await planLines(context, options);
   const { installCrontab } = await import('../../hosting/crontab/program.ts');
-  const change = pasteableOnFailure(context, block, () => installCrontab(root, lines, context.env));
+  const change = pasteableOnFailure(context, block, () => installCrontab(root, content, context.env));
   const done = change === 'changed' ? 'Your crontab now has' : 'Your crontab already had';
-  const { shortLine } = await import('../../hosting/crontab/lines.ts');
-  const shown = lines.map((line) => `  ${shortLine(root, line)}\n`).join('');
-  context.stdout.write(`${done} these lines for ${root} (\`crontab -l\` shows them in full):\n\n${shown}\n`);
+  context.stdout.write(`${done} these lines for ${root}:\n\n${indent(content.lines)}\n`);
+  if (dropped.length > 0) {
+    const were = dropped.length === 1 ? 'This line was' : 'These lines were';
+    context.stdout.write(`${were} taken out or replaced:\n\n${indent(dropped)}\n`);
+  }
   context.stdout.write(
     '`npx folder-runner status` shows when each is called, `npx folder-runner report` what ran; cron mails failures to MAILTO.\n',
   );
   const { tellFirstCalls } = await import('./first-calls.ts');
   await tellFirstCalls(context, root);
   await warn(context, root, warnings);
+}
+
+function indent(lines: readonly string[]): string {
+  return lines.map((line) => `  ${printableLine(line)}\n`).join('');
 }
 
 /** Whatever keeps `crontab` from working, the user can still paste the lines. */
@@ -158,8 +162,8 @@ function pasteableOnFailure<T>(context: CommandContext, block: string, action: (
 
 async function removeLines(context: CommandContext, options: CronOptions): Promise<void> {
   const root = rootToRemove(context, options);
-  const { removeFromCrontab } = await import('../../hosting/crontab/program.ts');
-  const change = removeFromCrontab(root, context.env);
+  const { removeLinesOf } = await import('../../hosting/crontab/remove.ts');
+  const change = removeLinesOf(root, context.env);
   const done = change === 'changed' ? 'The lines were removed from' : 'There were no lines in';
   context.stdout.write(`${done} your crontab for ${root}.\n`);
   await warn(context, null, await noteCommentedOut(context, root));
@@ -182,20 +186,16 @@ function rootToRemove(context: CommandContext, options: CronOptions): string {
   return named ? resolve(context.cwd, named) : rootOf(context, options);
 }
 
-/**
- * @param installed the lines that the crontab has for this root
- * @param installedWork every how many minutes a line is to call `runner work` that no option speaks of; null: none is
- */
-async function makeLines(
-  context: CommandContext,
-  options: CronOptions,
-  installed: readonly string[],
-  installedWork: number | null,
-) {
+/** What they call is there once they are shown: who pastes them does not come back. */
+async function planLines(context: CommandContext, options: CronOptions) {
   const root = rootOf(context, options);
-  const { planCrontab } = await import('../../hosting/crontab/plan.ts');
-  const { workMinutes = installedWork, ...asked } = await readAsked(options);
-  return { root, ...planCrontab(root, context.distFolder, { ...asked, workMinutes }, installed) };
+  const { planCrontab, readCrontabIfAny } = await import('../../hosting/crontab/plan.ts');
+  const { writeScript } = await import('../../hosting/crontab/script.ts');
+  const commandPath = join(context.distFolder, 'bin.cjs');
+  const asked = await readAsked(options);
+  const plan = planCrontab(root, asked, readCrontabIfAny(context.env), context.env, commandPath);
+  writeScript(plan.script, root, context);
+  return { root, ...plan };
 }
 
 async function readAsked(options: CronOptions): Promise<AskedLines> {
@@ -205,12 +205,12 @@ async function readAsked(options: CronOptions): Promise<AskedLines> {
   return { tiers, due: await dueWords(options), workMinutes };
 }
 
-/** What stands after `due` in its line; null: no such line is asked for. */
-async function dueWords({ due, budget }: CronOptions): Promise<readonly string[] | null> {
-  if (!due && budget !== undefined) {
+/** What stands after `due` in its line; null: a line for each tier is asked for; undefined: nothing is. */
+async function dueWords({ due, budget }: CronOptions): Promise<readonly string[] | null | undefined> {
+  if (due !== true && budget !== undefined) {
     throw new UsageError('--budget needs --due beside it: only that line can have one.');
   }
-  if (!due) return null;
+  if (due !== true) return due === false ? null : undefined;
   const { readBudget } = await import('../shared/budget.ts');
   readBudget(budget);
   return budget === undefined ? [] : ['--budget', budget];
@@ -229,8 +229,8 @@ function rootOf(context: CommandContext, options: CronOptions): string {
 
 /** @param root null: none is asked about */
 async function warn(context: CommandContext, root: string | null, warnings: readonly string[]): Promise<void> {
-  const { warnOfLostRoots, warnOfShell, warnOfUnknownVariables } = await import('../../hosting/crontab/plan.ts');
-  const ofLines = root === null ? [] : [...warnOfUnknownVariables(context.env), ...warnOfShell(root, context.env)];
+  const { warnOfLostRoots, warnOfUnknownVariables } = await import('../../hosting/crontab/plan.ts');
+  const ofLines = root === null ? [] : warnOfUnknownVariables(context.env);
   for (const warning of [...warnings, ...ofLines, ...warnOfLostRoots(root, context.env)])
     context.stderr.write(`Note: ${warning}\n`);
 }

@@ -1,10 +1,7 @@
-import { spawnSync } from 'node:child_process';
-import { existsSync, lstatSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { Command } from 'commander';
-import { tierNames } from '../../discovery/jobs-folder.ts';
 import { countOf } from '../../report/text/format.ts';
-import { parseTierPeriod } from '../../schedule/period.ts';
 import { checkWritable } from '../../settings/access.ts';
 import { hasSpool } from '../../store/spool/files.ts';
 import { isOnServer } from '../../store/which-log.ts';
@@ -20,8 +17,8 @@ const MOVE_HELP = `
 Examples:
   runner move ~/runner    the whole root, with its log, settings and crontab lines
 
-Nothing may be running meanwhile. The folder is renamed, then its crontab lines are written for the new
-place. docs/moving.md explains how to move it to another disk or host.`;
+Nothing may be running meanwhile. The folder is renamed, then its crontab lines name the new place, at
+the same times. docs/moving.md explains how to move it to another disk or host.`;
 
 /** `runner move`: a root to another place of the same disk. */
 export function moveCommand(context: CommandContext): Command {
@@ -38,10 +35,17 @@ async function move(context: CommandContext, folder: string, rootOption: string 
   const target = resolve(context.cwd, folder);
   assertTarget(root, target);
   await assertMovable(context, root);
-  const lines = await findCronOptions(context, root);
+  // Loaded before the package moves, perhaps, with the root.
+  const { moveLines } = await import('../../hosting/crontab/move-lines.ts');
   rename(root, target);
   context.stdout.write(`${root} is now ${target}.\n`);
-  if (lines !== null) await moveLines(context, root, target, lines);
+  const { distFolder, version, env } = context;
+  if (moveLines(root, target, { distFolder, version }, env)) {
+    context.stdout.write('Its crontab lines name the new folder now, and keep their times.\n');
+  }
+  for (const file of listFilesThatName(target, root)) {
+    context.stderr.write(`Note: ${join(target, file)} still names ${root}: correct that path.\n`);
+  }
   context.stdout.write(
     'Change all programs that name the old folder: sites that add jobs, RUNNER_ROOT, the web server, other shells.\n',
   );
@@ -76,33 +80,6 @@ async function assertMovable(context: CommandContext, root: string): Promise<voi
   if (store !== null) await assertIdle(root, store).finally(() => store.close());
 }
 
-/** What `runner cron` is to be told, so that it writes the lines that there are; null: there are none. */
-async function findCronOptions({ env }: CommandContext, root: string): Promise<readonly string[] | null> {
-  const { readCrontab } = await import('../../hosting/crontab/program.ts');
-  const { readBlock } = await import('../../hosting/crontab/lines.ts');
-  const { choiceOfLines } = await import('../../hosting/crontab/plan.ts');
-  const lines = readBlock(readCrontabIfAny(env, readCrontab), root);
-  if (lines.length === 0) return null;
-  const { tiers, due, workMinutes } = choiceOfLines(root, lines);
-  const all = tierNames(root).filter((tier) => parseTierPeriod(tier) !== null);
-  const areAll = tiers === undefined || tiers.split(',').length === all.length;
-  return [
-    ...(due === null ? [] : ['--due', ...due]),
-    ...(due === null && !areAll ? ['--tiers', tiers as string] : []),
-    ...(workMinutes === null ? [] : ['--work', `${workMinutes}m`]),
-  ];
-}
-
-/** Where there is no such program, a panel keeps the crontab. */
-function readCrontabIfAny(env: NodeJS.ProcessEnv, read: (env: NodeJS.ProcessEnv) => Buffer): Buffer {
-  try {
-    return read(env);
-  } catch (error) {
-    if (error instanceof UsageError) return Buffer.alloc(0);
-    throw error;
-  }
-}
-
 function rename(root: string, target: string): void {
   try {
     renameSync(root, target);
@@ -114,31 +91,19 @@ function rename(root: string, target: string): void {
   }
 }
 
-/**
- * By the command of the new place, as this one may have moved with the root. The old lines go last: killed in
- * between, they complain of the folder that is gone, where none would say nothing.
- */
-async function moveLines(
-  context: CommandContext,
-  root: string,
-  target: string,
-  options: readonly string[],
-): Promise<void> {
-  const moved = (path: string): string => (path.startsWith(`${root}/`) ? join(target, path.slice(root.length)) : path);
-  const command = [moved(join(context.distFolder, 'bin.cjs')), '--root', target, 'cron', '--install', ...options];
-  const { status, stderr } = spawnSync(moved(process.execPath), command, {
-    cwd: target,
-    env: { ...context.env, RUNNER_ROOT: target },
-    encoding: 'utf8',
+/** Longer ones are hardly written by hand. */
+const MOST_BYTES = 1024 * 1024;
+
+/** Settings and scripts with the old path in them fail at their next turn, which may be in a month. */
+function listFilesThatName(root: string, path: string): readonly string[] {
+  const settings = readdirSync(root).filter((name) => name.startsWith('runner.config.'));
+  const scripts = readdirSync(join(root, 'jobs'), { recursive: true, encoding: 'utf8' }).map((name) =>
+    join('jobs', name),
+  );
+  return [...settings, ...scripts].filter((name) => {
+    const stats = lstatSync(join(root, name));
+    return stats.isFile() && stats.size <= MOST_BYTES && readFileSync(join(root, name)).includes(`${path}/`);
   });
-  context.stderr.write(stderr ?? '');
-  if (status !== 0)
-    throw new UsageError(
-      'The crontab lines still name the old folder: call `npx folder-runner cron --install` in the new one.',
-    );
-  const { removeFromCrontab } = await import('../../hosting/crontab/program.ts');
-  removeFromCrontab(root, context.env);
-  context.stdout.write('Its crontab lines name the new folder now.\n');
 }
 
 const UNINSTALL_HELP = `
@@ -147,7 +112,7 @@ Examples:
   runner uninstall --purge    also removes .runner/: the log, the output of all runs, waiting jobs
 
 Your scripts in jobs/ and the settings always stay. Remove the package itself afterwards, by
-npm uninstall folder-runner: crontab lines that are left without it do nothing, and say so once a day.`;
+npm uninstall folder-runner: crontab lines that are left without it run nothing, and say so once a day.`;
 
 interface UninstallOptions {
   readonly purge?: true;
@@ -193,9 +158,9 @@ async function refuseToLeaveComments({ env }: CommandContext, root: string): Pro
 
 /** While cron may still call it, nothing is thrown away. */
 async function removeLines(context: CommandContext, root: string, isPurge: boolean): Promise<void> {
-  const { removeFromCrontab } = await import('../../hosting/crontab/program.ts');
+  const { removeLinesOf } = await import('../../hosting/crontab/remove.ts');
   try {
-    const change = removeFromCrontab(root, context.env);
+    const change = removeLinesOf(root, context.env);
     const done = change === 'changed' ? 'Its lines were removed from' : 'There were no lines of it in';
     context.stdout.write(`${done} your crontab.\n`);
     const { noteCommentedOut } = await import('./cron.ts');

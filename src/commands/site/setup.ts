@@ -1,8 +1,10 @@
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
+import { isOnServer } from '../../store/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
+import { describeUnshared } from '../../system/place/own-link.ts';
 import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { describeServedState, findWebRoot } from '../../system/place/web-exposure.ts';
 import { type CommandContext, enterSite } from '../shared/context.ts';
@@ -59,6 +61,8 @@ async function initRoot(context: CommandContext, root: string, { force, digest }
   await startLog(context, root);
   if (digest) context.stdout.write(DIGEST_STEPS);
   if (webRoot !== null) context.stderr.write(webRootWarning(root, webRoot));
+  const unshared = isOnServer(context.env) ? null : describeUnshared(root);
+  if (unshared !== null) context.stderr.write(`Note: ${unshared}.\n`);
   context.stdout.write(NEXT_STEPS);
 }
 
@@ -66,7 +70,6 @@ async function initRoot(context: CommandContext, root: string, { force, digest }
 async function startLog({ env, stdout, stderr }: CommandContext, root: string): Promise<void> {
   const state = stateFolderOf(root);
   if (isBehindLink(root, '.runner') || findWebRoot(root) !== null) return;
-  const { isOnServer } = await import('../../store/which-log.ts');
   const { openStore } = await import('../../store/open.ts');
   const { StoreUnavailable } = await import('../../store/failures.ts');
   const place = isOnServer(env) ? 'tables on the database server' : relative(root, state.database);
@@ -205,14 +208,19 @@ const DIGEST = 'jobs/weekly/report-by-mail.sh';
 function makeDigest(root: string, distFolder: string): RootEntry[] {
   if (isBehindLink(root, dirname(DIGEST))) return [{ path: dirname(DIGEST), state: BEHIND_LINK }];
   const entry: RootEntry = { path: dirname(DIGEST), state: makeFolder(join(root, dirname(DIGEST))) };
-  const runner = shellWord(join(distFolder, 'bin.cjs'));
   const script = `#!/bin/sh
 # @description Sends a report of the week by mail.
 # @env RUNNER_ALERTS SMTP_URL
 # @timeout 5m
-exec node ${runner} report --mail
+exec node ${commandFromRoot(root, join(distFolder, 'bin.cjs'))} report --mail
 `;
   return [entry, writeNew(root, DIGEST, script)];
+}
+
+/** Within the root it moves with it. */
+function commandFromRoot(root: string, commandPath: string): string {
+  const path = relative(realpathSync(root), commandPath);
+  return path.startsWith('..') ? shellWord(commandPath) : `"$RUNNER_ROOT"/${shellWord(path)}`;
 }
 
 function makeStateFolder(root: string): RootEntry {

@@ -59,10 +59,16 @@ export function seededNumber(text: string): number {
 }
 
 function freestMinute(period: CronPeriod, taken: ReadonlySet<number>, start: number): number {
-  const count = period.unit === 'minute' ? period.step : 60;
+  const count = countOfMinutes(period);
   const candidates = Array.from({ length: count }, (_, index) => (start + index) % count);
   const gaps = candidates.map((minute) => gapTo(taken, minutesOf(period, minute)));
   return candidates[gaps.indexOf(Math.max(...gaps))] ?? 0;
+}
+
+/** Of a sieved hour the first half: the script counts hours, also when cron is late by some minutes. */
+function countOfMinutes({ unit, step, nth }: CronPeriod): number {
+  if (unit === 'minute') return step;
+  return unit === 'hour' && nth > 1 ? 30 : 60;
 }
 
 /** The minutes of an hour in which such a line fires; none of one that nobody can keep clear of. */

@@ -2,72 +2,104 @@ import { join } from 'node:path';
 import { tierFolder, tierNames } from '../../discovery/jobs-folder.ts';
 import { describeMisnamed, guessPeriodName } from '../../schedule/misnamed.ts';
 import { parseDurationMs } from '../../settings/readers.ts';
-import { databaseVariables } from '../../store/which-log.ts';
+import { databaseVariables, isOnServer } from '../../store/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
+import { areAlike, describeUnshared } from '../../system/place/own-link.ts';
 import { holdsJobs } from '../../system/place/root.ts';
-import { findOwnNode } from '../../system/process/programs.ts';
 import {
-  type CronCall,
-  callsOfLines,
+  type BlockContent,
   crontabBlock,
-  crontabLines,
-  foreignShell,
   readBlock,
+  readChosenTiers,
   rootsOfBlocks,
   variableAtBlock,
-} from './lines.ts';
+} from './block.ts';
+import { type CronCall, planLines, readLineOf } from './lines.ts';
+import type { OwnLine } from './own-line.ts';
 import { byFrequency, type CronPeriod, parseCronPeriod } from './period.ts';
 import { readCrontab } from './program.ts';
+import { type CronScript, placeScript } from './script.ts';
 
-/** What the options of `runner cron` ask for. */
-export interface CronChoice {
-  /** Names with commas between, as in `--tiers`; undefined: all tiers with a period. */
+/** What options ask for; undefined: as it is installed, else as by default. */
+export interface AskedLines {
+  /** Names with commas between; `all`: those with a period. */
   readonly tiers: string | undefined;
-  /** One line for all tiers, with these words after `due`; null: a line for each tier. */
-  readonly due: readonly string[] | null;
-  /** Every how many minutes a line calls `runner work`; null: none does. */
-  readonly workMinutes: number | null;
-}
-
-/** What options ask for beside lines that may be installed. */
-export interface AskedLines extends Omit<CronChoice, 'workMinutes'> {
-  /** Undefined: as it is installed. */
+  /** One line for all tiers, with these words after `due`; null: a line for each tier, which is the default. */
+  readonly due: readonly string[] | null | undefined;
+  /** Every how many minutes a line calls `runner work`; null: none does, which is the default. */
   readonly workMinutes: number | null | undefined;
 }
 
+/** Nothing is asked for. */
+export const AS_INSTALLED: AskedLines = { tiers: undefined, due: undefined, workMinutes: undefined };
+
 export interface CrontabPlan {
-  readonly lines: readonly string[];
+  readonly content: BlockContent;
   /** The lines between their markers, ready to paste. */
   readonly block: string;
-  /** What may make the lines fail one day: one sentence each. */
+  /** Lines of the block that go, or get other times. */
+  readonly dropped: readonly string[];
+  /** What the lines call. */
+  readonly script: CronScript;
+  /** What may make the lines fail one day, or is left out: one sentence each. */
   readonly warnings: readonly string[];
 }
 
-/**
- * What the crontab should hold for this root, run by the Node and the command that run now.
- *
- * @param installed the lines that it holds for it: they keep their minutes
- */
+/** What the crontab should hold for this root: what is asked for now, else what was, with all that was done by hand. */
 export function planCrontab(
   root: string,
-  distFolder: string,
-  choice: CronChoice,
-  installed: readonly string[] = [],
+  asked: AskedLines,
+  crontab: Buffer,
+  env: NodeJS.ProcessEnv,
+  commandPath: string,
 ): CrontabPlan {
-  const nodePath = findOwnNode();
-  const commandPath = join(distFolder, 'bin.cjs');
-  const zoneOffsetMinutes = standardOffsetMinutes();
-  const calls = chooseCalls(root, choice);
-  const lines = crontabLines({ nodePath, commandPath, root, calls, installed, zoneOffsetMinutes });
+  const installed = readBlock(crontab, root);
+  const script = placeScript(root, env, crontab);
+  const { calls, chosenTiers } = chooseCalls(root, asked, installed, readChosenTiers(crontab, root));
+  const { lines, dropped } = planLines({ root, script: script.written, calls, installed });
+  const content = { lines, chosenTiers };
   return {
-    lines,
-    block: crontabBlock(root, lines),
-    warnings: [...[nodePath, commandPath].map(warnOfVanishingPath), ...tierNames(root).map(warnOfMisnamed)].filter(
-      (warning) => warning !== null,
-    ),
+    content,
+    block: crontabBlock(root, content),
+    dropped,
+    script,
+    warnings: [
+      warnOfVanishingPath(commandPath),
+      ...tierNames(root).map(warnOfMisnamed),
+      ...warnOfLeftOut(root, chosenTiers),
+      ...warnOfTwins(root, crontab),
+      isOnServer(env) ? null : warnOfUnshared(root),
+    ].filter((warning) => warning !== null),
   };
+}
+
+/** A folder that came after the tiers were chosen is easily forgotten. */
+function warnOfLeftOut(root: string, chosenTiers: string | undefined): string[] {
+  if (chosenTiers === undefined) return [];
+  const left = periodicTiers(root).filter((tier) => !chosenTiers.split(',').includes(tier));
+  if (left.length === 0) return [];
+  return [
+    `no line calls ${left.join(', ')}, as --tiers ${chosenTiers} was chosen: ` +
+      '`npx folder-runner cron --install --tiers all` writes a line for each tier.',
+  ];
+}
+
+/** After a deploy that has installed the lines of its own folder, say. */
+function warnOfTwins(root: string, crontab: Buffer): string[] {
+  const twins = rootsOfBlocks(crontab).filter((each) => each !== root && holdsJobs(each) && areAlike(root, each));
+  return twins.map(
+    (each) =>
+      `your crontab also calls ${printableLine(each)}, which is the same site as ${printableLine(root)}, so that its ` +
+      `scripts run twice: \`npx folder-runner cron --remove --root ${printableLine(shellWord(each))}\` takes these ` +
+      'lines out.',
+  );
+}
+
+function warnOfUnshared(root: string): string | null {
+  const unshared = describeUnshared(root);
+  return unshared === null ? null : `${printableLine(unshared)}.`;
 }
 
 function warnOfMisnamed(tier: string): string | null {
@@ -81,32 +113,22 @@ const ofFleets = [...databaseVariables, 'RUNNER_HOST'];
 /** What this shell knows of many machines, and cron does not: a sentence, or none. */
 export function warnOfUnknownVariables(env: NodeJS.ProcessEnv): readonly string[] {
   const set = ofFleets.filter((name) => env[name]?.trim());
-  const crontab = set.length === 0 ? '' : readIfPossible(env);
+  const crontab = set.length === 0 ? '' : readCrontabIfAny(env).toString();
   const unknown = set.filter((name) => !new RegExp(`(^|\\s)${name}\\s*=`, 'm').test(crontab));
   if (unknown.length === 0) return [];
   const what = `${unknown.join(' and ')}, which ${unknown.length === 1 ? 'is' : 'are'} set here`;
   return [`cron does not know ${what}: write it into the first lines of the crontab, as docs/many-machines.md shows.`];
 }
 
-/** A shell of the crontab that cannot read the lines: a sentence, or none. */
-export function warnOfShell(root: string, env: NodeJS.ProcessEnv): readonly string[] {
-  const shell = foreignShell(Buffer.from(readIfPossible(env)), root);
-  if (shell === null) return [];
-  return [
-    `your crontab sets SHELL=${printableLine(shell)}, which cannot read these lines: ` +
-      'write SHELL=/bin/sh above them, and your own SHELL below them.',
-  ];
-}
-
 /** Where cron mails what passes print, as far as the crontab says it; in Latin-1, as an import reads lines. */
 export function readMailTo(root: string, env: NodeJS.ProcessEnv): string | undefined {
-  const address = variableAtBlock(Buffer.from(readIfPossible(env)), root, 'MAILTO');
+  const address = variableAtBlock(readCrontabIfAny(env), root, 'MAILTO');
   return address === undefined ? undefined : Buffer.from(address).toString('latin1');
 }
 
 /** Blocks of other roots that are not there any more, perhaps since they were moved: a sentence each. */
 export function warnOfLostRoots(root: string | null, env: NodeJS.ProcessEnv): readonly string[] {
-  const lost = rootsOfBlocks(Buffer.from(readIfPossible(env))).filter((each) => each !== root && !holdsJobs(each));
+  const lost = rootsOfBlocks(readCrontabIfAny(env)).filter((each) => each !== root && !holdsJobs(each));
   return lost.map(
     (each) =>
       `your crontab still calls ${printableLine(each)}, which has no jobs folder any more: ` +
@@ -114,26 +136,42 @@ export function warnOfLostRoots(root: string | null, env: NodeJS.ProcessEnv): re
   );
 }
 
-function readIfPossible(env: NodeJS.ProcessEnv): string {
-  try {
-    return readCrontab(env).toString();
-  } catch {
-    // Where there is no such program, a panel keeps the crontab.
-    return '';
-  }
-}
-
-/** January's, so that the lines are the same in summer and in winter: an hour more or less alters nothing. */
-function standardOffsetMinutes(): number {
-  return new Date(new Date().getFullYear(), 0, 1).getTimezoneOffset();
+interface ChosenCalls {
+  readonly calls: readonly CronCall[];
+  /** Undefined: all tiers that have a period. */
+  readonly chosenTiers: string | undefined;
 }
 
 /** The worker last, out of the way of the tiers. */
-function chooseCalls(root: string, { tiers: option, due, workMinutes }: CronChoice): CronCall[] {
-  const work = workMinutes === null ? [] : [workCall(workMinutes)];
-  const mayBeWithout = work.length > 0 && due === null && option === undefined;
-  const tiers = mayBeWithout ? periodicTiers(root) : chooseTiers(root, option);
-  return [...(due === null ? tierCalls(tiers) : [dueCall(tiers, due)]), ...work];
+function chooseCalls(
+  root: string,
+  asked: AskedLines,
+  installed: readonly string[],
+  chosenBefore: string | undefined,
+): ChosenCalls {
+  const lines = installed.flatMap((text) => readLineOf(root, text) ?? []);
+  const dueBefore = lines.find(({ name }) => name === 'due')?.args ?? null;
+  const work = chooseWork(asked.workMinutes, lines);
+  const due = asked.due !== undefined || asked.tiers !== undefined ? (asked.due ?? null) : dueBefore;
+  const option = asked.tiers ?? (due === null ? thoseThere(root, chosenBefore) : undefined);
+  const chosenTiers = option === 'all' || option === undefined ? undefined : namedTiers(root, option).join(',');
+  const mayBeWithout = work.length > 0 && due === null && chosenTiers === undefined;
+  const tiers = mayBeWithout ? periodicTiers(root) : chooseTiers(root, chosenTiers);
+  return { calls: [...(due === null ? tierCalls(tiers) : [dueCall(tiers, due)]), ...work], chosenTiers };
+}
+
+/** Of tiers that were chosen once some may be gone; all, if nothing is left. */
+function thoseThere(root: string, chosen = ''): string | undefined {
+  const there = chosen.split(',').filter((tier) => tierNames(root).includes(tier));
+  return there.length === 0 ? undefined : there.join(',');
+}
+
+function chooseWork(minutes: number | null | undefined, lines: readonly OwnLine[]): CronCall[] {
+  if (minutes === null) return [];
+  if (minutes !== undefined) return [workCall(minutes)];
+  return lines.flatMap(({ name, args }): CronCall[] =>
+    name === 'work' ? [{ words: ['work', ...args], period: periodOf('1min'), isKept: true }] : [],
+  );
 }
 
 /** The tiers that `--tiers` names, or all that have a period; each is a folder under `jobs/`. */
@@ -175,11 +213,11 @@ export function tierCalls(tiers: readonly string[]): CronCall[] {
     .sort((a, b) => byFrequency(a.period, b.period) || (a.words[0] < b.words[0] ? -1 : 1));
 }
 
-/** All tiers at once, as often as the most frequent one asks for. */
+/** All tiers at once, as often as the most frequent one asks for, or more often where cron cannot say that. */
 export function dueCall(tiers: readonly string[], args: readonly string[]): CronCall {
   const [period] = tiers.map(periodOf).sort(byFrequency);
   if (period === undefined) throw new Error('There is no tier to be due.');
-  return { words: ['due', ...args], period };
+  return { words: ['due', ...args], period: { ...period, nth: 1 } };
 }
 
 /** A worker of the queue that is about to end when the next one comes. */
@@ -225,50 +263,36 @@ export function readWorkMinutes(option: string | boolean): number | null {
   );
 }
 
-/** The options that lines of a block were written with, by what they call. */
-export function choiceOfLines(root: string, lines: readonly string[]): CronChoice {
-  const calls = callsOfLines(root, lines);
-  const argsOf = (name: string) => calls.find((words) => words[0] === name)?.slice(1) ?? null;
-  const tiers = calls.map(([name]) => name).filter((name) => name !== 'due' && name !== 'work');
-  const life = argsOf('work')?.[1];
-  return {
-    tiers: tiers.length === 0 ? undefined : tiers.join(','),
-    due: argsOf('due'),
-    workMinutes: WORK_MINUTES.find((minutes) => lifeOf(minutes) === life) ?? null,
-  };
-}
-
-/** The lines of the installed block; none where there is none, or the crontab cannot be read. */
-export function readInstalledLines(root: string, env: NodeJS.ProcessEnv): readonly string[] {
+/** Empty where the user's crontab cannot be read: the same goes wrong when it is written, and is told then. */
+export function readCrontabIfAny(env: NodeJS.ProcessEnv): Buffer {
   try {
-    return readBlock(readCrontab(env), root);
+    return readCrontab(env);
   } catch (error) {
-    // The same goes wrong when the crontab is written, and is reported then.
     if (!(error instanceof UsageError)) throw error;
-    return [];
+    return Buffer.alloc(0);
   }
 }
 
-/** Where Node or a package lives only until the next upgrade, and what to do about it. */
+/** Where a package lives only until the next upgrade of Node, and what to do about it. */
 const VANISHING: readonly (readonly [RegExp, string])[] = [
-  [/\/_npx\//, "is in npx's cache, which npm empties: run `npm install folder-runner` first"],
-  [/\/\.nvm\/versions\//, 'is one version of nvm and disappears when that version is removed'],
+  [/\/_npx\//, "is in npx's cache, which npm empties"],
+  [/\/\.nvm\/versions\//, 'belongs to one version of nvm and disappears when that version is removed'],
   [/\/nodevenv\//, 'is in nodevenv and changes when another Node version is chosen in the panel'],
   [/\/fnm_multishells\//, 'belongs to one shell session of fnm and disappears with it'],
-  [/\/(?:\.fnm|fnm)\/node-versions\//, 'is one version of fnm and disappears when it is removed'],
-  [/\/\.volta\/tools\//, 'is one version of Volta and disappears when it is removed'],
-  [/\/(?:\.asdf|mise)\/installs\//, 'is one version of asdf or mise and disappears when removed'],
-  [/\/Cellar\//, 'is one version of Homebrew and disappears with the next `brew upgrade`'],
-  [/\/node_modules\/node[^/]*\//, 'comes from the npm package `node`, which may be removed or upgraded'],
+  [/\/(?:\.fnm|fnm)\/node-versions\//, 'belongs to one version of fnm and disappears when it is removed'],
+  [/\/\.volta\/tools\//, 'belongs to one version of Volta and disappears when it is removed'],
+  [/\/(?:\.asdf|mise)\/installs\//, 'belongs to one version of asdf or mise and disappears when it is removed'],
+  [/\/Cellar\//, 'belongs to one version of Homebrew and disappears with the next `brew upgrade`'],
 ];
 
-/** Why cron would one day no longer find this file; null: it stays. */
-export function reasonToVanish(path: string): string | null {
-  return VANISHING.find(([pattern]) => pattern.test(path))?.[1] ?? null;
+/** Why cron would one day no longer find the command; null: it stays. Of Node it finds another version. */
+export function reasonToVanish(commandPath: string): string | null {
+  return VANISHING.find(([pattern]) => pattern.test(commandPath))?.[1] ?? null;
 }
+
+export const INSTALL_IN_ROOT = 'run `npm install folder-runner` in the root, then `npx folder-runner cron --install`.';
 
 function warnOfVanishingPath(path: string): string | null {
   const why = reasonToVanish(path);
-  if (why === null) return null;
-  return `${path} ${why}; run \`npx folder-runner cron --install\` again after that, or cron will fail.`;
+  return why === null ? null : `${path} ${why}: ${INSTALL_IN_ROOT}`;
 }

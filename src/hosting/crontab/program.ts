@@ -1,21 +1,31 @@
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
-
+import { type BlockContent, crontabBlock, endWithNewline, installBlock, removeBlock } from './block.ts';
 import { markChanged } from './changed-at.ts';
-import { crontabBlock, endWithNewline, installBlock, removeBlock } from './lines.ts';
 
 /** Whether the crontab had to be changed. */
 export type CrontabChange = 'changed' | 'unchanged';
 
-/** Puts the block for this root into the user's crontab, or replaces it, and reads it back. */
-export function installCrontab(root: string, lines: readonly string[], env: NodeJS.ProcessEnv): CrontabChange {
+/**
+ * Puts the block for this root into the user's crontab, or replaces it, and reads it back.
+ *
+ * @param formerRoot what the root was called when the block was written
+ */
+export function installCrontab(
+  root: string,
+  content: BlockContent,
+  env: NodeJS.ProcessEnv,
+  formerRoot = root,
+): CrontabChange {
   const before = readCrontab(env);
-  const after = installBlock(before, root, lines);
+  // Of a root that was in the same place before, the lines go.
+  const others = formerRoot === root ? before : removeBlock(before, root);
+  const after = installBlock(others, root, content, formerRoot);
   if (after.equals(before)) return 'unchanged';
   writeCrontab(after, env);
   // Some hosts rewrite what they are given, so what must be there is the block, not the whole text.
-  if (readCrontab(env).includes(crontabBlock(root, lines))) {
+  if (readCrontab(env).includes(crontabBlock(root, content))) {
     markChanged(root);
     return 'changed';
   }

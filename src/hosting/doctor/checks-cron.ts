@@ -1,14 +1,19 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Tier } from '../../discovery/script.ts';
+import { isOnServer } from '../../store/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { hostZone } from '../../system/base/zone.ts';
-import { type CronChoice, type CrontabPlan, choiceOfLines, planCrontab } from '../crontab/plan.ts';
+import { describeUnshared } from '../../system/place/own-link.ts';
+import { readChosenTiers } from '../crontab/block.ts';
+import { readOldLine } from '../crontab/own-line.ts';
+import { AS_INSTALLED, planCrontab } from '../crontab/plan.ts';
 import {
   amountOf,
   type Check,
   type CheckFinding,
+  capitalized,
   type DoctorPlace,
   listOf,
   note,
@@ -18,8 +23,9 @@ import {
   unknownWithoutLog,
   warning,
 } from './check.ts';
-import { type CrontabCall, type CrontabReading, tryCommand } from './crontab-calls.ts';
+import type { CrontabCall, CrontabReading } from './crontab-calls.ts';
 import { listProcesses } from './probes.ts';
+import { tryCommand } from './try-command.ts';
 
 const daemons = new Set(['cron', 'crond', 'fcron', 'anacron', 'supercronic', 'systemd-cron']);
 
@@ -47,9 +53,9 @@ export const checkCrontab: Check = {
     return [
       ...describeDamage(reading),
       ...reading.lost.map(describeLost),
-      ...(await findUncalled(place, reading.calls)),
+      ...findUnshared(place),
+      ...(await findUncalled(place, reading)),
       ...compareBlock(place, reading),
-      ...judgeShell(reading),
       ...noteZone(reading.calls),
       ...(await judgeCalls(place, reading)),
       ...findTwins(reading.calls),
@@ -79,13 +85,19 @@ function describeLost({ number, namedRoot }: CrontabCall): CheckFinding {
   );
 }
 
+function findUnshared({ root, env }: DoctorPlace): CheckFinding[] {
+  if (isOnServer(env)) return [];
+  const [found, cure] = describeUnshared(root)?.split('; ') ?? [];
+  return found === undefined || cure === undefined ? [] : [warning(found, `${capitalized(cure)}.`)];
+}
+
 /** Each tier with a period and scripts needs a line of its own, or one that calls `runner due`. */
-async function findUncalled(place: DoctorPlace, calls: readonly CrontabCall[]): Promise<CheckFinding[]> {
+async function findUncalled(place: DoctorPlace, { calls, crontab }: CrontabReading): Promise<CheckFinding[]> {
   const called = new Set(calls.map(({ name }) => name));
   if (called.has('due')) return [];
   const { handlers } = await place.discovery();
   const uncalled = (await tiersToCall(place)).filter(({ name }) => !called.has(name));
-  if (uncalled.length > 0) return [await describeUncalled(place, uncalled)];
+  if (uncalled.length > 0) return [await describeUncalled(place, uncalled, readChosenTiers(crontab, place.root))];
   if (calls.length > 0) return [];
   if (handlers.length > 0) return [describeUnserved(handlers.length)];
   return [ok('no line, as no tier with a period has scripts')];
@@ -104,29 +116,36 @@ function describeUnserved(handlers: number): CheckFinding {
   );
 }
 
-async function describeUncalled(place: DoctorPlace, tiers: readonly Tier[]): Promise<CheckFinding> {
+async function describeUncalled(
+  place: DoctorPlace,
+  tiers: readonly Tier[],
+  chosenTiers: string | undefined,
+): Promise<CheckFinding> {
   const names = tiers.map(({ name, scripts }) => `${name} (${amountOf(scripts.length, 'script')})`);
   const found = `no line calls ${listOf(names)}`;
   if (await wasCalledLately(place, tiers)) {
     return note(`${found} now, but they are called all the same`);
   }
-  return problem(found, INSTALL);
+  if (chosenTiers === undefined) return problem(found, INSTALL);
+  return problem(
+    `${found}, as --tiers ${chosenTiers} was chosen`,
+    'Run `npx folder-runner cron --install --tiers all`, which writes a line for each tier.',
+  );
 }
 
 const INSTALL = 'Run `npx folder-runner cron --install`, which writes the lines anew.';
 
 /** Only a note: whether the lines work, each of them shows when it is tried. */
-function compareBlock({ root, distFolder }: DoctorPlace, reading: CrontabReading): CheckFinding[] {
-  const choice = choiceOfLines(root, reading.block);
-  const planned = tryPlan(() => planCrontab(root, distFolder, choice, reading.block));
-  const others = reading.calls.filter(({ text }) => reading.block.includes(text) && !planned.includes(text));
-  if (others.length === 0 || planned.length === 0) return [];
-  const numbers = others.map(({ number }) => number).join(', ');
+function compareBlock(place: DoctorPlace, reading: CrontabReading): CheckFinding[] {
+  const planned = tryPlan(place, reading);
+  const ofBlock = reading.calls.filter(({ text }) => reading.block.includes(text) && !planned.includes(text));
+  if (planned.length === 0) return [];
+  const [old, others] = [true, false].map((isOld) =>
+    ofBlock.filter(({ text }) => (readOldLine(text) !== null) === isOld),
+  );
   return [
-    note(
-      `line ${numbers} of the marked block is not what \`npx folder-runner cron\` would write now`,
-      `${installCure(choice)} Lines of your own stay as they are outside the block.`,
-    ),
+    ...describeOthers(old, 'was written by an earlier version', 'were written by an earlier version'),
+    ...describeOthers(others, 'is not what `npx folder-runner cron` would write now'),
   ];
 }
 
@@ -143,35 +162,30 @@ function noteZone(calls: readonly CrontabCall[]): CheckFinding[] {
   ];
 }
 
+function describeOthers(calls: readonly CrontabCall[] = [], what: string, plural = what): CheckFinding[] {
+  if (calls.length === 0) return [];
+  const numbers = calls.map(({ number }) => number).join(', ');
+  return [note(`line ${numbers} of the marked block ${calls.length === 1 ? what : plural}`, INSTALL)];
+}
+
 /** None where they cannot be written, such as for a tier that is gone: that is said of its line. */
-function tryPlan(plan: () => CrontabPlan): readonly string[] {
+function tryPlan({ root, env, commandPath }: DoctorPlace, { crontab, damage }: CrontabReading): readonly string[] {
+  if (damage !== null) return [];
   try {
-    return plan().lines;
+    return planCrontab(root, AS_INSTALLED, crontab, env, commandPath).content.lines;
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     return [];
   }
 }
 
-function judgeShell({ block, foreignShell }: CrontabReading): CheckFinding[] {
-  if (foreignShell === null || block.length === 0) return [];
-  const found = `SHELL=${foreignShell} stands above the marked block, and cannot read its lines`;
-  return [problem(found, 'Write SHELL=/bin/sh above the block, and your own SHELL below it.')];
-}
-
-/** With the options that the block was written with. */
-function installCure({ due }: CronChoice): string {
-  return due === null ? INSTALL : INSTALL.replace('--install', ['--install --due', ...due.slice(0, 2)].join(' '));
-}
-
 /** One after another: hosts count processes. */
 async function judgeCalls(place: DoctorPlace, reading: CrontabReading): Promise<CheckFinding[]> {
   const findings: CheckFinding[] = [];
   for (const call of reading.calls) {
-    if (reading.foreignShell !== null && reading.block.includes(call.text)) continue;
     // What nobody marked, `runner cron --install` leaves alone.
     const cure = reading.block.includes(call.text)
-      ? installCure(choiceOfLines(place.root, reading.block))
+      ? INSTALL
       : `Correct line ${call.number} with \`crontab -e\`, or delete it and run \`npx folder-runner cron --install\`.`;
     findings.push(...(await judgeCall(place, call, cure)));
   }
@@ -186,14 +200,15 @@ async function judgeCall(place: DoctorPlace, call: CrontabCall, cure: string): P
     return [note(`${what}: not tried, because it contains shell commands`, 'Write full paths into it.')];
   }
   const trial = await tryCommand(call.command);
+  if (trial.works === null) return [note(`${what}: not tried, because ${trial.reason}`)];
   if (!trial.works) {
     return [problem(`${what}: does not work in cron’s bare environment: ${trial.reason}`, cure)];
   }
   const works = `${what}: works in cron’s bare environment`;
-  const path = call.command.words.find((word) => word.endsWith('/bin.cjs'));
-  const isOther = path !== undefined && resolve(path) !== place.commandPath;
-  if (trial.version === place.version || !isOther) return [ok(works)];
-  const found = `${works}, with version ${trial.version} at ${path}; this is ${place.version}`;
+  const path = call.command.trial?.find((word) => word.endsWith('/bin.cjs'));
+  const isOwn = path !== undefined && resolve(path) === place.commandPath;
+  if (trial.version === place.version || isOwn) return [ok(works)];
+  const found = `${works}, with version ${trial.version}${path === undefined ? '' : ` at ${path}`}; this is ${place.version}`;
   return [note(found, cure)];
 }
 

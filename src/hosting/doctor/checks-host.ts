@@ -4,11 +4,12 @@ import { findDriver } from '../../store/sqlite/driver.ts';
 import { hostZone, machineZone } from '../../system/base/zone.ts';
 import { findOwnNode, findSendmail } from '../../system/process/programs.ts';
 
-import { reasonToVanish } from '../crontab/plan.ts';
+import { INSTALL_IN_ROOT, reasonToVanish } from '../crontab/plan.ts';
 import {
   amountOf,
   type Check,
   type CheckFinding,
+  capitalized,
   type DoctorPlace,
   note,
   ok,
@@ -42,18 +43,13 @@ export const checkNode: Check = {
     const from = source === undefined ? '' : ` (${source})`;
     const { glibcVersion } = readNodeReport();
     const libc = glibcVersion === null ? 'musl' : `glibc ${glibcVersion}`;
-    return [
-      ok(`${process.version} at ${path}${from}, ${libc}`),
-      ...findVanishing('it', path),
-      ...findVanishing('the command', commandPath),
-    ];
+    return [ok(`${process.version} at ${path}${from}, ${libc}`), ...findVanishing(commandPath)];
   },
 };
 
-function findVanishing(what: string, path: string): CheckFinding[] {
-  const why = reasonToVanish(path);
-  if (why === null) return [];
-  return [note(`${what} ${why}`, 'Run `npx folder-runner cron --install` again after that, or cron will fail.')];
+function findVanishing(commandPath: string): CheckFinding[] {
+  const why = reasonToVanish(commandPath);
+  return why === null ? [] : [note(`the command ${why}`, capitalized(INSTALL_IN_ROOT))];
 }
 
 /** The soft limits of this process (`ulimit`); null: none. */

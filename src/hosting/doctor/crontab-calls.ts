@@ -1,17 +1,20 @@
 import { realpathSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { resolve } from 'node:path';
-import type { CrontabLine, CrontabTimes, Sieve } from '../../schedule/crontab-times.ts';
+import type { CrontabLine, CrontabTimes } from '../../schedule/crontab-times.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { shellWord } from '../../system/base/values.ts';
 import { machineZone } from '../../system/base/zone.ts';
 import { findRoot } from '../../system/place/root.ts';
 
+import { readBlock } from '../crontab/block.ts';
 import { readChangedAt } from '../crontab/changed-at.ts';
-import { foreignShell, readBlock } from '../crontab/lines.ts';
-import { argsOf, nameIn, programName } from '../crontab/own-call.ts';
+import { argsOf, findOwnProgram, nameIn, programName } from '../crontab/own-call.ts';
+import { readOwnLine } from '../crontab/own-line.ts';
 import { readCrontab } from '../crontab/program.ts';
+import { sieveOf } from '../crontab/times.ts';
+import { readCrontabWord } from '../crontab/word.ts';
 import { askProgram, reasonOfFailure } from './probes.ts';
+import { type CommandToTry, programToTry, scriptToTry, shellOf } from './try-command.ts';
 
 /** What the user's crontab has to do with this root. */
 export interface CrontabReading {
@@ -19,14 +22,14 @@ export interface CrontabReading {
   readonly failure: string | null;
   /** What is wrong with the marked block; null: nothing. */
   readonly damage: string | null;
+  /** As it is; empty where it could not be read. */
+  readonly crontab: Buffer;
   /** The lines of the marked block. */
   readonly block: readonly string[];
   /** The lines that call this root. */
   readonly calls: readonly CrontabCall[];
   /** Lines whose root is not there, perhaps since it was moved. */
   readonly lost: readonly CrontabCall[];
-  /** The crontab's `SHELL` where the block stands; null: one that can read it. */
-  readonly foreignShell: string | null;
 }
 
 /** A line of the crontab that calls this package's command, for whatever root. */
@@ -46,17 +49,12 @@ export interface CrontabCall {
   /** Why it will not run as it is meant, as far as reading tells. */
   readonly flaws: readonly string[];
   /** Null where the shell would have to run something else to tell. */
-  readonly command: ExpandedCommand | null;
+  readonly command: CallCommand | null;
 }
 
-/** The command of a line as the shell calls it. */
-interface ExpandedCommand {
-  readonly words: readonly string[];
-  /** Those of them that the runner gets. */
+/** What the runner gets of a line, and how to see whether it would get it. */
+interface CallCommand extends CommandToTry {
   readonly args: readonly string[];
-  readonly cwd: string;
-  /** What cron runs it with: its own few variables, and those that the crontab sets above it. */
-  readonly env: NodeJS.ProcessEnv;
 }
 
 export async function readCrontabCalls(root: string, env: NodeJS.ProcessEnv): Promise<CrontabReading> {
@@ -65,14 +63,14 @@ export async function readCrontabCalls(root: string, env: NodeJS.ProcessEnv): Pr
     const all = await readLines(crontab.toString(), root, cronEnv(env));
     return {
       failure: null,
+      crontab,
       ...tryReadBlock(crontab, root),
       calls: all.filter((call) => call.root !== null && isSame(call.root, root)),
       lost: all.filter((call) => call.root === null && call.namedRoot !== null),
-      foreignShell: foreignShell(crontab, root),
     };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    return { failure: error.message, damage: null, block: [], calls: [], lost: [], foreignShell: null };
+    return { failure: error.message, damage: null, crontab: Buffer.alloc(0), block: [], calls: [], lost: [] };
   }
 }
 
@@ -89,16 +87,9 @@ export async function readCrontabTimes(root: string, env: NodeJS.ProcessEnv): Pr
 function timesOf({ name, text, zone }: CrontabCall): CrontabLine[] {
   const [, times = '@reboot'] = /^\s*(@\w+|(?:\S+\s+){4}\S+)\s/.exec(text) ?? [];
   if (name === null || name === 'work' || times === '@reboot') return [];
-  return [{ calls: name, times, zone, sieve: sieveOf(text) }];
-}
-
-/** As `runner cron` writes it. */
-const sieveForm = /\[ \$\(\( \(\$\(date \+\\%s\) ([+-] \d+)\) \/ (\d+) \\% (\d+) \)\) -ne 0 \]/;
-
-function sieveOf(text: string): Sieve | null {
-  const [, shift, step, nth] = sieveForm.exec(text) ?? [];
-  if (shift === undefined) return null;
-  return { shift: Number(shift.replace(' ', '')), step: Number(step), nth: Number(nth) };
+  // Only the script counts, as did what earlier versions wrote into their lines.
+  const isSieved = readOwnLine(text) !== null || text.includes('-ne 0 ] && exit; ');
+  return [{ calls: name, times, zone, sieve: isSieved ? sieveOf(name, times) : null }];
 }
 
 function tryReadBlock(crontab: Buffer, root: string) {
@@ -162,16 +153,28 @@ async function readLine(line: WrittenLine, root: string, env: NodeJS.ProcessEnv)
   const [, written] = timed.exec(line.text.replace(/\r$/, '')) ?? [];
   // To cron an unescaped `%` is the end of the command.
   const [command = ''] = /^(?:\\[\s\S]|[^%\\])*/.exec(written ?? '') ?? [];
-  const call = findCall(command.replaceAll('\\%', '%'));
-  if (call === null) return null;
   const flaws = [
     ...(line.text.endsWith('\r') ? ['ends in a carriage return, which becomes part of its last word'] : []),
     ...(command === written ? [] : ['has a % without a backslash, where cron cuts it off']),
   ];
   const place = { ...line, zone: env.CRON_TZ || null, commandZone: env.TZ || null };
+  const own = readOwnCall(line.text, env);
+  if (own !== null) return { ...place, flaws, ...own };
+  const call = findCall(command.replaceAll('\\%', '%'));
+  if (call === null) return null;
   const expanded = call.isPlain ? await expand(call, env) : null;
   if (expanded !== null && 'words' in expanded) {
-    return { ...place, flaws, ...rootsOf(expanded), name: nameIn(expanded.args), command: expanded };
+    const program = findOwnProgram(expanded.words);
+    if (program === null) return null;
+    const args = expanded.words.slice(program.end);
+    const told = { args, cwd: expanded.cwd, env: expanded.env };
+    return {
+      ...place,
+      flaws,
+      ...rootsOf(told),
+      name: nameIn(args),
+      command: { ...told, ...programToTry(program, told) },
+    };
   }
   return {
     ...place,
@@ -182,6 +185,16 @@ async function readLine(line: WrittenLine, root: string, env: NodeJS.ProcessEnv)
     flaws: expanded === null ? flaws : [...flaws, expanded.refusal],
     command: null,
   };
+}
+
+/** A line that calls the script: all that is to be known stands in it. */
+function readOwnCall(text: string, env: NodeJS.ProcessEnv) {
+  const own = readOwnLine(text);
+  if (own?.script == null) return null;
+  const args = ['--root', own.root, own.name, ...own.args];
+  const path = readCrontabWord(own.script).replace(/^~(?=\/)/, () => env.HOME ?? '/');
+  const command: CallCommand = { args, cwd: env.HOME ?? '/', env, ...scriptToTry(path, own.root) };
+  return { name: own.name, root: tryFindRoot(own.root, undefined, '/'), namedRoot: own.root, command };
 }
 
 /** The command of a shell line that calls this package. */
@@ -215,11 +228,18 @@ function findCall(line: string): ShellCall | null {
   return { text: call.text, cd: cd?.text ?? null, isPlain: call.isPlain && cd?.isPlain !== false };
 }
 
+interface ExpandedLine {
+  readonly words: readonly string[];
+  readonly cwd: string;
+  /** What cron runs it with: its own few variables, and those that the crontab sets above it. */
+  readonly env: NodeJS.ProcessEnv;
+}
+
 /** Lets the line's own shell make words of it, in cron's environment. */
 async function expand(
   { text, cd }: ShellCall,
   env: NodeJS.ProcessEnv,
-): Promise<ExpandedCommand | { readonly refusal: string }> {
+): Promise<ExpandedLine | { readonly refusal: string }> {
   const script = `${cd === null ? '' : `${cd} && `}printf '%s\\0' "$PWD" ${text}`;
   const answer = await askShell(script, env.HOME ?? '/', env, 5000);
   if (answer.exitCode !== 0) {
@@ -229,14 +249,18 @@ async function expand(
   const start = all.findIndex((word) => !/^[A-Za-z_]\w*=/.test(word));
   const variables = all.slice(0, start).map((word) => word.split(/=(.*)/s).slice(0, 2));
   const words = all.slice(start);
-  return { words, args: argsOf(words), cwd, env: { ...env, ...Object.fromEntries(variables) } };
+  return { words, cwd, env: { ...env, ...Object.fromEntries(variables) } };
 }
 
 function askShell(script: string, cwd: string, env: NodeJS.ProcessEnv, timeoutMs: number) {
-  return askProgram([env.SHELL ?? '/bin/sh', '-c', script], { env, cwd, timeoutMs });
+  return askProgram([shellOf(env), '-c', script], { env, cwd, timeoutMs });
 }
 
-function rootsOf({ args, cwd, env }: ExpandedCommand): Pick<CrontabCall, 'root' | 'namedRoot'> {
+function rootsOf({
+  args,
+  cwd,
+  env,
+}: Pick<CallCommand, 'args' | 'cwd' | 'env'>): Pick<CrontabCall, 'root' | 'namedRoot'> {
   const option = optionOf(args, '--root');
   const named = option ?? env.RUNNER_ROOT;
   return {
@@ -258,22 +282,4 @@ function tryFindRoot(option: string | undefined, variable: string | undefined, c
     if (!(error instanceof UsageError)) throw error;
     return null;
   }
-}
-
-/** What came of a line that was tried as cron would run it. */
-export type Trial =
-  | { readonly works: true; readonly version: string }
-  | { readonly works: false; readonly reason: string };
-
-/**
- * Runs a line's own words with `--version` after them, by its own shell and in cron's bare
- * environment: that Node and the command are found is proven, and no script is run. What else stands
- * in the line (`&& curl …`) is left out, as it would be done for nothing.
- */
-export async function tryCommand({ words, cwd, env }: ExpandedCommand): Promise<Trial> {
-  const script = [...words, '--version'].map(shellWord).join(' ');
-  const answer = await askShell(script, cwd, env, 20_000);
-  const version = answer.stdout.trim();
-  if (answer.exitCode === 0 && /^\d+\.\d+\.\d+\S*$/.test(version)) return { works: true, version };
-  return { works: false, reason: reasonOfFailure(answer) };
 }

@@ -1,14 +1,22 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { crontabBlock, installBlock, removeBlock } from '../../../src/hosting/crontab/lines.ts';
+import {
+  crontabBlock,
+  installBlock,
+  readBlock,
+  readChosenTiers,
+  removeBlock,
+} from '../../../src/hosting/crontab/block.ts';
 import { UsageError } from '../../../src/system/base/errors.ts';
 
 const ROOT = '/home/mé/site';
 const LINES = ['7 * * * * node bin.cjs hourly', '9 3 * * * node bin.cjs daily'];
-const BLOCK = crontabBlock(ROOT, LINES);
+const contentOf = (lines: readonly string[], chosenTiers?: string) => ({ lines, chosenTiers });
+const CONTENT = contentOf(LINES);
+const BLOCK = crontabBlock(ROOT, CONTENT);
 
 const install = (text: string, lines = LINES, root = ROOT): string =>
-  installBlock(Buffer.from(text), root, lines).toString();
+  installBlock(Buffer.from(text), root, contentOf(lines)).toString();
 const remove = (text: string, root = ROOT): string => removeBlock(Buffer.from(text), root).toString();
 
 /** Somebody's crontab: any bytes at all, of which the last is a newline. */
@@ -37,8 +45,8 @@ test('an empty crontab becomes the block', () => {
 test('installing again changes not a byte', () => {
   fc.assert(
     fc.property(crontabs, (crontab) => {
-      const once = installBlock(crontab, ROOT, LINES);
-      expect(installBlock(once, ROOT, LINES)).toEqual(once);
+      const once = installBlock(crontab, ROOT, CONTENT);
+      expect(installBlock(once, ROOT, CONTENT)).toEqual(once);
     }),
   );
 });
@@ -46,7 +54,7 @@ test('installing again changes not a byte', () => {
 test('removing gives back the bytes from before, whatever their encoding', () => {
   fc.assert(
     fc.property(crontabs, (crontab) => {
-      expect(removeBlock(installBlock(crontab, ROOT, LINES), ROOT)).toEqual(crontab);
+      expect(removeBlock(installBlock(crontab, ROOT, CONTENT), ROOT)).toEqual(crontab);
     }),
   );
 });
@@ -62,7 +70,9 @@ test('removing where there is no block changes not a byte', () => {
 test('new lines take the place of the old ones, and what stands around them stays', () => {
   const before = `# mine\r\n1 1 * * * a\r\n${BLOCK}\n  2 2 * * * b % x`;
   const lines = ['8 * * * * other'];
-  expect(install(before, lines)).toBe(`# mine\r\n1 1 * * * a\r\n${crontabBlock(ROOT, lines)}\n  2 2 * * * b % x\n`);
+  expect(install(before, lines)).toBe(
+    `# mine\r\n1 1 * * * a\r\n${crontabBlock(ROOT, contentOf(lines))}\n  2 2 * * * b % x\n`,
+  );
 });
 
 test('a last line without its newline gets one, or the marker would become part of it', () => {
@@ -76,13 +86,26 @@ test('a block that an editor gave CRLF ends, or left without its last newline, i
 });
 
 test('the block of another root is left alone, also of one whose path begins alike', () => {
-  const other = crontabBlock(`${ROOT}2`, LINES);
+  const other = crontabBlock(`${ROOT}2`, CONTENT);
   expect(install(other)).toBe(`${other}${BLOCK}`);
   expect(remove(`${other}${BLOCK}`)).toBe(other);
 });
 
 test('of two blocks of one root only the first remains', () => {
   expect(install(`a\n${BLOCK}b\n${BLOCK}c\n`)).toBe(`a\n${BLOCK}b\nc\n`);
+});
+
+test('what somebody has put into the block is read with its lines, and which tiers were chosen', () => {
+  const lines = ['MAILTO=me', '# mine', ...LINES];
+  const block = Buffer.from(`a\n${crontabBlock(ROOT, contentOf(lines, 'hourly,daily'))}b\n`);
+  expect(readBlock(block, ROOT)).toEqual(lines);
+  expect(readChosenTiers(block, ROOT)).toBe('hourly,daily');
+  expect(readChosenTiers(Buffer.from(BLOCK), ROOT)).toBeUndefined();
+});
+
+test('a block takes the place of that of the same root under its former name', () => {
+  const moved = installBlock(Buffer.from(`a\n${BLOCK}b\n`), '/new', CONTENT, ROOT);
+  expect(moved.toString()).toBe(`a\n${crontabBlock('/new', CONTENT)}b\n`);
 });
 
 describe('a damaged block is refused, as guessing its end could take out other lines', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type CrontabRequest, crontabLines } from '../../../src/hosting/crontab/lines.ts';
+import { type LinesRequest, planLines } from '../../../src/hosting/crontab/lines.ts';
 import { chooseMinutes, type TimedCall } from '../../../src/hosting/crontab/minutes.ts';
 import { type CronPeriod, parseCronPeriod } from '../../../src/hosting/crontab/period.ts';
 import { dueCall, tierCalls, workCall } from '../../../src/hosting/crontab/plan.ts';
@@ -56,36 +56,35 @@ test('a tier of each minute leaves no minute free, and every tier still has one'
 });
 
 describe('installed lines', () => {
-  const request = (tiers: readonly string[], installed: readonly string[] = []): CrontabRequest => ({
-    nodePath: '/opt/node/bin/node',
-    commandPath: '/home/me/node_modules/folder-runner/dist/bin.cjs',
+  const request = (tiers: readonly string[], installed: readonly string[] = []): LinesRequest => ({
     root: '/home/me',
+    script: '~/.folder-runner/cron',
     calls: tierCalls(tiers),
-    zoneOffsetMinutes: 0,
     installed,
   });
+  const crontabLines = (asked: LinesRequest) => planLines(asked).lines;
 
   test('keep their minutes whatever comes and goes, and new ones keep clear of them', () => {
     fc.assert(
       fc.property(unusual, unusual, fc.nat(59), (before, after, minute) => {
         const first = crontabLines(request([...before, 'hourly'])).map((line) =>
-          line.endsWith(' hourly') ? line.replace(/^\d+/, String(minute)) : line,
+          line.endsWith(' hourly /home/me') ? line.replace(/^\d+/, String(minute)) : line,
         );
         const tiers = [...new Set([...before, ...after, 'hourly', 'daily'])];
         const lines = crontabLines(request(tiers, first));
         expect(lines).toEqual(expect.arrayContaining(first));
         expect(lines).toHaveLength(tiers.length);
-        const daily = Number(lines.find((line) => line.endsWith(' daily'))?.split(' ')[0]);
+        const daily = Number(lines.find((line) => line.endsWith(' daily /home/me'))?.split(' ')[0]);
         expect(daily).not.toBe(minute);
       }),
     );
   });
 
-  test('of another time than the tier has are written anew', () => {
+  test('keep times that somebody has chosen', () => {
     const [line = ''] = crontabLines(request(['daily']));
-    for (const times of ['7 * * * *', '@daily', '*/5 * * * *', '7 23 * * *']) {
+    for (const times of ['7 * * * *', '@daily', '*/5 * * * *', '7 23 * * 1-5']) {
       const changed = line.replace(/^(?:\S+ ){5}/, `${times} `);
-      expect(crontabLines(request(['daily'], [changed]))).toEqual([line]);
+      expect(crontabLines(request(['daily'], [changed]))).toEqual([changed]);
     }
   });
 
@@ -95,5 +94,7 @@ describe('installed lines', () => {
     const moved = lines.map((line) => line.replace(/^\d+/, (minute) => String((Number(minute) + 1) % 5)));
     expect(moved).not.toEqual(lines);
     expect(crontabLines({ ...request([], moved), calls: all })).toEqual(moved);
+    const more = crontabLines({ ...request([], moved), calls: [dueCall(['5min'], []), workCall(5)] });
+    expect(more).toEqual([expect.stringMatching(/^[0-4]-59\/5 .* due /), moved[1]]);
   });
 });

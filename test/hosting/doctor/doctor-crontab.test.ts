@@ -56,7 +56,10 @@ test('a line that is missing is told of its tier', async () => {
   const { env } = makeFakeCrontab();
   await callCommand(['cron', '--install', '--tiers', 'daily'], { cwd: root, env });
   expect(await check(root, env, 'crontab', 'problem')).toMatchObject([
-    { found: 'no line calls hourly (1 script)', cure: INSTALL },
+    {
+      found: 'no line calls hourly (1 script), as --tiers daily was chosen',
+      cure: 'Run `npx folder-runner cron --install --tiers all`, which writes a line for each tier.',
+    },
   ]);
 });
 
@@ -104,50 +107,85 @@ test('one line with `npx folder-runner due` calls all tiers; whether its own tim
   ]);
 });
 
-test('marked lines that were changed by hand are noted, with the options that write them anew', async () => {
-  const root = makeTemporaryRoot(usual);
-  const crontab = makeFakeCrontab();
-  const { env } = crontab;
-  await callCommand(['cron', '--install', '--due', '--budget', '55s'], { cwd: root, env });
-  const text = String(crontab.read());
-  expect(await check(root, env, 'crontab')).toMatchObject([{ status: 'ok' }]);
-  crontab.write(text.replace(/^\d+ \* \* \* \* /m, '0 5 * * * '));
-  expect(await check(root, env, 'crontab')).toEqual([
+test('times that somebody has given to a line are theirs; those of `due` go by the tiers', async () => {
+  const { root, crontab, env } = await makeCalledRoot();
+  const { env: ofDue, ...due } = makeFakeCrontab();
+  crontab.write(String(crontab.read()).replace(/^\d+ \* \* \* \* /m, '0 5 * * * '));
+  expect(await check(root, env, 'crontab', 'note')).toEqual([]);
+  await callCommand(['cron', '--install', '--due', '--budget', '55s'], { cwd: root, env: ofDue });
+  due.write(String(due.read()).replace(/^\d+ \* \* \* \* /m, '0 5 * * * '));
+  expect(await check(root, ofDue, 'crontab')).toEqual([
     {
       status: 'note',
       found: 'line 3 of the marked block is not what `npx folder-runner cron` would write now',
-      cure:
-        'Run `npx folder-runner cron --install --due --budget 55s`, which writes the lines anew. ' +
-        'Lines of your own stay as they are outside the block.',
+      cure: INSTALL,
     },
     { status: 'ok', found: 'line 3, due: works in cron’s bare environment', cure: null },
   ]);
 });
 
-test('a Node that went away is found by trying the line', async () => {
-  const { root, crontab, env } = await makeCalledRoot();
-  const text = crontab.read()?.toString() ?? '';
-  crontab.write(text.replaceAll(node, '/home/me/.nvm/versions/node/v22.1.0/bin/node'));
-  const found = await look(root, env, 'crontab');
-  expect(found.of('crontab', 'note')).toHaveLength(1);
-  expect(found.of('crontab', 'problem')).toEqual(
+test('long lines of an earlier version work, and are named', async () => {
+  const { root, env } = makeRootWith((folder) => {
+    const lines = ['hourly', 'daily'].map((tier) => `7 4 * * * ${node} ${commandPath} --root ${folder} ${tier}\n`);
+    return `# BEGIN folder-runner ${folder}\n${lines.join('')}# END folder-runner ${folder}\n`;
+  });
+  expect(await check(root, env, 'crontab')).toEqual([
+    { status: 'note', found: 'line 2, 3 of the marked block were written by an earlier version', cure: INSTALL },
+    ...['2, hourly', '3, daily'].map((line) => ({
+      status: 'ok',
+      found: `line ${line}: works in cron’s bare environment`,
+      cure: null,
+    })),
+  ]);
+});
+
+test('a package, or a script of the lines, that went away is found by trying the line', async () => {
+  const { root, env } = await makeCalledRoot();
+  const script = join(env.HOME as string, '.folder-runner');
+  const problems = (reason: string) =>
     ['line 3, hourly', 'line 4, daily'].map((line) => ({
       status: 'problem',
-      found: expect.stringMatching(
-        new RegExp(`^${line}: does not work in cron’s bare environment: .*v22.1.0/bin/node: not found$`),
-      ),
+      found: expect.stringMatching(`^${line}: does not work in cron’s bare environment: .*${reason}`),
       cure: INSTALL,
-    })),
+    }));
+  writeFileSync(join(script, 'roots', root, 'paths'), `${node}\n/nowhere/dist/bin.cjs\n`);
+  expect(await check(root, env, 'crontab', 'problem')).toEqual(problems('its package is missing'));
+  renameSync(join(script, 'cron'), join(script, 'gone'));
+  expect(await check(root, env, 'crontab', 'problem')).toEqual(problems('/cron is not there'));
+});
+
+test('programs of others are never started, whatever words they are called with', async () => {
+  const folder = makeTemporaryRoot({});
+  const program = '#!/bin/sh\ntouch "$(dirname "$0")/was-run"\n';
+  for (const name of ['cleanup', 'runner', 'bin.cjs', 'npx', 'node.sh']) {
+    writeFileSync(join(folder, name), program, { mode: 0o755 });
+  }
+  const lines = [
+    'cd $SITE && ./cleanup bin.cjs hourly',
+    'cd $SITE && ./cleanup folder-runner --root $SITE hourly',
+    './node.sh bin.cjs --root $ROOT hourly',
+    '$SITE/bin.cjs --root $ROOT hourly',
+    'cd $SITE && ./runner --root $ROOT hourly',
+    'cd $SITE && nice ./runner --root $ROOT hourly',
+    `${node} $SITE/bin.cjs --root $ROOT hourly`,
+    '$SITE/npx folder-runner --root $ROOT hourly',
+    'sh $SITE/.folder-runner/cron hourly $ROOT',
+  ];
+  mkdirSync(join(folder, '.folder-runner'));
+  writeFileSync(join(folder, '.folder-runner/cron'), program);
+  const { root, env } = makeRootWith(
+    (each) => `SITE=${folder}\nROOT=${each}\n${lines.map((line) => `5 * * * * ${line}\n`).join('')}`,
   );
+  await look(root, env, 'crontab');
+  expect(existsSync(join(folder, 'was-run'))).toBe(false);
+  expect(existsSync(join(folder, '.folder-runner/was-run'))).toBe(false);
 });
 
 test('a command that went away is told by the first line of its error', async () => {
   const { root, env } = makeRootWith((folder) => `5 * * * * ${node} /nowhere/dist/bin.cjs --root ${folder} hourly\n`);
   expect((await check(root, env, 'crontab', 'problem')).at(-1)).toEqual({
     status: 'problem',
-    found: expect.stringMatching(
-      /^line 1, hourly: does not work .*: Error: Cannot find module '\/nowhere\/dist\/bin\.cjs'/,
-    ),
+    found: expect.stringMatching(/^line 1, hourly: does not work .*: \/nowhere\/dist\/bin\.cjs: not found$/),
     cure: 'Correct line 1 with `crontab -e`, or delete it and run `npx folder-runner cron --install`.',
   });
 });
@@ -250,24 +288,6 @@ test('a line that its shell cannot read is a problem', async () => {
     found: expect.stringMatching(/^line 1, due: the shell cannot read it: .*gone/),
     cure: expect.stringMatching(/^Correct line 1/),
   });
-});
-
-test('a shell of the crontab that cannot read the marked block is told, when it is written too', async () => {
-  const { root, crontab, env } = await makeCalledRoot();
-  const block = crontab.read()?.toString() ?? '';
-  crontab.write(`SHELL=/usr/bin/fish\n${block}`);
-  expect(await check(root, env, 'crontab')).toEqual([
-    {
-      status: 'problem',
-      found: 'SHELL=/usr/bin/fish stands above the marked block, and cannot read its lines',
-      cure: 'Write SHELL=/bin/sh above the block, and your own SHELL below it.',
-    },
-  ]);
-  const told = /^Note: your crontab sets SHELL=\/usr\/bin\/fish, which cannot read these lines: write SHELL=\/bin\/sh/m;
-  expect((await callCommand(['cron', '--install'], { cwd: root, env })).stderr).toMatch(told);
-  crontab.write(`SHELL="/usr/bin/fish"\nSHELL=/bin/bash\n${block}SHELL=/usr/bin/fish\n`);
-  expect(await check(root, env, 'crontab', 'problem')).toEqual([]);
-  expect((await callCommand(['cron', '--install'], { cwd: root, env })).stderr).not.toMatch(told);
 });
 
 test('lines of other roots are left alone, those of a root that is gone are told', async () => {

@@ -3,12 +3,13 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
 import { UsageError } from '../../../system/base/errors.ts';
-import { printableLine } from '../../../system/base/text.ts';
 import { createStateFolder, stateFolderOf } from '../../../system/place/state-folder.ts';
+import { type BlockContent, installBlock, readBlock, readChosenTiers, removeBlock } from '../block.ts';
 import { markChanged } from '../changed-at.ts';
-import { callsOfLines, foreignShell, installBlock, readBlock, removeBlock } from '../lines.ts';
-import { type AskedLines, choiceOfLines, namedTiers, planCrontab } from '../plan.ts';
+import { readLineOf } from '../lines.ts';
+import { type AskedLines, type CrontabPlan, namedTiers, planCrontab } from '../plan.ts';
 import { readCrontab, writeCrontab } from '../program.ts';
+import { type OwnPackage, writeScript } from '../script.ts';
 import {
   type ImportedFile,
   type ImportRecord,
@@ -22,7 +23,7 @@ import { chooseToRemove, removeIfEmpty, settleImport, type TakenOut } from './se
 
 export interface ApplyRequest {
   readonly root: string;
-  readonly distFolder: string;
+  readonly own: OwnPackage;
   readonly env: NodeJS.ProcessEnv;
   readonly plan: ImportPlan;
   /** What the lines are to be that call the root. */
@@ -48,15 +49,15 @@ export function applyImport(request: ApplyRequest): Applied {
   createStateFolder(state);
   settleImport(root, env, true);
   const before = readCrontab(env);
-  refuseShell(foreignShell(before, root));
   if (crontab !== null && !before.equals(crontab)) {
     throw new UsageError('Your crontab has changed in the meantime, so nothing was done: try again.');
   }
   const tiers = makeTiers(root, plan.scripts);
   try {
     const marked = markLines(before, root, plan.scripts, crontab === null);
-    const block = planBlock(request, before);
-    const after = installBlock(marked.crontab, root, block.lines);
+    const { content, script, warnings } = planBlock(request, before);
+    writeScript(script, root, request.own);
+    const after = installBlock(marked.crontab, root, content);
     const record = {
       before: before.toString('base64'),
       after: after.toString('base64'),
@@ -72,22 +73,13 @@ export function applyImport(request: ApplyRequest): Applied {
     );
     markChanged(root);
     settleImport(root, env, true);
-    return { lines: block.lines, warnings: block.warnings };
+    return { lines: content.lines, warnings };
   } catch (error) {
     // Nothing has changed where the crontab did not.
     settleImport(root, env, true);
     for (const tier of tiers) removeIfEmpty(join(root, 'jobs', tier));
     throw error;
   }
-}
-
-/** With the old lines commented out, nothing would run any more. */
-function refuseShell(shell: string | null): void {
-  if (shell === null) return;
-  throw new UsageError(
-    `Your crontab sets SHELL=${printableLine(shell)}, which cannot read the lines of the runner, so nothing was ` +
-      'changed. Add the line SHELL=/bin/sh at its end, and try again.',
-  );
 }
 
 /** @returns those that were not there */
@@ -102,20 +94,22 @@ function tiersOf(scripts: readonly PlannedScript[]): string[] {
 }
 
 /** What no option speaks of is as the block was written before: a tier that somebody left out of it stays out. */
-function planBlock({ root, distFolder, plan, asked }: ApplyRequest, crontab: Buffer) {
-  const installed = readBlock(crontab, root);
-  const before = choiceOfLines(root, installed);
-  const { workMinutes = before.workMinutes } = asked;
-  const isAsked = asked.due !== null || asked.tiers !== undefined;
-  const due = isAsked ? asked.due : before.due;
+function planBlock({ root, own, env, plan, asked }: ApplyRequest, crontab: Buffer): CrontabPlan {
   const added = tiersOf(plan.scripts);
-  const tiers = isAsked ? allOf(root, asked.tiers, added) : withAdded(root, before.tiers, added);
-  return planCrontab(root, distFolder, { tiers, due, workMinutes }, installed);
+  const isAsked = asked.due !== undefined || asked.tiers !== undefined;
+  const chosen = isAsked ? allOf(root, asked.tiers, added) : withAdded(root, readChosenTiers(crontab, root), added);
+  // One line for all calls them, too.
+  const tiers = !isAsked && callsDue(root, crontab) ? undefined : chosen;
+  return planCrontab(root, { ...asked, tiers }, crontab, env, join(own.distFolder, 'bin.cjs'));
+}
+
+function callsDue(root: string, crontab: Buffer): boolean {
+  return readBlock(crontab, root).some((line) => readLineOf(root, line)?.name === 'due');
 }
 
 /** @throws {UsageError} where nothing would run the scripts any more */
 function allOf(root: string, option: string | undefined, added: readonly string[]): string | undefined {
-  if (option === undefined) return undefined;
+  if (option === undefined || option === 'all') return option;
   const named = namedTiers(root, option);
   const missing = added.filter((tier) => !named.includes(tier));
   if (missing.length === 0) return option;
@@ -236,20 +230,24 @@ function blockAfter(
   root: string,
   imports: readonly ImportRecord[],
   scripts: readonly ImportedFile[],
-): readonly string[] {
-  const installed = readBlock(now, root);
-  const blockOf = (crontab = '') => readBlock(Buffer.from(crontab, 'base64'), root);
+): BlockContent {
+  const contentOf = (crontab: Buffer): BlockContent => ({
+    lines: readBlock(crontab, root),
+    chosenTiers: readChosenTiers(crontab, root),
+  });
+  const blockOf = (crontab = '') => contentOf(Buffer.from(crontab, 'base64'));
+  const installed = contentOf(now);
   if (isDeepStrictEqual(installed, blockOf(imports.at(-1)?.after))) return blockOf(imports[0]?.before);
   const { removed } = chooseToRemove(root, scripts);
   const filesOf = (tier: string) => (tierNames(root).includes(tier) ? readdirSync(join(root, 'jobs', tier)) : []);
   const gone = imports
     .flatMap(({ tiers }) => tiers)
     .filter((tier) => filesOf(tier).every((file) => removed.includes(`jobs/${tier}/${file}`)));
-  return installed.filter((line) => !gone.includes(callsOfLines(root, [line])[0]?.[0] ?? ''));
+  return { ...installed, lines: installed.lines.filter((line) => !gone.includes(readLineOf(root, line)?.name ?? '')) };
 }
 
 /** Other lines have changed since: only what the import has done is undone. */
-function unmark(now: Buffer, root: string, scripts: readonly ImportedFile[], block: readonly string[]): Buffer {
+function unmark(now: Buffer, root: string, scripts: readonly ImportedFile[], block: BlockContent): Buffer {
   const oldLines = new Map(scripts.map(({ mark, line }) => [mark, line]));
   const lines = now
     .toString('latin1')
@@ -259,5 +257,5 @@ function unmark(now: Buffer, root: string, scripts: readonly ImportedFile[], blo
       return old === undefined ? [line] : (old ?? []);
     });
   const crontab = Buffer.from(lines.join('\n'), 'latin1');
-  return block.length === 0 ? removeBlock(crontab, root) : installBlock(crontab, root, block);
+  return block.lines.length === 0 ? removeBlock(crontab, root) : installBlock(crontab, root, block);
 }

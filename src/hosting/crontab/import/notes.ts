@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, isAbsolute, resolve } from 'node:path';
 import { findProgram, isExecutable } from '../../../system/process/programs.ts';
-import { LIKE_SH } from '../lines.ts';
+import { LIKE_SH } from '../word.ts';
 import { BUILTINS, type Program, SHELLS, type ShellCommand, SUBSTITUTION, scriptFileOf } from './command.ts';
 import { noteExitCode } from './exit-code.ts';
 import type { CrontabJob } from './read.ts';

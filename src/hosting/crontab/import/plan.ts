@@ -5,6 +5,7 @@ import { shortestGapMs } from '../../../schedule/repeat/calendar.ts';
 import { parseSchedule } from '../../../schedule/repeat/parse.ts';
 import { machineZone } from '../../../system/base/zone.ts';
 import { nameIn, programName } from '../own-call.ts';
+import { callsScript } from '../own-line.ts';
 import { type Program, readShellCommand, type ShellCommand, scriptFileOf } from './command.ts';
 import { describeSeconds, noteJob } from './notes.ts';
 import { type CrontabFormat, type CrontabJob, type MalformedLine, readLines } from './read.ts';
@@ -214,6 +215,7 @@ function fromLatin1(text: string): string {
 
 /** Whether this command is called, by its package, or by its name with what a crontab has it do. */
 function callsRunner(command: string): boolean {
+  if (callsScript(command)) return true;
   return readShellCommand(command).programs.some(({ name, args }) => {
     const words = [name, ...args];
     const at = words.findIndex((word) => programName.test(word));

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { loadsCode } from '../../../settings/readers.ts';
 import { shellWord } from '../../../system/base/values.ts';
-import { LIKE_SH } from '../lines.ts';
+import { LIKE_SH } from '../word.ts';
 import type { CrontabJob } from './read.ts';
 
 export interface ImportedScript {

@@ -14,7 +14,7 @@ import { DISABLED } from '../../../discovery/disabled.ts';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
 import { errorCode } from '../../../system/base/errors.ts';
 import { stateFolderOf } from '../../../system/place/state-folder.ts';
-import { hasBlock } from '../lines.ts';
+import { hasBlock } from '../block.ts';
 import { readCrontab } from '../program.ts';
 import {
   type ImportedFile,

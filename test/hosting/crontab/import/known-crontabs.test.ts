@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { endWithNewline } from '../../../../src/hosting/crontab/lines.ts';
+import { endWithNewline } from '../../../../src/hosting/crontab/block.ts';
 import { makeFakeCrontab } from '../../../support/fake-crontab.ts';
 import { callCommand } from '../../../support/in-root.ts';
 import { queryLog } from '../../../support/open-log.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { readGivenVariables } from '../../../../src/hosting/crontab/import/given.ts';
 import { planImport } from '../../../../src/hosting/crontab/import/plan.ts';
 import { shellBehind } from '../../../../src/hosting/crontab/import/shells.ts';
-import { crontabLines } from '../../../../src/hosting/crontab/lines.ts';
+import { planLines } from '../../../../src/hosting/crontab/lines.ts';
 import { tierCalls, workCall } from '../../../../src/hosting/crontab/plan.ts';
 import { machineZone } from '../../../../src/system/base/zone.ts';
 import { makeTemporaryRoot } from '../../../support/temporary-root.ts';
@@ -311,8 +311,8 @@ test.each([
 });
 
 test('so does a line that is printed to be pasted', async () => {
-  const request = { nodePath: '/x/node', commandPath: '/x/dist/bin.cjs', root: '/my x', zoneOffsetMinutes: 0 };
-  const printed = crontabLines({ ...request, calls: [...tierCalls(['hourly', '3days']), workCall(15)] });
+  const calls = [...tierCalls(['hourly', '3days']), workCall(15)];
+  const { lines: printed } = planLines({ root: '/my x', script: '~/.folder-runner/cron', calls });
   const { lines } = await plan(...printed);
   expect(lines.map(({ notes }) => notes)).toEqual(printed.map(() => ['It calls a runner already.']));
 });

@@ -1,0 +1,195 @@
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { userInfo } from 'node:os';
+import { dirname, isAbsolute, join } from 'node:path';
+import { UsageError } from '../../system/base/errors.ts';
+import { findOwnNode, isExecutable } from '../../system/process/programs.ts';
+import { variableAtBlock } from './block.ts';
+import { SCRIPT_NAMES } from './own-line.ts';
+import { crontabWord } from './word.ts';
+
+/** The file that the lines of a crontab call, one for all roots of a user. */
+export interface CronScript {
+  readonly path: string;
+  /** As the lines write it. */
+  readonly written: string;
+}
+
+const [IN_HOME, IN_ROOT] = SCRIPT_NAMES;
+
+/** In the user's home, as it has to tell when a root or its `.runner/` is gone. In that where nobody can write there. */
+export function placeScript(root: string, env: NodeJS.ProcessEnv, crontab: Buffer): CronScript {
+  const home = homeOf(env);
+  if (!isUsable(home)) return scriptAt(join(root, IN_ROOT));
+  // Cron knows a home by the user's entry alone, and a crontab may set another one.
+  const isOfCron = home === homeOfEntry() && variableAtBlock(crontab, root, 'HOME') === undefined;
+  const path = join(home, IN_HOME);
+  return isOfCron ? { path, written: `~/${IN_HOME}` } : scriptAt(path);
+}
+
+function scriptAt(path: string): CronScript {
+  return { path, written: crontabWord(path) };
+}
+
+function homeOf({ HOME }: NodeJS.ProcessEnv): string {
+  return HOME !== undefined && isAbsolute(HOME) ? HOME : (homeOfEntry() ?? '/');
+}
+
+/** A container's user may have no entry; null then. */
+function homeOfEntry(): string | null {
+  try {
+    return userInfo().homedir;
+  } catch {
+    return null;
+  }
+}
+
+/** `/var/www` is the home of a web server's user, who can make no file there. */
+function isUsable(home: string): boolean {
+  const stats = statSync(home, { throwIfNoEntry: false });
+  if (stats === undefined || !stats.isDirectory() || stats.uid !== process.geteuid?.()) return false;
+  try {
+    accessSync(home, constants.W_OK | constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What the script knows of a root. */
+interface KnownPaths {
+  readonly node: string;
+  readonly command: string;
+}
+
+/** What runs now. */
+export interface OwnPackage {
+  readonly distFolder: string;
+  readonly version: string;
+  /** Default: the Node of this process. */
+  readonly node?: string;
+}
+
+/**
+ * Puts the script where the lines look for it, with the Node and the command that run now. One of a newer version stays:
+ * other roots may need it, and it understands the lines of all versions.
+ */
+export function writeScript({ path }: CronScript, root: string, own: OwnPackage): void {
+  try {
+    mkdirSync(notesOf(path, root), { recursive: true, mode: 0o700 });
+    bringUpToDate(path, own);
+    writePaths(path, root, { node: own.node ?? findOwnNode(), command: join(own.distFolder, 'bin.cjs') });
+  } catch (error) {
+    throw new UsageError(
+      `${path}, which the lines need, cannot be written (${(error as Error).message}): make room for it, ` +
+        'then try again.',
+    );
+  }
+}
+
+/**
+ * The same by a pass that the script has called: it has found another Node or package than it knew, or is of another
+ * version. A pass is not kept from its work by what goes wrong here.
+ */
+export function refreshScript(path: string, root: string, own: OwnPackage): void {
+  try {
+    bringUpToDate(path, own);
+    const { node, command } = readPaths(path, root);
+    writePaths(path, root, {
+      node: isExecutable(node) ? node : findOwnNode(),
+      command: existsSync(command) ? command : join(own.distFolder, 'bin.cjs'),
+    });
+  } catch {}
+}
+
+function bringUpToDate(path: string, { distFolder, version }: OwnPackage): void {
+  const there = readIfThere(path);
+  const text = readFileSync(join(distFolder, 'cron.sh'), 'utf8').replaceAll('@VERSION@', version);
+  const isNewer = compareVersions(versionOf(there) ?? '', version) > 0;
+  if (there !== text && !isNewer) replaceFile(path, text);
+}
+
+/** Whether it is the script of any version, and nobody else's file: then it may be called to see whether it works. */
+export function isOwnScript(path: string): boolean {
+  return versionOf(readIfThere(path)) !== null;
+}
+
+function versionOf(text: string): string | null {
+  return /^# folder-runner (\d+\.\d+\.\d+\S*): /.exec(text)?.[1] ?? null;
+}
+
+/** Of what stands before a hyphen. */
+function compareVersions(one: string, other: string): number {
+  const [a, b] = [one, other].map((version) => version.split('-')[0]?.split('.').map(Number) ?? []);
+  const differs = [0, 1, 2].find((index) => a?.[index] !== b?.[index]);
+  return differs === undefined ? 0 : (a?.[differs] ?? 0) - (b?.[differs] ?? 0);
+}
+
+/** Where the script keeps what it knows of a root; whoever removes the root does not remove that. */
+function notesOf(path: string, root: string): string {
+  return join(dirname(path), 'roots', root);
+}
+
+function pathsFile(path: string, root: string): string {
+  return join(notesOf(path, root), 'paths');
+}
+
+function readPaths(path: string, root: string): KnownPaths {
+  const [node = '', command = ''] = readIfThere(pathsFile(path, root)).split('\n');
+  return { node, command };
+}
+
+function writePaths(path: string, root: string, { node, command }: KnownPaths): void {
+  const text = `${node}\n${command}\n`;
+  if (readIfThere(pathsFile(path, root)) !== text) replaceFile(pathsFile(path, root), text);
+}
+
+/** A call in the same moment reads the old one or the new one. */
+function replaceFile(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const draft = `${path}.${process.pid}`;
+  try {
+    writeFileSync(draft, text, { mode: 0o600, flush: true });
+    renameSync(draft, path);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** What is known of a root whose lines are gone; with the last one the script itself. */
+export function forgetRoot({ path }: CronScript, root: string): void {
+  const notes = notesOf(path, root);
+  for (const name of ['paths', 'told', 'began']) rmSync(join(notes, name), { force: true });
+  // Up to the folder that holds them all; other roots may lie in this one, or beside it.
+  const end = dirname(path);
+  for (let folder = notes; folder !== end; folder = dirname(folder)) if (!removeIfEmpty(folder)) return;
+  rmSync(path, { force: true });
+  removeIfEmpty(end);
+}
+
+function removeIfEmpty(folder: string): boolean {
+  try {
+    rmdirSync(folder);
+    return true;
+  } catch {
+    return !existsSync(folder);
+  }
+}
