@@ -22,6 +22,28 @@ async function send(input: Readonly<Record<string, unknown>>, options: SendOptio
   return await sendByChannel(channel, { id: 'runner-abc-1', createdAt: AT, message }, place);
 }
 
+describe('without TLS', () => {
+  const environment = { TOKEN: 'geheim42' };
+  const refused = { ok: false, reason: expect.stringContaining('must begin with https://') };
+
+  test.each([
+    { url: '$HOOK', token: '$TOKEN' },
+    { url: '$HOOK', preset: 'slack' },
+    { url: '$HOOK', preset: 'ntfy' },
+    { url: '$HOOK', preset: 'telegram', token: '$TOKEN', chat: '1' },
+    { url: '$LOGIN' },
+  ])('no token leaves this host: %j', async (input) => {
+    const places = { HOOK: 'http://192.0.2.1/hook', LOGIN: 'http://me:geheim42@192.0.2.1/hook' };
+    expect(await send(input, { environment: { ...environment, ...places } })).toMatchObject(refused);
+  });
+
+  test('a server of this host gets it', async () => {
+    const { url, asked } = await serve();
+    expect(await send({ url, token: '$TOKEN' }, { environment })).toMatchObject({ ok: true });
+    expect(asked[0]?.headers.authorization).toBe('Bearer geheim42');
+  });
+});
+
 describe('a server that', () => {
   test('moved for good is followed with the message', async () => {
     const { url: target, asked } = await serve();

@@ -45,6 +45,11 @@ test('a report is one file that shows the dashboard without a server, and asks n
 const talkative = {
   'jobs/hourly/print.sh': executable('#!/bin/sh\necho CANARY-printed\nexit 3\n'),
   'jobs/hourly/throw.mjs': "throw new Error('CANARY-thrown');\n",
+  'jobs/hourly/named.mjs':
+    "class CANARYError extends Error {\n  name = 'CANARYError';\n}\nthrow new CANARYError('CANARY-thrown');\n",
+  'jobs/hourly/counts.mjs': "export default ({ log }) => log.count('CANARY-orders', 12);\n",
+  'jobs/hourly/expects.sh': executable('#!/bin/sh\n# @expect CANARY-pattern\ntrue\n'),
+  'jobs/hourly/CANARY-ignored.txt': '',
   'jobs/queue/work.mjs':
     "export default (data) => {\n  if (data.fails) throw new Error('CANARY-job');\n  return 'CANARY-result';\n};\n",
 };
@@ -53,6 +58,7 @@ test('what scripts print and throw, and what jobs carry, is in a report only whe
   const root = makeTemporaryRoot(talkative);
   await inRoot(root, 'add', 'work', '{"fails":true,"note":"CANARY-data"}', '--unique', 'CANARY-key');
   await inRoot(root, 'add', 'work', '{"note":"CANARY-data"}');
+  await inRoot(root, 'add', 'work?customer=CANARY', '{}');
   runner(root, 'hourly');
   const held = async (...options: string[]): Promise<string> => {
     const { status, stderr } = await inRoot(root, 'report', '--html', 'report.html', ...options);

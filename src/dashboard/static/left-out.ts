@@ -1,7 +1,7 @@
 /** Stands where a report of a file leaves out what a script has said. */
 export const LEFT_OUT = 'left out of this report';
 
-/** What scripts print, and what jobs carry: gone, whatever answer it is in. */
+/** What scripts print, count and are checked for, and what jobs carry: gone, whatever answer it is in. */
 const unsaid = new Set([
   'output',
   'difference',
@@ -12,6 +12,12 @@ const unsaid = new Set([
   'group',
   'detail',
   'progress',
+  'counts',
+  'deviations',
+  'unusual',
+  'expect',
+  'failOn',
+  'ignored',
 ]);
 
 /** What hints and options of scripts may hold: URLs that whoever knows them may call. */
@@ -39,6 +45,7 @@ const ownWords = new RegExp(
  */
 export function leaveOut(value: unknown, key = ''): unknown {
   if (Array.isArray(value)) return value.map((each) => leaveOut(each, key));
+  if (typeof value === 'string') return withoutParameters(value);
   if (typeof value !== 'object' || value === null) return value;
   if (ofPasses.has(key)) return value;
   const isFinding = 'code' in value && !isOfRuns(value.code);
@@ -47,9 +54,19 @@ export function leaveOut(value: unknown, key = ''): unknown {
 
 function leaveOutField(name: string, value: unknown, isFinding: boolean): unknown {
   if (secret.has(name) || unsaid.has(name)) return emptied(value);
+  if (name === 'error' && isThrown(value)) return { name: LEFT_OUT, message: LEFT_OUT, stack: '' };
   if (name === 'stack') return typeof value === 'string' ? '' : null;
   if (!sayings.has(name) || isFinding) return leaveOut(value, name);
   return typeof value === 'string' ? (ownWords.exec(value)?.[0] ?? LEFT_OUT) : leaveOut(value, name);
+}
+
+function isThrown(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'stack' in value;
+}
+
+/** The name of a job says what the job is of: `invoice?customer=4711`. */
+function withoutParameters(text: string): string {
+  return /^[\w./-]+\?\S*$/.test(text) ? text.slice(0, text.indexOf('?')) : text;
 }
 
 /** What a check finds is in the runner's words, unless it is about runs that failed. */
@@ -60,5 +77,6 @@ function isOfRuns(code: unknown): boolean {
 /** Of the same kind, so that the page needs no other way for it. */
 function emptied(value: unknown): unknown {
   if (Array.isArray(value)) return [];
+  if (typeof value === 'object' && value !== null) return {};
   return typeof value === 'string' ? '' : null;
 }
