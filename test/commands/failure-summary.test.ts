@@ -163,7 +163,9 @@ test.runIf(hasScript)(
       encoding: 'utf8',
     });
     expect(stdout).not.toContain('did not succeed');
-    expect(stdout.match(/`npx folder-runner show \d+` · `npx folder-runner job \d+` · retried in/g)).toHaveLength(3);
+    expect(
+      stdout.match(/`npx folder-runner show \d+` · `npx folder-runner job \d+`\s+(?:· )?retried in/g),
+    ).toHaveLength(3);
     const errors = readFileSync(join(root, 'errors'), 'utf8');
     const [, ...failures] = errors.split('did not succeed').at(-1)?.split('\n\n') ?? [];
     const told = failures.map((failure) => failure.split('\n').slice(1, 3).join());
