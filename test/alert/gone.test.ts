@@ -1,6 +1,6 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { inRoot } from '../support/in-root.ts';
 import { queryLog } from '../support/open-log.ts';
 import { jsonOf } from '../support/queue-site.ts';
@@ -38,23 +38,19 @@ const changes: readonly (readonly [what: string, change: Change, reason: string]
   ['removed with its tier', (root) => rmSync(join(root, 'jobs/lab'), { recursive: true }), 'jobs/lab does not exist'],
 ];
 
-describe('an incident ends, told once, when its script is', () => {
-  test.each(changes)('%s', async (_, change, reason) => {
-    const root = await makeFailed();
-    await change(root);
-    expect((await inRoot(root, 'check', 'script-failing')).status).toBe(0);
-    const { status, stderr } = await inRoot(root, 'hourly');
-    expect(status).toBe(0);
-    expect(stderr).toMatch(/^runner: failures and recoveries \(.*\)\n\nlab\/fail: gone: .*, after 1 failure since /);
-    expect(stderr).toContain(`gone: ${reason}`);
-    expect(await inRoot(root, 'hourly')).toMatchObject({ status: 0, stderr: '' });
-    expect((await inRoot(root, 'incidents')).stdout).toBe('Nothing is wrong, as far as runs and checks tell.\n');
-    expect((await inRoot(root, 'incidents', '--all')).stdout).toMatch(
-      /#1 lab\/fail · 1 failure since .* · gone since /,
-    );
-    expect(jsonOf(await inRoot(root, 'incidents', '--all', '--json'))).toMatchObject({
-      incidents: [{ ending: expect.stringContaining(`gone: ${reason}`), recoveredAt: expect.any(String), hint: null }],
-    });
+test.each(changes)('an incident ends, told once, when its script is %s', async (_, change, reason) => {
+  const root = await makeFailed();
+  await change(root);
+  expect((await inRoot(root, 'check', 'script-failing')).status).toBe(0);
+  const { status, stderr } = await inRoot(root, 'hourly');
+  expect(status).toBe(0);
+  expect(stderr).toMatch(/^runner: failures and recoveries \(.*\)\n\nlab\/fail: gone: .*, after 1 failure since /);
+  expect(stderr).toContain(`gone: ${reason}`);
+  expect(await inRoot(root, 'hourly')).toMatchObject({ status: 0, stderr: '' });
+  expect((await inRoot(root, 'incidents')).stdout).toBe('Nothing is wrong, as far as runs and checks tell.\n');
+  expect((await inRoot(root, 'incidents', '--all')).stdout).toMatch(/#1 lab\/fail · 1 failure since .* · gone since /);
+  expect(jsonOf(await inRoot(root, 'incidents', '--all', '--json'))).toMatchObject({
+    incidents: [{ ending: expect.stringContaining(`gone: ${reason}`), recoveredAt: expect.any(String), hint: null }],
   });
 });
 

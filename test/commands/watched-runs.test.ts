@@ -30,9 +30,9 @@ function onTerminal(root: string, ...args: readonly string[]): string {
 const incidents = (root: string) => queryLog(root, 'select subject, occurrences, recovered_at from incidents');
 
 test.each([
-  ['run', ['run', 'lab/a']],
+  ['a run', ['run', 'lab/a']],
   ['a pass', ['lab']],
-])('%s that somebody watches on a terminal fails, and nobody else is told', async (_, args) => {
+])('nobody else is told of %s that fails while somebody watches it on a terminal', async (_, args) => {
   const root = makeRoot();
   expect(onTerminal(root, ...args)).toContain('exit code 3');
   expect(queryLog(root, 'select outcome from runs')).toEqual([{ outcome: 'failed' }]);
