@@ -113,13 +113,8 @@ function describeRealError(error: Error): ProbeError {
     name: cutMessage(error.name),
     message: cutMessage(error.message),
     // Shows nested causes and the errors of an AggregateError as well.
-    stack: withoutBrackets(inspect(error, { depth: 4 })).slice(0, MAX_STACK_LENGTH),
+    stack: inspect(error, { depth: 4 }).slice(0, MAX_STACK_LENGTH),
   };
-}
-
-/** They stand around an error that has no frames, as a syntax error of TypeScript. */
-function withoutBrackets(text: string): string {
-  return text.startsWith('[/') && text.endsWith(']') ? text.slice(1, -1) : text;
 }
 
 /** In one line, as the reason of a run is one. */

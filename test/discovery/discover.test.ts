@@ -337,10 +337,10 @@ describe('folders', () => {
 
   test('any other folder is named, and in the list the files in it', async () => {
     const root = makeHourly({
-      'lib/helper.ts': '',
-      'lib/lib.ts': '',
-      'lib/deep/.hidden': '',
-      'lib/node_modules/x/index.js': '',
+      'parts/helper.ts': '',
+      'parts/part.ts': '',
+      'parts/deep/.hidden': '',
+      'parts/node_modules/x/index.js': '',
       'x.sh/readme': '',
     });
     mkdirSync(join(root, 'jobs/hourly/empty'));
@@ -349,25 +349,25 @@ describe('folders', () => {
     expect(pass.scripts).toEqual([]);
     expect(reasons(root, pass.ignored)).toEqual({
       'jobs/hourly/empty': folder,
-      'jobs/hourly/lib': folder,
+      'jobs/hourly/parts': folder,
       'jobs/hourly/x.sh': folder,
     });
     expect(reasons(root, (await discover(root, defaultSettings)).ignored)).toEqual({
       'jobs/hourly/empty': folder,
-      'jobs/hourly/lib': folder,
-      'jobs/hourly/lib/helper.ts': `it is in ${folder}`,
-      'jobs/hourly/lib/lib.ts': `it is in ${folder}`,
-      'jobs/hourly/lib/deep/.hidden': `it is in ${folder}`,
+      'jobs/hourly/parts': folder,
+      'jobs/hourly/parts/helper.ts': `it is in ${folder}`,
+      'jobs/hourly/parts/part.ts': `it is in ${folder}`,
+      'jobs/hourly/parts/deep/.hidden': `it is in ${folder}`,
       'jobs/hourly/x.sh': folder,
       'jobs/hourly/x.sh/readme': `it is in ${folder}`,
     });
   });
 
   test('of a large folder the files are counted', async () => {
-    const files = Object.fromEntries(Array.from({ length: 21 }, (_, index) => [`vendor/${index}.php`, '']));
+    const files = Object.fromEntries(Array.from({ length: 21 }, (_, index) => [`many/${index}.php`, '']));
     const root = makeHourly(files);
     expect(reasons(root, (await discover(root, defaultSettings)).ignored)).toEqual({
-      'jobs/hourly/vendor': 'a folder without an index.* file; it contains 21 files',
+      'jobs/hourly/many': 'a folder without an index.* file; it contains 21 files',
     });
   });
 });
@@ -515,10 +515,10 @@ describe('refusals', () => {
   });
 
   test('symlinks work, and broken or looping ones are refused', async () => {
-    const root = makeHourly({ 'a.sh': 'echo works', 'lib/index.ts': '' });
+    const root = makeHourly({ 'a.sh': 'echo works', 'own/index.ts': '' });
     const link = (target: string, name: string) => symlinkSync(target, join(root, 'jobs/hourly', name));
     link('a.sh', 'b.sh');
-    link('lib', 'c');
+    link('own', 'c');
     link('nowhere', 'd.sh');
     link('e.sh', 'e.sh');
     link('..', 'f');
@@ -529,7 +529,7 @@ describe('refusals', () => {
       'hourly/c': [],
       'hourly/d': ['jobs/hourly/d.sh: a symlink to "nowhere", which does not exist; fix or remove it'],
       'hourly/e': ['jobs/hourly/e.sh: a symlink that leads back to itself; fix or remove it'],
-      'hourly/lib': [],
+      'hourly/own': [],
     });
     expect(ignored.map(({ path }) => relative(root, path))).toEqual(['jobs/hourly/f']);
     const linked = scripts.find(({ name }) => name === 'hourly/b');

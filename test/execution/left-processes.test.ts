@@ -22,12 +22,12 @@ test.for([
 const NODE = `import { spawn } from 'node:child_process';
 spawn('sleep', ['30'], { detached: true, stdio: 'ignore' }).unref();\n`;
 
-test.for([
+test.for<[string, string, string, string]>([
   ['a Node script starts', 'a.mjs', NODE, 'succeeded'],
   ['a shell starts', 'a.sh', 'setsid sleep 30 &\n', 'succeeded'],
   ['a program starts that has ended', 'a.sh', `sh -c 'setsid sleep 30 & sleep 0.1'\n`, 'succeeded'],
   ['is there at the time limit', 'a.mjs', `${NODE}setInterval(() => {}, 1000);\n`, 'timed-out'],
-] as const)('a process in a session of its own that %s is named', async ([, name, source, outcome]) => {
+])('a process in a session of its own that %s is named', async ([, name, source, outcome]) => {
   const end = await runOne(name, source, { timeoutMs: 3_000 });
   const [, pid] =
     /^left 1 process running: sleep \(pid (\d+)\); its further output is not kept$/.exec(end.warning ?? '') ?? [];

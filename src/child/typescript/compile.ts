@@ -71,7 +71,8 @@ function nameFile(error: unknown, path: string): Error {
   const [excerpt = ''] = String((error as Error).stack ?? error).split('\n    at ');
   const line = /^:(\d+)$/m.exec(excerpt)?.[1];
   const named = new SyntaxError(`${String((error as Error).message ?? error)} (${path}:${line})`);
-  named.stack = `${path}${excerpt}`;
+  // Without a frame Node would show it in brackets.
+  named.stack = `${path}${excerpt}\n    at ${path}:${line}`;
   return named;
 }
 
