@@ -95,8 +95,8 @@ export function renderNothing(overview: Overview, root: string, screen: Screen, 
       : `Nothing has run yet; ${countOf(count, 'script')} in ${folder}.`;
   const next =
     count === 0
-      ? `\`npx folder-runner new ${printableLine(only ?? tier)}/<name>\` creates one to begin with.`
-      : `\`npx folder-runner ${tier}\` runs that tier now; \`npx folder-runner cron --install\` makes cron run it.`;
+      ? [`\`npx folder-runner new ${printableLine(only ?? tier)}/<name>\` creates one to begin with.`]
+      : [`\`npx folder-runner ${tier}\` runs that tier now.`, '`npx folder-runner cron --install` makes cron run it.'];
   const concerns = ({ name }: Pause): boolean =>
     only === undefined || [EVERYTHING, only].includes(name) || name.startsWith(`${only}/`);
   const paused = overview.pauses
@@ -105,7 +105,7 @@ export function renderNothing(overview: Overview, root: string, screen: Screen, 
   const { palette, columns } = screen;
   return [
     ...wrap(found, columns),
-    ...wrap(next, columns).map(palette.dim),
+    ...next.flatMap((line) => wrap(line, columns)).map(palette.dim),
     ...paused.flatMap((each) => wrap(each, columns)).map(palette.warning),
     '',
   ].join('\n');

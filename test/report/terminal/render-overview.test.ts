@@ -130,7 +130,8 @@ test('when nothing has run, a sentence says what to do', async () => {
   const withJobs = await readOverview(log, { ...window, known: jobs });
   expect(renderNothing(withJobs, '/home/me', screen(80))).toBe(
     'Nothing has run yet; 3 scripts in /home/me/jobs.\n' +
-      '`npx folder-runner hourly` runs that tier now; `npx folder-runner cron --install` makes cron run it.\n',
+      '`npx folder-runner hourly` runs that tier now.\n' +
+      '`npx folder-runner cron --install` makes cron run it.\n',
   );
   const withoutJobs = await readOverview(log, { ...window, known: [] });
   expect(renderNothing(withoutJobs, '/home/me', screen(80))).toContain(
