@@ -74,7 +74,7 @@ test('--apply keeps the old lines as comments that name the root, and scripts th
     `# folder-runner ${root}/jobs/15min/echo.sh: 0 7 * * 1 echo monday`,
     '# the end',
   ]);
-  expect(lines.filter((line) => /^[\d*]/.test(line)).map((line) => line.split(' ').at(-1))).toEqual(['5min', '15min']);
+  expect(lines.filter((line) => /^[\d*]/.test(line)).map((line) => line.split(' ').at(-2))).toEqual(['5min', '15min']);
 });
 
 test('what was imported is not imported again, and what has come since is', async () => {
@@ -362,11 +362,13 @@ test.each([
 });
 
 /** What the lines of the root's block call. */
-const callsIn = (place: Place): (string | undefined)[] =>
+const callsIn = (place: Place): string[] =>
   crontabText(place)
     .split('\n')
-    .filter((line) => /^[\d*].* --root /.test(line))
-    .map((line) => line.split(' ').at(-1));
+    .flatMap((line) => {
+      const [, call] = /^[\d*].* sh \S+\/cron (.*)$/.exec(line) ?? [];
+      return call === undefined ? [] : call.replace(` ${place.root}`, '');
+    });
 
 /** The note of mail of each line, by what it runs. */
 async function mailNotes(place: Place, ...args: readonly string[]): Promise<Record<string, string | undefined>> {
@@ -437,11 +439,10 @@ test('an import calls no tier that somebody has left out of the crontab', async 
 test('an import installs the kind of lines that its options ask for', async () => {
   const place = makePlace();
   await place.cron('--import', '--apply', '--due', '--budget', '55s', '--work', '15m');
-  const calls = () => crontabText(place).match(/(?<= --root \S+ ).*$/gm);
-  expect(calls()).toEqual(['due --budget 55s', 'work --for 14m']);
+  expect(callsIn(place)).toEqual(['due --budget 55s', 'work --for 14m']);
   place.crontab.write(Buffer.from(`0 8 * * * echo new\n${crontabText(place)}`, 'latin1'));
   await place.cron('--import', '--apply', '--tiers', '5min, 15min', '--no-work');
-  expect(calls()).toEqual(['5min', '15min']);
+  expect(callsIn(place)).toEqual(['5min', '15min']);
   await place.cron('--undo');
   expect(crontabText(place)).toBe(`0 8 * * * echo new\n${OWN.toString('latin1')}`);
 });
@@ -451,7 +452,7 @@ test('what --import installs without options is as it was installed before', asy
   mkdirSync(join(place.root, 'jobs/hourly'));
   await place.cron('--install', '--due', '--work');
   await place.cron('--import', '--apply');
-  expect(crontabText(place).match(/(?<= --root \S+ ).*$/gm)).toEqual(['due', 'work --for 55s']);
+  expect(callsIn(place)).toEqual(['due', 'work --for 55s']);
 });
 
 test('--tiers without the tier of an imported script is refused, as nothing would run it', async () => {
