@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { idOf, nextTryAt } from '../../src/monitor/alert/deliver.ts';
+import { deliverDue, idOf, nextTryAt } from '../../src/monitor/alert/deliver.ts';
 import type { LoggedActivity } from '../support/log-tables.ts';
 import { queryLog } from '../support/open-log.ts';
 import { AT, channelOf, messageOf, openPlace, serve } from './place.ts';
@@ -104,6 +104,23 @@ describe('what is due is sent', () => {
       { channel: 'dead', reason: '127.0.0.1:1: it refuses the connection (ECONNREFUSED)' },
     ]);
   });
+
+  test.each(['', 'null', '[]', '{}', '{"version":1,"incidents":[{}]}', '{"version":1,"incidents":[null]}'])(
+    'what no runner has queued keeps nothing else from being told: %s',
+    async (body) => {
+      const { url, asked } = await serve();
+      const { add, call, waiting, store } = await openPlace([channelOf({ kind: 'webhook', url })]);
+      await store.deliveries.add([{ kind: 'alert', channel: 'gone', body, at: AT }]);
+      await store.deliveries.add([{ kind: 'alert', channel: 'webhook', body, at: AT }]);
+      await add('webhook');
+      const unsent: unknown[] = [];
+
+      await deliverDue({ ...call, onUnsent: (each) => void unsent.push(each) });
+
+      expect([asked.length, unsent]).toEqual([1, []]);
+      expect(await waiting()).toMatchObject([{ channel: 'gone' }, { reason: 'its body is no alert' }]);
+    },
+  );
 
   test('a variable that is not set is waited for', async () => {
     const { url, asked } = await serve();

@@ -4,7 +4,7 @@ import type { Store } from '../../store/contract/store.ts';
 import type { DeliveryKind } from '../../store/words.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { failed, type Sent, siteOf } from './channels/sent.ts';
-import type { AlertMessage } from './message.ts';
+import { type AlertMessage, readQueuedAlert } from './message.ts';
 
 /** One invocation at sending. */
 export interface DeliveryCall {
@@ -93,9 +93,9 @@ function tellUnsent(
   if (kind !== 'alert' || before !== null) return;
   const channel = runner.settings.alerts.channels.find((each) => each.name === name);
   // One that the settings no longer have may have been a mail.
-  if (channel === undefined || channel.kind === 'mail') {
-    onUnsent?.({ channel: name, message: JSON.parse(body) as AlertMessage, reason });
-  }
+  if (channel !== undefined && channel.kind !== 'mail') return;
+  const message = readQueuedAlert(body);
+  if (message !== null) onUnsent?.({ channel: name, message, reason });
 }
 
 async function sendRow(call: DeliveryCall, row: DeliveryRow, signal: AbortSignal): Promise<Sent> {
@@ -118,7 +118,8 @@ const deliverAlert: Deliver = async ({ runner }, row, signal) => {
   const { root, version, environment, settings } = runner;
   const channel = settings.alerts.channels.find(({ name }) => name === row.channel);
   if (channel === undefined) return failed(`the settings have no channel ${row.channel} any more`);
-  const message = JSON.parse(row.body) as AlertMessage;
+  const message = readQueuedAlert(row.body);
+  if (message === null) return failed('its body is no alert', true);
   const outgoing = { id: idOf(root, row), createdAt: row.createdAt, message };
   const { sendByChannel } = await import('./channels/send.ts');
   return await sendByChannel(channel, outgoing, { root, version, environment, settings, signal });

@@ -54,6 +54,38 @@ export interface AlertMessage {
   readonly root: string;
 }
 
+/** A message that has waited in the log, which others may write to; null: no runner has written this. */
+export function readQueuedAlert(body: string): AlertMessage | null {
+  const message = parseObject(body);
+  const { version, incidents } = message ?? {};
+  const isAlert = version === 1 && Array.isArray(incidents) && incidents.every(isDetail);
+  return isAlert ? (message as unknown as AlertMessage) : null;
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> | null {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+const kindsOfDetail: readonly (readonly [kind: string, names: readonly (keyof IncidentDetail)[]])[] = [
+  ['number', ['id', 'openedAt', 'occurrences']],
+  ['string', ['subject', 'severity', 'code', 'command']],
+  ['number or null', ['recoveredAt']],
+  ['string or null', ['ending', 'error', 'output', 'usual', 'changed']],
+  ['object or null', ['lastRun']],
+];
+
+function isDetail(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const detail = value as Readonly<Record<string, unknown>>;
+  return kindsOfDetail.every(([kind, names]) =>
+    names.every((name) => (detail[name] === null ? kind.endsWith('null') : kind.startsWith(typeof detail[name]))),
+  );
+}
+
 /** What is known of an incident: for a message, a page or a terminal. */
 export async function describeIncident(
   session: StoreSession,

@@ -1,7 +1,7 @@
 import type { AlertSettings, ChannelSettings } from '../../../settings/settings.ts';
 import type { StoreSession } from '../../../store/contract/store.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
-import type { AlertEvent, AlertMessage, IncidentDetail } from '../message.ts';
+import { type AlertEvent, type AlertMessage, type IncidentDetail, readQueuedAlert } from '../message.ts';
 import type { News } from './judge.ts';
 
 /** What is to be told of one incident, and where. */
@@ -70,9 +70,9 @@ async function send(sending: Sending, incidents: readonly TellableIncident[], wa
   const full = tellings.length < perHour ? null : (tellings.at(-perHour) as number) + HOUR_MS;
   const dueAt = Math.max(wantedAt, full ?? at);
   const pending = dueAt > at ? await session.incidents.pending(channel, at) : null;
-  if (pending !== null) {
-    const merged = merge(JSON.parse(pending.body) as AlertMessage, message);
-    return await session.incidents.rewrite(pending.id, JSON.stringify(merged));
+  const earlier = pending === null ? null : readQueuedAlert(pending.body);
+  if (pending !== null && earlier !== null) {
+    return await session.incidents.rewrite(pending.id, JSON.stringify(merge(earlier, message)));
   }
   await session.incidents.addTelling(channel, dueAt);
   await session.deliveries.add([{ kind: 'alert', channel, body: JSON.stringify(message), at: dueAt }]);
