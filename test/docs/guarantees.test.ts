@@ -27,9 +27,11 @@ test.each(pages)('%s ends with its guarantees, and there is a test of each', (pa
   }
 });
 
-/** Behind `test(`, behind the table of a `test.each`, or alone in their line. */
+/** Behind `test(` or `describe(`, behind the table of a `test.each`, or alone in their line. */
 function titlesIn(source: string): string[] {
-  const lines = source.matchAll(/^ *(?:test\w*\b.*\(|.*\]\)\(|)(['"`])(.+)\1,(?: (?:async )?(?:\(|\w+ =>).*)?$/gm);
+  const lines = source.matchAll(
+    /^ *(?:(?:test|describe)\w*\b.*\(|.*\](?: as const)?\)\(|)(['"`])(.+)\1,(?: (?:async )?(?:\(|\w+ =>).*)?$/gm,
+  );
   return [...lines].map(([, , title = '']) => title);
 }
 

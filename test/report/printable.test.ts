@@ -99,3 +99,10 @@ describe('pieces of output', () => {
     expect(longest).toBeLessThan(10_000);
   });
 });
+
+test('a line takes no longer for its length: a program may print all its data as one', () => {
+  const line = 'x'.repeat(2_000_000);
+  const from = performance.now();
+  expect(printable(`${line}\n${line}\u001b[31m`)).toBe(`${line}\n${line}`);
+  expect(performance.now() - from).toBeLessThan(5_000);
+});

@@ -22,12 +22,15 @@ export function plainText(text: string): string {
 
 /** A sequence ends in the line that it begins in: one without an end would take the lines after it along. */
 function withoutSequences(text: string): string {
+  // Looked for in each line by itself: a pattern of whole lines takes as long as the square of a line's length.
+  if (!beginsSequence.test(text)) return text;
   // Not `util.stripVTControlCharacters`: Node 22's leaves parts of terminal titles behind.
-  return text.replace(linesWithSequences, stripAnsi);
+  const lines = text.split('\n').map((line) => (beginsSequence.test(line) ? stripAnsi(line) : line));
+  return lines.join('\n');
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
-const linesWithSequences = /[^\n]*[\x1b\x80-\x9f][^\n]*/g;
+const beginsSequence = /[\x1b\x80-\x9f]/;
 
 /** Control characters but tabs and line ends, and whatever is not ASCII. */
 const mayBeUnplain = /[^\t\n\r -~]/;
