@@ -56,13 +56,12 @@ export interface AlertMessage {
 
 /** A message that has waited in the log, which others may write to; null: no runner has written this. */
 export function readQueuedAlert(body: string): AlertMessage | null {
-  const message = parseObject(body);
-  const { version, incidents } = message ?? {};
-  const isAlert = version === 1 && Array.isArray(incidents) && incidents.every(isDetail);
-  return isAlert ? (message as unknown as AlertMessage) : null;
+  const message = parseMessage(body);
+  const isAlert = message?.version === 1 && Array.isArray(message.incidents) && message.incidents.every(isDetail);
+  return isAlert ? (message as AlertMessage) : null;
 }
 
-function parseObject(text: string): Readonly<Record<string, unknown>> | null {
+function parseMessage(text: string): Partial<AlertMessage> | null {
   try {
     return JSON.parse(text);
   } catch {
@@ -82,7 +81,9 @@ function isDetail(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   const detail = value as Readonly<Record<string, unknown>>;
   return kindsOfDetail.every(([kind, names]) =>
-    names.every((name) => (detail[name] === null ? kind.endsWith('null') : kind.startsWith(typeof detail[name]))),
+    names.every((name) =>
+      (detail[name] ?? null) === null ? kind.endsWith('null') : kind.startsWith(typeof detail[name]),
+    ),
   );
 }
 
