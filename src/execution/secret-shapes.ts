@@ -53,11 +53,51 @@ export function findShapes(text: string): readonly Found[] {
 export const LONGEST_SEQUENCES = 2048;
 
 /**
- * Sequences that terminals do not show: colours and their like, and the titles and links that end with BEL or ST.
- * Whoever shows output later leaves them out, which puts together what they have divided.
+ * Where a sequence ends that begins at this place; the place itself: none does. Terminals show none of them: colours
+ * and their like, and the titles and links that end with BEL or ST. Whoever shows output later leaves them out, which
+ * puts together what they have divided. No byte is looked at more than three times, whatever the output holds.
  */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they begin with ESC
-const sequence = /\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,1024}(?:\x07|\x1b\\)|[ -/]{0,4}[0-~])/g;
+function endOfSequence(text: string, at: number): number {
+  if (text.charCodeAt(at) !== ESC) return at;
+  const kind = text[at + 1];
+  const long = kind === '[' ? endOfControl(text, at + 2) : kind === ']' ? endOfTitle(text, at + 2) : null;
+  return long ?? endOfShort(text, at + 1) ?? at;
+}
+
+const ESC = 0x1b;
+const BEL = 0x07;
+
+/** `1;31m` */
+function endOfControl(text: string, at: number): number | null {
+  const behind = skip(text, skip(text, at, '0', '?', 64), ' ', '/', 8);
+  return isBetween(text.charCodeAt(behind), '@', '~') ? behind + 1 : null;
+}
+
+/** `8;;https://example.org`, and BEL or ST */
+function endOfTitle(text: string, at: number): number | null {
+  const last = Math.min(text.length, at + 1024);
+  let end = at;
+  while (end < last && text.charCodeAt(end) !== BEL && text.charCodeAt(end) !== ESC) end += 1;
+  if (text.charCodeAt(end) === BEL) return end + 1;
+  return text.startsWith('\x1b\\', end) ? end + 2 : null;
+}
+
+/** `(B` */
+function endOfShort(text: string, at: number): number | null {
+  const last = skip(text, at, ' ', '/', 4);
+  return isBetween(text.charCodeAt(last), '0', '~') ? last + 1 : null;
+}
+
+/** Behind as many characters of a range as stand here, or as are allowed. */
+function skip(text: string, at: number, first: string, last: string, most: number): number {
+  let end = at;
+  while (end < at + most && isBetween(text.charCodeAt(end), first, last)) end += 1;
+  return end;
+}
+
+function isBetween(code: number, first: string, last: string): boolean {
+  return code >= first.charCodeAt(0) && code <= last.charCodeAt(0);
+}
 
 /**
  * Also finds what is divided by such sequences.
@@ -67,8 +107,8 @@ const sequence = /\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,1024}(?:\x
 export function findThroughSequences(find: Find, mayHoldThem: boolean): Find {
   return (text) => {
     if (!text.includes('\x1b')) return find(text);
-    const { plain, positionOf } = leaveOutSequences(text);
-    const found = find(plain).map(({ index, size, mask }) => {
+    const positionOf = positionsIn(text);
+    const found = find(leaveOutSequences(text)).map(({ index, size, mask }) => {
       const start = positionOf(index);
       return { index: start, size: positionOf(index + size - 1) + 1 - start, mask };
     });
@@ -76,32 +116,35 @@ export function findThroughSequences(find: Find, mayHoldThem: boolean): Find {
   };
 }
 
-/** @returns `positionOf` where a character of the plain text stands in the whole; to be asked in rising order */
-function leaveOutSequences(text: string): { readonly plain: string; positionOf(index: number): number } {
-  const parts: string[] = [];
-  const ends: number[] = [];
-  const shifts: number[] = [];
-  let at = 0;
+/** @param text of bytes, one character each */
+function leaveOutSequences(text: string): string {
+  const plain = Buffer.allocUnsafe(text.length);
   let length = 0;
-  const add = (end: number): void => {
-    parts.push(text.slice(at, end));
-    length += end - at;
-    ends.push(length);
-    shifts.push(end - length);
+  for (let at = skipSequences(text, 0); at < text.length; at = skipSequences(text, at + 1)) {
+    plain[length] = text.charCodeAt(at);
+    length += 1;
+  }
+  return plain.toString('latin1', 0, length);
+}
+
+/** @returns where a character of the plain text stands in the whole; to be asked in rising order */
+function positionsIn(text: string): (index: number) => number {
+  let at = skipSequences(text, 0);
+  let passed = 0;
+  return (index) => {
+    for (; passed < index; passed += 1) at = skipSequences(text, at + 1);
+    return at;
   };
-  // Faster than a list of the matches, of which a coloured log has millions.
-  text.replace(sequence, (whole, index: number) => {
-    add(index);
-    at = index + whole.length;
-    return '';
-  });
-  add(text.length);
-  let part = 0;
-  const positionOf = (index: number): number => {
-    while (index >= (ends[part] as number)) part += 1;
-    return index + (shifts[part] as number);
-  };
-  return { plain: parts.join(''), positionOf };
+}
+
+function skipSequences(text: string, from: number): number {
+  let at = from;
+  let end = endOfSequence(text, at);
+  while (end > at) {
+    at = end;
+    end = endOfSequence(text, at);
+  }
+  return at;
 }
 
 /** What is found by either; of two that overlap the first counts, and of two at one place the longer. */

@@ -154,7 +154,7 @@ export default () => spawn('sleep', ['30'], { stdio: 'ignore' }).pid;\n`,
   job.signal.addEventListener('abort', () => { clearTimeout(timer); resolve(); });
 }); job.log('tidied up');`),
     });
-    expect(await place.run('a', { timeoutMs: 500 })).toMatchObject({
+    expect(await place.run('a', { timeoutMs: 1500 })).toMatchObject({
       outcome: 'timed-out',
       reason: expect.stringMatching(/exited with code 0 after SIGTERM$/),
       output: { text: 'tidied up\n' },

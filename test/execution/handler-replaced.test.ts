@@ -574,6 +574,7 @@ test('nothing is left of it when the runner is closed', async () => {
 });
 
 function readOutput({ state }: HandlerPlace): string {
-  const [name = ''] = readdirSync(state.output);
-  return readFileSync(join(state.output, name), 'utf8');
+  const entries = readdirSync(state.output, { recursive: true, withFileTypes: true });
+  const file = entries.find((entry) => entry.isFile());
+  return file === undefined ? '' : readFileSync(join(file.parentPath, file.name), 'utf8');
 }
