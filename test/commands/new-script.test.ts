@@ -193,7 +193,7 @@ describe('runner disable', () => {
 
   test('a name with spaces is quoted in the commands that are told', () => {
     const root = makeTemporaryRoot();
-    expect(call(root, ['new', 'hourly/two words.sh']).stdout).toContain(`  runner run 'hourly/two words'\n`);
+    expect(call(root, ['new', 'hourly/two words.sh']).stdout).toContain(`  npx folder-runner run 'hourly/two words'\n`);
     expect(call(root, ['disable', 'two words']).stdout).toContain(
       `\`npx folder-runner enable 'hourly/two words'\` ends that.`,
     );

@@ -146,11 +146,13 @@ function readJobNumbers(words: readonly string[]): readonly [readonly [number, .
   if (id === undefined) throw noNumber(words);
   if (more.length > 0) {
     const found = printableLine([verb, ...more].join(' '));
-    throw new UsageError(`runner job needs numbers, then one verb; found ${JSON.stringify(found)} behind ${id}.`);
+    throw new UsageError(
+      `npx folder-runner job needs numbers, then one verb; found ${JSON.stringify(found)} behind ${id}.`,
+    );
   }
   if (verb === undefined && others.length > 0) {
     throw new UsageError(
-      `runner job shows one job; for several, say what to do: \`runner job ${id} ${others[0]} kick\`.`,
+      `npx folder-runner job shows one job; for several, say what to do: \`npx folder-runner job ${id} ${others[0]} kick\`.`,
     );
   }
   return [[id, ...others], verb];
@@ -160,7 +162,9 @@ function noNumber([word = '', next = '']: readonly string[]): UsageError {
   const verb = isJobNumber(next) ? nearestName(word, jobVerbs) : null;
   const cure =
     verb === null ? '`npx folder-runner jobs` lists them.' : `did you mean \`npx folder-runner job ${next} ${verb}\`?`;
-  return new UsageError(`runner job needs the number of a job, found ${JSON.stringify(printableLine(word))}; ${cure}`);
+  return new UsageError(
+    `npx folder-runner job needs the number of a job, found ${JSON.stringify(printableLine(word))}; ${cure}`,
+  );
 }
 
 function isJobNumber(word: string): boolean {
@@ -242,7 +246,7 @@ export function readVerb(word: string): JobSubcommand {
   if (Object.hasOwn(verbs, word)) return word as JobSubcommand;
   const nearest = nearestName(word, jobVerbs);
   throw new UsageError(
-    `runner job <id> needs one of ${jobVerbs.join(', ')}, ` +
+    `npx folder-runner job <id> needs one of ${jobVerbs.join(', ')}, ` +
       `found ${JSON.stringify(printableLine(word))}${nearest === null ? '.' : `; did you mean ${nearest}?`}`,
   );
 }

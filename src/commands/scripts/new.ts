@@ -78,9 +78,11 @@ function describeNext(tier: string, label: string, isNewTier: boolean): string {
   return [
     '',
     'Next:',
-    `  runner edit ${name}`,
-    isHandler ? `  runner add ${shellWord(label)} '{}' && runner work` : `  runner run ${name}`,
-    ...(isNewTier && !isHandler ? [`  runner cron --install    lets cron call ${tier}`] : []),
+    `  npx folder-runner edit ${name}`,
+    isHandler
+      ? `  npx folder-runner add ${shellWord(label)} '{}' && npx folder-runner work`
+      : `  npx folder-runner run ${name}`,
+    ...(isNewTier && !isHandler ? [`  npx folder-runner cron --install    lets cron call ${tier}`] : []),
     '',
   ].join('\n');
 }

@@ -160,7 +160,7 @@ async function findRun(log: OpenLog, id: number): Promise<RunWithOutput> {
 function parseRunId(word: string): number {
   if (/^[1-9]\d{0,14}$/.test(word)) return Number(word);
   throw new UsageError(
-    `runner show needs the number of a run, found ${JSON.stringify(word)}; ` +
+    `npx folder-runner show needs the number of a run, found ${JSON.stringify(word)}; ` +
       '`npx folder-runner report <script>` lists the runs of a script with their numbers.',
   );
 }

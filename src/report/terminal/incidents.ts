@@ -21,7 +21,11 @@ export function renderOpenIncidents(incidents: readonly IncidentRow[], screen: S
   if (incidents.length === 0) return [];
   const lines = incidents.slice(0, MOST_SHOWN).flatMap((incident) => renderIncident(incident, screen));
   const rest = incidents.length - MOST_SHOWN;
-  return [screen.palette.bold('incidents'), ...lines, ...(rest > 0 ? [`  ${rest} more: runner incidents`] : [])];
+  return [
+    screen.palette.bold('incidents'),
+    ...lines,
+    ...(rest > 0 ? [`  ${rest} more: npx folder-runner incidents`] : []),
+  ];
 }
 
 const MOST_SHOWN = 10;
