@@ -274,7 +274,7 @@ async function sentenceOf({ message }: CommanderError, line: CommandLine): Promi
   const said = message.replace(/^error: /, '');
   const [first = null, ...others] = chooseCommands(line);
   const command = others.length === 0 ? first : null;
-  const help = `\`${['runner', command].filter(Boolean).join(' ')} --help\``;
+  const help = `\`${['npx folder-runner', command].filter(Boolean).join(' ')} --help\``;
   const [, option, near = ''] = /^unknown option '(.+?)'(?:\n\(Did you mean (?:one of )?(.+)\?\))?$/s.exec(said) ?? [];
   if (option !== undefined) return await describeUnknownOption(option, near.split(', '), command, help);
   for (const [form, say] of plainer) {

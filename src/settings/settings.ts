@@ -1,5 +1,4 @@
 import type { StateFolder } from '../system/place/state-folder.ts';
-import { DEFAULT_UMASK } from '../system/process/user-environment.ts';
 import type { ScriptOptions } from './readers.ts';
 
 /** What `runner.config.*` says, with every default filled in. */
@@ -172,7 +171,8 @@ export const defaultSettings: Settings = {
   concurrency: 1,
   exitZeroOnFailure: false,
   env: {},
-  umask: DEFAULT_UMASK,
+  // A shell's may differ from cron's: files of scripts have the same mode, whoever calls.
+  umask: 0o022,
   retention: {
     succeededMs: 90 * dayMs,
     failedMs: 365 * dayMs,

@@ -2,9 +2,6 @@ import { userInfo } from 'node:os';
 import { dirname } from 'node:path';
 import { findOwnNode } from './programs.ts';
 
-/** A shell's umask may differ from cron's: files of scripts have the same mode, whoever calls. */
-export const DEFAULT_UMASK = 0o022;
-
 /** UTF-8 without the language of anybody, with bytes in their order: as cron's C locale, but for text. */
 const LOCALE = 'C.UTF-8';
 
