@@ -14,6 +14,7 @@ import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { findPackageFolder, startRoot } from '../../src/commands/site/setup.ts';
 import { UsageError } from '../../src/system/base/errors.ts';
+import { queryLog } from '../support/open-log.ts';
 import { type Ended, runCommand } from '../support/run-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -28,9 +29,9 @@ test('a new root has three tiers and the queue with one example each, and a stat
   expect(make(root)).toEqual(
     [
       'jobs/15min',
-      'jobs/15min/check-site.ts',
+      'jobs/15min/check-site.ts.disabled',
       'jobs/hourly',
-      'jobs/hourly/clean-temporary-files.ts',
+      'jobs/hourly/disk-use.ts',
       'jobs/daily',
       'jobs/daily/backup-activity-log.ts',
       'jobs/queue',
@@ -38,7 +39,7 @@ test('a new root has three tiers and the queue with one example each, and a stat
       '.runner',
     ].map((path) => ({ path, state: 'created' })),
   );
-  const copy = readFileSync(join(root, 'jobs/15min/check-site.ts'), 'utf8');
+  const copy = readFileSync(join(root, 'jobs/15min/check-site.ts.disabled'), 'utf8');
   expect(copy).toBe(readFileSync(join(packageFolder, 'jobs/15min/check-site.ts'), 'utf8'));
 });
 
@@ -55,7 +56,7 @@ test('a script that sends a report by mail is made where it is asked for, and ru
 test('a second time everything exists already and stays as it is', () => {
   const root = makeTemporaryRoot();
   make(root);
-  const example = join(root, 'jobs/hourly/clean-temporary-files.ts');
+  const example = join(root, 'jobs/hourly/disk-use.ts');
   writeFileSync(example, 'console.log("mine")');
   expect(new Set(make(root).map(({ state }) => state))).toEqual(new Set(['already there']));
   expect(readFileSync(example, 'utf8')).toBe('console.log("mine")');
@@ -76,7 +77,7 @@ test('nobody else can read the state folder or write to jobs, even under umask 0
   make(root);
   expect(modeOf(root, '.runner')).toBe(0o700);
   expect(modeOf(root, 'jobs/hourly')).toBe(0o755);
-  expect(modeOf(root, 'jobs/hourly/clean-temporary-files.ts')).toBe(0o644);
+  expect(modeOf(root, 'jobs/hourly/disk-use.ts')).toBe(0o644);
 });
 
 test('the state folder keeps itself out of git', () => {
@@ -151,9 +152,27 @@ test('init says what it created and what to do next', () => {
   const root = makeTemporaryRoot();
   const { status, stdout, stderr } = init(root);
   expect(status).toBe(0);
-  expect(stdout).toMatch(/ created +jobs\/hourly\n +created +jobs\/hourly\/clean-temporary-files\.ts\n/);
+  expect(stdout).toMatch(/ created +jobs\/hourly\n +created +jobs\/hourly\/disk-use\.ts\n/);
   expect(stdout).toMatch(/Next:[\s\S]*npx folder-runner hourly[\s\S]*npx folder-runner cron --install/);
   expect(stderr).toBe('');
+});
+
+test('an example that needs a setting is disabled until somebody enables it, and stays enabled then', () => {
+  const root = makeTemporaryRoot();
+  const env = { HOME: root, PATH: '/usr/bin:/bin' };
+  const call = (...args: string[]) => runCommand(args, { cwd: root, env });
+  expect(init(root).stdout).toMatch(/Set CHECK_URL,[\s\S]*npx folder-runner enable 15min\/check-site\n/);
+  expect(call('list').stdout).toMatch(/\ndisabled · 1 script · `npx folder-runner enable .*\n {2}15min\/check-site/);
+  expect(call('report').stdout).toContain('`npx folder-runner hourly` runs that tier now');
+  expect(call('enable', '15min/check-site').status).toBe(0);
+  expect(init(root).stdout).not.toMatch(/check-site/);
+  expect(readdirSync(join(root, 'jobs/15min'))).toEqual(['check-site.ts']);
+});
+
+test.each([[[]], [['--digest']]])('what init prints fits 80 columns: %s', (args) => {
+  const [place, ...lines] = init(makeTemporaryRoot(), args).stdout.split('\n');
+  expect(place).toMatch(/^\//);
+  expect(lines.filter((line) => line.length > 80)).toEqual([]);
 });
 
 test('init makes the log, which its owner alone can read, so that the first insert of a site finds its table', () => {
@@ -177,13 +196,20 @@ test('a log that cannot be made is told, and the root is there all the same', ()
   expect(existsSync(join(root, 'jobs/hourly'))).toBe(true);
 });
 
-test('the made root runs at once: its examples succeed without being set up', () => {
+test('the made root runs at once: its examples do something without being set up', () => {
   const root = makeTemporaryRoot();
   init(root);
   const env = { HOME: root, PATH: '/usr/bin:/bin' };
   for (const tier of ['15min', 'hourly', 'daily']) {
     expect(runCommand([tier], { cwd: root, env })).toEqual({ status: 0, stdout: '', stderr: '' });
   }
+  expect(runCommand(['report'], { cwd: root, env }).stdout).toMatch(/check-site \(disabled\) .* never run/);
+  // On a database server the log is no file that could be copied.
+  const backup = existsSync(join(root, '.runner/activity.db')) ? /^Backed up / : /^Nothing to back up/;
+  expect(queryLog(root, 'select script, outcome, output from runs order by started_at, id')).toEqual([
+    { script: 'hourly/disk-use', outcome: 'succeeded', output: expect.stringContaining(' in all, in ') },
+    { script: 'daily/backup-activity-log', outcome: 'succeeded', output: expect.stringMatching(backup) },
+  ]);
 });
 
 test('init a second time says that all exists already', () => {

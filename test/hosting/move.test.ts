@@ -1,9 +1,10 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { type FakeCrontab, makeFakeCrontab } from '../support/fake-crontab.ts';
 import { queryLog } from '../support/open-log.ts';
-import { type Ended, runCommand } from '../support/run-command.ts';
+import { commandPath, type Ended, runCommand } from '../support/run-command.ts';
 import { startCommand } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
@@ -110,6 +111,34 @@ test('uninstall --purge removes the state folder, and nothing else', () => {
   expect(status).toBe(0);
   expect(stdout).toContain(`Removed: ${join(root, '.runner')}.\n`);
   expect(readdirSync(root)).toEqual(['jobs']);
+});
+
+const hasScript = spawnSync('script', ['--version']).status === 0;
+
+test.runIf(hasScript).each<[string, string, { args?: string[]; status: number; isAsked?: false }]>([
+  ['n', 'n\n', { status: 1 }],
+  ['only Enter', '\n', { status: 1 }],
+  ['the end of the input', '\x04', { status: 1 }],
+  ['y', 'y\n', { status: 0 }],
+  ['nothing, with --yes', '', { args: ['--yes'], status: 0, isAsked: false }],
+])('on a terminal uninstall --purge asks first: %s', (_, typed, { args = [], status, isAsked = true }) => {
+  const root = realpathSync(makeTemporaryRoot(files));
+  const crontab = makeFakeCrontab();
+  call(root, crontab, 'hourly');
+  call(root, crontab, 'cron', '--install');
+  const before = String(crontab.read());
+  const inside = [process.execPath, commandPath, 'uninstall', '--purge', ...args].join(' ');
+  const ended = spawnSync('script', ['-qec', inside, '/dev/null'], {
+    cwd: root,
+    env: crontab.env,
+    input: typed,
+    encoding: 'utf8',
+    timeout: 30_000,
+  });
+  expect({ status: ended.status, isAsked: ended.stdout.includes('[y/N]') }).toEqual({ status, isAsked });
+  expect(existsSync(join(root, '.runner/activity.db'))).toBe(status === 1);
+  expect(String(crontab.read()) === before).toBe(status === 1);
+  expect(ended.stdout.includes('Nothing was removed.')).toBe(status === 1);
 });
 
 test('nothing moves and nothing is removed while a pass runs, or while the crontab cannot be read', async () => {

@@ -111,11 +111,13 @@ Examples:
   runner uninstall            takes the crontab lines out, and says what is left
   runner uninstall --purge    also removes .runner/: the log, the output of all runs, waiting jobs
 
+On a terminal --purge asks first, unless --yes is given; elsewhere it does not ask.
 Your scripts in jobs/ and the settings always stay. Remove the package itself afterwards, by
 npm uninstall folder-runner: crontab lines that are left without it run nothing, and say so once a day.`;
 
 interface UninstallOptions {
   readonly purge?: true;
+  readonly yes?: true;
   readonly root?: string;
 }
 
@@ -125,14 +127,20 @@ export function uninstallCommand(context: CommandContext): Command {
   return command
     .description('take the crontab lines out; with --purge also remove .runner/')
     .option('--purge', 'also remove the log and all that .runner/ holds')
+    .option('--yes', 'do not ask on a terminal before --purge removes anything')
     .addHelpText('after', UNINSTALL_HELP)
     .action(() => uninstall(context, command.optsWithGlobals<UninstallOptions>()));
 }
 
-async function uninstall(context: CommandContext, { root: option, purge }: UninstallOptions): Promise<void> {
+async function uninstall(context: CommandContext, { root: option, purge, yes }: UninstallOptions): Promise<void> {
   const root = rootOf(context, option);
   const { path } = stateFolderOf(root);
   if (purge) await refuseToLeaveComments(context, root);
+  if (purge && !yes && !(await mayPurge(context, path))) {
+    context.stdout.write('Nothing was removed.\n');
+    context.setExitCode(1);
+    return;
+  }
   await removeLines(context, root, purge === true);
   if (purge) await removeState(context, root);
   const kept = ['jobs', 'runner.config.*', ...(existsSync(path) ? ['.runner'] : [])].join(', ');
@@ -154,6 +162,30 @@ async function refuseToLeaveComments({ env }: CommandContext, root: string): Pro
     `Scripts in ${root} stand for ${countOf(count, 'line')} of your crontab, so nothing was removed: ` +
       '`npx folder-runner cron --undo` brings these lines back first.',
   );
+}
+
+/** Where nobody can be asked, `--purge` itself is the consent. */
+async function mayPurge({ env, stdout }: CommandContext, path: string): Promise<boolean> {
+  const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  if (!isThere || !process.stdin.isTTY || !stdout.isTTY) return true;
+  const contents = isOnServer(env) ? 'all that it holds' : 'the log, the output of all runs and waiting jobs';
+  return isYes(await ask(stdout, `Remove ${path} for good, with ${contents}? [y/N] `));
+}
+
+/** What is typed; null where nothing will be. The terminal stays as it is, so that Ctrl+C ends the command. */
+async function ask(output: NodeJS.WriteStream, question: string): Promise<string | null> {
+  const { createInterface } = await import('node:readline');
+  const lines = createInterface({ input: process.stdin, output, terminal: false });
+  const answer = await new Promise<string | null>((resolve) => {
+    lines.once('close', () => resolve(null));
+    lines.question(question, resolve);
+  });
+  lines.close();
+  return answer;
+}
+
+function isYes(answer: string | null): boolean {
+  return /^\s*y(es)?\s*$/i.test(answer ?? '');
 }
 
 /** While cron may still call it, nothing is thrown away. */

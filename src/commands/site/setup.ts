@@ -1,6 +1,7 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
+import { DISABLED } from '../../discovery/disabled.ts';
 import { isOnServer } from '../../store/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
@@ -20,15 +21,17 @@ Existing files are never changed or overwritten.`;
 
 const NEXT_STEPS = `
 Next:
-  1. Drop a script into jobs/15min, jobs/hourly or jobs/daily; what each example needs is at its top.
+  1. Drop a script into jobs/15min, jobs/hourly or jobs/daily.
   2. npx folder-runner hourly            runs a tier, as cron will
   3. npx folder-runner report            shows what ran
-  4. npx folder-runner cron --install    lets cron run the tiers (or --print, to paste the lines)
+  4. npx folder-runner cron --install    lets cron run the tiers
+     npx folder-runner cron --print      or prints the lines, to paste them
 `;
 
 const DIGEST_STEPS = `
-The report goes to the mail channels of the settings, or to RUNNER_ALERTS=mail:me@example.org in the crontab.
-Cron calls jobs/weekly once \`npx folder-runner cron --install\` was run again.
+The report goes to the mail channels of the settings, or to
+RUNNER_ALERTS=mail:me@example.org in the crontab.
+Run \`npx folder-runner cron --install\` again so that cron calls jobs/weekly.
 `;
 
 interface InitOptions {
@@ -59,6 +62,7 @@ async function initRoot(context: CommandContext, root: string, { force, digest }
   const { entries, webRoot } = startRoot(root, context.distFolder, force === true, digest);
   context.stdout.write(`${root}\n${entries.map(entryLine).join('')}`);
   await startLog(context, root);
+  if (hasNewSiteCheck(entries)) context.stdout.write(SITE_CHECK_STEPS);
   if (digest) context.stdout.write(DIGEST_STEPS);
   if (webRoot !== null) context.stderr.write(webRootWarning(root, webRoot));
   const unshared = isOnServer(context.env) ? null : describeUnshared(root);
@@ -87,6 +91,10 @@ function entryLine({ path, state }: RootEntry): string {
   return `  ${state.padEnd(13)}  ${path}\n`;
 }
 
+function hasNewSiteCheck(entries: readonly RootEntry[]): boolean {
+  return entries.some(({ path, state }) => path === SITE_CHECK && state === 'created');
+}
+
 function webRootWarning(root: string, webRoot: string): string {
   return (
     `\nDanger: ${root} is inside ${webRoot}, which a web server probably serves: anybody could ` +
@@ -96,10 +104,18 @@ function webRootWarning(root: string, webRoot: string): string {
   );
 }
 
-/** One small example for each tier and one handler, of the package's own jobs. */
+/** Until it is told what to check it would succeed, and look as if a site were checked. */
+const SITE_CHECK = `jobs/15min/check-site.ts${DISABLED}`;
+
+const SITE_CHECK_STEPS = `
+The check of your site is disabled. Set CHECK_URL, as the top of its file says,
+then: npx folder-runner enable 15min/check-site
+`;
+
+/** One small example for each tier and one handler, of the package's own jobs; those that run need no settings. */
 const EXAMPLE_FILES = [
-  'jobs/15min/check-site.ts',
-  'jobs/hourly/clean-temporary-files.ts',
+  SITE_CHECK,
+  'jobs/hourly/disk-use.ts',
   'jobs/daily/backup-activity-log.ts',
   'jobs/queue/post-webhook.ts',
 ];
@@ -190,7 +206,7 @@ interface Example {
 function readExamples(packageFolder: string): Example[] {
   return EXAMPLE_FILES.map((path) => ({
     path,
-    content: readFileSync(join(packageFolder, path), 'utf8'),
+    content: readFileSync(join(packageFolder, path.replace(DISABLED, '')), 'utf8'),
   }));
 }
 

@@ -85,7 +85,7 @@ export function renderScriptTable({ scripts, totals }: Overview, screen: Screen)
  */
 export function renderNothing(overview: Overview, root: string, screen: Screen, only?: string): string {
   const count = overview.scripts.length;
-  const first = overview.scripts.find(({ tier }) => tier !== WHOLE_QUEUE);
+  const first = overview.scripts.find(({ tier, presence }) => tier !== WHOLE_QUEUE && presence !== 'disabled');
   const wanted = only === WHOLE_QUEUE ? undefined : only;
   const tier = printableLine(wanted ?? first?.tier ?? 'hourly');
   const folder = `${printableLine(root)}/jobs${only === undefined ? '' : `/${printableLine(only)}`}`;

@@ -8,7 +8,7 @@ import type { OverviewAnswer } from './judge.ts';
 /** What to do first, where nothing ever ran. */
 export function FirstSteps({ scripts, tiers }: OverviewAnswer) {
   const { length } = scripts;
-  const tier = scripts.find((script) => script.tier !== 'queue')?.tier ?? 'hourly';
+  const tier = scripts.find((script) => script.tier !== 'queue' && script.presence !== 'disabled')?.tier ?? 'hourly';
   return (
     <Empty
       title={length === 0 ? 'There is no script yet' : `Nothing has run yet; ${countOf(length, 'script')} in jobs/`}
