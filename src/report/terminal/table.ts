@@ -218,19 +218,22 @@ export function wrap(text: string, columns: number): string[] {
   return lines;
 }
 
-/** One that is wider than the screen stands alone. */
-function firstCharacter(text: string): string {
-  const [first] = new Intl.Segmenter().segment(text);
-  return first?.segment ?? '';
-}
-
+/** A character that is wider than the screen stands alone. */
 function breakWord(word: string, columns: number): string[] {
+  if (widthOf(word) <= columns) return [word];
   const pieces: string[] = [];
-  let rest = word;
-  while (widthOf(rest) > columns) {
-    const piece = takeStart(rest, columns) || firstCharacter(rest);
-    pieces.push(piece);
-    rest = rest.slice(piece.length);
+  let piece = '';
+  let width = 0;
+  // Each character once: measuring all that is left for each piece takes as long as the square of the word's length.
+  for (const { segment } of new Intl.Segmenter().segment(word)) {
+    const more = widthOf(segment);
+    if (piece !== '' && width + more > columns) {
+      pieces.push(piece);
+      piece = '';
+      width = 0;
+    }
+    piece += segment;
+    width += more;
   }
-  return [...pieces, rest];
+  return [...pieces, piece];
 }
