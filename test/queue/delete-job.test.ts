@@ -9,9 +9,9 @@ test('a job goes with its runs and their output files; that it was deleted stays
   const { queue, take, root, row, runs, events } = await openTestQueue();
   const job = await take();
   await queue.finish(job);
-  const file = join(stateFolderOf(root).output, 'long.gz');
+  const file = join(stateFolderOf(root).output, '7.1.log.gz');
   writeFileSync(file, '');
-  changeLog(root, `update runs set output_file = 'long.gz', output_file_bytes = 0`);
+  changeLog(root, `update runs set output_file = '7.1.log.gz', output_file_bytes = 0`);
   await queue.delete(job.id);
   expect(row(job.id)).toBeUndefined();
   expect(runs(job.id)).toEqual([]);

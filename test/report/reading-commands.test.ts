@@ -64,7 +64,8 @@ describe('npx folder-runner report', () => {
       err: '',
       out:
         `Nothing has run yet; 1 script in ${root}/jobs.\n` +
-        '`npx folder-runner hourly` runs that tier now; `npx folder-runner cron --install` makes cron run it.\n',
+        '`npx folder-runner hourly` runs that tier now.\n' +
+        '`npx folder-runner cron --install` makes cron run it.\n',
     });
     expect(JSON.parse((await runner(root, 'report', '--json')).out)).toMatchObject({
       tiers: [{ tier: 'hourly', lastPass: null, missedPasses: null }],
