@@ -111,7 +111,7 @@ describe('Queue.pause', () => {
 test.each([
   ['*', '*', 'everything', 'npx folder-runner resume'],
   ['queue', '*', 'the queue', 'npx folder-runner resume queue'],
-  ['queue/mail/*', 'mail/*', 'mail/*', "runner resume 'mail/*'"],
+  ['queue/mail/*', 'mail/*', 'mail/*', "npx folder-runner resume 'mail/*'"],
   ['queue/mail/welcome', 'mail/welcome', 'mail/welcome', 'npx folder-runner resume mail/welcome'],
   ["queue/it's", "it's", "it's", String.raw`npx folder-runner resume 'it'\''s'`],
   ['hourly', null, 'hourly', 'npx folder-runner resume hourly'],
