@@ -97,7 +97,10 @@ describe('wrong use exits 2 with one sentence', () => {
     [['finish', '5', '--result', '{}'], /did you mean `npx folder-runner job 5 finish`\?\n$/],
     [['retry'], /the tiers here are daily, hourly; did you mean `npx folder-runner job <id> retry`\?\n$/],
     [['shwo', '12', '--json'], /^runner: There is no command "shwo"; did you mean `npx folder-runner show`\?\n$/],
-    [['--wait', 'shwo', 'hourly'], /^runner: Unknown option --wait; `npx folder-runner .*--help` lists the options\.\n$/],
+    [
+      ['--wait', 'shwo', 'hourly'],
+      /^runner: Unknown option --wait; `npx folder-runner .*--help` lists the options\.\n$/,
+    ],
     [['constructor'], /There is no tier "constructor"/],
     [['hourly', 'daily'], /^runner: Too many arguments: expected 1, found 2; .*\n$/],
     [['--rot', '/', 'hourly'], /^runner: Unknown option --rot; did you mean --root\?\n$/],
