@@ -122,7 +122,7 @@ test('`check` warns of it until it is over, for as long as its script is there',
   expect(await check()).toEqual({
     status: 1,
     text: expect.stringMatching(
-      /^RUNNER WARNING - hourly\/a succeeded with a warning \d+m?s ago: exit code 0, but .* → Run `npx folder-runner report hourly\/a`; if/,
+      /^RUNNER WARNING - hourly\/a succeeded with a warning \d+m?s ago: exit code 0, but .* → Run `npx folder-runner show 1`; if/,
     ),
   });
   await inRoot(root, 'hourly');

@@ -85,7 +85,7 @@ test('each command about a script takes its file', async () => {
     expect((await inRoot(root, 'edit', word)).stdout).toBe(`${join(root, 'jobs/hourly/greet.sh')}\n`);
     expect((await inRoot(root, 'pause', word)).stdout).toContain('hourly/greet is paused');
     expect((await inRoot(root, 'resume', word)).stdout).toBe('Resumed: hourly/greet.\n');
-    expect((await inRoot(root, 'mute', word)).stdout).toContain('Nobody is told about hourly/greet until');
+    expect((await inRoot(root, 'mute', word)).stdout).toContain('Incidents of hourly/greet are muted until');
     expect((await inRoot(root, 'unmute', word)).stdout).toBe('Unmuted: hourly/greet.\n');
     expect((await inRoot(root, 'acknowledge', word)).stderr).toContain('the subject "hourly/greet"');
   }

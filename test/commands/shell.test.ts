@@ -37,7 +37,7 @@ describe('at a line', () => {
     ['runner run d', ['daily/backup']],
     ['runner run daily/backup -- d', []],
     ['runner run import', ['hourly/import-orders']],
-    ['npx folder-runner why queue/', ['queue/mail/welcome']],
+    ['runner why queue/', ['queue/mail/welcome']],
     ['runner disable dai', ['daily/backup']],
     ['runner enable ', ['hourly/off']],
     ['runner add ', ['mail/welcome']],
@@ -52,8 +52,8 @@ describe('at a line', () => {
     ['runner hou', ['hourly']],
     ['runner unins', ['uninstall']],
     ['runner backup ', []],
-    ['npx folder-runner status x', []],
-    ['npx folder-runner report --mai', ['--mail']],
+    ['runner status x', []],
+    ['runner report --mai', ['--mail']],
     ['runner list --as', ['--as-root']],
     ['runner --root /nowhere run ', []],
   ])('%s: %j', (line, words) => {
@@ -67,12 +67,12 @@ describe('at a line', () => {
     call(root, 'add', 'mail/welcome');
     call(root, 'work', '--max-jobs', '1');
     expect(complete(root, 'runner job ')).toEqual(['2\tmail/welcome queued', '1\tmail/welcome finished']);
-    expect(complete(root, 'npx folder-runner show ')).toEqual(['1\tqueue/mail/welcome succeeded']);
+    expect(complete(root, 'runner show ')).toEqual(['1\tqueue/mail/welcome succeeded']);
   });
 
   test('the root is the one that the line names', () => {
     const [root, other] = [makeTemporaryRoot(files), makeTemporaryRoot()];
-    expect(wordsAt(other, `npx folder-runner --root ${root} run d`)).toEqual(['daily/backup']);
+    expect(wordsAt(other, `runner --root ${root} run d`)).toEqual(['daily/backup']);
   });
 
   test('all commands are offered with what they do, and nothing else', () => {
@@ -139,7 +139,7 @@ describe('the manual page', () => {
       if (!page.includes(`.SS "${name}`)) missing.push(name);
       for (const each of command.commands) look(each, `${name} ${each.name()}`);
     };
-    for (const name of commandNames) look((await commands[name]())(context), `npx folder-runner ${name}`);
+    for (const name of commandNames) look((await commands[name]())(context), `runner ${name}`);
     expect(missing).toEqual([]);
     expect(page).toContain('Exit codes: 0 all succeeded, 1 some run failed, 2 usage error.');
   });

@@ -54,7 +54,7 @@ export function checkFiles(root: string, log: LogContent | null): string[] {
 /** What the state folder itself may hold for good. */
 function isKnown(name: string): boolean {
   const folders = ['locks', 'output', 'results', 'cache', 'tmp', 'spool'];
-  const files = ['activity.db', 'activity.lock', 'reserve', '.gitignore'];
+  const files = ['activity.db', 'activity.lock', 'reserve', 'web.sock', '.gitignore'];
   // What stands beside a database is SQLite’s own business.
   const isOfDatabase = /^activity\.(db(-wal|-shm|-journal|\.broken-.+)|lock-journal)$/.test(name);
   return folders.includes(name) || files.includes(name) || isOfDatabase;

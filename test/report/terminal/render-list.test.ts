@@ -102,6 +102,6 @@ test('hostile names and tags are made visible', () => {
 test('a root without tiers says how to make some', () => {
   const empty = { tiers: [], unread: [], handlers: [], ignored: [], elsewhere: [], warnings: [] };
   expect(renderList(empty, '/root', { ...screen, columns: 60 })).toBe(
-    'There is no tier in jobs/ yet: `npx folder-runner init` creates some,\n`npx folder-runner new` one with a script.\n',
+    'There is no tier in jobs/ yet: `npx folder-runner init`\ncreates some, `npx folder-runner new` one with a script.\n',
   );
 });
