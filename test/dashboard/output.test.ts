@@ -68,19 +68,28 @@ test('what was cut, or is long, is told anew: head and tail of it', async () => 
   const folder = join(root, '.runner/output');
   const file = join(folder, readdirSync(folder)[0] as string);
   const { next } = await ask(0);
+  // The beginning of a secret might stand in a line without an end, which is shown after a second.
+  const askUntilMore = async (from: number): ReturnType<typeof ask> => {
+    let answer = await ask(from);
+    await until('more is shown', async () => {
+      answer = await ask(from);
+      return answer.text !== '';
+    });
+    return answer;
+  };
   appendFileSync(file, Buffer.from([...Buffer.from('ä'), 0xc3]));
   // Half a character is not a character yet.
-  const half = await ask(next);
+  const half = await askUntilMore(next);
   expect(half).toMatchObject({ text: 'ä', next: next + 2 });
   appendFileSync(file, Buffer.from([0xa4]));
-  expect((await ask(half.next)).text).toBe('ä');
+  expect((await askUntilMore(half.next)).text).toBe('ä');
   appendFileSync(file, `${'x'.repeat(99)}\n`.repeat(20_000));
   const long = await ask(half.next);
   expect(long).toMatchObject({ isAnew: true, isOver: false });
   expect(long.text).toMatch(/^first none\n[\s\S]*\n\[… \d+ bytes left out …\]\n[\s\S]*x\n$/);
   expect(long.text.length).toBeLessThan(600_000);
   truncateSync(file, 5);
-  expect(await ask(long.next)).toMatchObject({ text: 'first', isAnew: true, next: 5 });
+  expect(await askUntilMore(long.next)).toMatchObject({ text: 'first', isAnew: true, next: 5 });
   await letGo('');
 });
 

@@ -178,12 +178,12 @@ export default ({ data }) => { setTimeout(() => (data ? exit(3) : process.exit()
       prints: `import { existsSync } from 'node:fs';
 export default ({ log }) => {
   log('mine');
-  const timer = setInterval(() => {
-    if (!existsSync('go')) return;
+  const look = () => {
+    if (!existsSync('go')) return setTimeout(look, 5);
     log('of a context that is closed');
     console.log('late');
-    clearInterval(timer);
-  }, 5);
+  };
+  look();
 };\n`,
       good: `export default ({ log }) => log('good');\n`,
     });

@@ -28,7 +28,7 @@ test.each([
   expect(explainRepeat(ruleOf(rule))).toBe(explanation);
 });
 
-test('without a zone it names that of the host', () => {
+test('without a zone it names that of the callers', () => {
   const explanation = explainRepeat(ruleOf('daily at 10:00'));
-  expect(explanation).toMatch(/^Runs every day at 10:00 in the zone of this host, \S+\.$/);
+  expect(explanation).toMatch(/^Runs every day at 10:00 in the zone of this (host|root), \S+\.$/);
 });
