@@ -43,7 +43,7 @@ test('after a boot the next pass of any tier runs the scripts of all tiers that 
 
 test('`npx folder-runner due` runs them too, and a script that is added later waits for the next boot', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/each.sh': notesTime('each') });
-  runner(root, 'due');
+  runner(root, 'hourly');
   writeFileSync(join(root, 'jobs/hourly/late.sh'), afterBoot('late'));
   runner(root, 'due');
   runner(root, 'hourly');
