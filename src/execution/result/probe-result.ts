@@ -17,6 +17,15 @@ export function readProbeResult(path: string, masker: Masker): ProbeResult | nul
   }
 }
 
+/** Whether the file tells how a script ended: while it runs, only what keeps it running stands there. */
+export function tellsEnd(path: string): boolean {
+  try {
+    return 'exitCode' in (JSON.parse(readPlainFile(path)) as object);
+  } catch {
+    return false;
+  }
+}
+
 /** What a Node script that was ended has written down of what kept it running; null: nothing. */
 export function readLingering(path: string): Lingering | null {
   try {

@@ -1,6 +1,6 @@
-import { existsSync } from 'node:fs';
 import { type Kysely, type Selectable, sql } from 'kysely';
 import type { Counts } from '../../../child/counts.ts';
+import { tellsEnd } from '../../../execution/result/probe-result.ts';
 import { describeCrash } from '../../../execution/result/wording.ts';
 import { runFilesOf } from '../../../execution/run-files.ts';
 import { WHOLE_QUEUE } from '../../../queue/pauses.ts';
@@ -186,7 +186,7 @@ export async function selectRunning({ db, state }: LogView): Promise<RunningRun[
     maxRssBytes: row.maxRssBytes,
     isOrphan: livenessOfWorker(row) === 'dead',
     liveness: livenessOf(row),
-    hasResult: existsSync(runFilesOf(state, `${row.workerId}.${row.claimNumber}`).result),
+    hasResult: tellsEnd(runFilesOf(state, `${row.workerId}.${row.claimNumber}`).result),
   }));
 }
 
