@@ -4,7 +4,7 @@ import { defaultSettings, type Runner, type Settings } from '../settings/setting
 import { UsageError } from '../system/base/errors.ts';
 import { nearestName } from '../system/base/suggest.ts';
 import { compareBytes } from '../system/base/values.ts';
-import { plainFolder, readHandlers, readScriptNames, readTier } from './folder.ts';
+import { PLAIN_FOLDER, readHandlers, readScriptNames, readTier } from './folder.ts';
 import { readJobsFolder, tierFolder, tierNames } from './jobs-folder.ts';
 import { createPatternMatcher, enterJobs, type JobsPlace, matchableNames, QUEUE_TIER } from './place.ts';
 import type { Discovery, Ignored, Script, Tier, Unread } from './script.ts';
@@ -98,17 +98,17 @@ const MOST_FILES_LISTED = 20;
 
 /** A folder that is no script may hold files that were meant to be: they are named, up to a number. */
 async function listPlainFolders(ignored: readonly Ignored[]): Promise<readonly Ignored[]> {
-  if (!ignored.some(({ reason }) => reason === plainFolder)) return ignored;
+  if (!ignored.some(({ isPlainFolder }) => isPlainFolder)) return ignored;
   // Not before it is needed: a pass does without the glob library.
   const { globSync } = await import('glob');
   return ignored.flatMap((one) => {
-    if (one.reason !== plainFolder) return [one];
+    if (!one.isPlainFolder) return [one];
     const within = { cwd: one.path, nodir: true, dot: true, ignore: '**/node_modules/**' };
     const files = globSync('**/*', within).toSorted(compareBytes);
     if (files.length > MOST_FILES_LISTED) {
-      return [{ ...one, reason: `${plainFolder}; it contains ${files.length} files` }];
+      return [{ ...one, reason: `${PLAIN_FOLDER}; it contains ${files.length} files` }];
     }
-    const reason = `it is in ${plainFolder}`;
+    const reason = `it is in ${PLAIN_FOLDER}`;
     return [one, ...files.map((file) => ({ path: join(one.path, file), reason }))];
   });
 }

@@ -1,11 +1,14 @@
+import { statSync } from 'node:fs';
+import { basename, dirname, extname, join, relative, resolve, sep } from 'node:path';
 import type { Runner } from '../settings/settings.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { nearestName } from '../system/base/suggest.ts';
-import { printableName, shellWord } from '../system/base/values.ts';
+import { listNames, printableName, shellWord } from '../system/base/values.ts';
+import { DISABLED, findDisabled } from './disabled.ts';
 import { discover, findTier } from './discover.ts';
+import { reasonToIgnore } from './jobs-folder.ts';
 import { QUEUE_TIER } from './place.ts';
 import { describeHosts, type Script, type Tier } from './script.ts';
-import { scriptNameOf } from './script-name.ts';
 
 type Place = Pick<Runner, 'root' | 'settings'>;
 
@@ -36,7 +39,6 @@ export async function findScript(runner: PlaceOfCall, word: string): Promise<Fou
 
 /** By its whole name, or by that within its tier. */
 async function refuseDisabled(root: string, word: string): Promise<void> {
-  const { findDisabled } = await import('./disabled.ts');
   const found = findDisabled(root).find(({ name, tier }) => name === word || name === `${tier}/${word}`);
   if (found === undefined) return;
   throw new UsageError(`${found.name} is disabled: \`npx folder-runner enable ${shellWord(found.name)}\` ends that.`);
@@ -91,4 +93,71 @@ function nearestByEnd(word: string, names: readonly string[]): string | null {
   const endOf = (name: string): string => name.slice(name.indexOf('/') + 1);
   const nearest = nearestName(word, names.map(endOf));
   return names.find((name) => endOf(name) === nearest) ?? null;
+}
+
+interface From {
+  readonly root: string;
+  readonly cwd: string;
+}
+
+/**
+ * The name of the script or handler whose file is meant, as seen from the current folder, the root or `jobs/`:
+ * `hourly/x` for `jobs/hourly/x.sh`, `./x.sh`, or `x.sh` where only one tier has it. Any other word stays as it is.
+ */
+export function scriptNameOf(word: string, { root, cwd }: From): string {
+  if (!/[/.]/.test(word)) return word;
+  try {
+    return findName(word, { root, cwd }) ?? word;
+  } catch {
+    // Of what cannot be read tells whoever looks the name up.
+    return word;
+  }
+}
+
+function findName(word: string, { root, cwd }: From): string | null {
+  const jobs = join(root, 'jobs');
+  const paths = [cwd, root, jobs].map((folder) => resolve(folder, word));
+  const [name] = paths.filter((path) => path.startsWith(jobs + sep)).flatMap((path) => nameOfPath(jobs, path) ?? []);
+  return name ?? nameInTiers(jobs, word);
+}
+
+/** Of several, what they have in common: whoever looks that up tells which they are. */
+function nameInTiers(jobs: string, file: string): string | null {
+  if (file.includes('/')) return null;
+  const [name = null, ...others] = listNames(jobs).flatMap((tier) => nameOfPath(jobs, join(jobs, tier, file)) ?? []);
+  return others.length === 0 ? name : basename(name as string);
+}
+
+/** Null: no script lies there. */
+function nameOfPath(jobs: string, path: string): string | null {
+  const parts = relative(jobs, path).split(sep);
+  if (parts.length < 2) return null;
+  const [tier = ''] = parts;
+  const folder = dirname(path);
+  const names = listNames(folder).filter((name) => reasonToIgnore(withoutDisabled(name)) === null);
+  const file = basename(path);
+  const nameUpTo = (end: number, label = '') => printableName(join(...parts.slice(0, end), label));
+  if (isFolder(path))
+    return listNames(path).some((name) => isMain(tier, file, name)) ? nameUpTo(-1, withoutDisabled(file)) : null;
+  if (!names.includes(file)) return names.some((name) => labelOf(name) === file) ? nameUpTo(-1, file) : null;
+  return parts.length > 2 && isMain(tier, basename(folder), file) ? nameUpTo(-1) : nameUpTo(-1, labelOf(file));
+}
+
+/** What makes a folder one script; each other file of a handlers' folder is one of its own. */
+function isMain(tier: string, folder: string, file: string): boolean {
+  const isCalledAlike = tier !== QUEUE_TIER && [file, labelOf(file)].includes(withoutDisabled(folder));
+  return isCalledAlike || labelOf(file) === 'index';
+}
+
+function labelOf(file: string): string {
+  const name = withoutDisabled(file);
+  return name.slice(0, name.length - extname(name).length);
+}
+
+function withoutDisabled(name: string): string {
+  return name.endsWith(DISABLED) ? name.slice(0, -DISABLED.length) : name;
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }

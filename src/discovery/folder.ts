@@ -26,7 +26,7 @@ export interface FolderContent {
 /** What a file or a folder turns out to be. */
 type Found = Script | Ignored;
 
-export const plainFolder = 'a folder without an index.* file';
+export const PLAIN_FOLDER = 'a folder without an index.* file';
 
 /** Names of folders that hold code for scripts: their `index.*` is there to be imported. */
 const codeFolders =
@@ -203,7 +203,7 @@ function readSubfolder(parent: Within, folder: string, label: string): readonly 
     parent.folders.push(folder);
     if (indexes.length > 0) return indexes;
     const own = readNamed((name) => isCalled(label, name) && isExecutableFile(join(folder, name)));
-    return own.length > 0 ? own : [{ path: folder, reason: plainFolder }];
+    return own.length > 0 ? own : [{ path: folder, reason: PLAIN_FOLDER, isPlainFolder: true }];
   } catch (error) {
     return [explainFailure(parent.place, folder, label, error)];
   }

@@ -1,7 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
 import { compareBytes, shellWord } from '../system/base/values.ts';
-import { plainFolder } from './folder.ts';
 import { reasonToIgnore } from './jobs-folder.ts';
 import { fileName } from './place.ts';
 import type { Ignored } from './script.ts';
@@ -19,9 +18,9 @@ const MOST_ENTRIES = 1_000;
 
 /** Those among ignored files, and in the folders of tiers that are no scripts. */
 export function findNeverRun(root: string, ignored: readonly Ignored[]): readonly NeverRun[] {
-  return ignored.flatMap(({ path, reason, chmod }) => {
+  return ignored.flatMap(({ path, isPlainFolder, chmod }) => {
     if (chmod !== undefined) return [{ file: fileName({ root }, path), cure: chmod }];
-    if (reason !== plainFolder && !reason.startsWith(`${plainFolder};`)) return [];
+    if (!isPlainFolder) return [];
     return listScripts(path).map((file) => ({ file: fileName({ root }, file), cure: describeMove(root, file) }));
   });
 }

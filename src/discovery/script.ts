@@ -34,6 +34,8 @@ export interface Ignored {
   /** Absolute. */
   readonly path: string;
   readonly reason: string;
+  /** It is a folder without `index.*`, whose files may have been meant to run. */
+  readonly isPlainFolder?: true;
   /** The command after which it is a script; absent: there is none. */
   readonly chmod?: string;
 }

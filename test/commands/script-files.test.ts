@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { scriptNameOf } from '../../src/discovery/script-name.ts';
+import { scriptNameOf } from '../../src/discovery/find-script.ts';
 import { callCommand, inRoot } from '../support/in-root.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 

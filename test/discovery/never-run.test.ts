@@ -46,6 +46,24 @@ test('what runs, what is meant not to run, and what has no such line are none', 
   expect(found).toEqual([]);
 });
 
+test('a folder is marked as one without an index, whatever is said of it', async () => {
+  const files = Array.from({ length: 30 }, (_, index) => [`jobs/hourly/sub/${index}.csv`, 'a;b\n']);
+  const root = makeTemporaryRoot({ 'jobs/hourly/sub/db.sh': SHELL, ...Object.fromEntries(files) });
+  const { ignored } = await discover(root, defaultSettings);
+  expect(ignored).toEqual([
+    {
+      path: `${root}/jobs/hourly/sub`,
+      isPlainFolder: true,
+      reason: 'a folder without an index.* file; it contains 31 files',
+    },
+  ]);
+  const found = findNeverRun(
+    root,
+    ignored.map((one) => ({ ...one, reason: 'other words' })),
+  );
+  expect(found.map(({ file }) => file)).toEqual(['jobs/hourly/sub/db.sh']);
+});
+
 test('doctor and why tell of them', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': SHELL, 'jobs/hourly/noext': SHELL });
   const doctor = await inRoot(root, 'doctor');

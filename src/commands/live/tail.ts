@@ -60,7 +60,7 @@ interface TailRequest {
 async function tailWhenThere(context: CommandContext, request: TailRequest): Promise<void> {
   const { word, options, signal, note } = request;
   const isFollowing = options.follow === true;
-  const { scriptNameOf } = await import('../../discovery/script-name.ts');
+  const { scriptNameOf } = await import('../../discovery/find-script.ts');
   const { findNames, findRecordedScript } = await import('../../report/model/runs/history.ts');
   const { openTextOutput } = await import('../../report/terminal/screen.ts');
   const { describeTailWait, tailScript } = await import('../../report/model/runs/output.ts');

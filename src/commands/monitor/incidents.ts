@@ -226,7 +226,7 @@ function isFolderOf(name: string, known: readonly string[]): boolean {
 
 /** Of scripts that are named by their files, the names; any other word as it is. */
 async function namesOf(context: CommandContext, root: string | undefined, words: readonly string[]): Promise<string[]> {
-  const { scriptNameOf } = await import('../../discovery/script-name.ts');
+  const { scriptNameOf } = await import('../../discovery/find-script.ts');
   const place = { cwd: context.cwd, root: rootOf(context, root) };
   return words.map((word) => scriptNameOf(word, place));
 }

@@ -97,7 +97,7 @@ function readPeriod(text: string): Period {
 
 /** A tier, `queue`, or a script as `report` finds it. */
 async function findSubject(context: CommandContext, log: OpenLog, word: string): Promise<string> {
-  const { scriptNameOf } = await import('../../discovery/script-name.ts');
+  const { scriptNameOf } = await import('../../discovery/find-script.ts');
   const { findNames, findRecordedScript } = await import('../../report/model/runs/history.ts');
   const known = await findKnownTiers(context, log.root);
   const names = await findNames(await log.view(), known);

@@ -39,7 +39,7 @@ async function pauseNames(context: CommandContext, words: readonly string[], opt
   const { EVERYTHING, pause: record } = await import('../../queue/pauses.ts');
   const { findPausables, toPauses } = await import('../../report/model/pausables.ts');
   const { withWritableLog } = await import('../shared/open.ts');
-  const { scriptNameOf } = await import('../../discovery/script-name.ts');
+  const { scriptNameOf } = await import('../../discovery/find-script.ts');
   const root = rootOf(context, options.root);
   const names = words.map((word) => scriptNameOf(word, { cwd: context.cwd, root }));
   const at = context.now();
@@ -111,7 +111,7 @@ async function resumeNames(
   words: readonly string[],
 ): Promise<Resumed> {
   const root = rootOf(context, rootOption);
-  const { scriptNameOf } = await import('../../discovery/script-name.ts');
+  const { scriptNameOf } = await import('../../discovery/find-script.ts');
   const { findPause, resume } = await import('../../queue/pauses.ts');
   const { findPausedNames } = await import('../../report/model/pausables.ts');
   const { withWritableLogIfAny } = await import('../shared/open.ts');

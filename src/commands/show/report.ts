@@ -167,7 +167,7 @@ async function reportScript(
   { root, view }: OpenLog,
   { word, known, filter, options }: Request & { readonly word: string },
 ): Promise<string> {
-  const { scriptNameOf } = await import('../../discovery/script-name.ts');
+  const { scriptNameOf } = await import('../../discovery/find-script.ts');
   const { readScriptRuns } = await import('../../report/model/runs/history.ts');
   const isForMachines = options.json === true || options.csv === true;
   const limit = filter.limit ?? (isForMachines ? undefined : SCREEN_RUNS);
