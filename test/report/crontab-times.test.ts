@@ -20,7 +20,8 @@ const line = (times: string, calls: string, sieve: Sieve | null = null): Crontab
 const crontab = (lines: readonly CrontabLine[], changed: string | null = null): CrontabTimes => ({
   lines,
   changedAtMs: changed === null ? null : at(changed),
-  zone: null,
+  // Periods begin by the clock of this process; a machine has one zone for both.
+  zone: new Intl.DateTimeFormat().resolvedOptions().timeZone,
 });
 const calledAt = (time: string, isDue = false) => ({ atMs: at(time), isDue });
 
