@@ -538,7 +538,7 @@ describe('refusals', () => {
 
   test('what cannot be read is refused with the cure', async () => {
     const root = makeHourly({ 'a.sh': '', 'b/index.ts': '' });
-    chmodSync(root, 0o755);
+    for (const folder of ['', 'jobs', 'jobs/hourly']) chmodSync(join(root, folder), 0o755);
     chmodSync(join(root, 'jobs/hourly/a.sh'), 0o000);
     chmodSync(join(root, 'jobs/hourly/b'), 0o000);
     onTestFinished(() => chmodSync(join(root, 'jobs/hourly/b'), 0o755));

@@ -56,8 +56,10 @@ async function runMany(
 
 const keysOf = (requests: readonly HandlerRequest[]) => new Set(requests.map(({ key }) => key));
 
-/** On a busy machine one that comes before it can look as if it lasted. */
-const mayBeBusy = { retry: 3 };
+/** What is thrown away and begun anew: on a busy machine the first of them can look as if it lasted. */
+async function untilSecondLasts(attempt: () => Promise<'the first one lasted' | undefined>): Promise<void> {
+  while ((await attempt()) === 'the first one lasted');
+}
 
 const listCalled = ({ root }: HandlerPlace): readonly string[] =>
   readFileSync(join(root, 'called'), 'utf8').trim().split('\n').slice(1);
@@ -114,35 +116,46 @@ describe('several that are run one after the other', () => {
 });
 
 describe('one of them that lasts', () => {
-  test('is seen as what runs, and none behind it begins any more', mayBeBusy, async () => {
-    const started: string[] = [];
-    const { place, requests } = await openSeveral(['plain', 'lasts', 'plain', 'plain']);
-    const watched = requests.map((each) => ({
-      ...each,
-      onStarted: () => void started.push(each.key),
-    })) as unknown as typeof requests;
-    const begun: number[] = [];
-    const running = place.runner.runSome({
-      requests: watched,
-      unsettled: new Set(),
-      onLasting: (count) => void begun.push(count),
+  test('is seen as what runs, and none behind it begins any more', async () => {
+    await untilSecondLasts(async () => {
+      const started: string[] = [];
+      const { place, requests } = await openSeveral(['plain', 'lasts', 'plain', 'plain']);
+      const watched = requests.map((each) => ({
+        ...each,
+        onStarted: () => void started.push(each.key),
+      })) as unknown as typeof requests;
+      const begun: number[] = [];
+      const running = place.runner.runSome({
+        requests: watched,
+        unsettled: new Set(),
+        onLasting: (count) => void begun.push(count),
+      });
+      await until('it lasts', () => begun.length > 0);
+      if (begun[0] === 1) {
+        await running;
+        return 'the first one lasted';
+      }
+      expect(begun).toEqual([2]);
+      expect(started).toEqual([requests[1]?.key]);
+      expect(existsSync(join(place.state.output, `${requests[1]?.key}.log`))).toBe(true);
+      // Both have begun as far as anybody knows who finds nothing but this: no end of theirs is in the log.
+      expect([...readLedgers(place.state).keys()].toSorted()).toEqual(requests.slice(0, 2).map(({ key }) => key));
+      writeFileSync(join(place.root, 'go'), '');
+      expect((await running).map(({ end }) => end.outcome)).toEqual(['succeeded', 'succeeded']);
+      expect(listCalled(place)).toEqual(['plain 0', 'lasts 1']);
+      return undefined;
     });
-    await until('it lasts', () => begun.length > 0);
-    expect(begun).toEqual([2]);
-    expect(started).toEqual([requests[1]?.key]);
-    expect(existsSync(join(place.state.output, `${requests[1]?.key}.log`))).toBe(true);
-    // Both have begun as far as anybody knows who finds nothing but this: no end of theirs is in the log.
-    expect([...readLedgers(place.state).keys()].toSorted()).toEqual(requests.slice(0, 2).map(({ key }) => key));
-    writeFileSync(join(place.root, 'go'), '');
-    expect((await running).map(({ end }) => end.outcome)).toEqual(['succeeded', 'succeeded']);
-    expect(listCalled(place)).toEqual(['plain 0', 'lasts 1']);
   });
 
-  test('reaches its time limit counted from its own beginning', mayBeBusy, async () => {
-    const { place, requests } = await openSeveral(['plain', 'lasts', 'plain'], {}, { timeoutMs: 300 });
-    const ends = await place.runner.runSome({ requests, unsettled: new Set() });
-    expect(ends.map(({ end }) => end.outcome)).toEqual(['succeeded', 'timed-out']);
-    expect(ends[1]?.end.durationMs).toBeGreaterThan(290);
+  test('reaches its time limit counted from its own beginning', async () => {
+    await untilSecondLasts(async () => {
+      const { place, requests } = await openSeveral(['plain', 'lasts', 'plain'], {}, { timeoutMs: 300 });
+      const ends = await place.runner.runSome({ requests, unsettled: new Set() });
+      if (ends.length === 1 && ends[0]?.end.outcome === 'succeeded') return 'the first one lasted';
+      expect(ends.map(({ end }) => end.outcome)).toEqual(['succeeded', 'timed-out']);
+      expect(ends[1]?.end.durationMs).toBeGreaterThan(290);
+      return undefined;
+    });
   });
 
   test('leaves each of the others either begun and told of, or never begun, whenever that is', async () => {

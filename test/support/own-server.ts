@@ -49,7 +49,9 @@ function makeCertificate(folder: string, isWanted: boolean): { readonly certific
   const files = { certificate: join(folder, 'server.pem'), key: join(folder, 'server.key') };
   if (isWanted) {
     const { key, cert } = makeSelfSignedCertificate(new Date(Date.now() + 86_400_000));
-    writeFileSync(files.certificate, cert, { mode: 0o644 });
+    writeFileSync(files.certificate, cert);
+    // Whatever the umask: the server is another user.
+    chmodSync(files.certificate, 0o644);
     writeFileSync(files.key, key, { mode: 0o600 });
   }
   return files;

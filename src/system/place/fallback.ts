@@ -100,13 +100,18 @@ function octal(mode: number): string {
   return (mode & 0o7777).toString(8).padStart(4, '0');
 }
 
-/** Once what it kept is in the log: with nothing in it but its folders, it is of no more use. */
+/**
+ * Once what it kept is in the log it is of no more use. Its cache goes with it: what is noted there of what was told is
+ * over, and would be news if it came again.
+ */
 export function removeEmptyFallback(state: StateFolder): void {
-  const [, ...folders] = listStateFolders(state);
+  const [, ...all] = listStateFolders(state);
+  const folders = all.filter((path) => path !== state.cache);
   try {
     if (folders.some((path) => readdirSync(path).length > 0)) return;
     // That of the locks first: a pass that has just come has put something in there, and keeps the rest.
     for (const path of folders) rmdirSync(path);
+    rmSync(state.cache, { recursive: true, force: true });
     rmSync(join(state.path, '.gitignore'), { force: true });
     rmdirSync(state.path);
   } catch {

@@ -9,6 +9,7 @@ import { markChanged } from '../changed-at.ts';
 import { readLineOf } from '../lines.ts';
 import { type AskedLines, type CrontabPlan, namedTiers, planCrontab } from '../plan.ts';
 import { readCrontab, writeCrontab } from '../program.ts';
+import { forgetUncalled } from '../remove.ts';
 import { type OwnPackage, writeScript } from '../script.ts';
 import {
   type ImportedFile,
@@ -196,6 +197,7 @@ export function undoImports(root: string, env: NodeJS.ProcessEnv): Undone | null
   }
   markChanged(root);
   const takenOut = settleImport(root, env, true);
+  forgetUncalled(root, env);
   const left = scripts.filter((script) => !live.includes(script)).map(({ path }) => path);
   return { ...takenOut, left, lines: live.filter(({ line }) => line !== null).length };
 }

@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { endWithNewline } from '../../../../src/hosting/crontab/block.ts';
@@ -68,6 +68,7 @@ describe('Twenty crontabs', () => {
 
       expect(await callCommand(['cron', '--undo'], place)).toMatchObject({ status: 0 });
       expect(crontab.read()).toEqual(endWithNewline(before));
+      expect(readdirSync(sandbox.home)).not.toContain('.folder-runner');
     },
     120_000,
   );

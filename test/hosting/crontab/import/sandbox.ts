@@ -124,9 +124,12 @@ function makePrograms(crontab: string, { place, stubs, calls }: Places): void {
   }
 }
 
+/** The root, and the script that its lines call. */
+const OURS = /\/home\/me\/(?:runner|\.folder-runner)(?:\/|$)/;
+
 function readTree(folder: string): Record<string, string> {
   const entries = readdirSync(folder, { withFileTypes: true, recursive: true });
-  const files = entries.filter((entry) => entry.isFile() && !entry.parentPath.includes('/home/me/runner'));
+  const files = entries.filter((entry) => entry.isFile() && !OURS.test(entry.parentPath));
   return Object.fromEntries(
     files.map(({ parentPath, name }) => {
       const content = readFileSync(join(parentPath, name));
