@@ -523,6 +523,8 @@ export type FinishedRun = Omit<
   | 'spool_id'
 > & {
   readonly output: string | null;
+  /** Its process; null or absent: none is known but the one that the row may have. */
+  readonly pid?: number | null;
   /** What the script has counted, by name. */
   readonly counts?: Readonly<Record<string, number>>;
 };

@@ -69,6 +69,23 @@ describe('once for each slot', () => {
     expect(await readEvents(fleet)).toEqual([]);
   });
 
+  test('runs of a moment have their process in the log, those of handlers too', async () => {
+    const fleet = makeFleet(server);
+    const machine = fleet.machine('web-1', {
+      'jobs/daily/a.sh': '#!/bin/sh\necho $$\n',
+      'jobs/queue/told.mjs': 'export default () => console.log(process.pid);\n',
+    });
+    await machine.call('add', 'told');
+    await machine.call('add', 'told');
+    expect(await machine.call('daily')).toEqual(quiet);
+    expect(await machine.call('work')).toEqual(quiet);
+    const runs = await fleet.ask<{ readonly pid: number; readonly output: string }>(
+      'select pid, output from runs join outputs on run_id = runs.id',
+    );
+    expect(runs.map(({ pid }) => Number(pid))).toEqual(runs.map(({ output }) => Number(output)));
+    expect(runs).toHaveLength(3);
+  });
+
   test('who comes later in the slot has nothing to do; in the next one all is run again', async () => {
     const fleet = makeFleet(server);
     const ran = join(makeTemporaryRoot(), 'ran');

@@ -67,6 +67,17 @@ test('a pass is a worker, with a job and a run for each script, and the story of
   ]);
 });
 
+test.for([
+  ['sh', shell('echo $$')],
+  ['mjs', 'console.log(process.pid);\n'],
+] as const)('a run that is over at once has its process in the log: .%s', ([extension, content]) => {
+  const root = makeTemporaryRoot({ [`jobs/hourly/a.${extension}`]: content });
+  runner(root, 'hourly');
+  const { stdout } = runCommand(['show', '1', '--json'], { cwd: root });
+  const run = JSON.parse(stdout) as { readonly pid: number; readonly output: string };
+  expect(run.pid).toBe(Number(run.output));
+});
+
 test('nothing but the log is left in the state folder', () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': shell('echo hello; touch "$RUNNER_TMPDIR/x"') });
   runner(root, 'hourly');

@@ -23,6 +23,7 @@ import {
 export interface Evidence extends Omit<Watched, 'droppedBytes'> {
   /** Null: its process lives on. */
   readonly exit: Exit | null;
+  readonly pid: number;
   readonly durationMs: number;
   /** What the process itself has told; null: nothing. */
   readonly result: ProbeResult | null;
@@ -76,6 +77,7 @@ export async function judgeEnd(request: EndRequest, evidence: Evidence): Promise
     // What the script's own `uncaughtException` handler dealt with is no cause of anything.
     error: outcome === 'succeeded' ? null : (result?.error ?? null),
     output,
+    pid: evidence.pid,
     ...(counts && { counts }),
     ...fieldsOf(words, outcome),
   };

@@ -62,6 +62,8 @@ export interface RunEnd extends Measurement {
   readonly warning: string | null;
   readonly error: ScriptError | null;
   readonly output: KeptOutput;
+  /** Its process; absent: there was none, or nobody knows it. */
+  readonly pid?: number;
   /** By how much a child that serves many jobs has grown with this one. */
   readonly rssDeltaBytes?: number;
   /** What it has counted, by name. */
@@ -145,6 +147,7 @@ export function toFinishedRun(end: RunEnd): FinishedRun {
     error_message: end.error?.message ?? null,
     error_stack: end.error?.stack ?? null,
     output: end.output.text,
+    ...(end.pid !== undefined && { pid: end.pid }),
     ...(end.counts && { counts: end.counts }),
     output_bytes: end.output.bytes,
     output_dropped_bytes: end.output.droppedBytes,

@@ -99,6 +99,7 @@ async function endRun(
 
 /** What was seen of a run from outside. */
 interface Observation extends Watched {
+  readonly pid: number;
   readonly exit: Exit;
   readonly left: readonly LeftProcess[];
   /** Why it never came to its first line; null: it may have. */
@@ -159,6 +160,7 @@ async function observeProcess({ pid, exited }: StartedProcess, request: RunReque
   const watched = stopWatching();
   return {
     ...watched,
+    pid,
     exit,
     left: await findLeft(pid, [`RUNNER_ROOT=${request.root}`, `RUNNER_RUN=${request.key}`]),
     startFailure: describeFailure(request, watched.termination, exit, fd),

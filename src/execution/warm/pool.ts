@@ -34,7 +34,7 @@ export async function endWarmRun(
   const output = await keepWarmOutput(request, child, observed);
   const { stray, trace } = 'message' in observed.served ? observed.served.message : {};
   return await judgeEnd(request, {
-    ...{ ...observed, exit, result, output },
+    ...{ ...observed, exit, result, output, pid: child.pid },
     measured: result === null ? measureFromOutside(child, observed, exit) : measureBySelf(result),
     words: result === null ? noWords : readNodeWords(result, request.masker),
     left: exit === null ? [] : await findLeft(child.pid, []),

@@ -27,11 +27,18 @@ export const endColumns = [
   ...['error_message', 'error_stack', ...outputColumns],
 ] as const satisfies readonly (keyof FinishedRun)[];
 
-/** Of a run that is written at its end. */
-export const wholeColumns = [
-  ...beginningColumns,
+/** What its end writes, in the order of {@link endingValues}. */
+export const endingColumns = [
   ...['left_job', 'spool_id', ...endColumns],
+  'pid',
 ] as const satisfies readonly (keyof RunRow)[];
+
+export function endingValues({ leftJob, spoolId = null, end }: EndedRun): unknown[] {
+  return [leftJob, spoolId, ...endColumns.map((column) => end[column]), end.pid ?? null];
+}
+
+/** Of a run that is written at its end. */
+export const wholeColumns = [...beginningColumns, ...endingColumns] as const satisfies readonly (keyof RunRow)[];
 
 /** By what a script and its content are known to rows of runs. */
 export interface ScriptNumber {

@@ -281,6 +281,7 @@ const finishedRun: Fields<FinishedRun> = {
   output_file: orNull(outputFile),
   output_file_bytes: orNull(count),
   output: orNull(text),
+  pid: orLeftOut(count),
   counts: orLeftOut(counts),
 };
 

@@ -62,7 +62,7 @@ function valuesOf({ name }: Dialect, rows: readonly Row[]): unknown[] {
 }
 
 function changeText(dialect: Dialect, table: string, columns: readonly string[], rows: readonly Row[]): string {
-  const assigned = columns.slice(1).map((column) => `${quoted(column)} = new.${quoted(column)}`);
+  const assigned = columns.slice(1).map((column) => `${quoted(column)} = ${newValue(table, column)}`);
   if (dialect.name === 'postgres') {
     const list = columns.map(quoted).join(', ');
     return `update ${table} set ${assigned.join(', ')} from ${unnest(columns)} as new (${list})
@@ -72,6 +72,12 @@ function changeText(dialect: Dialect, table: string, columns: readonly string[],
   const others = rows.slice(1).map(() => ` union all select ${columns.map(() => '?').join(', ')}`);
   return `update ${table} join (${named}${others.join('')}) as new on new.id = ${table}.id
     set ${assigned.map((each) => `${table}.${each}`).join(', ')}`;
+}
+
+/** A run's process that is not known at its end may have been written down before. */
+function newValue(table: string, column: string): string {
+  const value = `new.${quoted(column)}`;
+  return column === 'pid' ? `coalesce(${value}, ${table}.${quoted(column)})` : value;
 }
 
 /** Some are words of SQL. */

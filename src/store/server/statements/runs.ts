@@ -13,6 +13,8 @@ import {
   beginningColumns,
   beginningValues,
   endColumns,
+  endingColumns,
+  endingValues,
   outputColumns,
   Sample,
   type ScriptNumber,
@@ -175,16 +177,12 @@ async function keepRest(db: ServerStatements, memory: Memory, runs: readonly Wri
 
 /** Rows of those that have one are changed, all others are added; numbers of all. */
 async function writeEnds(db: ServerStatements, memory: Memory, runs: readonly EndedRun[]): Promise<number[]> {
-  const valuesOf = ({ leftJob, spoolId = null, end }: EndedRun): unknown[] => [
-    ...[leftJob, spoolId],
-    ...endColumns.map((column) => end[column]),
-  ];
-  const lasting = runs.flatMap((run) => (run.runId === null ? [] : [{ id: run.runId, values: valuesOf(run) }]));
+  const lasting = runs.flatMap((run) => (run.runId === null ? [] : [{ id: run.runId, values: endingValues(run) }]));
   lasting.sort((one, other) => one.id - other.id);
-  await changeRows(db, 'runs', ['left_job', 'spool_id', ...endColumns], lasting);
+  await changeRows(db, 'runs', endingColumns, lasting);
   const whole = runs.filter(({ runId }) => runId === null);
   const beginnings = await beginningsOf(memory, whole);
-  const rows = whole.map((run, index) => [...(beginnings[index] ?? []), ...valuesOf(run)]);
+  const rows = whole.map((run, index) => [...(beginnings[index] ?? []), ...endingValues(run)]);
   const added = (await addRows(db, 'runs', wholeColumns, rows)).values();
   return runs.map(({ runId }) => runId ?? (added.next().value as number));
 }
@@ -318,10 +316,10 @@ export interface FinishedRow {
   readonly end: FinishedRun;
 }
 
-type EndColumn = (typeof endColumns)[number];
+type EndColumn = (typeof endColumns)[number] | 'pid';
 
 const plainColumns: readonly EndColumn[] = [
-  ...(['finished_at', 'duration_ms', 'exit_code', 'output_bytes', 'output_dropped_bytes'] as const),
+  ...(['finished_at', 'duration_ms', 'exit_code', 'output_bytes', 'output_dropped_bytes', 'pid'] as const),
 ];
 const measuredColumns: readonly EndColumn[] = [
   ...(['user_cpu_ms', 'system_cpu_ms', 'max_rss_bytes', 'rss_delta_bytes', 'measured_by'] as const),

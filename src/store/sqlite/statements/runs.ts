@@ -4,7 +4,8 @@ import type { FinishedRun, RunRow } from '../../schema.ts';
 import type { Sync } from '../../shared/areas.ts';
 import {
   beginningValues,
-  endColumns,
+  endingColumns,
+  endingValues,
   outputColumns,
   Sample,
   type ScriptNumber,
@@ -17,12 +18,14 @@ import { LateRows } from './counted.ts';
 
 const insertText = (columns: readonly string[]): string =>
   `insert into runs (${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`;
+/** A process that is not known at its end may have been written down before. */
+const assigned = (column: string): string => (column === 'pid' ? 'pid = coalesce(?, pid)' : `${column} = ?`);
 const updateText = (columns: readonly string[]): string =>
-  `update runs set ${columns.map((column) => `${column} = ?`).join(', ')} where id = ?`;
+  `update runs set ${columns.map(assigned).join(', ')} where id = ?`;
 
 const startText = insertText(startColumns);
 const insertWholeText = insertText(wholeColumns);
-const endText = updateText(['left_job', 'spool_id', ...endColumns]);
+const endText = updateText(endingColumns);
 const outputText = `${updateText(outputColumns)} and job_id = ?`;
 
 export function sqliteRuns(db: SqliteStatements): Sync<RunStore> {
@@ -128,7 +131,7 @@ function startValues(scripts: ScriptNumbers, run: RunStart): unknown[] {
 }
 
 function end(db: SqliteStatements, scripts: ScriptNumbers, sample: Sample, run: EndedRun): number {
-  const values = [...[run.leftJob, run.spoolId ?? null], ...endColumns.map((column) => run.end[column])];
+  const values = endingValues(run);
   if (run.runId !== null) db.run(endText, [...values, run.runId]);
   const runId = run.runId ?? db.insert(insertWholeText, [...startValues(scripts, run), ...values]);
   keepOutput(db, runId, run.end);
