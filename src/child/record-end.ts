@@ -63,11 +63,11 @@ export function failure(message: string): ProbeError {
 }
 
 export function writeResult(path: string, result: ProbeResult): void {
-  writeJson(path, result);
+  writeResultFile(path, result);
 }
 
 /** A full disk, or a folder that is closed by now, must not change how the script ends; without the file the runner's samples serve. */
-export function writeJson(path: string, content: ProbeResult | { readonly lingering: Lingering }): void {
+export function writeResultFile(path: string, content: ProbeResult | { readonly lingering: Lingering }): void {
   const temporary = `${path}.${process.pid}`;
   try {
     writeFileSync(temporary, JSON.stringify(content), { mode: 0o600, flag: 'wx' });

@@ -1,5 +1,5 @@
 import type { Lingering } from '../contract.ts';
-import { writeJson } from '../record-end.ts';
+import { writeResultFile } from '../record-end.ts';
 
 /** Most scripts have ended by then. */
 const FIRST_LOOK_MS = 20;
@@ -18,7 +18,7 @@ export function watchLingering(resultPath: string, end: CodeEnd): () => Lingerin
   let told: Lingering | null = null;
   const look = (delayMs: number): void => {
     const lingering = { ...end, resources: [...new Set(process.getActiveResourcesInfo())].slice(0, MOST_KINDS) };
-    if (told?.resources.join() !== lingering.resources.join()) writeJson(resultPath, { lingering });
+    if (told?.resources.join() !== lingering.resources.join()) writeResultFile(resultPath, { lingering });
     told = lingering;
     lookAfter(Math.min(delayMs * 2, LONGEST_GAP_MS));
   };

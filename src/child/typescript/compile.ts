@@ -7,7 +7,7 @@ export const PACKAGE_REPLACED = 'RUNNER_PACKAGE_REPLACED';
 /** Makes JavaScript of TypeScript, with the lines and columns of the source in every stack. */
 export function compileTypeScript(path: string, source: string): Compiled {
   const code = stripOrTransform(path, source);
-  return { format: detectFormat(path, code), code };
+  return { format: detectModuleFormat(path, code), code };
 }
 
 function stripOrTransform(path: string, source: string): string {
@@ -42,7 +42,7 @@ function loadTransformer(path: string): typeof import('./transform.ts') {
 }
 
 /** What the code is decides, as Node itself does where no package.json says anything. */
-export function detectFormat(path: string, code: string): ModuleFormat {
+export function detectModuleFormat(path: string, code: string): ModuleFormat {
   if (/\.m[jt]s$/i.test(path)) return 'module';
   if (/\.c[jt]s$/i.test(path)) return 'commonjs';
   // Loaded for this alone: from the second run on a script does without it.

@@ -3,7 +3,7 @@ import { type LoadHookContext, type LoadHookSync, type ResolveHookSync, register
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { compileCached } from './cache.ts';
-import { compileTypeScript, detectFormat } from './compile.ts';
+import { compileTypeScript, detectModuleFormat } from './compile.ts';
 
 /**
  * Lets scripts be TypeScript of any kind, on any Node: compiled once for each content, imported
@@ -16,7 +16,7 @@ export function installTypeScript(cacheFolder: string): void {
     const path = fileURLToPath(url);
     const source = readFileSync(path, 'utf8');
     const { format, code } = compileCached(folder, path, source, () =>
-      isTypeScript(url) ? compileTypeScript(path, source) : { format: detectFormat(path, source), code: source },
+      isTypeScript(url) ? compileTypeScript(path, source) : { format: detectModuleFormat(path, source), code: source },
     );
     if (code.includes('\n//# sourceMappingURL=data:')) process.setSourceMapsEnabled(true);
     return { format: isModule(context) ? 'module' : format, source: code, shortCircuit: true };

@@ -46,8 +46,8 @@ export async function importLines(
 
 async function chooseFormat({ stderr }: CommandContext, { isUsers, content, path }: Source): Promise<CrontabFormat> {
   if (isUsers) return 'crontab';
-  const { detectFormat } = await import('../../hosting/crontab/import/format.ts');
-  const { format, note } = detectFormat(content, path);
+  const { detectCrontabFormat } = await import('../../hosting/crontab/import/format.ts');
+  const { format, note } = detectCrontabFormat(content, path);
   if (note !== null) stderr.write(`Note: ${note}\n`);
   return format;
 }

@@ -190,11 +190,11 @@ function rootToRemove(context: CommandContext, options: CronOptions): string {
 async function planLines(context: CommandContext, options: CronOptions) {
   const root = rootOf(context, options);
   const { planCrontab, readCrontabIfAny } = await import('../../hosting/crontab/plan.ts');
-  const { writeScript } = await import('../../hosting/crontab/script.ts');
+  const { writeCronScript } = await import('../../hosting/crontab/script.ts');
   const commandPath = join(context.distFolder, 'bin.cjs');
   const asked = await readAsked(options);
   const plan = planCrontab(root, asked, readCrontabIfAny(context.env), context.env, commandPath);
-  writeScript(plan.script, root, context);
+  writeCronScript(plan.script, root, context);
   return { root, ...plan };
 }
 

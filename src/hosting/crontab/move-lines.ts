@@ -6,7 +6,7 @@ import { readLineOf } from './lines.ts';
 import { writeOwnLine } from './own-line.ts';
 import { readCrontabIfAny } from './plan.ts';
 import { installCrontab } from './program.ts';
-import { forgetRoot, type OwnPackage, placeScript, writeScript } from './script.ts';
+import { forgetRoot, type OwnPackage, placeScript, writeCronScript } from './script.ts';
 
 /**
  * Has the lines of a root name its new folder; all else in them stays, their times, too. Killed before that, the script
@@ -26,7 +26,7 @@ export function moveLines(root: string, target: string, own: OwnPackage, env: No
   });
   const content: BlockContent = { lines, chosenTiers: readChosenTiers(crontab, root) };
   try {
-    writeScript(script, target, { ...own, distFolder: moved(own.distFolder), node: moved(findOwnNode()) });
+    writeCronScript(script, target, { ...own, distFolder: moved(own.distFolder), node: moved(findOwnNode()) });
     installCrontab(target, content, env, root);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;

@@ -84,7 +84,7 @@ export interface OwnPackage {
  * Puts the script where the lines look for it, with the Node and the command that run now. One of a newer version stays:
  * other roots may need it, and it understands the lines of all versions.
  */
-export function writeScript({ path }: CronScript, root: string, own: OwnPackage): void {
+export function writeCronScript({ path }: CronScript, root: string, own: OwnPackage): void {
   try {
     mkdirSync(notesOf(path, root), { recursive: true, mode: 0o700 });
     bringUpToDate(path, own);

@@ -114,11 +114,11 @@ async function judgeDurations(long: readonly RunningRow[], facts: CheckFacts, th
     return {
       subject: script,
       status: 'warning',
-      message: ({ lasting, timesOf }) => {
+      message: ({ lasting, describeRatio }) => {
         const usual =
           usualMs < 1000
             ? 'and usually takes less than a second'
-            : `${timesOf(runningMs / usualMs)} its usual ${lasting(usualMs)}`;
+            : `${describeRatio(runningMs / usualMs)} its usual ${lasting(usualMs)}`;
         return `${name} has been running for ${lasting(runningMs)}, ${usual}`;
       },
       hint: `See \`npx folder-runner tail ${shellWord(name)}\` for its output; a \`@timeout\` ends a script that hangs.`,

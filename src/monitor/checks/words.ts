@@ -6,7 +6,7 @@ export function lasting(ms: number): string {
 }
 
 /** `3.2×`, `12×`. */
-export function timesOf(ratio: number): string {
+export function describeRatio(ratio: number): string {
   return `${ratio < 10 ? Math.floor(ratio * 10) / 10 : Math.floor(ratio)}×`;
 }
 

@@ -1,7 +1,7 @@
 const timeForm = /^([01]?\d|2[0-3]):([0-5]\d)$/;
 
 /** Minutes of the day; null: it is no time. */
-export function readTime(word: string): number | null {
+export function readClockTime(word: string): number | null {
   const [, hour, minute] = timeForm.exec(word) ?? [];
   return hour === undefined ? null : Number(hour) * 60 + Number(minute);
 }
@@ -13,5 +13,5 @@ export function guessTime(word: string): string | null {
   if (hour === undefined) return null;
   const hours = half === undefined ? Number(hour) : (Number(hour) % 12) + (half === 'pm' ? 12 : 0);
   const time = `${String(hours).padStart(2, '0')}:${minute}`;
-  return readTime(time) === null ? null : time;
+  return readClockTime(time) === null ? null : time;
 }

@@ -1,4 +1,4 @@
-import { guessTime, readTime } from './clock-time.ts';
+import { guessTime, readClockTime } from './clock-time.ts';
 import { weekdays } from './rule.ts';
 
 /** What people call a rhythm of several weeks or months. */
@@ -48,7 +48,7 @@ export function correctRhythm(text: string): string | null {
 function monthFields(count: number, rest: string): string | null {
   const [, day = '1', word = '00:00'] =
     /^(?:on (?:the |day )?(\d{1,2})(?:st|nd|rd|th)?(?: |$))?(?:at )?(.+)?$/.exec(rest) ?? [];
-  const time = readTime(guessTime(word) ?? '');
+  const time = readClockTime(guessTime(word) ?? '');
   if (12 % count !== 0 || time === null || Number(day) < 1 || Number(day) > 28) return null;
   return `${time % 60} ${Math.floor(time / 60)} ${Number(day)} */${count} *`;
 }

@@ -1,5 +1,5 @@
 import { nearestName } from '../../system/base/suggest.ts';
-import { guessTime, readTime } from './clock-time.ts';
+import { guessTime, readClockTime } from './clock-time.ts';
 import { type Fault, found } from './fault.ts';
 import { correctRhythm } from './rare.ts';
 import { type CalendarDay, months, ordinals, type RepeatRule, weekdays } from './rule.ts';
@@ -173,7 +173,7 @@ function findName(names: readonly string[], word: string): number | null {
 }
 
 function parseAt(clock: string): ClockTimes | Fault {
-  const read = readList(clock, readTime);
+  const read = readList(clock, readClockTime);
   if ('numbers' in read) return { kind: 'at', times: read.numbers };
   const meant = guessTime(read.wrong);
   const hint = meant === null ? '' : `; did you mean ${meant}?`;
@@ -195,7 +195,7 @@ function parseEvery(clock: string): ClockTimes | Fault {
   const [unit, each]: [FixedUnit, number] = week === undefined ? [named as FixedUnit, 1] : ['day', 7];
   const interval = { kind: 'every', count: Number(count) * each, unit, words: clock.replace(/ from .*/, '') } as const;
   if (from === undefined || to === undefined) return { ...interval, window: null };
-  const window = [readTime(from), readTime(to)] as const;
+  const window = [readClockTime(from), readClockTime(to)] as const;
   const wrong = window[0] === null ? from : to;
   if (window[0] === null || window[1] === null) {
     return { fault: `from and to need times from 00:00 to 23:59${found(wrong)}` };

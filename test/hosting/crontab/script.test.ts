@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { planLines } from '../../../src/hosting/crontab/lines.ts';
 import { tierCalls } from '../../../src/hosting/crontab/plan.ts';
-import { forgetRoot, refreshScript, writeScript } from '../../../src/hosting/crontab/script.ts';
+import { forgetRoot, refreshScript, writeCronScript } from '../../../src/hosting/crontab/script.ts';
 import { sieveOf } from '../../../src/hosting/crontab/times.ts';
 
 const HOUR = 3600;
@@ -43,7 +43,7 @@ function makeSite(name = 'site') {
   writeFileSync(join(home, 'bin/date'), '#!/bin/sh\nexec /bin/date -d "@$FAKE_NOW" "$@"\n', { mode: 0o755 });
   const script = { path: join(home, '.folder-runner/cron'), written: '~/.folder-runner/cron' };
   const package_ = { ...own, distFolder, node };
-  writeScript(script, root, package_);
+  writeCronScript(script, root, package_);
   const env = { HOME: home, PATH: `${join(home, 'bin')}:/usr/bin:/bin`, TZ: 'UTC' };
   /** As cron calls the line of a tier; what stands in PATH of this machine is no Node. */
   const call = (tier: string, atSeconds = Date.UTC(2026, 5, 1) / 1000, sh: readonly string[] = ['/bin/sh']) => {
@@ -122,7 +122,7 @@ test('a newer version replaces the script, an older one leaves it, and it stays 
   const versionOf = () => /^# folder-runner (\S+):/.exec(readFileSync(script.path, 'utf8'))?.[1];
   refreshScript(script.path, root, { ...package_, version: '1.3.0' });
   expect(versionOf()).toBe('1.3.0');
-  writeScript(script, join(root, 'other'), { ...package_, version: '1.2.9' });
+  writeCronScript(script, join(root, 'other'), { ...package_, version: '1.2.9' });
   expect(versionOf()).toBe('1.3.0');
   forgetRoot(script, root);
   expect(existsSync(script.path)).toBe(true);
@@ -134,7 +134,7 @@ test('a root behind a link is called by the name that the line has', () => {
   const { home, root, own: package_, env, script } = makeSite();
   const current = join(home, 'current');
   symlinkSync(root, current);
-  writeScript(script, current, package_);
+  writeCronScript(script, current, package_);
   const sh = `sh ${script.written} hourly ${current}`;
   expect(spawnSync('/bin/sh', ['-c', sh], { env, encoding: 'utf8' }).stdout).toContain(`--root ${current} hourly`);
 });

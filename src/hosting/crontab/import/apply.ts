@@ -10,7 +10,7 @@ import { readLineOf } from '../lines.ts';
 import { type AskedLines, type CrontabPlan, namedTiers, planCrontab } from '../plan.ts';
 import { readCrontab, writeCrontab } from '../program.ts';
 import { forgetUncalled } from '../remove.ts';
-import { type OwnPackage, writeScript } from '../script.ts';
+import { type OwnPackage, writeCronScript } from '../script.ts';
 import {
   type ImportedFile,
   type ImportRecord,
@@ -57,7 +57,7 @@ export function applyImport(request: ApplyRequest): Applied {
   try {
     const marked = markLines(before, root, plan.scripts, crontab === null);
     const { content, script, warnings } = planBlock(request, before);
-    writeScript(script, root, request.own);
+    writeCronScript(script, root, request.own);
     const after = installBlock(marked.crontab, root, content);
     const record = {
       before: before.toString('base64'),

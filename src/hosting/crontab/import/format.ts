@@ -13,7 +13,7 @@ export interface DetectedFormat {
 }
 
 /** Whether lines have a user's name behind the times: by where the file is, or by the words that stand there. */
-export function detectFormat(crontab: Buffer, path: string | null): DetectedFormat {
+export function detectCrontabFormat(crontab: Buffer, path: string | null): DetectedFormat {
   const certain = (format: CrontabFormat): DetectedFormat => ({ format, note: null });
   if (path !== null && /^\/etc\/(?:cron\.d\/|crontab$)/.test(path)) return certain('cron.d');
   const jobs = readJobs(crontab, 'cron.d');

@@ -9,7 +9,7 @@ import { callsScript } from '../own-line.ts';
 import { type Program, readShellCommand, type ShellCommand, scriptFileOf } from './command.ts';
 import { describeSeconds, noteJob } from './notes.ts';
 import { type CrontabFormat, type CrontabJob, type MalformedLine, readLines } from './read.ts';
-import { splitInput, writeScript } from './script.ts';
+import { composeScript, splitInput } from './script.ts';
 import { knowsRandom } from './shells.ts';
 import { chooseTier, chooseTimeout, runsInEachPass } from './tier.ts';
 import { readWaits } from './waits.ts';
@@ -126,7 +126,7 @@ async function planLine(found: CrontabJob | MalformedLine, place: ImportPlace, t
   const isThereForWaits = tier !== chooseTier(found.times, { ...times, randomStartSeconds: 0 });
   const isThereForDay =
     tier !== chooseTier(found.times, { ...times, lastMinute: 0, randomStartSeconds: waits.randomStart });
-  const content = writeScript(found, place.given, { schedule: found.times, timezone, timeout });
+  const content = composeScript(found, place.given, { schedule: found.times, timezone, timeout });
   return {
     planned: {
       ...describe(found),

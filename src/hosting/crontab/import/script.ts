@@ -20,7 +20,7 @@ export const CRON_PATH = '/usr/bin:/bin';
  *
  * @returns in Latin-1, as the line is
  */
-export function writeScript(job: CrontabJob, given: Given, { schedule, timezone, timeout }: ImportedScript): string {
+export function composeScript(job: CrontabJob, given: Given, { schedule, timezone, timeout }: ImportedScript): string {
   const shell = job.variables.get('SHELL') ?? '/bin/sh';
   const { command, input } = splitInput(job.command);
   return [

@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest';
-import { detectFormat } from '../../../../src/hosting/crontab/import/format.ts';
+import { detectCrontabFormat } from '../../../../src/hosting/crontab/import/format.ts';
 import { makeFakeCrontab } from '../../../support/fake-crontab.ts';
 import { runCommand } from '../../../support/run-command.ts';
 import { makeTemporaryRoot } from '../../../support/temporary-root.ts';
 import { crontabNames, readCrontabFile } from './sandbox.ts';
 
 const detect = (lines: readonly string[], path: string | null = null) =>
-  detectFormat(Buffer.from(`${lines.join('\n')}\n`), path);
+  detectCrontabFormat(Buffer.from(`${lines.join('\n')}\n`), path);
 
 test.each(crontabNames)('%s is read as what it is, without a doubt', (name) => {
   const format = name === 'certbot' ? 'cron.d' : 'crontab';
-  expect(detectFormat(Buffer.from(readCrontabFile(name), 'latin1'), null)).toEqual({ format, note: null });
+  expect(detectCrontabFormat(Buffer.from(readCrontabFile(name), 'latin1'), null)).toEqual({ format, note: null });
 });
 
 test.each([
