@@ -73,7 +73,7 @@ test.for([
 ] as const)('a run that is over at once has its process in the log: .%s', ([extension, content]) => {
   const root = makeTemporaryRoot({ [`jobs/hourly/a.${extension}`]: content });
   runner(root, 'hourly');
-  const { stdout } = runCommand(['show', '1', '--json'], { cwd: root });
+  const { stdout } = runner(root, 'show', '1', '--json');
   const run = JSON.parse(stdout) as { readonly pid: number; readonly output: string };
   expect(run.pid).toBe(Number(run.output));
 });
