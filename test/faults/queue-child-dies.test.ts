@@ -65,7 +65,9 @@ test('children that are killed at any moment, also between two jobs, lose none a
     'jobs/queue/apart.mjs': nodeHandler({ ...lasts, tags: [...lasts.tags, '@isolate'] }),
     'jobs/queue/program.sh': programHandler(lasts),
   });
-  const count = rounds(210);
+  const count = rounds(150);
+  // As many as a slow machine can bear, too, on which a child takes longer to start than until the next one is chosen.
+  const deaths = Math.max(3, count / 5);
   const queue = await openQueue({ root, env: {} });
   const names = ['warm', 'warm', 'warm', 'apart', 'program'];
   await queue.addMany(Array.from({ length: count }, (_, index) => ({ name: names[index % names.length] as string })));
@@ -76,14 +78,14 @@ test('children that are killed at any moment, also between two jobs, lose none a
   await until(
     'all is done',
     () => {
-      const handlers = listRunProcesses(root);
+      const handlers = killed < deaths ? listRunProcesses(root) : [];
       const victim = handlers[Math.floor(random() * handlers.length)];
       // A machine that is slow gives few chances.
       const isMeant = killed < 3 || random() < 0.2;
       if (victim !== undefined && isMeant && tryKill(victim.pid, anySignal())) killed += 1;
       return queryLog(root, open).length === 0;
     },
-    300_000,
+    WITHIN_MS,
   );
   for (const worker of workers) worker.kill('SIGTERM');
   const ended = await Promise.all(workers.map((worker) => worker.ended));

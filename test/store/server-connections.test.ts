@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Store, StoreSession } from '../../src/store/contract/store.ts';
 import { parseDatabaseUrl } from '../../src/store/server/connect/url.ts';
@@ -154,6 +154,22 @@ describe.each(ownServersFor('connection limits'))('$name', ({ name, start }) => 
     });
     expect(tries).toBe(2);
     expect((await store.incidents.tellings('mail', 0)).sort((one, other) => one - other)).toEqual([2, 12]);
+    await store.close();
+  });
+
+  test('one that is lost after something was written is made again, though the server is away for a moment', async () => {
+    const proxy = await startTcpProxy(server.port);
+    onTestFinished(() => proxy.close());
+    const store = await open(server.url().replace(`:${server.port}/`, `:${proxy.port}/`));
+    await store.incidents.mute({ name: 'written', until: null, createdAt: 1 });
+    await proxy.cut();
+    // It has heard of that, and its first try meets nobody.
+    await sleep(100);
+    const asked = names(store);
+    asked.catch(() => {});
+    await sleep(100);
+    await proxy.mend();
+    expect(await asked).toContain('written');
     await store.close();
   });
 

@@ -134,7 +134,6 @@ export class ServerSession implements ServerStatements {
   async ask<T>(work: () => Promise<T>): Promise<T> {
     return await this.#inTurn(() =>
       this.#patiently(async () => {
-        this.#hasWritten = false;
         this.#news = 'none';
         this.turn += 1;
         const answer = await work();
@@ -151,7 +150,6 @@ export class ServerSession implements ServerStatements {
   /** A statement that is a transaction of its own: it is planned once, and takes one trip. */
   async atOnce<Row>(text: string, values: readonly unknown[]): Promise<Row[]> {
     const work = async (): Promise<Row[]> => {
-      this.#hasWritten = false;
       this.#news = 'change';
       this.turn += 1;
       const asked = this.#connected().query(text, values, 'once');
@@ -187,7 +185,6 @@ export class ServerSession implements ServerStatements {
 
   async #tryTransaction<T>(work: () => Promise<T>): Promise<T> {
     const connection = this.#connected();
-    this.#hasWritten = false;
     this.#news = 'none';
     this.turn += 1;
     let result: T;
@@ -304,6 +301,8 @@ export class ServerSession implements ServerStatements {
     const deadline = performance.now() + (this.#away === null ? this.patienceMs : 0);
     let taken = 0;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      // Of what came before, nothing is open any more.
+      this.#hasWritten = false;
       try {
         await this.#connect();
         return await work();
