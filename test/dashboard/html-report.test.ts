@@ -1,17 +1,21 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { compare } from 'bcryptjs';
 import Database from 'better-sqlite3';
+import type { Page } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { describeUnread } from '../../src/dashboard/static/protect.ts';
 import { makeStaticReport } from '../../src/dashboard/static/report.ts';
 import { openPage } from '../support/browser.ts';
 import { runner } from '../support/cron-place.ts';
+import { startDashboard } from '../support/dashboard.ts';
 import { readReport } from '../support/html-report.ts';
 import { contextOf, inRoot } from '../support/in-root.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
 import { type WrittenLog, writeLog } from '../support/written-log.ts';
 
 const scripts = {
@@ -153,6 +157,112 @@ test('it is told where the web server reads no .htaccess', () => {
   );
   expect(on('/etc/nginx', '/etc/apache2')).toBeNull();
   expect(on()).toBeNull();
+});
+
+/** What a page lists and counts, without times, which go on in the live one. */
+async function listsOf(page: Page): Promise<string[]> {
+  return await page.evaluate(() => {
+    const main = document.querySelector('main')?.cloneNode(true) as HTMLElement;
+    for (const each of main.querySelectorAll('time, button, .figure:not(.tiles .figure)')) each.remove();
+    const listed = 'tbody tr, .incidents > li, .happenings > li, .tiles a, .trouble, .empty';
+    return [...main.querySelectorAll(listed)].map((each) => (each.textContent ?? '').replaceAll(/\s+/g, ' ').trim());
+  });
+}
+
+test('each page of a report lists and counts what its live page does, with each filter', async () => {
+  const root = makeTemporaryRoot({
+    ...scripts,
+    'jobs/hourly/nightly.sh': executable('#!/bin/sh\n# @schedule daily at 02:30\n'),
+    'jobs/queue/fails.sh': executable('#!/bin/sh\n# @tries 1\nexit 3\n'),
+    'jobs/queue/works.sh': executable('#!/bin/sh\n'),
+  });
+  const log = await writeNight(root);
+  const day = 24 * 3_600_000;
+  await log.addRun('hourly/clean', Date.now() - 2 * day);
+  for (const name of ['fails', 'fails', 'works']) await inRoot(root, 'add', name, '{}');
+  runner(root, 'work');
+  for (const name of ['fails', 'works']) await inRoot(root, 'add', name, '{}');
+  await inRoot(root, 'add', 'works', '{}', '--in', '2h');
+  runner(root, 'hourly');
+  const { url } = await startDashboard(root);
+  const live = await openPage(url);
+  expect(runner(root, 'report', '--html', join(root, 'report.html'), '--with-output').status).toBe(0);
+  const file = pathToFileURL(join(root, 'report.html')).href;
+  const report = await openPage(file);
+  const filters = {
+    '/': /./,
+    '/scripts': /./,
+    '/runs': /./,
+    '/runs?script=hourly/clean&since=1h': /^(Run.+){2}$/s,
+    '/runs?outcome=failed': /failed/,
+    '/incidents': /hourly\/import/,
+    '/queue': /./,
+    '/queue?state=failed': /failed/,
+    '/queue?state=ready': /./,
+    '/queue?state=delayed': /works/,
+    '/queue?name=fails': /fails/,
+    '/queue?name=fails&state=failed': /fails/,
+    '/activity': /./,
+    '/activity?since=1h': /./,
+    '/workers?state=finished': /./,
+    '/scripts/hourly/import': /./,
+  };
+  for (const [address, wanted] of Object.entries(filters)) {
+    await live.goto(`${url}#${address}`);
+    await report.goto(`${file}#${address}`);
+    let [shown, held]: string[][] = [[], []];
+    const isSame = async (): Promise<boolean> => {
+      [shown, held] = await Promise.all([listsOf(live), listsOf(report)]);
+      return wanted.test(shown.join('\n')) && isDeepStrictEqual(shown, held);
+    };
+    await until(`${address} is the same in both`, isSame, 20_000).catch(() => {});
+    expect(held, address).toEqual(shown);
+    expect(shown.join('\n'), address).toMatch(wanted);
+  }
+});
+
+test('what a report was not asked for it refuses, and what it does not hold to its end it says so', async () => {
+  const root = makeTemporaryRoot({ ...scripts, 'jobs/queue/works.sh': executable('#!/bin/sh\n') });
+  await inRoot(root, 'add', 'works', '{}');
+  const db = new Database(join(root, '.runner/activity.db'));
+  onTestFinished(() => void db.close());
+  db.exec(`insert into jobs (name) with recursive n (i) as (select 1 union all select i + 1 from n where i < 129)
+    select 'works' from n`);
+  expect((await inRoot(root, 'report', '--html', 'report.html')).status).toBe(0);
+  const file = pathToFileURL(join(root, 'report.html')).href;
+  const page = await openPage(`${file}#/queue?state=ready`);
+  await page.getByText('50 jobs', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.getByText('100 jobs; this report holds no more of them').waitFor();
+  expect(await page.getByRole('button', { name: 'Show more' }).count()).toBe(0);
+  expect(await page.getByLabel('Search in data').count()).toBe(0);
+  await page.goto(`${file}#/queue?search=anything`);
+  await page.getByText('This report does not hold it.').waitFor();
+});
+
+test('a report that a pass should have replaced turns red; without its script it tells the verdict', async () => {
+  const config = JSON.stringify({ report: { html: 'report.html' } });
+  const root = makeTemporaryRoot({ ...scripts, 'runner.config.json': config });
+  runner(root, 'hourly');
+  const path = join(root, 'report.html');
+  const { dueAt } = readReport(path);
+  expect(Date.parse(dueAt ?? '')).toBeGreaterThan(Date.now() + 3_600_000);
+  const file = pathToFileURL(path).href;
+  const page = await openPage(file);
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  expect(await page.getByText('this report is old').count()).toBe(0);
+  await page.clock.install({ time: Date.now() + 7 * 24 * 3_600_000 });
+  await page.reload();
+  await page.getByText('Nobody knows how things stand: this report is old').waitFor();
+  await page
+    .getByText(/7d ago/)
+    .first()
+    .waitFor();
+  const [, plain = ''] = /<noscript>(.*)<\/noscript>/s.exec(readFileSync(path, 'utf8')) ?? [];
+  expect(plain).toMatch(
+    /^<h1>1 incident open:<\/h1><ul><li>hourly\/import: .* · (warning|critical) · since [\d-]+ [\d:]+ UTC/,
+  );
+  expect(plain).toMatch(/<li>hourly: last pass [\d-]+ [\d:]+ UTC, next call /);
 });
 
 test('a setting writes it after each pass; that it cannot is mailed once a day', () => {

@@ -7,6 +7,7 @@ export interface HeldAnswers {
   readonly runs: readonly { readonly id: number; readonly script: string }[];
   readonly details: Readonly<Record<string, unknown>>;
   readonly runsSince: string | null;
+  readonly dueAt: string | null;
 }
 
 export function readReport(path: string): HeldAnswers {

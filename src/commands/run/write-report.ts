@@ -28,7 +28,7 @@ export async function writeReportOfPass(
     const file = findReportFile(path);
     if (!hasRun && isFresh(file, now())) return [];
     const site = { root, env: environment, version, now };
-    const report = await makeStaticReport({ site, distFolder, isWithOutput: withOutput });
+    const report = await makeStaticReport({ site, distFolder, isWithOutput: withOutput, isOfPass: true });
     const { warning } = await protectReport({ file, by: protect && isServed(file) ? 'deny' : 'none' });
     replaceFile(file, report.html);
     return warning === null ? [] : [`WARNING: ${warning}`];

@@ -1,4 +1,7 @@
 import { gzipSync } from 'node:zlib';
+import { escapeHtml } from '../../monitor/alert/wording.ts';
+import { jobStates } from '../../queue/read/list.ts';
+import { countOf, UNKNOWN } from '../../report/text/format.ts';
 import { createApi } from '../api/api.ts';
 import type { Api } from '../api/route.ts';
 import { type BuiltPage, readBuiltPage } from '../built-page.ts';
@@ -11,6 +14,8 @@ export interface ReportPlace {
   readonly distFolder: string;
   /** Also what scripts have printed and thrown, and what jobs carry. Default: all that is left out. */
   readonly isWithOutput?: boolean;
+  /** Passes write it, so that it is out of date once one of them is late. Default: somebody has asked for it. */
+  readonly isOfPass?: boolean;
   /** Default 2 MB. */
   readonly mostBytes?: number;
 }
@@ -23,6 +28,10 @@ export interface StaticReport {
 
 /** By which a file is known as one that may be replaced. */
 export const REPORT_MARK = '<meta name="generator" content="folder-runner report">';
+
+/** As the page names jobs and workers by their states. */
+const countedStates = ['ready', 'delayed', ...jobStates.filter((state) => state !== 'queued' && state !== 'claimed')];
+const workerStates = ['running', 'finished', 'skipped', 'crashed'] as const;
 
 const MEGABYTE = 1024 * 1024;
 
@@ -39,10 +48,17 @@ const MOST_IN_DETAIL = 100;
 /** How many jobs have their details, and how many runs: of those that failed, and of all. */
 const DETAILS = 50;
 
-/** What a page asks for that is about the whole site. */
+/** How many workers have their activity. */
+const MOST_WORKERS = 20;
+
+/** What a page asks for that is about the whole site, with each of its filters. */
 const general = [
-  ...['overview', 'status', 'tiers', 'scripts', 'incidents', 'health', 'pauses', 'mutes', 'workers', 'schedule'],
-  ...['activity?limit=200', 'jobs?limit=200', 'jobs/counts', 'jobs/totals'],
+  ...['overview', 'status', 'tiers', 'scripts', 'health', 'pauses', 'mutes', 'schedule'],
+  ...['', 'since=1h&', 'since=24h&', 'since=7d&'].map((since) => `activity?${since}limit=200`),
+  ...['state=open&limit=500', 'state=over&limit=50'].map((query) => `incidents?${query}`),
+  ...['', ...workerStates.map((state) => `state=${state}&`)].map((state) => `workers?${state}limit=50`),
+  ...['jobs?limit=200', ...countedStates.map((state) => `jobs?state=${state}&limit=100`)],
+  ...['jobs/counts', 'jobs/totals'],
 ].map((route) => `/api/${route}`);
 
 /**
@@ -52,14 +68,15 @@ const general = [
  * @throws {PackageIncomplete} where the package lacks the page
  */
 export async function makeStaticReport(place: ReportPlace): Promise<StaticReport> {
-  const { distFolder, isWithOutput = false, mostBytes = 2 * MEGABYTE } = place;
+  const { distFolder, isWithOutput = false, isOfPass = false, mostBytes = 2 * MEGABYTE } = place;
   const page = readBuiltPage(distFolder);
   const site = openSite({ ...place.site, distFolder });
   const asked = { ...site, knownTiers: once(site.knownTiers), lookIntoJobs: once(site.lookIntoJobs) };
   try {
     const answers = await askAll(createApi(asked, { name: 'report', permission: 'read' }), isWithOutput);
     const madeAt = new Date(site.now()).toISOString();
-    return fitInto(page, { madeAt, isWithOutput, ...answers }, mostBytes);
+    const dueAt = isOfPass ? findDue(answers.answers) : null;
+    return fitInto(page, { madeAt, dueAt, isWithOutput, ...answers }, mostBytes);
   } finally {
     await site.close();
   }
@@ -72,6 +89,24 @@ function once<T>(look: () => T): () => T {
     found ??= { value: look() };
     return found.value;
   };
+}
+
+/** Between two calls of cron at least so much time may pass without a new report: it stays where nothing has run. */
+const LEAST_LATE_MS = 15 * 60_000;
+
+/**
+ * When a pass should have written the next report, at the latest: the first tier may be called one time late. Null: no
+ * tier is called.
+ */
+function findDue(answers: Answers['answers']): string | null {
+  const { tiers } = (answers['/api/status'] ?? { tiers: [] }) as { tiers: readonly TierState[] };
+  const dues = tiers.flatMap(({ nextCall, lastPass, periodMs }) => {
+    const calledAt = lastPass?.startedAt ?? null;
+    if (periodMs === null || (nextCall === null && calledAt === null)) return [];
+    const next = nextCall === null ? Date.parse(calledAt as string) + periodMs : Date.parse(nextCall);
+    return [next + Math.max(periodMs, LEAST_LATE_MS)];
+  });
+  return dues.length === 0 ? null : new Date(Math.min(...dues)).toISOString();
 }
 
 /** What the page's `embedded.ts` reads. */
@@ -89,7 +124,17 @@ interface Answers {
 interface Embedded extends Answers {
   /** UTC, ISO 8601. */
   readonly madeAt: string;
+  /** The same; null: no pass writes it. */
+  readonly dueAt: string | null;
   readonly isWithOutput: boolean;
+}
+
+interface TierState {
+  readonly tier: string;
+  /** UTC, ISO 8601; null: nobody knows. */
+  readonly nextCall: string | null;
+  readonly lastPass: { readonly startedAt: string | null } | null;
+  readonly periodMs: number | null;
 }
 
 interface Run {
@@ -128,9 +173,27 @@ async function askAll(api: Api, isWithOutput: boolean): Promise<Answers> {
     await keep(`/api/scripts/${script.split('/').map(encodeURIComponent).join('/')}`);
     if (!isLarge) await keep(`/api/calendar?script=${encodeURIComponent(script)}`);
   }
-  for (const { id } of itemsOf<{ id: number }>(answers['/api/jobs']).slice(0, DETAILS)) await keep(`/api/jobs/${id}`);
+  for (const { name } of itemsOf<{ name: string }>(answers['/api/tiers'])) await keep(`/api/tiers/${name}`);
+  for (const query of queriesOfNames(answers)) await keep(`/api/jobs?${query}&limit=50`);
+  for (const { id } of itemsOf<{ id: number }>(answers['/api/jobs']).slice(0, DETAILS)) {
+    await keep(`/api/jobs/${id}`);
+    await keep(`/api/activity?job=${id}&limit=500`);
+  }
+  for (const { id } of itemsOf<{ id: number }>(answers['/api/workers']).slice(0, MOST_WORKERS))
+    await keep(`/api/activity?worker=${id}&limit=100`);
   const runs = await askRuns(ask, scripts);
-  return { answers, problems, runs, details: await askDetails(ask, runs, isWithOutput) };
+  const told = itemsOf<{ lastRun: number | null }>(answers['/api/incidents?state=open']).map(({ lastRun }) => lastRun);
+  return { answers, problems, runs, details: await askDetails(ask, runs, told, isWithOutput) };
+}
+
+/** The links of the table of names: all its jobs, and those in each state that has some. */
+function queriesOfNames(answers: Answers['answers']): string[] {
+  const counts = itemsOf<Readonly<Record<string, number>> & { readonly name: string }>(answers['/api/jobs/counts']);
+  return counts.slice(0, MOST_IN_DETAIL).flatMap((count) => {
+    const name = `name=${encodeURIComponent(count.name)}`;
+    const found = countedStates.filter((state) => (count[state] ?? 0) > 0);
+    return [name, ...found.map((state) => `${name}&state=${state}`)];
+  });
 }
 
 /** A year in hours of 500 scripts would be 30 MB. */
@@ -142,9 +205,15 @@ function withoutScriptsBuckets(metrics: unknown): unknown {
   };
 }
 
-async function askDetails(ask: Ask, runs: readonly Run[], isWithOutput: boolean): Promise<Answers['details']> {
+/** @param told numbers of the runs that open incidents name */
+async function askDetails(
+  ask: Ask,
+  runs: readonly Run[],
+  told: readonly (number | null)[],
+  isWithOutput: boolean,
+): Promise<Answers['details']> {
   const details: Record<number, Record<string, unknown>> = {};
-  for (const { id } of runsWithDetails(runs)) {
+  for (const { id } of runsWithDetails(runs, told)) {
     const paths = [`/api/runs/${id}`, ...(isWithOutput ? [`/api/runs/${id}/output`] : [])];
     const found = await Promise.all(paths.map(async (path) => [path, await ask(path)] as const));
     details[id] = Object.fromEntries(found.filter(([, answer]) => answer !== undefined));
@@ -158,7 +227,7 @@ function itemsOf<Item>(answer: unknown): readonly Item[] {
 
 /** A name as it is, and no query but one that tells apart: the page makes the same of what it asks. */
 function keyOf(path: string): string {
-  return decodeURIComponent(path.replace(/\?limit=\d+$/, ''));
+  return decodeURIComponent(path.replace(/[?&]limit=\d+$/, ''));
 }
 
 function scriptsIn(overview: unknown): readonly string[] {
@@ -185,9 +254,21 @@ async function askRuns(ask: Ask, scripts: readonly string[]): Promise<Run[]> {
   return [...byId.values()].sort((one, other) => other.id - one.id);
 }
 
-function runsWithDetails(runs: readonly Run[]): ReadonlySet<Run> {
-  const failed = runs.filter(({ outcome }) => outcome !== null && outcome !== 'succeeded' && outcome !== 'released');
-  return new Set([...failed.slice(0, DETAILS), ...runs.slice(0, DETAILS)]);
+/** The newest, those that incidents name, and of each script the newest good and the newest bad one. */
+function runsWithDetails(runs: readonly Run[], told: readonly (number | null)[]): ReadonlySet<Run> {
+  const failed = runs.filter(isFailed);
+  const ofScripts = [...Map.groupBy(runs, ({ script }) => script).values()].slice(0, MOST_IN_DETAIL);
+  const newest = ofScripts.flatMap((own) => [own.find(isFailed), own.find(({ outcome }) => outcome === 'succeeded')]);
+  return new Set([
+    ...failed.slice(0, DETAILS),
+    ...runs.slice(0, DETAILS),
+    ...runs.filter(({ id }) => told.includes(id)),
+    ...newest.filter((run) => run !== undefined),
+  ]);
+}
+
+function isFailed({ outcome }: Run): boolean {
+  return outcome !== null && outcome !== 'running' && outcome !== 'succeeded' && outcome !== 'released';
 }
 
 /** The oldest runs go first, and with them what is told of each. */
@@ -220,5 +301,40 @@ function embed({ html, sources }: BuiltPage, data: Embedded & { readonly runsSin
   const start = html.indexOf('<head>') + '<head>'.length;
   const end = html.lastIndexOf('</body>');
   const script = `<script type="application/octet-stream" id="data">${packed}</script>\n`;
-  return `${html.slice(0, start)}${head.join('')}${html.slice(start, end)}${script}${html.slice(end)}`;
+  const plain = `<noscript>${writePlainly(data)}</noscript>\n`;
+  return `${html.slice(0, start)}${head.join('')}${html.slice(start, end)}${plain}${script}${html.slice(end)}`;
+}
+
+/** What matters most, for who sees a file without its script: a mail program, a file manager of a panel. */
+function writePlainly({ madeAt, dueAt, answers }: Embedded): string {
+  const status = (answers['/api/status'] ?? { tiers: [] }) as { tiers: readonly TierState[] };
+  const wrong = itemsOf<PlainIncident>(answers['/api/incidents?state=open']);
+  const title = wrong.length === 0 ? 'No incident is open.' : `${countOf(wrong.length, 'incident')} open:`;
+  const late = dueAt === null ? '' : ` If it is later than ${writeUtc(dueAt)} now, nobody knows how things stand.`;
+  const lines = wrong.map(({ subject, severity, error, code, openedAt }) =>
+    [`${subject}: ${error ?? code}`, severity, `since ${writeUtc(openedAt)}`].join(' · '),
+  );
+  const tiers = status.tiers.map(
+    ({ tier, lastPass, nextCall }) =>
+      `${tier}: last pass ${writeUtc(lastPass?.startedAt ?? null)}, next call ${writeUtc(nextCall)}`,
+  );
+  const list = (items: readonly string[]): string =>
+    items.length === 0 ? '' : `<ul>${items.map((item) => `<li>${escapeHtml(item)}</li>`).join('')}</ul>`;
+  return (
+    `<h1>${escapeHtml(title)}</h1>${list(lines)}<h2>Tiers</h2>${list(tiers)}` +
+    `<p>As of ${writeUtc(madeAt)}.${late} The rest of this report needs JavaScript.</p>`
+  );
+}
+
+interface PlainIncident {
+  readonly subject: string;
+  readonly severity: string;
+  readonly error: string | null;
+  readonly code: string;
+  readonly openedAt: string | null;
+}
+
+/** `2026-11-03 14:05 UTC` */
+function writeUtc(at: string | null): string {
+  return at === null ? UNKNOWN : `${at.slice(0, 16).replace('T', ' ')} UTC`;
 }

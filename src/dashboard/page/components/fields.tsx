@@ -57,15 +57,20 @@ export function Choice<Value extends string>({ label, value, options, onChange, 
 interface MoreProps {
   /** How many are shown, and of what: `100 of 1,234 runs`, `100 runs`. */
   readonly shown: string;
-  /** Null: these are all. */
+  /** Null: no more can be had. */
   readonly onMore: (() => void) | null;
+  /** A report does not hold the rest. */
+  readonly isCut?: boolean;
 }
 
 /** Below a list: how much of it is shown, and more of it. */
-export function More({ shown, onMore }: MoreProps) {
+export function More({ shown, onMore, isCut = false }: MoreProps) {
   return (
     <p class="more">
-      <span role="status">{shown}</span>
+      <span role="status">
+        {shown}
+        {isCut && '; this report holds no more of them, the command line shows all'}
+      </span>
       {onMore !== null && (
         <button type="button" onClick={onMore}>
           Show more

@@ -1,5 +1,6 @@
 import { formatDuration, UNKNOWN } from '../../../report/text/format.ts';
 import { serverNow } from '../clock.ts';
+import { report } from '../source/embedded.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -73,10 +74,14 @@ export function Time({ at, as = 'both' }: TimeProps) {
   );
 }
 
-/** How long ago it began, each second anew: `2m 5s`. */
+/** How long it has lasted, each second anew: `2m 5s`. In a report: until that was made. */
 export function Elapsed({ since }: { readonly since: string | null }) {
   const sinceMs = parseInstant(since);
-  return <span class="figure">{sinceMs === null ? UNKNOWN : inSeconds(serverNow.value - sinceMs)}</span>;
+  return (
+    <span class="figure">
+      {sinceMs === null ? UNKNOWN : inSeconds((parseInstant(report.value?.madeAt) ?? serverNow.value) - sinceMs)}
+    </span>
+  );
 }
 
 /** How long until then, each second anew; `due` once it is over. */

@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import { serverNow } from '../clock.ts';
 import { Notice } from '../components/notice.tsx';
 import { State } from '../components/state.tsx';
@@ -7,7 +7,7 @@ import { Time } from '../components/time.tsx';
 import { tell } from '../components/toast.tsx';
 import { client, connection, isStatic } from '../data.ts';
 import { session } from '../manage/session.ts';
-import { runsSince } from '../source/embedded.ts';
+import { report } from '../source/embedded.ts';
 
 /** When the server was last known to be there. */
 const heardAt = signal(Date.now());
@@ -17,21 +17,7 @@ connection.subscribe((state) => {
 
 /** Whether what is shown is live. */
 export function ConnectionBadge() {
-  if (isStatic) {
-    return (
-      <span class="states">
-        <State state="report" tone="ended" word="report" />
-        <span class="quiet small">
-          of <Time at={new Date(serverNow.value).toISOString()} as="minute" />
-          {runsSince.value !== null && (
-            <>
-              , runs from <Time at={runsSince.value} as="short" /> on
-            </>
-          )}
-        </span>
-      </span>
-    );
-  }
+  if (isStatic) return <ReportBadge />;
   const state = connection.value;
   return (
     <span role="status">
@@ -39,6 +25,44 @@ export function ConnectionBadge() {
       {state === 'reconnecting' && <State state="reconnecting" tone="warning" word="reconnecting" />}
       {state === 'offline' && <State state="offline" tone="bad" word="offline" />}
     </span>
+  );
+}
+
+function ReportBadge() {
+  if (report.value === null) return null;
+  const { madeAt, runsSince } = report.value;
+  return (
+    <span class="states">
+      <State state="report" tone={isReportLate.value ? 'bad' : 'ended'} word="report" />
+      <span class="quiet small">
+        of <Time at={madeAt} as="minute" />, <Time at={madeAt} as="relative" />
+        {runsSince !== null && (
+          <>
+            , runs from <Time at={runsSince} as="short" /> on
+          </>
+        )}
+      </span>
+    </span>
+  );
+}
+
+/** Whether a pass should have replaced this report: on a host whose cron has died, it would stay green for ever. */
+export const isReportLate = computed(() => {
+  const dueAt = report.value?.dueAt ?? null;
+  return dueAt !== null && serverNow.value > Date.parse(dueAt);
+});
+
+/** Above each page of a report that a pass should have replaced. */
+export function LateReport() {
+  if (!isReportLate.value || report.value === null) return null;
+  const { madeAt, dueAt } = report.value;
+  return (
+    <Notice tone="bad" title="Nobody knows how things stand: this report is old">
+      <p>
+        It was written <Time at={madeAt} />, and a pass should have replaced it by <Time at={dueAt} as="minute" />. Cron
+        may not call the runner any more: <code>npx folder-runner doctor</code> on the host tells why.
+      </p>
+    </Notice>
   );
 }
 

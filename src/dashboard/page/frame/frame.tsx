@@ -6,7 +6,7 @@ import { Page } from '../components/page.tsx';
 import { Toasts } from '../components/toast.tsx';
 import { type PageEntry, pages } from '../pages/pages.ts';
 import { hrefOf, place } from '../router.ts';
-import { ConnectionBadge, Offline, Viewer } from './connection-badge.tsx';
+import { ConnectionBadge, LateReport, Offline, Viewer } from './connection-badge.tsx';
 import { isLoginNeeded, Login } from './login.tsx';
 import { type Scheme, scheme } from './preferences.ts';
 
@@ -30,6 +30,7 @@ export function PageFrame() {
         {isLoginNeeded.value ? <div /> : <Navigation path={path} />}
         <main id="content" tabIndex={-1}>
           <Offline />
+          <LateReport />
           {isLoginNeeded.value ? <Login /> : <Content key={`${path}/${item ?? ''}`} path={path} item={item} />}
         </main>
       </div>

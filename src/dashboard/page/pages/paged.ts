@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { paths } from '../../client/paths.ts';
 import { changes, client } from '../data.ts';
+import { CUT } from '../source/embedded.ts';
 
 /** Lists that answer piece by piece. */
 type ListPath = {
@@ -24,8 +25,10 @@ export interface Pages<Body extends Page> {
   /** In their order, one after the other; null: not known yet. */
   readonly pages: readonly Body[] | null;
   readonly problem: string | null;
-  /** Asks for the next one; null: there is none. */
+  /** Asks for the next one; null: there is none to be had. */
   readonly more: (() => void) | null;
+  /** A report does not hold the rest. */
+  readonly isCut: boolean;
 }
 
 interface Found<Body> {
@@ -68,8 +71,10 @@ export function usePages<P extends ListPath>(
     };
   }, [key, count]);
   const { pages, problem } = found.key === key ? found : { pages: null, problem: null };
-  const isThereMore = pages !== null && (pages.at(-1)?.next ?? null) !== null;
-  return { pages, problem, more: isThereMore ? () => setWanted({ key, pages: count + 1 }) : null };
+  const next = pages?.at(-1)?.next ?? null;
+  const isCut = next === CUT;
+  const more = next === null || isCut ? null : () => setWanted({ key, pages: count + 1 });
+  return { pages, problem, more, isCut };
 }
 
 async function readPages<Body extends Page>(
@@ -88,7 +93,7 @@ async function readPages<Body extends Page>(
     if (data === undefined) return { problem: error?.detail || `The server answered ${response.status}.` };
     pages.push(data);
     cursor = data.next;
-    if (cursor === null) break;
+    if (cursor === null || cursor === CUT) break;
   }
   return { pages, problem: null };
 }

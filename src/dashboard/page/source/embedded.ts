@@ -4,6 +4,8 @@ import { signal } from '@preact/signals';
 export interface Embedded {
   /** UTC, ISO 8601. */
   readonly madeAt: string;
+  /** When a pass should have written the next one, at the latest; null: no pass writes it. */
+  readonly dueAt: string | null;
   /** Whether it has what scripts have printed and thrown, and what jobs carry. */
   readonly isWithOutput: boolean;
   /** Older runs were left out for its size; null: none that it would have held. */
@@ -15,6 +17,9 @@ export interface Embedded {
   readonly runs: readonly Run[];
   readonly details: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
+
+/** Stands for the next page of a list that the report does not hold to its end. */
+export const CUT = 'not in this report';
 
 interface Run {
   readonly id: number;
@@ -29,10 +34,10 @@ const packed = document.getElementById('data')?.textContent ?? '';
 /** What the file holds; null: there is a server. */
 export const embedded: Promise<Embedded> | null = packed === '' ? null : unpack(packed);
 
-/** From when on a report has runs, where older ones were left out for its size. */
-export const runsSince = signal<string | null>(null);
+/** When the report was made and should be replaced, and what it holds; null: a server answers. */
+export const report = signal<Pick<Embedded, 'madeAt' | 'dueAt' | 'isWithOutput' | 'runsSince'> | null>(null);
 embedded?.then((found) => {
-  runsSince.value = found.runsSince;
+  report.value = found;
 });
 
 async function unpack(text: string): Promise<Embedded> {
@@ -41,7 +46,10 @@ async function unpack(text: string): Promise<Embedded> {
   return await new Response(unpacked).json();
 }
 
-/** Answers as the server would have at that moment, as far as the file goes. */
+/**
+ * Answers as the server did at that moment. Runs alone are looked through here: what else was not asked then is refused,
+ * so that no list shows other rows than its filters say.
+ */
 export async function answerFromPage(request: Request): Promise<Response> {
   const data = (await embedded) as Embedded;
   const { pathname, searchParams } = new URL(request.url);
@@ -58,42 +66,42 @@ const NOT_HERE = 'This report does not hold it. The command line shows all that 
 function find({ answers, details }: Embedded, path: string, query: URLSearchParams): unknown {
   // Its days are those of the server's zone, of the year in which it was made.
   if (path === '/api/calendar') return answers[`${path}?script=${query.get('script')}`];
-  const exact = answers[`${path}?${query}`];
-  if (exact !== undefined) return exact;
   const run = /^\/api\/runs\/(\d+)/.exec(path)?.[1];
   if (run !== undefined) return details[run]?.[path];
-  return narrow(answers[path], query);
+  const asked = [...query].filter(([name]) => name !== 'limit' && name !== 'cursor');
+  const answer = answers[asked.length === 0 ? path : `${path}?${asked.map((each) => each.join('=')).join('&')}`];
+  const { items, next } = Object(answer);
+  return Array.isArray(items) ? { ...Object(answer), ...pageOf(items, query, next !== null) } : answer;
 }
 
-/** What narrows a list by the value of a field. */
-const fields = ['state', 'name', 'event', 'worker', 'job'] as const;
-
-function narrow(answer: unknown, query: URLSearchParams): unknown {
-  const { items } = Object(answer);
-  if (!Array.isArray(items)) return answer;
-  const wanted = fields.flatMap((field) => (query.has(field) ? [[field, query.getAll(field).join().split(',')]] : []));
-  const isWanted = (item: Record<string, unknown>) =>
-    wanted.every(([field, values]) => (values as string[]).includes(String(item[field as string])));
-  return { ...Object(answer), items: items.filter(isWanted).slice(0, limitOf(query)), next: null };
-}
-
-function findRuns({ runs }: Embedded, query: URLSearchParams) {
+function findRuns({ runs, runsSince, madeAt }: Embedded, query: URLSearchParams) {
   const script = query.get('script');
   const tier = query.get('tier');
   const outcomes = query.getAll('outcome').join().split(',').filter(Boolean);
-  const [since, until] = [query.get('since'), query.get('until')].map((text) =>
-    text === null ? Number.NaN : Date.parse(text),
+  const [since = Number.NaN, until = Number.NaN] = ['since', 'until'].map((name) =>
+    readTime(query.get(name) ?? '', Date.parse(madeAt)),
   );
   const found = runs.filter((run) => {
     if (script !== null && run.script !== script) return false;
     if (tier !== null && run.tier !== tier) return false;
     if (outcomes.length > 0 && !outcomes.includes(run.outcome ?? 'running')) return false;
     const at = Date.parse(run.startedAt ?? '');
-    return !(at < (since ?? Number.NaN)) && !(at > (until ?? Number.NaN));
+    return !(at < since) && !(at > until);
   });
-  return { items: found.slice(0, limitOf(query)), next: null };
+  return pageOf(found, query, runsSince !== null);
 }
 
-function limitOf(query: URLSearchParams): number {
-  return Number(query.get('limit') ?? Number.POSITIVE_INFINITY);
+const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** `24h`: so long before the report was made; else an instant. NaN: neither. */
+function readTime(text: string, madeAtMs: number): number {
+  const [, count, unit = ''] = /^(\d+)([mhd])$/.exec(text) ?? [];
+  return count === undefined ? Date.parse(text) : madeAtMs - Number(count) * (units[unit] ?? Number.NaN);
+}
+
+/** As many as are asked for, from the place on that the last page named. */
+function pageOf(items: readonly unknown[], query: URLSearchParams, isCut: boolean) {
+  const from = Number(query.get('cursor') ?? 0);
+  const until = from + Number(query.get('limit') ?? Number.POSITIVE_INFINITY);
+  return { items: items.slice(from, until), next: until < items.length ? String(until) : isCut ? CUT : null };
 }

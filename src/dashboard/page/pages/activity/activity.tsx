@@ -19,7 +19,7 @@ const spans: readonly (readonly [value: string, words: string])[] = [
 export function ActivityPage() {
   const { since = '', job, worker } = place.value.query;
   const query = { since: since || undefined, job, worker, limit: 100 };
-  const { pages, problem, more } = usePages('/api/activity', query);
+  const { pages, problem, more, isCut } = usePages('/api/activity', query);
   const items = pages?.flatMap((page) => page.items) ?? [];
   const known = spans.some(([value]) => value === since) ? spans : [...spans, [since, `since ${since}`] as const];
   const only = job ? `job ${job}` : worker ? `worker ${worker}` : null;
@@ -37,7 +37,7 @@ export function ActivityPage() {
       {pages === null && problem === null && <Loading />}
       {pages !== null && items.length === 0 && <Empty title="Nothing of that kind is in the log." />}
       <Happenings items={items} />
-      {items.length > 0 && <More shown={countOf(items.length, 'entry', 'entries')} onMore={more} />}
+      {items.length > 0 && <More shown={countOf(items.length, 'entry', 'entries')} onMore={more} isCut={isCut} />}
     </Page>
   );
 }

@@ -39,7 +39,9 @@ export function Incidents() {
           <OpenIncident key={incident.id} incident={incident} mutes={muted} />
         ))}
       </ul>
-      {open.more !== null && <More shown={countOf(wrong.length, 'incident')} onMore={open.more} />}
+      {(open.more !== null || open.isCut) && (
+        <More shown={countOf(wrong.length, 'incident')} onMore={open.more} isCut={open.isCut} />
+      )}
       <Answered asked={mutes}>{({ items }) => items.length > 0 && <Muted mutes={items} />}</Answered>
       <Section title="Over">
         {over.pages !== null && past.length === 0 && <Empty title="Nothing was wrong so far." />}
@@ -48,7 +50,7 @@ export function Incidents() {
             <PastIncident key={incident.id} incident={incident} />
           ))}
         </ul>
-        {past.length > 0 && <More shown={countOf(past.length, 'incident')} onMore={over.more} />}
+        {past.length > 0 && <More shown={countOf(past.length, 'incident')} onMore={over.more} isCut={over.isCut} />}
       </Section>
     </Page>
   );

@@ -61,8 +61,13 @@ function weigh({ isAcknowledged, isCritical, isFailure }: Trouble): number {
 /** So many of one cause are told as one. */
 const SAME = 3;
 
-/** What has the same cause stands together, in the order of the first of each: a full disk fails all scripts alike. */
-export function groupTroubles(troubles: readonly Trouble[]): (readonly Trouble[])[] {
+/**
+ * What has the same cause stands together, in the order of the first of each: a full disk fails all scripts alike.
+ *
+ * @param isCauseKnown false in a report that leaves out what scripts have said: each stands alone
+ */
+export function groupTroubles(troubles: readonly Trouble[], isCauseKnown: boolean): (readonly Trouble[])[] {
+  if (!isCauseKnown) return troubles.map((each) => [each]);
   const causeOf = ({ message, isAcknowledged }: Trouble): string => `${isAcknowledged} ${message}`;
   const groups = Map.groupBy(troubles, causeOf);
   return [...groups.values()].flatMap((group) => (group.length < SAME ? group.map((each) => [each]) : [group]));

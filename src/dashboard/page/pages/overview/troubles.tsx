@@ -3,6 +3,7 @@ import { State } from '../../components/state.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
 import { hrefOf } from '../../router.ts';
+import { report } from '../../source/embedded.ts';
 import { groupTroubles, isScript, type Trouble } from './judge.ts';
 
 /** A bad night has hundreds: whoever looks wants the first ones, and how many there are. */
@@ -11,7 +12,7 @@ const NAMES_SHOWN = 6;
 
 /** What is wrong: of what, why, since when, and what to do. */
 export function Troubles({ troubles }: { readonly troubles: readonly Trouble[] }) {
-  const groups = groupTroubles(troubles);
+  const groups = groupTroubles(troubles, report.value?.isWithOutput !== false);
   const further = groups.slice(SHOWN).flat().length;
   return (
     <>

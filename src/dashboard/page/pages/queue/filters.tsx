@@ -1,5 +1,6 @@
 import { useId } from 'preact/hooks';
 import { Choice } from '../../components/fields.tsx';
+import { isStatic } from '../../data.ts';
 import { hrefOf, place, setQuery } from '../../router.ts';
 import { countedStates, stateKeys } from './counts.tsx';
 
@@ -49,6 +50,18 @@ export function Filters({ filters, names }: FiltersProps) {
     setQuery({ name: String(form.get('name')).trim(), search: String(form.get('search')).trim() });
   };
   const isFiltered = Object.values(filters).some(Boolean);
+  const stateChoice = (
+    <Choice label="State" value={state} options={states} onChange={(value) => setQuery({ state: value })} />
+  );
+  // A report was asked for states and names alone.
+  if (isStatic) {
+    return (
+      <div class="bar">
+        {stateChoice}
+        {isFiltered && <a href={hrefOf('/queue')}>Show all</a>}
+      </div>
+    );
+  }
   return (
     <search>
       <form class="bar" aria-label="Jobs" onSubmit={submit}>
@@ -58,7 +71,7 @@ export function Filters({ filters, names }: FiltersProps) {
             <option key={each} value={each} />
           ))}
         </datalist>
-        <Choice label="State" value={state} options={states} onChange={(value) => setQuery({ state: value })} />
+        {stateChoice}
         <Choice label="Added" value={since} options={known} onChange={(value) => setQuery({ since: value })} />
         <TextFilter label="Search in data" name="search" value={search} placeholder="an address, a number …" />
         <button type="submit">Show</button>

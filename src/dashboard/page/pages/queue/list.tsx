@@ -17,7 +17,7 @@ const PAGE = 50;
 
 /** The newest jobs, or those that the filters choose, with verbs for the rows that are chosen. */
 export function JobListing({ filters }: { readonly filters: JobFilters }) {
-  const { pages, problem, more } = usePages('/api/jobs', { ...filters, limit: PAGE });
+  const { pages, problem, more, isCut } = usePages('/api/jobs', { ...filters, limit: PAGE });
   const jobs = pages?.flatMap(({ items }) => items) ?? [];
   const selection = useSelection(jobs.map(({ id }) => id));
   const searched = pages?.reduce((sum, page) => sum + (page.searched ?? 0), 0) ?? 0;
@@ -35,7 +35,7 @@ export function JobListing({ filters }: { readonly filters: JobFilters }) {
           <JobTable jobs={jobs} selection={mayManage.value ? selection : null} />
         </>
       )}
-      {pages !== null && (jobs.length > 0 || more !== null) && <More shown={shown} onMore={more} />}
+      {pages !== null && (jobs.length > 0 || more !== null) && <More shown={shown} onMore={more} isCut={isCut} />}
     </>
   );
 }

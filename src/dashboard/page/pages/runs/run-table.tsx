@@ -8,6 +8,7 @@ import { Table, type TableColumn } from '../../components/table.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { client, useAnswer } from '../../data.ts';
 import { hrefOf } from '../../router.ts';
+import { CUT } from '../../source/embedded.ts';
 
 export type Run = components['schemas']['ToldRun'];
 
@@ -27,8 +28,10 @@ interface FoundRuns {
   /** Newest first; null: not known yet. */
   readonly runs: readonly Run[] | null;
   readonly problem: string | null;
-  /** Null: these are all. */
+  /** Null: no more can be had. */
   readonly more: (() => void) | null;
+  /** A report does not hold the rest. */
+  readonly isCut: boolean;
 }
 
 interface Further {
@@ -65,7 +68,9 @@ export function useRuns(query: RunQuery): FoundRuns {
   };
   const runs = useMemo(() => (data === null ? null : join(isOf ? further.runs : [], data.items)), [data, further]);
   const refused = () => setFailure('The server cannot be reached.');
-  return { runs, problem: problem ?? failure, more: next === null ? null : () => void more().catch(refused) };
+  const isCut = next === CUT;
+  const isThereMore = next !== null && !isCut;
+  return { runs, problem: problem ?? failure, more: isThereMore ? () => void more().catch(refused) : null, isCut };
 }
 
 /** An answer stays until there is a newer one: to another question it is none. */
@@ -89,16 +94,20 @@ interface RunsProps {
 
 /** Runs as a table, with a way to older ones. */
 export function Runs({ query, isOfOne = false }: RunsProps) {
-  const { runs, problem, more } = useRuns(query);
+  const { runs, problem, more, isCut } = useRuns(query);
   const shown = isOfOne ? columns.filter(({ title }) => title !== 'Script') : columns;
   return (
     <>
       {problem !== null && <Notice tone="bad" title={problem} />}
-      {runs !== null && runs.length === 0 && <Empty title="There are no such runs." />}
+      {runs !== null && runs.length === 0 && (
+        <Empty
+          title={isCut ? 'This report holds no such runs; the command line shows all.' : 'There are no such runs.'}
+        />
+      )}
       {runs !== null && runs.length > 0 && (
         <>
           <Table caption="Runs, the newest first" columns={shown} rows={runs} keyOf={({ id }) => id} below={noteOf} />
-          <More shown={countOf(runs.length, 'run')} onMore={more} />
+          <More shown={countOf(runs.length, 'run')} onMore={more} isCut={isCut} />
         </>
       )}
     </>

@@ -26,7 +26,7 @@ const states: readonly (readonly [value: string, words: string])[] = [
 export function Workers() {
   const { state = '' } = place.value.query;
   const running = usePages('/api/workers', { state: 'running', limit: 100 });
-  const { pages, problem, more } = usePages('/api/workers', { state: state || undefined, limit: 50 });
+  const { pages, problem, more, isCut } = usePages('/api/workers', { state: state || undefined, limit: 50 });
   const atWork = running.pages?.flatMap(({ items }) => items) ?? [];
   const waiting = running.pages?.[0]?.waiting ?? [];
   const workers = pages?.flatMap(({ items }) => items) ?? [];
@@ -45,7 +45,7 @@ export function Workers() {
       >
         {pages !== null && workers.length === 0 && <Empty title="There are none of that kind." />}
         {workers.length > 0 && <SoFar workers={workers} />}
-        {workers.length > 0 && <More shown={countOf(workers.length, 'worker')} onMore={more} />}
+        {workers.length > 0 && <More shown={countOf(workers.length, 'worker')} onMore={more} isCut={isCut} />}
       </Section>
     </Page>
   );
