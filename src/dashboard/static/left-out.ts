@@ -1,29 +1,33 @@
 /** Stands where a report of a file leaves out what a script has said. */
 export const LEFT_OUT = 'left out of this report';
 
-/** What scripts print, count and are checked for, and what jobs carry: gone, whatever answer it is in. */
-const unsaid = new Set([
-  'output',
-  'difference',
-  'data',
-  'result',
-  'parentData',
-  'uniqueKey',
-  'group',
-  'detail',
-  'progress',
-  'counts',
-  'deviations',
-  'unusual',
-  'expect',
-  'failOn',
-  'ignored',
-]);
+/**
+ * The fields of the API's answers that anybody may see; all others are left out, as long as they are not named here. It
+ * names nothing that holds what scripts print, count and are checked for, what jobs carry, or a URL or variable of hints.
+ */
+const shown = new Set(
+  `acknowledgedAt activity added alertAfter aliveMs at attempt attempts buckets buried buries busyMs by calls
+  cancelled change changedAt changeText checks children code contentHash count counters cpuLimit cpuMs cpuRuns
+  crashed crashes createdAt date days delayed description differences disabled dueSince durationMs ended ending
+  error errors event everyHost exitCode factor failed file finished finishedAt firstMs firstRunAt from gaps
+  handlers hasOutput hint holder host id idleWorkers incidents isAfterBoot isDueAgain isExpected isInCrontab
+  isLogUnread isOfScript isolate isOrphan isOverdue isPinged items job jobs kicked kicks kind lastAt
+  lastCalledBySchedule lastError lastGood lastPass lastRun lastSkippedPass lastSuccessAt lateMs leasedUntil leaseMs
+  leasesExpired liveness logProblem longestMs max maxAttempts maxDurationMs maxOutputBytes maxRssBytes mean measure
+  measuredBy memoryBytes message min missed missedPasses name nearest next nextCall nextPass nice nodeVersion now
+  occurrences offline onCrash openedAt options outcome outputBytes outputDroppedBytes p50 p50DurationMs p95
+  p95DurationMs p99 parent passes path patterns pause paused pauses period periodMs pid presence previous priority
+  quarantinedLogs queue ready reason reboot recentRuns recoveredAt recoveryToldAt refusals released releases
+  remindedAt repeat reserves retries retryDelay retrying rssSustainMs run runAt runMs runnerVersion running runs
+  schedule scheduled scheduledFor script scripts searched series serviceMs settingsProblem severity shell signal
+  since skipCode skipped skippedPasses spooledRuns stack started startedAt state status subject succeeded
+  successRate sum summary systemCpuMs tags text throughputMax throughputMean tier tiers timedOut timeoutMs timeouts
+  timezone to toldAt total totalCpuMs totalDurationMs totals trigger unread until userCpuMs usual usualDurationMs
+  utilization value versions waiting waitingMs warned warning warnings warnRssBytes withoutHandler withWarning
+  worker workers zone`.split(/\s+/),
+);
 
-/** What hints and options of scripts may hold: URLs that whoever knows them may call. */
-const secret = new Set(['ping', 'environment', 'env']);
-
-/** Of these, what the runner itself says stays. */
+/** Of these, only what the runner itself says stays. */
 const sayings = new Set(['reason', 'warning', 'lastError', 'message', 'error', 'summary']);
 
 /** A pass has no words of a script: "another pass of hourly is running". */
@@ -41,23 +45,23 @@ const ownWords = new RegExp(
  * An answer of the API without what scripts have printed or thrown, and what jobs carry: a page that others may see
  * says that something failed, when and how often, not what was said of it.
  *
- * @param key where it stands, as objects of one kind are kept
+ * @param isOwn whether the words in it are the runner's own
  */
-export function leaveOut(value: unknown, key = ''): unknown {
-  if (Array.isArray(value)) return value.map((each) => leaveOut(each, key));
+export function leaveOut(value: unknown, isOwn = false): unknown {
+  if (Array.isArray(value)) return value.map((each) => leaveOut(each, isOwn));
   if (typeof value === 'string') return withoutParameters(value);
   if (typeof value !== 'object' || value === null) return value;
-  if (ofPasses.has(key)) return value;
-  const isFinding = 'code' in value && !isOfRuns(value.code);
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, leaveOutField(name, each, isFinding)]));
+  const isWordOfOwn = isOwn || ('code' in value && !isOfRuns(value.code));
+  const fields = Object.entries(value).map(([name, each]) => [name, leaveOutField(name, each, isWordOfOwn)]);
+  return Object.fromEntries(fields);
 }
 
-function leaveOutField(name: string, value: unknown, isFinding: boolean): unknown {
-  if (secret.has(name) || unsaid.has(name)) return emptied(value);
+function leaveOutField(name: string, value: unknown, isOwn: boolean): unknown {
+  if (!shown.has(name)) return emptied(value);
   if (name === 'error' && isThrown(value)) return { name: LEFT_OUT, message: LEFT_OUT, stack: '' };
   if (name === 'stack') return typeof value === 'string' ? '' : null;
-  if (!sayings.has(name) || isFinding) return leaveOut(value, name);
-  return typeof value === 'string' ? (ownWords.exec(value)?.[0] ?? LEFT_OUT) : leaveOut(value, name);
+  if (isOwn || typeof value !== 'string' || !sayings.has(name)) return leaveOut(value, ofPasses.has(name));
+  return ownWords.exec(value)?.[0] ?? LEFT_OUT;
 }
 
 function isThrown(value: unknown): boolean {
