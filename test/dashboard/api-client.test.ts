@@ -79,6 +79,11 @@ test('an incident is acknowledged and muted, and the activity says by whom', asy
   const close = (id: number) => runner.POST('/api/incidents/{id}/close', { params: { path: { id } } });
   expect((await close(1)).data).toMatchObject({ id: 1, ending: 'closed by hand' });
   expect((await close(1)).response.status).toBe(404);
+  const slip = await runner.PUT('/api/mutes/{pattern}', { params: { path: { pattern: 'hourly/claen' } } });
+  expect([slip.response.status, slip.error?.detail]).toEqual([
+    400,
+    'There is no script, handler or tier "hourly/claen"; did you mean hourly/clean?',
+  ]);
   const path = { pattern: 'hourly/*' };
   expect((await runner.PUT('/api/mutes/{pattern}', { params: { path }, body: { for: '1h' } })).data?.name).toBe(
     'hourly/*',

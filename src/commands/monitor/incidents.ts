@@ -190,38 +190,14 @@ async function mute(context: CommandContext, words: readonly string[], options: 
   }
 }
 
-/** Subjects of incidents that are neither scripts nor tiers. */
-const OTHER_SUBJECTS = ['queue', 'log', 'disk', 'alerts'];
-
-/** A name that nothing has is a slip. A pattern may be meant for what is to come. */
 async function refuseUnknownNames(
   context: CommandContext,
   root: string | undefined,
   mutes: readonly { readonly name: string }[],
 ): Promise<void> {
-  const names = mutes.map(({ name }) => name).filter((name) => !/[*?[]/.test(name));
-  const { readKnownTiers } = await import('../../report/model/known-tiers.ts');
-  const tiers = readKnownTiers(rootOf(context, root));
-  if (names.length === 0 || tiers === undefined) return;
-  const open = await withLog(context, root, async ({ store }) => (await store?.incidents.current()) ?? []);
-  const scripts = tiers.flatMap((tier) => [...tier.scripts, ...(tier.disabled ?? [])]);
-  const known = [
-    ...tiers.map(({ tier }) => tier),
-    ...scripts,
-    ...scripts.filter((name) => name.startsWith('queue/')).map((name) => name.slice('queue/'.length)),
-    ...open.map(({ subject }) => subject),
-  ];
-  const unknown = names.find((name) => ![...known, ...OTHER_SUBJECTS].includes(name) && !isFolderOf(name, known));
-  if (unknown === undefined) return;
-  const { nearestName } = await import('../../system/base/suggest.ts');
-  const nearest = nearestName(unknown, known);
-  const cure = nearest === null ? '`npx folder-runner list` shows all scripts.' : `did you mean ${nearest}?`;
-  throw new UsageError(`There is no script, handler or tier ${JSON.stringify(unknown)}; ${cure}`);
-}
-
-/** `mail` of `mail/welcome`: a mute of a name is one of all below it. */
-function isFolderOf(name: string, known: readonly string[]): boolean {
-  return known.some((each) => each.startsWith(`${name}/`));
+  const { refuseUnknownMutes } = await import('../../report/model/mutables.ts');
+  const names = mutes.map(({ name }) => name);
+  await withLog(context, root, ({ store }) => refuseUnknownMutes(rootOf(context, root), names, store));
 }
 
 /** Of scripts that are named by their files, the names; any other word as it is. */

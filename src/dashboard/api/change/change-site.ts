@@ -16,6 +16,7 @@ import {
 } from '../../../monitor/alert/incidents/by-hand.ts';
 import { findPause, pause, resume } from '../../../queue/pauses.ts';
 import { incidentToJson, muteToJson, pauseToJson } from '../../../report/json.ts';
+import { refuseUnknownMutes } from '../../../report/model/mutables.ts';
 import { findPausables, findPausedNames, toPauses } from '../../../report/model/pausables.ts';
 import { loadSettings } from '../../../settings/load.ts';
 import { UsageError } from '../../../system/base/errors.ts';
@@ -185,7 +186,9 @@ function addMuteRoutes(api: Api): void {
   api.openapi(muteRoute, async (c) => {
     const { site, caller } = c.var;
     const { for: duration } = await readExactly(c, c.req.valid('json'));
-    const mutes = readMutes([c.req.valid('param').pattern], duration, site.now());
+    const { pattern } = c.req.valid('param');
+    const mutes = readMutes([pattern], duration, site.now());
+    await site.read(({ store }) => refuseUnknownMutes(site.root, [pattern], store));
     await site.changes.use((shared) => shared.change(caller.name, (session) => setMutes(session, mutes)));
     return answer(c, muteToJson(mutes[0] as (typeof mutes)[number]));
   });
