@@ -9,6 +9,7 @@ import { queryLog } from '../support/open-log.ts';
 import { type Ended, runCommand } from '../support/run-command.ts';
 import { startCommand } from '../support/start-command.ts';
 import { openSqliteOf } from '../support/state-of.ts';
+import { makeTemplate } from '../support/template-root.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 
@@ -18,16 +19,14 @@ const call = (root: string, ...args: readonly string[]): Ended =>
 const LONG = `console.log('x'.repeat(100_000))`;
 
 /** A root with a run and a job in its backup, and more of both since. */
-function makeRootWithBackup(): string {
-  const root = makeTemporaryRoot({ 'jobs/hourly/a.mjs': LONG, 'jobs/queue/b.sh': 'echo b\n' });
+const makeRootWithBackup = makeTemplate({ 'jobs/hourly/a.mjs': LONG, 'jobs/queue/b.sh': 'echo b\n' }, (root) => {
   call(root, 'run', 'hourly/a');
   call(root, 'add', 'b', '{"n":1}');
   expect(call(root, 'backup', 'copy.db').status).toBe(0);
   call(root, 'work');
   call(root, 'run', 'hourly/a');
   call(root, 'add', 'b', '{"n":2}');
-  return root;
-}
+});
 
 const jobsOf = (root: string) => queryLog(root, 'select id, state from jobs where tier is null order by id');
 const before = [

@@ -1,5 +1,8 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { globSync } from 'glob';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { cronPlace } from '../support/cron-place.ts';
 import {
   type Example,
   type ExamplePlace,
@@ -11,6 +14,7 @@ import {
 } from '../support/doc-examples.ts';
 import { startOwnPostgres } from '../support/own-server.ts';
 import { runCommand } from '../support/run-command.ts';
+import { makeTemplate } from '../support/template-root.ts';
 import { livePast, makeExampleSite } from './example-site.ts';
 import { bringForeignFiles } from './foreign-files.ts';
 
@@ -45,7 +49,7 @@ describe('The examples of', () => {
     async (page) => {
       const place = makeExamplePlace();
       const examples = await withDatabase(readExamples(page));
-      if (!examples.some(isScript) || page === 'docs/many-machines.md') makeNewRoot(place);
+      if (!examples.some(isScript) || page === 'docs/many-machines.md') copyNewRoot(place.root);
       bringForeignFiles(page, place);
       tryExamples(place, examples);
     },
@@ -87,11 +91,12 @@ async function withDatabase(examples: readonly Example[]): Promise<readonly Exam
 }
 
 /** A page that brings no scripts is for a reader who has called `runner init`, and runs a tier. */
-function makeNewRoot({ root, env }: ExamplePlace): void {
+const copyNewRoot = makeTemplate({}, (root) => {
+  rmSync(join(root, 'jobs'), { recursive: true });
   for (const args of [['init'], ['hourly']]) {
-    expect(runCommand(args, { cwd: root, env })).toMatchObject({ status: 0, stderr: '' });
+    expect(runCommand(args, { ...cronPlace(root), cwd: root })).toMatchObject({ status: 0, stderr: '' });
   }
-}
+});
 
 function isScript({ file }: Example): boolean {
   return file?.startsWith('jobs/') === true;

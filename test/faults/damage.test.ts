@@ -12,11 +12,12 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { markSuspect } from '../../src/store/sqlite/file.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
+import { runner } from '../support/cron-place.ts';
 import { runWithFault } from '../support/fault-points.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { forget, nodeScript, readEvidence, shellScript } from '../support/invariants-evidence.ts';
 import { queryLog } from '../support/open-log.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { makeTemplate } from '../support/template-root.ts';
 import { sampleCases } from './rounds.ts';
 
 /*
@@ -96,16 +97,18 @@ async function pass(root: string): Promise<string> {
   return stderr;
 }
 
-async function makeDamagedRoot(damage: Damage) {
-  const root = makeTemporaryRoot(scripts);
-  await pass(root);
+/** In which one pass has run. */
+const makeRoot = makeTemplate(scripts, (root) => expect(runner(root, 'hourly')).toMatchObject({ status: 1 }));
+
+function makeDamagedRoot(damage: Damage) {
+  const root = makeRoot();
   const cure = damage(stateFolderOf(root).database);
   forget(root);
   return { root, cure };
 }
 
 test.each(sampleCases(Object.entries(isQuarantined)))('of the log is left: %s', async (_, damage) => {
-  const { root } = await makeDamagedRoot(damage);
+  const { root } = makeDamagedRoot(damage);
   const said = await pass(root);
   expect(databases(root)).toEqual([expect.stringMatching(/^activity\.db\.broken-/)]);
   expect(said).toContain(databases(root)[0]);
@@ -115,7 +118,7 @@ test.each(sampleCases(Object.entries(isQuarantined)))('of the log is left: %s', 
 });
 
 test('of the log is left: nothing, which is no damage', async () => {
-  const { root } = await makeDamagedRoot((path) => {
+  const { root } = makeDamagedRoot((path) => {
     rmSync(path);
     return undefined;
   });
@@ -125,7 +128,7 @@ test('of the log is left: nothing, which is no damage', async () => {
 });
 
 test.each(sampleCases(Object.entries(isLeftAlone)))('instead of the log there is: %s', async (_, damage) => {
-  const { root, cure } = await makeDamagedRoot(damage);
+  const { root, cure } = makeDamagedRoot(damage);
   const said = await pass(root);
   expect(said.split('\n')[0]).toMatch(/^runner: .*activity\.db/);
   expect(readdirSync(stateFolderOf(root).spool)).toEqual([expect.stringMatching(/\.jsonl$/)]);
@@ -140,8 +143,8 @@ test.each(sampleCases(Object.entries(isLeftAlone)))('instead of the log there is
 
 /* A sound file that another program has changed. */
 
-async function makeChangedRoot(sql: string): Promise<string> {
-  const { root } = await makeDamagedRoot((path) => {
+function makeChangedRoot(sql: string): string {
+  const { root } = makeDamagedRoot((path) => {
     write(path, sql);
     return undefined;
   });
@@ -162,7 +165,7 @@ test.each([
   ['drop table scripts; create table scripts (id integer, name text, x not null)', 'the column scripts.x is not'],
   ['pragma user_version = 0', 'the table runs is too early'],
 ])('rows are lost: %s', async (sql, reason) => {
-  const root = await makeChangedRoot(sql);
+  const root = makeChangedRoot(sql);
   if (!sql.startsWith('pragma')) expect(await doctor(root)).toContain(`another program has changed it: ${reason}`);
   expect(await pass(root)).toContain('perhaps another program has changed it');
   expectRuns(root, 1);
@@ -175,7 +178,7 @@ test.each([
 });
 
 test.each(['drop table pauses', 'drop table workers'])('what is due runs without asking: %s', async (sql) => {
-  const root = await makeChangedRoot(sql);
+  const root = makeChangedRoot(sql);
   expect((await runWithFault(root, ['due'])).stderr).toContain('perhaps another program has changed it');
   expectRuns(root, 1);
   expect((await runWithFault(root, ['status'])).stderr).toContain(`the ${sql.slice(5)} is missing`);
@@ -184,7 +187,7 @@ test.each(['drop table pauses', 'drop table workers'])('what is due runs without
 test.each(['drop index jobs_of_scripts', 'drop index runs_by_script; create index runs_by_script on runs (id)'])(
   'what holds no rows is made again: %s',
   async (sql) => {
-    const root = await makeChangedRoot(sql);
+    const root = makeChangedRoot(sql);
     expect(await doctor(root)).toContain('another program has changed it: the index');
     await pass(root);
     markSuspect(stateFolderOf(root));
@@ -204,7 +207,7 @@ const refusals = [
 ];
 
 test.each(refusals)('a trigger of another program refuses each %s: scripts run, and it is named', async (refused) => {
-  const root = await makeChangedRoot(
+  const root = makeChangedRoot(
     `delete from hosts; create trigger "it's mine" before ${refused} begin select raise(abort, 'no'); end`,
   );
   for (let passes = 0; passes < 2; passes += 1) await pass(root);

@@ -117,7 +117,7 @@ const ROUNDS_AT_MOST = 10;
 
 test('a worker that dies together with its child: what had begun of all that it had claimed is told, and no more', async () => {
   // A few one by one, then several at once.
-  const begun = Array.from({ length: rounds(60) }, () => 20 + Math.floor(random() * 20));
+  const begun = Array.from({ length: rounds(24) }, () => 20 + Math.floor(random() * 20));
   const ofRoots = Array.from({ length: Math.ceil(begun.length / ROUNDS_AT_MOST) }, (_, index) =>
     begun.slice(index * ROUNDS_AT_MOST, (index + 1) * ROUNDS_AT_MOST),
   );
@@ -128,7 +128,7 @@ test('a worker that dies together with its child: what had begun of all that it 
 /** In a root of their own, workers of which each dies when so many have begun. How many runs have crashed. */
 async function dieTogether(begun: readonly number[]): Promise<number> {
   const root = makeTemporaryRoot({ 'jobs/queue/short.mjs': nodeHandler({ tags: [soon, '@retries 100'] }) });
-  await addShort(root, 400);
+  await addShort(root, 200);
   for (const wanted of begun) {
     const before = readSeenTries(root).length;
     const worker = startWaiting(root);

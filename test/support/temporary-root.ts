@@ -15,8 +15,12 @@ export function makeTemporaryRoot(files: Readonly<Record<string, FileContent>> =
   onTestFinished(() => rmSync(root, { recursive: true, force: true, ...patience }));
   mkdirSync(join(root, 'jobs'));
   onTestFinished(engine.choose(root));
-  for (const [path, file] of Object.entries(files)) writeFile(join(root, path), file);
+  writeFiles(root, files);
   return root;
+}
+
+export function writeFiles(root: string, files: Readonly<Record<string, FileContent>>): void {
+  for (const [path, file] of Object.entries(files)) writeFile(join(root, path), file);
 }
 
 /** An executable file with this content. */
