@@ -28,7 +28,7 @@ const certificateDays = numberFrom('CHECK_CERTIFICATE_DAYS', 14);
 
 export default async function checkSites({ signal }: JobContext): Promise<void> {
   if (urls.length === 0) {
-    console.log('Nothing to check: set CHECK_URL to the address of your site.');
+    console.log('Nothing is checked: set CHECK_URL to the address of your site.');
     return;
   }
   const problems: string[] = [];

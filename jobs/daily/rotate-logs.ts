@@ -54,7 +54,7 @@ const now = Date.now();
 
 const folder = process.env.ROTATE_FOLDER;
 if (folder) await rotateFolder(folder);
-else console.log('Nothing to rotate: set ROTATE_FOLDER to the full path of a folder with logs.');
+else console.log('Nothing is rotated: set ROTATE_FOLDER to the full path of a folder with logs.');
 
 async function rotateFolder(named: string): Promise<void> {
   if (!isAbsolute(named)) throw new Error(`ROTATE_FOLDER must be a full path, but is ${named}.`);

@@ -27,7 +27,7 @@ const ownUser = process.getuid?.();
 
 const folder = process.env.CLEAN_FOLDER;
 if (folder) cleanFolder(folder, daysFrom('CLEAN_OLDER_THAN_DAYS', 7));
-else console.log('Nothing to clean: set CLEAN_FOLDER to the full path of a temporary folder.');
+else console.log('Nothing is cleaned: set CLEAN_FOLDER to the full path of a temporary folder.');
 
 function cleanFolder(named: string, days: number): void {
   if (!isAbsolute(named)) throw new Error(`CLEAN_FOLDER must be a full path, but is ${named}.`);

@@ -169,6 +169,18 @@ test('an example that needs a setting is disabled until somebody enables it, and
   expect(readdirSync(join(root, 'jobs/15min'))).toEqual(['check-site.ts']);
 });
 
+test('an example that is enabled before it is set up says that it does nothing, and does not look green', () => {
+  const root = makeTemporaryRoot();
+  const env = { HOME: root, PATH: '/usr/bin:/bin' };
+  init(root);
+  runCommand(['enable', '15min/check-site'], { cwd: root, env });
+  expect(runCommand(['15min'], { cwd: root, env }).status).toBe(0);
+  expect(queryLog(root, 'select outcome, warning from runs')).toEqual([
+    { outcome: 'succeeded', warning: expect.stringContaining('Nothing is checked: set CHECK_URL to the address') },
+  ]);
+  expect(runCommand(['status'], { cwd: root, env }).stdout).toContain('Nothing is checked: set CHECK_URL');
+});
+
 test.each([[[]], [['--digest']]])('what init prints fits 80 columns: %s', (args) => {
   const [place, ...lines] = init(makeTemporaryRoot(), args).stdout.split('\n');
   expect(place).toMatch(/^\//);

@@ -39,7 +39,7 @@ const serveTls = async (days: number): Promise<Record<string, string>> => {
 test('without an address it checks nothing and says what to set', async () => {
   expect(await check()).toEqual({
     status: 0,
-    stdout: 'Nothing to check: set CHECK_URL to the address of your site.\n',
+    stdout: 'Nothing is checked: set CHECK_URL to the address of your site.\n',
     stderr: '',
   });
 });

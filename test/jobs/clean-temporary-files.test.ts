@@ -29,7 +29,7 @@ const makeFilled = (): { root: string; folder: string } => {
 test('without a folder it does nothing and says what to set', async () => {
   const { status, stdout } = await clean(makeFilled().root);
   expect(status).toBe(0);
-  expect(stdout).toMatch(/^Nothing to clean: set CLEAN_FOLDER .*\n$/);
+  expect(stdout).toMatch(/^Nothing is cleaned: set CLEAN_FOLDER .*\n$/);
 });
 
 test('it removes files that were unchanged for a week, in all folders, and nothing else', async () => {

@@ -50,7 +50,7 @@ const COMPRESSED = /\.\d{8}-\d{6}\.gz$/;
 test('without a folder it does nothing and says what to set', async () => {
   const { status, stdout } = await rotate(makeLogs({}), { ROTATE_FOLDER: '' });
   expect(status).toBe(0);
-  expect(stdout).toMatch(/^Nothing to rotate: set ROTATE_FOLDER .*\n$/);
+  expect(stdout).toMatch(/^Nothing is rotated: set ROTATE_FOLDER .*\n$/);
 });
 
 test('a large log is set aside whole, and compressed a day after its last line', async () => {

@@ -104,7 +104,7 @@ function webRootWarning(root: string, webRoot: string): string {
   );
 }
 
-/** Until it is told what to check it would succeed, and look as if a site were checked. */
+/** Until it is told what to check it would only warn that it checks nothing. */
 const SITE_CHECK = `jobs/15min/check-site.ts${DISABLED}`;
 
 const SITE_CHECK_STEPS = `

@@ -80,6 +80,8 @@ const forms: readonly string[] = [
   'Host key verification failed',
   String.raw`[\w.-]{1,64}@[\w.-]{1,255}: Permission denied \(`,
   'fatal: (?:not a git repository|unable to access|[Cc]ould not read|Authentication failed|Not possible to)',
+  // the package's own jobs, before somebody has said what they are to work on
+  String.raw`Nothing is \w{1,20}: set [A-Z_]{1,40} to `,
   // a full disk, whoever says so
   String.raw`[\w./-]{1,100}: .{0,300}(?:No space left on device|Disk quota exceeded)$`,
 ];
