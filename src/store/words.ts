@@ -67,7 +67,7 @@ export type WorkerKind = 'tier' | 'script' | 'backlog' | 'queue';
 
 /**
  * Who called. `cron`: its own line of the crontab, or whatever else has no terminal. `due`: the one line
- * for all tiers, which calls none of them at a time of its own. `manual`: somebody at a terminal.
+ * for all tiers, which calls none of them at a time of its own. `manual`: somebody at a terminal or on the dashboard.
  */
 export type Trigger = 'cron' | 'due' | 'manual';
 

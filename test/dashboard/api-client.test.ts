@@ -51,8 +51,8 @@ test('a script is run now; what is unknown, or is no script, is not', async () =
     const { runs } = jsonOf(await inRoot(root, 'report', 'hourly/clean', '--json'));
     return runs[0]?.outcome === 'succeeded';
   });
-  const [worker] = queryLog(root, 'select kind, state from workers');
-  expect(worker).toMatchObject({ kind: 'script' });
+  const [worker] = queryLog(root, 'select kind, state, triggered_by from workers');
+  expect(worker).toMatchObject({ kind: 'script', triggered_by: 'manual' });
   expect(queryLog(root, `select detail from events where event = 'run-requested'`)).toEqual([
     { detail: 'hourly/clean' },
   ]);

@@ -9,6 +9,7 @@ import { startDashboard } from '../support/dashboard.ts';
 import { brokenImport, writeHistory } from '../support/dashboard-history.ts';
 import { inRoot } from '../support/in-root.ts';
 import { lookAt } from '../support/look.ts';
+import { changeLog } from '../support/open-log.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const night: Readonly<Record<string, Partial<FinishedRun>>> = {
@@ -56,6 +57,58 @@ test('after a failing night the overview says what failed, since when and why, a
   await log.addRun('hourly/clean-uploads', Date.now(), { outcome: 'killed', reason: 'killed by SIGKILL' });
   await page.locator('.failures').getByText('hourly/clean-uploads').waitFor();
 });
+
+test('a script with times of its own runs next at one of them, on each page', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/billing.sh': executable('#!/bin/sh\n# @schedule daily at 02:30\n# @timezone Europe/Berlin\n'),
+    'jobs/hourly/clean.sh': executable('#!/bin/sh\n'),
+  });
+  await inRoot(root, 'hourly');
+  const { url } = await startDashboard(root);
+  const page = await openPage(`${url}#/scripts/hourly/billing`);
+  await page.getByText('hourly, daily at 02:30, Europe/Berlin').waitFor();
+  const status = (await (await fetch(new URL('api/status', url))).json()) as {
+    scheduled: readonly { script: string; nextPass: string | null }[];
+  };
+  const next = status.scheduled.find(({ script }) => script === 'hourly/billing')?.nextPass ?? null;
+  const shown = await page
+    .locator('p.lead time')
+    .evaluateAll((times) => times.map((time) => time.getAttribute('datetime')));
+  expect(shown).toEqual(next === null ? [] : [new Date(next).toISOString()]);
+  await page.goto(`${url}#/scripts`);
+  const row = page.locator('tbody tr', { hasText: 'hourly/billing' });
+  await row.waitFor();
+  const inRow = await row.locator('time').evaluateAll((times) => times.map((time) => time.getAttribute('datetime')));
+  if (next !== null) expect(inRow).toContain(new Date(next).toISOString());
+});
+
+test('the worst incident comes first, in the colour and the word that the overview has for it', async () => {
+  const { root } = await writeHistory({ failing: night });
+  await inRoot(root, 'hourly');
+  changeLog(
+    root,
+    `insert into incidents (subject, code, severity, opened_at, last_at, message) values
+    ('hourly', 'tier-overdue', 'warning', ${Date.now()}, ${Date.now()}, 'it was not called'),
+    ('hourly/import-orders', 'script-failing', 'warning', ${Date.now() - 9_000}, ${Date.now()}, 'exit code 3'),
+    ('queue', 'jobs-failing', 'critical', ${Date.now() - 99_000}, ${Date.now()}, '142 jobs failed')`,
+  );
+  const { url } = await startDashboard(root);
+  const page = await openPage(`${url}#/incidents`);
+  await page.locator('.incident').nth(2).waitFor();
+  const words = async (selector: string) => (await textsOf(page, selector)).map((text) => text.split(' ')[0]);
+  // Those that are over stand below.
+  const onIncidents = (await words('.incidents .incident')).filter((word) => word !== 'over');
+  expect(onIncidents.toSorted((one, other) => rank.indexOf(one ?? '') - rank.indexOf(other ?? ''))).toEqual(
+    onIncidents,
+  );
+  expect(onIncidents[0]).toBe('critical');
+  expect(new Set(onIncidents)).toEqual(new Set(rank));
+  await page.goto(`${url}#/`);
+  await page.locator('.trouble').first().waitFor();
+  expect((await words('.trouble')).slice(0, 2)).toEqual(['critical', 'failing']);
+});
+
+const rank = ['critical', 'failing', 'warning'];
 
 test('the page is used by keyboard: a way past the navigation, the focus at the heading of each page, titles', async () => {
   const { root } = await writeHistory({ passes: 2 });

@@ -43,6 +43,10 @@ test('what belongs to a terminal is by hand, wherever its output goes', () => {
   expect(askBelow(['deploy'], { onTerminal: true })).toBe('true');
 });
 
+test('what the dashboard starts is by hand, wherever that was started', () => {
+  expect(askBelow(['crond', 'sh'], { env: { RUNNER_CALLED_BY: 'person' } })).toBe('true');
+});
+
 test('what nothing tells anything of is not by hand', () => {
   expect(askBelow(['panel', 'sh'])).toBe('false');
 });

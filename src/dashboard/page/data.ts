@@ -9,7 +9,8 @@ import { followChanges, type LiveState } from './source/live.ts';
 /** Whether this page was written into a file, where nothing changes and nothing can be managed. */
 export const isStatic = embedded !== null;
 
-const base = new URL('.', location.href).href.replace(/\/$/, '');
+/** Its folder: a proxy that removes a path may serve the page at `/runner`, without a slash. */
+const base = `${location.origin}${location.pathname.replace(/\/$/, '')}`;
 
 export const client = createClient<paths>(
   isStatic ? { baseUrl: 'http://static.invalid', fetch: answerFromPage } : { baseUrl: base },

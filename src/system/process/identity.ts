@@ -200,8 +200,10 @@ const scheduler = /crond?$|^(?:supercronic|atd)$/i;
 /**
  * Whether somebody called this by hand, although its output goes to no terminal: in `runner hourly | cat`, a script, a
  * command over ssh. What nobody can tell, as where `/proc` is hidden, counts as called by a scheduler.
+ * Who knows better says so: the dashboard, in which somebody asks for a run, or a scheduler that calls over ssh.
  */
 export function isCalledByHand({ RUNNER_CALLED_BY, SSH_CONNECTION }: NodeJS.ProcessEnv): boolean {
+  if (RUNNER_CALLED_BY === 'person') return true;
   const own = readStat(process.pid);
   if (own === null || RUNNER_CALLED_BY === 'cron') return false;
   // The fields: its parent, its terminal.

@@ -255,7 +255,7 @@ async function startRunner({ root, env, distFolder }: Site, script: string, aler
   const words = [join(distFolder, 'bin.cjs'), '--root', root, 'run', option, '--', script];
   const child = spawn(process.execPath, words, {
     cwd: root,
-    env: cronEnvironment(env),
+    env: { ...cronEnvironment(env), RUNNER_CALLED_BY: 'person' },
     // A group of its own: what ends the dashboard does not end the run.
     detached: true,
     stdio: 'ignore',

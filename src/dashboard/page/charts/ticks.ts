@@ -54,7 +54,7 @@ function inUnits(value: number, units: readonly (readonly [number, string])[]): 
 export function timeTicks(at: readonly number[], stepMs: number): string[] {
   return at.map((atMs, index) => {
     const date = new Date(atMs);
-    if (stepMs >= 28 * DAY) return date.toLocaleDateString(undefined, { month: 'short', year: '2-digit' });
+    if (stepMs >= 28 * DAY) return date.toLocaleDateString(undefined, { month: 'short', year: 'numeric' });
     const day = date.toLocaleDateString(undefined, { day: 'numeric', month: 'short' });
     if (stepMs >= DAY) return day;
     const time = date.toLocaleTimeString(undefined, { timeStyle: stepMs < MINUTE ? 'medium' : 'short' });

@@ -15,6 +15,7 @@ const toneOf: Readonly<Record<string, Tone>> = {
   crashed: 'bad',
   'not-started': 'bad',
   critical: 'bad',
+  failing: 'bad',
   buried: 'bad',
   warning: 'warning',
   overdue: 'warning',

@@ -11,8 +11,11 @@ import { report } from '../source/embedded.ts';
 
 /** When the server was last known to be there. */
 const heardAt = signal(Date.now());
+let isOnline = true;
 connection.subscribe((state) => {
-  if (state !== 'online') heardAt.value = serverNow.peek();
+  // Reconnecting becomes offline without a word of the server between.
+  if (isOnline && state !== 'online') heardAt.value = serverNow.peek();
+  isOnline = state === 'online';
 });
 
 /** Whether what is shown is live. */

@@ -117,12 +117,12 @@ class Follower {
     );
   }
 
-  /** Refused for want of a credential, there is an answer, too: then all that is shown is asked again. */
+  /** Refused for want of a credential, there is an answer, too: then all that is shown is asked again. Others are none. */
   async #ask(): Promise<string> {
     const signal = AbortSignal.timeout(POLL_MS);
     const response = await fetch(this.#url, { headers: { accept: 'application/json' }, cache: 'no-store', signal });
     if (response.ok) return (await response.json()).version;
-    if (response.status < 500) return `refused ${response.status}`;
+    if (response.status === 401 || response.status === 403) return `refused ${response.status}`;
     throw new Error(`The server answered ${response.status}.`);
   }
 }

@@ -13,6 +13,7 @@ import { attempt, written } from '../../manage/act.ts';
 import { DurationDialog } from '../../manage/duration.tsx';
 import { mayManage } from '../../manage/session.ts';
 import { hrefOf } from '../../router.ts';
+import { gradeIncident, weigh, wordOfTrouble } from '../overview/judge.ts';
 import { usePages } from '../paged.ts';
 
 type Incident = components['schemas']['Incident'];
@@ -35,7 +36,7 @@ export function Incidents() {
         </Notice>
       )}
       <ul class="incidents">
-        {wrong.map((incident) => (
+        {wrong.toSorted(byWeight).map((incident) => (
           <OpenIncident key={incident.id} incident={incident} mutes={muted} />
         ))}
       </ul>
@@ -61,13 +62,21 @@ interface OpenIncidentProps {
   readonly mutes: readonly Mute[];
 }
 
+/** The worst first, as on the overview; those of the same weight by when they began. */
+function byWeight(one: Incident, other: Incident): number {
+  const weightOf = (incident: Incident): number =>
+    weigh({ ...gradeIncident(incident), isAcknowledged: incident.acknowledgedAt !== null });
+  return weightOf(other) - weightOf(one);
+}
+
 function OpenIncident({ incident, mutes }: OpenIncidentProps) {
-  const { id, subject, severity, occurrences, error, hint, openedAt, lastAt, acknowledgedAt, lastRun } = incident;
+  const { id, subject, occurrences, error, hint, openedAt, lastAt, acknowledgedAt, lastRun } = incident;
+  const word = wordOfTrouble(gradeIncident(incident));
   const isMuted = mutes.some(({ name }) => name === subject || name === '*');
   return (
-    <li class={`card incident ${severity}`} aria-label={`Incident ${id} of ${subject}`}>
+    <li class={`card incident ${word}`} aria-label={`Incident ${id} of ${subject}`}>
       <header>
-        <State state={severity} />
+        <State state={word} />
         <h2>
           <Subject subject={subject} />
         </h2>

@@ -26,6 +26,16 @@ export interface Trouble {
 
 const failures: readonly string[] = ['script-failing', 'jobs-failing', 'log-unusable'];
 
+/** One word and one colour for what is wrong, wherever it is shown. */
+export function wordOfTrouble({ isCritical, isFailure }: Pick<Trouble, 'isCritical' | 'isFailure'>) {
+  return isCritical ? 'critical' : isFailure ? 'failing' : 'warning';
+}
+
+/** How bad an incident is. */
+export function gradeIncident({ code, severity }: Pick<Schemas['Incident'], 'code' | 'severity'>) {
+  return { isCritical: severity === 'critical', isFailure: failures.includes(code) };
+}
+
 /** What is wrong, the worst first, then what began last; what somebody knows of already comes at the end. */
 export function findTroubles(overview: OverviewAnswer, status: StatusAnswer, health: Health | null): Trouble[] {
   // What a script threw tells more than how it ended.
@@ -36,7 +46,7 @@ export function findTroubles(overview: OverviewAnswer, status: StatusAnswer, hea
       ...{ key: `incident ${id}`, subject, occurrences, hint, run: incident.lastRun },
       message: errors.get(incident.lastRun ?? undefined) ?? error ?? code,
       ...{ since: incident.openedAt, last: incident.lastAt, isAcknowledged: incident.acknowledgedAt !== null },
-      ...{ isCritical: severity === 'critical', isFailure: failures.includes(code) },
+      ...gradeIncident({ code, severity }),
     };
   });
   const known = new Set(status.incidents.map(({ subject, code }) => `${code} ${subject}`));
@@ -54,7 +64,12 @@ export function findTroubles(overview: OverviewAnswer, status: StatusAnswer, hea
   );
 }
 
-function weigh({ isAcknowledged, isCritical, isFailure }: Trouble): number {
+/** More for what is worse; what somebody knows of already comes last. */
+export function weigh({
+  isAcknowledged,
+  isCritical,
+  isFailure,
+}: Pick<Trouble, 'isAcknowledged' | 'isCritical' | 'isFailure'>): number {
   return (isAcknowledged ? 0 : 4) + (isCritical ? 2 : 0) + (isFailure ? 1 : 0);
 }
 

@@ -4,7 +4,7 @@ import { Name, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
 import { hrefOf } from '../../router.ts';
 import { report } from '../../source/embedded.ts';
-import { groupTroubles, isScript, type Trouble } from './judge.ts';
+import { groupTroubles, isScript, type Trouble, wordOfTrouble } from './judge.ts';
 
 /** A bad night has hundreds: whoever looks wants the first ones, and how many there are. */
 const SHOWN = 8;
@@ -35,7 +35,7 @@ function TroubleCard({ group }: { readonly group: readonly Trouble[] }) {
   const first = group[0] as Trouble;
   const { message, hint, run, isAcknowledged, isCritical, isFailure } = first;
   const tone = isAcknowledged ? 'paused' : isCritical || isFailure ? 'bad' : 'warning';
-  const word = isAcknowledged ? 'acknowledged' : isCritical ? 'critical' : isFailure ? 'failing' : 'warning';
+  const word = isAcknowledged ? 'acknowledged' : wordOfTrouble({ isCritical, isFailure });
   return (
     <li class={`card trouble ${tone}`}>
       <p class="trouble-head">

@@ -73,7 +73,8 @@ function useRange(runs: readonly { readonly startedAt: string | null }[] | null,
     const untilMs = serverNow.peek();
     const first = Math.min(...times, untilMs);
     const fromMs = Math.max(untilMs - lengthMs, Math.min(first, untilMs - 60_000));
-    const margin = (untilMs - fromMs) * 0.02;
+    // Ticks fall on whole milliseconds: a fraction would put midnight into the day before.
+    const margin = Math.round((untilMs - fromMs) * 0.02);
     return { fromMs: fromMs - margin, untilMs: untilMs + margin };
   }, [runs, lengthMs]);
 }

@@ -11,6 +11,7 @@ import { isStatic, useAnswer } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
 import { RunNow } from '../../manage/run-now.tsx';
 import { hrefOf, place } from '../../router.ts';
+import { gradeIncident, wordOfTrouble } from '../overview/judge.ts';
 import { Output } from '../runs/run-output.tsx';
 import { Runs } from '../runs/run-table.tsx';
 import { OutcomeChoice } from '../runs/runs.tsx';
@@ -56,7 +57,7 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
       {script.incidents.map((incident) => (
         <Notice
           key={incident.id}
-          tone={incident.severity === 'critical' ? 'bad' : 'warning'}
+          tone={wordOfTrouble(gradeIncident(incident)) === 'warning' ? 'warning' : 'bad'}
           title={incident.error ?? incident.code}
         >
           <p>
@@ -74,7 +75,7 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
           <Output run={id} isRunning />
         </Section>
       ))}
-      <WhySection script={script.script} />
+      {script.tier !== 'queue' && <WhySection script={script.script} />}
       <Section title="Duration and memory">
         <HistorySection script={script.script} />
       </Section>
@@ -131,18 +132,23 @@ function Head({ script }: { readonly script: ScriptAnswer }) {
   );
 }
 
-/** Its tier, when that is called next, and what keeps it from running. */
+/** Its tier or its own times, when it runs next, and what keeps it from running. */
 function Schedule({ script }: { readonly script: ScriptAnswer }) {
   const { data: tier } = useAnswer('/api/tiers/{tier}', { params: { path: { tier: script.tier } } });
+  const { data: status } = useAnswer('/api/status', {});
   const period = tier?.periodMs ? formatPeriod(tier.periodMs) : null;
+  const own = status?.scheduled.find((each) => each.script === script.script);
+  const isOverdue = own === undefined && tier?.isOverdue === true;
+  const next = own === undefined ? tier?.nextCall : own.nextPass;
   return (
     <p class="quiet lead">
       {script.tier}
-      {period !== null && `, ${period}`}
-      {tier?.nextCall && (
+      {own === undefined ? period !== null && `, ${period}` : `, ${describeTimes(own)}`}
+      {/* Its own times are told by the status, too. */}
+      {status !== null && next && (
         <>
-          {tier.isOverdue ? ' · overdue since ' : ' · next '}
-          <Time at={tier.nextCall} />
+          {isOverdue ? ' · overdue since ' : ' · next '}
+          <Time at={next} />
         </>
       )}
       {script.pause !== null && (
@@ -163,6 +169,11 @@ function Schedule({ script }: { readonly script: ScriptAnswer }) {
         ` · ${script.waiting.state}${script.waiting.reason ? `: ${script.waiting.reason}` : ''}`}
     </p>
   );
+}
+
+/** `daily at 02:30, Europe/Berlin` */
+function describeTimes({ schedule, timezone }: components['schemas']['NextTime']): string {
+  return [schedule ?? 'after each boot', timezone].filter((part) => part !== null).join(', ');
 }
 
 /** What its successful runs come to. */

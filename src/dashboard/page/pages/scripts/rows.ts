@@ -28,12 +28,16 @@ export interface ScriptRow extends Readonly<Schemas['ScriptOverview']> {
 export function makeRows(overview: Overview, status: Status | null): ScriptRow[] {
   const running = new Set(overview.running.flatMap(({ script, liveness }) => (liveness === 'dead' ? [] : script)));
   const calls = new Map(status?.tiers.map(({ tier, nextCall }) => [tier, nextCall]));
+  const times = new Map(status?.scheduled.map(({ script, nextPass }) => [script, nextPass]));
+  /** One with times of its own does not run in each pass of its tier. */
+  const nextOf = ({ script, tier }: Schemas['ScriptOverview']): string | null =>
+    times.get(script) ?? (times.has(script) ? null : (calls.get(tier) ?? null));
   const allCpuMs = overview.totals.cpuMs ?? 0;
   return overview.scripts.map((script) => ({
     ...script,
     standing: status?.isLogUnread ? 'unknown' : findStanding(script, running.has(script.script)),
     cpuShare: script.totalCpuMs === null || allCpuMs === 0 ? null : script.totalCpuMs / allCpuMs,
-    nextAt: mayRun(script) ? (script.waiting?.runAt ?? calls.get(script.tier) ?? null) : null,
+    nextAt: mayRun(script) ? (script.waiting?.runAt ?? nextOf(script)) : null,
   }));
 }
 
