@@ -60,6 +60,11 @@ export function isLocalHost(host: string): boolean {
   return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(host);
 }
 
+/** Whether whoever is on the way could read what is sent there. */
+export function isInClear(url: URL): boolean {
+  return url.protocol === 'http:' && !isLocalHost(url.hostname);
+}
+
 const readSecret: Reader<string> = (found) =>
   typeof found === 'string' && variableReference.test(found.trim())
     ? { value: found.trim() }
@@ -145,7 +150,7 @@ function readOptions(kind: ChannelKind, given: ReadonlyMap<string, unknown>): Ch
 function isToldInClear(values: ReadonlyMap<string, unknown>): boolean {
   const url = URL.parse(String(values.get('url') ?? ''));
   const hasSecret = values.has('token') || (values.get('preset') ?? 'json') !== 'json';
-  return hasSecret && url?.protocol === 'http:' && !isLocalHost(url.hostname);
+  return hasSecret && url !== null && isInClear(url);
 }
 
 function readOption(

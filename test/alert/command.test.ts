@@ -135,6 +135,16 @@ describe('runner doctor', () => {
     ]);
   });
 
+  test('names a webhook whose token would be sent in the clear', async () => {
+    const channels = [{ kind: 'webhook', url: '$HOOK', token: '$TOKEN' }];
+    const root = makeTemporaryRoot({ 'runner.config.json': JSON.stringify({ alerts: { channels } }) });
+    const env = { ...makeFakeCrontab().env, HOOK: 'http://192.0.2.1/hook', TOKEN: 'geheim42' };
+
+    const found = await check(root, env, 'alerts');
+    expect(found).toMatchObject([{ status: 'problem', found: expect.stringContaining('must begin with https://') }]);
+    expect(JSON.stringify(found)).not.toContain('geheim42');
+  });
+
   test('names the variable of a ping', async () => {
     const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': '#!/bin/sh\n# @ping $PING_URL\n' });
 

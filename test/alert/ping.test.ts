@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { sendPing } from '../../src/monitor/alert/channels/ping.ts';
 import { deliverDue } from '../../src/monitor/alert/deliver.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';
@@ -47,6 +48,15 @@ describe('a script with @ping', () => {
     await pass(root, url);
 
     expect(asked.map(({ path }) => partsOf(path).pathname).sort()).toEqual(['/3', '/log', '/start', '/start']);
+  });
+
+  test('sends no password of its URL without TLS', async () => {
+    const ping = { url: '$PING_URL', state: 'success', exitCode: 0, runId: 'a', text: '' } as const;
+    const environment = { PING_URL: 'http://me:geheim@192.0.2.1/uuid' };
+    const signal = AbortSignal.timeout(5_000);
+    const sent = await sendPing(ping, { root: '/', version: '0.1.0', environment, signal, settings: defaultSettings });
+    expect(sent).toMatchObject({ ok: false, reason: expect.stringContaining('must begin with https://') });
+    expect(JSON.stringify(sent)).not.toContain('geheim');
   });
 
   test('is not delayed by a service that does not answer', async () => {

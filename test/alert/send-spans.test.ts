@@ -139,6 +139,17 @@ test.each([
   expect(site.collector.requests).toEqual([]);
 });
 
+test.each([
+  { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://192.0.2.1:4318', OTEL_EXPORTER_OTLP_HEADERS: 'authorization=s3cret' },
+  { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://me:s3cret@192.0.2.1:4318' },
+])('no header or password leaves this host without TLS: %j', async (variables) => {
+  const site = await makeSite();
+  await site.log.addRun('hourly/a', start);
+  const sent = await send(site, variables);
+  expect(sent).toMatchObject({ ok: false, reason: expect.stringContaining('must begin with https://') });
+  expect(JSON.stringify(sent)).not.toContain('s3cret');
+});
+
 test('a collector that does not answer is left within the time that the variables give', async () => {
   const site = await makeSite();
   site.collector.answer = null;

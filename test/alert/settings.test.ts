@@ -59,6 +59,10 @@ describe('a wrong channel gets one sentence for each mistake', () => {
       { kind: 'webhook', url: 'https://me:geheim@x.org' },
       'url must be a URL without password, or the name of a variable that holds it, such as $NAME, found a string',
     ],
+    ...[{ token: '$T' }, { preset: 'slack' }].map((secret): [object, string] => [
+      { kind: 'webhook', url: 'http://x.org/geheim', ...secret },
+      'url must be a URL that begins with https://, as it holds or carries a secret, found a string',
+    ]),
     [{ kind: 'webhook', url: 'ftp://x.org' }, 'url must be a URL (https://…), or $NAME, found a string'],
     [
       { kind: 'webhook', preset: 'telegram', chat: 1, token: '123:geheim' },

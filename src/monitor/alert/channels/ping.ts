@@ -1,3 +1,4 @@
+import { isInClear } from '../../../settings/channels.ts';
 import { variableReference } from '../../../settings/readers.ts';
 import type { Settings } from '../../../settings/settings.ts';
 import { judgeAnswer, sendHttp } from './http.ts';
@@ -40,6 +41,9 @@ export async function sendPing(
   if (name !== null && base === '') return failed(describeMissing([name]));
   const url = URL.parse(base);
   if (url === null || !/^https?:$/.test(url.protocol)) return failed('the ping URL is not valid', true);
+  if (isInClear(url) && url.username + url.password !== '') {
+    return failed('the ping URL must begin with https://, as its password would be sent in the clear', true);
+  }
   url.pathname = `${url.pathname.replace(/\/+$/, '')}${suffixOf(ping)}`;
   url.searchParams.set('rid', ping.runId);
   const headers = { 'content-type': 'text/plain; charset=utf-8', 'user-agent': `folder-runner/${version}` };

@@ -1,4 +1,4 @@
-import { isLocalHost } from '../../../settings/channels.ts';
+import { isInClear } from '../../../settings/channels.ts';
 import type { ChannelSettings, Preset } from '../../../settings/settings.ts';
 import { escapeHtml, keepEnd, keepStart, type Part, putIntoWords, type Wording, writePlain } from '../wording.ts';
 import type { Outgoing } from './sent.ts';
@@ -45,9 +45,8 @@ export function presetOf({ options, target }: ChannelSettings): Preset {
  */
 export function tellsSecret(channel: ChannelSettings): boolean {
   const url = URL.parse(channel.target);
-  const isInClear = url !== null && url.protocol === 'http:' && !isLocalHost(url.hostname);
   const hasSecret = presetOf(channel) !== 'json' || channel.options.token !== undefined;
-  return isInClear && (hasSecret || url.username + url.password !== '');
+  return url !== null && isInClear(url) && (hasSecret || url.username + url.password !== '');
 }
 
 export const NEEDS_TLS = 'its URL must begin with https://, as the token in it or beside it would be sent in the clear';

@@ -1,5 +1,6 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { isInClear } from '../../../settings/channels.ts';
 import type { Runner } from '../../../settings/settings.ts';
 import type { DeliveryRow } from '../../../store/contract/alerts.ts';
 import type { Store } from '../../../store/contract/store.ts';
@@ -213,9 +214,15 @@ function readEndpoint(env: Environment, kind: 'TRACES' | 'METRICS', path: string
   const url = readUrl(address);
   // Only the address of a kind is taken as it is.
   if (address.name === 'OTEL_EXPORTER_OTLP_ENDPOINT') url.pathname = `${url.pathname.replace(/\/$/, '')}/${path}`;
+  const headers = readHeaders(variableOf(env, kind, 'HEADERS'));
+  if (isInClear(url) && (Object.keys(headers).length > 0 || url.username + url.password !== '')) {
+    throw new CollectorProblem(
+      `${address.name} must begin with https://, as headers or a password would be sent in the clear.`,
+    );
+  }
   return {
     url: url.href,
-    headers: readHeaders(variableOf(env, kind, 'HEADERS')),
+    headers,
     timeoutMs: readTimeout(variableOf(env, kind, 'TIMEOUT')),
     isCompressed: variableOf(env, kind, 'COMPRESSION')?.value.toLowerCase() === 'gzip',
   };
