@@ -33,7 +33,7 @@ export function composeScript(job: CrontabJob, given: Given, { schedule, timezon
     `# @timeout ${timeout}`,
     ...passedOn(job, given).map((name) => `# @env ${name}`),
     ...variablesOf(job, given).map(([name, value]) => `export ${name}=${shellWord(value)}`),
-    ...notSetByCron(job, given).map((name) => `unset ${name}`),
+    ...(hasNoLocale(job, given) ? ['unset LANG'] : []),
     'cd "$HOME" || exit',
     ...(input === null ? [] : [`exec <<${hereDocument(input)}`]),
     mayStandAlone(shell, command, job) ? command : `exec ${shellWord(shell)} -c ${shellWord(command)}`,
@@ -74,10 +74,9 @@ function variablesOf(job: CrontabJob, given: Given): [string, string][] {
   return [...all].filter(([name]) => NAME.test(name) && !NOT_SETTABLE.includes(name));
 }
 
-/** What scripts have without asking, and this command has not had. */
-function notSetByCron({ variables, atEnd }: CrontabJob, given: Given): string[] {
-  const isUnset = (name: string) => !variables.has(name) && !given.has(name);
-  return [...(isUnset('LANG') ? ['LANG'] : []), ...(atEnd.has('TZ') && isUnset('TZ') ? ['TZ'] : [])];
+/** Scripts have a locale without asking, and this command has had none. */
+function hasNoLocale({ variables }: CrontabJob, given: Given): boolean {
+  return !variables.has('LANG') && !given.has('LANG');
 }
 
 /**

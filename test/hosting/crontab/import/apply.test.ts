@@ -312,13 +312,12 @@ const bodyOf = (place: Place, path: string): string[] =>
     .split('\n')
     .filter((line) => !line.startsWith('#'));
 
-test('a script has the zone of its line and no locale, whatever the crontab sets below it', async () => {
+test('a script has the variables of its line and no locale, whatever the crontab sets below it', async () => {
   const place = makePlace('0 1 * * * echo one\nHOME=/var/tmp\nTZ=Asia/Tokyo\n0 2 * * * echo two\n');
   await place.cron('--import', '--apply');
   expect(bodyOf(place, 'jobs/15min/echo.sh')).toEqual([
     'export PATH=/usr/bin:/bin',
     'unset LANG',
-    'unset TZ',
     'cd "$HOME" || exit',
     'echo one',
   ]);
