@@ -1,4 +1,4 @@
-import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, lstatSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import parsePrometheus from 'parse-prometheus-text-format';
 import { expect, test } from 'vitest';
@@ -120,7 +120,14 @@ test('--output replaces the file at once, and others can read it', async () => {
   await showPrometheus(contextOf({ cwd: root, env: {} }), { root, output: 'runner.prom' });
   expect(readFileSync(path, 'utf8')).toContain('# TYPE runner_runs_total counter\n');
   expect(statSync(path).mode & 0o777).toBe(0o644);
-  expect(readdirSync(root).filter((name) => name.includes('.tmp'))).toEqual([]);
+  expect(readdirSync(root).filter((name) => name.includes('.prom'))).toEqual(['runner.prom']);
+  // What somebody has planted there is replaced, not followed.
+  writeFileSync(join(root, 'mine'), 'mine');
+  rmSync(path);
+  symlinkSync(join(root, 'mine'), path);
+  await showPrometheus(contextOf({ cwd: root, env: {} }), { root, output: 'runner.prom' });
+  expect(lstatSync(path).isFile()).toBe(true);
+  expect(readFileSync(join(root, 'mine'), 'utf8')).toBe('mine');
   const nowhere = showPrometheus(contextOf({ cwd: root, env: {} }), { root, output: 'no/such/folder.prom' });
   await expect(nowhere).rejects.toThrow(/--output .+folder\.prom could not be written \(ENOENT/);
 });

@@ -1,8 +1,8 @@
-import { chmodSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import type { Metrics } from '../../monitor/metrics/read-metrics.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { replaceFile } from '../../system/base/replace-file.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { findKnownTiers, type OpenLog, print, withLog } from '../shared/open.ts';
 
@@ -162,22 +162,14 @@ export async function showPrometheus(context: CommandContext, { root, output }: 
     return writePrometheus(await readFamilies(store, context.now(), context.version));
   });
   if (output === undefined) await print(context, text);
-  else replaceFile(resolve(context.cwd, output), text);
+  else writeExport(resolve(context.cwd, output), text);
 }
 
-/**
- * Whoever reads the file sees all of the old one or all of the new one. The collector of node_exporter is another
- * user, and reads only files that end in `.prom`: the new one does not, until it is whole.
- */
-function replaceFile(path: string, text: string): void {
-  const temporary = `${path}.${process.pid}.tmp`;
+/** The collector of node_exporter is another user, and reads only files that end in `.prom`. */
+function writeExport(path: string, text: string): void {
   try {
-    writeFileSync(temporary, text, { mode: 0o644 });
-    // Whatever the umask says.
-    chmodSync(temporary, 0o644);
-    renameSync(temporary, path);
+    replaceFile(path, text, 0o644);
   } catch (error) {
-    rmSync(temporary, { force: true });
     throw new UsageError(`--output ${path} could not be written (${(error as Error).message}); name another file`);
   }
 }

@@ -3,9 +3,10 @@ import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { isServed, protectReport } from '../../dashboard/static/protect.ts';
 import { makeStaticReport } from '../../dashboard/static/report.ts';
-import { findReportFile, replaceFile } from '../../dashboard/static/write.ts';
+import { findReportFile } from '../../dashboard/static/write.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { replaceFile } from '../../system/base/replace-file.ts';
 import type { CommandContext } from '../shared/context.ts';
 
 /** Where nothing has run, so long a report may stay as it is: its "next pass" and ages are those of its time. */
@@ -30,7 +31,7 @@ export async function writeReportOfPass(
     const site = { root, env: environment, version, now };
     const report = await makeStaticReport({ site, distFolder, isWithOutput: withOutput, isOfPass: true });
     const { warning } = await protectReport({ file, by: protect && isServed(file) ? 'deny' : 'none' });
-    replaceFile(file, report.html);
+    replaceFile(file, report.html, 0o644);
     return warning === null ? [] : [`WARNING: ${warning}`];
   } catch (error) {
     return [`The report ${path} of the setting report.html could not be written: ${describe(error)}`];

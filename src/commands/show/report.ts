@@ -271,7 +271,8 @@ interface HtmlRequest {
 async function writeHtmlReport(context: CommandContext, request: HtmlRequest): Promise<void> {
   const { cwd, env, version, now, distFolder } = context;
   const root = rootOf(context, request.root);
-  const { findReportFile, replaceFile } = await import('../../dashboard/static/write.ts');
+  const { findReportFile } = await import('../../dashboard/static/write.ts');
+  const { replaceFile } = await import('../../system/base/replace-file.ts');
   const { makeStaticReport } = await import('../../dashboard/static/report.ts');
   const { isServed, protectReport } = await import('../../dashboard/static/protect.ts');
   const { formatBytes } = await import('../../report/text/format.ts');
@@ -281,7 +282,7 @@ async function writeHtmlReport(context: CommandContext, request: HtmlRequest): P
   // Before anybody could read it.
   const login = request.protect === true || context.stdout.isTTY ? 'login' : 'deny';
   const protection = await protectReport({ file, by: protect ? login : 'none' });
-  replaceFile(file, report.html);
+  replaceFile(file, report.html, 0o644);
   const { runsSince } = report;
   const size = formatBytes(Buffer.byteLength(report.html));
   const what = isWithOutput ? 'with what scripts have printed' : 'without output, errors and data of jobs';

@@ -3,8 +3,8 @@ import { existsSync, lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../../system/base/errors.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
+import { replaceFile } from '../../system/base/replace-file.ts';
 import { findWebRoot } from '../../system/place/web-exposure.ts';
-import { replaceFile } from './write.ts';
 
 export interface ProtectRequest {
   /** The report. */
@@ -44,7 +44,7 @@ export async function protectReport({ file, by }: ProtectRequest): Promise<Prote
   const hasLogin = found.includes('Require valid-user');
   if (found !== '' && (by === 'deny' || hasLogin)) return { login: null, done: null, warning };
   if (by === 'deny') {
-    replaceFile(access, denyAll(place.file));
+    replaceFile(access, denyAll(place.file), 0o644);
     return {
       login: null,
       done: `${access} lets nobody read it: \`npx folder-runner report --html ${file} --protect\` makes a login`,
@@ -52,8 +52,8 @@ export async function protectReport({ file, by }: ProtectRequest): Promise<Prote
     };
   }
   const password = randomBytes(15).toString('base64url');
-  replaceFile(passwordsOf(place.file), `${USER}:${await hashOf(password)}\n`);
-  replaceFile(access, askLogin(place.file));
+  replaceFile(passwordsOf(place.file), `${USER}:${await hashOf(password)}\n`, 0o644);
+  replaceFile(access, askLogin(place.file), 0o644);
   return { login: { user: USER, password }, done: `${access} asks for a login`, warning };
 }
 

@@ -1,19 +1,5 @@
-import { randomUUID } from 'node:crypto';
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  fsyncSync,
-  lstatSync,
-  openSync,
-  readSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { closeSync, lstatSync, readSync, type Stats, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { UsageError } from '../../system/base/errors.ts';
 import { openPlainFile } from '../../system/base/plain-file.ts';
 import { REPORT_MARK } from './report.ts';
@@ -64,30 +50,5 @@ function beginningOf(file: string, length: number): string {
     return start.toString('latin1', 0, readSync(fd, start));
   } finally {
     closeSync(fd);
-  }
-}
-
-/**
- * Writes a file that a web server is to read: whoever opens it meanwhile gets the old one or the new one, whole. A new
- * file is made beside it first, which no link that somebody else made can lead elsewhere.
- *
- * @throws what the file system says
- */
-export function replaceFile(path: string, text: string): void {
-  const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
-  const fresh = join(dirname(path), `.${basename(path)}.${randomUUID()}`);
-  const file = openSync(fresh, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0o600);
-  try {
-    try {
-      writeFileSync(file, text);
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
-    chmodSync(fresh, 0o644);
-    renameSync(fresh, path);
-  } catch (error) {
-    rmSync(fresh, { force: true });
-    throw error;
   }
 }

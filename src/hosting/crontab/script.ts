@@ -1,18 +1,8 @@
-import {
-  accessSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { UsageError } from '../../system/base/errors.ts';
+import { replaceFile } from '../../system/base/replace-file.ts';
 import { findOwnNode, isExecutable } from '../../system/process/programs.ts';
 import { variableAtBlock } from './block.ts';
 import { SCRIPT_NAMES } from './own-line.ts';
@@ -116,7 +106,7 @@ function bringUpToDate(path: string, { distFolder, version }: OwnPackage): void 
   const there = readIfThere(path);
   const text = readFileSync(join(distFolder, 'cron.sh'), 'utf8').replaceAll('@VERSION@', version);
   const isNewer = compareVersions(versionOf(there) ?? '', version) > 0;
-  if (there !== text && !isNewer) replaceFile(path, text);
+  if (there !== text && !isNewer) replacePrivately(path, text);
 }
 
 /** Whether it is the script of any version, and nobody else's file: then it may be called to see whether it works. */
@@ -151,19 +141,12 @@ function readPaths(path: string, root: string): KnownPaths {
 
 function writePaths(path: string, root: string, { node, command }: KnownPaths): void {
   const text = `${node}\n${command}\n`;
-  if (readIfThere(pathsFile(path, root)) !== text) replaceFile(pathsFile(path, root), text);
+  if (readIfThere(pathsFile(path, root)) !== text) replacePrivately(pathsFile(path, root), text);
 }
 
-/** A call in the same moment reads the old one or the new one. */
-function replaceFile(path: string, text: string): void {
+function replacePrivately(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const draft = `${path}.${process.pid}`;
-  try {
-    writeFileSync(draft, text, { mode: 0o600, flush: true });
-    renameSync(draft, path);
-  } finally {
-    rmSync(draft, { force: true });
-  }
+  replaceFile(path, text, 0o600);
 }
 
 function readIfThere(path: string): string {
