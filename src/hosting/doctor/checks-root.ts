@@ -4,9 +4,11 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { describeCures, describeNeverRun, findNeverRun } from '../../discovery/never-run.ts';
 import type { Script } from '../../discovery/script.ts';
+import { readScriptFile } from '../../discovery/script-file.ts';
 import { resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import { guessPeriodName } from '../../schedule/misnamed.ts';
 import { findSettingsFile } from '../../settings/load.ts';
+import { defaultSettings } from '../../settings/settings.ts';
 import { hasSpool, listUnreadableSpoolFiles } from '../../store/spool/files.ts';
 import { APPLICATION_ID, SCHEMA_VERSION } from '../../store/sqlite/file.ts';
 import type { SchemaFlaw } from '../../store/sqlite/migrations.ts';
@@ -68,7 +70,8 @@ const SEE_LIST = '`npx folder-runner list` shows why for each of them, and how t
 
 export const checkJobs: Check = {
   name: 'jobs',
-  run: async ({ root, discovery }) => {
+  run: async (place) => {
+    const { root, discovery } = place;
     const { tiers, unread, handlers, ignored } = await discovery();
     const neverRun = findNeverRun(root, ignored);
     const scripts = tiers.flatMap((tier) => tier.scripts);
@@ -86,10 +89,53 @@ export const checkJobs: Check = {
         ? []
         : [problem(`${amountOf(refused.length, 'script')} refused: ${namesOf(refused)}`, SEE_LIST)]),
       ...(doubtful.length === 0 ? [] : [warning(`probably a mistake in ${namesOf(doubtful)}`, SEE_LIST)]),
+      ...(await findWithheld(place, scripts)),
       ...(neverRun.length === 0 ? [] : [warning(describeNeverRun(neverRun), describeCures(neverRun))]),
     ];
   },
 };
+
+/** What cron or the runner itself sets or reads; a script that has one of these names knows why. */
+const OWN_VARIABLES =
+  /^(?:HOME|LOGNAME|USER|SHELL|PATH|(?:OLD)?PWD|SHLVL|_|LANG|LANGUAGE|LC_\w+|TZ|CRON_TZ|MAIL\w*|RUNNER_\w+|OTEL_\w+)$/;
+
+/** Variables that the crontab sets and a script reads, and that it does not get: without a word it has none. */
+async function findWithheld(
+  { crontab, settings }: DoctorPlace,
+  scripts: readonly Script[],
+): Promise<readonly CheckFinding[]> {
+  const { calls } = await crontab();
+  const set = new Set(calls.flatMap(({ command }) => Object.keys(command?.env ?? {})));
+  const { env } = await settings().catch(() => defaultSettings);
+  const names = [...set].filter((name) => !OWN_VARIABLES.test(name) && !Object.hasOwn(env, name));
+  if (names.length === 0) return [];
+  return scripts.flatMap(({ name, path, options }) => {
+    const source = readHead(path);
+    return names
+      .filter((variable) => !options.env?.includes(variable) && reads(source, variable))
+      .map((variable) =>
+        warning(
+          `${name} reads ${variable}, which the crontab sets and scripts do not get`,
+          `Add the comment \`# @env ${variable}\` to the script, or set it as \`env\` in the settings.`,
+        ),
+      );
+  });
+}
+
+function readHead(path: string): string {
+  try {
+    const file = readScriptFile(path);
+    return typeof file === 'string' ? '' : file.head.toString('utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** `$SHOP`, `env.SHOP`, `getenv('SHOP')` …; not where the script sets it itself. */
+function reads(source: string, variable: string): boolean {
+  const read = new RegExp(String.raw`(?:\$\{?|env\.|(?:env|environ|ENV|getenv|get)[[(]["'])${variable}\b`);
+  return read.test(source) && !new RegExp(String.raw`^\s*(?:export\s+)?${variable}=`, 'm').test(source);
+}
 
 function findMisnamed(root: string, tiers: readonly string[]): CheckFinding[] {
   const misnamed = tiers.flatMap((tier) => {

@@ -44,6 +44,23 @@ test('a TZ above the lines is noted, as it changes no time', async () => {
   ]);
 });
 
+test('a variable of the crontab that a script reads, and does not get, is named with its cure', async () => {
+  const { root, env, crontab } = await makeCalledRoot({
+    'jobs/hourly/reads.sh': 'echo "$SHOP"\n',
+    'jobs/hourly/asks.sh': '# @env SHOP\necho "$SHOP"\n',
+    'jobs/hourly/sets.sh': 'SHOP=/srv\necho "$SHOP"\n',
+    'jobs/hourly/node.mjs': "console.log(process.env.SHOP, 'SHOPS');\n",
+    'jobs/hourly/other.sh': 'echo "$SHOPS" SHOP $HOME\n',
+  });
+  crontab.write(`SHOP=/srv/shop\n${crontab.read()}`);
+  const warnings = ['node', 'reads'].map((name) => ({
+    status: 'warning',
+    found: `hourly/${name} reads SHOP, which the crontab sets and scripts do not get`,
+    cure: expect.stringContaining('@env SHOP'),
+  }));
+  expect(await check(root, env, 'jobs', 'warning')).toEqual(warnings);
+});
+
 test('without any line the tiers that nothing calls are named', async () => {
   const root = makeTemporaryRoot(usual);
   expect(await check(root, makeFakeCrontab().env, 'crontab')).toEqual([
