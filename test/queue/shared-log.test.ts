@@ -9,6 +9,7 @@ import { makeFinishedRun } from '../support/finished-run.ts';
 import { queryLog } from '../support/open-log.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { openTestQueue } from '../support/test-queue.ts';
 
 async function openIn(root: string): Promise<Store> {
   const store = await engine.openStore(makeStateOf(root));
@@ -126,6 +127,27 @@ async function countAsked(work: () => Promise<unknown>): Promise<number> {
     ServerSession.prototype.all = all;
   }
 }
+
+test('a claim asks as little behind many jobs of full groups as behind a few', async () => {
+  const { queue } = await openTestQueue({ groupLimit: 1 });
+  const askedBehind = async (count: number): Promise<number> => {
+    const ofGroup = (group: string) => Array.from({ length: count / 2 }, () => ({ name: 'x', group }));
+    await queue.addMany(['a', 'b'].flatMap(ofGroup));
+    const id = await queue.add('x', {}, { group: `free-${count}` });
+    let claimed: { readonly id: number } | null = null;
+    const asked = await countAsked(async () => {
+      claimed = await queue.claim('*');
+    });
+    expect(claimed).toMatchObject({ id });
+    return asked;
+  };
+  for (const group of ['a', 'b']) {
+    await queue.add('x', {}, { group });
+    expect(await queue.claim('*')).not.toBeNull();
+  }
+  const behindFew = await askedBehind(6);
+  expect(await askedBehind(1_000)).toBeLessThanOrEqual(behindFew + 2);
+});
 
 test('who looks for the dead meets those of its machine, and asks no more for the claims of a large fleet', async () => {
   const store = await openIn(makeTemporaryRoot());

@@ -145,13 +145,26 @@ async function nextWake(db: ServerStatements, at: number, graceMs: number): Prom
 
 const waitingColumns = 'id, name, priority, run_at, concurrency_key';
 
-/** Those that are due, in their order, whoever wants them. */
-async function readFirst(db: ServerStatements, selection: Selection, limit: number): Promise<WaitingJob[]> {
+/** Those that are due, in their order, whoever wants them, without those whose group is full. */
+async function readFirst(
+  db: ServerStatements,
+  selection: Selection,
+  limit: number,
+  fullKeys: readonly string[],
+): Promise<WaitingJob[]> {
   const floor = floorOf(db, selection);
+  const unblocked = isNotIn(db, fullKeys);
   return await db.all<WaitingJob>(
-    `select ${waitingColumns} from jobs where ready = 1${floor.text} order by ${nextFirst(db.dialect)} limit ?`,
-    [...floor.values, limit],
+    `select ${waitingColumns} from jobs where ready = 1${floor.text}${unblocked.text}
+     order by ${nextFirst(db.dialect)} limit ?`,
+    [...floor.values, ...unblocked.values, limit],
   );
+}
+
+/** What leaves out jobs of these groups. */
+function isNotIn(db: ServerStatements, fullKeys: readonly string[]) {
+  if (fullKeys.length === 0) return { text: '', values: [] };
+  return { text: ` and (concurrency_key is null or not ${db.dialect.isIn('concurrency_key')})`, values: [fullKeys] };
 }
 
 /** Of each name that is wanted the first ones, without those whose group is full. */
@@ -164,15 +177,14 @@ async function readOfNames(
   const wanted = (selection.names ?? (await readyNames(db))).filter((name) => selection.isWanted(name));
   const floor = floorOf(db, selection);
   const order = nextFirst(db.dialect);
-  const isFree =
-    fullKeys.length === 0 ? '' : ` and (concurrency_key is null or not ${db.dialect.isIn('concurrency_key')})`;
-  const keys = fullKeys.length === 0 ? [] : [fullKeys];
+  const unblocked = isNotIn(db, fullKeys);
   const found: WaitingJob[] = [];
   for (const name of wanted) {
     found.push(
       ...(await db.all<WaitingJob>(
-        `select ${waitingColumns} from jobs where ready = 1 and name = ?${floor.text}${isFree} order by ${order} limit ?`,
-        [name, ...floor.values, ...keys, limit],
+        `select ${waitingColumns} from jobs where ready = 1 and name = ?${floor.text}${unblocked.text}
+         order by ${order} limit ?`,
+        [name, ...floor.values, ...unblocked.values, limit],
       )),
     );
   }
@@ -207,7 +219,7 @@ async function findNext(db: ServerStatements, selection: Selection): Promise<Wai
     );
   }
   for (const limit of [FIRST_LOOK, SECOND_LOOK]) {
-    const page = await readFirst(db, selection, limit);
+    const page = await readFirst(db, selection, limit, groups.knownFull);
     const found = await choose(page);
     if (found !== null || page.length < limit) return found;
   }
@@ -236,10 +248,32 @@ class Groups {
   }
 
   async full(): Promise<string[]> {
-    const limit = this.#limit;
-    if (limit === null) return [];
-    this.#counts ??= await this.#read();
-    return [...this.#counts].filter(([, jobs]) => jobs >= limit).map(([key]) => key);
+    if (this.#limit !== null) this.#counts ??= await this.#read();
+    return this.knownFull;
+  }
+
+  /** None as long as no job of a group was met. */
+  get knownFull(): string[] {
+    const limit = this.#limit ?? Number.POSITIVE_INFINITY;
+    return [...(this.#counts ?? [])].filter(([, jobs]) => jobs >= limit).map(([key]) => key);
+  }
+
+  /** So many of these as may be taken together, the first ones: what belongs to a full group is not locked in vain. */
+  async fitting<Job extends Pick<WaitingJob, 'concurrency_key'>>(jobs: readonly Job[], count: number): Promise<Job[]> {
+    const together = new Map<string, number>();
+    const found: Job[] = [];
+    for (const job of jobs) {
+      if (found.length === count) break;
+      const key = job.concurrency_key;
+      if (this.#limit !== null && key !== null) {
+        this.#counts ??= await this.#read();
+        const more = (together.get(key) ?? 0) + 1;
+        if ((this.#counts.get(key) ?? 0) + more > this.#limit) continue;
+        together.set(key, more);
+      }
+      found.push(job);
+    }
+    return found;
   }
 
   /** Whoever takes jobs of groups does so alone, to the end of his transaction: else two would count as many. */
@@ -324,7 +358,7 @@ class Claiming {
     if (await this.#takeFirst()) return;
     for (const look of [FIRST_LOOK, SECOND_LOOK]) {
       const limit = look + this.#missing - 1 + this.#seen.size;
-      const page = await readFirst(this.#db, selection, limit);
+      const page = await readFirst(this.#db, selection, limit, this.#groups.knownFull);
       await this.#lockFitting(page);
       if (this.#missing === 0 || page.length < limit) return;
     }
@@ -366,11 +400,11 @@ class Claiming {
 
   /** Others may have some of them by now: so many are tried as are missing, and then the next ones. */
   async #lockFitting(page: readonly WaitingJob[]): Promise<void> {
-    const fitting = page.filter(({ id, name }) => !this.#seen.has(id) && this.#request.selection.isWanted(name));
-    let start = 0;
-    while (start < fitting.length && this.#missing > 0) {
-      const some = fitting.slice(start, start + this.#missing);
-      start += some.length;
+    const wanted = page.filter(({ name }) => this.#request.selection.isWanted(name));
+    while (this.#missing > 0) {
+      const unseen = wanted.filter(({ id }) => !this.#seen.has(id));
+      const some = await this.#groups.fitting(unseen, this.#missing);
+      if (some.length === 0) return;
       await this.#lock(some.map(({ id }) => id));
     }
   }
