@@ -42,6 +42,13 @@ test.each([
   expect((await inRoot(root, 'check', 'script-failing')).status).toBe(0);
 });
 
+test('a pass on a terminal names the files that were meant to run and never do', () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/ok.sh': 'true\n', 'jobs/hourly/backup': '#!/bin/sh\ntrue\n' });
+  const shown = onTerminal(root, 'hourly').replace(/\s+/g, ' ');
+  expect(shown).toContain('Note: 1 file with a #! line never runs: jobs/hourly/backup');
+  expect(shown).toContain('`chmod +x jobs/hourly/backup`');
+});
+
 test('--alert tells of a failure on a terminal, and a watched success ends its incident, told once', async () => {
   const root = makeRoot();
   onTerminal(root, 'run', 'lab/a', '--alert');

@@ -5,6 +5,7 @@ import { startDashboard } from '../support/dashboard.ts';
 import { inRoot } from '../support/in-root.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';
 import { jsonOf, makeQueueSite } from '../support/queue-site.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 
 const built = new URL('../../dist/client.mjs', import.meta.url).href;
@@ -63,6 +64,17 @@ test('a script is run now; what is unknown, or is no script, is not', async () =
   ]);
   expect(unknown.error?.detail).not.toContain(root);
   expect((await run('queue/export')).response.status).toBe(404);
+});
+
+test.each([true, false])('a run that fails is told unless somebody watches it: alert %s', async (alert) => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/fails.sh': 'exit 3\n' });
+  const { url } = await startDashboard(root);
+  await createClient({ url }).POST('/api/runs', { body: { script: 'hourly/fails', alert } });
+  await until('it has failed', async () => {
+    const { runs } = jsonOf(await inRoot(root, 'report', 'hourly/fails', '--json'));
+    return runs[0]?.outcome === 'failed';
+  });
+  expect(queryLog(root, 'select subject from incidents')).toEqual(alert ? [{ subject: 'hourly/fails' }] : []);
 });
 
 test('an incident is acknowledged and muted, and the activity says by whom', async () => {

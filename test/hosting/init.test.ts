@@ -1,5 +1,6 @@
 import {
   chmodSync,
+  cpSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -51,6 +52,18 @@ test('a script that sends a report by mail is made where it is asked for, and ru
   expect(digest()).toContainEqual({ path, state: 'already there' });
   expect(readFileSync(join(root, path), 'utf8')).toMatch(/^exec node \S+\/dist\/bin\.cjs report --mail$/m);
   expect(make(makeTemporaryRoot()).map((entry) => entry.path)).not.toContain(path);
+});
+
+test('that script finds a package of its root wherever the root is moved', () => {
+  const root = makeTemporaryRoot();
+  const installed = join(root, 'node_modules/folder-runner');
+  for (const part of ['package.json', 'jobs']) {
+    cpSync(join(packageFolder, part), join(installed, part), { recursive: true });
+  }
+  startRoot(root, join(installed, 'dist'), false, true);
+  expect(readFileSync(join(root, 'jobs/weekly/report-by-mail.sh'), 'utf8')).toContain(
+    '\nexec node "$RUNNER_ROOT"/node_modules/folder-runner/dist/bin.cjs report --mail\n',
+  );
 });
 
 test('a second time everything exists already and stays as it is', () => {
