@@ -8,14 +8,15 @@ const hasProc = existsSync('/proc/self/stat');
 test.runIf(hasProc)('runs side by side are not charged with each other’s CPU time', async () => {
   const busy = 'my $i = 0; $i++ while $i < 12e6;\nmy @t = times; print $t[0] + $t[1];\n';
   const requests = await Promise.all([
-    requestRun('idle.sh', 'sleep 0.05\n'),
+    requestRun('idle.sh', 'sleep 1\n'),
     requestRun('busy.pl', busy),
-    requestRun('idle.sh', 'sleep 0.3\n'),
+    requestRun('idle.sh', 'sleep 1\n'),
     requestRun('busy.pl', busy),
   ]);
   const [idle, busyOne, idleToo, busyOther] = await Promise.all(requests.map((request) => runScript(request)));
   for (const end of [idle, idleToo]) {
-    expect((end?.userCpuMs ?? 1e9) + (end?.systemCpuMs ?? 1e9)).toBeLessThan(60);
+    // A busy one uses several times as much.
+    expect((end?.userCpuMs ?? 1e9) + (end?.systemCpuMs ?? 1e9)).toBeLessThan(150);
   }
   for (const end of [busyOne, busyOther]) {
     const own = Number(end?.output.text) * 1000;

@@ -24,7 +24,12 @@ spawn('sleep', ['30'], { detached: true, stdio: 'ignore' }).unref();\n`;
 
 test.for<[string, string, string, string]>([
   ['a Node script starts', 'a.mjs', NODE, 'succeeded'],
-  ['a shell starts', 'a.sh', 'setsid sleep 30 &\n', 'succeeded'],
+  [
+    'a shell starts',
+    'a.sh',
+    'setsid sleep 30 &\nuntil grep -qs sleep /proc/$!/comm; do sleep 0.01; done\n',
+    'succeeded',
+  ],
   ['a program starts that has ended', 'a.sh', `sh -c 'setsid sleep 30 & sleep 0.1'\n`, 'succeeded'],
   ['is there at the time limit', 'a.mjs', `${NODE}setInterval(() => {}, 1000);\n`, 'timed-out'],
 ])('a process in a session of its own that %s is named', async ([, name, source, outcome]) => {

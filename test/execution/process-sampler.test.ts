@@ -7,7 +7,9 @@ const MB = 1024 * 1024;
 // Elsewhere these figures are null, which the tests of the reports cover.
 describe.runIf(existsSync('/proc/self/stat'))('of a script that does not measure itself', () => {
   test('a run of 50 ms has figures', async () => {
-    const end = await runOne('short.sh', 'sleep 0.05\n');
+    // A busy machine may look at one of them too late: it then says that nobody knows.
+    let end = await runOne('short.sh', 'sleep 0.05\n');
+    for (let more = 0; more < 5 && end.maxRssBytes === null; more += 1) end = await runOne('short.sh', 'sleep 0.05\n');
     expect(end).toMatchObject({ outcome: 'succeeded', measuredBy: 'sampled' });
     expect(end.maxRssBytes).toBeGreaterThan(200_000);
     expect(end.maxRssBytes).toBeLessThan(50 * MB);
@@ -39,7 +41,9 @@ test('a Node script that is killed has the figures that were sampled until then'
   const end = await runOne(
     'killed.mjs',
     `const bytes = Buffer.alloc(${100 * MB}, 1);
-while (process.cpuUsage().user < 400_000);
+// Long enough to be looked at on a busy machine, too.
+const end = Date.now() + 2_000;
+while (process.cpuUsage().user < 400_000 || Date.now() < end);
 process.kill(process.pid, 'SIGKILL');\n`,
   );
   expect(end).toMatchObject({

@@ -7,7 +7,8 @@ import { requestRun, runOne } from '../support/run-one.ts';
 import { standStill } from '../support/stand-still.ts';
 import { until } from '../support/until.ts';
 
-const GRACE = { timeoutMs: 300, graceMs: 300 } as const;
+/** Long enough for a shell to start on a busy machine. */
+const GRACE = { timeoutMs: 1_000, graceMs: 300 } as const;
 
 /** Neither it nor a zombie of it. */
 function isGone(pid: number): boolean {
@@ -30,12 +31,12 @@ describe('at the time limit', () => {
       outcome: 'timed-out',
       exitCode: null,
       signal: 'SIGTERM',
-      reason: expect.stringMatching(/^timed out after \d+ms \(limit 300ms\), ended with SIGTERM$/),
+      reason: expect.stringMatching(/^timed out after 1(\.\d)?s \(limit 1s\), ended with SIGTERM$/),
     });
     const child = Number(readFileSync(join(request.root, 'child'), 'utf8'));
     await until('the child is gone', () => isGone(child));
-    expect(end.durationMs).toBeGreaterThanOrEqual(300);
-    expect(end.durationMs).toBeLessThan(3000);
+    expect(end.durationMs).toBeGreaterThanOrEqual(1_000);
+    expect(end.durationMs).toBeLessThan(30_000);
   });
 
   test('a script that ignores SIGTERM is killed after the grace, with children that do too', async () => {
@@ -48,9 +49,9 @@ describe('at the time limit', () => {
     expect(end).toMatchObject({
       outcome: 'timed-out',
       signal: 'SIGKILL',
-      reason: expect.stringMatching(/ \(limit 300ms\), ended with SIGKILL after 300ms of grace$/),
+      reason: expect.stringMatching(/ \(limit 1s\), ended with SIGKILL after 300ms of grace$/),
     });
-    expect(end.durationMs).toBeGreaterThanOrEqual(600);
+    expect(end.durationMs).toBeGreaterThanOrEqual(1_300);
     const child = Number(readFileSync(join(request.root, 'child'), 'utf8'));
     await until('the child is gone', () => isGone(child));
   });

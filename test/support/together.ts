@@ -33,15 +33,13 @@ export const together = files.filter((file) => !apart.includes(file));
  * What is about jobs, runs and what follows from them, and so holds whatever keeps the log: it runs on each engine.
  * What is about SQLite's file, about other files, processes or texts runs once.
  */
-const aboutTheLog = [
-  'test/queue/conformance/**',
-  'test/monitor/**',
-  'test/store/{hostile-log,outcomes,pruning,told-runs,spool/*}.test.ts',
-];
+const aboutTheLog = ['test/queue/conformance/**', 'test/store/{hostile-log,outcomes,pruning,told-runs}.test.ts'];
 
 /** The rest of the queue, and what stands on those: it runs on the engines that `TEST_ENGINES` names. */
 const upon = [
   'test/queue/**',
+  'test/monitor/**',
+  'test/store/spool/*.test.ts',
   'test/report/{activity,metrics-command,read-*,reading-commands}.test.ts',
   'test/alert/{deliver,incidents,send-spans}.test.ts',
   'test/commands/{add,claim,job,jobs,pause-queue,repeat,run}.test.ts',
