@@ -216,7 +216,7 @@ test('each page of a report lists and counts what its live page does, with each 
       [shown, held] = await Promise.all([listsOf(live), listsOf(report)]);
       return wanted.test(shown.join('\n')) && isDeepStrictEqual(shown, held);
     };
-    await until(`${address} is the same in both`, isSame, 20_000).catch(() => {});
+    await until(`${address} is the same in both`, isSame, 60_000).catch(() => {});
     expect(held, address).toEqual(shown);
     expect(shown.join('\n'), address).toMatch(wanted);
   }

