@@ -221,9 +221,9 @@ describe('runner claim --follow', () => {
   test('ends by itself: when its time is over, when no job comes, when it is told to stop', async () => {
     const root = makeQueueSite();
     for (let n = 0; n < 3; n += 1) await addJob(root, 'export');
-    const inTime = follow(root, '--for', '700ms');
+    const inTime = follow(root, '--for', '3s');
     await inTime.read();
-    await until('its time is over', () => Date.now() > (readJobRow(root, 1).started_at ?? 0) + 800);
+    await until('its time is over', () => Date.now() > (readJobRow(root, 1).started_at ?? 0) + 3_100);
     inTime.say(finish(1));
     expect([await inTime.read(), await inTime.read(), await inTime.exit]).toEqual([
       { ok: { id: 1, verb: 'finish' } },
