@@ -14,7 +14,7 @@ import { askAt, bearer, startTestServer } from '../support/web-server.ts';
 const makeRoot = () => makeTemporaryRoot({ 'jobs/hourly/a.sh': '' });
 
 describe('runner web', () => {
-  test('ends within a second of a signal, whoever still looks', async () => {
+  test('ends at a signal without waiting for those who still look', async () => {
     const { url, stop } = await startDashboard(makeRoot());
     const viewer = await fetch(new URL('api/events', url));
     const silent = connect(Number(new URL(url).port), '127.0.0.1');
@@ -23,7 +23,8 @@ describe('runner web', () => {
     await until('a second one is connected', () => silent.readyState === 'open');
     const before = performance.now();
     await stop();
-    expect(performance.now() - before).toBeLessThan(1_000);
+    // Who looks would keep it for half a minute or for ever; a busy machine takes its time to end a process.
+    expect(performance.now() - before).toBeLessThan(10_000);
     await viewer.text().catch(() => '');
   });
 
