@@ -117,6 +117,8 @@ interface Answers {
   readonly problems: Readonly<Record<string, unknown>>;
   /** Newest first; the page looks for those that it wants. */
   readonly runs: readonly Run[];
+  /** There are further runs, which the report does not hold. */
+  readonly areRunsCut: boolean;
   /** What was asked of one run, by its number. */
   readonly details: Readonly<Record<number, Readonly<Record<string, unknown>>>>;
 }
@@ -181,9 +183,9 @@ async function askAll(api: Api, isWithOutput: boolean): Promise<Answers> {
   }
   for (const { id } of itemsOf<{ id: number }>(answers['/api/workers']).slice(0, MOST_WORKERS))
     await keep(`/api/activity?worker=${id}&limit=100`);
-  const runs = await askRuns(ask, scripts);
+  const { runs, areRunsCut } = await askRuns(ask, scripts);
   const told = itemsOf<{ lastRun: number | null }>(answers['/api/incidents?state=open']).map(({ lastRun }) => lastRun);
-  return { answers, problems, runs, details: await askDetails(ask, runs, told, isWithOutput) };
+  return { answers, problems, runs, areRunsCut, details: await askDetails(ask, runs, told, isWithOutput) };
 }
 
 /** The links of the table of names: all its jobs, and those in each state that has some. */
@@ -236,7 +238,7 @@ function scriptsIn(overview: unknown): readonly string[] {
 }
 
 /** The newest of all, and of what runs too seldom to be among them. */
-async function askRuns(ask: Ask, scripts: readonly string[]): Promise<Run[]> {
+async function askRuns(ask: Ask, scripts: readonly string[]): Promise<Pick<Answers, 'runs' | 'areRunsCut'>> {
   const byId = new Map<number, Run>();
   const askPage = async (query: string): Promise<string | null> => {
     const answer = await ask(`/api/runs?${query}`);
@@ -251,7 +253,7 @@ async function askRuns(ask: Ask, scripts: readonly string[]): Promise<Run[]> {
     const seldom = scripts.filter((script) => (counts.get(script) ?? 0) < LEAST_RUNS);
     for (const script of seldom) await askPage(`script=${encodeURIComponent(script)}&limit=${LEAST_RUNS}`);
   }
-  return [...byId.values()].sort((one, other) => other.id - one.id);
+  return { runs: [...byId.values()].sort((one, other) => other.id - one.id), areRunsCut: next !== null };
 }
 
 /** The newest, those that incidents name, and of each script the newest good and the newest bad one. */
@@ -280,7 +282,8 @@ function fitInto(page: BuiltPage, embedded: Embedded, mostBytes: number): Static
       runs.flatMap(({ id }) => (embedded.details[id] ? [[id, embedded.details[id]]] : [])),
     );
     const runsSince = isShortened ? (runs.at(-1)?.startedAt ?? embedded.madeAt) : null;
-    const html = embed(page, { ...embedded, runs, details, runsSince });
+    const areRunsCut = isShortened || embedded.areRunsCut;
+    const html = embed(page, { ...embedded, runs, areRunsCut, details, runsSince });
     if (count === 0 || Buffer.byteLength(html) <= mostBytes) return { html, runsSince };
   }
 }

@@ -15,6 +15,8 @@ export interface Embedded {
   readonly problems: Readonly<Record<string, unknown>>;
   /** Newest first. */
   readonly runs: readonly Run[];
+  /** There are further runs, which the report does not hold. */
+  readonly areRunsCut: boolean;
   readonly details: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
@@ -74,7 +76,7 @@ function find({ answers, details }: Embedded, path: string, query: URLSearchPara
   return Array.isArray(items) ? { ...Object(answer), ...pageOf(items, query, next !== null) } : answer;
 }
 
-function findRuns({ runs, runsSince, madeAt }: Embedded, query: URLSearchParams) {
+function findRuns({ runs, areRunsCut, madeAt }: Embedded, query: URLSearchParams) {
   const script = query.get('script');
   const tier = query.get('tier');
   const outcomes = query.getAll('outcome').join().split(',').filter(Boolean);
@@ -88,7 +90,7 @@ function findRuns({ runs, runsSince, madeAt }: Embedded, query: URLSearchParams)
     const at = Date.parse(run.startedAt ?? '');
     return !(at < since) && !(at > until);
   });
-  return pageOf(found, query, runsSince !== null);
+  return pageOf(found, query, areRunsCut);
 }
 
 const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
