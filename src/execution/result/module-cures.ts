@@ -95,8 +95,11 @@ function describeFormat(run: ModuleRun): string | null {
 function findModule(run: ModuleRun): string | null {
   const { script, error } = run;
   if (moduleSyntax.test(error.message)) return failedAt(run)?.path ?? script.path;
+  // Node 24 says first that a named export is not found; Node 22, behind a module hook, only the rest of it.
   const [, imported] =
-    /^Named export '.*' not found\. The requested module '(\.[^']+)' is a CommonJS/.exec(error.message) ?? [];
+    /^(?:Named export '.*' not found\. )?The requested module '(\.[^']+)' (?:is a CommonJS|does not provide an export)/.exec(
+      error.message,
+    ) ?? [];
   const path = imported === undefined ? null : join(dirname(script.path), imported);
   return path !== null && /^\s*export\b/m.test(readIfPossible(path) ?? '') ? path : null;
 }
