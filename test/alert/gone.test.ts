@@ -1,6 +1,7 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { runAt } from '../support/at-time.ts';
 import { inRoot } from '../support/in-root.ts';
 import { queryLog } from '../support/open-log.ts';
 import { jsonOf } from '../support/queue-site.ts';
@@ -52,6 +53,21 @@ test.each(changes)('an incident ends, told once, when its script is %s', async (
   expect(jsonOf(await inRoot(root, 'incidents', '--all', '--json'))).toMatchObject({
     incidents: [{ ending: expect.stringContaining(`gone: ${reason}`), recoveredAt: expect.any(String), hint: null }],
   });
+});
+
+test('no later call tells of a script that was deleted: a day, two days, years after its failure', async () => {
+  const root = await makeFailed();
+  rmSync(join(root, 'jobs/lab'), { recursive: true });
+  const hour = 3_600_000;
+  const said: string[] = [];
+  for (const hours of [1, 25, 50, 24_000]) {
+    const time = new Date(Date.now() + hours * hour).toISOString().slice(0, 16).replace('T', ' ');
+    said.push(...((await runAt(root, time, 'hourly')).stderr.match(/^.*lab\/fail.*$/gm) ?? []));
+    expect((await runAt(root, time, 'status')).stdout).not.toContain('lab/fail');
+  }
+  expect(said).toEqual([
+    expect.stringMatching(/^lab\/fail: gone: jobs\/lab does not exist any more, after 1 failure since /),
+  ]);
 });
 
 test('readers show no incident of a script that is gone, before a call has noted it', async () => {

@@ -62,3 +62,20 @@ test('a root that the shell has entered through a link is installed under that n
   expect(String(crontab.read())).toBe(installed);
   expect(runCommand(args, place).status).toBe(0);
 });
+
+const ways = ['init', 'cron', 'doctor'] as const;
+const argsOf = { init: ['init'], cron: ['cron', '--install'], doctor: ['doctor'] };
+
+test.each(ways)('%s names a link on the way to the root that would leave the log behind, and its cure', (way) => {
+  for (const isShared of [false, true]) {
+    const { current, site } = makeReleases(isShared);
+    const place = { cwd: current, env: { ...makeFakeCrontab().env, PWD: current } };
+    const { stdout, stderr } = runCommand(['--root', current, ...argsOf[way]], place);
+    const said = `${stdout}${stderr}`.replaceAll(/\s+/g, ' ');
+    const isNamed = said.includes(
+      `${current} is a link: when it leads to another release one day, the log and the waiting jobs stay behind in ${site}/1/.runner`,
+    );
+    const hasCure = said.includes('Make .runner a link to one folder for all releases, as docs/moving.md shows.');
+    expect([isNamed, hasCure]).toEqual([!isShared, !isShared]);
+  }
+});

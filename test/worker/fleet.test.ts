@@ -425,3 +425,26 @@ test('what machines do not have alike is told by list, status and doctor', async
   expect(stdout).toMatch(/this is web-2; seen within a week: web-1, web-2/);
   expect(stdout).toMatch(/the clock of web-2 is (5m|4m 5\ds|5m 1s) behind the database's/);
 });
+
+describe('what is gone', () => {
+  const fails = '#!/bin/sh\nexit 3\n';
+  const openIncidents = async (machine: TestMachine) =>
+    (JSON.parse((await machine.call('incidents', '--json')).stdout).incidents as { subject: string }[]).map(
+      ({ subject }) => subject,
+    );
+
+  test('an incident lasts while another machine runs its script, and ends once none does', async () => {
+    const fleet = makeFleet(server);
+    const one = fleet.machine('web-1', { 'jobs/weekly/a.sh': fails, 'jobs/weekly/b.sh': '#!/bin/sh\n' });
+    const other = fleet.machine('web-2', { 'jobs/weekly/b.sh': '#!/bin/sh\n', 'jobs/hourly/c.sh': '#!/bin/sh\n' });
+    await other.call('hourly');
+    await one.call('weekly');
+    expect(await openIncidents(one)).toEqual(['weekly/a']);
+    writeFileSync(join(one.root, 'jobs/weekly/a.sh'), `#!/bin/sh\n# @host web-2\nexit 3\n`);
+    await one.call('weekly');
+    expect(await openIncidents(one)).toEqual(['weekly/a']);
+    writeFileSync(join(one.root, 'jobs/weekly/a.sh'), `#!/bin/sh\n# @host web-9\nexit 3\n`);
+    expect((await one.call('weekly')).stderr).toContain('weekly/a: gone: it runs on web-9');
+    expect(await openIncidents(other)).toEqual([]);
+  });
+});

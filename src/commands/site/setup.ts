@@ -5,7 +5,7 @@ import { DISABLED } from '../../discovery/disabled.ts';
 import { isOnServer } from '../../store/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
-import { describeUnshared } from '../../system/place/own-link.ts';
+import { findUnshared } from '../../system/place/own-link.ts';
 import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { describeServedState, findWebRoot } from '../../system/place/web-exposure.ts';
 import { type CommandContext, enterSite } from '../shared/context.ts';
@@ -65,8 +65,8 @@ async function initRoot(context: CommandContext, root: string, { force, digest }
   if (hasNewSiteCheck(entries)) context.stdout.write(SITE_CHECK_STEPS);
   if (digest) context.stdout.write(DIGEST_STEPS);
   if (webRoot !== null) context.stderr.write(webRootWarning(root, webRoot));
-  const unshared = isOnServer(context.env) ? null : describeUnshared(root);
-  if (unshared !== null) context.stderr.write(`Note: ${unshared}.\n`);
+  const unshared = isOnServer(context.env) ? null : findUnshared(root);
+  if (unshared !== null) context.stderr.write(`Note: ${unshared.fault}. ${unshared.cure}\n`);
   context.stdout.write(NEXT_STEPS);
 }
 

@@ -6,7 +6,7 @@ import { databaseVariables, isOnServer } from '../../store/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
-import { areAlike, describeUnshared } from '../../system/place/own-link.ts';
+import { areAlike, findUnshared } from '../../system/place/own-link.ts';
 import { holdsJobs } from '../../system/place/root.ts';
 import {
   type BlockContent,
@@ -98,8 +98,8 @@ function warnOfTwins(root: string, crontab: Buffer): string[] {
 }
 
 function warnOfUnshared(root: string): string | null {
-  const unshared = describeUnshared(root);
-  return unshared === null ? null : `${printableLine(unshared)}.`;
+  const unshared = findUnshared(root);
+  return unshared === null ? null : `${printableLine(unshared.fault)}. ${unshared.cure}`;
 }
 
 function warnOfMisnamed(tier: string): string | null {

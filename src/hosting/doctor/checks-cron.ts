@@ -5,7 +5,7 @@ import { isOnServer } from '../../store/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { hostZone } from '../../system/base/zone.ts';
-import { describeUnshared } from '../../system/place/own-link.ts';
+import { findUnshared } from '../../system/place/own-link.ts';
 import { readChosenTiers } from '../crontab/block.ts';
 import { readOldLine } from '../crontab/own-line.ts';
 import { AS_INSTALLED, planCrontab } from '../crontab/plan.ts';
@@ -13,7 +13,6 @@ import {
   amountOf,
   type Check,
   type CheckFinding,
-  capitalized,
   type DoctorPlace,
   listOf,
   note,
@@ -53,7 +52,7 @@ export const checkCrontab: Check = {
     return [
       ...describeDamage(reading),
       ...reading.lost.map(describeLost),
-      ...findUnshared(place),
+      ...warnOfUnshared(place),
       ...(await findUncalled(place, reading)),
       ...compareBlock(place, reading),
       ...noteZone(reading.calls),
@@ -85,10 +84,9 @@ function describeLost({ number, namedRoot }: CrontabCall): CheckFinding {
   );
 }
 
-function findUnshared({ root, env }: DoctorPlace): CheckFinding[] {
-  if (isOnServer(env)) return [];
-  const [found, cure] = describeUnshared(root)?.split('; ') ?? [];
-  return found === undefined || cure === undefined ? [] : [warning(found, `${capitalized(cure)}.`)];
+function warnOfUnshared({ root, env }: DoctorPlace): CheckFinding[] {
+  const unshared = isOnServer(env) ? null : findUnshared(root);
+  return unshared === null ? [] : [warning(unshared.fault, unshared.cure)];
 }
 
 /** Each tier with a period and scripts needs a line of its own, or one that calls `runner due`. */

@@ -14,14 +14,15 @@ export function findOwnLink(path: string): string | null {
   return isOwn ? path : findOwnLink(parent);
 }
 
-/** What such a link leaves behind when it leads to another folder; null: nothing. */
-export function describeUnshared(root: string): string | null {
+/** What such a link leaves behind when it leads to another folder, and the cure; null: nothing. */
+export function findUnshared(root: string): { readonly fault: string; readonly cure: string } | null {
   const link = findOwnLink(root);
   if (link === null || lstatSync(join(root, '.runner'), { throwIfNoEntry: false })?.isSymbolicLink()) return null;
-  return (
-    `${link} is a link: when it leads to another release one day, the log and the waiting jobs stay behind in ` +
-    `${join(realpathSync(root), '.runner')}; make .runner a link to one folder for all releases, as docs/moving.md shows`
-  );
+  const left = join(realpathSync(root), '.runner');
+  return {
+    fault: `${link} is a link: when it leads to another release one day, the log and the waiting jobs stay behind in ${left}`,
+    cure: 'Make .runner a link to one folder for all releases, as docs/moving.md shows.',
+  };
 }
 
 /** Whether two paths lead to one folder, or to releases side by side of which a link of the user's names one. */
