@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { cronPlace } from '../support/cron-place.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
-import { queryLog } from '../support/open-log.ts';
+import { changeLog, queryLog } from '../support/open-log.ts';
 import {
   addJob,
   endInPeace,
@@ -17,6 +17,7 @@ import {
 import { commandPath, runCommand } from '../support/run-command.ts';
 import { startCommand } from '../support/start-command.ts';
 import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { testOfSqlite } from '../support/test-of.ts';
 import { until } from '../support/until.ts';
 
 const noop = 'export default () => {};\n';
@@ -60,6 +61,21 @@ test('with --json it tells at its end how its runs have ended', async () => {
   expect(skipped).toBe('1 queue workers are already running (workers.max is 1)');
   writeFileSync(join(root, 'go'), '');
   await endInPeace(root, other);
+});
+
+testOfSqlite('with --json, a run whose end the log refuses has failed', async () => {
+  const root = makeSite({ 'jobs/queue/talks.sh': executable('#!/bin/sh\necho no text of this log\n') });
+  for (const name of ['noop', 'talks', 'noop']) await addJob(root, name);
+  changeLog(
+    root,
+    `create trigger refuse before insert on outputs when new.output like 'no text%'
+      begin insert into hosts (id) values (null); end`,
+  );
+  const { status, stdout, stderr } = work(root, '--json');
+  expect(JSON.parse(stdout)).toEqual({ succeeded: 2, failed: 1, released: 0, skipped: null });
+  expect(status).toBe(1);
+  expect(stderr).toContain('its end could not be recorded: ');
+  expect([1, 2, 3].map((id) => stateOf(root, id))).toEqual(['finished', 'failed', 'finished']);
 });
 
 test('patterns say which jobs it takes, --max-jobs how many', async () => {

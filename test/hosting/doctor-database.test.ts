@@ -111,6 +111,12 @@ describe.each(ownServersFor('what doctor says'))('$name', ({ name, engine, start
     }
   });
 
+  test.runIf(engine === 'postgres')('a database that cannot hold every character is a problem', async () => {
+    await server.ask("create database western encoding 'LATIN1' locale 'C' template template0");
+    const found = expect.stringMatching(/^The server of the database western .* has the encoding LATIN1, which cannot/);
+    expect(await check(server.url('', 'western'))).toMatchObject([{ status: 'problem', found }]);
+  });
+
   test('one that cannot be reached is a problem, in one sentence', async () => {
     const [finding, ...more] = await check(server.url('?connect_timeout=1').replace(`:${server.port}/`, ':1/'));
     expect(more).toEqual([]);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { HandlerDecision } from '../../src/child/contract.ts';
 import type { JobCounters, JobOptions } from '../../src/queue/api.ts';
 import { createArchive } from '../../src/queue/settle/archive.ts';
-import { asRefused, type RunToSettle } from '../../src/queue/settle/settle.ts';
+import { type RunToSettle, recordRefused } from '../../src/queue/settle/settle.ts';
 import type { ClaimedRow } from '../../src/store/contract/jobs.ts';
 import type { FinishedRun, JobRow } from '../../src/store/schema.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
@@ -323,12 +323,19 @@ describe('a job with a rule that has no tries left', () => {
   });
 });
 
-test('an end that the log refuses is not taken for one while the log itself cannot be written', () => {
+test('an end that the log refuses is not taken for one while the log itself cannot be written', async () => {
   const locked = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' });
-  const run = { end: makeFinishedRun(release) } as RunToSettle;
-  expect(() => asRefused(run, locked)).toThrow(locked);
-  expect(asRefused(run, new Error('CHECK'))).toMatchObject({
-    ...{ result: null, decision: null, isRetryable: false },
-    end: { outcome: 'failed', reason: 'its end could not be recorded: CHECK', output: 'hi\n' },
+  const end = makeFinishedRun(release);
+  const record = async (refused: FinishedRun) => refused;
+  await expect(recordRefused(end, locked, record)).rejects.toThrow(locked);
+  const failed = { outcome: 'failed', reason: 'its end could not be recorded: CHECK' };
+  expect(await recordRefused(end, new Error('CHECK'), record)).toMatchObject({ ...failed, output: 'hi\n' });
+  const recordWordless = async (refused: FinishedRun) => {
+    if (refused.output !== null) throw new Error('CHECK again');
+    return refused;
+  };
+  expect(await recordRefused(end, new Error('CHECK'), recordWordless)).toMatchObject({
+    ...failed,
+    ...{ output: null, output_dropped_bytes: end.output_bytes },
   });
 });

@@ -448,6 +448,36 @@ test('what the log refuses stays where it is, and the next file is replayed', as
   expect(countRows(root)).toMatchObject({ workers: 1, jobs: 0, runs: 0 });
 });
 
+test('a run that the log refuses is recorded as failed, without its words, and keeps no other back', async () => {
+  const { root, state, replay } = await makeLog();
+  const bad = makeFinishedRun({ finished_at: SPOOL_AT + 20, output: 'no text of this log' });
+  const runs = ['run-0001', 'run-0002', 'run-0003', 'run-0004', 'run-0005'].map((id, index) =>
+    makeSpooledRun(id, { script: `hourly/${index}`, ...([1, 3].includes(index) && { run: bad }) }),
+  );
+  writeSpool(state, toLines(makeSpoolHeader(), ...runs, finish));
+  changeLog(
+    root,
+    `create trigger r before insert on outputs when new.output like 'no text%'
+      begin insert into hosts (id) values (null); end`,
+  );
+  const { runs: count, notes } = await replay();
+  expect(count).toBe(5);
+  expect(listSpool(state)).toEqual([]);
+  expect(notes).toEqual([
+    expect.stringMatching(/^A run of hourly\/1 is recorded as failed: .*hosts\.host/),
+    expect.stringMatching(/^A run of hourly\/3 is recorded as failed: .*hosts\.host/),
+  ]);
+  const rows = queryLog(root, 'select script, outcome, output from runs order by spool_id');
+  expect(rows).toMatchObject([
+    { script: 'hourly/0', outcome: 'succeeded', output: 'hi\n' },
+    { script: 'hourly/1', outcome: 'failed', output: null },
+    { script: 'hourly/2', outcome: 'succeeded', output: 'hi\n' },
+    { script: 'hourly/3', outcome: 'failed', output: null },
+    { script: 'hourly/4', outcome: 'succeeded', output: 'hi\n' },
+  ]);
+  expect(queryLog(root, 'select state from workers')).toEqual([{ state: 'finished' }]);
+});
+
 test('more runs than one step records are recorded, and told of, once each', async () => {
   const { root, state, replay } = await makeLog();
   const runs = Array.from({ length: 450 }, (_, number) => makeSpooledRun(`run-${number}-of-450`));

@@ -176,7 +176,7 @@ test('a run that cannot be recorded at all is told of, and the others are rescue
   changeLog(root, `update workers set state = 'crashed', finished_at = 1`);
   const end: EndLostRun = async ({ claim }) =>
     // No driver takes an object for a text.
-    claim.job.id === 2 ? ended({ ...failed, output: {} as string }) : crashed;
+    claim.job.id === 2 ? ended({ ...failed, signal: {} as string }) : crashed;
   const { ended: rescued } = await rescueRuns(store, await find(), rescue, end);
   expect(rescued).toMatchObject([{ claim: { job: { id: 3 } } }]);
   expect(notes).toEqual([expect.stringMatching(/^the end of a run of queue\/b cannot be recorded: /)]);

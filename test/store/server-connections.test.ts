@@ -7,7 +7,7 @@ import { type OwnServer, ownServersFor } from '../support/own-server.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 
-describe.each(ownServersFor('connection limits'))('$name', ({ name, start }) => {
+describe.each(ownServersFor('connection limits'))('$name', ({ name, engine, start }) => {
   let server: OwnServer;
 
   beforeAll(async () => {
@@ -95,6 +95,23 @@ describe.each(ownServersFor('connection limits'))('$name', ({ name, start }) => 
     await expect(open(address)).rejects.toThrow(
       new RegExp(`^The database \\w+ on localhost:${server.port} refuses this user or password \\(`),
     );
+  });
+
+  test.runIf(engine === 'postgres')('a database that cannot hold every character is refused, with a cure', async () => {
+    await server.ask("create database western encoding 'LATIN1' locale 'C' template template0");
+    await server.ask("create database bytes encoding 'SQL_ASCII' locale 'C' template template0");
+    const refusal = open(server.url('', 'western'));
+    await expect(refusal).rejects.toMatchObject({ kind: 'refused' });
+    await expect(refusal).rejects.toThrow(/^The server of the database western on .* has the encoding LATIN1, which /);
+    const error = await refusal.catch(({ message }: Error) => message);
+    const [, cure = ''] = /`(create database [^`]+)`/.exec(String(error)) ?? [];
+    await server.ask(cure);
+    for (const database of ['another_name', 'bytes']) {
+      const store = await open(server.url('', database));
+      await mute(store, 'größe 🦁');
+      expect(await names(store)).toEqual(['größe 🦁']);
+      await store.close();
+    }
   });
 
   test('an address that names another kind of server is told as that', async () => {

@@ -45,6 +45,8 @@ export interface Settled {
   readonly decision: RetryDecision | null;
   /** Null: its row was not written. */
   readonly runId: number | null;
+  /** Why the log has refused its end, which was recorded as a failed one; null or left out: it has not. */
+  readonly refusal?: string | null;
 }
 
 /**
@@ -288,14 +290,44 @@ const unsaid = {
 } as const;
 
 /**
- * The same run as one that has failed, because the log refuses its end as it is: for what its handler said of
- * it, or for what somebody wrote into its job. One job must not stand in the way of all others.
+ * Records an end that the log has refused, for what its handler said of it or for what somebody wrote into its job: as
+ * a failed one and, refused again, without its words. One run must not stand in the way of all others.
  *
  * @throws the error itself where the log is to blame
  */
-export function asRefused(run: RunToSettle, error: unknown): RunToSettle {
+export async function recordRefused<T>(
+  end: FinishedRun,
+  error: unknown,
+  record: (refused: FinishedRun) => Promise<T>,
+): Promise<T> {
   if (isStoreFailure(error)) throw error;
   const reason = `its end could not be recorded: ${(error as Error).message}`;
-  const end = { ...run.end, ...unsaid, outcome: 'failed' as const, reason };
+  const refused = { ...end, ...unsaid, outcome: 'failed' as const, reason };
+  return await record(refused).catch((again) => {
+    if (isStoreFailure(again)) throw again;
+    return record(withoutWords(refused));
+  });
+}
+
+/** Its output stays in its file, if it has one. */
+function withoutWords({ counts, ...end }: FinishedRun): FinishedRun {
+  const dropped = end.output_file === null ? end.output_bytes : end.output_dropped_bytes;
+  return { ...end, output: null, output_dropped_bytes: dropped, warning: null };
+}
+
+/** @param end the end as it is recorded instead */
+export function asRefused(run: RunToSettle, end: FinishedRun): RunToSettle {
   return { ...run, end, result: null, decision: null, isRetryable: false };
+}
+
+/** Settles a run whose end the log has refused. */
+export async function settleRefused<T extends Settled>(
+  run: RunToSettle,
+  error: unknown,
+  settle: (refused: RunToSettle) => Promise<T>,
+): Promise<T> {
+  return await recordRefused(run.end, error, async (end) => ({
+    ...(await settle(asRefused(run, end))),
+    refusal: end.reason,
+  }));
 }

@@ -54,6 +54,11 @@ export function stopIfReplaced({ stop }: Invocation, { reason }: RunEnd): void {
   if (reason !== null && isReplaced(reason)) stop.startNothing(reason);
 }
 
+/** @param refusal why the log has refused the end as it was; null: it has not */
+export function asRecorded(end: RunEnd, refusal: string | null = null): RunEnd {
+  return refusal === null ? end : { ...end, outcome: 'failed', reason: refusal, error: null };
+}
+
 interface ProgressReport {
   start(pid: number): void;
   /** Takes the most memory that the run was seen with so far. */

@@ -9,6 +9,7 @@ import type { NewWorker } from '../../store/contract/workers.ts';
 import { readTreeUsage } from '../../system/process/tree.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import { createQueueRecorder, type HandledRun, type LeaseHeartbeat, renewLeases } from '../record/queue-recorder.ts';
+import { asRecorded } from './each-run.ts';
 import { hasRoomToSpareOf, type waitForRoom } from './limits.ts';
 import { createFileWatch, createPace, createWorkLimits, type WorkLimits, type WorkRequest } from './queue-limits.ts';
 import type { HandlerEquipment } from './run-handlers.ts';
@@ -59,8 +60,9 @@ export async function equipExecutors(
     }),
     ...limitsOf(call, request),
     waitMs: request.waitMs ?? Number.POSITIVE_INFINITY,
-    onSettled: ({ claimed, end }, { decision, runId }) => {
+    onSettled: ({ claimed, end: told }, { decision, runId, refusal }) => {
       const { claim, script } = claimed;
+      const end = asRecorded(told, refusal);
       const nextTryAt = decision?.state === 'retrying' ? decision.runAt : null;
       pace.note(end.durationMs ?? 0);
       keep(end);

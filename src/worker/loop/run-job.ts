@@ -16,7 +16,7 @@ import {
   type ScriptHistory,
   toBegun,
 } from '../record/run-recorder.ts';
-import { createProgressReport, requestOfEach, stopIfReplaced } from './each-run.ts';
+import { asRecorded, createProgressReport, requestOfEach, stopIfReplaced } from './each-run.ts';
 
 /** A job whose turn has come, or comes next. */
 export interface ScriptTurn {
@@ -48,13 +48,14 @@ export async function runJob(
   stopIfReplaced(pass, end);
   // A later try would not have the arguments.
   const isRetryable = script.refusals.length === 0 && pass.args === undefined;
-  const { decision, runId } = await recordEnd({ run, end, isRetryable });
+  const { decision, runId, refusal } = await recordEnd({ run, end, isRetryable });
+  const recorded = asRecorded(end, refusal);
   const nextTryAt = decision?.state === 'retrying' ? decision.runAt : null;
   recorder.onDurable(() => {
     removeRunFiles(runFilesOf(run.state, run.key));
-    events.emit('run-finished', { key: run.key, script: script.name, runId, jobId: null, end, nextTryAt });
+    events.emit('run-finished', { key: run.key, script: script.name, runId, jobId: null, end: recorded, nextTryAt });
   });
-  return end;
+  return recorded;
 }
 
 type RunOfTurn = Pick<EndedScript, 'run' | 'end'>;

@@ -17,12 +17,12 @@ import {
   arePlain,
   areUneventful,
   asFinished,
-  asRefused,
   finishPlain,
   type RunToSettle,
   type SettleContext,
   type Settled,
   settleOthers,
+  settleRefused,
   settleRuns,
 } from '../../queue/settle/settle.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
@@ -277,17 +277,20 @@ class LogQueueRecorder implements QueueRecorder {
   async #settleApart(runs: readonly RunToSettle[]): Promise<Settled[]> {
     const settled: Settled[] = [];
     for (const run of runs) {
-      const tried = this.#write((session) => this.#settle(session, [run]));
-      settled.push(...(await tried.catch((error) => this.#settleRefused(run, error))));
+      settled.push(await this.#settleAlone(run).catch((error) => this.#settleRefused(run, error)));
     }
     return settled;
   }
 
-  /** An end that the log refuses has failed: one job must not stand in the way of all others. */
-  async #settleRefused(run: RunToSettle, error: unknown): Promise<Settled[]> {
-    const refused = asRefused(run, error);
-    this.#recording.onRefused(`job ${run.claim.id} has failed, as ${refused.end.reason}`);
-    return await this.#write((session) => this.#settle(session, [refused]));
+  async #settleAlone(run: RunToSettle): Promise<Settled> {
+    const [settled] = await this.#write((session) => this.#settle(session, [run]));
+    return settled as Settled;
+  }
+
+  async #settleRefused(run: RunToSettle, error: unknown): Promise<Settled> {
+    const settled = await settleRefused(run, error, (refused) => this.#settleAlone(refused));
+    this.#recording.onRefused(`job ${run.claim.id} has failed, as ${settled.refusal}`);
+    return settled;
   }
 
   async #write<T>(work: (session: StoreSession) => Promise<T>): Promise<T> {

@@ -2,8 +2,8 @@ import type { Script } from '../../discovery/script.ts';
 import { type RunEnd, toFinishedRun } from '../../execution/result/result.ts';
 import { cancelScripts } from '../../queue/add/scripts.ts';
 import { beginRun, releaseClaims } from '../../queue/claim/claim.ts';
-import { policyOf, type RetryDecision } from '../../queue/settle/retry-policy.ts';
-import { type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
+import { policyOf } from '../../queue/settle/retry-policy.ts';
+import { type RunToSettle, type Settled, settleRefused, settleRuns } from '../../queue/settle/settle.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { ScriptClaim, ScriptJobRow } from '../../store/contract/jobs.ts';
@@ -63,12 +63,8 @@ export interface KnownHistory extends ScriptHistory {
   readonly lastDurationMs: number | null;
 }
 
-/** A run whose end is recorded. */
-export interface RecordedRun {
-  /** What becomes of the job; null where that is not known yet, or somebody else has the say. */
-  readonly decision: RetryDecision | null;
-  /** Its number in the log; null: it is not there, or not yet. */
-  readonly runId: number | null;
+/** A run whose end is recorded; what becomes of its job, and its number in the log, may not be known yet. */
+export interface RecordedRun extends Settled {
   /** What was claimed with it; null: nothing was. */
   readonly next: ClaimedRun | null;
 }
@@ -225,10 +221,15 @@ class LogRecorder implements PlacedRecorder {
   async end(ended: EndedScript, next: PassJob | null): Promise<RecordedRun> {
     const told = this.#toSettle(ended);
     this.#rows.delete(ended.run.key);
+    const settle = (run: RunToSettle) => this.#settle(run, next);
+    return await settle(told).catch((error) => settleRefused(told, error, settle));
+  }
+
+  async #settle(run: RunToSettle, next: PassJob | null): Promise<RecordedRun> {
     const { missedCap } = this.#runner.settings.queue;
     return await this.#store.retryWhenFull(() =>
       this.#store.transaction(async (session) => {
-        const [settled] = await settleRuns(session, [told], { missedCap, isWatched: this.#isWatched });
+        const [settled] = await settleRuns(session, [run], { missedCap, isWatched: this.#isWatched });
         const claimed = next === null ? null : await this.#claim(session, next);
         return { decision: null, runId: null, ...settled, next: claimed };
       }, 'soon'),

@@ -20,7 +20,7 @@ import { type LedgerEntry, readLedgers } from '../../execution/warm/files.ts';
 import { signalGroup } from '../../execution/watch/terminate.ts';
 import { releaseClaims } from '../../queue/claim/claim.ts';
 import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
-import { asRefused, type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
+import { asRefused, type RunToSettle, recordRefused, settleRuns } from '../../queue/settle/settle.ts';
 import { withoutParameters } from '../../settings/readers.ts';
 import type { ClaimOfWorker } from '../../store/contract/jobs.ts';
 import type { RunStart } from '../../store/contract/runs.ts';
@@ -212,7 +212,7 @@ async function settleIfPossible(store: Store, lost: LostRun, end: LostEnd, rescu
     return await settle(store, told, rescue);
   } catch (error) {
     try {
-      return await settle(store, asRefused(told, error), rescue);
+      return await recordRefused(told.end, error, (refused) => settle(store, asRefused(told, refused), rescue));
     } catch (again) {
       if (isStoreFailure(again)) throw again;
       const { message } = again as Error;

@@ -1,10 +1,10 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
-import { noteEnd, type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
+import { noteEnd, type RunToSettle, recordRefused, settleRuns } from '../../queue/settle/settle.ts';
 import type { RunStart } from '../../store/contract/runs.ts';
 import type { Store, StoreSession } from '../../store/contract/store.ts';
-import { isLogFailure } from '../../store/failures.ts';
+import { isLogFailure, isStoreFailure } from '../../store/failures.ts';
 import type { FinishedRun, JobRow, WorkerRow } from '../../store/schema.ts';
 import { listSpoolFiles, type SpoolFile, unreadablePath } from '../../store/spool/files.ts';
 import type { SpooledEnd, SpooledRun, SpoolFinish, SpoolHeader, SpoolRun } from '../../store/spool/format.ts';
@@ -103,6 +103,8 @@ interface Taking {
   /** Read, and not yet recorded. */
   ended: (SpooledRun | SpooledEnd)[];
   problem: string | null;
+  /** Why one of its runs cannot be recorded at all. */
+  refusal: Error | null;
   isTorn: boolean;
   lastAt: number;
 }
@@ -110,7 +112,7 @@ interface Taking {
 async function takeInFile(context: Context, folder: StateFolder, file: SpoolFile): Promise<void> {
   const taking: Taking = {
     ...{ context, folder, file, worker: null, finish: null, begun: new Map(), ended: [] },
-    ...{ problem: null, isTorn: false, lastAt: 0 },
+    ...{ problem: null, refusal: null, isTorn: false, lastAt: 0 },
   };
   for (const line of readSpool(file.path)) {
     noteLine(taking, line);
@@ -152,6 +154,7 @@ async function conclude(taking: Taking, worker: SpoolHeader): Promise<LostSpoole
   const { context } = taking;
   const { lost, alive } = await endLostRuns(taking, worker);
   await recordStep(taking, worker, endOf(taking));
+  if (taking.refusal !== null) throw taking.refusal;
   context.ended.push(...lost);
   context.alive.push(...alive);
   return alive;
@@ -208,13 +211,46 @@ async function recordStep(
   end: SpoolWorkerEnd = crashed(taking.context),
 ): Promise<void> {
   const { context, folder } = taking;
-  const { store, taking: taker } = context;
   const runs = taking.ended.map((ended) => ({
     ...ended,
-    run: withMovedOutput(ended.run, folder, taker.state),
+    run: withMovedOutput(ended.run, folder, context.taking.state),
   }));
   taking.ended = [];
-  context.runs += await recordSpooledRuns(store, { worker, end, runs }, taker);
+  await recordApart(taking, { worker, end, runs });
+}
+
+/** What the log refuses of several is found by halves: each run that it takes is recorded. */
+async function recordApart(taking: Taking, spooled: SpooledRuns): Promise<void> {
+  const { context } = taking;
+  const { store, taking: taker } = context;
+  const { runs } = spooled;
+  try {
+    context.runs += await recordSpooledRuns(store, spooled, taker);
+  } catch (error) {
+    const [run] = runs;
+    if (run === undefined || isStoreFailure(error)) throw error;
+    if (runs.length === 1) return await recordRefusedRun(taking, { ...spooled, runs: [run] }, error);
+    const middle = Math.ceil(runs.length / 2);
+    await recordApart(taking, { ...spooled, runs: runs.slice(0, middle) });
+    await recordApart(taking, { ...spooled, runs: runs.slice(middle) });
+  }
+}
+
+/** A run that cannot be recorded at all keeps its file where it is, and no other run from being recorded. */
+async function recordRefusedRun(taking: Taking, spooled: RefusedRun, error: unknown): Promise<void> {
+  const { context } = taking;
+  const [run] = spooled.runs;
+  const told = run.type === 'end' ? { ...run, result: null, decision: null } : run;
+  try {
+    context.runs += await recordRefused(run.run, error, (refused) => {
+      const runs = [{ ...told, isRetryable: false, run: refused }];
+      return recordSpooledRuns(context.store, { ...spooled, runs }, context.taking);
+    });
+    context.notes.push(`A run of ${run.script} is recorded as failed: ${(error as Error).message}.`);
+  } catch (again) {
+    if (isStoreFailure(again)) throw again;
+    taking.refusal ??= again as Error;
+  }
 }
 
 /** Once all of it is in the log. Killed before that, whoever comes next finds nothing new in it. */
@@ -256,8 +292,15 @@ interface SpoolWorkerEnd {
 interface SpooledRuns {
   readonly worker: SpoolHeader;
   readonly end: SpoolWorkerEnd;
-  readonly runs: readonly (SpooledRun | SpooledEnd)[];
+  readonly runs: readonly ToldRun[];
 }
+
+interface RefusedRun extends SpooledRuns {
+  readonly runs: readonly [ToldRun];
+}
+
+/** `isRetryable`, of a run: false where another try would end alike. */
+type ToldRun = (SpooledRun & { readonly isRetryable?: boolean }) | SpooledEnd;
 
 /** Who replays them; null: no worker. */
 interface SpoolTaker {
@@ -319,7 +362,7 @@ interface Replaying extends SpoolTaker {
 }
 
 /** False: the log knows of it, as far as whoever took its job over meanwhile leaves that to it. */
-async function replay(session: StoreSession, run: SpooledRun | SpooledEnd, replaying: Replaying): Promise<boolean> {
+async function replay(session: StoreSession, run: ToldRun, replaying: Replaying): Promise<boolean> {
   if (run.type === 'end') {
     const { claim, policy, isRetryable } = run;
     // Whoever spooled it did not know whether it had lasted long enough to have a row, nor whether its end was
@@ -336,7 +379,7 @@ async function replay(session: StoreSession, run: SpooledRun | SpooledEnd, repla
   const claim = { id, token: run.spoolId };
   const begun = { ...claim, state: 'running' as const, at: run.startedAt };
   const [claimed] = waiting === null ? [] : await session.scriptJobs.claim([begun]);
-  const isRetryable = run.run.outcome !== 'not-started';
+  const { isRetryable = run.run.outcome !== 'not-started' } = run;
   const policy = run.type === 'end' ? run.policy : await policyFor(waiting, replaying);
   const told = toSettle(run, claim, replaying, { policy, isRetryable, runId: null });
   if (claimed !== undefined) await settle(session, told, replaying);

@@ -70,7 +70,10 @@ async function connect(target: DatabaseTarget): Promise<ServerConnection> {
   }
 }
 
-/** @throws {StoreUnavailable} where the server is too old */
+/** In `SQL_ASCII` the server keeps bytes as they come. */
+const ENCODINGS = ['UTF8', 'SQL_ASCII'];
+
+/** @throws {StoreUnavailable} where the server is too old, or the database cannot hold all texts */
 async function setUp(connection: ServerConnection, target: DatabaseTarget): Promise<void> {
   const { rows } = await connection.query(
     `select set_config('search_path', ?, false), set_config('timezone', 'UTC', false),
@@ -79,12 +82,22 @@ async function setUp(connection: ServerConnection, target: DatabaseTarget): Prom
        set_config('idle_in_transaction_session_timeout', '${IDLE_TRANSACTION_MS}', false),
        set_config('tcp_keepalives_idle', '${KEEP_ALIVE_MS / 1_000}', false),
        set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '10', false),
-       current_setting('server_version_num') as number, current_setting('server_version') as version`,
+       current_setting('server_version_num') as number, current_setting('server_version') as version,
+       current_setting('server_encoding') as encoding`,
     [`"${target.schema}"`],
   );
-  const [{ number, version }] = rows as [{ number: string; version: string }];
-  if (Number(number) >= OLDEST_VERSION) return;
-  throw unfit(target, `PostgreSQL ${version}, which is too old: PostgreSQL 14 or newer is needed`);
+  const [{ number, version, encoding }] = rows as [{ number: string; version: string; encoding: string }];
+  if (Number(number) < OLDEST_VERSION) {
+    throw unfit(target, `PostgreSQL ${version}, which is too old: PostgreSQL 14 or newer is needed`);
+  }
+  if (!ENCODINGS.includes(encoding)) throw unfit(target, describeEncoding(version, encoding));
+}
+
+function describeEncoding(version: string, encoding: string): string {
+  return (
+    `PostgreSQL ${version}, but this database has the encoding ${encoding}, which cannot hold every character: create ` +
+    "one that can, `create database another_name encoding 'UTF8' locale 'C' template template0`, and name it in the address"
+  );
 }
 
 function sslOf(target: DatabaseTarget): pg.ClientConfig['ssl'] {
