@@ -80,7 +80,7 @@ test('what its own file calls, data, and what comes with a default function are 
 });
 
 const SERVER = `import { createServer } from 'node:net';\nconst server = createServer().listen(0);\n`;
-const ended = (name: string, source: string) => runOne(name, source, { timeoutMs: 3_000 });
+const ended = (name: string, source: string) => runOne(name, source, { timeoutMs: 8_000 });
 const returned = (what: string) =>
   new RegExp(`^its function returned after \\d+ms; ${what} kept the process running until its time limit of`);
 
