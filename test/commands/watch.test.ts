@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import stripAnsi from 'strip-ansi';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { cronPlace, runner } from '../support/cron-place.ts';
+import { brokenImport, writeHistory } from '../support/dashboard-history.ts';
+import { changeLog } from '../support/open-log.ts';
 import { commandPath } from '../support/run-command.ts';
 import { startCommand } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -17,11 +19,11 @@ const LEAVE = '\x1b[?25h\x1b[?1049l';
 const HOME = '\x1b[H';
 const COLUMNS = 60;
 
-/** `runner watch` on a terminal of 60 columns and 24 lines. */
-async function openWatch(root: string, env: Readonly<Record<string, string>> = {}) {
+/** `runner watch` on a terminal of 24 lines. */
+async function openWatch(root: string, env: Readonly<Record<string, string>> = {}, columns = COLUMNS) {
   const watch = `exec '${process.execPath}' '${commandPath}' watch --root '${root}'`;
   const notes = makeTemporaryRoot();
-  const inside = `stty cols ${COLUMNS} rows 24; tty >'${notes}/tty'; echo $$ >'${notes}/pid'; ${watch}`;
+  const inside = `stty cols ${columns} rows 24; tty >'${notes}/tty'; echo $$ >'${notes}/pid'; ${watch}`;
   const child = spawn('script', ['-qec', inside, '/dev/null'], {
     env: { ...cronPlace(root).env, LC_ALL: 'C.UTF-8', TERM: 'xterm', ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -50,6 +52,9 @@ const scripts = {
   'jobs/queue/mail.sh': 'true\n',
 };
 
+const UP = '\x1b[A';
+const PAGE_UP = '\x1b[5~';
+const HOME_KEY = '\x1b[H';
 const DOWN = '\x1b[B';
 const ESC = '\x1b';
 
@@ -72,9 +77,11 @@ describe.runIf(hasScript)('on a terminal', () => {
     watch.press(`${ESC}`);
     await watch.shows('the list again', /› +2 +hourly\/b-slow/);
     watch.press('1');
-    await watch.shows('scripts', /› hourly\/a/);
+    await watch.shows('scripts, the failing one first', /› hourly\/b-slow/);
     watch.press('j');
-    await watch.shows('scripts with the second selected', /› hourly\/b-slow/);
+    await watch.shows('scripts with the second selected', /› hourly\/a/);
+    watch.press('k');
+    await watch.shows('scripts with the first selected', /› hourly\/b-slow/);
     watch.press('\r');
     await watch.shows('its runs', /hourly\/b-slow · since[\s\S]*› +2 /);
     watch.press('w');
@@ -98,6 +105,54 @@ describe.runIf(hasScript)('on a terminal', () => {
     expect(watch.printed().trimEnd().endsWith(LEAVE)).toBe(true);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: colours, which are not wanted
     expect(watch.printed()).not.toMatch(/\x1b\[[\d;]*m/);
+  });
+
+  test('what is wrong stands first, is reached by keys again, and the script that fails heads the others', async () => {
+    const { root } = await writeHistory({ scripts: 40, failing: { 'hourly/import-orders-005': brokenImport } });
+    changeLog(
+      root,
+      `insert into incidents (subject, code, severity, opened_at, last_at, message) values
+      ('hourly', 'tier-overdue', 'warning', ${Date.now()}, ${Date.now()}, 'it was not called')`,
+    );
+    const watch = await openWatch(root, { NO_COLOR: '1' }, 80);
+    const head = /s\] [^\n]*\n\s*2 open incidents\s[\s\S]*import-orders-005/;
+    await watch.shows('what is wrong', head);
+    expect(watch.lines().join('\n')).not.toMatch(/↑ \d+ more/);
+    for (const key of [UP, HOME_KEY, PAGE_UP]) {
+      watch.press('\x1b[F');
+      await watch.shows('the last script', /↑ \d+ more[\s\S]*› /);
+      if (key !== HOME_KEY) watch.press(PAGE_UP.repeat(9));
+      watch.press(key);
+      await watch.shows(`what is wrong, by ${JSON.stringify(key)}`, head);
+    }
+    watch.press(DOWN.repeat(60));
+    await watch.shows('the cursor at the end', /› \S+\/[\s\S]*\n\s*\n1-4 view/);
+    watch.press('\x1b[H');
+    await watch.shows('the head', head);
+    watch.press('\r');
+    await watch.shows('the one that fails', /hourly\/import-orders-005 · since (?!1970)/);
+    watch.press('?');
+    await watch.shows('the keys', /page up[\s\S]*these keys/);
+    // The second key comes before a terminal could tell Esc from the beginning of a sequence.
+    watch.press(`${ESC}${ESC}`);
+    await watch.shows('the scripts again', head);
+    watch.press(`\r`);
+    await watch.shows('its runs again', /import-orders-005 · since/);
+    watch.press(`${ESC}2`);
+    await watch.shows('runs, by the key after Esc', /\[2 runs\]/);
+  });
+
+  test('the cursor stays on the run that it was on, whatever comes above it', async () => {
+    const { root, log } = await writeHistory({ passes: 2 });
+    const watch = await openWatch(root, { NO_COLOR: '1' });
+    watch.press('2');
+    await watch.shows('runs', /\[2 runs\][\s\S]*› +\d+ /);
+    const runOf = () => /› +(\d+) /.exec(watch.lines().join('\n'))?.[1] as string;
+    const run = runOf();
+    const id = await log.addRun('hourly/clean-uploads', Date.now());
+    await watch.shows('the new run', new RegExp(`\n +${id} +hourly/clean-uploads[\\s\\S]*› +${run} `));
+    watch.press('\r');
+    await watch.shows('what was selected', new RegExp(`· run ${run} ·`));
   });
 
   test('is given back by Ctrl-C, by a signal, and by a crash', async () => {

@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs';
-import { emitKeypressEvents, type Key } from 'node:readline';
+import { emitKeypressEvents, type Interface, type Key } from 'node:readline';
 
 const ENTER = '\x1b[?1049h\x1b[?25l';
 const LEAVE = '\x1b[?25h\x1b[?1049l';
@@ -28,6 +28,9 @@ interface Terminal {
 const USUAL_COLUMNS = 80;
 const USUAL_ROWS = 24;
 
+/** A terminal sends the rest of an arrow's sequence at once; Node would wait half a second to tell it from Esc. */
+const ESCAPE_MS = 50;
+
 /** Takes the terminal; also where the process ends unexpectedly, it is given back. */
 export function openFullScreen({ stdin, stdout }: Terminal): FullScreen {
   const { promise: gone, resolve } = Promise.withResolvers<null>();
@@ -50,7 +53,7 @@ export function openFullScreen({ stdin, stdout }: Terminal): FullScreen {
     giveBack(stdin, stdout);
   };
   process.on('exit', leave).on('uncaughtExceptionMonitor', leave);
-  emitKeypressEvents(stdin);
+  emitKeypressEvents(stdin, { escapeCodeTimeout: ESCAPE_MS } as unknown as Interface);
   stdin.setRawMode(true);
   stdin.on('keypress', press).on('end', end).on('error', end).resume();
   stdout.on('resize', redraw).on('error', end).write(ENTER);

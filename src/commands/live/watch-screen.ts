@@ -1,7 +1,7 @@
 import type { Key } from 'node:readline';
 import type { Site } from '../../dashboard/site.ts';
 import { QueueError } from '../../queue/errors.ts';
-import { drawFrame, MARK, roomOf } from '../../report/terminal/frame.ts';
+import { drawFrame, MARK, roomOf, topOf } from '../../report/terminal/frame.ts';
 import { createScreen, type Screen } from '../../report/terminal/screen.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
 import { UsageError } from '../../system/base/errors.ts';
@@ -12,11 +12,15 @@ import { type Content, type Drawn, textOfView, type View, ViewReader } from './w
 /** A view, and where in it one is. */
 interface Place {
   readonly view: View;
-  /** Among what can be opened. */
-  selected: number;
-  /** Where nothing can be: the first line; null: the end is in sight, and stays so. */
+  /** What the cursor is on, whichever line it has by now; null: nothing was read yet. */
+  selected: View | null;
+  /** The cursor has been moved: the view scrolls to keep it in sight. Until then its head stays in sight. */
+  isFollowed: boolean;
+  /** The first line in sight; null: the end is in sight, and stays so. */
   top: number | null;
 }
+
+const placeOf = (view: View, top: number | null = 0): Place => ({ view, selected: null, isFollowed: false, top });
 
 interface Tab {
   readonly keys: readonly [digit: string, letter: string];
@@ -42,14 +46,14 @@ export class Watch {
   readonly #reader: ViewReader;
   readonly #screen: FullScreen;
   readonly #context: CommandContext;
-  #path: Place[] = [{ view: (tabs[0] as Tab).view, selected: 0, top: 0 }];
+  #path: Place[] = [placeOf((tabs[0] as Tab).view)];
   #content: Content = LOADING;
   #isReading = false;
   #isStale = false;
 
-  constructor(site: Site, screen: FullScreen, context: CommandContext) {
+  constructor(site: Site, screen: FullScreen, context: CommandContext, keys: string) {
     ({ promise: this.left, resolve: this.#leave, reject: this.#fail } = Promise.withResolvers<null>());
-    this.#reader = new ViewReader(site);
+    this.#reader = new ViewReader(site, keys);
     this.#screen = screen;
     this.#context = context;
     screen.onKey((key) => this.#press(key));
@@ -92,12 +96,20 @@ export class Watch {
     this.reload();
   }
 
+  /** What follows Esc at once comes as one key with Alt: there are no such keys here, so they are two. */
   #press(key: Key): void {
-    const { name = '', ctrl } = key;
-    const tab = tabs.find(({ keys }) => keys.includes(name) || keys.includes(key.sequence ?? ''));
+    const { name = '', ctrl, meta, sequence = '' } = key;
+    if (meta && sequence.length > 1 && !isTerminalSequence(sequence)) {
+      const rest = sequence.slice(1);
+      this.#back();
+      this.#press({ ...key, meta: rest.startsWith('\x1b'), sequence: rest });
+      return;
+    }
+    const tab = tabs.find(({ keys }) => keys.includes(name) || keys.includes(sequence));
     if (name === 'q' || (ctrl && name === 'c')) this.#leave(null);
     else if (ctrl) return;
-    else if (tab !== undefined) this.#go([{ view: tab.view, selected: 0, top: tab.name === 'output' ? null : 0 }]);
+    else if (tab !== undefined) this.#go([placeOf(tab.view, tab.name === 'output' ? null : 0)]);
+    else if (sequence === '?') this.#enter({ kind: 'help' });
     else if (name === 'escape' || name === 'backspace' || name === 'left') this.#back();
     else if (name === 'return' || name === 'enter' || name === 'right') this.#open();
     else this.#move(name);
@@ -108,25 +120,54 @@ export class Watch {
   }
 
   #open(): void {
-    const view = [...this.#drawn().opens.values()][this.#place.selected];
-    if (view !== undefined) this.#go([...this.#path, { view, selected: 0, top: 0 }]);
+    const view = this.#place.selected;
+    if (view !== null) this.#enter(view);
+  }
+
+  #enter(view: View): void {
+    if (!isSame(view, this.#place.view)) this.#go([...this.#path, placeOf(view)]);
   }
 
   #move(name: string): void {
-    const { opens, lines } = this.#drawn();
     const room = roomOf(this.#screen.size());
     const steps: Record<string, number> = { up: -1, k: -1, down: 1, j: 1, pageup: -room, pagedown: room };
     const step = name === 'home' ? -Infinity : name === 'end' ? Infinity : steps[name];
     if (step === undefined) return;
-    const place = this.#place;
-    const last = Math.max(0, lines.length - room);
-    if (this.#content.isList) place.selected = within(place.selected + step, opens.size - 1);
-    else {
-      const top = within((place.top ?? last) + step, last);
-      // At the end of an output one stays there.
-      place.top = top === last ? null : top;
-    }
+    const drawn = this.#drawn();
+    if (drawn.opens.size > 0) this.#moveCursor(drawn, step);
+    else this.#scroll(drawn, step);
     this.#draw();
+  }
+
+  /** From the first item on upwards, and as long as it is below what is in sight, the view scrolls. */
+  #moveCursor(drawn: Drawn, step: number): void {
+    const place = this.#place;
+    const room = roomOf(this.#screen.size());
+    const items = [...drawn.opens];
+    const index = indexOf(items, place.selected);
+    const line = items[index]?.[0] ?? 0;
+    const top = this.#topOf(drawn, line);
+    const isBelow = line >= top + room;
+    const next = within(index + step, items.length - 1);
+    place.selected = items[next]?.[1] ?? null;
+    if (step > 0 && isBelow && step !== Infinity) {
+      place.selected = items[index]?.[1] ?? null;
+      place.top = Math.min(top + step, line);
+    } else if (step < 0 && next === 0 && (index === 0 || step === -Infinity)) {
+      place.isFollowed = false;
+      place.top = Math.max(0, top + step);
+    } else place.isFollowed = true;
+  }
+
+  #scroll({ lines }: Drawn, step: number): void {
+    const last = this.#lastTop(lines);
+    const top = within((this.#place.top ?? last) + step, last);
+    // At the end of an output one stays there.
+    this.#place.top = top === last && !this.#content.isList ? null : top;
+  }
+
+  #lastTop(lines: readonly string[]): number {
+    return Math.max(0, lines.length - roomOf(this.#screen.size()));
   }
 
   #drawn(): Drawn {
@@ -140,32 +181,62 @@ export class Watch {
 
   #draw(): void {
     const { palette, clock, nowMs } = createScreen(this.#context);
-    const { lines, opens } = this.#drawn();
+    const drawn = this.#drawn();
     const place = this.#place;
-    place.selected = within(place.selected, opens.size - 1);
+    const items = [...drawn.opens];
+    const [selected = null, view = null] = items[indexOf(items, place.selected)] ?? [];
+    // While the log is read there is nothing to be on.
+    if (view !== null) place.selected = view;
+    const top = this.#topOf(drawn, selected);
     const size = this.#screen.size();
     const shown = this.#path[0]?.view.kind;
     const frame = {
       tabs: tabs.map(({ keys: [key], name, view }) => ({ key, name, isShown: view.kind === shown })),
-      lines,
-      selected: this.#content.isList ? ([...opens.keys()][place.selected] ?? null) : null,
+      lines: drawn.lines,
+      selected: selected !== null && selected >= top && selected < top + roomOf(size) ? selected : null,
       isList: this.#content.isList,
-      top: place.top ?? Math.max(0, lines.length - roomOf(size)),
+      top,
       help: this.#help(),
       note: clock.dateTime(nowMs),
     };
     this.#screen.draw(drawFrame(frame, size, palette));
   }
 
+  /** A view without a head above its items always keeps its cursor in sight. */
+  #topOf({ lines, opens }: Drawn, selected: number | null): number {
+    const place = this.#place;
+    if (place.top === null) return this.#lastTop(lines);
+    const hasHead = ([...opens.keys()][0] ?? 0) > 1;
+    const isKept = selected !== null && (place.isFollowed || !hasHead);
+    const top = topOf({ lines, selected: isKept ? selected : null, top: place.top }, roomOf(this.#screen.size()));
+    if (isKept) place.top = top;
+    return top;
+  }
+
   #help(): string {
     const move = this.#content.isList ? '↑↓ select · enter open' : '↑↓ scroll';
     const back = this.#path.length > 1 ? ' · esc back' : '';
-    return `1-4 view · ${move}${back} · q leave`;
+    return `1-4 view · ${move}${back} · ? keys · q leave`;
   }
 }
 
 function within(value: number, last: number): number {
   return Math.max(0, Math.min(value, last));
+}
+
+/** Of what is gone by now, the first item takes the place. */
+function indexOf(items: readonly (readonly [number, View])[], selected: View | null): number {
+  const index = selected === null ? 0 : items.findIndex(([, view]) => isSame(view, selected));
+  return Math.max(0, index);
+}
+
+function isSame(one: View, other: View): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** `ESC [ 1 ; 3 B`: Alt and an arrow, as one key of the terminal's. */
+function isTerminalSequence(sequence: string): boolean {
+  return sequence.startsWith('\x1b[') || sequence.startsWith('\x1bO');
 }
 
 /** What is wrong with the log, or that a job is gone, stands in place of what was asked for. */

@@ -3,7 +3,7 @@ import { findDisabled } from '../../discovery/disabled.ts';
 import { tierNames } from '../../discovery/jobs-folder.ts';
 import { listHandlerNames } from '../../discovery/look-into-jobs.ts';
 import { noJobs, readJobs, readStory } from '../../report/model/jobs.ts';
-import { readOverview } from '../../report/model/overview.ts';
+import { readOverview, type ScriptOverview } from '../../report/model/overview.ts';
 import { readScriptRuns } from '../../report/model/runs/history.ts';
 import { readOutputFrom } from '../../report/model/runs/output-part.ts';
 import { selectRunning } from '../../report/model/runs/run.ts';
@@ -14,12 +14,13 @@ import { renderJob, renderJobs } from '../../report/terminal/jobs.ts';
 import { renderScriptTable } from '../../report/terminal/overview.ts';
 import { renderRun, renderRuns, renderRunTable } from '../../report/terminal/runs.ts';
 import type { Screen } from '../../report/terminal/screen.ts';
-import { renderQueue, renderStatus } from '../../report/terminal/status.ts';
-import { printable } from '../../system/base/text.ts';
+import { renderQueue, renderStatus, renderSummary } from '../../report/terminal/status.ts';
+import { isFailure } from '../../store/words.ts';
+import { printable, printableLine } from '../../system/base/text.ts';
 
 /** What can be looked at. */
 export type View =
-  | { readonly kind: 'scripts' | 'runs' | 'queue' }
+  | { readonly kind: 'scripts' | 'runs' | 'queue' | 'help' }
   /** Null: of what runs now. */
   | { readonly kind: 'output'; readonly run: number | null }
   | { readonly kind: 'script'; readonly script: string }
@@ -46,15 +47,20 @@ const MOST_ROWS = 200;
 /** Reads views one after the other, and remembers what came of an output so far. */
 export class ViewReader {
   readonly #site: Site;
+  readonly #keys: string;
   #output: { readonly run: number; readonly text: string; readonly next: number } | null = null;
 
-  constructor(site: Site) {
+  /** @param keys what the view of them shows */
+  constructor(site: Site, keys: string) {
     this.#site = site;
+    this.#keys = keys;
   }
 
   async read(view: View): Promise<Content> {
     return await this.#site.read(async (log) => {
       switch (view.kind) {
+        case 'help':
+          return textBy(() => linesOf(this.#keys.trimStart()));
         case 'scripts':
           return await this.#readScripts(log);
         case 'runs':
@@ -83,11 +89,12 @@ export class ViewReader {
       pauses: log.pauses,
       crontab: this.#site.crontab,
     });
+    const scripts = overview.scripts.toSorted((one, other) => Number(isFailing(other)) - Number(isFailing(one)));
     return listOf((screen) => {
       const notes = [problem, log.problem].filter((note) => note !== null).map(screen.palette.warning);
-      const above = [...notes, ...linesOf(renderStatus(status, screen)), ''];
-      const table = overview.scripts.length === 0 ? [] : renderScriptTable(overview, screen);
-      const opens = overview.scripts.map(({ script }): View => ({ kind: 'script', script }));
+      const above = [...notes, ...renderSummary(status, screen), ...linesOf(renderStatus(status, screen)), ''];
+      const table = scripts.length === 0 ? [] : renderScriptTable({ ...overview, scripts }, screen);
+      const opens = scripts.map(({ script }): View => ({ kind: 'script', script }));
       return { lines: [...above, ...table], opens: from(above.length + 1, opens) };
     });
   }
@@ -121,8 +128,10 @@ export class ViewReader {
   async #readScript({ view, nowMs }: SiteLog, script: string): Promise<Content> {
     const known = this.#site.knownTiers();
     const found = await readScriptRuns(view, script, { sinceMs: 0, untilMs: nowMs + 1, limit: MOST_ROWS, known });
+    const oldest = found.runs.at(-1);
+    if (oldest === undefined) return textOfView(`${printableLine(script)} has not run yet.`);
     return listOf((screen) => {
-      const lines = linesOf(renderRuns(found, screen));
+      const lines = linesOf(renderRuns({ ...found, sinceMs: oldest.startedAtMs }, screen));
       // Below the table stands, after an empty line, that it is not all.
       const first = lines.length - found.runs.length - (found.isCut ? 2 : 0);
       return { lines, opens: from(first, found.runs.map(openRun)) };
@@ -151,6 +160,10 @@ export class ViewReader {
     this.#output = { run: run.id, text, next: part.next };
     return text === '' ? ['(nothing yet)'] : linesOf(printable(text));
   }
+}
+
+function isFailing({ presence, lastRun }: ScriptOverview): boolean {
+  return presence !== 'gone' && presence !== 'disabled' && lastRun !== null && isFailure(lastRun.outcome);
 }
 
 interface StatusRead {

@@ -4,7 +4,7 @@ import { UsageError } from '../../system/base/errors.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
 
-const EXAMPLES = `
+const KEYS = `
 Keys:
   1 or s      scripts: what runs and waits, each tier, each script
   2 or r      runs of all scripts, newest first
@@ -13,8 +13,10 @@ Keys:
   ↑ ↓ or k j  select, or scroll; also page up, page down, home, end
   enter       open what is selected: a script, a run, a job
   esc         back
-  q, ctrl-c   leave; running scripts and jobs continue
+  ?           these keys
+  q, ctrl-c   leave; running scripts and jobs continue`;
 
+const EXAMPLES = `
 Examples:
   runner watch                     the root of this folder
   runner watch --root ~/site
@@ -25,7 +27,7 @@ export function watchCommand(context: CommandContext): Command {
   const command = new Command('watch');
   return command
     .description('watch scripts, runs, the queue and output, live in this terminal')
-    .addHelpText('after', EXAMPLES)
+    .addHelpText('after', `${KEYS}\n${EXAMPLES}`)
     .action(() => watch(context, command.optsWithGlobals<CommonOptions>()));
 }
 
@@ -47,7 +49,7 @@ async function watch(context: CommandContext, options: CommonOptions): Promise<v
   // First: from then on the terminal is given back.
   const signals = awaitSignal();
   const screen = openFullScreen({ stdin, stdout });
-  const shown = new Watch(site, screen, context);
+  const shown = new Watch(site, screen, context, KEYS);
   const timer = setInterval(() => shown.tick(), REDRAW_MS);
   const unfollow = site.feed.follow(() => shown.reload());
   try {

@@ -10,7 +10,7 @@ export interface ScreenFrame {
   readonly isList: boolean;
   /** Which of them is; null: none. */
   readonly selected: number | null;
-  /** The first line to be shown, where nothing is selected. */
+  /** The first line to be shown. */
   readonly top: number;
   /** The keys, in the last line. */
   readonly help: string;
@@ -56,10 +56,10 @@ export function drawFrame(frame: ScreenFrame, size: Size, palette: Palette): str
 export const MARK = '› ';
 const NO_MARK = '  ';
 
-/** The selected line is in the middle, where it can be. */
-function topOf({ lines, selected, top }: ScreenFrame, room: number): number {
-  const wanted = selected === null ? top : selected - Math.floor(room / 2);
-  return Math.max(0, Math.min(wanted, lines.length - room));
+/** The first line to be shown: as wanted, unless the selected line would be out of sight; then that is in the middle. */
+export function topOf({ lines, selected, top }: Pick<ScreenFrame, 'lines' | 'selected' | 'top'>, room: number): number {
+  const isInSight = selected === null || (selected >= top && selected < top + room);
+  return Math.max(0, Math.min(isInSight ? top : selected - Math.floor(room / 2), lines.length - room));
 }
 
 function drawTabs({ tabs, note }: ScreenFrame, { columns }: Size, { bold, dim }: Palette): string {

@@ -38,6 +38,23 @@ export function renderStatus(status: Status, screen: Screen): string {
   return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
 }
 
+/** How much there is of each block, for a screen that has no room for all; nothing where nothing goes on. */
+export function renderSummary({ incidents, running, waiting, queue, pauses }: Status, screen: Screen): string[] {
+  const { ready, failed } = queue.counts;
+  const of = (count: number, text: string): string[] => (count === 0 ? [] : [text]);
+  const parts = [
+    ...of(incidents.length, countOf(incidents.length, 'open incident')),
+    ...of(running.length, `${formatCount(running.length)} running`),
+    ...of(waiting.length, `${formatCount(waiting.length)} waiting`),
+    ...of(ready, `${countOf(ready, 'job')} ready`),
+    ...of(failed, `${countOf(failed, 'job')} failed`),
+    ...of(pauses.length, countOf(pauses.length, 'pause')),
+  ];
+  if (parts.length === 0) return [];
+  const { bad, live } = screen.palette;
+  return [...joinFitting(parts, screen.columns).map(incidents.length > 0 ? bad : live), ''];
+}
+
 function renderRunning(status: Status, screen: Screen): string[] {
   const { running, holders } = status;
   const isIdle = ({ tier }: TierHolder): boolean => !running.some(({ script }) => script.startsWith(`${tier}/`));
