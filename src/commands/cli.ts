@@ -37,9 +37,16 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
   } catch (error) {
     // What describes it may have gone with the package: then that is what is wrong.
     const { message, exitCode } = await describeError(error, line).catch((gone) => describeError(gone, line));
-    if (message !== null) context.stderr.write(`runner: ${message}\n`);
+    if (message !== null) await complain(`runner: ${message}\n`, context.stderr);
     context.setExitCode(exitCode);
   }
+}
+
+async function complain(text: string, stderr: CommandContext['stderr']): Promise<void> {
+  const columns = stderr.isTTY ? stderr.columns : 0;
+  // It may have gone with the package.
+  const fit = columns > 0 ? await import('./shared/help-text.ts').catch(() => null) : null;
+  stderr.write(fit?.fitMessage(text, Math.max(40, columns)) ?? text);
 }
 
 /** `<tier>` or `--root <folder> <tier>`, as in a crontab: these load no library that parses arguments. */

@@ -1,6 +1,12 @@
 import { Command, CommanderError, Option } from 'commander';
 import { findSettingsFile, loadSettingsIfRight } from '../settings/load.ts';
-import { type CommandName, commandNames, isCommandName, isHiddenCommand } from '../system/base/command-names.ts';
+import {
+  type CommandName,
+  commandGroups,
+  commandNames,
+  isCommandName,
+  isHiddenCommand,
+} from '../system/base/command-names.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { printableLine } from '../system/base/text.ts';
 import { shellWord } from '../system/base/values.ts';
@@ -9,6 +15,8 @@ import { findRoot } from '../system/place/root.ts';
 import { commands } from './commands.ts';
 import { type CommandContext, enterSite } from './shared/context.ts';
 import { asksForPlan, type DryRunOptions } from './shared/dry-run-options.ts';
+import { guessCommand, guessWords, isTier, wordsOf } from './shared/guess-command.ts';
+import { fitHelp, programExamples } from './shared/help-text.ts';
 
 export interface CommandLine {
   readonly args: readonly string[];
@@ -30,20 +38,28 @@ export async function runProgram(line: CommandLine): Promise<void> {
 }
 
 /** The library answers it with all of the help, and no word on what is wrong. */
-async function refuseUnknownTopic({ args, context }: CommandLine): Promise<void> {
-  const [first, topic] = wordsOf(args);
-  if (first !== 'help' || topic === undefined || isCommandName(topic)) return;
+async function refuseUnknownTopic(line: CommandLine): Promise<void> {
+  const { args } = line;
+  const words = wordsOf(args);
+  const isTopic = words[0] === 'help';
+  const topic = isTopic ? words[1] : words[0];
+  if (topic === undefined || isCommandName(topic) || !(isTopic || asksForHelp(args))) return;
   const shown = JSON.stringify(printableLine(topic));
-  if (await isTier(topic, args, context)) {
+  if (await isTier(topic, line)) {
+    if (!isTopic) return;
     const run = `\`npx folder-runner ${shellWord(topic)}\` runs it`;
     throw new UsageError(`${shown} is a tier, not a command: ${run}; \`npx folder-runner --help\` lists the commands.`);
   }
-  const [meant] = (await guessWords([topic]))?.split(' ') ?? [];
+  const [meant] = (await guessWords([topic], line))?.split(' ') ?? [];
   const cure =
     meant === undefined
       ? '`npx folder-runner --help` lists the commands.'
       : `did you mean \`npx folder-runner help ${meant}\`?`;
   throw new UsageError(`There is no command ${shown}; ${cure}`);
+}
+
+function asksForHelp(args: readonly string[]): boolean {
+  return chooseNamed(args).length === 0 && args.some((arg) => ['-h', '--help'].includes(arg));
 }
 
 /** What shows something and changes nothing. */
@@ -109,7 +125,8 @@ async function buildProgram(line: CommandLine): Promise<Command> {
   const { context } = line;
   // Wrong use is told in one place, as one sentence.
   const output = {
-    writeOut: (text: string) => context.stdout.write(text),
+    writeOut: (text: string) => context.stdout.write(fitHelp(text, columnsOf(context.stdout))),
+    getOutHelpWidth: () => columnsOf(context.stdout),
     outputError: () => {},
   };
   const program = new Command('runner')
@@ -124,8 +141,8 @@ async function buildProgram(line: CommandLine): Promise<Command> {
       throw new CommanderError(0, 'commander.version', context.version);
     })
     .helpOption('-h, --help', 'print this help')
-    .helpCommand('help [command]', 'print the help of a command')
-    .addHelpText('after', examples)
+    .addHelpCommand(helpCommand())
+    .addHelpText('after', programExamples)
     .showSuggestionAfterError()
     .exitOverride()
     .configureOutput(output)
@@ -142,9 +159,28 @@ async function buildProgram(line: CommandLine): Promise<Command> {
   addHidden(program, line);
   for (const name of chosen) {
     const create = await commands[name]();
-    program.addCommand(prepare(create(context), (each) => each.exitOverride().configureOutput(output)));
+    const command = prepare(create(context), (each) => each.exitOverride().configureOutput(output));
+    program.addCommand(command.helpGroup(groupOf(name)));
   }
   return program;
+}
+
+function helpCommand(): Command {
+  return new Command('help')
+    .argument('[command]')
+    .description('print the help of a command')
+    .helpGroup(groupOf('version'))
+    .helpOption(false);
+}
+
+function groupOf(name: CommandName): string {
+  const [group] = Object.entries(commandGroups).find(([, names]) => names.some((each) => each === name)) ?? [];
+  return `${group}:`;
+}
+
+/** Into a file or a pipe, as for the narrowest usual terminal. */
+function columnsOf({ columns }: { readonly columns?: number }): number {
+  return Math.max(40, columns || 80);
 }
 
 /** What shells and the build call: people have no use for it. */
@@ -170,12 +206,16 @@ function prepare(command: Command, set: (command: Command) => Command): Command 
 
 /** The command that is named; all of them for the help; none for a tier. */
 function chooseCommands({ args }: CommandLine): readonly CommandName[] {
-  const isFolder = (index: number): boolean => args[index - 1] === '--root';
-  const words = args.filter((_, index) => !isFolder(index));
   if (isHiddenCommand(args[0] ?? '')) return [];
-  const named = words.flatMap((word) => commandNames.find((name) => name === word) ?? []).slice(0, 1);
+  const named = chooseNamed(args);
   const wantsAll = args.length === 0 || args.some((arg) => ['help', '-h', '--help'].includes(arg));
   return named.length > 0 || !wantsAll ? named : commandNames;
+}
+
+function chooseNamed(args: readonly string[]): readonly CommandName[] {
+  const isFolder = (index: number): boolean => args[index - 1] === '--root';
+  const words = args.filter((_, index) => !isFolder(index));
+  return words.flatMap((word) => commandNames.find((name) => name === word) ?? []).slice(0, 1);
 }
 
 async function runTier(context: CommandContext, program: Command, tier: string | undefined): Promise<void> {
@@ -276,7 +316,8 @@ async function sentenceOf({ message }: CommanderError, line: CommandLine): Promi
   const command = others.length === 0 ? first : null;
   const help = `\`${['npx folder-runner', command].filter(Boolean).join(' ')} --help\``;
   const [, option, near = ''] = /^unknown option '(.+?)'(?:\n\(Did you mean (?:one of )?(.+)\?\))?$/s.exec(said) ?? [];
-  if (option !== undefined) return await describeUnknownOption(option, near.split(', '), command, help);
+  if (option !== undefined)
+    return await describeUnknownOption(option, near === '' ? [] : near.split(', '), command, help);
   for (const [form, say] of plainer) {
     const [all, ...found] = form.exec(said) ?? [];
     if (all !== undefined) return say(found, help);
@@ -295,114 +336,4 @@ async function describeUnknownOption(
   const cure = meant === null ? `${help} lists the options.` : `did you mean --${meant}?`;
   const ofScript = command === 'run' ? ' Options for the script come after `--`.' : '';
   return `Unknown option ${option}; ${cure}${ofScript}`;
-}
-
-const examples = `
-Examples:
-  runner init                  create jobs/ with an example in each tier
-  runner cron --install        let cron call the tiers
-  runner hourly                run every script of jobs/hourly now
-  runner add mail/welcome '{}' add a job for jobs/queue/mail/welcome.*
-  runner report                what ran, how long it took, what failed
-  runner help report           more about one command
-
-Exit codes: 0 all succeeded, 1 some run failed, 2 usage error.`;
-
-interface TypedLine extends Pick<CommandLine, 'args'> {
-  readonly context: Pick<CommandContext, 'cwd' | 'env'>;
-}
-
-/**
- * A first word that is no command is taken for a tier's name: the complaint names the command that was
- * meant.
- *
- * @returns the error that is to be told, mostly as it was
- */
-export async function guessCommand(error: unknown, { args, context }: TypedLine): Promise<unknown> {
-  const words = wordsOf(args);
-  const meant = await guessWords(words);
-  if (error instanceof UsageError) return nameCommand(error, meant);
-  if (meant === null) return error;
-  if (!isOfWords(error, words, args) || (await isTier(words[0], args, context))) return error;
-  return new UsageError(
-    `There is no command ${JSON.stringify(words[0])}; did you mean \`npx folder-runner ${meant}\`?`,
-  );
-}
-
-/** What is neither an option nor the value of one. */
-function wordsOf(args: readonly string[]): string[] {
-  const isValue = (index: number) => ['--root', '--budget'].includes(args[index - 1] ?? '');
-  return args.filter((arg, index) => !arg.startsWith('-') && !isValue(index));
-}
-
-/** What other programs call what is done here by another name. */
-const synonyms: Readonly<Record<string, string>> = {
-  create: 'new <tier>/<name>',
-  crontab: 'cron',
-  delete: 'disable <script>',
-  history: 'report',
-  info: 'status',
-  install: 'cron --install',
-  log: 'tail <script>',
-  logs: 'tail <script>',
-  ls: 'list',
-  open: 'edit <script>',
-  ps: 'status',
-  remove: 'disable <script>',
-  schedule: 'cron',
-  start: 'resume',
-  stop: 'pause',
-  test: 'run <script>',
-};
-
-/** `bury 5` → `job 5 bury`; `reprot` → `report`; `hourly/clean` → `run hourly/clean`; null: nothing is near. */
-async function guessWords(words: readonly string[]): Promise<string | null> {
-  const { nearestName } = await import('../system/base/suggest.ts');
-  const { jobVerbs } = await import('./jobs/job.ts');
-  const [first = '', second = ''] = words;
-  const id = words.find((word) => /^\d+$/.test(word));
-  const verb = first === id ? second : first;
-  const meant = nearestName(verb, jobVerbs);
-  if (meant !== null && id !== undefined) return `job ${id} ${meant}`;
-  if (first.includes('/')) return `run ${first}`;
-  if (first === 'start' && second !== '') return second.includes('/') ? `run ${second}` : second;
-  if (Object.hasOwn(synonyms, first)) return synonyms[first] as string;
-  // Without a job's number, a word that is only near to a verb is rather near to a tier.
-  return nearestName(first, [...commandNames, 'help']) ?? (meant === verb ? `job <id> ${verb}` : null);
-}
-
-function nameCommand(error: UsageError, meant: string | null): UsageError {
-  if (!error.message.startsWith('There is no tier')) return error;
-  const isGuess = error.message.endsWith('?');
-  if (meant === null) {
-    return isGuess
-      ? error
-      : new UsageError(`${error.message.slice(0, -1)}; \`npx folder-runner --help\` lists the commands.`);
-  }
-  const start = `${error.message.slice(0, -1)}${isGuess ? ', or' : '; did you mean'}`;
-  return new UsageError(`${start} \`npx folder-runner ${meant}\`?`);
-}
-
-/** A command's own words and options are too many for a tier. What follows an option may be its value. */
-function isOfWords(error: unknown, words: readonly string[], args: readonly string[]): boolean {
-  if (!(error instanceof CommanderError)) return false;
-  const isFirst = words[0] === args[0];
-  return error.code === 'commander.excessArguments' || (error.code === 'commander.unknownOption' && isFirst);
-}
-
-async function isTier(
-  word: string | undefined,
-  args: readonly string[],
-  { cwd, env }: TypedLine['context'],
-): Promise<boolean> {
-  const { tierNames } = await import('../discovery/jobs-folder.ts');
-  const index = args.indexOf('--root');
-  const option = index === -1 ? undefined : args[index + 1];
-  try {
-    const root = findRoot({ option, variable: env.RUNNER_ROOT, cwd });
-    return word !== undefined && tierNames(root).includes(word);
-  } catch {
-    // Without a root there are no tiers.
-    return false;
-  }
 }

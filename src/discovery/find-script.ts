@@ -114,6 +114,17 @@ export function scriptNameOf(word: string, { root, cwd }: From): string {
   }
 }
 
+/** The scripts and handlers of that name, or in that file; their tier may be left out. */
+export function scriptsCalled(word: string, from: From): readonly string[] {
+  const jobs = join(from.root, 'jobs');
+  try {
+    const name = /[/.]/.test(word) ? findName(word, from) : null;
+    return name === null ? listNames(jobs).flatMap((tier) => nameOfPath(jobs, join(jobs, tier, word)) ?? []) : [name];
+  } catch {
+    return [];
+  }
+}
+
 function findName(word: string, { root, cwd }: From): string | null {
   const jobs = join(root, 'jobs');
   const paths = [cwd, root, jobs].map((folder) => resolve(folder, word));

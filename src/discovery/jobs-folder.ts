@@ -1,5 +1,5 @@
 import { readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { isCommandName } from '../system/base/command-names.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { nearestName } from '../system/base/suggest.ts';
@@ -108,7 +108,14 @@ function describeUnknownTier(root: string, name: string): string {
   const { tiers, ignored } = readJobsFolder(root);
   const own = ignored.find(({ path }) => path === join(root, 'jobs', name));
   if (own !== undefined) return `jobs/${printableName(name)} is not a tier: ${own.reason}.`;
-  return `There is no tier ${JSON.stringify(name)} in ${join(root, 'jobs')}; ${hintAtTiers(name, tiers)}`;
+  return `There is no tier ${JSON.stringify(name)} in ${join(root, 'jobs')}; ${hintAtTiers(tierMeant(root, name) ?? name, tiers)}`;
+}
+
+/** The tier whose folder is named, as seen from the root or from above: `jobs/hourly/` is `hourly`; null: none is. */
+export function tierMeant(root: string, path: string): string | null {
+  const name = relative(join(root, 'jobs'), resolve(root, path));
+  const folder = path.includes('/') ? name : path;
+  return readJobsFolder(root).tiers.find((tier) => tier === folder) ?? null;
 }
 
 function hintAtTiers(name: string, tiers: readonly string[]): string {

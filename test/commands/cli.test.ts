@@ -5,10 +5,13 @@ import { dirname } from 'node:path';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
+import { commandNames } from '../../src/system/base/command-names.ts';
+import { callAt } from '../support/in-root.ts';
 import { commandPath, runCommand } from '../support/run-command.ts';
 import { cronEnv, runPass } from '../support/run-pass.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
+const hasScript = spawnSync('script', ['--version']).status === 0;
 const commands = [...['init', 'cron', 'list', 'run', 'add', 'jobs', 'job', 'claim', 'kick', 'report', 'show'], 'tail'];
 
 function run(...args: readonly string[]) {
@@ -24,7 +27,7 @@ describe('help', () => {
       expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
       for (const command of commands) expect(stdout).toMatch(new RegExp(`^ {2}${command}\\b`, 'm'));
       expect(stdout).toContain('Examples:');
-      expect(stdout).toContain('Exit codes: 0 all succeeded, 1 some run failed, 2 usage error.');
+      expect(stdout).toContain('Exit codes: 0: all runs succeeded; 1: at least one failed; 2: wrong usage.');
     },
   );
 
@@ -38,6 +41,61 @@ describe('help', () => {
 
   test('of a command that there is not is wrong use', () => {
     expect(run('help', 'nonsense').status).toBe(2);
+    expect(run('nonsense', '--help')).toEqual({
+      status: 2,
+      stdout: '',
+      stderr: 'runner: There is no command "nonsense"; `npx folder-runner --help` lists the commands.\n',
+    });
+    expect(run('hourly', '--help')).toMatchObject({ status: 0, stderr: '' });
+  });
+
+  test('shows the commands in five groups, the ten of the first day first', () => {
+    const { stdout } = run('--help');
+    const [, ...groups] = stdout
+      .slice(stdout.indexOf('\n\nOptions:'))
+      .split(/\n\n(?=\S.*:\n)/)
+      .slice(1, -1);
+    const titles = groups.map((group) => group.slice(0, group.indexOf(':')));
+    expect(titles).toEqual(['The first day', 'Scripts', 'The queue', 'Watching and alerts', 'The site and its log']);
+    const named = groups.map((group) => [...group.matchAll(/^ {2}([a-z]+)/gm)].map(([, name]) => name));
+    expect(named[0]).toHaveLength(10);
+    expect(named.flat()).toEqual([...commandNames, 'help']);
+  });
+
+  test.for([...commandNames, ''])('of "%s" is 80 columns wide at most', async (name) => {
+    const root = makeTemporaryRoot();
+    const { stdout } = await callAt([name, '--help'].filter(Boolean), { cwd: root, env: cronEnv(root) });
+    expect(stdout.length).toBeGreaterThan(100);
+    expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
+  });
+});
+
+describe.runIf(hasScript)('on a terminal of 80 columns a complaint', () => {
+  const complain = (words: string): string[] => {
+    const root = makeTemporaryRoot({ 'jobs/hourly/import-all-orders.sh': 'true\n' });
+    const line = `stty cols 80; cd ${root}; ${process.execPath} ${commandPath} ${words}`;
+    const { stdout } = spawnSync('script', ['-qec', line, '/dev/null'], {
+      env: { ...cronEnv(root), LC_ALL: 'C.UTF-8', TERM: 'xterm' },
+      encoding: 'utf8',
+      input: '',
+    });
+    return stdout.replaceAll('\r', '').split('\n');
+  };
+
+  test('is wrapped at words, and what is to be copied is on one line', () => {
+    const lines = complain('stop import-all-orders --now');
+    expect(lines).toEqual([
+      'runner: There is no command "stop"; did you mean',
+      '`npx folder-runner pause hourly/import-all-orders`? What is running goes on:',
+      '`kill <pid>` ends it, and `npx folder-runner status` shows its pid.',
+      '',
+    ]);
+  });
+
+  test('has a long path in one piece', () => {
+    const path = `/tmp/${'long/'.repeat(20)}`;
+    const lines = complain(`--root ${path} list`);
+    expect(lines.filter((line) => line.includes('/tmp/long')).join()).toContain(path.slice(0, -1));
   });
 });
 

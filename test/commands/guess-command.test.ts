@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
-import { guessCommand } from '../../src/commands/program.ts';
+import { guessCommand } from '../../src/commands/shared/guess-command.ts';
 import { UsageError } from '../../src/system/base/errors.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -28,8 +28,17 @@ test.each([
   ['--root / shwo 12', 'show'],
   ['hourly/clean now', 'run hourly/clean'],
   ['crontab -l', 'cron'],
-  ['logs hourly/clean', 'tail <script>'],
-  ['stop hourly', 'pause'],
+  ['logs nothing', 'tail <script>'],
+  ['logs hourly/a', 'tail hourly/a'],
+  ['log b', 'tail daily/b'],
+  ['rerun 58', 'run <script>'],
+  ['rerun b', 'run daily/b'],
+  ['retry b', 'run daily/b'],
+  ['retry nothing', 'job <id> retry'],
+  ['start b', 'run daily/b'],
+  ['restart jobs/daily/b.sh', 'run daily/b'],
+  ['a --now later', 'run hourly/a'],
+  ['a.sh later', 'run hourly/a'],
   ['start hourly', 'hourly'],
   ['start hourly/clean', 'run hourly/clean'],
   ['hlep report', 'help'],
@@ -37,6 +46,19 @@ test.each([
   const [first] = line.replace('--root / ', '').split(' ');
   expect(messageOf(await guess(wrongUse, line))).toBe(
     `There is no command "${first}"; did you mean \`npx folder-runner ${meant}\`?`,
+  );
+});
+
+test.each([
+  ['stop hourly', 'pause hourly'],
+  ['stop b', 'pause daily/b'],
+  ['kill daily/b', 'pause daily/b'],
+  ['terminate', 'pause'],
+])('for `runner %s` it names `runner %s`, and how to end a run', async (line, meant) => {
+  const [first] = line.split(' ');
+  expect(messageOf(await guess(wrongUse, line))).toBe(
+    `There is no command "${first}"; did you mean \`npx folder-runner ${meant}\`? ` +
+      'What is running goes on: `kill <pid>` ends it, and `npx folder-runner status` shows its pid.',
   );
 });
 

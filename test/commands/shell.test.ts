@@ -141,7 +141,7 @@ describe('the manual page', () => {
     };
     for (const name of commandNames) look((await commands[name]())(context), `runner ${name}`);
     expect(missing).toEqual([]);
-    expect(page).toContain('Exit codes: 0 all succeeded, 1 some run failed, 2 usage error.');
+    expect(page).toContain('Exit codes: 0: all runs succeeded; 1: at least one failed; 2: wrong usage.');
   });
 
   test('is named by the package, and can be read by man', () => {

@@ -33,8 +33,8 @@ Examples:
   runner jobs --state ready           due jobs; delayed: jobs that wait for their time
   runner jobs --order next            waiting jobs in the order of processing
   runner jobs --order kick --limit 1  the job that \`npx folder-runner kick '*' --count 1\` would kick
-  runner jobs --state failed --order oldest --since 2026-11-01 --until 2026-11-02
-                                      failed jobs that were added on these two days, the oldest first
+  runner jobs --state failed --since 2026-11-01 --until 2026-11-02
+                                      failed jobs that were added on these two days
   runner jobs --order oldest --after 250
                                       the next page: jobs with numbers above 250
   runner jobs --count                 how many jobs of each name are in each state
@@ -184,8 +184,8 @@ those of the rule, including past ones. docs/repeat.md has the rules.
 
 Examples:
   runner repeat 'SCHEDULED, +1 HOUR'
-  runner repeat 'FINISHED, +1 DAY, START OF DAY, +4 HOURS' --finished '2026-03-10 13:45'
-  runner repeat 'SCHEDULED, +1 HOUR' --scheduled 2026-03-10 --finished '2026-03-10 09:30' --missed once
+  runner repeat 'FINISHED, +1 DAY, START OF DAY' --finished '2026-03-10 13:45'
+  runner repeat 'SCHEDULED, +1 HOUR' --scheduled 2026-03-10 --missed once
   runner repeat 'weekdays every 15min from 09:00 to 17:00'
   runner repeat '0 7 * * 1'             cron's five fields: every Monday at seven
   runner repeat --script 'every 2 hours'

@@ -21,7 +21,7 @@ Examples:
   runner add export --unique export:7                  only if no unfinished job has that key
   runner add cleanup --repeat 'SCHEDULED, +1 HOUR'     again and again
   runner add --many < jobs.jsonl                       one job per line, all or none:
-                                                       {"name":"mail/welcome","data":{"to":"…"}}
+                                                       {"name":"export"}
 
 Higher priorities run first; 500 is the default. The keys of a line are the options of the
 TypeScript API: runAt, priority, retries, retryDelay, uniqueKey, repeat … docs/queue.md has them all.

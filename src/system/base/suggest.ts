@@ -22,9 +22,15 @@ export function nearestPath(word: string, paths: readonly string[]): string | nu
 }
 
 function distanceBetween(word: string, candidate: string): number {
+  if (lettersOf(word) !== '' && lettersOf(word) === lettersOf(candidate)) return 0;
   const allowed = Math.min(word.length, candidate.length) <= 3 ? 1 : 2;
   const letters = distance(word, candidate);
   if (letters <= allowed) return letters;
   const isPrefix = word.length >= shortestPrefix && candidate.startsWith(word);
   return isPrefix ? letters : Number.POSITIVE_INFINITY;
+}
+
+/** `1 min` and `1-min` are rather `1min` than `15min`. */
+function lettersOf(word: string): string {
+  return word.replace(/[^\p{L}\p{N}]/gu, '');
 }
