@@ -82,6 +82,35 @@ test('a script with times of its own runs next at one of them, on each page', as
   if (next !== null) expect(inRow).toContain(new Date(next).toISOString());
 });
 
+test('the pages of handlers and of disabled scripts say nothing wrong, whether they ever ran or not', async () => {
+  const file = executable('#!/bin/sh\n');
+  const root = makeTemporaryRoot({
+    'jobs/hourly/clean.sh': file,
+    'jobs/hourly/newsletter.sh': file,
+    'jobs/queue/mail.sh': file,
+    'jobs/queue/export.sh': file,
+  });
+  await inRoot(root, 'hourly');
+  await inRoot(root, 'add', 'mail');
+  await inRoot(root, 'work', '--once');
+  for (const script of ['hourly/clean', 'hourly/newsletter', 'queue/export']) await inRoot(root, 'disable', script);
+  const other = makeTemporaryRoot({ 'jobs/hourly/never.sh.disabled': file });
+  const { url } = await startDashboard(root);
+  const never = await startDashboard(other);
+  const addresses = ['hourly/clean', 'hourly/newsletter', 'queue/mail', 'queue/export'].map(
+    (script) => `${url}#/scripts/${script}`,
+  );
+  // What the browser says of refused requests fails the test, too.
+  for (const address of [...addresses, `${never.url}#/scripts/hourly/never`]) {
+    const page = await openPage(address);
+    await page.getByRole('heading', { name: 'Its year' }).waitFor();
+    await page.locator('main:not(:has([aria-busy=true], .loading))').waitFor();
+    expect(await page.locator('.notice.bad').allInnerTexts(), address).toEqual([]);
+    expect(await page.locator('main').innerText(), address).not.toMatch(/There is no script|could not be read/);
+    if (!address.endsWith('queue/mail')) await page.locator('.page-head').getByText('disabled').waitFor();
+  }
+});
+
 test('the worst incident comes first, in the colour and the word that the overview has for it', async () => {
   const { root } = await writeHistory({ failing: night });
   await inRoot(root, 'hourly');

@@ -41,10 +41,11 @@ export async function readScriptRuns(log: LogView, word: string, query: ScriptQu
   return { script, sinceMs, untilMs, runs: runs.slice(0, limit), isCut };
 }
 
-/** Every script that is in `jobs/` or was once. */
+/** Every script that is in `jobs/`, disabled ones among them, or was once. */
 export async function findNames({ db }: LogView, known: readonly KnownTier[] | undefined): Promise<string[]> {
   const logged = await selectScriptNames(db);
-  return [...new Set([...(known ?? []).flatMap((tier) => tier.scripts), ...logged])];
+  const inJobs = (known ?? []).flatMap(({ scripts, disabled = [] }) => [...scripts, ...disabled]);
+  return [...new Set([...inJobs, ...logged])];
 }
 
 /**

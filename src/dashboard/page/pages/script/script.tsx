@@ -134,8 +134,9 @@ function Head({ script }: { readonly script: ScriptAnswer }) {
 
 /** Its tier or its own times, when it runs next, and what keeps it from running. */
 function Schedule({ script }: { readonly script: ScriptAnswer }) {
-  const { data: tier } = useAnswer('/api/tiers/{tier}', { params: { path: { tier: script.tier } } });
   const { data: status } = useAnswer('/api/status', {});
+  // The queue is no tier, and neither is a folder that is gone.
+  const tier = status?.tiers.find((each) => each.tier === script.tier);
   const period = tier?.periodMs ? formatPeriod(tier.periodMs) : null;
   const own = status?.scheduled.find((each) => each.script === script.script);
   const isOverdue = own === undefined && tier?.isOverdue === true;
