@@ -48,10 +48,10 @@ interface Operation {
 }
 
 const STYLE = `:root{color-scheme:light dark;font:15px/1.5 system-ui,sans-serif}body{max-width:60rem;margin:2rem auto;padding:0 1rem}
-h2{margin-top:2.5rem;border-bottom:1px solid #8886}h3{font-family:ui-monospace,monospace;font-size:1rem;margin:2rem 0 .25rem}
-table{border-collapse:collapse;width:100%;margin:.5rem 0}th,td{text-align:left;vertical-align:top;padding:.2rem .75rem .2rem 0}
-th{font-weight:600}tr{border-top:1px solid #8884}code{font-family:ui-monospace,monospace;font-size:.9em;overflow-wrap:anywhere}
-p{margin:.25rem 0}nav{columns:18rem}nav a{display:block;font-family:ui-monospace,monospace;font-size:.85rem}`;
+h2{margin-top:2.5rem;border-bottom:1px solid #8886}h3{font-family:ui-monospace,monospace;font-size:1rem;margin:2rem 0 .25rem;overflow-wrap:anywhere}
+table{display:block;overflow-x:auto;border-collapse:collapse;margin:.5rem 0}th,td{text-align:left;vertical-align:top;padding:.2rem .75rem .2rem 0}
+th{font-weight:600}tr{border-top:1px solid #8884}code{font-family:ui-monospace,monospace;font-size:.9em}
+p{margin:.25rem 0}nav{columns:18rem}nav a{display:block;overflow-wrap:anywhere;font-family:ui-monospace,monospace;font-size:.85rem}`;
 
 export function renderDocsPage(document: ReturnType<typeof apiDocument>): DocsPage {
   const { paths = {}, components = {}, info } = document;

@@ -12,6 +12,10 @@ export interface TableColumn<Row> {
   readonly sortBy?: (row: Row) => string | number | null;
   /** Stands to the right, and is first sorted from the highest. */
   readonly isNumber?: boolean;
+  /** A name: its column has room for 14 letters at least. */
+  readonly isName?: boolean;
+  /** Where there is no room for all, those of the lowest rank go first; without one, it always stays. */
+  readonly rank?: 1 | 2 | 3;
   /** On a phone each row is a card: its heading, without the column's title, over its whole width, left out. */
   readonly onPhone?: 'title' | 'bare' | 'wide' | 'none';
 }
@@ -35,7 +39,7 @@ interface TableProps<Row> {
   readonly most?: number;
 }
 
-/** Rows in columns; on a phone, cards. Headers are buttons that sort. */
+/** Rows in columns; where there is little room, cards. Headers are buttons that sort. */
 export function Table<Row>({ caption, columns, rows, keyOf, below, ...more }: TableProps<Row>) {
   const { sorting = null, most } = more;
   const [sorted, setSorted] = useState<Sorting | null>(sorting);
@@ -72,14 +76,14 @@ function TableRow<Row>({ row, columns, note }: RowProps<Row>) {
   return (
     <>
       <tr role="row" class={note === null ? '' : 'has-note'}>
-        {columns.map(({ title, isTitleHidden, cell, isNumber, onPhone = 'line' }) => (
+        {columns.map((column) => (
           <td
-            key={title}
+            key={column.title}
             role="cell"
-            class={`${isNumber ? 'number' : ''} phone-${onPhone}`}
-            data-title={isTitleHidden ? '' : title}
+            class={`${classOf(column)} phone-${column.onPhone ?? 'line'}`}
+            data-title={column.isTitleHidden ? '' : column.title}
           >
-            {cell(row)}
+            {column.cell(row)}
           </td>
         ))}
       </tr>
@@ -94,22 +98,24 @@ function TableRow<Row>({ row, columns, note }: RowProps<Row>) {
   );
 }
 
+function classOf<Row>({ isNumber, isName, rank }: TableColumn<Row>): string {
+  const words = [isNumber && 'number', isName && 'name', rank !== undefined && `rank-${rank}`];
+  return words.filter(Boolean).join(' ');
+}
+
 interface HeaderProps<Row> {
   readonly column: TableColumn<Row>;
   readonly sorted: Sorting | null;
   readonly onSort: (sorting: Sorting) => void;
 }
 
-function Header<Row>({
-  column: { title, isTitleHidden = false, sortBy, isNumber = false },
-  sorted,
-  onSort,
-}: HeaderProps<Row>) {
+function Header<Row>({ column, sorted, onSort }: HeaderProps<Row>) {
+  const { title, isTitleHidden = false, sortBy, isNumber = false } = column;
   const isSorted = sorted?.title === title;
   const sort = () => onSort({ title, isDescending: isSorted ? !sorted.isDescending : isNumber });
   const order = isSorted ? (sorted.isDescending ? 'descending' : 'ascending') : sortBy ? 'none' : undefined;
   return (
-    <th scope="col" role="columnheader" aria-sort={order} class={isNumber ? 'number' : ''}>
+    <th scope="col" role="columnheader" aria-sort={order} class={classOf(column)}>
       {sortBy === undefined ? (
         <span class={isTitleHidden ? 'hidden' : ''}>{title}</span>
       ) : (

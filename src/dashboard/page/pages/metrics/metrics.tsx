@@ -255,6 +255,7 @@ function columnsOf(allMs: number | null): readonly TableColumn<Series>[] {
   return [
     {
       title: 'Script',
+      isName: true,
       cell: ({ subject }) => (
         <a href={hrefOf('/scripts', subject)}>
           <bdi>{subject}</bdi>

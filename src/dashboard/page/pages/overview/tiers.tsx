@@ -26,6 +26,7 @@ export function Tiers({ overview, status }: { readonly overview: OverviewAnswer;
 const columns: readonly TableColumn<TierRow>[] = [
   {
     title: 'Tier',
+    isName: true,
     onPhone: 'title',
     cell: ({ tier, periodMs }) => (
       <>

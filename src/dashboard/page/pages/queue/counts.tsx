@@ -81,6 +81,7 @@ export function NamesTable({ counts, totals, pauses }: NamesTableProps) {
   const columns: TableColumn<JobCounts>[] = [
     {
       title: 'Name',
+      isName: true,
       cell: ({ name }) => (
         <a href={hrefOf('/queue', null, { name })}>
           <Name text={name} />
@@ -92,11 +93,13 @@ export function NamesTable({ counts, totals, pauses }: NamesTableProps) {
     ...(['ready', 'delayed', 'running', 'retrying', 'failed', 'finished'] as const).map((state) => stateColumn(state)),
     {
       title: 'oldest due',
+      rank: 2,
       cell: ({ dueSince }) => (dueSince === null ? '' : <Time at={dueSince} as="relative" />),
       sortBy: ({ dueSince }) => dueSince,
     },
     {
       title: 'runs so far',
+      rank: 3,
       cell: ({ name }) => describeRuns(totalsOf.get(name)),
       sortBy: ({ name }) => totalsOf.get(name)?.runs ?? null,
       isNumber: true,

@@ -90,7 +90,7 @@ function JobTable({ jobs, selection }: JobTableProps) {
   const columns: readonly TableColumn<ShownJob>[] = [
     ...(selection === null ? [] : [chooseColumn(selection)]),
     { title: 'Job', cell: ({ id }) => <a href={hrefOf('/jobs', id)}>{id}</a>, isNumber: true },
-    { title: 'Name', cell: ({ name }) => <Name text={name} />, onPhone: 'title' },
+    { title: 'Name', cell: ({ name }) => <Name text={name} />, isName: true, onPhone: 'title' },
     { title: 'State', cell: (job) => <ShownJobState job={job} nowMs={nowMs} /> },
     { title: 'When', cell: (job) => <JobTime job={job} nowMs={nowMs} /> },
     { title: 'Tries', cell: describeTries, isNumber: true },

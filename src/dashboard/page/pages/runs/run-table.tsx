@@ -123,6 +123,7 @@ const columns: readonly TableColumn<Run>[] = [
   },
   {
     title: 'Script',
+    isName: true,
     cell: ({ script }) => (
       <a href={hrefOf('/scripts', script)}>
         <bdi>{script}</bdi>
@@ -147,15 +148,17 @@ const columns: readonly TableColumn<Run>[] = [
     sortBy: ({ durationMs }) => durationMs,
     isNumber: true,
   },
-  { title: 'CPU', cell: (run) => formatDuration(cpuOf(run)), sortBy: cpuOf, isNumber: true },
+  { title: 'CPU', rank: 3, cell: (run) => formatDuration(cpuOf(run)), sortBy: cpuOf, isNumber: true },
   {
     title: 'Memory',
+    rank: 3,
     cell: ({ maxRssBytes }) => formatBytes(maxRssBytes),
     sortBy: ({ maxRssBytes }) => maxRssBytes,
     isNumber: true,
   },
   {
     title: 'Output',
+    rank: 2,
     cell: ({ outputBytes }) => formatBytes(outputBytes),
     sortBy: ({ outputBytes }) => outputBytes,
     isNumber: true,

@@ -110,6 +110,7 @@ function ScriptList({ rows, since }: { readonly rows: readonly ScriptRow[]; read
 const columns: readonly TableColumn<ScriptRow>[] = [
   {
     title: 'Script',
+    isName: true,
     onPhone: 'title',
     sortBy: ({ script }) => script,
     cell: ({ script }) => (
@@ -124,14 +125,14 @@ const columns: readonly TableColumn<ScriptRow>[] = [
     sortBy: ({ lastRun }) => (lastRun?.startedAt ? -Date.parse(lastRun.startedAt) : null),
     cell: ({ lastRun }) => (lastRun === null ? '–' : <Time at={lastRun.startedAt} />),
   },
-  { title: 'Last 20', onPhone: 'bare', cell: (row) => <Spark {...row} /> },
+  { title: 'Last 20', rank: 3, onPhone: 'bare', cell: (row) => <Spark {...row} /> },
   {
     title: 'Success',
     isNumber: true,
     sortBy: ({ successRate }) => successRate,
     cell: ({ successRate }) => formatRate(successRate),
   },
-  { title: 'Runs', isNumber: true, sortBy: ({ runs }) => runs, cell: ({ runs }) => formatCount(runs) },
+  { title: 'Runs', rank: 3, isNumber: true, sortBy: ({ runs }) => runs, cell: ({ runs }) => formatCount(runs) },
   {
     title: 'p50',
     isNumber: true,
@@ -140,18 +141,21 @@ const columns: readonly TableColumn<ScriptRow>[] = [
   },
   {
     title: 'p95',
+    rank: 2,
     isNumber: true,
     sortBy: ({ p95DurationMs }) => p95DurationMs,
     cell: ({ p95DurationMs }) => formatDuration(p95DurationMs),
   },
   {
     title: 'Memory',
+    rank: 1,
     isNumber: true,
     sortBy: ({ maxRssBytes }) => maxRssBytes,
     cell: ({ maxRssBytes }) => formatBytes(maxRssBytes),
   },
   {
     title: 'CPU',
+    rank: 1,
     isNumber: true,
     sortBy: ({ cpuShare }) => cpuShare,
     cell: ({ cpuShare }) => formatRate(cpuShare),

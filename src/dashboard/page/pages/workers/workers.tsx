@@ -66,6 +66,7 @@ const triggerWords: Readonly<Record<Worker['trigger'], string>> = {
 const common: readonly TableColumn<Worker>[] = [
   {
     title: 'Who',
+    isName: true,
     cell: (worker) => <a href={hrefOf('/activity', null, { worker: String(worker.id) })}>{describeWorker(worker)}</a>,
     onPhone: 'title',
   },
@@ -122,6 +123,7 @@ function AtWork({ workers }: { readonly workers: readonly Worker[] }) {
 const waitingColumns: readonly TableColumn<Waiter>[] = [
   {
     title: 'Waits for',
+    isName: true,
     cell: ({ patterns }) => <Name text={patterns.length === 0 ? 'any job' : patterns.join(', ')} />,
     onPhone: 'title',
   },
