@@ -108,6 +108,8 @@ describe('a claim of a worker', () => {
     await worker.release(job);
     expect(row(id)).toEqual(begun);
     await queue.requeue([id]);
+    expect(await worker.claim(1)).toEqual([]);
+    await worker.settle(job);
     const again = await worker.claimOne();
     const claimed = row(id);
     await worker.release(job);
@@ -239,7 +241,7 @@ describe('what somebody else wants of a job that is claimed', () => {
     const before = row(id);
     const { decision } = await worker.settle(job);
     if (verb === 'cancel') expect([decision?.state, row(id).state]).toEqual(['finished', 'finished']);
-    else expect([decision, row(id)]).toEqual([null, before]);
+    else expect([decision, row(id)]).toEqual([null, { ...before, claim_token: null, claimed_by: null }]);
     const [run] = claimed.runs(id);
     expect(run).toMatchObject(verb === 'cancel' ? { key: job.claim_token } : { worker_id: null });
     checkInvariants(root, { isSettled: false });
@@ -279,18 +281,22 @@ test('no claim of a job has a token that another one had', async () => {
     worker: async () => {
       const job = await worker.claimOne();
       await worker.begin(job);
-      return job.claim_token;
+      return { token: job.claim_token, leave: () => worker.settle(job) };
     },
-    outsider: async () => (await queue.claim())?.token ?? 'none',
+    outsider: async () => ({ token: (await queue.claim())?.token ?? 'none', leave: async () => null }),
   };
-  for (const take of [takers.worker, takers.outsider]) {
-    tokens.add(await take());
-    await queue.requeue([id], { forgetTry: true });
-    tokens.add(await take());
-    await queue.bury(id);
+  // Until the process of its worker has ended, nobody else has the job.
+  const takeAndLeave = async (take: typeof takers.worker, moveOn: () => Promise<unknown>): Promise<void> => {
+    const { token, leave } = await take();
+    tokens.add(token);
+    await moveOn();
+    await leave();
+  };
+  for (const take of Object.values(takers) as (typeof takers.worker)[]) {
+    await takeAndLeave(take, () => queue.requeue([id], { forgetTry: true }));
+    await takeAndLeave(take, () => queue.bury(id));
     await queue.kick(id);
-    tokens.add(await take());
-    await queue.retry(id);
+    await takeAndLeave(take, () => queue.retry(id));
     clock.at += 1;
   }
   expect(tokens.size).toBe(6);

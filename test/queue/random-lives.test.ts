@@ -9,6 +9,7 @@ import type { ClaimedRow } from '../../src/store/contract/jobs.ts';
 import type { Outcome } from '../../src/store/words.ts';
 import { readContent } from '../support/invariants-log.ts';
 import { checkQueue } from '../support/invariants-queue.ts';
+import type { LoggedJob } from '../support/log-tables.ts';
 import { lookIntoLog, queryLog } from '../support/open-log.ts';
 import { openTestQueue, type TestQueue } from '../support/test-queue.ts';
 import { tries } from '../support/tries.ts';
@@ -112,10 +113,13 @@ const steps = {
     const ask = ['failed', 'timed-out'].includes(picked) ? rest(asks, pick) : null;
     const outcome = picked === 'failed' && ask?.kind === 'retry' ? 'released' : picked;
     const reason = outcome === 'succeeded' ? null : outcome;
-    const before = queryLog(life.root, 'select * from jobs');
+    // Of a job that others have moved on, the end of its process leaves no claim.
+    const readJobs = () =>
+      queryLog<LoggedJob>(life.root, 'select * from jobs').map(({ claim_token: _, claimed_by: __, ...row }) => row);
+    const before = readJobs();
     const run = { outcome, reason, exit_code: reason === null ? 0 : 1 };
     const { decision } = await worker.settle(job, run, { decision: ask, archive });
-    if (decision === null) expect(queryLog(life.root, 'select * from jobs')).toEqual(before);
+    if (decision === null) expect(readJobs()).toEqual(before);
     else {
       expect(isHeld).toBe(true);
       held.delete(id);
@@ -197,7 +201,7 @@ test('whatever is done in whatever order, every life can be, and nobody waits fo
           // What is refused changes nothing: verbs-by-state.test.ts
           if (!(error instanceof QueueError)) throw error;
         }
-        expect(checkQueue(lookIntoLog(life.root, readContent), false)).toEqual([]);
+        expect(checkQueue(lookIntoLog(life.root, readContent), false, false)).toEqual([]);
       }
     },
   );

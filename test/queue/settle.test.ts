@@ -171,6 +171,10 @@ test.each([
   expect((await end(last, {}, next)).decision?.state).toBe(state);
 });
 
+/** The end of its process frees the job. */
+const withoutClaim = (dump: string): string =>
+  dump.replace(/"claim_token":"[^"]*"/, '"claim_token":null').replace(/"claimed_by":\d+/, '"claimed_by":null');
+
 test.each(['finish', 'fail', 'delete', 'requeue'] as const)(
   'an end after somebody else’s %s adds what the run printed, and changes nothing',
   async (verb) => {
@@ -185,7 +189,7 @@ test.each(['finish', 'fail', 'delete', 'requeue'] as const)(
     expect((await log.end(printed, { result: '"late"' })).decision).toBeNull();
     expect((await log.end({ ...failure, output: 'later' })).decision).toBeNull();
     expect(log.runs(id)).toEqual(before);
-    expect(log.dumpWithoutOutput()).toBe(left);
+    expect(log.dumpWithoutOutput()).toBe(withoutClaim(left));
   },
 );
 
@@ -207,7 +211,7 @@ test('an end of what was claimed, and was requeued before it had a row, leaves n
   await queue.requeue([id]);
   const before = dump();
   expect(await end({}, { result: '"late"' })).toEqual({ decision: null, runId: null });
-  expect(dump()).toBe(before);
+  expect(dump()).toBe(withoutClaim(before));
   expect(row(id)).toMatchObject({ state: 'queued', claim_token: null });
   expect(job.claim_token).not.toBe((await queue.claim())?.token);
 });

@@ -32,8 +32,12 @@ const steps: Partial<Record<ActivityEvent, Step>> = {
   'job-lease-expired': [['running', ...waiting], 'same'],
 };
 
-/** What holds for the jobs of the queue, their runs, their families and what is told of them. */
-export function checkQueue(log: LogContent, isPruned: boolean): string[] {
+/**
+ * What holds for the jobs of the queue, their runs, their families and what is told of them.
+ *
+ * @param isSettled no worker has still to end the process of a job that somebody else moved on
+ */
+export function checkQueue(log: LogContent, isPruned: boolean, isSettled: boolean): string[] {
   const runs = groupBy(log.runs, (run) => run.job_id);
   const lives = groupBy(log.activity, (row) => row.job_id ?? 0);
   const jobs = new Map(log.jobs.map((job) => [job.id, job]));
@@ -43,7 +47,7 @@ export function checkQueue(log: LogContent, isPruned: boolean): string[] {
     const own = runs.get(job.id) ?? [];
     const life = lives.get(job.id) ?? [];
     const wrong = [
-      ...checkRow(job, own),
+      ...checkRow(job, own, isSettled),
       ...checkFamily(job, jobs.get(job.parent_id ?? 0) ?? null, children.get(job.id) ?? []),
       ...(isPruned ? [] : checkLife(job, own, life)),
     ];
@@ -51,7 +55,7 @@ export function checkQueue(log: LogContent, isPruned: boolean): string[] {
   });
 }
 
-function checkRow(job: LoggedJob, runs: readonly LoggedRun[]): string[] {
+function checkRow(job: LoggedJob, runs: readonly LoggedRun[], isSettled: boolean): string[] {
   const isHeld = job.state === 'running' || job.state === 'claimed';
   const waits = job.state === 'queued' || job.state === 'retrying';
   const running = runs.filter(({ outcome }) => outcome === 'running');
@@ -59,7 +63,7 @@ function checkRow(job: LoggedJob, runs: readonly LoggedRun[]): string[] {
   const last = runs.at(-1);
   return listWrong([
     [endStates.includes(job.state) === (job.finished_at !== null), 'state and finished_at disagree'],
-    [isHeld === (job.claim_token !== null), 'state and claim disagree'],
+    [isHeld ? job.claim_token !== null : !isSettled || job.claim_token === null, 'state and claim disagree'],
     [isHeld === (job.lease_expires_at !== null), 'state and lease disagree'],
     [waits === (job.ready !== null), 'state and index disagree'],
     [running.length === (job.state === 'running' ? 1 : 0), `${running.length} runs are running`],

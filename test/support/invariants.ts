@@ -58,7 +58,7 @@ export function findViolations(
     ...checkRuns(log, hasClockMoved),
     ...checkWorkers(log, isSettled),
     // What happened is told in the order of its instants.
-    ...checkQueue(log, isPruned || hasClockMoved),
+    ...checkQueue(log, isPruned || hasClockMoved, isSettled),
     ...checkSeenTries(readSeenTries(root), log, mayOverlap),
     ...(isPruned ? [] : [...checkActivity(log), ...checkEvidence(evidence, log)]),
     ...ofState,

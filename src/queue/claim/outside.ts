@@ -153,7 +153,9 @@ async function describeUnclaimed(
   const isPaused = !isWanted(job.name);
   const why = isPaused
     ? 'its name is paused; `npx folder-runner jobs` shows which command ends that'
-    : 'as many jobs of its group run as `queue.groupLimit` allows; wait for the end of one';
+    : job.claim_token !== null
+      ? 'the process of its earlier try has not ended yet; its worker ends it within some seconds'
+      : 'as many jobs of its group run as `queue.groupLimit` allows; wait for the end of one';
   return refuse(job, `cannot be claimed: ${why}.`);
 }
 

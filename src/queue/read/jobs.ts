@@ -55,7 +55,7 @@ export async function findJob(session: VerbSession, ref: JobRef): Promise<JobRow
   const { id, token } = readRef(ref);
   const job = await findRow(session, id);
   if (job === null) throw noSuchJob(id);
-  if (token !== null && job.claim_token !== token) throw staleClaim(job);
+  if (token !== null && (job.claim_token !== token || job.state !== 'running')) throw staleClaim(job);
   if (token !== null && (await hasExpired(session, job))) throw expiredClaim(job);
   return job;
 }

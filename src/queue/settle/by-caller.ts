@@ -2,6 +2,7 @@ import { withoutParameters } from '../../settings/readers.ts';
 import type { StartedRunRow } from '../../store/contract/runs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import type { FinishedRun, JobRow } from '../../store/schema.ts';
+import { workerOf } from '../../store/shared/claims.ts';
 import type { JobState, Outcome } from '../../store/words.ts';
 import { invalid, readPriority, readWhen, requireDelayMs, requireJobName, writeJson } from '../add/values.ts';
 import type { BuryOptions, FailOptions, FinishOptions, JobRef, RequeueOptions, RetryOptions } from '../api.ts';
@@ -18,6 +19,7 @@ import {
   type Transition,
   type TransitionContext,
   toTransition,
+  unclaimed,
 } from './transition.ts';
 
 /** What an end depends on besides its job. All of these are to be called in a transaction. */
@@ -155,6 +157,16 @@ async function endClaim(
   told: Told,
 ): Promise<void> {
   await endRunOfClaim(session, job, transition, { at, context, ...told });
+  await keepClaim(session, job, at);
+}
+
+/**
+ * A worker of the runner ends the process of a job that others have moved on. Until then its claim counts: nobody else
+ * begins the job, its group has one place less, and no other job of its unique key begins.
+ */
+async function keepClaim(session: StoreSession, { id, claim_token }: JobRow, at: number): Promise<void> {
+  if (claim_token === null || workerOf(claim_token) === null) return;
+  await session.jobs.change([{ id, set: { claim_token } }], at);
 }
 
 interface RunOfClaimEnd extends Told {
@@ -309,9 +321,10 @@ async function requeue(session: StoreSession, job: JobRow, requeueing: Requeuein
   const set = {
     ...{ ...asUnfinished, ...renamed, state, run_at: job.created_at },
     attempts: Math.max(job.attempts - (forgetTry ? 1 : 0), 0),
-    ...{ claim_token: null, lease_expires_at: null, lease_extended: 0 },
+    ...unclaimed,
   };
   await session.jobs.change([{ id: job.id, set }], at);
+  await keepClaim(session, job, at);
   await endOpenRun(session, job, requeueing);
   await session.events.record([{ at, event: 'job-requeued', jobId: job.id }]);
 }

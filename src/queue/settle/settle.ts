@@ -137,15 +137,20 @@ async function settleEach(
   const changes: JobChange[] = [];
   for (const run of runs) {
     const job = held.get(run.claim.token);
-    if (job === undefined) await keepLate(session, run);
+    if (job === undefined) await keepLate(session, run, context);
     else ended.push(await endJob(session, job, run, context, changes));
   }
   const runIds = await writeEnds(session, ended, changes, context);
   return new Map(ended.map(({ run, decision }, index) => [run, { decision, runId: runIds[index] ?? null }] as const));
 }
 
-/** Its claim was lost: only what it has printed is still written down. */
-async function keepLate(session: StoreSession, { runId, claim, end }: RunToSettle): Promise<void> {
+/**
+ * Its claim was lost: only what it has printed is still written down. Others may have the job from now on: its process
+ * has ended.
+ */
+async function keepLate(session: StoreSession, run: RunToSettle, { observedAt }: SettleContext): Promise<void> {
+  const { runId, claim, end, start } = run;
+  await session.claims.release([claim], observedAt ?? end.finished_at ?? start.startedAt);
   if (runId !== null) await session.runs.addOutput({ runId, jobId: claim.id }, end);
 }
 

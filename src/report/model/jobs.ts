@@ -61,7 +61,7 @@ type LostClaims = ReadonlyMap<number, string>;
 /** What the next worker will find of the queue's jobs that are claimed. */
 export async function findLostClaims(store: StoreSession, nowMs: number): Promise<LostClaims> {
   const claims = await store.claims.ofWorkers();
-  const dead = claims.filter(({ job, worker }) => job.tier === null && isDead(worker));
+  const dead = claims.filter(({ job, worker }) => job.tier === null && job.lease_expires_at !== null && isDead(worker));
   const expired = await store.claims.expired(nowMs, 0);
   return new Map([
     ...expired.map(({ job }) => [job.id, 'its claim has expired'] as const),

@@ -201,9 +201,12 @@ export interface ClaimStore {
   nextWake(at: number, graceMs: number): Promise<number | null>;
   /** Takes the jobs that are next, up to so many. To be called in a transaction. */
   claim(request: ClaimRequest): Promise<ClaimedRow[]>;
-  /** Rows of jobs whose claim still holds, locked. */
+  /** Rows of jobs whose claim still holds, locked; without those that others have moved on. */
   held(claims: readonly ClaimRef[]): Promise<HeldRow[]>;
-  /** Gives back what was claimed and has not begun, untouched: it waits as one that was tried, or was not. */
+  /**
+   * Gives back what was claimed and has not begun, untouched: it waits as one that was tried, or was not. Of a job that
+   * others have moved on, only the claim ends.
+   */
   release(claims: readonly ClaimRef[], at: number): Promise<void>;
   /** Renews all claims of a worker, each by its own lease; the shortest of these, null: it has none. */
   renew(workerId: number, at: number, defaultLeaseMs: number): Promise<number | null>;
@@ -211,7 +214,10 @@ export interface ClaimStore {
   expired(at: number, graceMs: number): Promise<ExpiredClaim[]>;
   /** Gives a worker that was late more time. */
   extend(id: number, leaseExpiresAt: number): Promise<void>;
-  /** Every job that a worker of the runner has, or had when it died: `claimed` and `running`. */
+  /**
+   * Every job that a worker of the runner has, or had when it died: `claimed` and `running`, and those that others have
+   * moved on, whose process may still run.
+   */
   ofWorkers(): Promise<ClaimOfWorker[]>;
   /** Those of them whose worker has ended. */
   ofEndedWorkers(): Promise<ClaimOfWorker[]>;

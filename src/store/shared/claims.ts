@@ -19,6 +19,9 @@ export function tokensOf(workerId: number): readonly string[] {
   return [`${workerId}.`, `${workerId}/`];
 }
 
+/** Of a claimed job: somebody else has moved it on, and the process of its worker may still run. */
+export const isEndedElsewhere = "state not in ('claimed', 'running')";
+
 /** The worker that a token names; null: it is that of somebody else. */
 export function workerOf(token: string): number | null {
   const [, number] = /^(\d+)\.\d+$/.exec(token) ?? [];

@@ -12,7 +12,7 @@ import { createQueueRecorder, type HandledRun, type LeaseHeartbeat, renewLeases 
 import { asRecorded } from './each-run.ts';
 import { hasRoomToSpareOf, type waitForRoom } from './limits.ts';
 import { createFileWatch, createPace, createWorkLimits, type WorkLimits, type WorkRequest } from './queue-limits.ts';
-import type { HandlerEquipment } from './run-handlers.ts';
+import { createRunStop, type HandlerEquipment } from './run-handlers.ts';
 import { createSelector } from './selection.ts';
 
 /** All that a worker works with, until it is closed. */
@@ -47,7 +47,7 @@ export async function equipExecutors(
   const work = limitWork(call, request);
   const pace = createPace(call, request);
   const ticker = setInterval(work.look, LOOK_MS).unref();
-  const shared: Omit<Equipment, 'runner' | 'ahead' | 'admit' | 'leave'> = {
+  const shared: Omit<Equipment, 'runner' | 'runStop' | 'ahead' | 'admit' | 'leave'> = {
     ...{ call, watch, wake, heartbeat, work },
     active: createActiveExecutors(wake.ring),
     recorder: createQueueRecorder({
@@ -76,6 +76,7 @@ export async function equipExecutors(
     executors: runners.map((runner, index) => ({
       ...shared,
       runner,
+      runStop: createRunStop(call.stop.signal),
       ahead: createClaimAhead(call),
       admit: () => pace.admit(index),
       leave: () => pace.leave(index),

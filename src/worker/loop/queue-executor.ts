@@ -182,7 +182,7 @@ async function runChosen(
   };
   for (const { job } of chosen) heartbeat.note(job.lease_ms);
   tell(chosen[0]);
-  const ran = await runHandlers({ ...equipment, call }, chosen, {
+  const ran = await runHandlers({ ...equipment, heartbeat, call }, chosen, {
     unsettled,
     onLasting: (begun) => {
       tell(chosen[begun - 1]);

@@ -7,7 +7,7 @@ import { isStoreFailure } from '../../store/failures.ts';
 import { isFailure } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
-import type { HandledRun, HeldJob, QueueRecorder } from '../record/queue-recorder.ts';
+import type { HandledRun, HeldJob, LeaseHeartbeat, QueueRecorder } from '../record/queue-recorder.ts';
 import { createProgressReport, requestOfEach, stopIfReplaced } from './each-run.ts';
 
 /** What one executor needs to run the handlers of its jobs. */
@@ -15,6 +15,36 @@ export interface HandlerEquipment {
   readonly call: StoreInvocation;
   readonly recorder: QueueRecorder;
   readonly runner: HandlerRunner;
+  readonly heartbeat: Pick<LeaseHeartbeat, 'guard' | 'unguard'>;
+  readonly runStop: RunStop;
+}
+
+/** What ends the runs of one executor: the stop of its worker, or that the job of its present run was taken from it. */
+export interface RunStop {
+  /** For the next runs. */
+  next(): AbortSignal;
+  /** Ends the present run alone. */
+  end(): void;
+  /** Whether that was called since the last `next`. */
+  readonly isEnded: boolean;
+}
+
+export function createRunStop(ofWorker: AbortSignal): RunStop {
+  let own = new AbortController();
+  // One for many runs: each signal more costs a short run much of its time.
+  let signal = AbortSignal.any([ofWorker, own.signal]);
+  return {
+    next: () => {
+      if (!own.signal.aborted) return signal;
+      own = new AbortController();
+      signal = AbortSignal.any([ofWorker, own.signal]);
+      return signal;
+    },
+    end: () => own.abort(),
+    get isEnded() {
+      return own.signal.aborted;
+    },
+  };
 }
 
 /** Among which other runs these are. */
@@ -122,6 +152,13 @@ function releaseIfEnded({ stop }: StoreInvocation, end: RunEnd): RunEnd {
   return { ...end, outcome: 'released', ask: { kind: 'retry', delayMs: 0, ...asked } };
 }
 
+/** Its job has its end from whoever moved it on; neither that nor this run is a failure of the handler. */
+function releaseIfTaken({ runStop }: HandlerEquipment, end: RunEnd): RunEnd {
+  if (!runStop.isEnded || !isFailure(end.outcome) || end.outcome === 'timed-out') return end;
+  const reason = 'ended because somebody else had failed, buried, requeued or deleted its job';
+  return { ...end, outcome: 'released', reason };
+}
+
 /** What a handler is told of its job. */
 type DescribedJob = HandlerRequest['job'];
 
@@ -160,7 +197,8 @@ async function executeHandler(
   calls: readonly Call[],
   { unsettled, onLasting }: Serving,
 ): Promise<readonly HandledRun[]> {
-  const { recorder, call } = executor;
+  const { recorder, call, heartbeat, runStop } = executor;
+  const stop = runStop.next();
   let begun = calls.length;
   // Of several, only one can last.
   let lasting = calls[0] as Call;
@@ -169,11 +207,13 @@ async function executeHandler(
     async (seen) => {
       await onLasting?.(begun);
       await recorder.recordProgress(lasting.claimed, startedAt, seen);
+      heartbeat.guard(lasting.claimed.claim, runStop.end);
     },
     (error) => call.events.emit('warning', `the process of ${lasting.script.name} could not be recorded: ${error}`),
   );
   const requests = calls.map((each, index) =>
     requestOf(executor, each, {
+      stop,
       onSample: progress.sample,
       onStarted: (pid) => {
         if (index > 0) startedAt = call.runner.now();
@@ -191,19 +231,22 @@ async function executeHandler(
   });
   const ends = await running
     .catch((error): readonly BegunEnd[] => [{ end: endDefect(executor, error), afterMs: 0 }])
-    .finally(() => progress.settle());
+    .finally(async () => {
+      await progress.settle();
+      heartbeat.unguard(lasting.claimed.claim);
+    });
   return ends.map(({ end, afterMs }, index) => {
     const { claimed, job } = calls[index] as Call;
     stopIfReplaced(call, end);
     const startedAt = job.startedAt + Math.round(afterMs);
-    return { claimed, startedAt, end: releaseIfEnded(executor.call, end), isRetryable: true };
+    return { claimed, startedAt, end: releaseIfTaken(executor, releaseIfEnded(call, end)), isRetryable: true };
   });
 }
 
 function requestOf(
   { call, recorder }: HandlerEquipment,
   { claimed, script, job }: Call,
-  told: Pick<HandlerRequest, 'onStarted' | 'onSample'>,
+  told: Pick<HandlerRequest, 'stop' | 'onStarted' | 'onSample'>,
 ): HandlerRequest {
   const { claim, timeoutMs } = claimed;
   return {

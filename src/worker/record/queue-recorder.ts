@@ -380,6 +380,10 @@ const SHORTEST_BEAT_MS = 200;
 export interface LeaseHeartbeat {
   /** A job's own lease may be shorter than all the others. */
   note(leaseMs: number | null): void;
+  /** Has a run that lasts ended once its job is no longer its own: somebody else has failed, buried or requeued it. */
+  guard(claim: ClaimRef, end: () => void): void;
+  /** To be called once its process has ended. */
+  unguard(claim: ClaimRef): void;
   stop(): void;
 }
 
@@ -389,6 +393,20 @@ interface Beating {
   readonly policyOfName: PolicyOfName;
   /** Told when jobs were taken back that somebody may take now. */
   readonly onTakenBack: () => void;
+}
+
+function guardRuns(store: Store) {
+  const guarded = new Map<ClaimRef, () => void>();
+  return {
+    guard: (claim: ClaimRef, end: () => void) => void guarded.set(claim, end),
+    unguard: (claim: ClaimRef) => void guarded.delete(claim),
+    endLost: async (): Promise<void> => {
+      const claims = [...guarded.keys()];
+      if (claims.length === 0) return;
+      const held = new Set((await store.claims.held(claims)).map(({ claim_token }) => claim_token));
+      for (const claim of claims) if (!held.has(claim.token)) guarded.get(claim)?.();
+    },
+  };
 }
 
 /**
@@ -425,6 +443,7 @@ export function renewLeases(call: StoreInvocation, { workerId, policyOfName, onT
     if (await isOrphaned()) void rescueDead();
     else if ((await endExpiredLeases(store, runner.now, queue, async () => policyOfName)) > 0) onTakenBack();
   };
+  const { endLost, ...guarding } = guardRuns(store);
   const beat = async (): Promise<void> => {
     let heldMs = shortestMs;
     // What is claimed meanwhile is noted; a claim that has ended by then is not.
@@ -435,6 +454,7 @@ export function renewLeases(call: StoreInvocation, { workerId, policyOfName, onT
         'soon',
       );
       heldMs = renewed ?? defaultLeaseMs;
+      await endLost();
       await takeBack();
     } catch (error) {
       // Once it is stopped, the log may be closed under it; nobody else hears of what a timer throws.
@@ -455,6 +475,7 @@ export function renewLeases(call: StoreInvocation, { workerId, policyOfName, onT
       shortestMs = leaseMs;
       schedule();
     },
+    ...guarding,
     stop: () => {
       isStopped = true;
       clearTimeout(timer);

@@ -121,7 +121,7 @@ export async function findLostRuns(store: Store, state: StateFolder, at: number)
   const lost: LostRun[] = [];
   const unbegun: ClaimOfWorker[] = [];
   for (const claim of left) {
-    const startedAt = claim.run?.startedAt ?? beganAt(state, claim, ledgers);
+    const startedAt = isOpen(claim) ? (claim.run?.startedAt ?? beganAt(state, claim, ledgers)) : null;
     if (startedAt === null) unbegun.push(claim);
     else lost.push({ claim, start: startOf(claim, startedAt) });
   }
@@ -130,6 +130,11 @@ export async function findLostRuns(store: Store, state: StateFolder, at: number)
     await store.transaction((session) => releaseClaims(session, refs, at));
   }
   return lost;
+}
+
+/** Others have moved the rest on: what their workers still held is free. */
+function isOpen({ job: { state } }: ClaimOfWorker): boolean {
+  return state === 'claimed' || state === 'running';
 }
 
 async function withoutOthers(

@@ -6,7 +6,7 @@ import { defaultSettings } from '../../../src/settings/settings.ts';
 import type { ClaimRef } from '../../../src/store/contract/runs.ts';
 import { createActiveExecutors, type Equipment } from '../../../src/worker/loop/executors.ts';
 import { QueueExecutor } from '../../../src/worker/loop/queue-executor.ts';
-import { type HandlerEquipment, runHandler } from '../../../src/worker/loop/run-handlers.ts';
+import { createRunStop, type HandlerEquipment, runHandler } from '../../../src/worker/loop/run-handlers.ts';
 import type { HeldJob } from '../../../src/worker/record/queue-recorder.ts';
 import { makeLoggedCall } from '../../support/logged-call.ts';
 import { changeLog } from '../../support/open-log.ts';
@@ -20,8 +20,9 @@ async function openBroken(error: Error) {
   const root = makeTemporaryRoot({ 'jobs/queue/a.mjs': 'export default () => {};\n' });
   const handlers = await openHandlers(root, defaultSettings);
   const told = { abandoned: 0 };
+  const call = await makeLoggedCall(root);
   const executor = {
-    call: await makeLoggedCall(root),
+    ...{ call, heartbeat: { guard: () => {}, unguard: () => {} }, runStop: createRunStop(call.stop.signal) },
     recorder: { update: async () => {} },
     runner: {
       runSome: () => Promise.reject(error),
@@ -90,7 +91,7 @@ async function openWithTwo(runner: Partial<HandlerEquipment['runner']>) {
       recordProgress: async () => void recorded.push('memory'),
     },
     runner: { ...executor.runner, ...runner },
-    heartbeat: { note: () => {} },
+    heartbeat: { ...executor.heartbeat, note: () => {} },
     active: createActiveExecutors(() => {}),
     ahead: { window: () => 1, note: () => {} },
     watch: { found: () => {}, look: () => 1 },

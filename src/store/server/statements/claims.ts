@@ -13,6 +13,7 @@ import type { JobRow } from '../../schema.ts';
 import {
   compareTurns,
   expiredAmong,
+  isEndedElsewhere,
   isOfWorker,
   MOST_COUNTED,
   nextWakeAmong,
@@ -29,6 +30,7 @@ import {
   free,
   type Habit,
   habitOf,
+  isFree,
   mayTakeFirst,
   type TakenRow,
   takingFirst,
@@ -45,7 +47,7 @@ const SECOND_LOOK = 500;
 const PROMOTED_AT_ONCE = 1_000;
 
 export function serverClaims(db: ServerStatements): ClaimStore {
-  const { integer, isIn } = db.dialect;
+  const { integer } = db.dialect;
   const habit = habitOf(db);
   return {
     next: async (selection, at) => {
@@ -63,24 +65,7 @@ export function serverClaims(db: ServerStatements): ClaimStore {
     nextWake: (at, graceMs) => nextWake(db, at, graceMs),
     claim: (request) => new Claiming(db, request, habit).claim(),
     held: (claims) => held(db, claims),
-    release: async (claims, at) => {
-      const rows = await db.all<ClaimRef>(
-        `select id, claim_token as token from jobs where ${isIn('id')} and state = 'claimed' order by id for update`,
-        [claims.map(({ id }) => id)],
-      );
-      const tokens = new Set(claims.map(({ token }) => token));
-      const ids = rows.filter(({ token }) => tokens.has(token)).map(({ id }) => id);
-      if (ids.length === 0) return;
-      db.noteWork();
-      // A script's job has no lease, and no place in the index of those that are due.
-      await db.run(
-        `update jobs set state = case when attempts > 0 then 'retrying' else 'queued' end,
-           ready = case when tier is null then case when run_at <= ? then 1 else 0 end end, claim_token = null,
-           lease_expires_at = null, lease_extended = 0
-         where ${isIn('id')}`,
-        [at, ids],
-      );
-    },
+    release: (claims, at) => release(db, claims, at),
     renew: async (workerId, at, defaultLeaseMs) => {
       await db.run(
         `update jobs set lease_expires_at = ? + coalesce(lease_ms, ${integer('?')}), lease_extended = 0
@@ -107,6 +92,33 @@ export function serverClaims(db: ServerStatements): ClaimStore {
       ),
   };
 }
+
+async function release(db: ServerStatements, claims: readonly ClaimRef[], at: number): Promise<void> {
+  const { isIn } = db.dialect;
+  const rows = await db.all<ClaimRef & Pick<JobRow, 'state'>>(
+    `select id, claim_token as token, state from jobs
+     where ${isIn('id')} and claim_token is not null and state <> 'running' order by id for update`,
+    [claims.map(({ id }) => id)],
+  );
+  const tokens = new Set(claims.map(({ token }) => token));
+  const own = rows.filter(({ token }) => tokens.has(token));
+  if (own.length === 0) return;
+  db.noteWork();
+  const [ids, moved] = [own.filter(isClaimed), own.filter((row) => !isClaimed(row))].map(idsOf);
+  if (moved?.length) await db.run(`update jobs set claim_token = null where ${isIn('id')}`, [moved]);
+  if (!ids?.length) return;
+  // A script's job has no lease, and no place in the index of those that are due.
+  await db.run(
+    `update jobs set state = case when attempts > 0 then 'retrying' else 'queued' end,
+       ready = case when tier is null then case when run_at <= ? then 1 else 0 end end, claim_token = null,
+       lease_expires_at = null, lease_extended = 0
+     where ${isIn('id')}`,
+    [at, ids],
+  );
+}
+
+const isClaimed = ({ state }: Pick<JobRow, 'state'>): boolean => state === 'claimed';
+const idsOf = (rows: readonly ClaimRef[]): number[] => rows.map(({ id }) => id);
 
 /** Jobs whose time has come stand in the index of those that are due. How many were moved: there may be more. */
 async function promote(db: ServerStatements, at: number): Promise<number> {
@@ -155,7 +167,7 @@ async function readFirst(
   const floor = floorOf(db, selection);
   const unblocked = isNotIn(db, fullKeys);
   return await db.all<WaitingJob>(
-    `select ${waitingColumns} from jobs where ready = 1${floor.text}${unblocked.text}
+    `select ${waitingColumns} from jobs where ready = 1 and ${isFree}${floor.text}${unblocked.text}
      order by ${nextFirst(db.dialect)} limit ?`,
     [...floor.values, ...unblocked.values, limit],
   );
@@ -182,7 +194,7 @@ async function readOfNames(
   for (const name of wanted) {
     found.push(
       ...(await db.all<WaitingJob>(
-        `select ${waitingColumns} from jobs where ready = 1 and name = ?${floor.text}${unblocked.text}
+        `select ${waitingColumns} from jobs where ready = 1 and name = ? and ${isFree}${floor.text}${unblocked.text}
          order by ${order} limit ?`,
         [name, ...floor.values, ...unblocked.values, limit],
       )),
@@ -215,7 +227,9 @@ async function findNext(db: ServerStatements, selection: Selection): Promise<Wai
   };
   if (selection.id !== undefined) {
     return await choose(
-      await db.all<WaitingJob>(`select ${waitingColumns} from jobs where ready = 1 and id = ?`, [selection.id]),
+      await db.all<WaitingJob>(`select ${waitingColumns} from jobs where ready = 1 and ${isFree} and id = ?`, [
+        selection.id,
+      ]),
     );
   }
   for (const limit of [FIRST_LOOK, SECOND_LOOK]) {
@@ -377,7 +391,7 @@ class Claiming {
     for (;;) {
       const rows = await this.#db.all<LockedRow>(
         `select ${foundColumns}, (select min(run_at) from jobs where ready = 0) as next_due
-         from jobs where ready = 1${floor.text} order by ${nextFirst(this.#db.dialect)} limit ? ${free}`,
+         from jobs where ready = 1 and ${isFree}${floor.text} order by ${nextFirst(this.#db.dialect)} limit ? ${free}`,
         [...floor.values, count],
       );
       const due = rows.length === 0 ? await nextDue(this.#db) : (rows[0]?.next_due ?? Number.POSITIVE_INFINITY);
@@ -412,7 +426,7 @@ class Claiming {
   async #lock(ids: readonly number[]): Promise<void> {
     for (const id of ids) this.#seen.add(id);
     const rows = await this.#db.all<FoundRow>(
-      `select ${foundColumns} from jobs where ${this.#db.dialect.isIn('id')} and ready = 1 ${free}`,
+      `select ${foundColumns} from jobs where ${this.#db.dialect.isIn('id')} and ready = 1 and ${isFree} ${free}`,
       [ids],
     );
     await this.#judge(rows.sort(compareTurns));
@@ -458,7 +472,7 @@ async function held(db: ServerStatements, claims: readonly ClaimRef[]): Promise<
   const tokens = new Set(claims.map(({ token }) => token));
   const rows = await db.all<JobRow & { claim_token: string; has_children: number }>(
     `select ${jobColumns}, ${isThere('jobs as child where child.parent_id = jobs.id')} as has_children
-     from jobs where ${db.dialect.isIn('id')} and claim_token is not null order by id
+     from jobs where ${db.dialect.isIn('id')} and claim_token is not null and state in ('claimed', 'running') order by id
      ${db.inTransaction ? 'for update' : ''}`,
     [claims.map(({ id }) => id)],
   );
@@ -479,7 +493,7 @@ async function expired(db: ServerStatements, at: number, graceMs: number): Promi
 
 async function ofWorkers(db: ServerStatements, which: string): Promise<ClaimOfWorker[]> {
   const jobs = await db.all<JobRow>(
-    `select ${jobColumns} from jobs where claim_token is not null and state in ('claimed', 'running') ${which}
+    `select ${jobColumns} from jobs where claim_token is not null and (tier is null or not ${isEndedElsewhere}) ${which}
      order by id`,
   );
   const ids = new Set(jobs.flatMap(({ claim_token }) => workerOf(claim_token as string) ?? []));

@@ -38,7 +38,11 @@ function changes(db: ServerStatements): Part<'add' | 'lock' | 'change' | 'update
     lock: (ids) => lockJobs(db, ids),
     change: (list, at) => change(db, list, at),
     updateData: async (id, token, data) =>
-      (await db.run('update jobs set data = ? where id = ? and claim_token = ?', [data, id, token])) > 0,
+      (await db.run(`update jobs set data = ? where id = ? and claim_token = ? and state in ('claimed', 'running')`, [
+        data,
+        id,
+        token,
+      ])) > 0,
     delete: (ids) => deleteJobsOnServer(db, ids),
   };
 }

@@ -11,6 +11,10 @@ import { type FinishedRow, finishing, memoryOf } from './runs.ts';
 /** What is locked already is somebody else's by now, or will be looked for again. */
 export const free = 'for update skip locked';
 
+/** Whether no process works any more on an earlier try, or on an ended job of the same unique key. */
+export const isFree = `claim_token is null and (unique_key is null or not exists (select 1 from jobs as holder
+  where holder.claim_token is not null and holder.finished_at is not null and holder.unique_key = jobs.unique_key))`;
+
 /** What was seen the last time: whether what comes first is wanted. */
 export interface Habit {
   wantsAll: boolean;
@@ -81,7 +85,7 @@ export function takingFirst(
       claim_token = (?::text[])[next.turn],
       lease_expires_at = ?::bigint + coalesce(?::bigint, jobs.lease_ms, ?::bigint)
     from (select place, (row_number() over ())::integer as turn
-      from (select ctid as place from jobs where ready = 1${floor.text}
+      from (select ctid as place from jobs where ready = 1 and ${isFree}${floor.text}
         and not exists (select 1 from jobs where ready = 0 and run_at <= ?)
         order by ${nextFirst(db.dialect)} limit ${Math.trunc(count)} ${free}) as first) as next
     where jobs.ctid = next.place

@@ -12,7 +12,15 @@ import type {
 import type { ClaimRef } from '../../contract/runs.ts';
 import type { JobRow } from '../../schema.ts';
 import type { Sync } from '../../shared/areas.ts';
-import { expiredAmong, isOfWorker, MOST_COUNTED, nextWakeAmong, tokensOf, workerOf } from '../../shared/claims.ts';
+import {
+  expiredAmong,
+  isEndedElsewhere,
+  isOfWorker,
+  MOST_COUNTED,
+  nextWakeAmong,
+  tokensOf,
+  workerOf,
+} from '../../shared/claims.ts';
 import type { SqliteStatements } from '../session.ts';
 import { runningRunOf } from './runs.ts';
 import { workersById } from './workers.ts';
@@ -26,6 +34,13 @@ const PROMOTED_AT_ONCE = 1_000;
 
 const columns = 'id, name, priority, run_at, concurrency_key';
 const inOrder = 'order by priority desc, run_at, id';
+
+/** Whether no process works any more on an earlier try, or on an ended job of the same unique key. */
+const isFree = `id not in (
+  select id from jobs where claim_token is not null and ready = 1
+  union all select waiting.id from jobs as holder join jobs as waiting on waiting.unique_key = holder.unique_key
+    where holder.claim_token is not null and holder.finished_at is not null
+      and waiting.unique_key is not null and waiting.finished_at is null)`;
 
 export function sqliteClaims(db: SqliteStatements): Sync<ClaimStore> {
   return {
@@ -145,16 +160,18 @@ function takeNext(db: SqliteStatements, request: ClaimRequest, claimed: ClaimedR
 }
 
 function lookAtFirst(db: SqliteStatements, selection: Selection, count: number, limit: number): Look {
-  const page = db.all<WaitingJob>(`select ${columns} from jobs where ready = 1 and priority >= ? ${inOrder} limit ?`, [
-    floorOf(selection),
-    limit,
-  ]);
+  const page = db.all<WaitingJob>(
+    `select ${columns} from jobs where ready = 1 and priority >= ? and ${isFree} ${inOrder} limit ?`,
+    [floorOf(selection), limit],
+  );
   const jobs = pick(page, selection, createGroupCheck(db, selection.groupLimit), count);
   return { jobs, isAll: page.length < limit };
 }
 
 function lookAtOne(db: SqliteStatements, selection: Selection, count: number): Look {
-  const page = db.all<WaitingJob>(`select ${columns} from jobs where ready = 1 and id = ?`, [selection.id ?? 0]);
+  const page = db.all<WaitingJob>(`select ${columns} from jobs where ready = 1 and id = ? and ${isFree}`, [
+    selection.id ?? 0,
+  ]);
   return { jobs: pick(page, selection, createGroupCheck(db, selection.groupLimit), count), isAll: true };
 }
 
@@ -178,7 +195,7 @@ function lookAtNames(db: SqliteStatements, selection: Selection): Look {
   const wanted = (names ?? readyNames(db)).filter(isWanted);
   const jobs = db.all<WaitingJob>(
     `select ${columns} from jobs where id in (
-       select (select id from jobs where ready = 1 and name = wanted.value and priority >= ?
+       select (select id from jobs where ready = 1 and name = wanted.value and priority >= ? and ${isFree}
          and (concurrency_key is null
            or concurrency_key not in (select value from json_each(?)))
          ${inOrder} limit 1)
@@ -256,7 +273,7 @@ function take(db: SqliteStatements, id: number, request: ClaimRequest): ClaimedR
 type ClaimedFromSql = JobRow & { claim_token: string; has_unreported_children: number };
 
 const heldText = `select *, exists (select 1 from jobs child where child.parent_id = jobs.id) as has_children
-  from jobs where id in (select value from json_each(?)) and claim_token is not null`;
+  from jobs where id in (select value from json_each(?)) and claim_token is not null and state in ('claimed', 'running')`;
 
 function held(db: SqliteStatements, claims: readonly ClaimRef[]): HeldRow[] {
   const tokens = new Set(claims.map(({ token }) => token));
@@ -277,6 +294,7 @@ function release(db: SqliteStatements, { id, token }: ClaimRef, at: number): voi
      where id = ? and claim_token = ? and state = 'claimed'`,
     [at, id, token],
   );
+  db.run(`update jobs set claim_token = null where id = ? and claim_token = ? and ${isEndedElsewhere}`, [id, token]);
 }
 
 function expired(db: SqliteStatements, at: number, graceMs: number): ExpiredClaim[] {
@@ -289,7 +307,9 @@ function expired(db: SqliteStatements, at: number, graceMs: number): ExpiredClai
 }
 
 function ofWorkers(db: SqliteStatements): ClaimOfWorker[] {
-  const jobs = db.all<JobRow>(`select * from jobs where claim_token is not null and state in ('claimed', 'running')`);
+  const jobs = db.all<JobRow>(
+    `select * from jobs where claim_token is not null and (tier is null or not ${isEndedElsewhere})`,
+  );
   const ids = new Set(jobs.flatMap(({ claim_token }) => workerOf(claim_token as string) ?? []));
   const workers = new Map(workersById(db, [...ids]).map((worker) => [worker.id, worker]));
   return jobs.flatMap((job) => {

@@ -39,7 +39,11 @@ function changes(db: SqliteStatements): Part<'add' | 'lock' | 'change' | 'update
       for (const { id, set } of changes) change(db, id, set, at);
     },
     updateData: (id, token, data) =>
-      db.run('update jobs set data = ? where id = ? and claim_token = ?', [data, id, token]) > 0,
+      db.run(`update jobs set data = ? where id = ? and claim_token = ? and state in ('claimed', 'running')`, [
+        data,
+        id,
+        token,
+      ]) > 0,
     delete: (ids) => deleteJobs(db, ids),
   };
 }
