@@ -98,6 +98,7 @@ function createHandlerContext(job: HandlerJob, sendUpdate: (data: string) => Pro
     id: job.id,
     name: job.name,
     data: parse(job.data),
+    dataText: job.data,
     attempt: job.attempt,
     scheduledFor: toDate(job.scheduledFor),
     latenessMs: job.latenessMs,
@@ -137,7 +138,7 @@ function update(data: unknown, send: (data: string) => Promise<void>): Promise<v
   return sent;
 }
 
-const retryOptions = ['delay', 'priority', 'name', 'data'];
+const retryOptions = ['delay', 'runAt', 'failure', 'priority', 'name', 'data'];
 
 /** A slip such as `dely` must not pass for a default, nor `retry('5m')`. */
 function assertRetry(request: unknown): void {
@@ -150,9 +151,10 @@ function assertRetry(request: unknown): void {
 
 function toRetry(request: RetryRequest = {}): SpokenAsk {
   assertRetry(request);
-  const { delay, priority, name, data } = request;
+  const { delay, runAt, priority, name, data } = request;
+  const failure = request.failure === undefined ? undefined : describeReason(request.failure);
   // Whether it can have that is for the runner to say; here it must only come as far as there.
-  const words = parse(writeFor('its argument', { delay, priority, name }));
+  const words = parse(writeFor('its argument', { delay, runAt, failure, priority, name }));
   return {
     kind: 'retry',
     ...words,

@@ -80,6 +80,9 @@ export type SpokenAsk =
   | {
       readonly kind: 'retry';
       readonly delay?: string;
+      /** ISO 8601. */
+      readonly runAt?: string;
+      readonly failure?: string;
       readonly priority?: number;
       readonly name?: string;
       /** JSON. */
@@ -232,6 +235,10 @@ export type HandlerDecision =
   | {
       readonly kind: 'retry';
       readonly delayMs?: number;
+      /** UTC epoch milliseconds; it wins over the delay. */
+      readonly runAt?: number;
+      /** Why the try has failed; absent: it does not count as one. */
+      readonly failure?: string;
       readonly priority?: number;
       readonly name?: string;
       /** JSON. */

@@ -13,6 +13,8 @@ export interface HandlerContext<Data = unknown> {
   readonly name: string;
   /** The data of the job as added, or of the last {@link update}. */
   readonly data: Data;
+  /** The same as JSON text, unchanged: with all digits of its numbers, and its keys in their order. */
+  readonly dataText: string;
   /** 1 for the first try. */
   readonly attempt: number;
   /** For a repeating job, the time from its rule; for others, when it was first due. */
@@ -51,7 +53,7 @@ export interface HandlerContext<Data = unknown> {
    */
   update(data: unknown): Promise<void>;
   /**
-   * Ends this try and runs the job again, even without tries left. Never returns.
+   * Ends this try and runs the job again, even without tries left unless a `failure` is given. Never returns.
    *
    * @example
    * if (response.status === 429) retry({ delay: '10m' });
@@ -70,6 +72,13 @@ export interface HandlerContext<Data = unknown> {
 export interface RetryRequest {
   /** How long to wait: `30s`, `10m`, `1.5 hours`. Default: the retry delay of the job. */
   readonly delay?: string;
+  /** When to run the job again, instead of a delay. */
+  readonly runAt?: Date;
+  /**
+   * Why this try has failed. With it, the try counts: the run is `failed`, and so is the job if it has no tries left.
+   * Default: the run is `released`, and does not count.
+   */
+  readonly failure?: string;
   /** An integer; jobs with a higher priority run first. Default: unchanged. */
   readonly priority?: number;
   /** The job's new name. */

@@ -215,6 +215,17 @@ describe('what it asks for', () => {
       'asked for another try in 10m as b/c',
     ],
     [`job.retry({ delay: '0s' });`, { kind: 'retry', delayMs: 0 }, 'asked for another try'],
+    [
+      `job.retry({ runAt: new Date('2036-12-24T18:00:00Z') });`,
+      { kind: 'retry', runAt: Date.UTC(2036, 11, 24, 18) },
+      'asked for another try at 2036-12-24T18:00:00.000Z',
+    ],
+    [
+      `job.retry({ delay: '5s', failure: 'it answered 429' });`,
+      { kind: 'retry', delayMs: 5_000, failure: 'it answered 429' },
+      'it answered 429',
+      'failed',
+    ],
     [`job.fail('no such customer');`, { kind: 'fail', reason: 'no such customer' }, 'no such customer', 'failed'],
     ...(
       [
@@ -246,6 +257,9 @@ describe('what it asks for', () => {
   test.each([
     [`job.retry({ delay: 'soon' });`, 'retry() needs a duration such as 10m as delay, found "soon"'],
     [`job.retry({ delay: 10 });`, 'retry() needs a duration such as 10m as delay, found 10'],
+    [`job.retry({ runAt: new Date(NaN) });`, 'retry() needs a Date as runAt, found null'],
+    [`job.retry({ runAt: 'tomorrow' });`, 'retry() needs a Date as runAt, found "tomorrow"'],
+    [`job.retry({ runAt: new Date(), delay: '1s' });`, 'retry() takes a delay or runAt, not both'],
     [`job.retry({ priority: 'high' });`, 'retry() needs a whole number as priority, found "high"'],
     [
       `job.retry({ name: '../x' });`,
@@ -265,7 +279,7 @@ describe('what it asks for', () => {
       ["{ dely: '5m' }", 'dely'],
     ].map(([given, found]): [string, string] => [
       `job.retry(${given});`,
-      `TypeError: retry() takes { delay, priority, name, data }, found ${found}`,
+      `TypeError: retry() takes { delay, runAt, failure, priority, name, data }, found ${found}`,
     ]),
     [
       `job.retry({ data: 1n });`,

@@ -102,6 +102,22 @@ const cases: readonly [string, Partial<FinishedRun>, More, Expected][] = [
     },
   ],
   [
+    'is given back until its time',
+    release,
+    { decision: { kind: 'retry', delayMs: 5, runAt: ENDED_AT + 7 } },
+    {
+      columns: { state: 'retrying', run_at: ENDED_AT + 7, attempts: 0 },
+      counters: { releases: 1 },
+      event: 'job-released',
+    },
+  ],
+  [
+    'is tried again when its handler asks, though its try has failed',
+    failure,
+    { decision: { kind: 'retry', delayMs: 5, failure: 'busy' } },
+    { columns: { state: 'retrying', run_at: ENDED_AT + 5, attempts: 1 }, event: 'job-retrying' },
+  ],
+  [
     'is given back as its handler asked at its time limit, which is counted',
     timeout,
     { decision: { kind: 'retry' } },

@@ -8,7 +8,7 @@ import {
   type SpokenAsk,
 } from '../../child/contract.ts';
 import { expectedDuration, parseDelayMs, readJobName } from '../../settings/readers.ts';
-import { describeFound } from '../../system/base/values.ts';
+import { describeFound, isInstant } from '../../system/base/values.ts';
 import type { Masker } from '../secrets.ts';
 import type { RunRequest } from '../start/request.ts';
 import { describeScriptError, type RunEnd } from './result.ts';
@@ -56,7 +56,8 @@ export function readNodeWords(spoken: ProbeResult, masker: Masker): HandlerReply
 }
 
 function maskAsk(ask: HandlerDecision, masker: Masker): HandlerDecision {
-  return ask.kind === 'fail' ? { ...ask, reason: masker.text(ask.reason) } : ask;
+  if (ask.kind === 'fail') return { ...ask, reason: masker.text(ask.reason) };
+  return ask.failure === undefined ? ask : { ...ask, failure: masker.text(ask.failure) };
 }
 
 /** What it gave back counts only where nothing else has ended the run. */
@@ -98,20 +99,24 @@ export function readAsk(spoken: SpokenAsk): AskReading {
   if (spoken.kind === 'fail') return { ask: spoken, sentence: spoken.reason };
   const problem = findProblem(spoken);
   if (problem !== null) return { ask: null, sentence: problem };
-  const { delay, priority, name, data } = spoken;
+  const { delay, runAt, failure, priority, name, data } = spoken;
   const delayMs = readDelayMs(delay) ?? 0;
   const ask: HandlerDecision = {
     kind: 'retry',
     ...(delay !== undefined && { delayMs }),
+    ...(runAt !== undefined && { runAt: Date.parse(runAt) }),
+    ...(failure !== undefined && { failure }),
     ...(priority !== undefined && { priority }),
     ...(name !== undefined && { name }),
     ...(data !== undefined && { data }),
   };
-  return { ask, sentence: describeRetry(delayMs, name) };
+  return { ask, sentence: failure ?? describeRetry(runAt === undefined ? delayMs : runAt, name) };
 }
 
 /** What the log would refuse, or nobody could take: the handler has failed then like any other. */
-function findProblem({ delay, priority, name, data }: SpokenRetry): string | null {
+function findProblem({ delay, runAt, priority, name, data }: SpokenRetry): string | null {
+  if (delay !== undefined && runAt !== undefined) return 'retry() takes a delay or runAt, not both';
+  if (runAt !== undefined && !isInstantText(runAt)) return describeWrong('a Date as runAt', runAt);
   if (delay !== undefined && readDelayMs(delay) === null) {
     return describeWrong(`${expectedDuration(delay, '10m')} as delay`, delay);
   }
@@ -124,6 +129,11 @@ function findProblem({ delay, priority, name, data }: SpokenRetry): string | nul
   return excess === null ? null : `the data of retry() must be ${excess}`;
 }
 
+/** As a valid `Date` is written in JSON. */
+function isInstantText(text: unknown): boolean {
+  return typeof text === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text) && isInstant(Date.parse(text));
+}
+
 function readDelayMs(delay: unknown): number | null {
   return typeof delay === 'string' ? parseDelayMs(delay.trim()) : null;
 }
@@ -132,8 +142,10 @@ function describeWrong(expected: string, found: unknown): string {
   return `retry() needs ${expected}, found ${describeFound(found)}`;
 }
 
-function describeRetry(delayMs: number, name: string | undefined): string {
-  const when = delayMs === 0 ? '' : ` in ${prettyMilliseconds(delayMs)}`;
+/** @param next how long to wait, or until when */
+function describeRetry(next: number | string, name: string | undefined): string {
+  const until = typeof next === 'string' ? ` at ${next}` : ` in ${prettyMilliseconds(next)}`;
+  const when = next === 0 ? '' : until;
   const as = name === undefined ? '' : ` as ${name}`;
   return `${plainRetry.sentence}${when}${as}`;
 }

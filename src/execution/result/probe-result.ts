@@ -91,9 +91,13 @@ function isJson(text: unknown): boolean {
 
 function isAsk(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
-  const { kind, reason, data } = value as Record<string, unknown>;
+  const { kind, reason, data, failure = '' } = value as Record<string, unknown>;
   if (kind === 'fail') return typeof reason === 'string';
-  return kind === 'retry' && (data === undefined || (typeof data === 'string' && isJson(data)));
+  return (
+    kind === 'retry' &&
+    typeof failure === 'string' &&
+    (data === undefined || (typeof data === 'string' && isJson(data)))
+  );
 }
 
 function isProbeError(value: unknown): boolean {

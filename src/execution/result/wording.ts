@@ -280,11 +280,11 @@ export function decideOutcome(facts: EndFacts, ask?: HandlerDecision): RunEnd['o
   return facts.refutation === null ? judgeExit(facts.exitCode, ask) : 'failed';
 }
 
-/** Of what came to its end alone: a handler that asked for another try has not failed. */
+/** Of what came to its end alone: a handler that asked for another try has not failed, unless it says so. */
 export function judgeExit(
   exitCode: number | null,
   ask: HandlerDecision | undefined,
 ): 'succeeded' | 'released' | 'failed' {
   if (exitCode === 0) return 'succeeded';
-  return ask?.kind === 'retry' ? 'released' : 'failed';
+  return ask?.kind === 'retry' && ask.failure === undefined ? 'released' : 'failed';
 }

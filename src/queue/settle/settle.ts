@@ -258,7 +258,7 @@ function asBegun(job: HeldRow, { startedAt }: RunStart): HeldRow {
 }
 
 /** Of what was given back without a word. */
-const atOnce = { kind: 'retry', delayMs: 0 } as const;
+const atOnce: Extract<HandlerDecision, { kind: 'retry' }> = { kind: 'retry', delayMs: 0 };
 
 interface Decided {
   readonly transition: Transition & { readonly reason?: string };
@@ -275,15 +275,16 @@ function decide(job: JobRow, run: RunToSettle, at: number): Decided {
     return { transition: { kind: 'fail', reason: asked.reason }, decision: { state: 'failed' } };
   }
   const policy = job.tier === null ? policyOfJob(job.retry, run.policy) : run.policy;
-  if (asked?.kind === 'retry') {
-    const { kind, delayMs = policy.delay.firstMs, ...changes } = asked;
-    const runAt = at + delayMs;
-    return {
-      transition: { kind, runAt, isTry: false, ...changes },
-      decision: { state: 'retrying', runAt },
-    };
-  }
   const ended = { outcome: end.outcome, attempt: job.attempts, isRetryable, at };
+  if (asked?.kind === 'retry') {
+    const { kind, delayMs = policy.delay.firstMs, runAt: askedFor = at + delayMs, failure, ...changes } = asked;
+    const isTry = failure !== undefined;
+    const hasTries = !isTry || decideRetry(policy, ended).state === 'retrying';
+    const runAt = Math.max(askedFor, at);
+    if (hasTries) {
+      return { transition: { kind, runAt, isTry, ...changes }, decision: { state: 'retrying', runAt } };
+    }
+  }
   const decision = decideRetry(policy, ended);
   return { transition: toTransition(decision), decision };
 }

@@ -1,3 +1,4 @@
+import type { HandlerDecision } from '../../child/contract.ts';
 import type { Script } from '../../discovery/script.ts';
 import { endNotStarted, endUnmeasured, noOutput, type RunEnd } from '../../execution/result/result.ts';
 import type { HandlerRequest } from '../../execution/start/request.ts';
@@ -141,6 +142,8 @@ function endDefect({ runner }: HandlerEquipment, error: unknown): RunEnd {
   });
 }
 
+const atOnce: Extract<HandlerDecision, { kind: 'retry' }> = { kind: 'retry', delayMs: 0 };
+
 /** It failed because it was ended with its worker, by that or by whoever ended both: that is no try of its own. */
 function releaseIfEnded({ stop }: StoreInvocation, end: RunEnd): RunEnd {
   const { outcome, signal } = end;
@@ -148,8 +151,8 @@ function releaseIfEnded({ stop }: StoreInvocation, end: RunEnd): RunEnd {
   const isEnded = stop.signal.aborted || (stop.isTold && isToldToo);
   // A time limit was reached before that.
   if (!isEnded || !isFailure(outcome) || outcome === 'timed-out') return end;
-  const asked = end.ask?.kind === 'retry' && end.ask;
-  return { ...end, outcome: 'released', ask: { kind: 'retry', delayMs: 0, ...asked } };
+  const { failure: _, kind: __, ...asked } = end.ask?.kind === 'retry' ? end.ask : atOnce;
+  return { ...end, outcome: 'released', ask: { ...atOnce, ...asked } };
 }
 
 /** Its job has its end from whoever moved it on; neither that nor this run is a failure of the handler. */
