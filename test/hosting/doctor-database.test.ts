@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { checkDatabase } from '../../src/hosting/doctor/checks-fleet.ts';
 import { parseDatabaseUrl } from '../../src/store/server/connect/url.ts';
 import { openServerStore } from '../../src/store/server/open.ts';
@@ -115,6 +115,32 @@ describe.each(ownServersFor('what doctor says'))('$name', ({ name, engine, start
     await server.ask("create database western encoding 'LATIN1' locale 'C' template template0");
     const found = expect.stringMatching(/^The server of the database western .* has the encoding LATIN1, which cannot/);
     expect(await check(server.url('', 'western'))).toMatchObject([{ status: 'problem', found }]);
+  });
+
+  test('one in which nothing can be written is a problem, with tables and without', async () => {
+    const isPostgres = server.engine === 'postgres';
+    const [on, off] = isPostgres
+      ? ['alter role reader set default_transaction_read_only = on', 'alter role reader reset all']
+      : ['set global read_only = 1', 'set global read_only = 0'];
+    const rights = 'select, insert, update, delete, create';
+    await server.ask(
+      ...(isPostgres
+        ? ["create role reader superuser login password 'of-the-reader'"]
+        : [
+            "create user reader@localhost identified by 'of-the-reader'",
+            'create database empty',
+            ...['runner', 'empty'].map(
+              (each) => `grant ${rights}, alter, index, references, create view, drop on ${each}.* to reader@localhost`,
+            ),
+          ]),
+    );
+    await makeTables(server.url());
+    const address = Object.assign(new URL(server.url()), { username: 'reader', password: 'of-the-reader' });
+    const empty = Object.assign(new URL(address), isPostgres ? { search: '?schema=empty' } : { pathname: '/empty' });
+    await server.ask(on);
+    onTestFinished(async () => void (await server.ask(off)));
+    const found = expect.stringMatching(/^The database .* is read-only \(.*read_only switched off\.$/);
+    for (const { href } of [address, empty]) expect(await check(href)).toMatchObject([{ status: 'problem', found }]);
   });
 
   test('one that cannot be reached is a problem, in one sentence', async () => {

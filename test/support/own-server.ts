@@ -93,6 +93,48 @@ export async function startOwnPostgres(options: OwnServerOptions = {}): Promise<
 
 const VICTIM = 'who sleeps here';
 
+export const pgbouncer = '/usr/sbin/pgbouncer';
+
+/** A pooler before a PostgreSQL of {@link startOwnPostgres}. */
+export interface OwnPooler {
+  /** Address by which a runner reaches the server through it. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** @param settings such as `pool_mode = transaction` */
+export async function startPgbouncer(server: OwnServer, settings: readonly string[]): Promise<OwnPooler> {
+  const folder = mkdtempSync(join(tmpdir(), 'pooler-of-a-test-'));
+  chmodSync(folder, 0o755);
+  const port = await findFreePort();
+  const file = join(folder, 'pgbouncer.ini');
+  const place = `host=127.0.0.1 port=${server.port} user=postgres password=${PASSWORD}`;
+  const alone = ['listen_addr = 127.0.0.1', `listen_port = ${port}`, 'unix_socket_dir =', 'auth_type = any'];
+  writeFileSync(file, ['[databases]', `* = ${place}`, '[pgbouncer]', ...alone, ...settings, ''].join('\n'));
+  chmodSync(file, 0o644);
+  // It does not run as root.
+  const owner = process.getuid?.() === 0 ? { uid: numberOf(SERVER_USER) } : {};
+  const pooler = spawn(pgbouncer, [file], { ...owner, cwd: folder, stdio: 'ignore' });
+  const url = `postgres://postgres:${PASSWORD}@localhost:${port}/postgres`;
+  const { default: pg } = await import('pg');
+  await until('the pooler answers', () => {
+    const client = new pg.Client({ connectionString: url });
+    return client.connect().then(
+      () => client.end().then(() => true),
+      () => false,
+    );
+  });
+  return {
+    url,
+    stop: async () => {
+      const ended = once(pooler, 'exit');
+      pooler.kill('SIGQUIT');
+      await ended;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
 /** Once one of its processes has died, PostgreSQL ends all of them, and begins anew. */
 async function killBackend(ask: OwnServer['ask']): Promise<void> {
   const victim = ask(`select '${VICTIM}', pg_sleep(60)`).catch(() => {});

@@ -1,3 +1,4 @@
+import { describeServerFailure } from './connect/describe-failure.ts';
 import { type DatabaseTarget, nameOfDatabase, readDatabaseUrl } from './connect/url.ts';
 import { demandUsable } from './migrate.ts';
 import { openSession } from './open.ts';
@@ -38,6 +39,7 @@ export async function examineDatabase(root: string, env: NodeJS.ProcessEnv): Pro
   try {
     const asked = target.engine === 'postgres' ? await askPostgres(session, target) : await askMysql(session);
     demandUsable(asked.schemaVersion, session, target);
+    await demandWritable(session, target, asked);
     return {
       ...asked,
       ...(await measure(session)),
@@ -47,6 +49,26 @@ export async function examineDatabase(root: string, env: NodeJS.ProcessEnv): Pro
   } finally {
     await session.close();
   }
+}
+
+/**
+ * By a change of no row, where there are tables: what keeps it from being made is told by the server itself.
+ *
+ * @throws {StoreUnavailable} where all that is written is refused
+ */
+async function demandWritable(session: ServerSession, target: DatabaseTarget, asked: Asked): Promise<void> {
+  if (asked.missingRights.length > 0) return;
+  if (asked.schemaVersion > 0) {
+    await session.ask(() => session.run('delete from schema_version where version < 0', [], 'none'));
+    return;
+  }
+  const [setting, code] =
+    target.engine === 'postgres'
+      ? ["current_setting('transaction_read_only') = 'on'", '25006']
+      : ['@@read_only = 1', 'ER_OPTION_PREVENTS_STATEMENT'];
+  const refused = await session.ask(() => session.first(`select 1 as one where ${setting}`));
+  if (refused !== undefined)
+    throw describeServerFailure(Object.assign(new Error('nothing can be written'), { code }), target);
 }
 
 type Asked = Omit<DatabaseFacts, 'name' | 'isRemote' | 'tripMs' | 'clockOffsetMs'>;

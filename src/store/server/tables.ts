@@ -30,7 +30,8 @@ function tablesOf(dialect: Dialect): readonly string[] {
 
 /** `if not exists`: where what makes tables cannot be undone, it is done again. */
 function table({ name: engine, keysOf }: Dialect, called: string, columns: readonly string[]): string {
-  const kind = engine === 'mysql' ? ` engine = InnoDB default character set utf8mb4 ${byBytes}` : '';
+  const kind =
+    engine === 'mysql' ? ` engine = InnoDB row_format = dynamic default character set utf8mb4 ${byBytes}` : '';
   return `create table if not exists ${called} (${[...columns, ...keysOf(called)].join(', ')})${kind}`;
 }
 

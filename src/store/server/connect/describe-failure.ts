@@ -1,5 +1,6 @@
 import { errorCode } from '../../../system/base/errors.ts';
 import { type StoreFailureKind, StoreUnavailable } from '../../failures.ts';
+import { SHARED_SESSIONS } from './limits.ts';
 import { type DatabaseTarget, nameOfDatabase } from './url.ts';
 
 interface Failure {
@@ -121,8 +122,14 @@ const failures: readonly Failure[] = [
   {
     kind: 'read-only',
     codes: /^(25006|ER_OPTION_PREVENTS_STATEMENT|ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION|ER_READ_ONLY_MODE)$/,
-    tell: (place, reason) =>
-      `${place} is read-only (${reason}): use the address of the primary server, not of a replica.`,
+    tell: (place, reason, { engine }) =>
+      `${place} is read-only (${reason}): use the address of the primary server, not of a replica; if it is the primary, have its setting ` +
+      `${engine === 'postgres' ? 'default_transaction_read_only' : 'read_only'} switched off.`,
+  },
+  {
+    kind: 'refused',
+    codes: /^(42P05|26000)$/,
+    tell: (place, reason) => `The server of ${place} is ${SHARED_SESSIONS} (${reason}).`,
   },
   {
     kind: 'changed',
@@ -151,6 +158,13 @@ const failures: readonly Failure[] = [
   },
   {
     kind: 'away',
+    codes: /^(57014|25P04|ER_QUERY_INTERRUPTED|ER_QUERY_TIMEOUT)$/,
+    tell: (place, reason) =>
+      `${place} has ended a statement before it was done (${reason}). ${ASK_LATER} If that lasts, ask who looks after ` +
+      'the server what ends it: an administrator, or a limit for all statements.',
+  },
+  {
+    kind: 'away',
     codes: /^(ENOTFOUND|EAI_\w+)$/,
     tell: (place, reason) =>
       `The host of ${place} is not known (${reason}). Check its name in the address, and your DNS.`,
@@ -163,7 +177,7 @@ const failures: readonly Failure[] = [
   {
     kind: 'away',
     codes:
-      /^(25P03|57P0\d|57014|53200|53400|08\w{3}|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT|EACCES|PROTOCOL_\w+|ER_SERVER_SHUTDOWN|ER_CONNECTION_KILLED|ER_QUERY_INTERRUPTED|ER_CLIENT_INTERACTION_TIMEOUT|CONNECTION_LOST|ER_OUT_OF_RESOURCES|ER_OUTOFMEMORY)$/,
+      /^(25P03|57P0\d|53200|53400|08\w{3}|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT|EACCES|PROTOCOL_\w+|ER_SERVER_SHUTDOWN|ER_CONNECTION_KILLED|ER_CLIENT_INTERACTION_TIMEOUT|CONNECTION_LOST|ER_OUT_OF_RESOURCES|ER_OUTOFMEMORY)$/,
     tell: (place, reason) =>
       `${place} cannot be reached (${reason}). ${ASK_LATER} ` +
       'Check that the server runs, and that host and port in the address are right.',

@@ -16,6 +16,11 @@ export const IDLE_TRANSACTION_MS = LOCK_TIMEOUT_MS / 2;
  */
 export const KEEP_ALIVE_MS = 30_000;
 
+/** The flaw of a pooler whose connections share their sessions. */
+export const SHARED_SESSIONS =
+  'a connection pooler in transaction mode, which has each transaction answered by another connection of PostgreSQL’s: ' +
+  'name PostgreSQL itself in the address, or a pool with `pool_mode = session`';
+
 /** @param flaw what the server is, and why that will not do */
 export function unfit(target: DatabaseTarget, flaw: string): StoreUnavailable {
   return new StoreUnavailable('refused', `The server of ${nameOfDatabase(target)} is ${flaw}.`);

@@ -52,6 +52,9 @@ const LONGEST_REST_S = 60;
 /** By default a recursive query ends after 1000 steps: in MariaDB without a word, in MySQL as an error. */
 const MOST_STEPS = 4_294_967_295;
 
+/** What a server means by no limit of rows. */
+const UNLIMITED = '18446744073709551615';
+
 async function connect(target: DatabaseTarget): Promise<ServerConnection> {
   const { host, port, socket, user, password, database } = target;
   const ssl = readTlsOptions(target);
@@ -90,9 +93,10 @@ async function setUp(connection: ServerConnection, target: DatabaseTarget): Prom
   const idle = IDLE_TRANSACTION_MS / 1_000;
   await connection.query(
     `set session sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT,STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION',
-       time_zone = '+00:00', innodb_lock_wait_timeout = ${LOCK_TIMEOUT_MS / 1_000}
-       /*M! , idle_transaction_timeout = ${idle}, wait_timeout = ${LONGEST_REST_S}, max_recursive_iterations = ${MOST_STEPS} */
-       /*!80000 , wait_timeout = ${idle}, information_schema_stats_expiry = 0, cte_max_recursion_depth = ${MOST_STEPS} */`,
+       time_zone = '+00:00', innodb_lock_wait_timeout = ${LOCK_TIMEOUT_MS / 1_000},
+       sql_select_limit = ${UNLIMITED}, sql_safe_updates = 0, sql_big_selects = 1
+       /*M! , max_statement_time = 0, idle_transaction_timeout = ${idle}, wait_timeout = ${LONGEST_REST_S}, max_recursive_iterations = ${MOST_STEPS} */
+       /*!80000 , max_execution_time = 0, wait_timeout = ${idle}, information_schema_stats_expiry = 0, cte_max_recursion_depth = ${MOST_STEPS} */`,
     [],
   );
   await connection.query('set session transaction isolation level read committed', []);

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import pg from 'pg';
 import { errorCode } from '../../../system/base/errors.ts';
-import { IDLE_TRANSACTION_MS, KEEP_ALIVE_MS, LOCK_TIMEOUT_MS, unfit } from '../connect/limits.ts';
+import { IDLE_TRANSACTION_MS, KEEP_ALIVE_MS, LOCK_TIMEOUT_MS, SHARED_SESSIONS, unfit } from '../connect/limits.ts';
 import { acceptAnyName, readTlsOptions } from '../connect/tls.ts';
 import type { DatabaseTarget } from '../connect/url.ts';
 import {
@@ -16,6 +16,7 @@ import {
 } from '../engine.ts';
 import { migrationsOf } from '../tables.ts';
 import { indexes, postgresDialect, triggers, types } from './dialect.ts';
+import { sharesSessions } from './pooler.ts';
 
 export const postgresEngine: ServerEngine = {
   name: 'postgres',
@@ -46,8 +47,23 @@ export const postgresEngine: ServerEngine = {
 const OLDEST_VERSION = 140_000;
 
 async function connect(target: DatabaseTarget): Promise<ServerConnection> {
+  const client = createClient(target);
+  const connection = new PostgresConnection(client);
+  await client.connect().catch((error) => {
+    throw withCode(error, STRANGE_SERVER);
+  });
+  try {
+    await setUp(connection, client, target);
+    return connection;
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+function createClient(target: DatabaseTarget): pg.Client {
   const { host, port, socket, user, password, database } = target;
-  const client = new pg.Client({
+  return new pg.Client({
     ...{ host: socket ?? host, port, user, password, database, ssl: sslOf(target) },
     connectionTimeoutMillis: target.connectTimeoutMs,
     keepAlive: true,
@@ -57,40 +73,84 @@ async function connect(target: DatabaseTarget): Promise<ServerConnection> {
     pipeline: true,
     types: { getTypeParser },
   });
-  const connection = new PostgresConnection(client);
-  await client.connect().catch((error) => {
-    throw withCode(error, STRANGE_SERVER);
-  });
-  try {
-    await setUp(connection, target);
-    return connection;
-  } catch (error) {
-    await connection.close();
-    throw error;
+}
+
+/** Addresses of poolers that were found to give each connection a session of its own. */
+const keepingSessions = new Set<string>();
+
+/**
+ * @throws {StoreUnavailable} where the server is too old, shares its sessions, or the database cannot hold all texts
+ */
+async function setUp(connection: ServerConnection, client: pg.Client, target: DatabaseTarget): Promise<void> {
+  const told = (client as { readonly processID?: number | null }).processID ?? 0;
+  const backend = await setSession(connection, target, told);
+  if (backend === told) return;
+  // Somebody stands in between, who tells numbers of their own.
+  const { host, port, socket, user, database } = target;
+  const address = JSON.stringify([socket ?? host, port, user, database]);
+  if (!keepingSessions.has(address) && (await sharesSessions(client, () => openAnother(target)))) {
+    throw unfit(target, SHARED_SESSIONS);
   }
+  keepingSessions.add(address);
+  await setSession(connection, target, backend);
+}
+
+async function openAnother(target: DatabaseTarget): Promise<pg.Client> {
+  const client = createClient(target);
+  client.on('error', () => {});
+  await client.connect();
+  return client;
 }
 
 /** In `SQL_ASCII` the server keeps bytes as they come. */
 const ENCODINGS = ['UTF8', 'SQL_ASCII'];
 
-/** @throws {StoreUnavailable} where the server is too old, or the database cannot hold all texts */
-async function setUp(connection: ServerConnection, target: DatabaseTarget): Promise<void> {
-  const { rows } = await connection.query(
-    `select set_config('search_path', ?, false), set_config('timezone', 'UTC', false),
-       set_config('default_transaction_isolation', 'read committed', false),
-       set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', false),
-       set_config('idle_in_transaction_session_timeout', '${IDLE_TRANSACTION_MS}', false),
-       set_config('tcp_keepalives_idle', '${KEEP_ALIVE_MS / 1_000}', false),
-       set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '10', false),
-       current_setting('server_version_num') as number, current_setting('server_version') as version,
-       current_setting('server_encoding') as encoding`,
-    [`"${target.schema}"`],
+/** @param schema the only one that statements look into */
+const settingsOf = (schema: string) => ({
+  search_path: `"${schema}"`,
+  timezone: 'UTC',
+  default_transaction_isolation: 'read committed',
+  // Whoever asks gives up by the clock of this machine.
+  statement_timeout: '0',
+  transaction_timeout: '0',
+  lock_timeout: String(LOCK_TIMEOUT_MS),
+  idle_in_transaction_session_timeout: String(IDLE_TRANSACTION_MS),
+  tcp_keepalives_idle: String(KEEP_ALIVE_MS / 1_000),
+  tcp_keepalives_interval: '1',
+  tcp_keepalives_count: '10',
+});
+
+/**
+ * Has the session as the runner needs it, unless it is not the expected one: then nothing of it stays.
+ *
+ * @param expected process of the server
+ * @returns the process that has answered
+ */
+async function setSession(connection: ServerConnection, target: DatabaseTarget, expected: number): Promise<number> {
+  const settings = Object.entries(settingsOf(target.schema));
+  // Not each version has all of them.
+  const sets = settings.map((_, index) => {
+    const [name, value] = [`$${2 * index + 2}`, `$${2 * index + 3}`];
+    return `case when current_setting(${name}, true) is not null then set_config(${name}, ${value}, pg_backend_pid() <> $1::int) end`;
+  });
+  const { rows } = await connection.queryAsIs(
+    `select ${sets.join(', ')}, pg_backend_pid() as backend, current_setting('server_version_num') as number,
+       current_setting('server_version') as version, current_setting('server_encoding') as encoding`,
+    [expected, ...settings.flat()],
   );
-  const [{ number, version, encoding }] = rows as [{ number: string; version: string; encoding: string }];
+  const [{ backend, number, version, encoding }] = rows as [ServerFacts];
   if (Number(number) < OLDEST_VERSION) {
     throw unfit(target, `PostgreSQL ${version}, which is too old: PostgreSQL 14 or newer is needed`);
   }
   if (!ENCODINGS.includes(encoding)) throw unfit(target, describeEncoding(version, encoding));
+  return backend;
+}
+
+interface ServerFacts {
+  readonly backend: number;
+  readonly number: string;
+  readonly version: string;
+  readonly encoding: string;
 }
 
 function describeEncoding(version: string, encoding: string): string {
