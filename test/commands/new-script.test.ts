@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readFileSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { discover } from '../../src/discovery/discover.ts';
@@ -143,6 +143,20 @@ describe('runner edit', () => {
       status: 1,
       stderr: 'runner: The editor "false" failed: exit code 1. Check VISUAL and EDITOR.\n',
     });
+  });
+
+  test('vi is the editor if its user has chosen it, not if npx has', () => {
+    const root = makeTemporaryRoot(files);
+    const PATH = `${root}:/usr/bin:/bin`;
+    writeFileSync(join(root, 'vi'), '#!/bin/sh\ntrue\n', { mode: 0o755 });
+    const byNpx = { PATH, EDITOR: 'vi', npm_command: 'exec' };
+    const path = `${join(root, 'jobs/hourly/import-orders.sh')}\n`;
+    const opened = 'hourly/import-orders can run.\n';
+    const edit = (env: NodeJS.ProcessEnv) => call(root, ['edit', 'import-orders'], env).stdout;
+    expect(edit(byNpx)).toBe(path);
+    for (const chosen of [{ VISUAL: 'vi' }, { npm_config_editor: 'vi' }, { npm_command: undefined }]) {
+      expect(edit({ ...byNpx, ...chosen })).toBe(opened);
+    }
   });
 
   test('a name that is near to one is a hint, one of several scripts is ambiguous', () => {

@@ -131,7 +131,9 @@ describe('npx folder-runner report', () => {
     [['report', '--outcome', 'fail'], 'did you mean failed?'],
     [['report', '--limit', '0'], '--limit must be a whole number from 1, found "0".'],
     [['report', '--json', '--csv'], '--json and --csv exclude each other'],
-    [['show', 'latest'], 'npx folder-runner show needs the number of a run, found "latest"'],
+    [['show', 'latest'], 'There is no script "latest" in jobs/ or in the log'],
+    [['show', 'hourly/clean-tmp'], 'hourly/clean-tmp has never run.'],
+    [['show', '0'], 'npx folder-runner show needs the number of a run or the name of a script, found "0"'],
     [['show', '99'], 'There is no run 99 in the log: nothing has run yet'],
     [['tail', 'nothing'], 'There is no script "nothing" in jobs/ or in the log'],
   ])('%j is wrong use: one sentence, exit 2', async (args, message) => {
@@ -166,6 +168,16 @@ describe('npx folder-runner show', () => {
     const log = await writeLog(root);
     const id = await log.addRun('hourly/a', Date.now(), fields);
     expect(JSON.parse((await runner(root, 'show', String(id), '--json')).out)).toMatchObject({ output });
+  });
+
+  test('of a script shows its newest run', async () => {
+    const root = makeTemporaryRoot(scripts);
+    await writeFailure(root);
+    const newest = String(await writeFailure(root));
+    const shown = await runner(root, 'show', newest);
+    const { script } = JSON.parse((await runner(root, 'show', newest, '--json')).out);
+    expect(await runner(root, 'show', script)).toEqual(shown);
+    expect(await runner(root, 'show', `jobs/${script}.sh`)).toEqual(shown);
   });
 
   test('shows one run with its output, made safe', async () => {

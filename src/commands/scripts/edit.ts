@@ -22,7 +22,7 @@ Examples:
   EDITOR=nano runner edit import-orders
 
 It opens the file in the editor that VISUAL or EDITOR names, and then says what is wrong with its tags.
-Without such a variable it prints the path of the file.
+Without such a variable it prints the path of the file. The EDITOR=vi that npx sets does not count; use VISUAL=vi.
 
 Exit codes: 0 nothing is wrong, 1 the script is refused or the editor failed, 2 usage error.`;
 
@@ -39,11 +39,17 @@ export function editCommand(context: CommandContext): Command {
 async function edit(context: CommandContext, word: string, rootOption: string | undefined): Promise<void> {
   const root = rootOf(context, rootOption);
   const { path } = await findFile(root, context.cwd, word);
-  const editor = context.env.VISUAL?.trim() || context.env.EDITOR?.trim();
+  const editor = editorOf(context.env);
   if (!editor) {
     context.stdout.write(`${path}\n`);
     context.stderr.write('Note: no editor is set. Name one in VISUAL or EDITOR, such as: EDITOR=nano runner edit …\n');
   } else if (openEditor(context, editor, path)) await tellProblems(context, root, path);
+}
+
+/** npm gives what `npx` starts an EDITOR of its own where its user has none: nobody has chosen that. */
+function editorOf({ VISUAL, EDITOR, npm_command, npm_config_editor }: NodeJS.ProcessEnv): string | undefined {
+  const isNpms = npm_command !== undefined && EDITOR === 'vi' && npm_config_editor === undefined;
+  return VISUAL?.trim() || (isNpms ? undefined : EDITOR?.trim());
 }
 
 /** As a shell reads it: `code --wait` is a command with an option. */
@@ -87,7 +93,7 @@ a script for some hours only, or on all machines that share a database, use \`np
 /** `runner disable`: a script stays, and nothing runs it. */
 export function disableCommand(context: CommandContext): Command {
   return switchCommand('disable', context, disable)
-    .description('stop running a script, for good: its file gets the ending .disabled')
+    .description('stop running a script until you enable it again: its file gets the ending .disabled')
     .addHelpText('after', DISABLE_HELP);
 }
 

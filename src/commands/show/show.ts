@@ -2,8 +2,9 @@ import { Command, Option } from 'commander';
 import type { RunWithOutput } from '../../report/model/runs/runs.ts';
 import type { TextOutput } from '../../report/terminal/screen.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
-import { type OpenLog, print, withLog } from '../shared/open.ts';
+import { findKnownTiers, type OpenLog, print, withLog } from '../shared/open.ts';
 
 interface ShowOptions extends CommonOptions {
   readonly full?: true;
@@ -12,6 +13,7 @@ interface ShowOptions extends CommonOptions {
 const EXAMPLES = `
 Examples:
   runner show 1234           the run with that number; \`npx folder-runner report <script>\` lists them
+  runner show clean-tmp      the newest run of a script
   runner show 1234 --full    with all stored output, not only the head and tail from the log
   runner show 1234 --json    for programs; docs/json.md names the keys
 
@@ -23,7 +25,7 @@ export function showCommand(context: CommandContext): Command {
   const command = new Command('show');
   return command
     .description('show everything about one run, with its output')
-    .argument('<run-id>', 'the number of the run')
+    .argument('<run>', 'the number of the run, or a script: its newest run')
     .option('--full', 'all stored output, not only its head and tail')
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
@@ -96,11 +98,10 @@ async function showActivity(context: CommandContext, options: ActivityOptions): 
 }
 
 async function show(context: CommandContext, word: string, options: ShowOptions): Promise<void> {
-  const id = parseRunId(word);
   const { openTextOutput } = await import('../../report/terminal/screen.ts');
   const output = openTextOutput(context.stdout);
   await withLog(context, options.root, async (log) => {
-    const run = await findRun(log, id);
+    const run = await findRun(log, await findRunId(context, log, word));
     if (options.json) await showJson(log, run, options, output);
     else await showText(context, log, { run, options, output });
   });
@@ -157,10 +158,24 @@ async function findRun(log: OpenLog, id: number): Promise<RunWithOutput> {
   );
 }
 
-function parseRunId(word: string): number {
+/** Of a script or handler, the newest run. */
+async function findRunId(context: CommandContext, log: OpenLog, word: string): Promise<number> {
   if (/^[1-9]\d{0,14}$/.test(word)) return Number(word);
-  throw new UsageError(
-    `npx folder-runner show needs the number of a run, found ${JSON.stringify(word)}; ` +
+  if (/^[\d-]/.test(word) && !word.includes('/')) throw noRunNumber(word);
+  const { scriptNameOf } = await import('../../discovery/find-script.ts');
+  const { findNames, findRecordedScript } = await import('../../report/model/runs/history.ts');
+  const { selectNewestRun } = await import('../../report/model/runs/runs.ts');
+  const view = await log.view();
+  const names = await findNames(view, await findKnownTiers(context, log.root));
+  const script = findRecordedScript(scriptNameOf(word, { cwd: context.cwd, root: log.root }), names);
+  const newest = await selectNewestRun(view, script);
+  if (newest === null) throw new UsageError(`${printableLine(script)} has never run.`);
+  return newest.id;
+}
+
+function noRunNumber(word: string): UsageError {
+  return new UsageError(
+    `npx folder-runner show needs the number of a run or the name of a script, found ${JSON.stringify(word)}; ` +
       '`npx folder-runner report <script>` lists the runs of a script with their numbers.',
   );
 }
