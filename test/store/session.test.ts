@@ -123,7 +123,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
       const before = disk.syncs;
       await store.transaction((session) => record(session, 1), 'soon');
       const told: string[] = [];
-      store.onDurable(() => told.push('durable'));
+      store.onDurable((failure) => told.push(failure === null ? 'durable' : 'lost'));
       await store.close();
       expect([told, disk.syncs - before]).toEqual([['durable'], isOpenElsewhere ? 1 : 0]);
       expect(existsSync(`${folder.database}-wal`)).toBe(isOpenElsewhere);
@@ -131,20 +131,44 @@ describe.each(drivers)('with %s', (_name, driver) => {
     }
   });
 
-  test('a disk that fails is told of by whoever must know, nobody is told that it is durable, and it is closed', async () => {
+  test('a sync that fails is final: all who wait are told, later ones are refused, and no later success counts', async () => {
     const store = await open();
     disk.isBroken = true;
-    const told: string[] = [];
-    await store.transaction((session) => record(session, 1), 'soon');
-    store.onDurable(() => told.push('durable'));
-    await sleep(50);
-    const durable = store.transaction((session) => record(session, 2));
-    await expect(durable).rejects.toMatchObject({ code: 'EIO' });
-    await expect(store.sync()).rejects.toMatchObject({ code: 'EIO' });
-    await expect(store.close()).rejects.toMatchObject({ code: 'EIO' });
-    expect(told).toEqual([]);
-    expect(() => store.connection.prepare('select 1')).toThrow();
+    const told: unknown[] = [];
+    const tell = (failure: unknown) => void told.push(failure);
+    for (const at of [1, 2]) {
+      await store.transaction((session) => record(session, at), 'soon');
+      store.onDurable(tell);
+    }
+    await until('both are told', () => told.length === 2);
     disk.isBroken = false;
+    store.onDurable(tell);
+    const failure = { code: 'SQLITE_IOERR_FSYNC', message: expect.stringContaining('EIO') };
+    expect(told).toEqual(Array(3).fill(expect.objectContaining(failure)));
+    for (const durability of ['durable', 'soon'] as const) {
+      await expect(store.transaction((session) => record(session, 3), durability)).rejects.toMatchObject(failure);
+    }
+    expect(readInstants(store)).toEqual([1, 2]);
+    await expect(record(store, 4)).rejects.toMatchObject(failure);
+    await expect(store.sync()).rejects.toMatchObject(failure);
+    await expect(store.close()).rejects.toMatchObject(failure);
+    await store.close();
+    expect([told.length, disk.syncs]).toEqual([3, 0]);
+    expect(() => store.connection.prepare('select 1')).toThrow();
+  });
+
+  test('a durable write whose own sync fails tells its caller, and those that wait beside it', async () => {
+    const store = await open();
+    disk.isBroken = true;
+    const told: unknown[] = [];
+    const writes = [1, 2, 3].map((at) => store.transaction((session) => record(session, at)));
+    store.onDurable((failure) => told.push(failure));
+    const ends = await Promise.allSettled(writes);
+    expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+    expect(readInstants(store)).toEqual([1]);
+    disk.isBroken = false;
+    await expect(store.close()).rejects.toMatchObject({ code: 'SQLITE_IOERR_FSYNC' });
+    expect(told).toEqual([null]);
   });
 
   test('with a rollback journal each commit waits for readers, and lets the process go on', async () => {

@@ -33,8 +33,8 @@ export interface Store extends StoreSession {
   turn?(ended: readonly FinishedClaim[], request: ClaimRequest): Promise<StoreTurn | null>;
   /** Has all that was committed on the disk. */
   sync(): Promise<void>;
-  /** Called once all that is committed by now survives a power loss; at once if it does already. */
-  onDurable(notify: () => void): void;
+  /** Called once all that is committed by now survives a power loss, or cannot be known to; at once if that is so. */
+  onDurable(notify: NotifyDurable): void;
   /** For what must not be lost: on a full disk the reserve is given up, and the work tried once more. */
   retryWhenFull<T>(work: () => Promise<T>): Promise<T>;
   /** For reports: portable queries, built by Kysely, which is loaded only now. They change nothing. */
@@ -61,6 +61,9 @@ export interface Fleet {
  * process at once, and a power loss a moment later; {@link Store.onDurable} tells when.
  */
 export type Durability = 'durable' | 'soon';
+
+/** @param failure null: it is durable; else why the disk did not take it, after which the log takes nothing more */
+export type NotifyDurable = (failure: unknown) => void;
 
 /** Everything that can be asked inside a transaction, or alone where it is one statement. */
 export interface StoreSession {

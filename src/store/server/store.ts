@@ -17,7 +17,7 @@ export async function createServerStore(session: ServerSession): Promise<Store> 
     ...(session.engine.name === 'postgres' && { turn: turnsOf(session) }),
     // A server says that it has committed once that survives a power loss.
     sync: async () => {},
-    onDurable: (notify) => notify(),
+    onDurable: (notify) => notify(null),
     retryWhenFull: (work) => work(),
     queries: async () => {
       const { buildQueries } = await import('../shared/queries.ts');

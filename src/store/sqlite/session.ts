@@ -2,7 +2,7 @@ import { closeSync, existsSync, fdatasync, fdatasyncSync, openSync } from 'node:
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SqliteStatement } from 'kysely';
 import { errorCode } from '../../system/base/errors.ts';
-import type { Durability } from '../contract/store.ts';
+import type { Durability, NotifyDurable } from '../contract/store.ts';
 import { Turns } from '../shared/turns.ts';
 import type { Connection } from './connection.ts';
 
@@ -85,7 +85,7 @@ export class SqliteSession implements SqliteStatements {
     const leave = await this.#queue.enter();
     try {
       const answer = await this.#patiently(work, () => !this.connection.inTransaction);
-      this.#journal?.note(this.#changes(), 'soon');
+      await this.#journal?.note(this.#changes(), 'soon');
       return answer;
     } finally {
       leave();
@@ -95,10 +95,11 @@ export class SqliteSession implements SqliteStatements {
   async transaction<T>(work: () => Promise<T>, durability: Durability): Promise<T> {
     const leave = await this.#queue.enter();
     try {
+      this.#journal?.demandSound();
       await this.#begin();
       const result = await this.#orRollBack(work);
       await this.#commit();
-      this.#journal?.note(this.#changes(), durability);
+      await this.#journal?.note(this.#changes(), durability);
       return result;
     } finally {
       leave();
@@ -126,12 +127,12 @@ export class SqliteSession implements SqliteStatements {
     }
   }
 
-  sync(): void {
-    this.#journal?.sync();
+  async sync(): Promise<void> {
+    await this.#journal?.sync();
   }
 
-  onDurable(notify: () => void): void {
-    if (this.#journal === null) notify();
+  onDurable(notify: NotifyDurable): void {
+    if (this.#journal === null) notify(null);
     else this.#journal.onDurable(notify);
   }
 
@@ -142,7 +143,7 @@ export class SqliteSession implements SqliteStatements {
     try {
       this.connection.close();
     } finally {
-      this.#journal?.close();
+      await this.#journal?.close();
     }
   }
 
@@ -209,77 +210,117 @@ export class SqliteSession implements SqliteStatements {
 interface Waiting {
   /** By which changes of the log what is waited for was in it. */
   readonly changes: number;
-  readonly notify: () => void;
+  readonly notify: NotifyDurable;
 }
 
 /**
  * SQLite's `-wal` file, synced by us instead of by each commit, so that many small transactions share one
  * wait for the disk. SQLite syncs it itself before it takes anything over from it. Unlike that of the
  * database, closing it drops no locks.
+ *
+ * A sync that fails is final: the kernel may have dropped what it could not write, and the next sync then succeeds
+ * without it.
  */
 class WriteAheadLog {
   readonly #path: string;
   #fd: number | null = null;
   #changes = 0;
   #durableChanges = 0;
-  #isDoubtful = false;
+  #failure: unknown = null;
+  #isClosed = false;
   #waiting: readonly Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
+  /** The sync that runs beside everything else; it never rejects. */
+  #syncing: Promise<void> | null = null;
 
   constructor(path: string) {
     this.#path = `${path}-wal`;
   }
 
+  /** @throws the failure of an earlier sync */
+  demandSound(): void {
+    if (this.#failure !== null) throw this.#failure;
+  }
+
   /** Tells how many changes have been committed; they are on the disk now, or before long. */
-  note(changes: number, durability: Durability): void {
+  async note(changes: number, durability: Durability): Promise<void> {
     const isNew = changes !== this.#changes;
     this.#changes = changes;
-    if (durability === 'durable') this.sync();
+    if (isNew) this.demandSound();
+    if (durability === 'durable') await this.sync();
     else if (isNew) this.#timer ??= setTimeout(() => this.#syncLater(), LONGEST_UNSYNCED_MS).unref();
   }
 
-  onDurable(notify: () => void): void {
-    if (this.#changes <= this.#durableChanges) notify();
+  onDurable(notify: NotifyDurable): void {
+    if (this.#changes <= this.#durableChanges) notify(null);
+    else if (this.#failure !== null) notify(this.#failure);
     else this.#waiting = [...this.#waiting, { changes: this.#changes, notify }];
   }
 
-  sync(): void {
+  async sync(): Promise<void> {
+    // Of two syncs at the same time, only one is told of a failure.
+    while (this.#syncing !== null) await this.#syncing;
+    this.demandSound();
     if (this.#changes <= this.#durableChanges) return;
-    const upTo = this.#changes;
-    this.#isDoubtful = true;
-    fdatasyncSync(this.#open());
-    this.#isDoubtful = false;
-    this.#noteSync(upTo);
+    const fd = this.#open();
+    try {
+      fdatasyncSync(fd);
+    } catch (error) {
+      throw this.#fail(error);
+    }
+    this.#noteSync(this.#changes);
   }
 
   /**
    * To be called once the database is closed: whoever closes it last takes over all that is in this file,
-   * syncs it and removes the file. Where a sync has failed, no later one is believed.
+   * syncs it and removes the file.
    */
-  close(): void {
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     clearTimeout(this.#timer);
     try {
-      if (this.#isDoubtful || existsSync(this.#path)) this.sync();
+      while (this.#syncing !== null) await this.#syncing;
+      if (this.#failure !== null || existsSync(this.#path)) await this.sync();
       else this.#noteSync(this.#changes);
+    } catch (error) {
+      throw this.#fail(error);
     } finally {
       if (this.#fd !== null) closeSync(this.#fd);
       this.#fd = null;
-      // Told once: closing twice does no harm.
-      this.#durableChanges = this.#changes;
     }
   }
 
-  /** What is the matter with the disk, the next write will meet, too. */
   #syncLater(): void {
     this.#timer = undefined;
-    if (this.#changes <= this.#durableChanges) return;
+    if (this.#syncing !== null || this.#failure !== null || this.#changes <= this.#durableChanges) return;
     const upTo = this.#changes;
+    let fd: number;
     try {
-      fdatasync(this.#open(), (error) => {
+      fd = this.#open();
+    } catch {
+      // Nothing was synced, so nothing is lost yet: the next sync opens it again, or tells its caller.
+      return;
+    }
+    this.#syncing = new Promise((resolve) => {
+      fdatasync(fd, (error) => {
+        this.#syncing = null;
+        resolve();
         if (error === null) this.#noteSync(upTo);
-        else this.#isDoubtful = true;
+        else this.#fail(error);
       });
-    } catch {}
+    });
+  }
+
+  /** Tells all who wait. Returns the failure that is final: the first one. */
+  #fail(error: unknown): unknown {
+    this.#failure ??= asLogError(error, 'SQLITE_IOERR_FSYNC');
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { notify } of waiting) notify(this.#failure);
+    return this.#failure;
   }
 
   #noteSync(upTo: number): void {
@@ -287,15 +328,27 @@ class WriteAheadLog {
     if (this.#changes <= this.#durableChanges) {
       clearTimeout(this.#timer);
       this.#timer = undefined;
+    } else {
+      this.#timer ??= setTimeout(() => this.#syncLater(), LONGEST_UNSYNCED_MS).unref();
     }
     const due = this.#waiting.filter((each) => each.changes <= this.#durableChanges);
     if (due.length === 0) return;
     this.#waiting = this.#waiting.filter((each) => each.changes > this.#durableChanges);
-    for (const { notify } of due) notify();
+    for (const { notify } of due) notify(null);
   }
 
   #open(): number {
-    this.#fd ??= openSync(this.#path, 'r+');
-    return this.#fd;
+    try {
+      this.#fd ??= openSync(this.#path, 'r+');
+      return this.#fd;
+    } catch (error) {
+      throw asLogError(error, 'SQLITE_CANTOPEN');
+    }
   }
+}
+
+/** An error of the file system at the log's own files, with the code that SQLite gives it. */
+export function asLogError(error: unknown, code: string): unknown {
+  if (errorCode(error).startsWith('SQLITE_')) return error;
+  return Object.assign(new Error(error instanceof Error ? error.message : String(error), { cause: error }), { code });
 }

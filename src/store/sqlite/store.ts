@@ -7,7 +7,7 @@ import { mayBeFull } from '../failures.ts';
 import { asAsync, asLazy } from '../shared/areas.ts';
 import type { Connection, DriverName } from './connection.ts';
 import { releaseReserve } from './reserve.ts';
-import { SqliteSession } from './session.ts';
+import { asLogError, SqliteSession } from './session.ts';
 import { sqliteClaims } from './statements/claims.ts';
 import { sqliteEvents, sqlitePauses, sqlitePruning } from './statements/housekeeping.ts';
 import { sqliteJobs } from './statements/jobs.ts';
@@ -51,7 +51,7 @@ export function createSqliteStore(
     quarantined,
     ...areasOf(statements, (work) => session.ask(work)),
     transaction: (work, durability = 'durable') => session.transaction(() => work(inTransaction), durability),
-    sync: async () => session.sync(),
+    sync: () => session.sync(),
     onDurable: (notify) => session.onDurable(notify),
     retryWhenFull: (work) => retryWhenFull(folder, work),
     queries: async () => (await import('./queries.ts')).queriesOf(session),
@@ -114,10 +114,18 @@ function areasOf(areas: ReturnType<typeof statementsOf>, call: <R>(work: () => R
 function createFileCheck(path: string): () => void {
   const { ino } = statSync(path);
   return () => {
-    if (statSync(path, { throwIfNoEntry: false })?.ino === ino) return;
+    if (inodeOf(path) === ino) return;
     const message = `${path} was moved away while it was in use`;
     throw Object.assign(new Error(message), { code: 'SQLITE_READONLY_DBMOVED' });
   };
+}
+
+function inodeOf(path: string): number | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.ino;
+  } catch (error) {
+    throw asLogError(error, 'SQLITE_IOERR_FSTAT');
+  }
 }
 
 async function retryWhenFull<T>(folder: StateFolder, work: () => Promise<T>): Promise<T> {

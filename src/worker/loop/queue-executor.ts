@@ -197,9 +197,10 @@ function notifyEnds(equipment: Equipment, ended: readonly HandledRun[], settled:
   if (ended.length === 0) return;
   const { runner, call, wake, onSettled } = equipment;
   wake.ring();
-  call.store.onDurable(() => {
+  call.store.onDurable((failure) => {
     for (const [index, run] of ended.entries()) {
-      runner.removeFiles(call.runner.state, run.claimed.claim.token);
+      // What the log may lose, they still tell.
+      if (failure === null) runner.removeFiles(call.runner.state, run.claimed.claim.token);
       onSettled(run, settled[index] ?? { decision: null, runId: null });
     }
   });

@@ -51,8 +51,9 @@ export async function runJob(
   const { decision, runId, refusal } = await recordEnd({ run, end, isRetryable });
   const recorded = asRecorded(end, refusal);
   const nextTryAt = decision?.state === 'retrying' ? decision.runAt : null;
-  recorder.onDurable(() => {
-    removeRunFiles(runFilesOf(run.state, run.key));
+  recorder.onDurable((failure) => {
+    // What the log may lose, they still tell.
+    if (failure === null) removeRunFiles(runFilesOf(run.state, run.key));
     events.emit('run-finished', { key: run.key, script: script.name, runId, jobId: null, end: recorded, nextTryAt });
   });
   return recorded;

@@ -8,7 +8,7 @@ import { defaultTimeoutMs } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { ScriptClaim, ScriptJobRow } from '../../store/contract/jobs.ts';
 import type { ClaimRef, RunStart } from '../../store/contract/runs.ts';
-import type { Store, StoreSession } from '../../store/contract/store.ts';
+import type { NotifyDurable, Store, StoreSession } from '../../store/contract/store.ts';
 import { kindOfStoreFailure } from '../../store/failures.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { Heartbeat } from '../fleet/heartbeat.ts';
@@ -97,8 +97,8 @@ export interface RunRecorder {
   recordProgress(run: BegunRun, progress: RunProgress): Promise<void>;
   /** @param next the job to be claimed in the same commit; null: none */
   end(ended: EndedScript, next: PassJob | null): Promise<RecordedRun>;
-  /** Calls back once all that was recorded by now survives a power loss. */
-  onDurable(notify: () => void): void;
+  /** Calls back once all that was recorded by now survives a power loss, or cannot be known to. */
+  onDurable(notify: NotifyDurable): void;
 }
 
 /** One that records in one place alone. */
@@ -244,7 +244,7 @@ class LogRecorder implements PlacedRecorder {
     };
   }
 
-  onDurable(notify: () => void): void {
+  onDurable(notify: NotifyDurable): void {
     this.#store.onDurable(notify);
   }
 }
@@ -332,7 +332,7 @@ export function createFailoverRecorder({ first, replace, isShared = false }: Fai
     end: (ended, next) => attempt((recorder) => recorder.end(ended, next)),
     onDurable: (notify) => {
       if (current === begun) first.onDurable(notify);
-      else notify();
+      else notify(null);
     },
   };
 }

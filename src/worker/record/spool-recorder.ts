@@ -126,7 +126,7 @@ function createSpoolRecorder(
       else write({ type: 'end', ...told, claim: { ...ref, runId: null }, policy, isRetryable });
       return { decision: null, runId: null, next: next && claim(next) };
     },
-    onDurable: (notify) => notify(),
+    onDurable: (notify) => notify(null),
   };
 }
 
