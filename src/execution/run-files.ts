@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, rmdirSync, unlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, fstatSync, mkdirSync, openSync, rmdirSync, unlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { removeTree } from '../child/remove-tree.ts';
 import { errorCode } from '../system/base/errors.ts';
@@ -112,10 +112,18 @@ function openInput(files: RunFiles, input: string): number {
   return fd;
 }
 
+/** A file system that has gone away refuses even that, though the descriptor is closed then. */
 export function closeOutput({ appendFd, fd, inputFd }: OpenOutput): void {
-  closeSync(appendFd);
-  closeSync(fd);
-  if (inputFd !== null) closeSync(inputFd);
+  for (const each of [appendFd, fd, inputFd]) if (each !== null) ifPossible(() => closeSync(each));
+}
+
+/** The size of an open file; null: its file system has gone away. */
+export function sizeOf(fd: number): number | null {
+  try {
+    return fstatSync(fd).size;
+  } catch {
+    return null;
+  }
 }
 
 /** To be called once the end is in the log: until then these files are all there is of it. */

@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, type Stats, type StatsFs, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { errorCode } from '../system/base/errors.ts';
+import { errorCode, isOfSystem } from '../system/base/errors.ts';
 import { demandAccess, listStateFolders, type StateFolder } from '../system/place/state-folder.ts';
 import { isLogFailure, kindOfStoreFailure, mayBeFull, type StoreFailureKind, StoreUnavailable } from './failures.ts';
 import { isOnServer } from './which-log.ts';
@@ -76,12 +76,8 @@ function describeUnforeseen(error: unknown): string {
 }
 
 function kindAt({ path }: StateFolder, error: unknown): FileFailureKind {
-  const kind = (kindOfStoreFailure(error) as FileFailureKind | null) ?? (isOfFileSystem(error) ? 'io' : 'changed');
+  const kind = (kindOfStoreFailure(error) as FileFailureKind | null) ?? (isOfSystem(error) ? 'io' : 'changed');
   return kind === 'io' && mayBeFull(error) && isFull(path) ? 'full' : kind;
-}
-
-function isOfFileSystem(error: unknown): boolean {
-  return /^E(?!RR_)[A-Z0-9]+$/.test(errorCode(error));
 }
 
 /** Less than the files take that SQLite makes beside a log. */
@@ -127,7 +123,7 @@ function describe(error: unknown, kind: FileFailureKind, folder: StateFolder): s
 
 /** Whether something else than what is in the log may be to blame. */
 function isOfPlace(error: unknown): boolean {
-  return isOfFileSystem(error) || /^SQLITE_(CANTOPEN|IOERR|READONLY)/.test(errorCode(error));
+  return isOfSystem(error) || /^SQLITE_(CANTOPEN|IOERR|READONLY)/.test(errorCode(error));
 }
 
 /** What somebody has put where a folder or a file of ours belongs. */

@@ -1,4 +1,4 @@
-import { errorCode } from '../system/base/errors.ts';
+import { errorCode, isOfSystem, toPackageIncomplete } from '../system/base/errors.ts';
 
 /** By the codes of SQLite, extended ones included, and of the file system. */
 const kindsByCode: readonly (readonly [StoreFailureKind, RegExp])[] = [
@@ -27,6 +27,21 @@ export function isStoreFailure(error: unknown): boolean {
 /** The same, of work that also meets other files: only the database's failures are the log's. */
 export function isLogFailure(error: unknown): boolean {
   return error instanceof StoreUnavailable || (errorCode(error).startsWith('SQLITE_') && isStoreFailure(error));
+}
+
+/**
+ * True when the log has refused a value that it was to store: for its size, its form, or a constraint. By the codes
+ * of SQLite, PostgreSQL, MySQL and MariaDB.
+ */
+export function isRefusal(error: unknown): boolean {
+  if (isStoreFailure(error)) return false;
+  return /^(SQLITE_(CONSTRAINT\w*|TOOBIG|MISMATCH|RANGE)|(22|23)\w{3}|54000|ER_[A-Z]\w*)$/.test(errorCode(error));
+}
+
+/** True when nothing outside of this process is to blame: the disk, the log, the server and the package have codes. */
+export function isDefect(error: unknown): boolean {
+  if (isStoreFailure(error) || isRefusal(error) || toPackageIncomplete(error) !== null) return false;
+  return !isOfSystem(error) && !/^(SQLITE_\w+|[0-9A-Z]{5})$/.test(errorCode(error));
 }
 
 /** True when the file itself is damaged: to be marked by `markSuspect`. */

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { runOne } from '../support/run-one.ts';
+import { executable } from '../support/temporary-root.ts';
 
 const MB = 1024 * 1024;
 
@@ -28,6 +29,18 @@ describe.runIf(existsSync('/proc/self/stat'))('of a script that does not measure
     expect(own).toBeGreaterThan(100);
     expect(measured).toBeGreaterThan(own * 0.75);
     expect(measured).toBeLessThan(own * 1.25);
+  });
+
+  test('of a script of a few milliseconds the memory is unknown, and never lower than the truth', async () => {
+    const { maxRssBytes: truth } = await runOne(
+      'long.sh',
+      executable('#!/bin/sh\nprintf x; read line </dev/null; sleep 0.5\n'),
+    );
+    expect(truth).toBeGreaterThan(MB / 2);
+    for (let run = 0; run < 20; run += 1) {
+      const { maxRssBytes } = await runOne('short.sh', executable('#!/bin/sh\nprintf x\n'));
+      if (maxRssBytes !== null) expect(maxRssBytes).toBeGreaterThan((truth as number) / 2);
+    }
   });
 
   test('the memory of a child counts', async () => {

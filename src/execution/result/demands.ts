@@ -1,6 +1,8 @@
 import { readSync } from 'node:fs';
 import { KNOWN_SIGNS, readRegularExpression, type ScriptOptions } from '../../settings/readers.ts';
+import { isOfSystem } from '../../system/base/errors.ts';
 import { plainText, printableLine } from '../../system/base/text.ts';
+import { sizeOf } from '../run-files.ts';
 import type { Masker } from '../secrets.ts';
 
 /** What a script demands of its output by `@fail-on` and `@expect`. */
@@ -64,9 +66,15 @@ export class OutputScan {
   }
 
   /** Reads the rest; why the run has failed by it, in one sentence, or null. */
-  async finish(fd: number, size: number, masker: Masker): Promise<string | null> {
-    // Other runs go on meanwhile.
-    while (this.#readPiece(fd, size)) await new Promise((resolve) => setImmediate(resolve));
+  async finish(fd: number, masker: Masker, size: number | null = sizeOf(fd)): Promise<string | null> {
+    if (size === null) return UNREADABLE;
+    try {
+      // Other runs go on meanwhile.
+      while (this.#readPiece(fd, size)) await new Promise((resolve) => setImmediate(resolve));
+    } catch (error) {
+      if (!isOfSystem(error)) throw error;
+      return UNREADABLE;
+    }
     this.#look([this.#begun]);
     const unusable = [...this.#refused, ...this.#expected].find(({ problem }) => problem !== null);
     if (unusable !== undefined) return `its output cannot be judged by ${unusable.pattern}: ${unusable.problem}`;
@@ -96,6 +104,8 @@ export class OutputScan {
     }
   }
 }
+
+const UNREADABLE = 'exit code 0, but its output cannot be read any more, so nobody knows whether it is as demanded';
 
 const LONGEST_QUOTED = 200;
 

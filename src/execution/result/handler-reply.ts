@@ -9,6 +9,7 @@ import {
 } from '../../child/contract.ts';
 import { expectedDuration, parseDelayMs, readJobName } from '../../settings/readers.ts';
 import { describeFound, isInstant } from '../../system/base/values.ts';
+import { ifPossible } from '../run-files.ts';
 import type { Masker } from '../secrets.ts';
 import type { RunRequest } from '../start/request.ts';
 import { describeScriptError, type RunEnd } from './result.ts';
@@ -161,7 +162,11 @@ const nothing: LastLine = { result: null, warning: null };
  * word may stand there by chance.
  */
 function readLastJsonLine(fd: number): LastLine {
-  const line = readLastLine(fd);
+  let line = '';
+  const read = () => {
+    line = readLastLine(fd);
+  };
+  if (!ifPossible(read)) return { result: null, warning: UNREAD };
   if (!/^[[{]/.test(line)) return nothing;
   if (Buffer.byteLength(line) > MAX_JSON_BYTES) return { result: null, warning: TOO_LONG };
   try {
@@ -171,6 +176,8 @@ function readLastJsonLine(fd: number): LastLine {
     return nothing;
   }
 }
+
+const UNREAD = 'its output cannot be read, so its result is not known';
 
 const TOO_LONG = `its last line is longer than a result may be (${MAX_JSON_BYTES} bytes), and was ignored`;
 

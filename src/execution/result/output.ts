@@ -1,17 +1,33 @@
-import { createWriteStream, fstatSync, readSync, rmSync, statSync } from 'node:fs';
+import { createWriteStream, readSync, rmSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
-import { ifPossible } from '../run-files.ts';
+import { isOfSystem } from '../../system/base/errors.ts';
+import { ifPossible, sizeOf } from '../run-files.ts';
 import { headBytes, omission, type WrittenOutput } from '../watch/output-guard.ts';
-import type { CountedOutput } from './result.ts';
+import type { CountedOutput, KeptOutput } from './result.ts';
 
 /** How much of a run's output its row holds. */
 const ROW_BYTES = 64 * 1024;
 const HALF_ROW_BYTES = ROW_BYTES / 2;
 
-/** Reads what the row keeps of a run's output; the rest goes to one compressed file beside it. Both masked. */
-export async function keepOutput(output: WrittenOutput): Promise<CountedOutput> {
+/**
+ * Reads what the row keeps of a run's output; the rest goes to one compressed file beside it. Both masked. Of a file
+ * that cannot be read any more, nobody knows what was in it: the run has ended as it has all the same.
+ */
+export async function keepOutput(output: WrittenOutput): Promise<KeptOutput> {
+  const size = sizeOf(output.fd);
+  if (size === null) return unreadOutput;
+  try {
+    return await keep(output, size);
+  } catch (error) {
+    if (!isOfSystem(error)) throw error;
+    return unreadOutput;
+  }
+}
+
+const unreadOutput: KeptOutput = { text: '', bytes: null, droppedBytes: null, file: null, fileBytes: null };
+
+async function keep(output: WrittenOutput, size: number): Promise<CountedOutput> {
   const { droppedBytes } = output;
-  const { size } = fstatSync(output.fd);
   const bytes = size + droppedBytes;
   if (bytes <= ROW_BYTES) {
     return { text: readMasked(output, 0, size), bytes, droppedBytes, file: null, fileBytes: null };
@@ -63,10 +79,14 @@ export function readMasked(
 
 const HEAD_BYTES = 8 * 1024;
 
-/** The beginning of an output file. */
+/** The beginning of an output file; empty where it cannot be read. */
 export function readHead(fd: number): string {
   const head = Buffer.alloc(HEAD_BYTES);
-  return head.toString('latin1', 0, readSync(fd, head, 0, HEAD_BYTES, 0));
+  let length = 0;
+  ifPossible(() => {
+    length = readSync(fd, head, 0, HEAD_BYTES, 0);
+  });
+  return head.toString('latin1', 0, length);
 }
 
 const PIECE_BYTES = 256 * 1024;

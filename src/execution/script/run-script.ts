@@ -1,4 +1,4 @@
-import { fstatSync, ftruncateSync } from 'node:fs';
+import { ftruncateSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import prettyMilliseconds from 'pretty-ms';
 import type { HandlerJob } from '../../child/contract.ts';
@@ -91,7 +91,7 @@ async function endRun(
     measured: result === null ? addCpu(observed.sampled, observed.exit.cpu) : measureBySelf(result),
     words: readProgramWords(request, observed.exit.code, fd),
     isDiskFull: isDiskFull(request.state.output),
-    findRefutation: async () => (await request.scan?.finish(fd, fstatSync(fd).size, masker)) ?? null,
+    findRefutation: async () => (await request.scan?.finish(fd, masker)) ?? null,
     counts,
     notes: [warning],
   });

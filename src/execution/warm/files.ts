@@ -1,14 +1,4 @@
-import {
-  closeSync,
-  fstatSync,
-  ftruncateSync,
-  mkdirSync,
-  openSync,
-  readSync,
-  statSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, ftruncateSync, mkdirSync, openSync, readSync, statSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { ledgerPlaces } from '../../child/contract.ts';
 import { linkAnew } from '../../child/host/sandbox.ts';
@@ -17,7 +7,7 @@ import { listNames } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { isOwnerDead, nameOwnFile, ownerOf } from '../../system/process/identity.ts';
 
-import { ifPossible, openAll, type RunFiles, removeFolder, restoreFolders } from '../run-files.ts';
+import { ifPossible, openAll, type RunFiles, removeFolder, restoreFolders, sizeOf } from '../run-files.ts';
 
 let made = 0;
 
@@ -67,7 +57,7 @@ export class WarmFiles {
 
   /** Whether something was written since the last run ended: an earlier run is not over yet. */
   hasStrayOutput(): boolean {
-    return fstatSync(this.fd).size !== this.#size;
+    return (sizeOf(this.fd) ?? this.#size) !== this.#size;
   }
 
   /** To be called before each run but the first. */
@@ -98,7 +88,7 @@ export class WarmFiles {
 
   /** How much the run has written; what comes from now on is none of its. */
   end(): number {
-    this.#size = fstatSync(this.fd).size;
+    this.#size = sizeOf(this.fd) ?? this.#size;
     return this.#size;
   }
 
@@ -126,9 +116,7 @@ export class WarmFiles {
 
   remove(): void {
     removeWarmFiles(this.#state, this.name);
-    closeSync(this.#ledgerFd);
-    closeSync(this.appendFd);
-    closeSync(this.fd);
+    for (const fd of [this.#ledgerFd, this.appendFd, this.fd]) ifPossible(() => closeSync(fd));
   }
 }
 

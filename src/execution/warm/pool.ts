@@ -41,7 +41,7 @@ export async function endWarmRun(
     isDiskFull: output !== noOutput && isDiskFull(request.state.output),
     startFailure: null,
     firstFailure: null,
-    findRefutation: async () => (await request.scan?.finish(child.files.fd, child.files.end(), request.masker)) ?? null,
+    findRefutation: async () => (await request.scan?.finish(child.files.fd, request.masker, child.files.end())) ?? null,
     counts: result?.counts,
     isGarbled: 'exit' in observed.served && observed.served.isGarbled,
     notes: [

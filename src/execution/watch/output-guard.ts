@@ -3,6 +3,7 @@ import { readStatFields } from '../../system/process/identity.ts';
 import { listTree } from '../../system/process/tree.ts';
 
 import type { OutputScan } from '../result/demands.ts';
+import { ifPossible, sizeOf } from '../run-files.ts';
 import type { Masker } from '../secrets.ts';
 import { signalGroup } from './terminate.ts';
 
@@ -35,14 +36,18 @@ export function guardOutput(fd: number, pid: number, maxBytes: number, scan: Out
   let last: Cut = { size: 0, kept: 0, droppedBytes: 0 };
   let bytesBefore = 0;
   let delayMs = FASTEST_CHECK_MS;
+  // A network home may go away in the middle: the run goes on, and its output is as long as it gets.
+  const sizeNow = (): number => sizeOf(fd) ?? 0;
   const cut = (): void => {
     last = whileStopped(pid, () => cutMiddle(fd, maxBytes, last, scan));
     droppedBytes += last.droppedBytes;
   };
   const check = (): void => {
-    const bytes = fstatSync(fd).size;
+    const bytes = sizeNow();
     const isFast = bytes - bytesBefore > maxBytes / 8;
-    if (bytes > 2 * maxBytes && bytes - findGap(fd, last) > 2 * maxBytes) cut();
+    ifPossible(() => {
+      if (bytes > 2 * maxBytes && bytes - findGap(fd, last) > 2 * maxBytes) cut();
+    });
     bytesBefore = Math.min(bytes, maxBytes);
     delayMs = isFast ? FASTEST_CHECK_MS : Math.min(2 * delayMs, SLOWEST_CHECK_MS);
     timer = setTimeout(check, delayMs);
@@ -52,8 +57,9 @@ export function guardOutput(fd: number, pid: number, maxBytes: number, scan: Out
     droppedBytes: () => droppedBytes,
     stop: () => {
       clearTimeout(timer);
-      const { size } = fstatSync(fd);
-      if (size > 2 * maxBytes || findGap(fd, last) > 0) cut();
+      ifPossible(() => {
+        if (sizeNow() > 2 * maxBytes || findGap(fd, last) > 0) cut();
+      });
     },
   };
 }

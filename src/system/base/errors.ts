@@ -30,6 +30,11 @@ export function toPackageIncomplete(error: unknown): PackageIncomplete | null {
 
 const MISSING_CHUNK = /^Cannot find module '\.\/[\w-]+\.cjs'/;
 
+/** Whether the operating system has refused something: a file, a disk, a connection. */
+export function isOfSystem(error: unknown): boolean {
+  return /^E(?!RR_)[A-Z0-9]+$/.test(errorCode(error));
+}
+
 /** The code of an error of the operating system or of SQLite: `ENOSPC`, `SQLITE_BUSY`; '' where it has none. */
 export function errorCode(error: unknown): string {
   if (!(error instanceof Error)) return '';
