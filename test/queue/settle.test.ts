@@ -348,14 +348,28 @@ test('an end that the log refuses is not taken for one while the log itself cann
   const end = makeFinishedRun(release);
   const record = async (refused: FinishedRun) => refused;
   await expect(recordRefused(end, locked, record)).rejects.toThrow(locked);
+  const refusal = Object.assign(new Error('CHECK'), { code: 'SQLITE_CONSTRAINT_CHECK' });
   const failed = { outcome: 'failed', reason: 'its end could not be recorded: CHECK' };
-  expect(await recordRefused(end, new Error('CHECK'), record)).toMatchObject({ ...failed, output: 'hi\n' });
+  expect(await recordRefused(end, refusal, record)).toMatchObject({ ...failed, output: 'hi\n' });
   const recordWordless = async (refused: FinishedRun) => {
-    if (refused.output !== null) throw new Error('CHECK again');
+    if (refused.output !== null) throw refusal;
     return refused;
   };
-  expect(await recordRefused(end, new Error('CHECK'), recordWordless)).toMatchObject({
+  expect(await recordRefused(end, refusal, recordWordless)).toMatchObject({
     ...failed,
     ...{ output: null, output_dropped_bytes: end.output_bytes },
   });
+});
+
+test.each(['SQLITE_TOOBIG', '22021', '23514', 'ER_DATA_TOO_LONG'])('%s is a refusal', async (code) => {
+  const refusal = Object.assign(new Error('no'), { code });
+  const end = await recordRefused(makeFinishedRun(), refusal, async (refused) => refused);
+  expect(end).toMatchObject({ outcome: 'failed', reason: 'its end could not be recorded: no' });
+});
+
+test('a defect of the runner makes no run a failed one: it is thrown as it is', async () => {
+  const record = async (refused: FinishedRun) => refused;
+  for (const defect of [new TypeError('undefined is not a function'), new Error('no such thing')]) {
+    await expect(recordRefused(makeFinishedRun(), defect, record)).rejects.toBe(defect);
+  }
 });

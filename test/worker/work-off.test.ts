@@ -69,6 +69,22 @@ test('a pass that loses its log lets what runs come to its end, and starts nothi
   expect(pass.stop.reason).toMatch(/^the pass was aborted: /);
 });
 
+test.each([
+  ['a defect of the runner surfaces', new TypeError('it is undefined'), 0],
+  ['a full disk has it recorded elsewhere', Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' }), 1],
+  ['a refused value has it recorded elsewhere', Object.assign(new Error('no'), { code: 'SQLITE_CONSTRAINT_CHECK' }), 1],
+])('where the end of a run cannot be recorded, %s', async (_, error, replaced) => {
+  const { store, pass, jobs } = await makePass({ 'a.sh': 'exit 0' });
+  const first = createStoreRecorder(store, 1, pass.runner);
+  const replace = vi.fn((cause: unknown) => Promise.reject(cause));
+  const recorder = createFailoverRecorder({
+    first: Object.defineProperty(first, 'end', { value: () => Promise.reject(error) }),
+    replace,
+  });
+  await expect(workOff({ ...pass, recorder }, jobs)).rejects.toBe(error);
+  expect(replace).toHaveBeenCalledTimes(replaced);
+});
+
 /** Runs two turns unless it is stopped, and tells of all it does; `breakOff` may throw at any of it. */
 function makeExecutor(stop: StopRequest, breakOff: (did: string) => void = () => {}) {
   const did: string[] = [];

@@ -2,7 +2,7 @@ import type { HandlerDecision } from '../../child/contract.ts';
 import type { HeldRow, JobChange } from '../../store/contract/jobs.ts';
 import type { ClaimRef, FinishedClaim, RunStart } from '../../store/contract/runs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
-import { isStoreFailure } from '../../store/failures.ts';
+import { isRefusal } from '../../store/failures.ts';
 import type { FinishedRun, JobRow } from '../../store/schema.ts';
 import { DOUBTFUL, FAILING, isDoubtful, isFailure, type JobState } from '../../store/words.ts';
 import { allEnded } from '../../system/base/values.ts';
@@ -299,18 +299,18 @@ const unsaid = {
  * Records an end that the log has refused, for what its handler said of it or for what somebody wrote into its job: as
  * a failed one and, refused again, without its words. One run must not stand in the way of all others.
  *
- * @throws the error itself where the log is to blame
+ * @throws the error itself where it is no refusal: the log or the runner is to blame then, not the run
  */
 export async function recordRefused<T>(
   end: FinishedRun,
   error: unknown,
   record: (refused: FinishedRun) => Promise<T>,
 ): Promise<T> {
-  if (isStoreFailure(error)) throw error;
+  if (!isRefusal(error)) throw error;
   const reason = `its end could not be recorded: ${(error as Error).message}`;
   const refused = { ...end, ...unsaid, outcome: 'failed' as const, reason };
   return await record(refused).catch((again) => {
-    if (isStoreFailure(again)) throw again;
+    if (!isRefusal(again)) throw again;
     return record(withoutWords(refused));
   });
 }

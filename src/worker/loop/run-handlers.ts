@@ -4,7 +4,7 @@ import { endNotStarted, endUnmeasured, noOutput, type RunEnd } from '../../execu
 import type { HandlerRequest } from '../../execution/start/request.ts';
 import { type BegunEnd, type HandlerRunner, isKeptWarm } from '../../execution/warm/run.ts';
 import { describeChildren } from '../../queue/settle/families.ts';
-import { isStoreFailure } from '../../store/failures.ts';
+import { isLogFailure } from '../../store/failures.ts';
 import { isFailure } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
@@ -127,9 +127,12 @@ function describePlain({ job, attempt }: HeldJob, startedAt: number): DescribedJ
   };
 }
 
-/** One job must not take the worker with it, nor the jobs of its other executors. */
+/**
+ * One job must not take the worker with it, nor the jobs of its other executors; without the log, none can be
+ * recorded. A file that is missing is any file of the run's.
+ */
 function endDefect({ runner }: HandlerEquipment, error: unknown): RunEnd {
-  if (isStoreFailure(error)) throw error;
+  if (isLogFailure(error)) throw error;
   runner.abandon();
   const reason = `the runner failed to run it: ${error instanceof Error ? error.message : error}`;
   const finishedAt = now();

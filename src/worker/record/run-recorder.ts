@@ -9,7 +9,7 @@ import type { Runner } from '../../settings/settings.ts';
 import type { ScriptClaim, ScriptJobRow } from '../../store/contract/jobs.ts';
 import type { ClaimRef, RunStart } from '../../store/contract/runs.ts';
 import type { NotifyDurable, Store, StoreSession } from '../../store/contract/store.ts';
-import { kindOfStoreFailure } from '../../store/failures.ts';
+import { isDefect, kindOfStoreFailure, StoreUnavailable } from '../../store/failures.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { Heartbeat } from '../fleet/heartbeat.ts';
 
@@ -161,7 +161,8 @@ class LogRecorder implements PlacedRecorder {
     const row = (await session.scriptJobs.ofTier(job.script.tier)).find(({ id }) => id === job.id);
     if (row !== undefined && !(await isUnheld(session, row))) return null;
     // Nobody else runs it then.
-    throw new Error(`the row of ${job.script.name} was ${row === undefined ? 'removed' : 'changed'} during its pass`);
+    const change = row === undefined ? 'removed' : 'changed';
+    throw new StoreUnavailable('changed', `the row of ${job.script.name} was ${change} during its pass`);
   }
 
   async release(run: ClaimedRun): Promise<void> {
@@ -280,11 +281,14 @@ interface Failover {
   readonly first: PlacedRecorder;
   /** Whether other machines may take over what cannot be recorded: it is not started then. */
   readonly isShared?: boolean;
-  /** Called at each error of the one before, whichever it is. @throws when there is no other place either */
+  /** Called when the one before cannot be written to. @throws when there is no other place either */
   replace(error: unknown): Promise<PlacedRecorder>;
 }
 
-/** Goes on elsewhere when the log, or the spool, is lost in the middle of a pass, and stays there. */
+/**
+ * Goes on elsewhere when the log, or the spool, is lost in the middle of a pass, and stays there. A defect of the
+ * runner is no loss: it would be met elsewhere too, or hidden.
+ */
 export function createFailoverRecorder({ first, replace, isShared = false }: Failover): RunRecorder {
   const begun = Promise.resolve(first);
   let current = begun;
@@ -298,6 +302,7 @@ export function createFailoverRecorder({ first, replace, isShared = false }: Fai
     try {
       return await record(await used);
     } catch (error) {
+      if (isDefect(error)) throw error;
       return await record(await replaceOnce(used, error));
     }
   };
@@ -320,6 +325,7 @@ export function createFailoverRecorder({ first, replace, isShared = false }: Fai
       try {
         return await (await used).begin(run);
       } catch (error) {
+        if (isDefect(error)) throw error;
         await replaceOnce(used, error);
         return null;
       }

@@ -52,6 +52,23 @@ test('a defect of the runner ends the one job it was met with', async () => {
   expect(told.abandoned).toBe(1);
 });
 
+test.each(['ENOENT', 'EMFILE', 'EACCES'])(
+  '%s at any file ends the one job that meets it, not the worker',
+  async (code) => {
+    const { executor, claimed } = await openBroken(Object.assign(new Error(`${code}: open`), { code }));
+    const { end, isRetryable } = await runHandler(executor, claimed);
+    expect({ ...end, isRetryable }).toMatchObject({
+      ...{ outcome: 'failed', reason: `the runner failed to run it: ${code}: open`, isRetryable: true },
+    });
+  },
+);
+
+test('an error of the log ends no job: without the log none can be recorded', async () => {
+  const failure = Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_READ' });
+  const { executor, claimed } = await openBroken(failure);
+  await expect(runHandler(executor, claimed)).rejects.toBe(failure);
+});
+
 test('a parent whose children have left more than it can be told is not started', async () => {
   const { root, executor, claimed } = await openBroken(new Error('it was started'));
   changeLog(
