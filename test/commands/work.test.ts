@@ -44,6 +44,20 @@ test('without --for and --wait it works off what is due, and ends', async () => 
   checkInvariants(root);
 });
 
+test('a job that fails before its first try counts as failed, opens an incident and is told', async () => {
+  const root = makeSite();
+  await addJob(root, 'noop');
+  changeLog(root, `insert into jobs (name, repeat) values ('noop', 'nonsense')`);
+  changeLog(root, `insert into jobs (name, parent_id) values ('noop', 99)`);
+  const { status, stdout, stderr } = work(root, '--json');
+  expect([status, JSON.parse(stdout)]).toEqual([1, { succeeded: 1, failed: 2, released: 0, skipped: null }]);
+  expect(stderr).toContain('The repeat rule "nonsense" is wrong');
+  expect(stderr).toContain('its parent, job 99, does not exist');
+  expect(queryLog(root, 'select subject, code from incidents')).toEqual(
+    Array(2).fill({ subject: 'queue/noop', code: 'script-failing' }),
+  );
+});
+
 test('with --json it tells at its end how its runs have ended', async () => {
   const root = makeSite({
     'jobs/queue/fails.sh': executable('#!/bin/sh\nexit 3\n'),

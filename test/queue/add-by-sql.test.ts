@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { changeLog } from '../support/open-log.ts';
+import { changeLog, queryLog } from '../support/open-log.ts';
 import { HOUR_MS, openTestQueue, START } from '../support/test-queue.ts';
 
 const add = (columns: string, values: string) =>
@@ -139,6 +139,9 @@ test('a rule that is none fails its job, and says so: at once, or where it came 
     ...{ state: 'failed', attempts: 0, started_at: null, claim_token: null },
     reason: expect.stringMatching(/^The repeat rule "sometimes" is wrong: /),
   });
+  expect(queryLog(root, 'select subject, code, message from incidents')).toEqual([
+    { subject: 'queue/mail/welcome', code: 'script-failing', message: row(1).reason },
+  ]);
   changeLog(root, `update jobs set repeat = 'sometimes' where id = 2`);
   await queue.finish(second ?? 0, { result: 7 });
   expect(row(2)).toMatchObject({
@@ -203,6 +206,9 @@ test.each([
   clock.at += 1_000;
   expect(await queue.claim('mail/*')).toBeNull();
   expect(row(3)).toMatchObject({ state, reason, attempts: 0, claim_token: null });
+  const message = { message: reason };
+  const told = queryLog(root, 'select message from incidents');
+  if (state !== 'paused') expect(told).toEqual(state === 'failed' ? [message] : []);
   if (parent === '4') expect(row(4).state).toBe('cancelled');
   if (state !== 'paused') return;
   await queue.finish((await queue.claim('parent')) ?? 0);

@@ -42,6 +42,14 @@ export function selectionOf(
 export interface QueueClaim extends Omit<ClaimRequest, 'selection'> {
   readonly selection: QueueSelection;
   readonly missedCap: number;
+  /** Takes up the jobs that fail instead of being taken, for what is wrong with their rows. */
+  readonly unbegun?: UnbegunJob[];
+}
+
+/** A job that has failed before its first try. */
+export interface UnbegunJob {
+  readonly job: ClaimedRow;
+  readonly reason: string;
 }
 
 /** So many jobs are refused in one transaction: nobody else can write meanwhile. */
@@ -133,7 +141,11 @@ async function accept(
   const before = claim.state === 'running' ? asBefore(job) : job;
   const own = judge(before, claim.selection);
   const verdict = own.kind === 'ask-parent' ? judgeChild(job, parent) : own;
-  if ('reason' in verdict) return await end(session, before, verdict, claim);
+  if ('reason' in verdict) {
+    // Whoever has set its name to fail needs no alert.
+    const isAskedFor = claim.selection.failsFast(job.name);
+    return await end(session, before, { ...verdict, isAskedFor }, claim);
+  }
   if (verdict.kind === 'wait') return await putBack(session, before, { state: 'paused' }, claim);
   return verdict.kind === 'adopt-rule' ? await adoptRule(session, job, before, claim) : job;
 }
@@ -147,11 +159,21 @@ function asBefore(job: ClaimedRow): ClaimedRow {
 async function end(
   session: StoreSession,
   job: ClaimedRow,
-  { kind, reason }: { readonly kind: 'fail' | 'cancel'; readonly reason: string },
-  { at, missedCap }: QueueClaim,
+  { kind, reason, isAskedFor = false }: Ending,
+  { at, missedCap, unbegun }: QueueClaim,
 ): Promise<null> {
   await applyTransition(session, job, { kind }, { at, reason, context: { missedCap }, isRun: false });
+  if (kind === 'cancel' || isAskedFor) return null;
+  unbegun?.push({ job, reason });
+  const { noteUnbegun } = await import('../settle/incidents.ts');
+  await noteUnbegun(session, job, reason, at);
   return null;
+}
+
+interface Ending {
+  readonly kind: 'fail' | 'cancel';
+  readonly reason: string;
+  readonly isAskedFor?: boolean;
 }
 
 async function putBack(

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
+import { withoutParameters } from '../../settings/readers.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
-import type { FinishedRun } from '../../store/schema.ts';
+import type { FinishedRun, JobRow } from '../../store/schema.ts';
 import { DOUBTFUL, FAILING } from '../../store/words.ts';
 
 /** A run that has failed for good. */
@@ -9,7 +10,7 @@ interface FailedRun {
   readonly startedAt: number;
   /** Null: it has no row, or none any more. */
   readonly runId: number | null;
-  readonly end: FinishedRun;
+  readonly end: Failure & Pick<FinishedRun, 'reason' | 'warning'>;
   /** UTC epoch milliseconds. */
   readonly at: number;
   /** Whether it is told late, from a spool: it may be over long since. */
@@ -35,6 +36,16 @@ export async function noteFailure({ incidents, runs }: StoreSession, run: Failed
   if (open.length < MOST_OPEN) return await incidents.open(sign);
   const others = { ...sign, fingerprint: OTHERS };
   if (!(await incidents.count(others))) await incidents.open(others);
+}
+
+/** The same of a job of the queue that fails before its first try, so without a run. */
+export async function noteUnbegun(session: StoreSession, { name }: JobRow, reason: string, at: number): Promise<void> {
+  const end = {
+    ...({ outcome: 'not-started', exit_code: null, signal: null, error_name: null, error_message: reason } as const),
+    ...{ error_stack: null, output: null, reason, warning: null },
+  };
+  const script = `queue/${withoutParameters(name)}`;
+  await noteFailure(session, { script, startedAt: at, runId: null, end, at, isLate: false });
 }
 
 /** The same of one that succeeded, though its output says otherwise: of a script there is one such incident. */

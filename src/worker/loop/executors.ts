@@ -1,9 +1,11 @@
 import { openHandlers } from '../../discovery/handlers.ts';
-import type { RunEnd } from '../../execution/result/result.ts';
+import { endNotStarted, type RunEnd } from '../../execution/result/result.ts';
 import { hasRoomToSpare } from '../../execution/script/held-script.ts';
 import { createHandlerRunners } from '../../execution/warm/run.ts';
+import type { UnbegunJob } from '../../queue/claim/claim.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
+import { withoutParameters } from '../../settings/readers.ts';
 import type { ChangeWatch } from '../../store/contract/store.ts';
 import type { NewWorker } from '../../store/contract/workers.ts';
 import { readTreeUsage } from '../../system/process/tree.ts';
@@ -57,6 +59,7 @@ export async function equipExecutors(
           (await import('../record/spool-recorder.ts')).spoolEnds(call, worker, ended, error),
       }),
       onRefused: (sentence) => events.emit('warning', sentence),
+      onUnbegun: (unbegun) => tellUnbegun(call, unbegun, keep),
     }),
     ...limitsOf(call, request),
     waitMs: request.waitMs ?? Number.POSITIVE_INFINITY,
@@ -87,6 +90,22 @@ export async function equipExecutors(
       watch.close();
     },
   };
+}
+
+/** Whoever counts runs counts it as one, though it has none. */
+function tellUnbegun(
+  { events, store }: StoreInvocation,
+  { job, reason }: UnbegunJob,
+  keep: (end: RunEnd) => void,
+): void {
+  const { id: jobId, claim_token: key } = job;
+  const script = `queue/${withoutParameters(job.name)}`;
+  const end = endNotStarted(reason, 0);
+  keep(end);
+  store.onDurable(() => {
+    events.emit('run-started', { key, script, output: null });
+    events.emit('run-finished', { key, runId: null, jobId, script, end, nextTryAt: null });
+  });
 }
 
 function limitWork({ stop }: StoreInvocation, request: WorkRequest): WorkLimits {

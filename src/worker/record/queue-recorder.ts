@@ -8,6 +8,7 @@ import {
   isAccepted,
   type QueueClaim,
   releaseClaims,
+  type UnbegunJob,
 } from '../../queue/claim/claim.ts';
 import { beatMs, endExpiredLeases } from '../../queue/claim/leases.ts';
 import { findJob } from '../../queue/read/jobs.ts';
@@ -31,7 +32,7 @@ import type { Runner } from '../../settings/settings.ts';
 import type { ClaimedRow } from '../../store/contract/jobs.ts';
 import type { ClaimRef, RunStart } from '../../store/contract/runs.ts';
 import type { Store, StoreSession } from '../../store/contract/store.ts';
-import { isStoreFailure } from '../../store/failures.ts';
+import { isRefusal, isStoreFailure } from '../../store/failures.ts';
 import { isDoubtful } from '../../store/words.ts';
 import { allEnded } from '../../system/base/values.ts';
 import { removeOutput } from '../../system/place/state-folder.ts';
@@ -114,6 +115,8 @@ interface Recording {
   readonly spool?: (ended: readonly RunToSettle[], error: unknown) => Promise<void>;
   /** Told, in one sentence, of an end that the log has refused. */
   readonly onRefused: (sentence: string) => void;
+  /** Told of a job that has failed before its first try, once that is committed; left out: nobody counts them. */
+  readonly onUnbegun?: (unbegun: UnbegunJob) => void;
 }
 
 /** There was nothing to settle, and nothing to take. */
@@ -125,8 +128,9 @@ export function createQueueRecorder(recording: Recording): QueueRecorder {
 
 class LogQueueRecorder implements QueueRecorder {
   readonly #recording: Recording;
-  /** Of the attempt at a transaction that is under way. */
+  /** Both of the attempt at a transaction that is under way. */
   #archive: Archive;
+  #unbegun: UnbegunJob[] = [];
   /** Rows of runs that have lasted long enough to have one: a worker forgets them with their jobs. */
   readonly #rows = new WeakMap<HeldJob, number>();
   /** Scripts that have succeeded, which is noted. */
@@ -169,7 +173,7 @@ class LogQueueRecorder implements QueueRecorder {
     if (store.turn === undefined || mayFollow) return notBegun;
     const claim = await this.#claimOf(wanted, store);
     const turn = await store.turn(runs.map(asFinished), claim).catch((error) => {
-      if (isStoreFailure(error)) throw error;
+      if (!isRefusal(error)) throw error;
       // One of them is refused, and all is undone: step by step it is found which.
       return null;
     });
@@ -189,7 +193,7 @@ class LogQueueRecorder implements QueueRecorder {
       this.#noteCalm(runs);
       return turn;
     } catch (error) {
-      if (runs.length === 0 || isStoreFailure(error)) throw error;
+      if (runs.length === 0 || !isRefusal(error)) throw error;
       // Whichever of all that the log has refused: what has ended is recorded alone.
       await this.release(claimed.map(({ id, claim_token }) => ({ id, token: claim_token })));
       return { settled: await this.#settleApart(runs), next: [] };
@@ -231,7 +235,7 @@ class LogQueueRecorder implements QueueRecorder {
     const newToken = () => `${workerId}.${++this.#claims}`;
     return {
       ...{ selection: await selector.select(at, session), count, at, newToken },
-      ...{ leaseMs: null, defaultLeaseMs, state: 'claimed' as const, missedCap },
+      ...{ leaseMs: null, defaultLeaseMs, state: 'claimed' as const, missedCap, unbegun: this.#unbegun },
     };
   }
 
@@ -296,12 +300,15 @@ class LogQueueRecorder implements QueueRecorder {
   async #write<T>(work: (session: StoreSession) => Promise<T>): Promise<T> {
     const { store, runner } = this.#recording;
     let archive = this.#archive;
+    let unbegun = this.#unbegun;
     const attempt = (session: StoreSession): Promise<T> => {
       archive = this.#archive = createArchive(runner.settings.queue.archive);
+      unbegun = this.#unbegun = [];
       return work(session);
     };
     const result = await store.retryWhenFull(() => store.transaction(attempt, 'soon'));
     removeOutput(runner.state, archive.unnamed);
+    for (const each of unbegun) this.#recording.onUnbegun?.(each);
     return result;
   }
 

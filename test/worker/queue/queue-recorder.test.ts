@@ -81,6 +81,14 @@ test('an end that the log refuses has failed, and says why; those beside it are 
   checkInvariants(root, { isSettled: false });
 });
 
+test('a defect of the runner at the end of a run is thrown, and calls no job failed', async () => {
+  const { recorder, next, refused, states } = await open();
+  // No driver takes an object for a text.
+  const output = { ...noOutput, text: {} as string, bytes: 1 };
+  await expect(recorder.turn([ended(next[0]), ended(next[1], { output })], 1)).rejects.toThrow();
+  expect([states(), refused]).toEqual([['claimed', 'claimed', 'claimed'], []]);
+});
+
 test('what others have taken, or paused, is not begun any more', async () => {
   const { recorder, next, queue, states, row } = await open();
   expect(await recorder.keepHeld(next)).toEqual(next);
