@@ -29,6 +29,7 @@ export type {
   JobRef,
   JobTotals,
   JsonValue,
+  ListedJob,
   ListOptions,
   NewJob,
   PauseOptions,

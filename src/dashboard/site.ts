@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { lookIntoJobs } from '../discovery/look-into-jobs.ts';
 import { readCrontabTimes } from '../hosting/doctor/crontab-calls.ts';
+import type { readJob } from '../queue/read/jobs.ts';
 import { readKnownTiers } from '../report/model/known-tiers.ts';
 import type { KnownTier } from '../report/model/overview.ts';
 import { hasOpenWork, type LogView } from '../report/model/runs/run.ts';
@@ -33,6 +34,8 @@ export interface Site {
   readonly distFolder: string;
   /** UTC epoch milliseconds. */
   readonly now: () => number;
+  /** Reads a job for its page: default with all that it carries. */
+  readonly readJob?: typeof readJob;
   /** Lets the log be read as it is now. Nothing in it is changed by reading. */
   read<T>(use: (log: SiteLog) => Promise<T>): Promise<T>;
   /** When the crontab calls the tiers, as it was a minute ago at most. */

@@ -100,6 +100,14 @@ export interface Job<Data = JsonValue, Result = JsonValue> {
   readonly counters: JobCounters;
 }
 
+/** A job as a list has it: values of more than 4,096 bytes are left out; `get` has them. */
+export interface ListedJob extends Job {
+  /** Length of its data in bytes, where `data` is null because it was left out. Null: `data` is whole. */
+  readonly dataBytes: number | null;
+  /** Length of its result in bytes, where `result` is null because it was left out. Null: `result` is whole. */
+  readonly resultBytes: number | null;
+}
+
 /** A child that has ended, as its parent gets it. */
 export interface ChildJob {
   readonly id: number;
@@ -315,7 +323,8 @@ export interface Queue {
   requeue(ids: readonly number[], options?: RequeueOptions): Promise<number>;
   /** Null: there is no such job. */
   get<Data = JsonValue, Result = JsonValue>(id: number): Promise<Job<Data, Result> | null>;
-  list(options?: ListOptions): Promise<Job[]>;
+  /** Data and results of more than 4,096 bytes are left out: `get` has them. */
+  list(options?: ListOptions): Promise<ListedJob[]>;
   count(pattern?: string | readonly string[]): Promise<JobCount[]>;
   /** What has happened to the jobs of each name since the log began, also to those that are gone. */
   totals(pattern?: string | readonly string[]): Promise<JobTotals[]>;

@@ -4,6 +4,7 @@ import { leadsNowhere } from '../schedule/repeat/series.ts';
 import { checkPlace } from '../settings/access.ts';
 import { loadSettings } from '../settings/load.ts';
 import type { QueueSettings } from '../settings/settings.ts';
+import type { JobHead } from '../store/contract/jobs.ts';
 import { toStoreUnavailable } from '../store/describe-failure.ts';
 import type { JobRow } from '../store/schema.ts';
 import { now as fleetNow } from '../system/base/clock.ts';
@@ -358,20 +359,20 @@ function plainColumns({ data, priority, rule }: Change): Partial<JobRow> {
 }
 
 /** A time that is said wins over one that a new rule gives. */
-async function timeColumns(job: JobRow, { runAt, rule }: Change, updating: Updating): Promise<Partial<JobRow>> {
+async function timeColumns(job: JobHead, { runAt, rule }: Change, updating: Updating): Promise<Partial<JobRow>> {
   if (rule && job.parent_id !== null) throw refuseRepeatingChild(job);
   const repeats = rule === undefined ? job.repeat !== null : rule !== null;
   if (runAt !== undefined) return { run_at: runAt, ...(repeats && { scheduled_for: runAt }) };
   return rule && isWaiting(job.state) ? await timeOf(rule, job, updating) : {};
 }
 
-function refuseRepeatingChild({ id, parent_id }: JobRow): QueueError {
+function refuseRepeatingChild({ id, parent_id }: JobHead): QueueError {
   const why = `Job ${id} is a child of job ${parent_id} and cannot repeat: that would wait for ever.`;
   return new QueueError('invalid', `${why} Let the parent repeat.`);
 }
 
 /** Of a job that waits; a running one gets its next time once it has finished. */
-async function timeOf(rule: RepeatRule, job: JobRow, { at, missedCap }: Updating): Promise<Partial<JobRow>> {
+async function timeOf(rule: RepeatRule, job: JobHead, { at, missedCap }: Updating): Promise<Partial<JobRow>> {
   const moments = {
     scheduled: job.scheduled_for ?? job.run_at,
     started: job.started_at,

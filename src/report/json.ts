@@ -2,7 +2,7 @@ import type { DisabledScript } from '../discovery/disabled.ts';
 import type { Discovery, Script } from '../discovery/script.ts';
 import { type Finding, worstStatus } from '../monitor/checks/finding.ts';
 import type { Metrics } from '../monitor/metrics/read-metrics.ts';
-import type { ClaimedJob, EndedChildren, Job, JobCount, JobTotals } from '../queue/api.ts';
+import type { ClaimedJob, EndedChildren, Job, JobCount, JobTotals, ListedJob } from '../queue/api.ts';
 import { findPause } from '../queue/pauses.ts';
 import type { MissedPasses } from '../schedule/expected-call.ts';
 import type { Mute } from '../store/contract/alerts.ts';
@@ -411,6 +411,12 @@ export function jobToJson(job: Job) {
 /** The same, with what keeps it from being run. */
 export function heldJobToJson(job: Job, hold: Pause | null) {
   return { ...jobToJson(job), pause: hold && pauseToJson(hold) };
+}
+
+/** The same as a list has it. */
+export function listedJobToJson(job: ListedJob, hold: Pause | null) {
+  const { dataBytes, resultBytes } = job;
+  return { ...heldJobToJson(job, hold), dataBytes, resultBytes };
 }
 
 /** `runner job <id> --json`. */

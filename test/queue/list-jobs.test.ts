@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ListOptions } from '../../src/queue/api.ts';
 import { jobStates, listJobs, type SearchOptions, searchJobs } from '../../src/queue/read/list.ts';
-import { JobsSearch } from '../../src/store/shared/search.ts';
 import { insertRows } from '../support/insert-rows.ts';
 import { changeLog, readJobs } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
@@ -288,6 +287,35 @@ test('a job is told of with all that is known of it', async () => {
   await expect(queue.get(0)).rejects.toMatchObject({ code: 'invalid' });
 });
 
+test('a list leaves out what is longer than 4,096 bytes, and says how long it is; one job has all of it', async () => {
+  const { queue, store, take, clock } = await openTestQueue();
+  // With its quotes, and two bytes for each of these letters.
+  const [whole, long] = ['ä'.repeat(2_047), `${'ä'.repeat(2_047)}x`];
+  await queue.bury(await take('a', {}, whole));
+  await queue.finish(await take('a', {}, long), { result: whole });
+  await queue.finish(await take('a', {}, {}), { result: long });
+  await queue.add('a', null);
+  const told = [
+    { id: 4, data: null, dataBytes: null, result: null, resultBytes: null },
+    { id: 3, data: {}, dataBytes: null, result: null, resultBytes: 4_097 },
+    { id: 2, data: null, dataBytes: 4_097, result: whole, resultBytes: null },
+    { id: 1, data: whole, dataBytes: null, result: null, resultBytes: null },
+  ];
+  expect(await queue.list()).toMatchObject(told);
+  expect(await queue.list({ order: 'kick' })).toMatchObject(told.slice(3));
+  const found = await searchJobs(store, { text: 'ä', isLate: () => false }, clock.at);
+  expect(found.jobs).toMatchObject(told.slice(1));
+  expect(await queue.get(2)).toMatchObject({ data: long, result: whole });
+  expect(await queue.get(3)).toMatchObject({ data: {}, result: long });
+});
+
+test('what plain SQL has made of a text is cut in a list', async () => {
+  const { queue, root } = await openTestQueue();
+  const id = await queue.add('a');
+  changeLog(root, `update jobs set reason = '${'r'.repeat(20_000)}' where id = ${id}`);
+  expect(await queue.list()).toMatchObject([{ reason: `${'r'.repeat(1_000)}…` }]);
+});
+
 describe('search', () => {
   const idsOf = ({ jobs }: { jobs: readonly { id: number }[] }) => jobs.map(({ id }) => id);
 
@@ -349,28 +377,6 @@ describe('search', () => {
     const found = await searchJobs(store, { text: 'aaa', isLate: () => false, limit: 1000 }, clock.at);
     expect(found).toMatchObject({ looked: 6, last: null });
     expect(idsOf(found)).toHaveLength(6);
-  });
-
-  test('as much is found at once as fits into memory, and the search goes on behind it', async () => {
-    const ids = Array.from({ length: 40 }, (_, index) => index + 1);
-    const wanted = { text: 'A', most: 100_000, isLate: () => false };
-    const search = new JobsSearch(ids, 1_000, wanted);
-    const data = 'a'.repeat(1_048_576);
-    while (!search.isOver) {
-      const next = search.next();
-      for (const part of search.partsOf(
-        next,
-        next.map((id) => ({ id, bytes: data.length })),
-      )) {
-        expect(part).toHaveLength(1);
-        search.look(
-          part,
-          part.map((id) => ({ id, data, result: null, reason: null })),
-        );
-        if (search.isOver) break;
-      }
-    }
-    expect(search.end([])).toEqual({ rows: [], looked: 17, last: 17 });
   });
 
   test('a search that takes long says where it stopped, and goes on from there', async () => {

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import type { Job, ListOptions } from '../../queue/api.ts';
+import type { ListedJob, ListOptions } from '../../queue/api.ts';
 import { createClock } from '../../report/text/clock.ts';
 import type { PlannedTime } from '../../schedule/repeat/plan.ts';
 import { explainRepeat, type Moments, type RepeatRule } from '../../schedule/repeat/rule.ts';
@@ -114,9 +114,9 @@ async function describeList(store: Store | null, { context, pattern, options }: 
   const query = { pattern, ...states, ...order, ...choice, limit };
   const list = store === null ? noJobs : await readJobs(store, query, context.now());
   if (options.json) {
-    const { heldJobToJson } = await import('../../report/json.ts');
+    const { listedJobToJson } = await import('../../report/json.ts');
     const { findHold } = await import('../../report/text/words.ts');
-    const toJson = (job: Job) => heldJobToJson(job, findHold(list.pauses, job));
+    const toJson = (job: ListedJob) => listedJobToJson(job, findHold(list.pauses, job));
     return await formatJson({ jobs: list.jobs.map(toJson) });
   }
   const { renderJobs } = await import('../../report/terminal/jobs.ts');

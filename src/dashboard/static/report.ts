@@ -1,12 +1,14 @@
 import { gzipSync } from 'node:zlib';
 import { escapeHtml } from '../../monitor/alert/wording.ts';
+import type { JsonValue } from '../../queue/api.ts';
+import { type readJob, readListedJob } from '../../queue/read/jobs.ts';
 import { jobStates } from '../../queue/read/list.ts';
-import { countOf, UNKNOWN } from '../../report/text/format.ts';
+import { countOf, formatBytes, UNKNOWN } from '../../report/text/format.ts';
 import { createApi } from '../api/api.ts';
 import type { Api } from '../api/route.ts';
 import { type BuiltPage, readBuiltPage } from '../built-page.ts';
 import { openSite, type Site } from '../site.ts';
-import { leaveOut } from './left-out.ts';
+import { LEFT_OUT, leaveOut } from './left-out.ts';
 
 export interface ReportPlace {
   readonly site: Pick<Site, 'root' | 'env' | 'version' | 'now'>;
@@ -71,7 +73,8 @@ export async function makeStaticReport(place: ReportPlace): Promise<StaticReport
   const { distFolder, isWithOutput = false, isOfPass = false, mostBytes = 2 * MEGABYTE } = place;
   const page = readBuiltPage(distFolder);
   const site = openSite({ ...place.site, distFolder });
-  const asked = { ...site, knownTiers: once(site.knownTiers), lookIntoJobs: once(site.lookIntoJobs) };
+  const looks = { knownTiers: once(site.knownTiers), lookIntoJobs: once(site.lookIntoJobs) };
+  const asked: Site = { ...site, ...looks, readJob: readShortened };
   try {
     const answers = await askAll(createApi(asked, { name: 'report', permission: 'read' }), isWithOutput);
     const madeAt = new Date(site.now()).toISOString();
@@ -80,6 +83,16 @@ export async function makeStaticReport(place: ReportPlace): Promise<StaticReport
   } finally {
     await site.close();
   }
+}
+
+/** A report keeps many jobs in memory: of what is long in them, their pages say how long it is. */
+const readShortened: typeof readJob = async (store, id, read) => {
+  const job = await readListedJob(store, id, read);
+  return job && { ...job, data: orLength(job.data, job.dataBytes), result: orLength(job.result, job.resultBytes) };
+};
+
+function orLength(value: JsonValue, bytes: number | null): JsonValue {
+  return bytes === null ? value : `${LEFT_OUT}, as it is ${formatBytes(bytes)} long`;
 }
 
 /** It does not change while the report is made, as far as the report tells. */

@@ -1,9 +1,8 @@
 import type { RepeatRule } from '../../schedule/repeat/rule.ts';
 import { initialTime, leadsNowhere } from '../../schedule/repeat/series.ts';
 import type { NewEvent } from '../../store/contract/housekeeping.ts';
-import type { NewJobRow } from '../../store/contract/jobs.ts';
+import type { JobHead, NewJobRow } from '../../store/contract/jobs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
-import type { JobRow } from '../../store/schema.ts';
 import type { ChildFailurePolicy, JobState, MissedPolicy, StoredEvent } from '../../store/words.ts';
 import { describeFound } from '../../system/base/values.ts';
 import type { AddedJob, DuplicatePolicy, NewJob } from '../api.ts';
@@ -82,7 +81,7 @@ async function addOne(session: StoreSession, row: NewJobRow, job: NewJob<unknown
  */
 async function keepExistingJob(
   session: StoreSession,
-  existing: JobRow,
+  existing: JobHead,
   row: NewJobRow,
   job: NewJob<unknown>,
   at: number,
@@ -99,7 +98,7 @@ async function keepExistingJob(
   return { id, added: false };
 }
 
-function refuseOtherFamily(existing: JobRow, row: NewJobRow): void {
+function refuseOtherFamily(existing: JobHead, row: NewJobRow): void {
   if (row.parent_id === null || row.parent_id === existing.parent_id) return;
   const whose = existing.parent_id === null ? 'not a child' : `a child of job ${existing.parent_id}`;
   throw new QueueError(

@@ -1,6 +1,6 @@
 import { initialTime } from '../../schedule/repeat/series.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
-import type { ClaimedRow, ClaimRequest, Selection } from '../../store/contract/jobs.ts';
+import type { ClaimedRow, ClaimRequest, JobHead, Selection } from '../../store/contract/jobs.ts';
 import type { ClaimRef, LastingRun } from '../../store/contract/runs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import type { JobRow } from '../../store/schema.ts';
@@ -72,7 +72,7 @@ export async function claimJobs(session: StoreSession, claim: QueueClaim): Promi
 }
 
 /** Whether a job that was claimed is to be run, with nothing to be read or written first. */
-export function isAccepted(job: JobRow, { selection }: QueueClaim): boolean {
+export function isAccepted(job: JobHead, { selection }: QueueClaim): boolean {
   return selection.isWanted(job.name) && judge(job, selection).kind === 'run';
 }
 
@@ -98,7 +98,7 @@ const refOf = ({ id, claim_token }: ClaimedRow): ClaimRef => ({ id, token: claim
 
 async function acceptAll(session: StoreSession, jobs: readonly ClaimedRow[], claim: QueueClaim): Promise<ClaimedRow[]> {
   const accepted: ClaimedRow[] = [];
-  let parents: Map<number, JobRow> | null = null;
+  let parents: Map<number, JobHead> | null = null;
   for (const job of jobs) {
     parents ??= await parentsOf(session, jobs);
     const taken = await accept(session, job, parents.get(job.parent_id ?? 0), claim);
@@ -109,7 +109,7 @@ async function acceptAll(session: StoreSession, jobs: readonly ClaimedRow[], cla
   return accepted;
 }
 
-async function parentsOf(session: StoreSession, jobs: readonly ClaimedRow[]): Promise<Map<number, JobRow>> {
+async function parentsOf(session: StoreSession, jobs: readonly ClaimedRow[]): Promise<Map<number, JobHead>> {
   const ids = new Set(jobs.flatMap(({ parent_id }) => parent_id ?? []));
   const rows = ids.size === 0 ? [] : await session.jobs.byId([...ids]);
   return new Map(rows.map((row) => [row.id, row]));
@@ -122,7 +122,7 @@ const MOST_ATTEMPTS = 1_000_000_000;
 type Verdict = ReturnType<typeof judgeChild> | { readonly kind: 'ask-parent' | 'adopt-rule' };
 
 /** By its row alone, as that was before its claim counted as a try. */
-function judge({ name, attempts, parent_id, repeat, scheduled_for }: JobRow, selection: QueueSelection): Verdict {
+function judge({ name, attempts, parent_id, repeat, scheduled_for }: JobHead, selection: QueueSelection): Verdict {
   if (selection.failsFast(name)) return { kind: 'fail', reason: 'jobs of its name are set to fail at once' };
   if (attempts >= MOST_ATTEMPTS) {
     return { kind: 'fail', reason: 'its row counts a billion tries or more, which cannot be true' };
@@ -135,7 +135,7 @@ function judge({ name, attempts, parent_id, repeat, scheduled_for }: JobRow, sel
 async function accept(
   session: StoreSession,
   job: ClaimedRow,
-  parent: JobRow | undefined,
+  parent: JobHead | undefined,
   claim: QueueClaim,
 ): Promise<ClaimedRow | null> {
   const before = claim.state === 'running' ? asBefore(job) : job;

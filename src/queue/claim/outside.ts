@@ -2,12 +2,11 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { withoutParameters } from '../../settings/readers.ts';
 import type { QueueSettings } from '../../settings/settings.ts';
 import type { EventStore } from '../../store/contract/housekeeping.ts';
-import type { ClaimedRow } from '../../store/contract/jobs.ts';
+import type { ClaimedRow, JobHead } from '../../store/contract/jobs.ts';
 import type { RunStart } from '../../store/contract/runs.ts';
 import type { ChangeWatch, Store, StoreSession } from '../../store/contract/store.ts';
 import { toldPlainly } from '../../store/describe-failure.ts';
 import { openStore } from '../../store/open.ts';
-import type { JobRow } from '../../store/schema.ts';
 import { matchAny } from '../../system/base/glob.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { invalid, readLeaseMs, readPriority, requireDelayMs } from '../add/values.ts';
@@ -129,7 +128,7 @@ async function claimOne(
 ): Promise<ClaimedJob> {
   const { id } = wanted;
   const job = await findJob(session, id);
-  const isDelayed = (row: JobRow): boolean => isWaiting(row.state) && row.run_at > claimer.now();
+  const isDelayed = (row: JobHead): boolean => isWaiting(row.state) && row.run_at > claimer.now();
   if (isDelayed(job) || job.state === 'failed') await kickJob(session, id, claimer.now());
   else if (!isWaiting(job.state)) throw wrongState(job, 'claim');
   const [claimed] = await claimIn(session, claimer, wanted);
@@ -142,7 +141,7 @@ async function claimOne(
 
 async function describeUnclaimed(
   session: VerbSession,
-  job: JobRow,
+  job: JobHead,
   { settings, now }: Claimer,
   wanted: Wanted,
 ): Promise<QueueError> {
@@ -193,7 +192,7 @@ async function claimNow(claimer: Claimer, wanted: Wanted, waits: boolean): Promi
 async function nextDeadline(session: StoreSession, held: readonly ReadRef[], at: number): Promise<number | null> {
   const tokens = new Map(held.map(({ id, token }) => [id, token]));
   const jobs = await session.jobs.byId([...tokens.keys()]);
-  const holds = ({ id, claim_token }: JobRow): boolean => claim_token === (tokens.get(id) ?? claim_token);
+  const holds = ({ id, claim_token }: JobHead): boolean => claim_token === (tokens.get(id) ?? claim_token);
   const deadlines = jobs.flatMap((job) =>
     job.lease_expires_at !== null && holds(job) ? { job, soonAt: job.lease_expires_at - SOON_MS } : [],
   );
@@ -271,7 +270,7 @@ function startOf(job: ClaimedRow): RunStart {
 /** A claim as it is told to who asked for it, with what belongs to the job's family. */
 async function describeClaim(session: StoreSession, job: ClaimedRow, read: JsonReader): Promise<ClaimedJob> {
   const { parent_id: parentId } = job;
-  const [parent] = parentId === null ? [] : await session.jobs.byId([parentId]);
+  const [parent] = parentId === null ? [] : await session.jobs.wholeById([parentId]);
   return {
     ...(await toJob(session, job, read)),
     token: job.claim_token,

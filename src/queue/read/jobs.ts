@@ -1,9 +1,10 @@
 import type { NewEvent } from '../../store/contract/housekeeping.ts';
+import type { JobHead, ListedJobRow } from '../../store/contract/jobs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import type { JobRow } from '../../store/schema.ts';
 import { isInstant } from '../../system/base/values.ts';
 import { invalid } from '../add/values.ts';
-import type { Job, JobRef, JsonValue } from '../api.ts';
+import type { Job, JobRef, JsonValue, ListedJob } from '../api.ts';
 import { expiredClaim, noSuchJob, staleClaim } from '../errors.ts';
 import { LEASE_GRACE_MS, readRetry } from '../settle/retry-policy.ts';
 
@@ -51,7 +52,7 @@ export async function recordActor({ actor = null, events }: VerbSession, done: r
  * @throws {QueueError} if there is none of that number, or a token is given that does not hold it, or no longer
  * @throws {JobIsBeginning} if it may begin at any moment
  */
-export async function findJob(session: VerbSession, ref: JobRef): Promise<JobRow> {
+export async function findJob(session: VerbSession, ref: JobRef): Promise<JobHead> {
   const { id, token } = readRef(ref);
   const job = await findRow(session, id);
   if (job === null) throw noSuchJob(id);
@@ -61,7 +62,7 @@ export async function findJob(session: VerbSession, ref: JobRef): Promise<JobRow
 }
 
 /** Whoever looks takes the job back from then on: that nobody has looked yet makes no difference. */
-async function hasExpired({ claims, askedAt }: VerbSession, { id, lease_expires_at }: JobRow): Promise<boolean> {
+async function hasExpired({ claims, askedAt }: VerbSession, { id, lease_expires_at }: JobHead): Promise<boolean> {
   if (lease_expires_at === null || lease_expires_at >= askedAt) return false;
   const expired = await claims.expired(askedAt, LEASE_GRACE_MS);
   // That of a worker of the runner is over only once it was given more time.
@@ -73,7 +74,7 @@ async function hasExpired({ claims, askedAt }: VerbSession, { id, lease_expires_
  *
  * @throws {JobIsBeginning} if it may begin at any moment
  */
-export async function findRow(session: VerbSession, id: number): Promise<JobRow | null> {
+export async function findRow(session: VerbSession, id: number): Promise<JobHead | null> {
   await session.jobs.lock([id]);
   const [job] = await session.jobs.byId([id]);
   if (job?.state !== 'claimed') return job ?? null;
@@ -83,12 +84,18 @@ export async function findRow(session: VerbSession, id: number): Promise<JobRow 
 
 /** Null: the queue has no job of that number. */
 export async function readJob(session: StoreSession, id: number, read?: JsonReader): Promise<Job | null> {
-  const [row] = await session.jobs.byId([readJobId(id)]);
+  const [row] = await session.jobs.wholeById([readJobId(id)]);
   return row === undefined ? null : await toJob(session, row, read);
 }
 
+/** The same as a list has it. */
+export async function readListedJob(session: StoreSession, id: number, read?: JsonReader): Promise<ListedJob | null> {
+  const [row] = await session.jobs.listById([readJobId(id)]);
+  return row === undefined ? null : await toListedJob(session, row, read);
+}
+
 /** A row of the queue as it is told of; what plain SQL has made of it that cannot be is unknown. */
-export async function toJob(session: StoreSession, row: JobRow, read?: JsonReader): Promise<Job> {
+export async function toJob(session: StoreSession, row: JobRow | ListedJobRow, read?: JsonReader): Promise<Job> {
   const { retries } = row.retry === null ? { retries: null } : readRetry(row.retry);
   return {
     id: row.id,
@@ -113,6 +120,15 @@ export async function toJob(session: StoreSession, row: JobRow, read?: JsonReade
     leasedUntil: toDate(row.lease_expires_at),
     reason: row.reason,
     counters: await session.jobs.counters(row.id),
+  };
+}
+
+/** The same of a list's row. */
+export async function toListedJob(session: StoreSession, row: ListedJobRow, read?: JsonReader): Promise<ListedJob> {
+  return {
+    ...(await toJob(session, row, read)),
+    dataBytes: row.data === null ? row.data_bytes : null,
+    resultBytes: row.result === null ? row.result_bytes : null,
   };
 }
 

@@ -1,11 +1,10 @@
-import type { JobCountRow, JobFilter, JobTotalRow } from '../../store/contract/jobs.ts';
+import type { JobCountRow, JobFilter, JobTotalRow, ListedJobRow } from '../../store/contract/jobs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
-import type { JobRow } from '../../store/schema.ts';
 import { type JobState, outcomes } from '../../store/words.ts';
 import { invalid, readWhen } from '../add/values.ts';
-import type { Job, JobCount, JobTotals, ListOptions, When } from '../api.ts';
+import type { JobCount, JobTotals, ListedJob, ListOptions, When } from '../api.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
-import { type JsonReader, readJobId, toJob } from './jobs.ts';
+import { type JsonReader, readJobId, toListedJob } from './jobs.ts';
 
 /** Every state, in the order of a job's life. */
 export const jobStates = [
@@ -46,7 +45,7 @@ export async function listJobs(
   options: ListPageOptions,
   at: number,
   read?: JsonReader,
-): Promise<Job[]> {
+): Promise<ListedJob[]> {
   const { order = 'newest', limit = 50 } = options;
   if (!Number.isInteger(limit) || limit < 1 || limit > MOST_JOBS) {
     throw invalid('The limit', `a whole number from 1 to ${MOST_JOBS}`, limit);
@@ -56,14 +55,22 @@ export async function listJobs(
     order === 'kick'
       ? await listKicked(session, options, limit, at)
       : await session.jobs.list({ ...readFilter(options, at), order, limit, offset: options.offset, at });
-  const jobs: Job[] = [];
-  for (const row of rows) jobs.push(await toJob(session, row, read));
+  return await toListedJobs(session, rows, read);
+}
+
+async function toListedJobs(
+  session: StoreSession,
+  rows: readonly ListedJobRow[],
+  read?: JsonReader,
+): Promise<ListedJob[]> {
+  const jobs: ListedJob[] = [];
+  for (const row of rows) jobs.push(await toListedJob(session, row, read));
   return jobs;
 }
 
 /** What a search has come to. */
 export interface JobsFound {
-  readonly jobs: readonly Job[];
+  readonly jobs: readonly ListedJob[];
   /** How many jobs were looked at. */
   readonly looked: number;
   /** The last one of these: a search `before` it, or `after` it, goes on; null: there is no further one. */
@@ -89,9 +96,7 @@ export async function searchJobs(
 ): Promise<JobsFound> {
   const filter = { ...readFilter(options, at), order, limit, at };
   const { rows, looked, last } = await session.jobs.search(filter, { text, most: MOST_SEARCHED, isLate });
-  const jobs: Job[] = [];
-  for (const row of rows) jobs.push(await toJob(session, row, read));
-  return { jobs, looked, last };
+  return { jobs: await toListedJobs(session, rows, read), looked, last };
 }
 
 function readFilter(options: ListOptions, at: number): Omit<JobFilter, 'order' | 'limit' | 'at'> {
@@ -115,11 +120,11 @@ async function listKicked(
   { pattern = '*', order: _, limit: __, ...others }: ListOptions,
   limit: number,
   at: number,
-): Promise<JobRow[]> {
+): Promise<ListedJobRow[]> {
   const [other] = Object.keys(others);
   if (other !== undefined) throw invalid('The order kick', 'used with pattern and limit alone', other);
   const ids = await nextToKick(session, readPatterns(pattern), limit, at);
-  const rows = new Map((await session.jobs.byId(ids)).map((row) => [row.id, row]));
+  const rows = new Map((await session.jobs.listById(ids)).map((row) => [row.id, row]));
   return ids.flatMap((id) => rows.get(id) ?? []);
 }
 

@@ -1,6 +1,6 @@
 import type { ArchivePolicy } from '../../settings/settings.ts';
+import type { JobHead } from '../../store/contract/jobs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
-import type { JobRow } from '../../store/schema.ts';
 import type { JobState } from '../../store/words.ts';
 import { matchGlob } from '../../system/base/glob.ts';
 import type { JobRef } from '../api.ts';
@@ -51,7 +51,7 @@ export async function deleteJob(session: VerbSession, ref: JobRef, at: number): 
 }
 
 /** @throws {QueueError} if one of them has not ended: it would be left alone */
-async function endedChildren(session: StoreSession, job: JobRow): Promise<JobRow[]> {
+async function endedChildren(session: StoreSession, job: JobHead): Promise<JobHead[]> {
   const children = await session.jobs.children(job.id);
   const pending = children.filter(({ finished_at }) => finished_at === null);
   if (pending.length === 0) return children;

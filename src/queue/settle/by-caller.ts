@@ -1,4 +1,5 @@
 import { withoutParameters } from '../../settings/readers.ts';
+import type { JobHead } from '../../store/contract/jobs.ts';
 import type { StartedRunRow } from '../../store/contract/runs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import type { FinishedRun, JobRow } from '../../store/schema.ts';
@@ -57,13 +58,13 @@ export async function failRunningJob(
 }
 
 /** As after a failed run of the runner's own. */
-function decideFailedTry({ retry, attempts: attempt }: JobRow, handler: RetryPolicy, at: number): Transition {
+function decideFailedTry({ retry, attempts: attempt }: JobHead, handler: RetryPolicy, at: number): Transition {
   const failed = { outcome: 'failed', attempt, isRetryable: true, at } as const;
   return toTransition(decideRetry(policyOfJob(retry, handler), failed));
 }
 
 /** @throws {QueueError} if it does not run, or not for who has this claim */
-async function findRunningJob(session: VerbSession, ref: JobRef, verb: JobVerb): Promise<JobRow> {
+async function findRunningJob(session: VerbSession, ref: JobRef, verb: JobVerb): Promise<JobHead> {
   const job = await findJob(session, ref);
   if (job.state !== 'running') throw wrongState(job, verb);
   return job;
@@ -104,7 +105,7 @@ function readRetryOptions(options: RetryOptions, at: number): Transition {
 }
 
 /** It begins anew: what was tried before is no try of the next time's. */
-async function setNextTime(session: StoreSession, job: JobRow, { at, missedCap }: CallerContext): Promise<void> {
+async function setNextTime(session: StoreSession, job: JobHead, { at, missedCap }: CallerContext): Promise<void> {
   const planned = await planRepeat(job, at, missedCap);
   // A rule without a further time leaves it to be taken as was said otherwise.
   if (planned === null) return;
@@ -151,7 +152,7 @@ interface Told {
 
 async function endClaim(
   session: StoreSession,
-  job: JobRow,
+  job: JobHead,
   transition: Transition,
   { at, ...context }: CallerContext,
   told: Told,
@@ -164,7 +165,7 @@ async function endClaim(
  * A worker of the runner ends the process of a job that others have moved on. Until then its claim counts: nobody else
  * begins the job, its group has one place less, and no other job of its unique key begins.
  */
-async function keepClaim(session: StoreSession, { id, claim_token }: JobRow, at: number): Promise<void> {
+async function keepClaim(session: StoreSession, { id, claim_token }: JobHead, at: number): Promise<void> {
   if (claim_token === null || workerOf(claim_token) === null) return;
   await session.jobs.change([{ id, set: { claim_token } }], at);
 }
@@ -180,7 +181,7 @@ interface RunOfClaimEnd extends Told {
  */
 export async function endRunOfClaim(
   session: StoreSession,
-  job: JobRow,
+  job: JobHead,
   transition: Transition,
   { at, reason, outcome, context }: RunOfClaimEnd,
 ): Promise<void> {
@@ -210,7 +211,7 @@ type OpenRun = Pick<StartedRunRow, 'jobId' | 'key' | 'script' | 'startedAt' | 'a
 /** The run of a job; of one that was claimed and that nobody has seen begin, it begins now. */
 async function findOpenRun(
   session: StoreSession,
-  { id: jobId, name, state, attempts: attempt, claim_token }: JobRow,
+  { id: jobId, name, state, attempts: attempt, claim_token }: JobHead,
   at: number,
 ): Promise<OpenRun | null> {
   if (state !== 'running') return null;
@@ -225,7 +226,7 @@ async function endRun(
   session: StoreSession,
   { id: runId, ...run }: OpenRun,
   end: FinishedRun,
-  leftJob: JobRow['state'] | null,
+  leftJob: JobHead['state'] | null,
 ) {
   const start = { ...run, workerId: null, contentHash: null, scheduledFor: null };
   const [written] = await session.runs.end([{ ...start, runId, end, leftJob }]);
@@ -264,7 +265,7 @@ export async function kickJobs(session: StoreSession, patterns: Patterns, count:
   return jobs.length;
 }
 
-function mayBeKicked({ state, run_at }: JobRow, at: number): boolean {
+function mayBeKicked({ state, run_at }: JobHead, at: number): boolean {
   return state === 'failed' || (isWaiting(state) && run_at > at);
 }
 
@@ -275,7 +276,7 @@ export async function kickJob(session: VerbSession, id: number, at: number): Pro
   await kick(session, job, at);
 }
 
-async function kick(session: StoreSession, job: JobRow, at: number): Promise<void> {
+async function kick(session: StoreSession, job: JobHead, at: number): Promise<void> {
   const state = await stateOfRevived(session, job);
   const set = { ...asUnfinished, state, run_at: at, attempts: 0 };
   await session.jobs.change([{ id: job.id, set }], at);
@@ -313,7 +314,7 @@ interface Requeueing {
   readonly at: number;
 }
 
-async function requeue(session: StoreSession, job: JobRow, requeueing: Requeueing): Promise<void> {
+async function requeue(session: StoreSession, job: JobHead, requeueing: Requeueing): Promise<void> {
   const { renamed, forgetTry, at } = requeueing;
   const isParent = job.state === 'paused' && (await session.jobs.hasOpenChildren(job.id));
   if (isParent) throw wrongState(job, 'requeue');
@@ -332,7 +333,7 @@ async function requeue(session: StoreSession, job: JobRow, requeueing: Requeuein
 /** What its worker may tell of it later is refused. */
 async function endOpenRun(
   session: StoreSession,
-  job: JobRow,
+  job: JobHead,
   { forgetTry, at: finished_at }: Requeueing,
 ): Promise<void> {
   const run = await findOpenRun(session, job, finished_at);
@@ -355,7 +356,7 @@ const asUnfinished = {
  *
  * @throws {QueueError} if its parent has ended, or another job has its unique key by now
  */
-async function stateOfRevived(session: StoreSession, job: JobRow): Promise<Extract<JobState, 'queued' | 'paused'>> {
+async function stateOfRevived(session: StoreSession, job: JobHead): Promise<Extract<JobState, 'queued' | 'paused'>> {
   if (isEnded(job.state)) await refuseTakenKey(session, job);
   if (job.parent_id === null) return await stateOfParent(session, job);
   const [parent] = await session.jobs.byId([job.parent_id]);
@@ -369,12 +370,12 @@ async function stateOfRevived(session: StoreSession, job: JobRow): Promise<Extra
 }
 
 /** Of one that has ended, only those children have not that ran then. */
-async function stateOfParent(session: StoreSession, { id, state }: JobRow): Promise<'queued' | 'paused'> {
+async function stateOfParent(session: StoreSession, { id, state }: JobHead): Promise<'queued' | 'paused'> {
   return isEnded(state) && (await session.jobs.hasOpenChildren(id)) ? 'paused' : 'queued';
 }
 
 /** @throws {QueueError} */
-async function refuseTakenKey(session: StoreSession, job: JobRow): Promise<void> {
+async function refuseTakenKey(session: StoreSession, job: JobHead): Promise<void> {
   if (job.unique_key === null) return;
   const other = await session.jobs.byUniqueKey(job.unique_key);
   if (other === null) return;

@@ -1,4 +1,5 @@
 import formatBytes from 'bytes';
+import type { JobHead, SizedJobRow } from '../../store/contract/jobs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import type { JobRow } from '../../store/schema.ts';
 import type { JobState } from '../../store/words.ts';
@@ -38,7 +39,7 @@ export async function stateOfNewChild(session: StoreSession, parentId: number): 
  * A server finishes claimed jobs by one statement, which may have begun before they had children: by this it sees that
  * there are some. It is what they all do unless they say so.
  */
-async function markParent(session: StoreSession, { id, on_child_failure, run_at }: JobRow): Promise<void> {
+async function markParent(session: StoreSession, { id, on_child_failure, run_at }: JobHead): Promise<void> {
   if (on_child_failure !== null) return;
   await session.jobs.change([{ id, set: { on_child_failure: 'resume' } }], run_at);
 }
@@ -59,7 +60,7 @@ export async function stateOfRetriedChild(
  *
  * @param parent as it is now, though not locked: who ends it finds the child claimed, or has ended the child, too
  */
-export function judgeChild({ id, parent_id }: JobRow, parent: JobRow | undefined): ChildsTurn {
+export function judgeChild({ id, parent_id }: JobHead, parent: JobHead | undefined): ChildsTurn {
   if (parent_id === null) return { kind: 'run' };
   if (parent_id === id) return { kind: 'fail', reason: 'it is its own parent' };
   if (parent === undefined) return { kind: 'fail', reason: `its parent, job ${parent_id}, does not exist` };
@@ -142,10 +143,14 @@ async function findFailedChild(session: StoreSession, parentId: number): Promise
 }
 
 /** Children that have ended and that their parent was not told of yet. */
-export async function unreportedChildren(session: StoreSession, parentId: number): Promise<JobRow[]> {
+export async function unreportedChildren(session: StoreSession, parentId: number): Promise<SizedJobRow[]> {
   return (await session.jobs.children(parentId)).filter(
     ({ finished_at, reported_to_parent }) => finished_at !== null && reported_to_parent === 0,
   );
+}
+
+function withValues(session: StoreSession, children: readonly JobHead[]): Promise<JobRow[]> {
+  return session.jobs.wholeById(children.map(({ id }) => id));
 }
 
 /** The same as a caller is told of them. */
@@ -154,7 +159,7 @@ export async function readEndedChildren(
   parentId: number,
   read?: JsonReader,
 ): Promise<EndedChildren> {
-  const ended = await unreportedChildren(session, parentId);
+  const ended = await withValues(session, await unreportedChildren(session, parentId));
   const inState = (state: JobState) =>
     ended.filter((child) => child.state === state).map((child) => toChild(child, read));
   return {
@@ -185,8 +190,9 @@ export async function describeChildren(
     const problem = `the data and results of its children are ${size(bytes)} in total, and its handler can get ${size(MOST_BYTES)}; put large data into files and pass their names`;
     return { problem };
   }
+  const whole = await withValues(session, ended);
   const inState = (state: JobState): string =>
-    ended
+    whole
       .filter((child) => child.state === state)
       .map(toText)
       .join();
@@ -195,8 +201,8 @@ export async function describeChildren(
   };
 }
 
-function sizeOf({ name, data, result }: JobRow): number {
-  return FRAME_BYTES + Buffer.byteLength(name + data) + Buffer.byteLength(result ?? '');
+function sizeOf({ name, data_bytes, result_bytes }: SizedJobRow): number {
+  return FRAME_BYTES + Buffer.byteLength(name) + data_bytes + (result_bytes ?? 0);
 }
 
 /** Theirs is text that is only passed through. */

@@ -1,9 +1,9 @@
 import type { HandlerDecision } from '../../child/contract.ts';
-import type { HeldRow, JobChange } from '../../store/contract/jobs.ts';
+import type { HeldRow, JobChange, JobHead } from '../../store/contract/jobs.ts';
 import type { ClaimRef, FinishedClaim, RunStart } from '../../store/contract/runs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import { isRefusal } from '../../store/failures.ts';
-import type { FinishedRun, JobRow } from '../../store/schema.ts';
+import type { FinishedRun } from '../../store/schema.ts';
 import { DOUBTFUL, FAILING, isDoubtful, isFailure, type JobState } from '../../store/words.ts';
 import { allEnded } from '../../system/base/values.ts';
 import { CALM_MS, decideRetry, policyOfJob, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
@@ -25,7 +25,7 @@ export interface RunToSettle {
   /** What the script or handler says of further tries. */
   readonly policy: RetryPolicy;
   /** The job as it was claimed, which it mostly still is; left out: it may have become anything. */
-  readonly claimed?: JobRow;
+  readonly claimed?: JobHead;
   readonly spoolId?: string | null;
 }
 
@@ -265,7 +265,7 @@ interface Decided {
   readonly decision: RetryDecision;
 }
 
-function decide(job: JobRow, run: RunToSettle, at: number): Decided {
+function decide(job: JobHead, run: RunToSettle, at: number): Decided {
   const { end, result, isRetryable } = run;
   const asked = run.decision ?? (end.outcome === 'released' ? atOnce : null);
   if (end.outcome === 'succeeded') {

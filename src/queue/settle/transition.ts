@@ -1,6 +1,6 @@
 import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
 import { isPlainRule } from '../../schedule/repeat/rule.ts';
-import type { HeldRow, JobChange } from '../../store/contract/jobs.ts';
+import type { HeldRow, JobChange, JobHead } from '../../store/contract/jobs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import type { JobRow } from '../../store/schema.ts';
 import type { JobState, StoredEvent } from '../../store/words.ts';
@@ -79,12 +79,12 @@ export async function applyTransition(
 type Columns = Partial<JobRow>;
 
 /** Most jobs have no children, and whoever holds a claim knows it: nothing is looked for then. */
-type SettledJob = JobRow & Partial<Pick<HeldRow, 'has_children'>>;
+type SettledJob = JobHead & Partial<Pick<HeldRow, 'has_children'>>;
 
 /** `attempts` and `started_at` stand in the row only now, if its run was a short one. */
 async function change(
   session: StoreSession,
-  job: JobRow,
+  job: JobHead,
   columns: Columns & { readonly state: JobState },
   { at, changes }: TransitionFacts,
 ): Promise<JobState> {
@@ -120,7 +120,7 @@ async function finish(
 
 async function finishForGood(
   session: StoreSession,
-  job: JobRow,
+  job: JobHead,
   done: Columns,
   facts: TransitionFacts,
 ): Promise<JobState> {
@@ -129,7 +129,7 @@ async function finishForGood(
   return 'finished';
 }
 
-async function repeat(session: StoreSession, job: JobRow, done: Columns, facts: TransitionFacts): Promise<JobState> {
+async function repeat(session: StoreSession, job: JobHead, done: Columns, facts: TransitionFacts): Promise<JobState> {
   const planned = await planRepeat(job, facts.at, facts.context.missedCap);
   if (planned === null) return await finishForGood(session, job, done, facts);
   if ('problem' in planned) {
@@ -146,7 +146,7 @@ function toNext({ runAt, scheduledFor }: PlannedTime) {
 }
 
 /** Null: its rule gives no time any more. */
-export async function planRepeat(job: JobRow, at: number, cap: number) {
+export async function planRepeat(job: JobHead, at: number, cap: number) {
   const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
   const parsed = parseRepeat(job.repeat as string);
   if ('problem' in parsed) return parsed;
@@ -160,7 +160,7 @@ export async function planRepeat(job: JobRow, at: number, cap: number) {
 
 async function retry(
   session: StoreSession,
-  job: JobRow,
+  job: JobHead,
   transition: Extract<Transition, { kind: 'retry' }>,
   facts: TransitionFacts,
 ): Promise<JobState> {
@@ -200,14 +200,14 @@ async function giveUp(
 }
 
 /** Only a rule in plain words says when a job runs, whatever became of it; Bedrock's say what follows a finish. */
-function repeatsAfterFailure({ repeat, parent_id }: JobRow): boolean {
+function repeatsAfterFailure({ repeat, parent_id }: JobHead): boolean {
   return repeat !== null && parent_id === null && isPlainRule(repeat);
 }
 
 /** The try has failed for good; the job goes on at its next time. */
 async function repeatFailed(
   session: StoreSession,
-  job: JobRow,
+  job: JobHead,
   planned: PlannedTime,
   facts: TransitionFacts,
 ): Promise<JobState> {
@@ -257,7 +257,7 @@ async function endForGood(
  */
 export async function removeUnkept(
   session: StoreSession,
-  { id, name, parent_id, tier }: JobRow,
+  { id, name, parent_id, tier }: JobHead,
   state: JobState,
   archive: Archive | undefined,
 ): Promise<boolean> {

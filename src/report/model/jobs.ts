@@ -1,4 +1,4 @@
-import type { Job } from '../../queue/api.ts';
+import type { Job, ListedJob } from '../../queue/api.ts';
 import { noSuchJob } from '../../queue/errors.ts';
 import { readJob } from '../../queue/read/jobs.ts';
 import { type ListPageOptions, listJobs } from '../../queue/read/list.ts';
@@ -17,7 +17,7 @@ import { type LogView, type RunRecord, selectRecords } from './runs/run.ts';
 
 /** Jobs of the queue, in the order asked for. */
 export interface JobList {
-  readonly jobs: readonly Job[];
+  readonly jobs: readonly ListedJob[];
   /** There are more, which the limit left out. */
   readonly isCut: boolean;
   /** In force, whatever they are of. */
@@ -36,7 +36,7 @@ export async function readJobs(
   nowMs: number,
 ): Promise<JobList> {
   const lost = await findLostClaims(store, nowMs);
-  const jobs: Job[] = [];
+  const jobs: ListedJob[] = [];
   let isLast = false;
   // One more than asked for tells whether there are more.
   while (jobs.length <= limit) {
@@ -79,7 +79,7 @@ function describeDead({ worker: { pid, host } }: ClaimOfWorker): string {
   return `its worker (pid ${pid} on ${host}) died`;
 }
 
-export function asFound(job: Job, lost: LostClaims): Job {
+export function asFound<J extends Job>(job: J, lost: LostClaims): J {
   const reason = lost.get(job.id);
   return reason === undefined ? job : { ...job, reason };
 }
@@ -224,10 +224,15 @@ const MOST_ACTIVITY = 200;
 /**
  * Everything about one job of the queue.
  *
+ * @param readOne reads the job: default with all that it carries
  * @throws {QueueError} `no-such-job` where there is none
  */
-export async function readStory({ store, pauses, view, nowMs }: StorySource, id: number): Promise<JobStory> {
-  const job = store === null ? null : await readJob(store, id, parseExactly);
+export async function readStory(
+  { store, pauses, view, nowMs }: StorySource,
+  id: number,
+  readOne: typeof readJob = readJob,
+): Promise<JobStory> {
+  const job = store === null ? null : await readOne(store, id, parseExactly);
   if (store === null || job === null) throw noSuchJob(id);
   return {
     job: asFound(job, await findLostClaims(store, nowMs)),

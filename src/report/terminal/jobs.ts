@@ -59,7 +59,7 @@ export function renderJob(story: JobStory, screen: Screen): string {
   const state = paintState(palette, job.state)(job.state);
   const lines = [
     ...joinFitting([palette.bold(printableLine(job.name)), `job ${job.id}`, state], screen.columns),
-    ...(job.reason === null ? [] : wrap(printableLine(job.reason), screen.columns)),
+    ...(job.reason === null ? [] : wrap(cutLine(printableLine(job.reason)), screen.columns)),
     '',
     ...drawFacts(factsOf(story, screen), screen),
     ...renderData('data', job.data, palette),
@@ -93,9 +93,9 @@ function factsOf({ job, hold }: JobStory, screen: Screen): Fact[] {
     ['claimed until', instant(job.leasedUntil)],
     ['tries', describeTries(job)],
     ['priority', formatCount(job.priority)],
-    ['repeats', job.repeat && `${printableLine(job.repeat)} · missed times: ${job.missed}`],
-    ['unique key', job.uniqueKey && printableLine(job.uniqueKey)],
-    ['group', job.group && printableLine(job.group)],
+    ['repeats', job.repeat && `${cutLine(printableLine(job.repeat))} · missed times: ${job.missed}`],
+    ['unique key', job.uniqueKey && cutLine(printableLine(job.uniqueKey))],
+    ['group', job.group && cutLine(printableLine(job.group))],
     ['parent', job.parent === null ? null : `job ${job.parent}`],
     ['lease', job.leaseMs === null ? null : formatDuration(job.leaseMs)],
     ['so far', describeCounters(job.counters)],
@@ -291,6 +291,7 @@ function sum(numbers: readonly number[]): number {
 }
 
 const MOST_DATA_LINES = 40;
+/** What plain SQL has written may be megabytes. */
 const LONGEST_LINE = 2000;
 
 /** JSON for people: indented, and cut where it is long. */

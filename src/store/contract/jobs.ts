@@ -2,6 +2,24 @@ import type { JobRow, WorkerRow } from '../schema.ts';
 import type { JobState, Outcome } from '../words.ts';
 import type { ClaimRef, StartedRunRow } from './runs.ts';
 
+/** A job without what it carries: that may be megabytes, and few who look at a job want it. */
+export type JobHead = Omit<JobRow, 'data' | 'result'>;
+
+/** The same with the length of what it carries, in bytes. */
+export interface SizedJobRow extends JobHead {
+  readonly data_bytes: number;
+  /** Null: it has no result. */
+  readonly result_bytes: number | null;
+}
+
+/** A job as a list has it. */
+export interface ListedJobRow extends SizedJobRow {
+  /** Null: it is too long for a list. */
+  readonly data: string | null;
+  /** The same, or there is none. */
+  readonly result: string | null;
+}
+
 /** Columns of a job as it is added; the store decides on `id` and `ready`. */
 export type NewJobRow = Pick<
   JobRow,
@@ -37,22 +55,26 @@ export interface JobStore {
   /** Locks jobs and their parents in ascending order, so that families change one after the other. */
   lock(ids: readonly number[]): Promise<void>;
   /** Jobs of the queue by number, in ascending order; those that are not there are left out. */
-  byId(ids: readonly number[]): Promise<JobRow[]>;
+  byId(ids: readonly number[]): Promise<JobHead[]>;
+  /** The same with all that they carry: few at a time. */
+  wholeById(ids: readonly number[]): Promise<JobRow[]>;
   /** The unfinished job that has this key, locked. */
-  byUniqueKey(key: string): Promise<JobRow | null>;
+  byUniqueKey(key: string): Promise<JobHead | null>;
   change(changes: readonly JobChange[], at: number): Promise<void>;
   /** Data of a job, merged with this by RFC 7396. */
   mergeData(id: number, patch: string): Promise<string>;
   /** Replaces the data of a job while this claim holds. False: it does not. */
   updateData(id: number, token: string, data: string): Promise<boolean>;
   /** In ascending order, locked. */
-  children(parentId: number): Promise<JobRow[]>;
+  children(parentId: number): Promise<SizedJobRow[]>;
   hasOpenChildren(parentId: number): Promise<boolean>;
   /** What has ended is no news for the parent any more. */
   markReported(parentId: number): Promise<void>;
   /** Deletes jobs with their runs; names of output files that no run has any more. */
   delete(ids: readonly number[]): Promise<readonly string[]>;
-  list(filter: JobFilter): Promise<JobRow[]>;
+  list(filter: JobFilter): Promise<ListedJobRow[]>;
+  /** Those of these numbers, in ascending order, as a list has them. */
+  listById(ids: readonly number[]): Promise<ListedJobRow[]>;
   /** Those of the list, by number, that hold a text. Rows are read one after another, so it stops in time. */
   search(filter: JobFilter & { readonly order: 'newest' | 'oldest' }, wanted: JobSearch): Promise<FoundJobs>;
   /** By name and state; what waits also by whether it is due at `at`. */
@@ -102,7 +124,7 @@ export interface JobSearch {
 }
 
 export interface FoundJobs {
-  readonly rows: readonly JobRow[];
+  readonly rows: readonly ListedJobRow[];
   /** How many jobs were looked at. */
   readonly looked: number;
   /** The last one of these, from which a search goes on; null: there is no further one. */
@@ -176,12 +198,12 @@ export interface ClaimedRow extends JobRow {
 }
 
 /** A job whose claim holds. */
-export interface HeldRow extends JobRow {
+export interface HeldRow extends JobHead {
   readonly has_children: boolean;
 }
 
 export interface ExpiredClaim {
-  readonly job: JobRow;
+  readonly job: JobHead;
   readonly workerId: number | null;
 }
 
@@ -224,7 +246,7 @@ export interface ClaimStore {
 }
 
 export interface ClaimOfWorker {
-  readonly job: JobRow;
+  readonly job: JobHead;
   readonly token: string;
   readonly worker: WorkerRow;
   /** Its row in `runs`, if it has lasted long enough to have one. */

@@ -1,5 +1,4 @@
-import type { ExpiredClaim, WaitingJob } from '../contract/jobs.ts';
-import type { JobRow } from '../schema.ts';
+import type { ExpiredClaim, JobHead, WaitingJob } from '../contract/jobs.ts';
 
 /** So many tries are counted: by plain SQL there may be as many as can be. */
 export const MOST_COUNTED = Number.MAX_SAFE_INTEGER;
@@ -29,7 +28,7 @@ export function workerOf(token: string): number | null {
 }
 
 /** Of jobs whose leases have run out: who is no worker has some more time. */
-export function expiredAmong(jobs: readonly JobRow[], at: number, graceMs: number): ExpiredClaim[] {
+export function expiredAmong(jobs: readonly JobHead[], at: number, graceMs: number): ExpiredClaim[] {
   return jobs
     .map((job) => ({ job, workerId: workerOf(job.claim_token as string) }))
     .filter(({ job, workerId }) => workerId !== null || (job.lease_expires_at as number) < at - graceMs);

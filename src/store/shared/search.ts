@@ -1,4 +1,4 @@
-import type { FoundJobs, JobSearch } from '../contract/jobs.ts';
+import type { FoundJobs, JobSearch, ListedJobRow } from '../contract/jobs.ts';
 import type { JobRow } from '../schema.ts';
 
 /** So many jobs are asked for their size at once, and for their text where they are small. */
@@ -6,9 +6,6 @@ const JOBS_AT_ONCE = 200;
 
 /** Looking through so much text takes a few milliseconds. Then the clock is asked. */
 const BYTES_AT_ONCE = 1_048_576;
-
-/** So much is found at most by one search, besides the last job: an answer has to be held in memory. */
-const MOST_BYTES_FOUND = 16 * 1_048_576;
 
 /** A longer text is not searched: nobody but plain SQL writes one, and it would have to be held in memory. */
 const LONGEST_TEXT = 4 * 1_048_576;
@@ -40,7 +37,6 @@ export class JobsSearch {
   readonly #wanted: JobSearch;
   readonly #needle: Buffer;
   readonly #found: number[] = [];
-  #foundBytes = 0;
   #looked = 0;
 
   /** @param ids of all that are to be looked at, in this order */
@@ -52,7 +48,7 @@ export class JobsSearch {
   }
 
   get isOver(): boolean {
-    const isFull = this.#found.length >= this.#limit || this.#foundBytes > MOST_BYTES_FOUND;
+    const isFull = this.#found.length >= this.#limit;
     return isFull || this.#looked === this.#ids.length || (this.#looked > 0 && this.#wanted.isLate());
   }
 
@@ -87,7 +83,6 @@ export class JobsSearch {
       const texts = columns.map((column) => byId.get(id)?.[column] ?? '');
       if (!texts.some((text) => foldCase(text).includes(this.#needle))) continue;
       this.#found.push(id);
-      this.#foundBytes += texts.reduce((sum, text) => sum + text.length, 0);
     }
   }
 
@@ -96,7 +91,7 @@ export class JobsSearch {
   }
 
   /** @param rows of the found ones, in any order */
-  end(rows: readonly JobRow[]): FoundJobs {
+  end(rows: readonly ListedJobRow[]): FoundJobs {
     const byId = new Map(rows.map((row) => [row.id, row]));
     const isWhole = this.#looked === this.#ids.length && this.#ids.length < this.#wanted.most;
     return {

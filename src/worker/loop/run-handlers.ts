@@ -179,7 +179,7 @@ async function prepare(
   const { store } = call;
   const children = job.has_unreported_children ? await describeChildren(store, job.id) : null;
   if (children !== null && 'problem' in children) return { refusal: children.problem };
-  const [parent] = job.parent_id === null ? [] : await store.jobs.byId([job.parent_id]);
+  const [parent] = job.parent_id === null ? [] : await store.jobs.wholeById([job.parent_id]);
   return {
     job: {
       ...describePlain(claimed, startedAt),

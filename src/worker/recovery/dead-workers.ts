@@ -22,11 +22,11 @@ import { releaseClaims } from '../../queue/claim/claim.ts';
 import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
 import { asRefused, type RunToSettle, recordRefused, settleRuns } from '../../queue/settle/settle.ts';
 import { withoutParameters } from '../../settings/readers.ts';
-import type { ClaimOfWorker } from '../../store/contract/jobs.ts';
+import type { ClaimOfWorker, JobHead } from '../../store/contract/jobs.ts';
 import type { RunStart } from '../../store/contract/runs.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { isStoreFailure } from '../../store/failures.ts';
-import type { FinishedRun, JobRow, WorkerRow } from '../../store/schema.ts';
+import type { FinishedRun, WorkerRow } from '../../store/schema.ts';
 import { openPlainFile } from '../../system/base/plain-file.ts';
 import { listNames } from '../../system/base/values.ts';
 import { type DeadHolder, describeDead } from '../../system/lock/holder.ts';
@@ -82,7 +82,7 @@ export interface Rescue {
   /** How many missed times of a repeating job are made up for. */
   readonly missedCap: number;
   /** What a job's script or handler says of further tries. */
-  readonly policyOf: (job: JobRow) => Promise<RetryPolicy>;
+  readonly policyOf: (job: JobHead) => Promise<RetryPolicy>;
   /** Told of what could not be recorded as it was, one sentence each. */
   readonly onRefused: (sentence: string) => void;
 }

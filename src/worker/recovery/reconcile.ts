@@ -10,8 +10,8 @@ import { endExpiredLeases } from '../../queue/claim/leases.ts';
 import { createPolicies, type PolicyOfName, policyOf, type RetryPolicy } from '../../queue/settle/retry-policy.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
+import type { JobHead } from '../../store/contract/jobs.ts';
 import type { Store } from '../../store/contract/store.ts';
-import type { JobRow } from '../../store/schema.ts';
 import { removeSecondName } from '../../store/sqlite/file.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { removeEmptyFallback, trustedFallbacksOf } from '../../system/place/fallback.ts';
@@ -241,7 +241,7 @@ async function recordBeginning(
 function createPolicyBook(
   { root, settings }: Pick<Runner, 'root' | 'settings'>,
   policies: () => Promise<PolicyOfName>,
-): (job: JobRow) => Promise<RetryPolicy> {
+): (job: JobHead) => Promise<RetryPolicy> {
   const tiers = new Map<string, Promise<Pick<Discovery, 'tiers'>>>();
   const findScript = async (name: string, tier: string) => {
     const found = tiers.get(tier) ?? discover(root, settings, { tier }).catch(asNoTier);

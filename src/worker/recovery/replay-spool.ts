@@ -2,10 +2,11 @@ import { existsSync, renameSync, rmSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
 import { noteEnd, type RunToSettle, recordRefused, settleRuns } from '../../queue/settle/settle.ts';
+import type { JobHead } from '../../store/contract/jobs.ts';
 import type { RunStart } from '../../store/contract/runs.ts';
 import type { Store, StoreSession } from '../../store/contract/store.ts';
 import { isLogFailure, isStoreFailure } from '../../store/failures.ts';
-import type { FinishedRun, JobRow, WorkerRow } from '../../store/schema.ts';
+import type { FinishedRun, WorkerRow } from '../../store/schema.ts';
 import { listSpoolFiles, type SpoolFile, unreadablePath } from '../../store/spool/files.ts';
 import type { SpooledEnd, SpooledRun, SpoolFinish, SpoolHeader, SpoolRun } from '../../store/spool/format.ts';
 import { isReady, readSpool, type SpoolLine } from '../../store/spool/read.ts';
@@ -309,7 +310,7 @@ interface SpoolTaker {
   /** How many missed times of a repeating job are made up for. */
   readonly missedCap: number;
   /** What a job's script says of further tries. */
-  readonly policyOf: (job: JobRow) => Promise<RetryPolicy>;
+  readonly policyOf: (job: JobHead) => Promise<RetryPolicy>;
 }
 
 /**
@@ -395,14 +396,14 @@ const once: RetryPolicy = {
 };
 
 /** Of what waited in the log, its script says how it is tried again. */
-async function policyFor(waiting: JobRow | null, { policyOf }: Replaying): Promise<RetryPolicy> {
+async function policyFor(waiting: JobHead | null, { policyOf }: Replaying): Promise<RetryPolicy> {
   return waiting === null || waiting.attempts === 0 ? once : await policyOf(waiting);
 }
 
 interface FoundJob {
   readonly id: number;
   /** The row that this run settles; null: somebody else has the say by now. */
-  readonly waiting: JobRow | null;
+  readonly waiting: JobHead | null;
 }
 
 /** The script's row: what it was queued for when the log was lost, else begun anew unless it is younger. */
@@ -421,7 +422,7 @@ async function findJob(
   }
   if (row?.finished_at != null && row.finished_at >= at) return { id: row.id, waiting: null };
   await session.scriptJobs.enqueue([{ ...name, scheduledFor, at }]);
-  const made = (await find()) as JobRow;
+  const made = (await find()) as JobHead;
   return { id: made.id, waiting: made };
 }
 

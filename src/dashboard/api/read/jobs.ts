@@ -1,10 +1,11 @@
 import { z } from '@hono/zod-openapi';
 import { countJobs, jobStates, type SearchOptions, searchJobs, totalJobs } from '../../../queue/read/list.ts';
-import { countToJson, heldJobToJson, instant, jobStoryToJson, totalsToJson } from '../../../report/json.ts';
+import { countToJson, instant, jobStoryToJson, listedJobToJson, totalsToJson } from '../../../report/json.ts';
 import { asFound, findLostClaims, noJobs, readJobs, readStory } from '../../../report/model/jobs.ts';
 import { readJobStates } from '../../../report/text/filters.ts';
 import { findHold } from '../../../report/text/words.ts';
 import type { Store } from '../../../store/contract/store.ts';
+import { MOST_LISTED_BYTES } from '../../../store/shared/job-columns.ts';
 import { parseExactly } from '../../../system/base/exact-json.ts';
 import type { Site } from '../../site.ts';
 import {
@@ -63,6 +64,21 @@ export const jobFields = {
 
 const heldJobSchema = z.object({ ...jobFields, pause: orNull(pauseSchema) }).openapi('HeldJob');
 
+const omittedBytes = z.int().nullable();
+
+const listedJobSchema = z
+  .object({
+    ...heldJobSchema.shape,
+    data: z.unknown().openapi({ description: `JSON; null, too, where it is longer than ${MOST_LISTED_BYTES} bytes` }),
+    result: z.unknown().openapi({ description: 'The same. Null: none, or left out' }),
+    dataBytes: omittedBytes.openapi({
+      description:
+        'Length of the data in bytes, where it was left out: `GET /api/jobs/{id}` has it. Null: data is whole',
+    }),
+    resultBytes: omittedBytes.openapi({ description: 'The same of the result' }),
+  })
+  .openapi('ListedJob');
+
 const stateWords = [...jobStates, 'ready', 'delayed'] as const;
 
 const jobsRoute = defineRoute('read', {
@@ -91,7 +107,7 @@ const jobsRoute = defineRoute('read', {
     200: jsonResponse(
       'Jobs',
       z.object({
-        ...pageOf(heldJobSchema).shape,
+        ...pageOf(listedJobSchema).shape,
         searched: z.int().nullable().openapi({
           description:
             'The number of jobs that the search has looked at. It stops after a while; continue with `next`. Null: no search',
@@ -208,7 +224,8 @@ export function addJobRoutes(api: Api): void {
   api.openapi(jobsRoute, async (c) => answer(c, await readJobPage(c.var.site, c.req.valid('query'))));
   api.openapi(jobRoute, async (c) => {
     const { id } = c.req.valid('param');
-    return answer(c, jobStoryToJson(await readLog(c.var.site, (log) => readStory(log, id))));
+    const { site } = c.var;
+    return answer(c, jobStoryToJson(await readLog(site, (log) => readStory(log, id, site.readJob))));
   });
 }
 
@@ -260,7 +277,7 @@ async function readJobPage(site: Site, query: JobQuery) {
     const { jobs, isCut, pauses } = store === null ? noJobs : await readJobs(store, listed, nowMs);
     const end = isCut && isByNumber ? jobs.at(-1) : undefined;
     return {
-      items: jobs.map((job) => heldJobToJson(job, findHold(pauses, job))),
+      items: jobs.map((job) => listedJobToJson(job, findHold(pauses, job))),
       next: end === undefined ? null : writeCursor(end.id),
       searched: null,
     };
@@ -277,7 +294,7 @@ async function readFound(store: Store, asked: Omit<SearchOptions, 'isLate'>, now
   const lost = await findLostClaims(store, nowMs);
   const pauses = await store.pauses.inForce(nowMs);
   return {
-    items: jobs.map((job) => heldJobToJson(asFound(job, lost), findHold(pauses, job))),
+    items: jobs.map((job) => listedJobToJson(asFound(job, lost), findHold(pauses, job))),
     next: last === null ? null : writeCursor(last),
     searched: looked,
   };

@@ -1,18 +1,13 @@
 import { inPages } from '../../../system/base/values.ts';
 import type { JobRow } from '../../schema.ts';
+import { headOfJob } from '../../shared/job-columns.ts';
 import { type Announcement, RowTaken, type ServerStatements } from '../session.ts';
 import { listsOf, quoted, unnest } from './rows.ts';
 
 type Column = keyof JobRow;
 
-/** What is read of a job: tables may have more columns, which are only indexed. */
-const columns = [
-  ...['id', 'name', 'tier', 'host', 'state', 'ready', 'data', 'result', 'priority', 'scheduled_for', 'run_at'],
-  ...['started_at', 'attempts', 'retry', 'repeat', 'missed_policy', 'unique_key', 'concurrency_key', 'parent_id'],
-  ...['reported_to_parent', 'on_child_failure', 'lease_ms', 'lease_expires_at', 'lease_extended', 'claim_token'],
-  ...['created_at', 'finished_at', 'reason'],
-] as const satisfies readonly Column[];
-export const jobColumns = columns.map((column) => `jobs.${quoted(column)}`).join(', ');
+/** A job with all that it carries. */
+export const jobColumns = [headOfJob, 'jobs.data', 'jobs.result'].join(', ');
 
 export interface RowChange {
   readonly id: number;

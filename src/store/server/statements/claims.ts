@@ -5,6 +5,7 @@ import type {
   ClaimStore,
   ExpiredClaim,
   HeldRow,
+  JobHead,
   Selection,
   WaitingJob,
 } from '../../contract/jobs.ts';
@@ -20,6 +21,7 @@ import {
   tokensOf,
   workerOf,
 } from '../../shared/claims.ts';
+import { headOfJob } from '../../shared/job-columns.ts';
 import type { ServerStatements } from '../session.ts';
 import { jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
 import { lock } from '../sql/mutex.ts';
@@ -470,8 +472,8 @@ const begunColumns = [...claimedColumns, 'started_at', 'attempts', 'reason'] as 
 async function held(db: ServerStatements, claims: readonly ClaimRef[]): Promise<HeldRow[]> {
   if (claims.length === 0) return [];
   const tokens = new Set(claims.map(({ token }) => token));
-  const rows = await db.all<JobRow & { claim_token: string; has_children: number }>(
-    `select ${jobColumns}, ${isThere('jobs as child where child.parent_id = jobs.id')} as has_children
+  const rows = await db.all<JobHead & { claim_token: string; has_children: number }>(
+    `select ${headOfJob}, ${isThere('jobs as child where child.parent_id = jobs.id')} as has_children
      from jobs where ${db.dialect.isIn('id')} and claim_token is not null and state in ('claimed', 'running') order by id
      ${db.inTransaction ? 'for update' : ''}`,
     [claims.map(({ id }) => id)],
@@ -483,8 +485,8 @@ async function held(db: ServerStatements, claims: readonly ClaimRef[]): Promise<
 
 /** What somebody holds just now, he settles, or takes back himself. */
 async function expired(db: ServerStatements, at: number, graceMs: number): Promise<ExpiredClaim[]> {
-  const rows = await db.all<JobRow>(
-    `select ${jobColumns} from jobs where claim_token is not null and lease_expires_at < ? and tier is null
+  const rows = await db.all<JobHead>(
+    `select ${headOfJob} from jobs where claim_token is not null and lease_expires_at < ? and tier is null
        and state in ('claimed', 'running') order by id ${db.inTransaction ? free : ''}`,
     [at],
   );
@@ -492,8 +494,8 @@ async function expired(db: ServerStatements, at: number, graceMs: number): Promi
 }
 
 async function ofWorkers(db: ServerStatements, which: string): Promise<ClaimOfWorker[]> {
-  const jobs = await db.all<JobRow>(
-    `select ${jobColumns} from jobs where claim_token is not null and (tier is null or not ${isEndedElsewhere}) ${which}
+  const jobs = await db.all<JobHead>(
+    `select ${headOfJob} from jobs where claim_token is not null and (tier is null or not ${isEndedElsewhere}) ${which}
      order by id`,
   );
   const ids = new Set(jobs.flatMap(({ claim_token }) => workerOf(claim_token as string) ?? []));

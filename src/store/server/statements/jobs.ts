@@ -6,12 +6,16 @@ import type {
   JobCounterRow,
   JobCountRow,
   JobFilter,
+  JobHead,
   JobSearch,
   JobStore,
   JobTotalRow,
+  ListedJobRow,
   NewJobRow,
+  SizedJobRow,
 } from '../../contract/jobs.ts';
 import type { JobRow } from '../../schema.ts';
+import { headOfJob, listedJob, sizedJob } from '../../shared/job-columns.ts';
 import { JobsSearch, type SearchedJob, type SizedJob, searchedColumns, sizeColumns } from '../../shared/search.ts';
 import type { ServerStatements } from '../session.ts';
 import type { Dialect } from '../sql/dialect.ts';
@@ -50,7 +54,7 @@ function changes(db: ServerStatements): Part<'add' | 'lock' | 'change' | 'update
 function families(db: ServerStatements): Part<'children' | 'hasOpenChildren' | 'markReported'> {
   return {
     children: (parentId) =>
-      db.all<JobRow>(`select ${jobColumns} from jobs where parent_id = ? order by id ${locked(db)}`, [parentId]),
+      db.all<SizedJobRow>(`select ${sizedJob} from jobs where parent_id = ? order by id ${locked(db)}`, [parentId]),
     hasOpenChildren: async (parentId) =>
       (await db.first(
         `select 1 as one from jobs where parent_id = ?
@@ -77,20 +81,20 @@ function reads(
 ): Omit<JobStore, keyof ReturnType<typeof changes> | keyof ReturnType<typeof families>> {
   const { isIn } = db.dialect;
   const fitAny = (column: string, patterns: readonly string[]): Condition => fits(db.dialect, column, patterns);
+  const byId = (what: string) => `select ${what} from jobs where tier is null and ${isIn('id')} order by id`;
   return {
-    byId: (ids) =>
-      db.all<JobRow>(`select ${jobColumns} from jobs where tier is null and ${isIn('id')} order by id ${locked(db)}`, [
-        ids,
-      ]),
+    byId: (ids) => db.all<JobHead>(`${byId(headOfJob)} ${locked(db)}`, [ids]),
+    wholeById: (ids) => db.all<JobRow>(`${byId(jobColumns)} ${locked(db)}`, [ids]),
     byUniqueKey: async (key) => {
-      const text = `select ${jobColumns} from jobs where ${hasOpenKey(db.dialect, 'jobs', '?')} ${locked(db)}`;
-      return (await db.first<JobRow>(text, [key])) ?? null;
+      const text = `select ${headOfJob} from jobs where ${hasOpenKey(db.dialect, 'jobs', '?')} ${locked(db)}`;
+      return (await db.first<JobHead>(text, [key])) ?? null;
     },
     mergeData: async (id, patch) => {
       const row = await db.first<{ data: string }>(`select data from jobs where id = ? ${locked(db)}`, [id]);
       return row === undefined ? patch : mergeJson(row.data, patch);
     },
     list: (filter) => list(db, filter),
+    listById: async (ids) => (ids.length === 0 ? [] : await db.all<ListedJobRow>(byId(listedJob), [ids])),
     search: (filter, wanted) => search(db, filter, wanted),
     count: (patterns, at) => count(db, fitAny('name', patterns), at),
     totals: (patterns) => {
@@ -217,11 +221,11 @@ const ordersOf = (dialect: Dialect) =>
 /** Up to so many, sorting them costs less than looking for them among all others. */
 const FEW = 1_000;
 
-async function list(db: ServerStatements, filter: JobFilter): Promise<JobRow[]> {
+async function list(db: ServerStatements, filter: JobFilter): Promise<ListedJobRow[]> {
   const { limit, offset = 0, order } = filter;
   const { ids, values } = await selectIds(db, { ...filter, limit: limit + offset });
-  return await db.all<JobRow>(
-    `select ${jobColumns} from (${ids}) as found join jobs on jobs.id = found.found_id
+  return await db.all<ListedJobRow>(
+    `select ${listedJob} from (${ids}) as found join jobs on jobs.id = found.found_id
      order by ${ordersOf(db.dialect)[order]} limit ? offset ?`,
     [...values, limit, offset],
   );
@@ -311,7 +315,7 @@ async function search(db: ServerStatements, filter: JobFilter, wanted: JobSearch
       if (search.isOver) break;
     }
   }
-  return search.end(await read<JobRow>(jobColumns, search.found));
+  return search.end(await read<ListedJobRow>(listedJob, search.found));
 }
 
 async function count(db: ServerStatements, fit: Condition, at: number): Promise<JobCountRow[]> {

@@ -6,6 +6,7 @@ import type {
   ClaimStore,
   ExpiredClaim,
   HeldRow,
+  JobHead,
   Selection,
   WaitingJob,
 } from '../../contract/jobs.ts';
@@ -21,6 +22,7 @@ import {
   tokensOf,
   workerOf,
 } from '../../shared/claims.ts';
+import { headOfJob } from '../../shared/job-columns.ts';
 import type { SqliteStatements } from '../session.ts';
 import { runningRunOf } from './runs.ts';
 import { workersById } from './workers.ts';
@@ -272,13 +274,13 @@ function take(db: SqliteStatements, id: number, request: ClaimRequest): ClaimedR
 
 type ClaimedFromSql = JobRow & { claim_token: string; has_unreported_children: number };
 
-const heldText = `select *, exists (select 1 from jobs child where child.parent_id = jobs.id) as has_children
+const heldText = `select ${headOfJob}, exists (select 1 from jobs child where child.parent_id = jobs.id) as has_children
   from jobs where id in (select value from json_each(?)) and claim_token is not null and state in ('claimed', 'running')`;
 
 function held(db: SqliteStatements, claims: readonly ClaimRef[]): HeldRow[] {
   const tokens = new Set(claims.map(({ token }) => token));
   const rows = [...inPages(claims.map(({ id }) => id))].flatMap((ids) =>
-    db.all<JobRow & { claim_token: string; has_children: number }>(heldText, [JSON.stringify(ids)]),
+    db.all<JobHead & { claim_token: string; has_children: number }>(heldText, [JSON.stringify(ids)]),
   );
   return rows
     .filter(({ claim_token }) => tokens.has(claim_token))
@@ -298,8 +300,8 @@ function release(db: SqliteStatements, { id, token }: ClaimRef, at: number): voi
 }
 
 function expired(db: SqliteStatements, at: number, graceMs: number): ExpiredClaim[] {
-  const rows = db.all<JobRow>(
-    `select * from jobs where claim_token is not null and lease_expires_at < ? and tier is null
+  const rows = db.all<JobHead>(
+    `select ${headOfJob} from jobs where claim_token is not null and lease_expires_at < ? and tier is null
        and state in ('claimed', 'running')`,
     [at],
   );
@@ -307,8 +309,8 @@ function expired(db: SqliteStatements, at: number, graceMs: number): ExpiredClai
 }
 
 function ofWorkers(db: SqliteStatements): ClaimOfWorker[] {
-  const jobs = db.all<JobRow>(
-    `select * from jobs where claim_token is not null and (tier is null or not ${isEndedElsewhere})`,
+  const jobs = db.all<JobHead>(
+    `select ${headOfJob} from jobs where claim_token is not null and (tier is null or not ${isEndedElsewhere})`,
   );
   const ids = new Set(jobs.flatMap(({ claim_token }) => workerOf(claim_token as string) ?? []));
   const workers = new Map(workersById(db, [...ids]).map((worker) => [worker.id, worker]));

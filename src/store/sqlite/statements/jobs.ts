@@ -5,13 +5,17 @@ import type {
   JobCounterRow,
   JobCountRow,
   JobFilter,
+  JobHead,
   JobSearch,
   JobStore,
   JobTotalRow,
+  ListedJobRow,
   NewJobRow,
+  SizedJobRow,
 } from '../../contract/jobs.ts';
 import type { JobRow } from '../../schema.ts';
 import type { Sync } from '../../shared/areas.ts';
+import { headOfJob, listedJob, sizedJob } from '../../shared/job-columns.ts';
 import { JobsSearch, type SearchedJob, type SizedJob, searchedColumns, sizeColumns } from '../../shared/search.ts';
 import type { SqliteStatements } from '../session.ts';
 import { counting, keepCounts, LateRows } from './counted.ts';
@@ -50,7 +54,8 @@ function changes(db: SqliteStatements): Part<'add' | 'lock' | 'change' | 'update
 
 function families(db: SqliteStatements): Part<'children' | 'hasOpenChildren' | 'markReported'> {
   return {
-    children: (parentId) => db.all<JobRow>('select * from jobs where parent_id = ? order by id', [parentId]),
+    children: (parentId) =>
+      db.all<SizedJobRow>(`select ${sizedJob} from jobs where parent_id = ? order by id`, [parentId]),
     hasOpenChildren: (parentId) =>
       db.first(
         `select 1 from jobs where parent_id = ?
@@ -70,19 +75,20 @@ function families(db: SqliteStatements): Part<'children' | 'hasOpenChildren' | '
 function reads(
   db: SqliteStatements,
 ): Omit<Sync<JobStore>, keyof ReturnType<typeof changes> | keyof ReturnType<typeof families>> {
+  const byId = <Row>(what: string, ids: readonly number[]): Row[] => {
+    const text = `select ${what} from jobs where tier is null and id in (select value from json_each(?)) order by id`;
+    return [...inPages(ids)].flatMap((page) => db.all<Row>(text, [JSON.stringify(page)]));
+  };
   return {
-    byId: (ids) =>
-      [...inPages(ids)].flatMap((page) =>
-        db.all<JobRow>('select * from jobs where tier is null and id in (select value from json_each(?)) order by id', [
-          JSON.stringify(page),
-        ]),
-      ),
+    byId: (ids) => byId<JobHead>(headOfJob, ids),
+    wholeById: (ids) => byId<JobRow>('*', ids),
     byUniqueKey: (key) =>
-      db.first<JobRow>('select * from jobs where unique_key = ? and finished_at is null', [key]) ?? null,
+      db.first<JobHead>(`select ${headOfJob} from jobs where unique_key = ? and finished_at is null`, [key]) ?? null,
     mergeData: (id, patch) =>
       db.first<{ data: string }>('select json_patch(data, ?) as data from jobs where id = ?', [patch, id])?.data ??
       patch,
     list: (filter) => list(db, filter),
+    listById: (ids) => byId<ListedJobRow>(listedJob, ids),
     search: (filter, wanted) => search(db, filter, wanted),
     count: (patterns, at) => count(db, patterns, at),
     totals: (patterns) =>
@@ -202,14 +208,13 @@ const orders = {
 /** Up to so many, sorting them costs less than looking for them among all others. */
 const FEW = 1_000;
 
-function list(db: SqliteStatements, filter: JobFilter): JobRow[] {
+function list(db: SqliteStatements, filter: JobFilter): ListedJobRow[] {
   const { limit, offset = 0, order } = filter;
   const { ids, values } = selectIds(db, { ...filter, limit: limit + offset });
-  return db.all<JobRow>(`select * from jobs where id in (${ids}) order by ${orders[order]} limit ? offset ?`, [
-    ...values,
-    limit,
-    offset,
-  ]);
+  return db.all<ListedJobRow>(
+    `select ${listedJob} from jobs where id in (${ids}) order by ${orders[order]} limit ? offset ?`,
+    [...values, limit, offset],
+  );
 }
 
 /** Sorted are numbers from an index alone; whole rows are read only of those that are wanted. */
@@ -264,7 +269,7 @@ function search(db: SqliteStatements, filter: JobFilter, wanted: JobSearch): Fou
       if (search.isOver) break;
     }
   }
-  return search.end(read<JobRow>('*', search.found));
+  return search.end(read<ListedJobRow>(listedJob, search.found));
 }
 
 /** Where jobs are looked for, and the condition that goes with it. */

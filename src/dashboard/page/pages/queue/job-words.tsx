@@ -2,7 +2,7 @@ import type { components } from '../../../client/paths.ts';
 import { State } from '../../components/state.tsx';
 import { Time } from '../../components/time.tsx';
 
-export type ShownJob = Omit<components['schemas']['HeldJob'], 'data' | 'result'>;
+export type ShownJob = Omit<components['schemas']['ListedJob'], 'data' | 'result' | 'dataBytes' | 'resultBytes'>;
 
 /** The page's clock ticks once a second: what has just become due is no later for that. */
 const TICK_MS = 1500;
