@@ -125,6 +125,10 @@ final class Jobs
         if (isset($options['retryDelay']) && !isset($options['retries'])) {
             throw new \InvalidArgumentException('retryDelay needs retries beside it.');
         }
+        if (isset($options['runAt']) && !$options['runAt'] instanceof \DateTimeInterface) {
+            $example = "new DateTimeImmutable('+5 minutes')";
+            throw new \InvalidArgumentException("runAt must be a DateTimeInterface, such as $example.");
+        }
         $retry = isset($options['retries']) ? trim("{$options['retries']} " . ($options['retryDelay'] ?? '')) : null;
         $columns = [
             'priority' => $options['priority'] ?? null,

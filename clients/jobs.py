@@ -124,6 +124,6 @@ class Jobs:
 
 
 def _milliseconds(at):
-    if at.tzinfo is None:
+    if not isinstance(at, datetime) or at.tzinfo is None:
         raise ValueError("run_at must be a datetime with a time zone, such as datetime.now(timezone.utc).")
     return (at - _START) // timedelta(milliseconds=1)

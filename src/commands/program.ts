@@ -287,7 +287,7 @@ async function describeCommanderError(error: CommanderError, exitCode: number, l
 
 /** What the library says, in our words; the first that fits. */
 const plainer: readonly (readonly [RegExp, (found: readonly string[], help: string) => string])[] = [
-  [/^missing required argument '(.+)'$/, ([name], help) => `<${name}> is missing; ${help} shows what to write.`],
+  [/^missing required argument '(.+)'$/, ([name], help) => `Missing <${name}>; see ${help}.`],
   [
     /^too many arguments.* Expected (\d+) .* got (\d+)\.$/,
     ([most, count], help) => `Too many arguments: expected ${most}, found ${count}; ${help} shows what to write.`,
@@ -306,7 +306,7 @@ const plainer: readonly (readonly [RegExp, (found: readonly string[], help: stri
   ],
   [
     /^option '(-[\w-]+).*' cannot be used with option '(-[\w-]+).*'$/,
-    ([one, other]) => `${one} and ${other} exclude each other: leave out one of them.`,
+    ([one, other]) => `${one} and ${other} cannot be combined.`,
   ],
 ];
 

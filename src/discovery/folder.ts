@@ -239,5 +239,5 @@ function rejectDuplicates(root: string, scripts: readonly Script[]): readonly Sc
 
 function describeDuplicates(root: string, script: Script, duplicates: readonly Script[]): string {
   const [file, ...others] = [script, ...duplicates].map(({ path }) => printableName(relative(root, path)));
-  return `${file}: its script name ${script.name} is also that of ${others.join(' and ')}; rename one of them`;
+  return `${file}: it has the same script name (${script.name}) as ${others.join(' and ')}; rename one of them`;
 }

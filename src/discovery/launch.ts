@@ -81,10 +81,10 @@ export function isScriptExtension(extension: string): boolean {
 
 function describeUnrunnable(extension: string, file: string, shebang: Shebang | null): LaunchChoice {
   if (/^\.[jt]sx$/.test(extension)) return { ignored: 'JSX is not supported; name it .ts or .js, without JSX in it' };
-  const reason = 'not executable, and its extension is not known';
+  const reason = 'not executable, and not a known extension';
   if (shebang === null) return { ignored: reason };
   const chmod = `chmod +x ${shellWord(file)}`;
-  return { ignored: `${reason}; its #! line counts after ${chmod}`, chmod };
+  return { ignored: `${reason}; to run it by its #! line: ${chmod}`, chmod };
 }
 
 /** The kernel would look for an interpreter called `/bin/sh\r`, or see no `#!` at all. */

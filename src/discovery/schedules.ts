@@ -20,7 +20,7 @@ function refuse({ tier, options: { schedule, timezone } }: Script): string | nul
   const period = shortestPeriodMs(tier);
   const gapMs = shortestGapMs(parsed.rule, 0);
   if (period === null || gapMs >= period) return null;
-  return `its schedule ${JSON.stringify(schedule)} comes more often than jobs/${tier} is run: move it to jobs/${tierFor(gapMs)}`;
+  return `its schedule ${JSON.stringify(schedule)} is more frequent than jobs/${tier}: move it to jobs/${tierFor(gapMs)}`;
 }
 
 /** Its time comes, and no line of `runner cron` calls its tier. */

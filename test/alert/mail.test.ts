@@ -262,7 +262,7 @@ describe('by the local mail program', () => {
 
     const sent = await send(input, { HOME: root, DB_PASSWORD: 'geheim' }, { root });
 
-    expect(sent).toEqual({ ok: true, answer: `${join(root, 'sendmail')} took it` });
+    expect(sent).toEqual({ ok: true, answer: `accepted by ${join(root, 'sendmail')}` });
     expect(readFileSync(join(root, 'args'), 'utf8')).toBe('-i\n-f\nsite@example.org\na@example.org\nb@example.org\n');
     const mail = readFileSync(join(root, 'mail'), 'utf8');
     expect(mail).toContain('To: a@example.org, b@example.org\n');

@@ -307,8 +307,8 @@ describe('runner claim --follow', () => {
     [['--follow', '--wait', 'long'], 'The wait must be'],
     [['--follow', '--lease', '5'], 'A lease must be a duration'],
     [['--follow', '--count', '1001'], 'a whole number from 1 to 1000'],
-    [['--follow', '--job', '1'], 'exclude each other'],
-    [['--follow', '--holding', '1'], 'exclude each other'],
+    [['--follow', '--job', '1'], 'cannot be combined'],
+    [['--follow', '--holding', '1'], 'cannot be combined'],
   ])('%j is wrong use', async (args, message) => {
     const ended = withInput(makeQueueSite(), '', 'claim', ...args);
     expect(ended).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining(message) });

@@ -156,7 +156,7 @@ describe('runner claim', () => {
     [['--holding', 'x'], 'A job\'s number must be a whole number above 0, found "x"'],
     [['--job', 'x'], 'A job\'s number must be a whole number above 0, found "x"'],
     [['--job', '1', 'mail/*'], 'takes no names'],
-    [['--job', '1', '--wait', '1s'], '--job and --wait exclude each other'],
+    [['--job', '1', '--wait', '1s'], '--job and --wait cannot be combined'],
   ])('%j is wrong use', async (args, message) => {
     const { status, stdout, stderr } = await inRoot(makeQueueSite(), 'claim', ...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });

@@ -28,7 +28,7 @@ test('a run that exits 0 though its output tells of a failure is shown everywher
     more: [],
   });
   expect(mailed).toMatch(new RegExp(`^hourly/backup succeeded after \\d+ms: ${DOUBT}`));
-  expect(mailed).toMatch(/ {2}\| packed\n {2}all of it: cd \/.* && npx folder-runner show \d/);
+  expect(mailed).toMatch(/ {2}\| packed\n {2}full output: cd \/.* && npx folder-runner show \d/);
   expect((await inRoot(root, 'hourly')).stderr).toBe('');
 
   const run = expect.objectContaining({ outcome: 'succeeded', reason: null, warning });

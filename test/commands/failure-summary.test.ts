@@ -24,7 +24,7 @@ test('a pass with failures prints one summary on stderr, with the last 20 lines 
   expect(a?.split('\n')).toEqual([
     expect.stringMatching(/^hourly\/a failed after \d+ms: exit code 3$/),
     ...numbers,
-    `  all of it: cd ${root} && npx folder-runner show ${run('a').id}`,
+    `  full output: cd ${root} && npx folder-runner show ${run('a').id}`,
   ]);
   expect(`${c}\n\n${d}\n\n${more.join('\n\n')}`).toContain('exit code 1: TypeError: of a script');
   expect(stderr).toContain('hourly/d failed');
@@ -66,7 +66,7 @@ test.each([
   expect(failure?.trimEnd().split('\n')).toEqual([
     expect.stringMatching(/^queue\/export \(job 2\) failed after \d+ms: exit code 3$/),
     '  | no orders',
-    `  all of it: cd ${root} && npx folder-runner show ${runs[0].id}`,
+    `  full output: cd ${root} && npx folder-runner show ${runs[0].id}`,
     `  its job: cd ${root} && npx folder-runner job 2`,
   ]);
   expect((await inRoot(root, 'show', String(runs[0].id))).stdout).toMatch(
@@ -89,7 +89,7 @@ test('where nothing is kept of what failed, it leads nowhere', async () => {
   expect(ends).toEqual([
     ['queue/gone failed: exit code 3', '  no more is kept of it: queue.archive'],
     // The number of a run that went with its job is used again.
-    [`  all of it: cd ${root} && npx folder-runner show 1`, `  its job: cd ${root} && npx folder-runner job 2`],
+    [`  full output: cd ${root} && npx folder-runner show 1`, `  its job: cd ${root} && npx folder-runner job 2`],
   ]);
 });
 

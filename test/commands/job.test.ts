@@ -87,7 +87,7 @@ describe('runner job', () => {
     [['1', 'finish', '--result', '-', '--data', '-'], 2, 'Only one of --data and --result'],
     [['1', 'update'], 2, '`npx folder-runner job <id> update` needs --data, --priority'],
     [['1', 'finish', '--token', 'wrong'], 1, 'The claim of job 1 (export) has expired'],
-    [['1', 'retry', '--delay', '5m', '--at', '+1h'], 2, 'exclude each other'],
+    [['1', 'retry', '--delay', '5m', '--at', '+1h'], 2, 'cannot be combined'],
     [['1', 'retry', '--delay', '5'], 2, 'must be a duration such as'],
     [['1', 'retry', '--delay', '99999999d'], 2, 'at most 100000d, found "99999999d"'],
     [['1', 'touch', '--lease', '99999999d'], 2, 'at most 100000d, found "99999999d"'],

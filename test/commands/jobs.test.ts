@@ -204,10 +204,10 @@ describe('runner jobs', () => {
     [['--since', 'someday'], '--since must be a duration back from now such as 7d'],
     [['--since', '1d', '--until', '2d'], '--since 1d is not before --until 2d'],
     [['--after', 'x'], 'A job\'s number must be a whole number above 0, found "x".'],
-    [['--count', '--since', '1d'], '--count and --since exclude each other'],
+    [['--count', '--since', '1d'], '--count and --since cannot be combined'],
     [['--limit', '0'], '--limit must be a whole number from 1'],
     [['--upcoming', 'all'], '--upcoming must be a whole number from 1 to 1000, found "all".'],
-    [['--upcoming', '3', '--count'], '--upcoming and --count exclude each other'],
+    [['--upcoming', '3', '--count'], '--upcoming and --count cannot be combined'],
     [[''], 'A pattern must be'],
   ])('%j is wrong use', async (args, message) => {
     const { status, stdout, stderr } = await inRoot(await fillQueue(), 'jobs', ...args);

@@ -41,7 +41,7 @@ test('a number that is no name is told to be one of a job', async () => {
 });
 
 test.each([
-  [[], '<pattern> is missing'],
+  [[], 'Missing <pattern>'],
   [['*', '--count', 'all'], '--count must be a whole number from 1'],
 ])('%j is wrong use', async (args, message) => {
   const { status, stderr } = await inRoot(makeQueueSite(), 'kick', ...args);

@@ -172,7 +172,7 @@ describe('wrong use exits 2:', () => {
     ],
     [['HOURLY', '--missed', 'some'], /^runner: --missed must be one of all, once, skip, found "some"\.\n$/],
     [['FINISHED,', '+1', 'HOUR'], /^runner: Too many arguments: expected 1, found 3/],
-    [[], /^runner: <rule> is missing/],
+    [[], /^runner: Missing <rule>/],
   ])('%j', async (args, complaint) => {
     const { status, stdout, stderr } = await repeat(...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });

@@ -45,7 +45,7 @@ test('the log is that of the backup again, and what it held before is kept besid
   const { status, stdout, stderr } = call(root, 'restore', 'copy.db');
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout).toMatch(
-    /^The activity log of .* is now that of .*copy\.db\. What it held before is in \.runner\/activity/,
+    /^Restored the activity log of .* from .*copy\.db\. The previous one is kept in \.runner\/activity/,
   );
   expect(jobsOf(root)).toEqual(restored);
   expect(queryLog(root, 'select count(*) as runs from runs')).toEqual([{ runs: 1 }]);

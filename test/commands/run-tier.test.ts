@@ -134,7 +134,7 @@ describe('wrong use exits 2 with one sentence', () => {
       ['help', 'hourly'],
       /^runner: "hourly" is a tier, not a command: `npx folder-runner hourly` runs it; `npx folder-runner --help` lists .*\n$/,
     ],
-    [['run'], /^runner: <script> is missing; `npx folder-runner run --help` shows what to write\.\n$/],
+    [['run'], /^runner: Missing <script>; see `npx folder-runner run --help`\.\n$/],
     [['run', 'hourly'], /"hourly" is a tier, not a script: `npx folder-runner hourly` runs it/],
     [['run', 'hourly/clean-tpm'], /There is no script "hourly\/clean-tpm".*did you mean hourly\/clean-tmp\?/],
     [['run', 'horly/clean-tmp'], /There is no tier "horly" in .*did you mean hourly\?/],

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -145,8 +145,8 @@ describe('the manual page', () => {
   });
 
   test('is named by the package, and can be read by man', () => {
-    expect(packageJson.man).toBe('./dist/runner.1');
-    expect(dirname(packageJson.man)).toBe('./dist');
+    // npm links no page that is named alone.
+    expect(packageJson.man).toEqual(['./dist/runner.1']);
     const file = join(root(), 'runner.1');
     writeFileSync(file, call(root(), 'man').stdout);
     const env = { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8', MANWIDTH: '80' };

@@ -42,7 +42,7 @@ describe('runner web', () => {
         `Port ${port} of 127.0.0.1 is in use by another program of yours; choose another one, or --port 0`,
       ],
       ['--port x', '--port must be a number from 0 to 65535, found "x".'],
-      ['--port 8787 --socket s', '--socket and --port exclude each other: give one of them.'],
+      ['--port 8787 --socket s', '--socket and --port cannot be combined.'],
       ['--host 127.0.0.1', '--host goes with --port: add --port 8787, or leave --host out.'],
       [`--socket ${root}/${'x'.repeat(120)}`, 'The path of a socket may have 107 bytes, and '],
       [`--socket ${root}/nowhere/s`, `There is no folder ${root}/nowhere for the socket s; make it first.`],
@@ -55,13 +55,13 @@ describe('runner web', () => {
       ],
       ['--url https://example.org/?a', '--url must be the address that a browser asks for'],
       ['--url https://example.org/a%2Fb', '--url must be the address that a browser asks for'],
-      ['token add', '<name> is missing'],
+      ['token add', 'Missing <name>'],
       [
         'token add a/b',
         'A token\'s name has 1 to 64 letters, digits or any of . @ + - _ , such as laptop; found "a/b".',
       ],
       ['token add x --expires soon', '--expires must be a duration such as 12h or 90d, found "soon".'],
-      ['token add x --read --manage', '--read and --manage exclude each other'],
+      ['token add x --read --manage', '--read and --manage cannot be combined'],
       ['token revoke x', 'There is no token "x"; there are none.'],
     ];
     for (const [args, sentence] of cases) {

@@ -330,8 +330,8 @@ describe('folders', () => {
   test('two indexes are two files with one script name', async () => {
     const { scripts } = await discoverHourly(makeHourly({ 'a/index.js': '', 'a/index.ts': '', 'a/index.d.ts': '' }));
     expect(scripts.map((script) => script.refusals)).toEqual([
-      ['jobs/hourly/a/index.js: its script name hourly/a is also that of jobs/hourly/a/index.ts; rename one of them'],
-      ['jobs/hourly/a/index.ts: its script name hourly/a is also that of jobs/hourly/a/index.js; rename one of them'],
+      ['jobs/hourly/a/index.js: it has the same script name (hourly/a) as jobs/hourly/a/index.ts; rename one of them'],
+      ['jobs/hourly/a/index.ts: it has the same script name (hourly/a) as jobs/hourly/a/index.js; rename one of them'],
     ]);
   });
 
@@ -393,9 +393,8 @@ describe('ignored files', () => {
       '_part.ts': 'its name begins with _',
       'a.d.ts': 'a type declaration, which does nothing',
       'README.md': 'documentation',
-      'data.csv': 'not executable, and its extension is not known',
-      forgotten:
-        'not executable, and its extension is not known; its #! line counts after chmod +x jobs/hourly/forgotten',
+      'data.csv': 'not executable, and not a known extension',
+      forgotten: 'not executable, and not a known extension; to run it by its #! line: chmod +x jobs/hourly/forgotten',
       node_modules: 'node_modules contains packages, not scripts',
       'old.disabled': 'disabled: its name ends in .disabled',
       'pipe.sh': 'not a file: a pipe, a socket or a device',
@@ -410,11 +409,11 @@ describe('refusals', () => {
     expect(scripts.map(({ name, refusals }) => [name, refusals])).toEqual([
       [
         'hourly/a',
-        ['jobs/hourly/a/index.ts: its script name hourly/a is also that of jobs/hourly/a.sh; rename one of them'],
+        ['jobs/hourly/a/index.ts: it has the same script name (hourly/a) as jobs/hourly/a.sh; rename one of them'],
       ],
       [
         'hourly/a',
-        ['jobs/hourly/a.sh: its script name hourly/a is also that of jobs/hourly/a/index.ts; rename one of them'],
+        ['jobs/hourly/a.sh: it has the same script name (hourly/a) as jobs/hourly/a/index.ts; rename one of them'],
       ],
       ['hourly/b', []],
     ]);

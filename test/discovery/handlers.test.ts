@@ -81,7 +81,7 @@ describe('names', () => {
       ['.git', 'hidden: its name begins with a dot'],
       ['_lib', 'its name begins with _'],
       ['mail/_shared.ts', 'its name begins with _'],
-      ['mail/logo.png', 'not executable, and its extension is not known'],
+      ['mail/logo.png', 'not executable, and not a known extension'],
       ['mail/notes.txt', 'text'],
       ['mail/welcome.test.ts', 'a test'],
       ['node_modules', 'node_modules contains packages, not scripts'],
@@ -227,10 +227,10 @@ describe('refusals', () => {
     const handlers = await open({ 'mail/welcome.ts': '', 'mail/welcome.js': '', 'a.sh': '', 'a/index.ts': '' });
     expect(handlers.names()).toEqual(['a', 'mail/welcome']);
     expect(refusalOf(handlers, 'a')).toEqual([
-      expect.stringMatching(/its script name queue\/a is also that of .*; rename one of them$/),
+      expect.stringMatching(/it has the same script name \(queue\/a\) as .*; rename one of them$/),
     ]);
     expect(refusalOf(handlers, 'mail/welcome')).toEqual([
-      expect.stringContaining('queue/mail/welcome is also that of'),
+      expect.stringContaining('it has the same script name (queue/mail/welcome) as '),
     ]);
   });
 

@@ -34,7 +34,7 @@ test.each([
   ['5min', 'every 2 minutes', '2min'],
 ])('in jobs/%s a schedule %s is refused, with the tier that would do: %s', async (tier, schedule, better) => {
   expect((await look(tier, `@schedule ${schedule}`)).refusals).toEqual([
-    `its schedule "${schedule}" comes more often than jobs/${tier} is run: move it to jobs/${better}`,
+    `its schedule "${schedule}" is more frequent than jobs/${tier}: move it to jobs/${better}`,
   ]);
 });
 

@@ -42,7 +42,7 @@ test.for([
   ],
   [
     `node:fs:483\n    return binding.readFileUtf8(path, stringToFlags(options.flag));\n                   ^\n\nError: ENOENT: no such file or directory, open '/home/me/node_modules/folder-runner/dist/probe-0.1.0.cjs'\n    at Object.readFileSync (node:fs:483:20)\n    at loadPreloadModules (node:internal/process/pre_execution:732:5)\n`,
-    /the package was replaced/,
+    /the package changed during this pass/,
   ],
 ] as const)('Node ended itself at its start, saying %j', ([output, sentence]) => {
   expect(describeFailedStart(output)).toMatch(sentence);
@@ -60,7 +60,7 @@ test.for([
 
 describe('what is loaded before a script or handler is gone by then: it has not begun, and that was no try', () => {
   const gone = { probePath: '/nowhere/probe-0.0.1.cjs' };
-  const givenBack = { outcome: 'released', reason: 'the package was replaced; the next pass goes on' };
+  const givenBack = { outcome: 'released', reason: 'the package changed during this pass; the next pass continues' };
 
   test('a script', async () => {
     expect(await runOne('a.mjs', 'process.exit(0);\n', gone)).toMatchObject(givenBack);

@@ -302,7 +302,7 @@ test.each([
   [['--print', '--due', '--budget', 'soon'], '--budget must be a duration'],
   [['--due'], '--due needs --print, --install or --import --apply'],
   [['--remove', '--due'], 'leave out --due'],
-  [['--print', '--due', '--tiers', 'hourly'], '--due and --tiers exclude each other'],
+  [['--print', '--due', '--tiers', 'hourly'], '--due and --tiers cannot be combined'],
 ])('%j is refused: %s', async (args, sentence) => {
   const { status, stderr } = await cron(makeTemporaryRoot(usual), args, makeFakeCrontab());
   expect(status).toBe(2);

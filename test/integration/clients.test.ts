@@ -10,8 +10,18 @@ const clients = join(import.meta.dirname, '../../clients');
 
 /** What a site in this language does, and what it calls things. */
 const languages = [
-  { language: 'PHP', command: ['/usr/bin/php', join(import.meta.dirname, 'site.php')], delay: 'retryDelay' },
-  { language: 'Python', command: ['python3', join(import.meta.dirname, 'site.py')], delay: 'retry_delay' },
+  {
+    language: 'PHP',
+    command: ['/usr/bin/php', join(import.meta.dirname, 'site.php')],
+    delay: 'retryDelay',
+    noTime: "runAt must be a DateTimeInterface, such as new DateTimeImmutable('+5 minutes').",
+  },
+  {
+    language: 'Python',
+    command: ['python3', join(import.meta.dirname, 'site.py')],
+    delay: 'retry_delay',
+    noTime: 'run_at must be a datetime with a time zone, such as datetime.now(timezone.utc).',
+  },
 ].map((each) => ({ ...each, isHere: spawnSync(each.command[0] as string, ['--version']).status === 0 }));
 
 for (const { language, isHere } of languages) {
@@ -36,7 +46,7 @@ function runSite(root: string, [program = '', file = '']: readonly string[], ...
   return { status: ended.status, stderr: ended.stderr, answers: ended.stdout.split('\n').slice(0, -1) };
 }
 
-describe.each(languages.filter(({ isHere }) => isHere))('the file for $language', ({ command, delay }) => {
+describe.each(languages.filter(({ isHere }) => isHere))('the file for $language', ({ command, delay, noTime }) => {
   test('adds jobs to a root that init has just made, one for each unique key, and reads what became of them', () => {
     const root = makeSite();
     const added = runSite(root, command, 'add');
@@ -73,6 +83,7 @@ describe.each(languages.filter(({ isHere }) => isHere))('the file for $language'
     expect(answers.map((answer) => JSON.parse(answer))).toEqual([
       "mail/welcome was not added: a job's priority is a whole number from -9007199254740991 to 9007199254740991.",
       `${delay} needs retries beside it.`,
+      noTime,
       expect.any(Number),
     ]);
   });

@@ -34,7 +34,7 @@ if ($what === 'get') {
 }
 
 if ($what === 'refuse') {
-    foreach ([['priority' => 'high'], ['retryDelay' => '5m']] as $options) {
+    foreach ([['priority' => 'high'], ['retryDelay' => '5m'], ['runAt' => '+5 minutes']] as $options) {
         try {
             tell($jobs->add('mail/welcome', [], $options));
         } catch (InvalidArgumentException $error) {

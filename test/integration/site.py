@@ -38,4 +38,5 @@ with Jobs(".") as jobs:
     if what == "refuse":
         refuse(priority="high")
         refuse(retry_delay="5m")
+        refuse(run_at="+5 minutes")
         tell(jobs.add("mail/welcome"))

@@ -36,10 +36,10 @@ describe('runner pause', () => {
 
   test('takes everything, one script by its short name, and a time', async () => {
     const root = site();
-    expect((await inRoot(root, 'pause')).stdout).toBe('everything is paused until `npx folder-runner resume`.\n');
+    expect((await inRoot(root, 'pause')).stdout).toBe('Everything is paused until `npx folder-runner resume`.\n');
     const before = Date.now();
     expect((await inRoot(root, 'pause', 'a', '--for', '3w')).stdout).toMatch(
-      /^hourly\/a is paused until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(UTC\)\.\n`npx folder-runner resume hourly\/a` ends it before\.\n$/,
+      /^hourly\/a is paused until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(UTC\)\.\n`npx folder-runner resume hourly\/a` ends it sooner\.\n$/,
     );
     const [everything, script] = pausesOf(root);
     expect(everything).toEqual({ name: '*', until: null });

@@ -130,7 +130,7 @@ describe('npx folder-runner report', () => {
     [['report', '--since', 'munday'], 'found "munday"; did you mean monday?'],
     [['report', '--outcome', 'fail'], 'did you mean failed?'],
     [['report', '--limit', '0'], '--limit must be a whole number from 1, found "0".'],
-    [['report', '--json', '--csv'], '--json and --csv exclude each other'],
+    [['report', '--json', '--csv'], '--json and --csv cannot be combined'],
     [['show', 'latest'], 'There is no script "latest" in jobs/ or in the log'],
     [['show', 'hourly/clean-tmp'], 'hourly/clean-tmp has never run.'],
     [['show', '0'], 'npx folder-runner show needs the number of a run or the name of a script, found "0"'],

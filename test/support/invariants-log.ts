@@ -90,7 +90,7 @@ function nextAttempt(before: LoggedRun | undefined): number {
 
 /** A script that could not begin, as its runner was replaced. */
 function isGivenBack(run: LoggedRun | undefined): boolean {
-  return run?.outcome === 'released' && /was replaced; the next pass goes on$/.test(run.reason ?? '');
+  return run?.outcome === 'released' && /changed during this pass; the next pass continues$/.test(run.reason ?? '');
 }
 
 const isFailure = (run: LoggedRun | undefined): boolean =>

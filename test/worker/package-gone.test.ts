@@ -10,7 +10,7 @@ import { callOwn, install, isKept, makeSite, other, packageOf } from '../support
 import { nodeHandler, programHandler } from '../support/queue-handlers.ts';
 import { executable, type FileContent } from '../support/temporary-root.ts';
 
-const REPLACED = 'the package was replaced; the next pass goes on';
+const REPLACED = 'the package changed during this pass; the next pass continues';
 
 interface Run {
   readonly outcome: string;
@@ -132,7 +132,7 @@ test('without its Node a pass says so, and burns no try', async () => {
   });
   const node = join(root, 'node');
   copyFileSync(process.execPath, node);
-  const stderr = 'runner: Node was replaced; the next pass goes on\n';
+  const stderr = 'runner: Node changed during this pass; the next pass continues\n';
   expect(await callOwn(root, ['hourly'], node)).toEqual({ status: 0, stdout: '', stderr });
   expect(readJobs(root)).toMatchObject([{ state: 'finished' }, { state: 'queued', attempts: 0 }]);
 });

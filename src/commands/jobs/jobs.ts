@@ -178,7 +178,7 @@ interface RepeatOptions {
 
 const REPEAT_HELP = `
 Write times as 2026-03-10 (midnight) or "2026-03-10 13:00:00", in UTC unless they end in Z or an offset
-such as +01:00. A time that you leave out has the value of the others; if you give none, all are now. Each
+such as +01:00. Times you leave out default to the ones you give, or to now. Each
 further time is computed as if the job had run at the previous one. Without --missed the times are exactly
 those of the rule, including past ones. docs/repeat.md has the rules.
 

@@ -185,7 +185,7 @@ interface KickOptions extends CommonOptions {
 }
 
 const KICK_HELP = `
-Failed and buried jobs are queued again with all their tries, the earliest failures first. Only if
+Failed and buried jobs are queued again with their tries reset, the earliest failures first. Only if
 there are none with a matching name, delayed jobs become due at once.
 
 Examples:

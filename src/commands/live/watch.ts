@@ -14,7 +14,7 @@ Keys:
   enter       open what is selected: a script, a run, a job
   esc         back
   ?           these keys
-  q, ctrl-c   leave; running scripts and jobs continue`;
+  q, ctrl-c   quit; scripts and jobs keep running`;
 
 const EXAMPLES = `
 Examples:

@@ -73,7 +73,7 @@ async function chooseDoor(context: CommandContext, root: string, options: WebOpt
   const { socket, host, port, url, loader } = options;
   if (loader) return { kind: 'loader' };
   if (port !== undefined) {
-    if (socket !== undefined) throw new UsageError('--socket and --port exclude each other: give one of them.');
+    if (socket !== undefined) throw new UsageError('--socket and --port cannot be combined.');
     // Both are listened at, whichever a browser takes.
     return { kind: 'port', host: (host ?? 'localhost').replace(/^localhost$/i, '127.0.0.1'), port: readPort(port) };
   }
@@ -184,7 +184,7 @@ async function addToken(context: CommandContext, name: string, options: AddOptio
     );
   }
   if (options.read && options.manage)
-    throw new UsageError('--read and --manage exclude each other: give only --manage, which includes reading.');
+    throw new UsageError('--read and --manage cannot be combined: --manage includes reading.');
   const { hashOf, makeToken } = await import('../../dashboard/access/tokens.ts');
   const createdAt = context.now();
   const expiresAt = await readExpiry(options.expires, createdAt);

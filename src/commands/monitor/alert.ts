@@ -26,7 +26,7 @@ interface AlertOptions extends CommonOptions {
 export function alertCommand(context: CommandContext): Command {
   const command = new Command('alert');
   return command
-    .description('send a test message by the channels of alerts')
+    .description('send a test message through the alert channels')
     .argument('<action>', '`test`')
     .argument('[channel]', 'only by this channel (default: by all)')
     .option('--cron', "with the crontab's variables instead of this shell's")

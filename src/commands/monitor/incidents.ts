@@ -161,7 +161,7 @@ interface MuteOptions extends CommonOptions {
 export function muteCommand(context: CommandContext): Command {
   const command = new Command('mute');
   return command
-    .description('tell nobody about incidents of a script, handler or tier for a while')
+    .description('silence incidents of a script, handler or tier for a while')
     .argument('<pattern...>', 'names: hourly/import, or patterns such as "mail/*"')
     .option('--for <duration>', 'how long: 30m, 2h, 7d (default: until `npx folder-runner unmute`)')
     .option('--json', 'as JSON')
@@ -208,7 +208,7 @@ async function namesOf(context: CommandContext, root: string | undefined, words:
 }
 
 const UNMUTE_HELP = `
-The next pass tells what was held back meanwhile.
+The next pass reports what was held back in the meantime.
 
 Examples:
   runner unmute hourly/import    the pattern given to \`npx folder-runner mute\`

@@ -27,7 +27,7 @@ Examples:
   runner metrics --prometheus --output /var/lib/node_exporter/runner.prom
 
 Hours, days and weeks are in UTC; weeks begin on Monday. A time is a duration back from now (12h, 7d, 26w)
-or local (2026-11-01); the period around it is shown whole. Metrics are kept for five years, also
+or local (2026-11-01); the whole period that contains it is shown. Metrics are kept for five years, also
 after runs are deleted.`;
 
 /** `runner metrics`: what happened by hour, day or week, and what costs most. */

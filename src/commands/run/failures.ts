@@ -211,7 +211,7 @@ function describeLater({ news, incident }: PrintedIncident, clock: Clock, root: 
   if (news === 'recovered') return `${name} ${again}, after ${since}`;
   return [
     `${name} ${still}, ${since}: ${printable(error ?? '').replaceAll('\n', '\n  ')}`,
-    `  all of it: ${command}`,
+    `  full output: ${command}`,
     `  to stop these reminders: ${commandIn(root, `acknowledge ${id}`)}`,
   ].join('\n');
 }
@@ -238,7 +238,7 @@ function describeFinding({ news, incident }: PrintedIncident, clock: Clock, root
 
 /** What the log does not have yet cannot be shown. */
 function whereToLook({ runId, jobId }: Pick<FailureView, 'runId' | 'jobId'>, root: string): string[] {
-  const run = runId === null ? [] : [`  all of it: ${commandIn(root, `show ${runId}`)}`];
+  const run = runId === null ? [] : [`  full output: ${commandIn(root, `show ${runId}`)}`];
   return jobId === null ? run : [...run, `  its job: ${commandIn(root, `job ${jobId}`)}`];
 }
 

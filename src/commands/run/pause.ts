@@ -66,10 +66,10 @@ async function describeDone(context: CommandContext, pause: Pause): Promise<stri
   const { nameOfPaused, describeResume } = await import('../../report/text/words.ts');
   const clock = createClock(context.now());
   const verb = pause.kind === 'fail-fast' ? 'fails when it is due,' : 'is paused';
-  const what = `${nameOfPaused(pause)} ${verb}`;
+  const what = `${nameOfPaused(pause).replace(/^(?=everything$|the queue$)./, (letter) => letter.toUpperCase())} ${verb}`;
   const end = `\`${describeResume(pause)}\``;
   if (pause.until === null) return `${what} until ${end}.`;
-  return `${what} until ${clock.dateTime(pause.until)} (${clock.zone}).\n${end} ends it before.`;
+  return `${what} until ${clock.dateTime(pause.until)} (${clock.zone}).\n${end} ends it sooner.`;
 }
 
 const RESUME_EXAMPLES = `

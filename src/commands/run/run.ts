@@ -102,7 +102,7 @@ than an hour late is left out. A pass that was killed is due again. A script wit
 when its time has come.
 
 Examples:
-  runner due                   run every tier that is due: one crontab line for all of them
+  runner due                   run all tiers that are due: one crontab line is enough
   runner due --budget 55s      start no script that usually takes longer than the time left;
                                these come first in the next call
   0 * * * *  …/runner due      for a host that allows one line, once an hour`;
@@ -111,7 +111,7 @@ Examples:
 export function dueCommand(context: CommandContext): Command {
   const command = new Command('due');
   return command
-    .description('run each tier that is due: one crontab line for hosts that allow only a few')
+    .description('run all tiers that are due (one crontab line is enough)')
     .option('--budget <duration>', 'total time for this call; scripts that would exceed it wait for the next call')
     .option('--dry-run', 'show what would run, in which order and how; run nothing')
     .option('--json', 'with --dry-run: as JSON')

@@ -195,8 +195,8 @@ async function restore(context: CommandContext, file: string, rootOption: string
     markSuspect(state);
     return restoreOnce();
   });
-  const before = replaced === null ? '' : ` What it held before is in ${relative(root, replaced)}.`;
-  context.stdout.write(`The activity log of ${root} is now that of ${backup}.${before}\n`);
+  const before = replaced === null ? '' : ` The previous one is kept in ${relative(root, replaced)}.`;
+  context.stdout.write(`Restored the activity log of ${root} from ${backup}.${before}\n`);
   if (kept.length > 0) context.stdout.write(`Kept as they are now: ${printableLine(kept.join(', '))}.\n`);
   if (leftOut.length > 0) context.stdout.write(`Left out of the backup: ${printableLine(leftOut.join(', '))}.\n`);
   context.stdout.write(

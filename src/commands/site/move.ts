@@ -193,8 +193,9 @@ async function removeLines(context: CommandContext, root: string, isPurge: boole
   const { removeLinesOf } = await import('../../hosting/crontab/remove.ts');
   try {
     const change = removeLinesOf(root, context.env);
-    const done = change === 'changed' ? 'Its lines were removed from' : 'There were no lines of it in';
-    context.stdout.write(`${done} your crontab.\n`);
+    const done =
+      change === 'changed' ? 'Its lines were removed from your crontab.' : 'Your crontab had no lines for it.';
+    context.stdout.write(`${done}\n`);
     const { noteCommentedOut } = await import('./cron.ts');
     for (const note of await noteCommentedOut(context, root)) context.stderr.write(`Note: ${note}\n`);
   } catch (error) {

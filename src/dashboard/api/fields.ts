@@ -67,7 +67,7 @@ export function wordsOf<Word extends string>(words: readonly Word[]) {
       const found = text.split(',').map((word) => word.trim());
       const wrong = found.find((word) => !words.includes(word as Word));
       if (wrong === undefined) return found as Word[];
-      ctx.addIssue(`must be some of ${words.join(', ')}, separated by commas; found ${JSON.stringify(wrong)}`);
+      ctx.addIssue(`must be one or more of ${words.join(', ')}, separated by commas; found ${JSON.stringify(wrong)}`);
       return z.NEVER;
     })
     .openapi({ type: 'string', example: words.slice(0, 2).join(',') });

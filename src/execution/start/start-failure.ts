@@ -5,8 +5,8 @@ import { errorCode } from '../../system/base/errors.ts';
 import { keepPackage } from '../../system/process/package-files.ts';
 import { findOwnNode, isExecutable } from '../../system/process/programs.ts';
 
-const PACKAGE_REPLACED = 'the package was replaced; the next pass goes on';
-const NODE_REPLACED = 'Node was replaced; the next pass goes on';
+const PACKAGE_REPLACED = 'the package changed during this pass; the next pass continues';
+const NODE_REPLACED = 'Node changed during this pass; the next pass continues';
 
 /**
  * Why this process can start no further child, as an upgrade or a removal has taken what that needs, or what records

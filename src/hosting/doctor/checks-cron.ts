@@ -131,7 +131,7 @@ async function describeUncalled(
   );
 }
 
-const INSTALL = 'Run `npx folder-runner cron --install`, which writes the lines anew.';
+const INSTALL = 'Run `npx folder-runner cron --install` to write them.';
 
 /** Only a note: whether the lines work, each of them shows when it is tried. */
 function compareBlock(place: DoctorPlace, reading: CrontabReading): CheckFinding[] {

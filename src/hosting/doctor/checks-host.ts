@@ -275,7 +275,7 @@ export const checkProc: Check = {
     if (!existsSync('/proc/self/stat')) {
       return [
         note(
-          'not there: memory and CPU time are known for Node scripts only, and dead processes are recognized by ' +
+          'not available: memory and CPU time are known for Node scripts only, and dead processes are recognized by ' +
             'the age of their locks',
           'Nothing needs to be done; a host that mounts /proc makes the figures complete.',
         ),
@@ -284,7 +284,7 @@ export const checkProc: Check = {
     const visible = existsSync('/proc/1/stat')
       ? 'all processes are visible'
       : 'only your own processes are visible, which is enough';
-    return [ok(`there; ${visible}`), ...findChildrenFile()];
+    return [ok(`available; ${visible}`), ...findChildrenFile()];
   },
 };
 

@@ -148,7 +148,7 @@ export const alertsUndelivered: HealthCheck = {
   run: async ({ store, nowMs }, threshold) => {
     const waiting = (await store.deliveries.undelivered()).filter(({ createdAt }) => nowMs - createdAt >= threshold);
     const [oldest] = waiting;
-    if (oldest === undefined) return { wrong: [], ok: 'no message is undelivered' };
+    if (oldest === undefined) return { wrong: [], ok: 'all messages were delivered' };
     const channels = [...new Set(waiting.map(({ channel }) => channel))].join(', ');
     const why = oldest.reason === null ? '' : `: ${oldest.reason}`;
     return {

@@ -76,7 +76,7 @@ export const tierSkipped: HealthCheck = {
     wrong: (await facts.tiers()).flatMap(({ tier, calls }) =>
       judgeSkips(tier, calls?.held ?? 0, calls, threshold, facts),
     ),
-    ok: 'no pass blocks later passes of its tier',
+    ok: 'no tier is blocked by a long pass',
   }),
 };
 

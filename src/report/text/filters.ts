@@ -107,7 +107,7 @@ function readState(word: string): JobState {
   const guess = nearestName(word, [...jobStates, 'ready', 'delayed']);
   const nearest = guess === word ? null : guess;
   throw new UsageError(
-    `--state must be some of ${jobStates.join(', ')}, or ready or delayed alone, ` +
+    `--state takes one or more of ${jobStates.join(', ')}, or ready or delayed alone, ` +
       `found ${JSON.stringify(printableLine(word))}${nearest === null ? '.' : `; did you mean ${nearest}?`}`,
   );
 }

@@ -10,7 +10,7 @@ import { writeLog } from '../../support/written-log.ts';
 import { check, look, makeCalledRoot, usual } from './doctor-place.ts';
 
 const node = process.execPath;
-const INSTALL = 'Run `npx folder-runner cron --install`, which writes the lines anew.';
+const INSTALL = 'Run `npx folder-runner cron --install` to write them.';
 const HOUR_MS = 3_600_000;
 
 /** A root with this crontab. */
@@ -418,7 +418,7 @@ test('arguments that the command refuses are problems, and nothing is run to fin
     expect.stringMatching(`^line 7, work: ${refuses}: --for must be a duration`),
     `line 8, work: ${refuses}: Unknown option --max-job; did you mean --max-jobs?`,
     expect.stringMatching(`^line 9, run: ${refuses}: There is no script "hourly/b"`),
-    expect.stringMatching(`^line 10, backup: ${refuses}: <file> is missing`),
+    expect.stringMatching(`^line 10, backup: ${refuses}: Missing <file>`),
   ]);
 });
 

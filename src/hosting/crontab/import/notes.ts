@@ -199,8 +199,7 @@ function noteLock({ name, args }: Program, { tier, timeout }: Surroundings): rea
 }
 
 function adviseOnWait({ tier, isThereForWaits }: Surroundings): string {
-  if (!isThereForWaits)
-    return `and the other scripts of ${tier} with it: remove the wait if the command can do without.`;
+  if (!isThereForWaits) return `and the other scripts of ${tier} with it: remove the wait if it is not needed.`;
   return `therefore it is in ${tier}: other scripts there would wait with it. Without the wait it could be elsewhere.`;
 }
 
@@ -220,7 +219,7 @@ function noteOutput({ command }: Surroundings): readonly string[] {
   const [output, errors] = [filesOf(false), filesOf(true)];
   const kept = (files: readonly string[]) => files.filter((file) => file !== '/dev/null').join(' and ');
   return [
-    output.includes('/dev/null') ? 'It throws output away: without `> /dev/null` the log would keep it.' : '',
+    output.includes('/dev/null') ? 'It discards its output; remove `> /dev/null` to keep it in the log.' : '',
     kept(output) === '' ? '' : `It writes its output to ${kept(output)}, so the log has none of it.`,
     errors.includes('/dev/null') ? 'It throws its errors away: without `2> /dev/null` the log would keep them.' : '',
     kept(errors) === '' ? '' : `It writes its errors to ${kept(errors)}: the log has the rest of its output.`,

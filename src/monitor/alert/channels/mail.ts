@@ -167,5 +167,5 @@ async function sendLocally(channel: ChannelSettings, mail: Mail, place: SendPlac
   const { signal, root } = place;
   const end = await feedProgram({ command, args, cwd: root, env, input: message as Buffer, signal });
   if (end.reason !== null) return failed(end.reason, permanentExits.includes(end.exitCode ?? 0));
-  return { ok: true, answer: `${command} took it` };
+  return { ok: true, answer: `accepted by ${command}` };
 }

@@ -269,7 +269,7 @@ test('before there is a jobs folder the plan can be looked at, and says what to 
 
 test.each([
   [['--apply'], '--apply needs --import'],
-  [['--import', '--install'], 'exclude each other: leave out one of them.'],
+  [['--import', '--install'], 'cannot be combined.'],
   [['--import', 'nowhere'], 'nowhere cannot be read'],
   [['--import', '/etc/crontab', '--apply'], '/etc/crontab is a file that cron itself reads'],
   [['--import', '--format', 'systemd'], 'crontab, cron.d'],

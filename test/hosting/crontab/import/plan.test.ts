@@ -55,7 +55,7 @@ test.each([
 test('a wait at a boot is no reason for a tier', async () => {
   const { lines } = await plan('@reboot sleep 400; php start.php');
   expect(lines[0]?.notes).toContain(
-    'It may wait 7 minutes, and the other scripts of 15min with it: remove the wait if the command can do without.',
+    'It may wait 7 minutes, and the other scripts of 15min with it: remove the wait if it is not needed.',
   );
 });
 
