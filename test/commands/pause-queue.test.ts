@@ -30,7 +30,9 @@ describe('a pause of jobs of the queue', () => {
     ['e*', 'e*', 'queue/e*'],
   ])('%s is told of as %s', async (word, words, name) => {
     const root = makeQueueSite();
-    expect((await inRoot(root, 'pause', word)).stdout).toContain(`${words} is paused until `);
+    expect((await inRoot(root, 'pause', word)).stdout).toMatch(
+      new RegExp(`^${words.replace('*', '\\*')} is paused until `, 'i'),
+    );
     expect(pausesOf(root)).toEqual([{ name, kind: 'pause' }]);
     await inRoot(root, 'add', 'export');
     expect(await inRoot(root, 'claim')).toMatchObject({ status: 1 });
@@ -76,7 +78,7 @@ describe('a pause of jobs of the queue', () => {
     await inRoot(root, 'pause');
     expect(await inRoot(root, 'claim')).toMatchObject({ status: 1 });
     expect((await inRoot(root, 'resume', '*')).stdout).toBe(
-      'the queue was not paused.\nBut everything is paused: `npx folder-runner resume` ends that.\n',
+      'The queue was not paused.\nBut everything is paused: `npx folder-runner resume` ends that.\n',
     );
   });
 

@@ -95,7 +95,7 @@ test('on PostgreSQL, plain ends and the next claim are one statement; a job come
   const { settled, next: following } = await recorder.turn(next.map(endedLater), 5);
   expect(counted.transactions - before).toBe(store.turn === undefined ? 1 : 0);
   expect(settled).toMatchObject([{ decision: { state: 'finished' }, runId: 2 }]);
-  const [row] = await store.jobs.byId([2]);
+  const [row] = await store.jobs.wholeById([2]);
   expect(following.map(({ job }) => job)).toEqual([{ ...row, has_unreported_children: false }]);
   expect(row).toMatchObject({ state: 'claimed', retry: '3', unique_key: 'k', data: '{"to":"é\\"\\\\"}' });
 });

@@ -70,7 +70,7 @@ describe.each(drivers)('with %s', (name, driver) => {
       .prepare(text)
       .run([job.name, job.state, job.data, job.run_at]);
     expect([Number(lastInsertRowid), Number(changes)]).toEqual([1, 1]);
-    expect(await store.jobs.byId([1, 2])).toMatchObject([{ id: 1, ...job, finished_at: null }]);
+    expect(await store.jobs.wholeById([1, 2])).toMatchObject([{ id: 1, ...job, finished_at: null }]);
     const found = (await store.queries()).selectFrom('jobs').selectAll();
     expect(await found.execute()).toMatchObject([{ id: 1, ...job, finished_at: null }]);
   });

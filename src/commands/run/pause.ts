@@ -63,10 +63,10 @@ async function formatPauses(pauses: readonly Pause[]): Promise<string> {
 
 async function describeDone(context: CommandContext, pause: Pause): Promise<string> {
   const { createClock } = await import('../../report/text/clock.ts');
-  const { nameOfPaused, describeResume } = await import('../../report/text/words.ts');
+  const { startWithPaused, describeResume } = await import('../../report/text/words.ts');
   const clock = createClock(context.now());
   const verb = pause.kind === 'fail-fast' ? 'fails when it is due,' : 'is paused';
-  const what = `${nameOfPaused(pause).replace(/^(?=everything$|the queue$)./, (letter) => letter.toUpperCase())} ${verb}`;
+  const what = `${startWithPaused(pause)} ${verb}`;
   const end = `\`${describeResume(pause)}\``;
   if (pause.until === null) return `${what} until ${end}.`;
   return `${what} until ${clock.dateTime(pause.until)} (${clock.zone}).\n${end} ends it sooner.`;
@@ -145,12 +145,12 @@ async function describe(context: CommandContext, { names, ended, wider }: Resume
 }
 
 async function describeEnded(names: readonly string[], ended: readonly string[]): Promise<string[]> {
-  const { nameOfPaused } = await import('../../report/text/words.ts');
+  const { nameOfPaused, startWithPaused } = await import('../../report/text/words.ts');
   const told = ended.map((name) => nameOfPaused({ name }));
   const resumed = told.length === 0 ? [] : [`Resumed: ${told.join(', ')}.`];
   const others = names
     .filter((name) => !ended.includes(name))
-    .map((name) => `${nameOfPaused({ name })} was not paused.`);
+    .map((name) => `${startWithPaused({ name })} was not paused.`);
   return [...resumed, ...(names.length + told.length === 0 ? ['Nothing was paused.'] : others)];
 }
 

@@ -22,6 +22,12 @@ export function nameOfPaused({ name }: Pick<Pause, 'name'>): string {
   return printableLine(wordsOfPaused(name));
 }
 
+/** The same at the start of a sentence: `Everything`, `The queue`; names keep their letters. */
+export function startWithPaused(pause: Pick<Pause, 'name'>): string {
+  const words = nameOfPaused(pause);
+  return pause.name.endsWith(words) ? words : `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+}
+
 /** The command that ends a pause. */
 export function describeResume({ name }: Pick<Pause, 'name'>): string {
   return printableLine(resumeCommandOf(name));
