@@ -3,11 +3,13 @@ import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { identifyProcess } from '../../src/system/process/identity.ts';
 import { inRoot } from '../support/in-root.ts';
-import { queryLog } from '../support/open-log.ts';
+import { changeLog, queryLog } from '../support/open-log.ts';
 import { commandPath, runCommand } from '../support/run-command.ts';
 import { cronEnv, readRuns } from '../support/run-pass.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { testOfSqlite } from '../support/test-of.ts';
 import { until } from '../support/until.ts';
 
 test('one script is run, with cron’s environment, and recorded as started by hand', () => {
@@ -99,3 +101,31 @@ test('two names are not taken for a script and its argument', async () => {
   expect(status).toBe(2);
   expect(stderr).toBe('runner: `run` runs one script, found also "b". Put arguments for the script after `--`.\n');
 });
+
+// The trigger stands for a machine that is quicker by a moment.
+testOfSqlite(
+  'a script that somebody else has begun at the same moment is said not to be run, and how it stands',
+  async () => {
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
+    await inRoot(root, 'hourly');
+    const { startTicks } = identifyProcess(process.pid);
+    changeLog(
+      root,
+      `update workers set kind = 'queue', tier = null, state = 'running', finished_at = null,
+       pid = ${process.pid}, pid_start_ticks = ${startTicks}`,
+    );
+    changeLog(
+      root,
+      `create trigger quicker before update on jobs when new.state = 'claimed' begin
+       update jobs set state = 'running', claim_token = (select min(id) from workers) || '.1' where id = new.id;
+       select raise(ignore);
+     end`,
+    );
+    const { status, stderr } = await inRoot(root, 'run', 'hourly/a');
+    expect(status).toBe(1);
+    expect(stderr).toMatch(
+      /^runner: hourly\/a was not run: another call or machine .* `npx folder-runner why hourly\/a` /,
+    );
+    expect(queryLog(root, 'select script from runs')).toHaveLength(1);
+  },
+);

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { Command } from 'commander';
 import { UsageError } from '../../system/base/errors.ts';
+import { shellWord } from '../../system/base/values.ts';
 import type { WorkerEvents } from '../../worker/invocation/events.ts';
 import type { Invocation } from '../../worker/invocation/invocation.ts';
 import type { WorkRequest } from '../../worker/loop/queue-limits.ts';
@@ -67,8 +68,32 @@ async function runScript(
   const { runAndShow } = await import('./live.ts');
   const { runTier } = await import('../../worker/start/run-tier.ts');
   const show = { isAwaited: true, isTold, isLive: quiet !== true, ...(args.length > 0 && { args }) };
-  const { ends } = await runAndShow(context, runner, show, (call) => runTier(call, request));
+  const { ends } = await runAndShow(context, runner, show, async (call) => {
+    const isExplained = noteExplanation(call.events);
+    const summary = await runTier(call, request);
+    if (summary.ends?.length === 0 && !isExplained()) tellNotRun(context, script.name, call.stop.reason);
+    return summary;
+  });
   if (ends === null || ends.length === 0) context.setExitCode(1);
+}
+
+/** @returns whether something has been told that explains why nothing was run */
+function noteExplanation(events: WorkerEvents): () => boolean {
+  let isExplained = false;
+  for (const event of ['problem', 'pass-skipped', 'deferred'] as const) {
+    events.on(event, () => {
+      isExplained = true;
+    });
+  }
+  return () => isExplained;
+}
+
+/** @param stopped why the call was to begin nothing; null: somebody else was quicker, or the log was away just then */
+function tellNotRun(context: CommandContext, script: string, stopped: string | null): void {
+  const reason =
+    stopped ?? 'another call or machine has taken it over, or the log could not be reached at its beginning';
+  const cure = `\`npx folder-runner why ${shellWord(script)}\` tells how it stands`;
+  context.stderr.write(`runner: ${script} was not run: ${reason}; ${cure}.\n`);
 }
 
 /** Who names a script means it: a pause keeps only passes from it. */
