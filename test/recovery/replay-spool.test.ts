@@ -276,6 +276,18 @@ test('a run that was too short to have a row when the log was lost is written wi
   ]);
 });
 
+test('a script that its worker had claimed in the log and then ran without it is recorded once, and not run again', async () => {
+  const { root, state, store, replay, header } = await makeBegunInLog();
+  changeLog(root, `delete from runs`);
+  changeLog(root, `update jobs set state = 'claimed', attempts = 0, started_at = null`);
+  const [{ id: jobId } = { id: 0 }] = await store.scriptJobs.open();
+  writeSpool(state, toLines(header, { ...makeSpooledRun('run-0001'), jobId }, finish));
+  expect(await replay()).toMatchObject({ runs: 1, notes: [] });
+  expect(queryLog(root, 'select state, attempts, claim_token, spool_id from jobs, runs')).toEqual([
+    { state: 'finished', attempts: 1, claim_token: null, spool_id: 'run-0001' },
+  ]);
+});
+
 test('a failed end is tried again, as its job says', async () => {
   const { root, state, replay, claim, header } = await makeBegunInLog();
   const end = makeSpooledEnd(claim);

@@ -7,6 +7,7 @@ import type { RunStart } from '../../store/contract/runs.ts';
 import type { Store, StoreSession } from '../../store/contract/store.ts';
 import { isLogFailure, isStoreFailure } from '../../store/failures.ts';
 import type { FinishedRun, WorkerRow } from '../../store/schema.ts';
+import { workerOf } from '../../store/shared/claims.ts';
 import { listSpoolFiles, type SpoolFile, unreadablePath } from '../../store/spool/files.ts';
 import type { SpooledEnd, SpooledRun, SpoolFinish, SpoolHeader, SpoolRun } from '../../store/spool/format.ts';
 import { isReady, readSpool, type SpoolLine } from '../../store/spool/read.ts';
@@ -377,6 +378,7 @@ async function replay(session: StoreSession, run: ToldRun, replaying: Replaying)
       return runId === null && (await recordOvertaken(session, told, run.tier));
   }
   const { id, waiting } = await findJob(session, run);
+  await releaseOwn(session, waiting, run, replaying);
   const claim = { id, token: run.spoolId };
   const begun = { ...claim, state: 'running' as const, at: run.startedAt };
   const [claimed] = waiting === null ? [] : await session.scriptJobs.claim([begun]);
@@ -386,6 +388,21 @@ async function replay(session: StoreSession, run: ToldRun, replaying: Replaying)
   if (claimed !== undefined) await settle(session, told, replaying);
   else await recordAlone(session, told);
   return true;
+}
+
+/**
+ * What its worker had claimed when it went on without the log, and could not give back, is what this run is of: as
+ * somebody else's it would be recorded beside the job, and the job run once more.
+ */
+async function releaseOwn(
+  { claims }: StoreSession,
+  waiting: JobHead | null,
+  { startedAt }: SpooledRun | SpooledEnd,
+  { spoolWorkerId, isOfThisLog }: Replaying,
+): Promise<void> {
+  if (!isOfThisLog || waiting?.state !== 'claimed' || waiting.claim_token === null) return;
+  const { id, claim_token: token } = waiting;
+  if (workerOf(token) === spoolWorkerId) await claims.release([{ id, token }], startedAt);
 }
 
 /** Without the log there was nothing that could have tried it again. */
