@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'preact/hooks';
 import { countOf, formatBytes, formatDuration } from '../../../report/text/format.ts';
-import { State } from '../components/state.tsx';
+import { isFailedRun, type Outcome, State } from '../components/state.tsx';
 import { Table, type TableColumn } from '../components/table.tsx';
 import { Time, writeInstant } from '../components/time.tsx';
 import { hrefOf } from '../router.ts';
@@ -10,7 +10,7 @@ import { TimeChart } from './time-chart.tsx';
 /** What the charts tell of a run. */
 export interface ChartRun {
   readonly id: number;
-  readonly outcome: string;
+  readonly outcome: Outcome;
   readonly startedAt: string | null;
   readonly durationMs: number | null;
   readonly maxRssBytes: number | null;
@@ -93,11 +93,6 @@ function timeOf({ startedAt }: ChartRun): number {
 
 function isWithin({ fromMs, untilMs }: TimeRange): (run: ChartRun) => boolean {
   return (run) => timeOf(run) >= fromMs && timeOf(run) <= untilMs;
-}
-
-/** Neither given back nor still running nor well. */
-export function isFailedRun(outcome: string): boolean {
-  return !['succeeded', 'released', 'running'].includes(outcome);
 }
 
 function useSeries(label: string, color: `--${string}`, { runs }: Points, key: 'durationMs' | 'maxRssBytes') {

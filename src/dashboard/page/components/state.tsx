@@ -1,4 +1,5 @@
 import { describeOutcome, hasWarning } from '../../../report/text/format.ts';
+import type { components } from '../../client/paths.ts';
 import { Icon, type IconName } from './icon.tsx';
 
 /** How a state is to be taken. Each has a colour, an icon and a word, as not everybody sees colours. */
@@ -36,6 +37,30 @@ const toneOf: Readonly<Record<string, Tone>> = {
   gone: 'ended',
 };
 
+export type Outcome = components['schemas']['Outcome'];
+
+/** Whether a run that ended so has failed: an outcome that the API adds does not compile until it is judged here. */
+const isFailureBy = {
+  succeeded: false,
+  running: false,
+  failed: true,
+  'timed-out': true,
+  killed: true,
+  crashed: true,
+  'not-started': true,
+  released: false,
+} as const satisfies Record<Outcome, boolean>;
+
+export const outcomes = Object.keys(isFailureBy) as readonly Outcome[];
+
+/** Neither given back nor still running nor well. */
+export function isFailedRun(outcome: Outcome): boolean {
+  return isFailureBy[outcome];
+}
+
+/** What an API's list of runs calls failures, as it wants them. */
+export const FAILED = outcomes.filter(isFailedRun).join();
+
 /** Outcomes and states whose code is no word. */
 const wordOf: Readonly<Record<string, string>> = {
   'timed-out': 'timed out',
@@ -60,6 +85,11 @@ export function toneOfState(state: string): Tone {
   return toneOf[state] ?? 'unknown';
 }
 
+/** The state in words. */
+export function wordsOfState(state: string): string {
+  return wordOf[state] ?? state;
+}
+
 interface StateProps {
   /** `succeeded`, `timed-out`, `queued`, `critical` … */
   readonly state: string;
@@ -74,7 +104,7 @@ export function State({ state, word, tone = toneOfState(state) }: StateProps) {
   return (
     <span class={`state ${tone}`}>
       <Icon name={iconOf[tone]} />
-      {word ?? wordOf[state] ?? state}
+      {word ?? wordsOfState(state)}
     </span>
   );
 }

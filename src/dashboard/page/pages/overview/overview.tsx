@@ -6,7 +6,7 @@ import { setServerTime } from '../../clock.ts';
 import { Icon } from '../../components/icon.tsx';
 import { Answered, Notice } from '../../components/notice.tsx';
 import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
-import { State } from '../../components/state.tsx';
+import { FAILED, State } from '../../components/state.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
@@ -234,9 +234,6 @@ function Totals({ totals, scripts, since }: OverviewAnswer) {
 }
 
 type ToldRun = components['schemas']['ToldRun'];
-
-/** What an API's list of runs calls failures, as it wants them. */
-const FAILED = 'failed,timed-out,killed,crashed,not-started';
 
 /** The last runs that did not succeed, also of what has recovered since. */
 function Failures({ runs }: { readonly runs: readonly ToldRun[] }) {

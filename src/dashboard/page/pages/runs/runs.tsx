@@ -1,5 +1,6 @@
 import { Choice, SearchField } from '../../components/fields.tsx';
 import { Page } from '../../components/page.tsx';
+import { FAILED, outcomes, wordsOfState } from '../../components/state.tsx';
 import { writeInstant } from '../../components/time.tsx';
 import { place, setQuery } from '../../router.ts';
 import { Runs } from './run-table.tsx';
@@ -41,19 +42,10 @@ const times = [
   ['365d', 'in the last year'],
 ] as const;
 
-const FAILED = 'failed,timed-out,killed,crashed,not-started';
-
-const outcomes = [
+const choices = [
   ['', 'any'],
   [FAILED, 'failed in any way'],
-  ['succeeded', 'succeeded'],
-  ['running', 'running'],
-  ['failed', 'failed'],
-  ['timed-out', 'timed out'],
-  ['killed', 'killed'],
-  ['crashed', 'crashed'],
-  ['not-started', 'not started'],
-  ['released', 'given back'],
+  ...outcomes.map((outcome) => [outcome, wordsOfState(outcome)] as const),
 ] as const;
 
 /** Which outcomes are shown; kept in the address. */
@@ -62,7 +54,7 @@ export function OutcomeChoice() {
     <Choice
       label="Outcome"
       value={place.value.query.outcome ?? ''}
-      options={outcomes}
+      options={choices}
       onChange={(outcome) => setQuery({ outcome })}
     />
   );

@@ -1,11 +1,10 @@
 import './script.css';
 import { countOf, formatBytes, formatDuration, formatPeriod, formatRate } from '../../../../report/text/format.ts';
 import type { components } from '../../../client/paths.ts';
-import { isFailedRun } from '../../charts/run-charts.tsx';
 import { Answered, Notice } from '../../components/notice.tsx';
 import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
 import { Sparkline } from '../../components/sparkline.tsx';
-import { RunOutcome, State, type Tone } from '../../components/state.tsx';
+import { isFailedRun, RunOutcome, State, type Tone } from '../../components/state.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { isStatic, useAnswer } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';

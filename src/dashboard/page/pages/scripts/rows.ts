@@ -1,4 +1,5 @@
 import type { components } from '../../../client/paths.ts';
+import { isFailedRun } from '../../components/state.tsx';
 
 type Schemas = components['schemas'];
 type Overview = Schemas['Overview'];
@@ -51,8 +52,7 @@ function findStanding({ pause, lastRun, waiting, presence }: Schemas['ScriptOver
   if (pause !== null) return 'paused';
   if (lastRun === null) return 'never';
   if (waiting?.state === 'retrying') return 'retrying';
-  const isWell = ['succeeded', 'released', 'running'].includes(lastRun.outcome);
-  return isWell ? 'fine' : 'failing';
+  return isFailedRun(lastRun.outcome) ? 'failing' : 'fine';
 }
 
 export interface Filter {

@@ -4,7 +4,7 @@ import { Choice, More, SearchField } from '../../components/fields.tsx';
 import { Answered, Empty, Notice } from '../../components/notice.tsx';
 import { Page } from '../../components/page.tsx';
 import { Sparkline } from '../../components/sparkline.tsx';
-import { RunOutcome, State } from '../../components/state.tsx';
+import { isFailedRun, RunOutcome, State } from '../../components/state.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
@@ -191,10 +191,7 @@ function Standings({ standing, lastRun, pause }: ScriptRow) {
 }
 
 function Spark({ recentRuns }: ScriptRow) {
-  const points = recentRuns.map(({ durationMs, outcome }) => ({
-    value: durationMs,
-    isBad: !['succeeded', 'released', 'running'].includes(outcome),
-  }));
+  const points = recentRuns.map(({ durationMs, outcome }) => ({ value: durationMs, isBad: isFailedRun(outcome) }));
   return <Sparkline points={points} label={`Durations of the last ${points.length} runs`} />;
 }
 
