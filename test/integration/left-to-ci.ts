@@ -30,7 +30,7 @@ export const lengthy = globSync(
   [
     'test/faults/*.test.ts',
     // A real browser.
-    'test/dashboard/{charts,html-report,login,manage,overview,squatter,viewers,xss}.test.ts',
+    'test/dashboard/{charts,html-report,login,manage,overview,squatter,viewers,widths,xss}.test.ts',
     'test/dashboard/web.test.ts',
     'test/alert/gone.test.ts',
     'test/child/{call-default,record-end,typescript}.test.ts',
@@ -52,7 +52,7 @@ export const lengthy = globSync(
     'test/store/{read-backup,server-connections}.test.ts',
     'test/worker/{backlog,fleet,fleet-times,forty-days,held-scripts,orphans,package-gone,reboot}.test.ts',
     'test/worker/{run-due,schedule,tier-lock,unreadable-folders,without-log}.test.ts',
-    'test/worker/queue/{executors,previously-crashed}.test.ts',
+    'test/worker/queue/{executors,previously-crashed,taken-jobs}.test.ts',
   ],
   { cwd: project, ignore: leftToCi },
 ).sort();
