@@ -7,13 +7,13 @@ import { type OwnServer, ownServersFor } from '../support/own-server.ts';
 /** What hosts set for all who connect. */
 const LIMITS = {
   PostgreSQL: [
-    "alter system set statement_timeout = '300ms'",
-    "alter system set idle_in_transaction_session_timeout = '300ms'",
-    "alter system set transaction_timeout = '300ms'",
+    "alter system set statement_timeout = '1s'",
+    "alter system set idle_in_transaction_session_timeout = '1s'",
+    "alter system set transaction_timeout = '1s'",
     'select pg_reload_conf()',
   ],
-  MariaDB: ['set global max_statement_time = 0.3'],
-  MySQL: ['set global max_execution_time = 300'],
+  MariaDB: ['set global max_statement_time = 1'],
+  MySQL: ['set global max_execution_time = 1000'],
 };
 const OF_BOTH = ['innodb_default_row_format = compact', 'sql_safe_updates = 1', 'sql_select_limit = 1'];
 
@@ -43,7 +43,7 @@ describe.each(ownServersFor('limits of hosts'))('$name', ({ name, engine, start 
 
   test('a statement lasts longer than the limit of the host, and changes what no key leads to', async () => {
     const session = await openSession(target());
-    const nap = engine === 'postgres' ? 'pg_sleep(0.6)' : 'sleep(0.6)';
+    const nap = engine === 'postgres' ? 'pg_sleep(1.5)' : 'sleep(1.5)';
     const ask = () => session.ask(() => session.first<{ one: number }>(`select 1 as one, ${nap} as nap`));
     expect((await ask())?.one).toBe(1);
     await session.ask(() => session.run(`update jobs set reason = 'none' where reason = 'such'`));
