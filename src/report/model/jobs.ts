@@ -6,7 +6,7 @@ import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
 import type { Moments } from '../../schedule/repeat/rule.ts';
 import { defaultSettings } from '../../settings/settings.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
-import type { ClaimOfWorker } from '../../store/contract/jobs.ts';
+import type { ClaimOfWorker, JobHead } from '../../store/contract/jobs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import type { JobState } from '../../store/words.ts';
 import { parseExactly } from '../../system/base/exact-json.ts';
@@ -61,7 +61,9 @@ type LostClaims = ReadonlyMap<number, string>;
 /** What the next worker will find of the queue's jobs that are claimed. */
 export async function findLostClaims(store: StoreSession, nowMs: number): Promise<LostClaims> {
   const claims = await store.claims.ofWorkers();
-  const dead = claims.filter(({ job, worker }) => job.tier === null && job.lease_expires_at !== null && isDead(worker));
+  // A job that others have moved on is lost to nobody.
+  const isHeld = ({ tier, state }: JobHead): boolean => tier === null && (state === 'claimed' || state === 'running');
+  const dead = claims.filter(({ job, worker }) => isHeld(job) && isDead(worker));
   const expired = await store.claims.expired(nowMs, 0);
   return new Map([
     ...expired.map(({ job }) => [job.id, 'its claim has expired'] as const),
