@@ -128,15 +128,15 @@ describe.each(ownServersFor('what doctor says'))('$name', ({ name, engine, start
         ? ["create role reader superuser login password 'of-the-reader'"]
         : [
             "create user reader@localhost identified by 'of-the-reader'",
-            'create database empty',
-            ...['runner', 'empty'].map(
+            'create database bare',
+            ...['runner', 'bare'].map(
               (each) => `grant ${rights}, alter, index, references, create view, drop on ${each}.* to reader@localhost`,
             ),
           ]),
     );
     await makeTables(server.url());
     const address = Object.assign(new URL(server.url()), { username: 'reader', password: 'of-the-reader' });
-    const empty = Object.assign(new URL(address), isPostgres ? { search: '?schema=empty' } : { pathname: '/empty' });
+    const empty = Object.assign(new URL(address), isPostgres ? { search: '?schema=bare' } : { pathname: '/bare' });
     await server.ask(on);
     onTestFinished(async () => void (await server.ask(off)));
     const found = expect.stringMatching(/^The database .* is read-only \(.*read_only switched off\.$/);
