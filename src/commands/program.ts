@@ -15,7 +15,7 @@ import { findRoot } from '../system/place/root.ts';
 import { commands } from './commands.ts';
 import { type CommandContext, enterSite } from './shared/context.ts';
 import { asksForPlan, type DryRunOptions } from './shared/dry-run-options.ts';
-import { guessCommand, guessWords, isTier, wordsOf } from './shared/guess-command.ts';
+import { guessCommand, guessWords, isTier, typedWords } from './shared/guess-command.ts';
 import { fitHelp, programExamples } from './shared/help-text.ts';
 
 export interface CommandLine {
@@ -40,7 +40,7 @@ export async function runProgram(line: CommandLine): Promise<void> {
 /** The library answers it with all of the help, and no word on what is wrong. */
 async function refuseUnknownTopic(line: CommandLine): Promise<void> {
   const { args } = line;
-  const words = wordsOf(args);
+  const words = typedWords(args);
   const isTopic = words[0] === 'help';
   const topic = isTopic ? words[1] : words[0];
   if (topic === undefined || isCommandName(topic) || !(isTopic || asksForHelp(args))) return;

@@ -118,7 +118,7 @@ export function closeOutput({ appendFd, fd, inputFd }: OpenOutput): void {
 }
 
 /** The size of an open file; null: its file system has gone away. */
-export function sizeOf(fd: number): number | null {
+export function sizeOfOpen(fd: number): number | null {
   try {
     return fstatSync(fd).size;
   } catch {

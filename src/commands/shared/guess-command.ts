@@ -18,7 +18,7 @@ interface TypedLine {
  */
 export async function guessCommand(error: unknown, line: TypedLine): Promise<unknown> {
   const { args } = line;
-  const words = wordsOf(args);
+  const words = typedWords(args);
   const meant = await guessWords(words, line);
   if (error instanceof UsageError) return nameCommand(error, meant);
   if (meant === null) return error;
@@ -32,7 +32,7 @@ export async function guessCommand(error: unknown, line: TypedLine): Promise<unk
 const HOW_TO_END = 'What is running goes on: `kill <pid>` ends it, and `npx folder-runner status` shows its pid.';
 
 /** What is neither an option nor the value of one. */
-export function wordsOf(args: readonly string[]): string[] {
+export function typedWords(args: readonly string[]): string[] {
   const isValue = (index: number) => ['--root', '--budget'].includes(args[index - 1] ?? '');
   return args.filter((arg, index) => !arg.startsWith('-') && !isValue(index));
 }

@@ -5,6 +5,7 @@ import type { Move, MoveReport, Progress } from '../../store/move/move-log.ts';
 import type { SourcePlace, TargetPlace } from '../../store/move/place.ts';
 import type { Ends, NamedPlace } from '../../store/move/places.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { capitalized } from '../../system/base/text.ts';
 import { stateFolderOf } from '../../system/place/state-folder.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 
@@ -219,7 +220,3 @@ const nextForFile = [
   'Next: remove RUNNER_DATABASE_URL or RUNNER_DATABASE_URL_FILE from the crontab and from the settings of your site,',
   'on every machine: this one alone goes on.',
 ];
-
-function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}

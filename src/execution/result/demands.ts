@@ -2,7 +2,7 @@ import { readSync } from 'node:fs';
 import { KNOWN_SIGNS, readRegularExpression, type ScriptOptions } from '../../settings/readers.ts';
 import { isOfSystem } from '../../system/base/errors.ts';
 import { plainText, printableLine } from '../../system/base/text.ts';
-import { sizeOf } from '../run-files.ts';
+import { sizeOfOpen } from '../run-files.ts';
 import type { Masker } from '../secrets.ts';
 
 /** What a script demands of its output by `@fail-on` and `@expect`. */
@@ -66,7 +66,7 @@ export class OutputScan {
   }
 
   /** Reads the rest; why the run has failed by it, in one sentence, or null. */
-  async finish(fd: number, masker: Masker, size: number | null = sizeOf(fd)): Promise<string | null> {
+  async finish(fd: number, masker: Masker, size: number | null = sizeOfOpen(fd)): Promise<string | null> {
     if (size === null) return UNREADABLE;
     try {
       // Other runs go on meanwhile.

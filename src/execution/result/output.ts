@@ -1,7 +1,7 @@
 import { createWriteStream, readSync, rmSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { isOfSystem } from '../../system/base/errors.ts';
-import { ifPossible, sizeOf } from '../run-files.ts';
+import { ifPossible, sizeOfOpen } from '../run-files.ts';
 import { headBytes, omission, type WrittenOutput } from '../watch/output-guard.ts';
 import type { CountedOutput, KeptOutput } from './result.ts';
 
@@ -14,7 +14,7 @@ const HALF_ROW_BYTES = ROW_BYTES / 2;
  * that cannot be read any more, nobody knows what was in it: the run has ended as it has all the same.
  */
 export async function keepOutput(output: WrittenOutput): Promise<KeptOutput> {
-  const size = sizeOf(output.fd);
+  const size = sizeOfOpen(output.fd);
   if (size === null) return unreadOutput;
   try {
     return await keep(output, size);

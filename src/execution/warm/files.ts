@@ -7,7 +7,7 @@ import { listNames } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { isOwnerDead, nameOwnFile, ownerOf } from '../../system/process/identity.ts';
 
-import { ifPossible, openAll, type RunFiles, removeFolder, restoreFolders, sizeOf } from '../run-files.ts';
+import { ifPossible, openAll, type RunFiles, removeFolder, restoreFolders, sizeOfOpen } from '../run-files.ts';
 
 let made = 0;
 
@@ -57,7 +57,7 @@ export class WarmFiles {
 
   /** Whether something was written since the last run ended: an earlier run is not over yet. */
   hasStrayOutput(): boolean {
-    return (sizeOf(this.fd) ?? this.#size) !== this.#size;
+    return (sizeOfOpen(this.fd) ?? this.#size) !== this.#size;
   }
 
   /** To be called before each run but the first. */
@@ -88,7 +88,7 @@ export class WarmFiles {
 
   /** How much the run has written; what comes from now on is none of its. */
   end(): number {
-    this.#size = sizeOf(this.fd) ?? this.#size;
+    this.#size = sizeOfOpen(this.fd) ?? this.#size;
     return this.#size;
   }
 

@@ -3,7 +3,7 @@ import { readStatFields } from '../../system/process/identity.ts';
 import { listTree } from '../../system/process/tree.ts';
 
 import type { OutputScan } from '../result/demands.ts';
-import { ifPossible, sizeOf } from '../run-files.ts';
+import { ifPossible, sizeOfOpen } from '../run-files.ts';
 import type { Masker } from '../secrets.ts';
 import { signalGroup } from './terminate.ts';
 
@@ -37,7 +37,7 @@ export function guardOutput(fd: number, pid: number, maxBytes: number, scan: Out
   let bytesBefore = 0;
   let delayMs = FASTEST_CHECK_MS;
   // A network home may go away in the middle: the run goes on, and its output is as long as it gets.
-  const sizeNow = (): number => sizeOf(fd) ?? 0;
+  const sizeNow = (): number => sizeOfOpen(fd) ?? 0;
   const cut = (): void => {
     last = whileStopped(pid, () => cutMiddle(fd, maxBytes, last, scan));
     droppedBytes += last.droppedBytes;

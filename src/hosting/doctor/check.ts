@@ -6,6 +6,7 @@ import type { Discovery } from '../../discovery/script.ts';
 import { loadSettings } from '../../settings/load.ts';
 import { defaultSettings, type Settings } from '../../settings/settings.ts';
 import { isOnServer } from '../../store/which-log.ts';
+import { capitalized } from '../../system/base/text.ts';
 import { type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { type CrontabReading, readCrontabCalls } from './crontab-calls.ts';
 import { examineLogFile, type LogFile, type LogReading, readLogFacts, readServerFacts } from './log-file.ts';
@@ -50,10 +51,6 @@ export const unknownWithoutLog = note('unknown: the log could not be read', 'See
 export function problemOf(sentence: string): CheckFinding {
   const at = sentence.indexOf(';');
   return problem(sentence.slice(0, at), capitalized(sentence.slice(at + 1).trim()));
-}
-
-export function capitalized(sentence: string): string {
-  return `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`;
 }
 
 /** `44.1MB`, in powers of 1024. */

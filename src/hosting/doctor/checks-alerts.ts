@@ -5,8 +5,9 @@ import { NO_SENDMAIL } from '../../monitor/alert/channels/sent.ts';
 import { ALERTS_VARIABLE, parseAlertsVariable } from '../../settings/channels.ts';
 import { variableReference } from '../../settings/readers.ts';
 import type { ChannelSettings } from '../../settings/settings.ts';
+import { capitalized } from '../../system/base/text.ts';
 import { findSendmail, isExecutable } from '../../system/process/programs.ts';
-import { type Check, type CheckFinding, capitalized, type DoctorPlace, note, ok, problem } from './check.ts';
+import { type Check, type CheckFinding, type DoctorPlace, note, ok, problem } from './check.ts';
 
 /** Whether the channels have what they need; sends nothing. */
 export const checkAlerts: Check = {

@@ -16,6 +16,7 @@ import {
 import { basename, dirname, join, relative } from 'node:path';
 import { checkStateFolder } from '../../settings/access.ts';
 import { chooseJournalMode } from '../../store/sqlite/file.ts';
+import { capitalized } from '../../system/base/text.ts';
 import { inPages, listNames, shellWord } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { type Distrust, judgePath, judgeRoot } from '../../system/place/trust.ts';
@@ -24,7 +25,6 @@ import {
   amountOf,
   type Check,
   type CheckFinding,
-  capitalized,
   type DoctorPlace,
   note,
   ok,

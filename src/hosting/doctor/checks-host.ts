@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { findDriver } from '../../store/sqlite/driver.ts';
+import { capitalized } from '../../system/base/text.ts';
 import { hostZone, machineZone } from '../../system/base/zone.ts';
 import { findOwnNode, findSendmail } from '../../system/process/programs.ts';
 
@@ -9,7 +10,6 @@ import {
   amountOf,
   type Check,
   type CheckFinding,
-  capitalized,
   type DoctorPlace,
   note,
   ok,

@@ -6,7 +6,7 @@ import { KNOWN_SIGNS, type RetryDelay, type ScriptOptions } from '../../settings
 import type { Pause } from '../../store/contract/housekeeping.ts';
 import type { ContentChange, Deviation } from '../../store/contract/runs.ts';
 import { type ActivityEvent, DOUBT, isDoubtful, type PauseKind } from '../../store/words.ts';
-import { firstLine, lastLine, printableLine } from '../../system/base/text.ts';
+import { capitalized, firstLine, lastLine, printableLine } from '../../system/base/text.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { Clock } from './clock.ts';
 import { countOf, formatBytes, formatCount, formatDuration } from './format.ts';
@@ -25,7 +25,7 @@ export function nameOfPaused({ name }: Pick<Pause, 'name'>): string {
 /** The same at the start of a sentence: `Everything`, `The queue`; names keep their letters. */
 export function startWithPaused(pause: Pick<Pause, 'name'>): string {
   const words = nameOfPaused(pause);
-  return pause.name.endsWith(words) ? words : `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+  return pause.name.endsWith(words) ? words : capitalized(words);
 }
 
 /** The command that ends a pause. */

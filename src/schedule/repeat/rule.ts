@@ -1,3 +1,4 @@
+import { capitalized } from '../../system/base/text.ts';
 import { ruleZone } from '../../system/base/zone.ts';
 import type { FixedUnit } from './time.ts';
 
@@ -223,8 +224,4 @@ function nameWeekday(weekday: number): string {
 /** "1, 2 and 3" */
 function listWords(words: readonly (string | number)[]): string {
   return words.length < 2 ? words.join() : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
-}
-
-function capitalized(word: string): string {
-  return `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
 }

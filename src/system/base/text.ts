@@ -44,6 +44,11 @@ export function printableLine(text: string): string {
   return printable(text).replace(/[\n\t]/g, makeVisible);
 }
 
+/** As a sentence begins: `the queue` → `The queue`. */
+export function capitalized(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+}
+
 /** The first line of a text that says something, safe to show. */
 export function firstLine(text: string): string {
   const line = printable(text)

@@ -1,6 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { countOf, formatBytes, formatDuration } from '../../../report/text/format.ts';
-import { isFailedRun, type Outcome, State } from '../components/state.tsx';
+import type { components } from '../../client/paths.ts';
+import { isFailedRun, State } from '../components/state.tsx';
 import { Table, type TableColumn } from '../components/table.tsx';
 import { Time, writeInstant } from '../components/time.tsx';
 import { hrefOf } from '../router.ts';
@@ -10,7 +11,7 @@ import { TimeChart } from './time-chart.tsx';
 /** What the charts tell of a run. */
 export interface ChartRun {
   readonly id: number;
-  readonly outcome: Outcome;
+  readonly outcome: components['schemas']['Outcome'];
   readonly startedAt: string | null;
   readonly durationMs: number | null;
   readonly maxRssBytes: number | null;

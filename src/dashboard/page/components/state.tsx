@@ -37,7 +37,7 @@ const toneOf: Readonly<Record<string, Tone>> = {
   gone: 'ended',
 };
 
-export type Outcome = components['schemas']['Outcome'];
+type Outcome = components['schemas']['Outcome'];
 
 /** Whether a run that ended so has failed: an outcome that the API adds does not compile until it is judged here. */
 const isFailureBy = {
@@ -51,7 +51,7 @@ const isFailureBy = {
   released: false,
 } as const satisfies Record<Outcome, boolean>;
 
-export const outcomes = Object.keys(isFailureBy) as readonly Outcome[];
+export const runOutcomes = Object.keys(isFailureBy) as readonly Outcome[];
 
 /** Neither given back nor still running nor well. */
 export function isFailedRun(outcome: Outcome): boolean {
@@ -59,7 +59,7 @@ export function isFailedRun(outcome: Outcome): boolean {
 }
 
 /** What an API's list of runs calls failures, as it wants them. */
-export const FAILED = outcomes.filter(isFailedRun).join();
+export const FAILED = runOutcomes.filter(isFailedRun).join();
 
 /** Outcomes and states whose code is no word. */
 const wordOf: Readonly<Record<string, string>> = {

@@ -1,4 +1,5 @@
 import { errorCode } from '../../../system/base/errors.ts';
+import { capitalized } from '../../../system/base/text.ts';
 import { type StoreFailureKind, StoreUnavailable } from '../../failures.ts';
 import { SHARED_SESSIONS } from './limits.ts';
 import { type DatabaseTarget, nameOfDatabase } from './url.ts';
@@ -211,8 +212,4 @@ function messageOf(error: unknown): string {
 
 function withoutSecrets(text: string, { password }: DatabaseTarget): string {
   return password.length < 3 ? text : text.replaceAll(password, '***');
-}
-
-function capitalized(sentence: string): string {
-  return sentence.charAt(0).toUpperCase() + sentence.slice(1);
 }

@@ -1,6 +1,6 @@
 import { Choice, SearchField } from '../../components/fields.tsx';
 import { Page } from '../../components/page.tsx';
-import { FAILED, outcomes, wordsOfState } from '../../components/state.tsx';
+import { FAILED, runOutcomes, wordsOfState } from '../../components/state.tsx';
 import { writeInstant } from '../../components/time.tsx';
 import { place, setQuery } from '../../router.ts';
 import { Runs } from './run-table.tsx';
@@ -45,7 +45,7 @@ const times = [
 const choices = [
   ['', 'any'],
   [FAILED, 'failed in any way'],
-  ...outcomes.map((outcome) => [outcome, wordsOfState(outcome)] as const),
+  ...runOutcomes.map((outcome) => [outcome, wordsOfState(outcome)] as const),
 ] as const;
 
 /** Which outcomes are shown; kept in the address. */
