@@ -178,8 +178,6 @@ interface Sample {
 /** A script of a few milliseconds must be caught; one of an hour must not be watched that closely. */
 const CLOSE_DELAY_MS = 100;
 const CLOSE_UNTIL_MS = 10_000;
-/** Until then, what a process holds is mostly that of a program that is not loaded yet. */
-const LOADED_AFTER_MS = 20;
 /** What a sample takes of the time until the next one where there are many processes: 2 %. */
 const COST_FACTOR = 50;
 
@@ -190,11 +188,10 @@ function sampleProcess(sampling: Sampling): ProcessSampler {
   let peakRssBytes = 0;
   let wasSeenLoaded = false;
   const sample = (): void => {
-    const isLoaded = performance.now() - startedAt >= LOADED_AFTER_MS;
     const pids = sampling.listMembers();
     const usage = readUsage(pids);
     if (usage === null) return;
-    wasSeenLoaded ||= isLoaded;
+    wasSeenLoaded ||= usage.isLoaded;
     seen = mostCpu(seen, usage);
     peakRssBytes = Math.max(peakRssBytes, usage.rssBytes, usage.peakRssBytes);
     sampling.onSample({ usage, pids, peakRssBytes });

@@ -9,10 +9,14 @@ export interface TreeUsage {
   readonly rssBytes: number;
   /** The largest peak of a single one. */
   readonly peakRssBytes: number;
+  /** False: none has waited yet, or used the CPU time in which a slow machine loads a program. */
+  readonly isLoaded: boolean;
 }
 
 /** USER_HZ, the unit of `/proc/<pid>/stat`, is 100 on every Linux that Node runs on. */
 const MS_PER_TICK = 10;
+
+const LOADING_TICKS = 1;
 
 /** Less than any program has once it runs: it is seen between `exec` and its first instruction. */
 const LEAST_BYTES = 256 * 1024;
@@ -53,6 +57,7 @@ function readProcessUsage(pid: number): TreeUsage | null {
   return {
     userCpuMs: (ticks(11) + ticks(13)) * MS_PER_TICK,
     systemCpuMs: (ticks(12) + ticks(14)) * MS_PER_TICK,
+    isLoaded: stat[0] === 'S' || ticks(11) + ticks(12) > LOADING_TICKS,
     ...memory,
   };
 }
@@ -79,6 +84,7 @@ function addUsage(one: TreeUsage, other: TreeUsage): TreeUsage {
     systemCpuMs: one.systemCpuMs + other.systemCpuMs,
     rssBytes: one.rssBytes + other.rssBytes,
     peakRssBytes: Math.max(one.peakRssBytes, other.peakRssBytes),
+    isLoaded: one.isLoaded || other.isLoaded,
   };
 }
 
