@@ -25,7 +25,7 @@ describe('a watch over samples', () => {
     for (const [seconds, megabytes] of samples) {
       now = seconds * 1000;
       const rssBytes = megabytes * MB;
-      watch.look({ userCpuMs: 0, systemCpuMs: 0, rssBytes, peakRssBytes: rssBytes }, [1]);
+      watch.look({ userCpuMs: 0, systemCpuMs: 0, rssBytes, peakRssBytes: rssBytes, isLoaded: true }, [1]);
     }
     return { calls, excess: watch.excess(), peakBytes: watch.peakBytes() };
   }
