@@ -7,8 +7,8 @@ export type JsonValue = null | boolean | number | string | readonly JsonValue[] 
 /** When: a date; epoch milliseconds; or words such as `+10 minutes`, `2026-12-24 18:00`. */
 export type When = Date | number | string;
 
-/** What happens to the data if an unfinished job has the same unique key. */
-export type DuplicatePolicy = 'keep' | 'replace' | 'merge';
+/** What an unfinished job that has the same unique key takes of the new one. */
+export type DuplicatePolicy = 'keep' | 'replace' | 'merge' | 'replace-all';
 
 /** Options of a new job; each has a default. */
 export interface JobOptions {
@@ -23,9 +23,9 @@ export interface JobOptions {
   /** At most one unfinished job has it. */
   readonly uniqueKey?: string;
   /**
-   * If an unfinished job has that key already, it stays and its number is returned. Its data stays as it
-   * is (`keep`, the default), is replaced by this data (`replace`), or merged with it by RFC 7396
-   * (`merge`). A running job's data is not changed.
+   * If an unfinished job has that key already, it stays and its number is returned. It stays as it is (`keep`, the
+   * default), takes this data (`replace`), this data merged into its own by RFC 7396 (`merge`), or all that is given
+   * here: data, time, rule, priority, retries, group and so on (`replace-all`). A running job is not changed.
    */
   readonly onDuplicate?: DuplicatePolicy;
   /** The rule by which it is queued again once it has finished: `SCHEDULED, +1 HOUR`. */
@@ -55,6 +55,10 @@ export interface AddedJob {
   readonly id: number;
   /** False: an unfinished job already has its unique key, and `id` is that job's number. */
   readonly added: boolean;
+  /** True: that job took something of this one. */
+  readonly changed: boolean;
+  /** What was given here and that job did not take: names of options, such as `data` and `runAt`. */
+  readonly ignored: readonly string[];
 }
 
 /** How often each of these has happened to a job. */
@@ -279,7 +283,7 @@ export interface Queue {
   add<Data = JsonValue>(name: string, data?: Data, options?: JobOptions): Promise<number>;
   /** Adds jobs in their order, all or none. Returns their numbers. */
   addMany(jobs: readonly NewJob<unknown>[]): Promise<number[]>;
-  /** Like `add`; also says whether the job was added, or one with its unique key was kept. */
+  /** Like `add`; also says whether the job was added, or what one with its unique key took of it. */
   addUnique<Data = JsonValue>(name: string, data?: Data, options?: JobOptions): Promise<AddedJob>;
   /** Like `addMany`; also says this for each job. */
   addManyUnique(jobs: readonly NewJob<unknown>[]): Promise<AddedJob[]>;

@@ -13,7 +13,7 @@ import { keepRulesInZone } from '../system/base/zone.ts';
 import { describeOwner, findOtherOwner } from '../system/place/owner.ts';
 import { findRoot } from '../system/place/root.ts';
 import { createStateFolder, removeOutput, type StateFolder, stateFolderOf } from '../system/place/state-folder.ts';
-import { addJobs } from './add/add.ts';
+import { addJobs, refuseRepeatingChild } from './add/add.ts';
 import {
   checkOptions,
   invalid,
@@ -364,11 +364,6 @@ async function timeColumns(job: JobHead, { runAt, rule }: Change, updating: Upda
   const repeats = rule === undefined ? job.repeat !== null : rule !== null;
   if (runAt !== undefined) return { run_at: runAt, ...(repeats && { scheduled_for: runAt }) };
   return rule && isWaiting(job.state) ? await timeOf(rule, job, updating) : {};
-}
-
-function refuseRepeatingChild({ id, parent_id }: JobHead): QueueError {
-  const why = `Job ${id} is a child of job ${parent_id} and cannot repeat: that would wait for ever.`;
-  return new QueueError('invalid', `${why} Let the parent repeat.`);
 }
 
 /** Of a job that waits; a running one gets its next time once it has finished. */

@@ -32,7 +32,7 @@ describe('runner add', () => {
     const more = ['--retry-delay', '5m', '--unique', 'k', '--repeat', 'HOURLY', '--missed', 'once'];
     const last = ['--group', 'shop', '--lease', '10m', '--on-child-failure', 'fail'];
     const added = await inRoot(root, 'add', 'export', ...options, ...more, ...last, '--json');
-    expect(added).toEqual({ status: 0, stdout: '{"id":1,"added":true}\n', stderr: '' });
+    expect(added).toEqual({ status: 0, stdout: '{"id":1,"added":true,"changed":false,"ignored":[]}\n', stderr: '' });
     expect(jsonOf(await inRoot(root, 'job', '1', '--json'))).toMatchObject({
       name: 'export',
       data: {},
@@ -104,9 +104,16 @@ describe('runner add', () => {
     );
     expect(jobsOf(root)).toMatchObject([{ data: '{"a":1,"b":2}' }]);
     expect(await again('--on-duplicate', 'replace')).toContain('its data was replaced.');
+    expect(await again('--on-duplicate', 'replace', '--at', '+1h', '--retry-delay', '5m')).toContain(
+      'its data was replaced. Ignored: --at, --retry-delay.',
+    );
+    expect(await again('--on-duplicate', 'replace-all', '--priority', '7')).toContain('it took what was given.');
+    expect(jobsOf(root)).toMatchObject([{ data: '{"b":2}', priority: 7 }]);
     await inRoot(root, 'claim');
-    expect(await again('--on-duplicate', 'replace')).toContain('it is running, so its data was not changed');
-    expect(await again('--json')).toBe('{"id":1,"added":false}\n');
+    expect(await again('--on-duplicate', 'replace')).toContain(
+      'it is running, so nothing was changed. Ignored: the data.',
+    );
+    expect(await again('--json')).toBe('{"id":1,"added":false,"changed":false,"ignored":["data"]}\n');
     expect(await again('--unique', 'other')).toBe('Added job 2 (export), due now.\n');
   });
 
@@ -122,7 +129,7 @@ describe('runner add', () => {
 
   test('notes a name that nothing here is for, with the nearest, on stderr', async () => {
     const { status, stdout, stderr } = await inRoot(makeQueueSite(), 'add', 'mail/welcom', '--json');
-    expect({ status, stdout }).toEqual({ status: 0, stdout: '{"id":1,"added":true}\n' });
+    expect({ status, stdout }).toEqual({ status: 0, stdout: '{"id":1,"added":true,"changed":false,"ignored":[]}\n' });
     expect(stderr).toBe(
       'Note: jobs/queue/ has no handler for mail/welcom here, so it waits for one; did you mean mail/welcome?\n',
     );

@@ -35,7 +35,7 @@ test('a job is added, changed, claimed, ended and removed, and each of it says w
   const exact = '{"name":"export","data":{"10":1,"2":12345678901234567890.10}}';
   expect(await send('POST', '/api/jobs', exact)).toMatchObject({
     status: 201,
-    body: { items: [{ id: 1, added: true }] },
+    body: { items: [{ id: 1, added: true, changed: false, ignored: [] }] },
   });
   const changed = await send('PATCH', '/api/jobs/1', { priority: 7 });
   expect(changed).toMatchObject({ status: 200, body: { id: 1, job: { priority: 7, state: 'queued' } } });
@@ -60,11 +60,11 @@ test('a list is added whole or not at all, and a wrong field is named', async ()
   const jobs = ['{"name":"export","data":[1.0]}', '{"name":"export","data":"a","uniqueKey":"k"}'];
   const added = await send('POST', '/api/jobs', `[${jobs.join(' , ')}]`);
   expect(added.body.items).toEqual([
-    { id: 1, added: true },
-    { id: 2, added: true },
+    { id: 1, added: true, changed: false, ignored: [] },
+    { id: 2, added: true, changed: false, ignored: [] },
   ]);
   expect((await send('POST', '/api/jobs', { name: 'export', uniqueKey: 'k' })).body.items).toEqual([
-    { id: 2, added: false },
+    { id: 2, added: false, changed: false, ignored: [] },
   ]);
   expect((await send('GET', '/api/jobs/1')).text).toContain('"data":[1.0]');
   const slip = await send('POST', '/api/jobs', [{ name: 'export' }, { name: 'export', prority: 7 }]);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { NewJob } from '../../src/queue/api.ts';
+import type { DuplicatePolicy, JobOptions, NewJob } from '../../src/queue/api.ts';
 import type { LoggedJob } from '../support/log-tables.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';
 import { HOUR_MS, MINUTE_MS, openTestQueue, START } from '../support/test-queue.ts';
@@ -160,7 +160,10 @@ describe('what is refused, in a sentence', () => {
     [{ uniqueKey: 'k\ud800' }, 'A unique key must be text of 1 to 255 whole characters, found "k\\ud800".'],
     [{ group: '\udfffg' }, 'A group must be text of 1 to 255 whole characters, found "\\udfffg".'],
     [{ priority: { a: 1n } }, 'A priority must be a whole number such as 500, found a value that is not JSON.'],
-    [{ onDuplicate: 'overwrite' }, 'The policy for duplicates must be one of keep, replace, merge, found "overwrite".'],
+    [
+      { onDuplicate: 'overwrite' },
+      'The policy for duplicates must be one of keep, replace, merge, replace-all, found "overwrite".',
+    ],
     [{ missed: 'none' }, 'The policy for missed times must be one of all, once, skip, found "none".'],
     [{ onChildFailure: 'stop' }, 'The policy for failed children must be one of resume, fail, found "stop".'],
     [{ lease: '0s' }, 'A lease must be a duration such as 30s, 10m or 2h, found "0s".'],
@@ -248,16 +251,57 @@ describe('a unique key', () => {
   test('is told of: whether the job was added, of each in a list', async () => {
     const { queue } = await openTestQueue();
     const options = { uniqueKey: 'k' };
-    expect(await queue.addUnique('a', {}, options)).toEqual({ id: 1, added: true });
-    expect(await queue.addUnique('a', {}, options)).toEqual({ id: 1, added: false });
+    expect(await queue.addUnique('a', {}, options)).toEqual({ id: 1, added: true, changed: false, ignored: [] });
+    expect(await queue.addUnique('a', {}, options)).toEqual({ id: 1, added: false, changed: false, ignored: ['data'] });
     expect(await queue.add('a', {}, options)).toBe(1);
     const jobs = [{ name: 'b' }, { name: 'a', ...options }, { name: 'c', uniqueKey: 'c' }];
     expect(await queue.addManyUnique(jobs)).toEqual([
-      { id: 2, added: true },
-      { id: 1, added: false },
-      { id: 3, added: true },
+      { id: 2, added: true, changed: false, ignored: [] },
+      { id: 1, added: false, changed: false, ignored: [] },
+      { id: 3, added: true, changed: false, ignored: [] },
     ]);
-    expect(await queue.addManyUnique([{ name: 'b' }])).toEqual([{ id: 4, added: true }]);
+    expect(await queue.addManyUnique([{ name: 'b' }])).toEqual([{ id: 4, added: true, changed: false, ignored: [] }]);
+  });
+
+  test('tells what the job that has it took, and what it did not', async () => {
+    const { queue, row } = await openTestQueue();
+    const id = await queue.add('a', { n: 1 }, { uniqueKey: 'k', repeat: 'SCHEDULED, +1 HOUR' });
+    const inAnHour = new Date(START + 3_600_000);
+    const again = async (onDuplicate: DuplicatePolicy, options: JobOptions = {}) => {
+      const given = { uniqueKey: 'k', onDuplicate, ...options };
+      return await queue.addUnique('a', { n: 2 }, given);
+    };
+    const kept = { id, added: false, changed: false };
+    expect(await again('keep', { priority: 7 })).toEqual({ ...kept, ignored: ['data', 'priority'] });
+    expect(row(id)).toMatchObject({ data: '{"n":1}', priority: 500 });
+    expect(await again('replace', { runAt: inAnHour, priority: 7 })).toEqual({
+      ...kept,
+      changed: true,
+      ignored: ['runAt', 'priority'],
+    });
+    expect(row(id)).toMatchObject({ data: '{"n":2}', priority: 500, repeat: 'SCHEDULED, +1 HOUR' });
+    const whole = { runAt: inAnHour, priority: 7, retries: 3, group: 'g', lease: '10m', missed: 'once' } as const;
+    const rule = { repeat: 'SCHEDULED, +2 HOURS' };
+    expect(await again('replace-all', { ...whole, ...rule })).toEqual({ ...kept, changed: true, ignored: [] });
+    expect(row(id)).toMatchObject({
+      ...{ repeat: rule.repeat, run_at: inAnHour.getTime(), scheduled_for: inAnHour.getTime(), priority: 7 },
+      ...{ concurrency_key: 'g', lease_ms: 600_000, missed_policy: 'once', state: 'queued' },
+    });
+    // Only the time: its rule stays, and goes on from there.
+    const later = new Date(inAnHour.getTime() + 60_000);
+    await again('replace-all', { runAt: later });
+    expect(row(id)).toMatchObject({ repeat: rule.repeat, run_at: later.getTime(), scheduled_for: later.getTime() });
+    const other = await queue.addUnique('b', {}, { uniqueKey: 'k' });
+    expect(other).toEqual({ ...kept, ignored: ['name', 'data'] });
+  });
+
+  test('of a child takes no rule: it would wait for ever', async () => {
+    const { queue } = await openTestQueue();
+    const parent = await queue.add('a');
+    await queue.claim();
+    await queue.add('b', {}, { uniqueKey: 'k', parent });
+    const again = queue.add('b', {}, { uniqueKey: 'k', onDuplicate: 'replace-all', repeat: 'daily at 10:00' });
+    await expect(again).rejects.toThrow('cannot repeat');
   });
 
   const first = { a: 1, b: 2, nestedObject: { A: 1, B: 2 }, nestedArray: [1, 2] };

@@ -253,7 +253,12 @@ describe('what somebody else wants of a job that is claimed', () => {
     const claimed = await worker.claimOne();
     expect(claimed.id).toBe(other);
     const again = { uniqueKey: 'k', onDuplicate: 'replace' } as const;
-    expect(await queue.addUnique('b', { n: 2 }, again)).toEqual({ id: other, added: false });
+    expect(await queue.addUnique('b', { n: 2 }, again)).toEqual({
+      id: other,
+      added: false,
+      changed: false,
+      ignored: ['data'],
+    });
     expect(row(other).data).toBe('{"n":1}');
     const kid = await queue.add('child', {}, { parent: id });
     expect(row(kid).state).toBe('paused');

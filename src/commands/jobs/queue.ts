@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import type { AddedJob, Job } from '../../queue/api.ts';
+import type { AddedJob, DuplicatePolicy, Job } from '../../queue/api.ts';
 import { countOf } from '../../report/text/format.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import type { ExactJson } from '../../system/base/exact-json.ts';
@@ -40,7 +40,10 @@ export function addCommand(context: CommandContext): Command {
     .option('--retries <n>', 'how often it is retried (default: as its handler says)')
     .option('--retry-delay <delay>', 'delay before each retry: 5m, "exponential 30s 6h"')
     .option('--unique <key>', 'at most one unfinished job has this key')
-    .option('--on-duplicate <what>', 'if a job has that key: keep, replace or merge its data (default: keep)')
+    .option(
+      '--on-duplicate <what>',
+      'if a job has that key: keep it, replace or merge its data, or replace-all that is given (default: keep)',
+    )
     .option('--repeat <rule>', 'rule for running again after each finish: "daily at 10:00", "SCHEDULED, +1 HOUR"')
     .option('--missed <what>', 'what to do about missed times: all, once or skip (default: all)')
     .option('--parent <id>', 'the job that waits for this one')
@@ -111,11 +114,11 @@ async function addOne(
   options: AddOptions,
 ): Promise<void> {
   await withQueue(context, options.root, async (queue, root) => {
-    const { id, added } = await queue.addUnique(name, data, readJobOptions(options));
+    const added = await queue.addUnique(name, data, readJobOptions(options));
     // Of a unique key that is taken, it is another job, perhaps of another name.
-    const job = options.json && added ? null : await queue.get(id);
-    if (options.json) context.stdout.write(`${JSON.stringify({ id, added })}\n`);
-    else context.stdout.write(`${await describe(context, job, { id, added }, options)}\n`);
+    const job = options.json && added.added ? null : await queue.get(added.id);
+    if (options.json) context.stdout.write(`${JSON.stringify(added)}\n`);
+    else context.stdout.write(`${await describe(context, job, added, options)}\n`);
     const { noteUnhandled } = await import('../shared/names.ts');
     await noteUnhandled(context, root, [job?.name ?? name]);
   });
@@ -124,7 +127,7 @@ async function addOne(
 async function describe(
   context: CommandContext,
   job: Job | null,
-  { id, added }: AddedJob,
+  { id, added, changed, ignored }: AddedJob,
   { onDuplicate = 'keep' }: AddOptions,
 ): Promise<string> {
   const { describeAdded, describeKept } = await import('../../report/text/words.ts');
@@ -132,7 +135,14 @@ async function describe(
   const nowMs = context.now();
   // Somebody has deleted it meanwhile.
   if (job === null) return added ? `Added job ${id}.` : `Job ${id} had that unique key already.`;
-  return added ? describeAdded(job, createClock(nowMs), nowMs) : describeKept(job, onDuplicate);
+  if (added) return describeAdded(job, createClock(nowMs), nowMs);
+  return describeKept(job, onDuplicate as DuplicatePolicy, changed, ignored.map(nameGiven));
+}
+
+/** As somebody gave it on the command line. */
+function nameGiven(option: string): string {
+  if (option === 'name' || option === 'data') return `the ${option}`;
+  return option === 'runAt' ? '--at' : `--${option.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
 /** They are added in one transaction, and held in memory till then. */
@@ -162,14 +172,21 @@ function assertAlone(options: object): void {
 
 function toJson(all: readonly AddedJob[]): string {
   const kept = all.filter(({ added }) => !added);
-  return JSON.stringify({ ids: all.map(({ id }) => id), kept: kept.map(({ id }) => id) });
+  return JSON.stringify({
+    ids: all.map(({ id }) => id),
+    kept: kept.map(({ id }) => id),
+    changed: kept.filter(({ changed }) => changed).map(({ id }) => id),
+    ignored: kept.filter(({ ignored }) => ignored.length > 0).map(({ id, ignored }) => ({ id, options: ignored })),
+  });
 }
 
 function describeManyAdded(all: readonly AddedJob[]): string {
   if (all.length === 0) return 'Added no job: stdin was empty.';
   const ids = all.filter(({ added }) => added).map(({ id }) => id);
   const kept = all.length - ids.length;
-  const rest = kept === 0 ? '' : ` ${countOf(kept, 'line')} added none: the unique key was taken.`;
+  const changed = all.filter((each) => each.changed).length;
+  const taken = changed === 0 ? '' : `, and ${changed} of these jobs took what the line gave`;
+  const rest = kept === 0 ? '' : ` ${countOf(kept, 'line')} added none: the unique key was taken${taken}.`;
   return `${describeAdded(ids)}${rest}`;
 }
 

@@ -1,7 +1,7 @@
 import type { RepeatRule } from '../../schedule/repeat/rule.ts';
 import { initialTime, leadsNowhere } from '../../schedule/repeat/series.ts';
 import type { NewEvent } from '../../store/contract/housekeeping.ts';
-import type { JobHead, NewJobRow } from '../../store/contract/jobs.ts';
+import type { JobChange, JobHead, NewJobRow } from '../../store/contract/jobs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import type { ChildFailurePolicy, JobState, MissedPolicy, StoredEvent } from '../../store/words.ts';
 import { describeFound } from '../../system/base/values.ts';
@@ -51,7 +51,7 @@ export async function addJobs(
   return added;
 }
 
-const asAdded = (id: number): AddedJob => ({ id, added: true });
+const asAdded = (id: number): AddedJob => ({ id, added: true, changed: false, ignored: [] });
 
 /** In a list, the message says which one is wrong. */
 function throwNamed(error: unknown, { name }: NewJob<unknown>, index: number, count: number): never {
@@ -77,7 +77,7 @@ async function addOne(session: StoreSession, row: NewJobRow, job: NewJob<unknown
 /**
  * What becomes of a job that is there already when it is added once more.
  *
- * @throws {QueueError} if it belongs to another family
+ * @throws {QueueError} if it belongs to another family, or is a child that would repeat
  */
 async function keepExistingJob(
   session: StoreSession,
@@ -89,13 +89,62 @@ async function keepExistingJob(
   refuseOtherFamily(existing, row);
   const { id, state } = existing;
   const { onDuplicate: policy = 'keep' } = job;
-  if (policy === 'keep' || state === 'running' || state === 'claimed') return { id, added: false };
-  const data =
-    policy === 'merge' ? checkJson("A job's data, merged,", await session.jobs.mergeData(id, row.data)) : row.data;
-  await session.jobs.change([{ id, set: { data } }], at);
-  const detail = `${policy}d by another of its unique key`;
-  await session.events.record([{ at, event: 'job-updated', jobId: id, detail }]);
-  return { id, added: false };
+  // Without data of its own a job has an empty object.
+  const given = options.filter((option) => job[option] !== undefined || (option === 'data' && policy !== 'keep'));
+  const isBusy = state === 'running' || state === 'claimed';
+  const taken = isBusy ? [] : given.filter((option) => takenBy[policy](option));
+  const ignored = [
+    ...(row.name === existing.name ? [] : ['name']),
+    ...given.filter((option) => !taken.includes(option)),
+  ];
+  if (taken.length === 0) return { id, added: false, changed: false, ignored };
+  if (taken.includes('repeat') && existing.parent_id !== null) throw refuseRepeatingChild(existing);
+  const set = Object.assign({}, ...taken.map((option) => columnsOf[option](row, existing)));
+  if (policy === 'merge') set.data = checkJson("A job's data, merged,", await session.jobs.mergeData(id, row.data));
+  await session.jobs.change([{ id, set }], at);
+  await session.events.record([
+    { at, event: 'job-updated', jobId: id, detail: `${told[policy]} by another of its unique key` },
+  ]);
+  return { id, added: false, changed: true, ignored };
+}
+
+/** What a job with the same key may take. */
+type Option = Exclude<keyof NewJob<unknown>, 'name' | 'uniqueKey' | 'onDuplicate' | 'parent'>;
+
+const columnsOf: Readonly<Record<Option, (row: NewJobRow, existing: JobHead) => JobChange['set']>> = {
+  data: ({ data }) => ({ data }),
+  // Of one that repeats it is the time that its rule goes by.
+  runAt: ({ run_at }, { repeat }) => ({ run_at, ...(repeat !== null && { scheduled_for: run_at }) }),
+  repeat: ({ repeat, run_at, scheduled_for }) => ({ repeat, run_at, scheduled_for }),
+  priority: ({ priority }) => ({ priority }),
+  retries: ({ retry }) => ({ retry }),
+  retryDelay: ({ retry }) => ({ retry }),
+  missed: ({ missed_policy }) => ({ missed_policy }),
+  onChildFailure: ({ on_child_failure }) => ({ on_child_failure }),
+  group: ({ concurrency_key }) => ({ concurrency_key }),
+  lease: ({ lease_ms }) => ({ lease_ms }),
+};
+
+const takenBy: Readonly<Record<DuplicatePolicy, (option: Option) => boolean>> = {
+  keep: () => false,
+  replace: (option) => option === 'data',
+  merge: (option) => option === 'data',
+  'replace-all': () => true,
+};
+
+const told: Readonly<Record<DuplicatePolicy, string>> = {
+  keep: 'kept',
+  replace: 'data replaced',
+  merge: 'data merged',
+  'replace-all': 'replaced',
+};
+
+const options = Object.keys(columnsOf) as Option[];
+
+/** It would wait for ever. */
+export function refuseRepeatingChild({ id, parent_id }: JobHead): QueueError {
+  const why = `Job ${id} is a child of job ${parent_id} and cannot repeat: that would wait for ever.`;
+  return new QueueError('invalid', `${why} Let the parent repeat.`);
 }
 
 function refuseOtherFamily(existing: JobHead, row: NewJobRow): void {
@@ -108,7 +157,7 @@ function refuseOtherFamily(existing: JobHead, row: NewJobRow): void {
   );
 }
 
-const duplicatePolicies: readonly DuplicatePolicy[] = ['keep', 'replace', 'merge'];
+const duplicatePolicies: readonly DuplicatePolicy[] = ['keep', 'replace', 'merge', 'replace-all'];
 
 /**
  * A job as its row begins, with all defaults filled in.

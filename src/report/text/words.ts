@@ -1,4 +1,4 @@
-import type { Job } from '../../queue/api.ts';
+import type { DuplicatePolicy, Job } from '../../queue/api.ts';
 import { findPause, resumeCommandOf, WHOLE_QUEUE, wordsOfPaused } from '../../queue/pauses.ts';
 import { isWaiting } from '../../queue/read/list.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
@@ -178,17 +178,28 @@ function describeDue(job: Job, clock: Clock, nowMs: number): string {
   return runAtMs <= nowMs ? 'due now' : `due ${clock.dateTime(runAtMs)} (${clock.zone})`;
 }
 
-const changes: Readonly<Record<string, string>> = {
+const changes: Readonly<Record<DuplicatePolicy, string>> = {
   keep: 'nothing was changed',
   replace: 'its data was replaced',
   merge: 'the data was merged into its own',
+  'replace-all': 'it took what was given',
 };
 
-/** Of a job that had the unique key already. */
-export function describeKept(job: Job, policy: string): string {
-  const change = job.state === 'running' && policy !== 'keep' ? 'running' : policy;
-  const what = changes[change] ?? 'it is running, so its data was not changed';
-  return `${nameOfJob(job)} already has that unique key; ${what}.`;
+/**
+ * Of a job that had the unique key already.
+ *
+ * @param ignored what it did not take, as it was given: `--at`
+ */
+export function describeKept(
+  job: Job,
+  policy: DuplicatePolicy,
+  isChanged: boolean,
+  ignored: readonly string[],
+): string {
+  const isBusy = !isChanged && policy !== 'keep';
+  const what = isBusy ? 'it is running, so nothing was changed' : changes[policy];
+  const rest = ignored.length === 0 || policy === 'keep' ? '' : ` Ignored: ${ignored.join(', ')}.`;
+  return `${nameOfJob(job)} already has that unique key; ${what}.${rest}`;
 }
 
 /** `Job 12 (mail/welcome) is queued, due now.` */

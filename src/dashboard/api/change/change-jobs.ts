@@ -35,7 +35,7 @@ const newJobSchema = z
     retries: optional(z.int().min(0).max(100)),
     retryDelay: optional(z.string().max(100).openapi({ example: 'exponential 30s 6h' })),
     uniqueKey: optional(z.string().max(255)).openapi({ description: 'At most one unfinished job has it' }),
-    onDuplicate: optional(z.enum(['keep', 'replace', 'merge'])),
+    onDuplicate: optional(z.enum(['keep', 'replace', 'merge', 'replace-all'])),
     repeat: optional(z.string().max(1000).openapi({ example: 'SCHEDULED, +1 HOUR' })),
     missed: optional(z.enum(['all', 'once', 'skip'])),
     parent: optional(z.int().min(1)),
@@ -52,6 +52,11 @@ const addedSchema = z.object({
     z.object({
       id: z.int(),
       added: z.boolean().openapi({ description: 'False: an unfinished job has its unique key; this is its number' }),
+      changed: z.boolean().openapi({ description: 'True: that job took something of this one' }),
+      ignored: z
+        .array(z.string())
+        .readonly()
+        .openapi({ description: 'Options that were given and that job did not take' }),
     }),
   ),
 });
@@ -183,7 +188,7 @@ export function addJobChangeRoutes(api: Api): void {
     const isList = Array.isArray(body);
     const jobs = isList ? await readListExactly(c, body, 'data') : [await readExactly(c, body, 'data')];
     const items = await withSiteQueue(c, (queue) => queue.addManyUnique(jobs as readonly NewJob<unknown>[]));
-    return answer(c, { items: items.map(({ id, added }) => ({ id, added })) }, 201);
+    return answer(c, { items }, 201);
   });
   for (const verb of Object.keys(verbBodies) as JobVerbName[]) {
     api.openapi(verbRoute(verb), async (c) => {
