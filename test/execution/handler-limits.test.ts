@@ -89,7 +89,7 @@ export default async () => {
   ${forever}
 };\n`,
     });
-    const end = await place.run('a', { timeoutMs: 2_000, graceMs: 200 });
+    const end = await place.run('a', { timeoutMs: 5_000, graceMs: 200 });
     expect(end).toMatchObject({
       outcome: 'timed-out',
       signal: 'SIGKILL',

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { runScript } from '../../src/execution/script/run-script.ts';
@@ -13,7 +13,9 @@ const GRACE = { timeoutMs: 1_000, graceMs: 300 } as const;
 /** Neither it nor a zombie of it. */
 function isGone(pid: number): boolean {
   try {
-    return readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') Z ');
+    // Its first thread may have ended before the others, which nobody can wait for until they have ended, too.
+    const hasOneThread = readdirSync(`/proc/${pid}/task`).length === 1;
+    return hasOneThread && readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') Z ');
   } catch {
     return true;
   }
