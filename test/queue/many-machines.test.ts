@@ -142,3 +142,23 @@ test('of many who add a job with the same key, one does', async () => {
     expect(new Set(added.map(({ id }) => id)).size).toBe(1);
   }
 });
+
+test('of many who add lists with the same keys in other orders, each key is one job, and each list keeps its order', async () => {
+  const machines = await openMachines(4);
+  const list = Array.from({ length: 1_200 }, (_, n) => ({ name: `a/${n}`, uniqueKey: `key ${n}` }));
+  const turned = list.toReversed();
+  const lists = [list, turned, [...list.slice(600), ...list.slice(0, 600)], [...turned.slice(600), ...turned]];
+  const added = await Promise.all(machines.map((machine, index) => add(machine, lists[index] as typeof list)));
+  const idsOf = new Map<string, Set<number>>();
+  for (const [index, answers] of added.entries()) {
+    const fresh = answers.filter((each) => each.added).map(({ id }) => id);
+    expect(fresh).toEqual(fresh.toSorted((one, other) => one - other));
+    for (const [place, { id }] of answers.entries()) {
+      const key = lists[index]?.[place]?.uniqueKey as string;
+      idsOf.set(key, (idsOf.get(key) ?? new Set()).add(id));
+    }
+  }
+  expect(idsOf.size).toBe(1_200);
+  expect([...idsOf.values()].every((ids) => ids.size === 1)).toBe(true);
+  expect(added.flat().filter((each) => each.added)).toHaveLength(1_200);
+});

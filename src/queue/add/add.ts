@@ -44,11 +44,7 @@ export async function addJobs(
     }
   }
   if (rows.every(isPlain)) return (await session.jobs.add(rows, at)).map(asAdded);
-  const added: AddedJob[] = [];
-  for (const [index, row] of rows.entries()) {
-    added.push(await addOne(session, row, jobs[index] as NewJob<unknown>, at));
-  }
-  return added;
+  return await addKeyed(session, rows, jobs, at);
 }
 
 const asAdded = (id: number): AddedJob => ({ id, added: true, changed: false, ignored: [] });
@@ -65,13 +61,48 @@ function isPlain({ unique_key, parent_id }: NewJobRow): boolean {
   return unique_key === null && parent_id === null;
 }
 
-async function addOne(session: StoreSession, row: NewJobRow, job: NewJob<unknown>, at: number): Promise<AddedJob> {
-  if (row.parent_id !== null) await session.jobs.lock([row.parent_id]);
-  const existing = row.unique_key === null ? null : await session.jobs.byUniqueKey(row.unique_key);
-  if (existing !== null) return await keepExistingJob(session, existing, row, job, at);
-  const state = row.parent_id === null ? 'queued' : await stateOfNewChild(session, row.parent_id);
-  const [id] = await session.jobs.add([{ ...row, state }], at);
-  return asAdded(id as number);
+/**
+ * Adds children and jobs with unique keys: all parents are locked, then all keys looked up, and what is new is added at
+ * once. Locks are taken in an order of their own, whatever that of the list.
+ */
+async function addKeyed(
+  session: StoreSession,
+  rows: readonly NewJobRow[],
+  jobs: readonly NewJob<unknown>[],
+  at: number,
+): Promise<AddedJob[]> {
+  await session.jobs.lock(distinct(rows.map(({ parent_id }) => parent_id)));
+  const open = await session.jobs.byUniqueKeys(distinct(rows.map(({ unique_key }) => unique_key)));
+  const taken = new Map(open.map((job) => [job.unique_key, job.id]));
+  const states = new Map<number | null, JobState>([[null, 'queued']]);
+  const fresh: NewJobRow[] = [];
+  const places = new Map<number, number>();
+  const keys = new Set(taken.keys());
+  for (const [index, row] of rows.entries()) {
+    if (row.unique_key !== null && keys.has(row.unique_key)) continue;
+    if (row.unique_key !== null) keys.add(row.unique_key);
+    const { parent_id: parent } = row;
+    const state = states.get(parent) ?? (await stateOfNewChild(session, parent as number));
+    states.set(parent, state);
+    places.set(index, fresh.length);
+    fresh.push({ ...row, state });
+  }
+  const ids = await session.jobs.add(fresh, at);
+  for (const [place, { unique_key }] of fresh.entries()) taken.set(unique_key, ids[place] as number);
+  const added: AddedJob[] = [];
+  for (const [index, row] of rows.entries()) {
+    const place = places.get(index);
+    if (place !== undefined) added.push(asAdded(ids[place] as number));
+    else
+      added.push(
+        await keepExistingJob(session, taken.get(row.unique_key) as number, row, jobs[index] as NewJob<unknown>, at),
+      );
+  }
+  return added;
+}
+
+function distinct<Value>(values: readonly (Value | null)[]): Value[] {
+  return [...new Set(values)].filter((value) => value !== null);
 }
 
 /**
@@ -81,13 +112,16 @@ async function addOne(session: StoreSession, row: NewJobRow, job: NewJob<unknown
  */
 async function keepExistingJob(
   session: StoreSession,
-  existing: JobHead,
+  id: number,
   row: NewJobRow,
   job: NewJob<unknown>,
   at: number,
 ): Promise<AddedJob> {
+  // Another of the same list may have changed it.
+  const [existing] = await session.jobs.byId([id]);
+  if (existing === undefined) throw new Error(`job ${id} has gone while it was locked`);
   refuseOtherFamily(existing, row);
-  const { id, state } = existing;
+  const { state } = existing;
   const { onDuplicate: policy = 'keep' } = job;
   // Without data of its own a job has an empty object.
   const given = options.filter((option) => job[option] !== undefined || (option === 'data' && policy !== 'keep'));

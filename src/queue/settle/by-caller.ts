@@ -377,8 +377,8 @@ async function stateOfParent(session: StoreSession, { id, state }: JobHead): Pro
 /** @throws {QueueError} */
 async function refuseTakenKey(session: StoreSession, job: JobHead): Promise<void> {
   if (job.unique_key === null) return;
-  const other = await session.jobs.byUniqueKey(job.unique_key);
-  if (other === null) return;
+  const [other] = await session.jobs.byUniqueKeys([job.unique_key]);
+  if (other === undefined) return;
   throw refuse(
     job,
     `cannot be queued again: job ${other.id} has its unique key ` +

@@ -58,8 +58,8 @@ export interface JobStore {
   byId(ids: readonly number[]): Promise<JobHead[]>;
   /** The same with all that they carry: few at a time. */
   wholeById(ids: readonly number[]): Promise<JobRow[]>;
-  /** The unfinished job that has this key, locked. */
-  byUniqueKey(key: string): Promise<JobHead | null>;
+  /** The unfinished jobs that have these keys, locked. Of several keys nobody else adds some before the end. */
+  byUniqueKeys(keys: readonly string[]): Promise<JobHead[]>;
   change(changes: readonly JobChange[], at: number): Promise<void>;
   /** Data of a job, merged with this by RFC 7396. */
   mergeData(id: number, patch: string): Promise<string>;

@@ -1,4 +1,5 @@
 import { ExactJson, membersOf, parseExactly } from '../../../system/base/exact-json.ts';
+import { inPages } from '../../../system/base/values.ts';
 import type {
   FoundJobs,
   ImportedRow,
@@ -21,6 +22,7 @@ import type { ServerStatements } from '../session.ts';
 import type { Dialect } from '../sql/dialect.ts';
 import { type Condition, escapeLike, fits } from '../sql/globs.ts';
 import { jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
+import { lock } from '../sql/mutex.ts';
 import { addRows } from '../sql/rows.ts';
 import { keepCounted, LateRowsOnServer } from './counted.ts';
 
@@ -85,10 +87,7 @@ function reads(
   return {
     byId: (ids) => db.all<JobHead>(`${byId(headOfJob)} ${locked(db)}`, [ids]),
     wholeById: (ids) => db.all<JobRow>(`${byId(jobColumns)} ${locked(db)}`, [ids]),
-    byUniqueKey: async (key) => {
-      const text = `select ${headOfJob} from jobs where ${hasOpenKey(db.dialect, 'jobs', '?')} ${locked(db)}`;
-      return (await db.first<JobHead>(text, [key])) ?? null;
-    },
+    byUniqueKeys: (keys) => byUniqueKeys(db, keys),
     mergeData: async (id, patch) => {
       const row = await db.first<{ data: string }>(`select data from jobs where id = ? ${locked(db)}`, [id]);
       return row === undefined ? patch : mergeJson(row.data, patch);
@@ -123,10 +122,22 @@ function reads(
   };
 }
 
-/** Whether a job that has not ended has this unique key. */
-function hasOpenKey({ name }: Dialect, job: string, key: string): string {
-  if (name === 'mysql') return `${job}.open_key = ${key}`;
-  return `${job}.unique_key = ${key} and ${job}.finished_at is null`;
+/**
+ * Whoever adds several keys holds the first ones while it waits for the next: two that did so in different orders would
+ * wait for each other. Whoever adds one holds none, and needs no turn.
+ */
+async function byUniqueKeys(db: ServerStatements, keys: readonly string[]): Promise<JobHead[]> {
+  if (keys.length > 1 && db.inTransaction) await lock(db, 'unique-keys');
+  const text = `select ${headOfJob} from jobs where ${hasOpenKey(db.dialect, 'jobs', db.dialect.isIn)} ${locked(db)}`;
+  const jobs: JobHead[] = [];
+  for (const page of inPages(keys)) jobs.push(...(await db.all<JobHead>(text, [page])));
+  return jobs;
+}
+
+/** Whether a job has not ended and has a unique key that is wanted. */
+function hasOpenKey({ name }: Dialect, job: string, isWanted: (column: string) => string): string {
+  if (name === 'mysql') return isWanted(`${job}.open_key`);
+  return `${isWanted(`${job}.unique_key`)} and ${job}.finished_at is null`;
 }
 
 /** Columns that no row sets are left out, which are most of them. */
@@ -334,7 +345,7 @@ async function revivable(db: ServerStatements, fit: Condition, otherFits: Condit
     `select id from jobs where state = 'failed' and finished_at is not null and tier is null and ${fit.text}
        and (unique_key is null or (
          not exists (select 1 from jobs as other
-           where ${hasOpenKey(db.dialect, 'other', 'jobs.unique_key')})
+           where ${hasOpenKey(db.dialect, 'other', (key) => `${key} = jobs.unique_key`)})
          and not exists (select 1 from jobs as other where other.unique_key = jobs.unique_key
            and other.state = 'failed' and (other.finished_at, other.id) < (jobs.finished_at, jobs.id)
            and ${otherFits.text})))

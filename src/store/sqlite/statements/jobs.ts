@@ -82,8 +82,11 @@ function reads(
   return {
     byId: (ids) => byId<JobHead>(headOfJob, ids),
     wholeById: (ids) => byId<JobRow>('*', ids),
-    byUniqueKey: (key) =>
-      db.first<JobHead>(`select ${headOfJob} from jobs where unique_key = ? and finished_at is null`, [key]) ?? null,
+    byUniqueKeys: (keys) => {
+      const text = `select ${headOfJob} from jobs
+        where unique_key in (select value from json_each(?)) and finished_at is null`;
+      return [...inPages(keys)].flatMap((page) => db.all<JobHead>(text, [JSON.stringify(page)]));
+    },
     mergeData: (id, patch) =>
       db.first<{ data: string }>('select json_patch(data, ?) as data from jobs where id = ?', [patch, id])?.data ??
       patch,
