@@ -44,9 +44,10 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
 
 async function complain(text: string, stderr: CommandContext['stderr']): Promise<void> {
   const columns = stderr.isTTY ? stderr.columns : 0;
-  // It may have gone with the package.
+  // They may have gone with the package.
+  const shown = (await import('../system/base/text.ts').catch(() => null))?.printable(text) ?? text;
   const fit = columns > 0 ? await import('./shared/help-text.ts').catch(() => null) : null;
-  stderr.write(fit?.fitMessage(text, Math.max(40, columns)) ?? text);
+  stderr.write(fit?.fitMessage(shown, Math.max(40, columns)) ?? shown);
 }
 
 /** `<tier>` or `--root <folder> <tier>`, as in a crontab: these load no library that parses arguments. */

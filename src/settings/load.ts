@@ -157,7 +157,13 @@ function describeRivals(root: string, name: string, other: string): string {
 /** The schema is loaded only here: most roots have no settings, and zod costs every start. */
 async function checkConfigFile(file: ConfigFile): Promise<Settings> {
   const { validateSettings } = await import('./schema.ts');
-  const checked = validateSettings(file.content);
+  let checked: ReturnType<typeof validateSettings>;
+  try {
+    checked = validateSettings(file.content);
+  } catch (error) {
+    // A getter is code of the file's, which runs only now.
+    throw cannotLoad(file.name, error);
+  }
   if ('settings' in checked) return checked.settings;
   throw new UsageError(problemsOf(file, checked.issues).map(describeProblem).join('\n'));
 }
@@ -200,10 +206,12 @@ async function readConfigFile(root: string, name: string): Promise<ConfigFile> {
     const content = name.endsWith('.json') ? JSON.parse(source) : await importDefault(path, name);
     return { name, source, content };
   } catch (error) {
-    throw new UsageError(`${name} cannot be loaded: ${describeCause(error, name)}`, {
-      cause: error,
-    });
+    throw cannotLoad(name, error);
   }
+}
+
+function cannotLoad(name: string, cause: unknown): UsageError {
+  return new UsageError(`${name} cannot be loaded: ${describeCause(cause, name)}`, { cause });
 }
 
 async function importDefault(path: string, name: string): Promise<unknown> {

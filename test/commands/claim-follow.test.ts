@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -44,6 +44,16 @@ function follow(root: string, ...args: readonly string[]) {
     return done === true ? null : JSON.parse(value);
   };
   return { child, exit, say, read, end: () => child.stdin.end(), kill: () => child.kill('SIGKILL') };
+}
+
+/** A process that is busy takes what it reads later before a signal that came earlier, and two signals for one. */
+async function tellToStop(child: ReturnType<typeof follow>['child']): Promise<void> {
+  const statusOf = (what: RegExp): string => what.exec(readFileSync(`/proc/${child.pid}/status`, 'latin1'))?.[1] ?? '';
+  const timesAsleep = (): number => Number(statusOf(/^voluntary_ctxt_switches:\s+(\d+)$/m));
+  await until('it waits', () => statusOf(/^State:\s+(\w)/m) === 'S');
+  const before = timesAsleep();
+  child.kill('SIGTERM');
+  await until('it has heard and waits again', () => timesAsleep() > before);
 }
 
 const finish = (id: number, options: object = {}) => ({ id, verb: 'finish', ...options });
@@ -233,8 +243,7 @@ describe('runner claim --follow', () => {
 
     const stopped = follow(root);
     await stopped.read();
-    stopped.child.kill('SIGTERM');
-    await sleep(100);
+    await tellToStop(stopped.child);
     stopped.say(finish(2));
     expect([await stopped.read(), await stopped.read(), await stopped.exit]).toEqual([
       { ok: { id: 2, verb: 'finish' } },
@@ -244,8 +253,7 @@ describe('runner claim --follow', () => {
 
     const broken = follow(root);
     await broken.read();
-    broken.child.kill('SIGTERM');
-    await sleep(100);
+    await tellToStop(broken.child);
     broken.child.kill('SIGTERM');
     expect([await broken.read(), await broken.exit]).toEqual([null, 143]);
     expect(readJobRow(root, 3)).toMatchObject({ state: 'retrying', claim_token: null });

@@ -105,6 +105,7 @@ describe('wrong use exits 2 with one sentence', () => {
     [['jobs/hourly/'], /; did you mean hourly\?\n$/],
     [['clean-tmp'], /; did you mean `npx folder-runner run hourly\/clean-tmp`\?\n$/],
     [['jobs/hourly/clean-tmp.sh'], /; did you mean `npx folder-runner run hourly\/clean-tmp`\?\n$/],
+    [['--a\u001b[31mb\u009bc'], /^runner: Unknown option --ab; /],
     [['-x'], /^runner: Unknown option -x; `npx folder-runner --help` lists the options\.\n$/],
     [['rerun', '58'], /^runner: There is no command "rerun"; did you mean `npx folder-runner run <script>`\?\n$/],
     [['constructor'], /There is no tier "constructor"/],

@@ -319,6 +319,11 @@ test.each([
     '\nthrow new TypeError("broken\\nthing");',
     'runner.config.mjs cannot be loaded: broken thing (line 2)',
   ],
+  [
+    'runner.config.mjs',
+    'export default { get tiers() { throw new Error("no such customer"); } };',
+    'runner.config.mjs cannot be loaded: no such customer (line 1)',
+  ],
   ['runner.config.mjs', 'throw "a text";', 'runner.config.mjs cannot be loaded: it threw a text'],
   [
     'runner.config.mjs',

@@ -1,7 +1,9 @@
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { buildCommand, findMissingInterpreter } from '../../src/execution/start/command.ts';
 import { runPass } from '../support/run-pass.ts';
-import { executable } from '../support/temporary-root.ts';
+import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const node = { heapLimitBytes: null, probePath: '/dist/probe.cjs' };
 
@@ -83,4 +85,17 @@ test('a missing interpreter is told by name and stops no other script', () => {
     expect([found, names]).toEqual(['interpreter not found: sh', `${asked} /opt/none/bin/sh, which does not exist`]);
     expect(where).toMatch(/^sh is at \/.*\/sh$/);
   }
+});
+
+test('an interpreter behind links that lead back to themselves is told as such', () => {
+  const folder = makeTemporaryRoot();
+  symlinkSync(join(folder, 'two'), join(folder, 'one'));
+  symlinkSync(join(folder, 'one'), join(folder, 'two'));
+  const { run } = runPass({ a: executable(`#!${join(folder, 'one')}\n`) });
+  expect(run('a')).toMatchObject({
+    outcome: 'not-started',
+    reason:
+      'could not start one: too many symlinks on the way to it; line 1 of jobs/hourly/a names ' +
+      `${join(folder, 'one')}, a symlink that leads back to itself; fix or remove it`,
+  });
 });

@@ -1,9 +1,10 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { basename, isAbsolute } from 'node:path';
 import type { ProbeResult } from '../../child/contract.ts';
 import { warnOfByteOrderMark, warnOfWindowsEnds } from '../../discovery/build-script.ts';
 import { isShell } from '../../discovery/launch.ts';
 import { fileName } from '../../discovery/place.ts';
+import { errorCode } from '../../system/base/errors.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
 import { findElsewhere, findProgram } from '../../system/process/programs.ts';
 import { findMissingInterpreter, searchPathOf } from '../start/command.ts';
@@ -61,7 +62,17 @@ export function describeMissingInterpreter(request: CauseRequest, command: reado
   const there = findProgram(name, path) ?? findElsewhere(name, environment);
   const file = fileName({ root }, script.path);
   const asked = readIfPossible(script.path)?.startsWith('#!') ? `line 1 of ${file} names` : `${file} is to be run by`;
+  if (leadsBack(wanted)) return `${asked} ${wanted}, a symlink that leads back to itself; fix or remove it`;
   return `${asked} ${wanted}, which does not exist${there === null ? '' : `; ${name} is at ${there}`}`;
+}
+
+function leadsBack(path: string): boolean {
+  try {
+    statSync(path);
+    return false;
+  } catch (error) {
+    return errorCode(error) === 'ELOOP';
+  }
 }
 
 /** The kernel hands over all that stands behind `env` as one word. */

@@ -64,6 +64,7 @@ const sentences: Readonly<Record<string, string>> = {
   ENOMEM:
     'no process could be started for <program>: the host has no memory left for it; run fewer scripts at the same time, or set limits.minFreeMemory to wait',
   EMFILE: `could not start <program>: ${OPEN_FILES}`,
+  ELOOP: 'could not start <program>: too many symlinks on the way to it',
   ENFILE: 'could not start <program>: too many files are open on the host',
 };
 
