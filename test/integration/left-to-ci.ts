@@ -85,8 +85,8 @@ export function teardown(): void {
     return;
   }
   const seed = `FAULT_SEED=${process.env.FAULT_SEED}`;
-  if (process.env.FAULT_POINTS === 'fifths') {
-    tell(`A FIFTH: one of 5 places in the code is hit, that of ${seed}; FAULT_POINTS=places hits each of them.`);
+  if (process.env.FAULT_POINTS === 'tenths') {
+    tell(`A TENTH: one of 10 places in the code is hit, that of ${seed}; FAULT_POINTS=places hits each of them.`);
   } else if (SHARE > 1) {
     tell(`A SAMPLE: one of ${SHARE} fault points is hit, those of ${seed}; FAULT_POINTS=places hits each place.`);
   }
