@@ -177,3 +177,14 @@ export type DeliveryKind = 'alert' | 'ping' | 'telemetry' | 'report';
 
 /** What a token allows: to look, or also to change something. */
 export type TokenPermission = 'read' | 'manage';
+
+/** What a unique key or a group is to be. */
+export const KEY = 'text of 1 to 255 whole characters';
+
+/** Half a character is kept as another one: nobody would find it again. */
+export function isKey(text: unknown): text is string {
+  return typeof text === 'string' && text !== '' && text.length <= 255 && !/\p{Cs}/u.test(text);
+}
+
+/** As seconds the year 5138, as milliseconds 1973: what is less, and not zero, was meant as seconds. */
+export const LEAST_MS = 1e11;

@@ -238,7 +238,7 @@ describe('runner add --many', () => {
       { id: 2, name: 'mail/welcome', data: '[1]', priority: 9 },
     ]);
     const json = withInput(root, line({ name: 'export' }), 'add', '--many', '--json');
-    expect(json.stdout).toBe('{"ids":[3],"kept":[]}\n');
+    expect(json.stdout).toBe('{"ids":[3],"kept":[],"changed":[],"ignored":[]}\n');
   });
 
   test('takes null for an option that is left out; data may be null', () => {
@@ -261,7 +261,9 @@ describe('runner add --many', () => {
       'Added 2 jobs: 1 to 2. 1 line added none: the unique key was taken.\n',
     );
     expect(add(keyed)).toBe('Added no job. 1 line added none: the unique key was taken.\n');
-    expect(add(keyed + line({ name: 'export' }), '--json')).toBe('{"ids":[1,3],"kept":[1]}\n');
+    expect(add(keyed + line({ name: 'export' }), '--json')).toBe(
+      '{"ids":[1,3],"kept":[1],"changed":[],"ignored":[]}\n',
+    );
   });
 
   test('adds none where one is wrong, and names its line', () => {
@@ -279,7 +281,9 @@ describe('runner add --many', () => {
       status: 0,
       stdout: 'Added no job: stdin was empty.\n',
     });
-    expect(withInput(root, '', 'add', '--many', '--json').stdout).toBe('{"ids":[],"kept":[]}\n');
+    expect(withInput(root, '', 'add', '--many', '--json').stdout).toBe(
+      '{"ids":[],"kept":[],"changed":[],"ignored":[]}\n',
+    );
   });
 
   test('notes each name that nothing here is for once', () => {

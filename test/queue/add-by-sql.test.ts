@@ -77,6 +77,32 @@ test.each([
   expect(dump()).toBe(before);
 });
 
+// What a table of every engine takes, and each other entry refuses.
+test.each([
+  ['retry', `'often, later'`, 'its retry must be retries and their delay such as 3 or "3 5m", found "often, later"'],
+  ['retry', `'101'`, 'its retry must be retries and their delay such as 3 or "3 5m", found "101"'],
+  ['retry', `'2.5 1m'`, 'its retry must be retries and their delay such as 3 or "3 5m", found "2.5 1m"'],
+  ['retry', `'3 soon'`, 'its retry must be retries and their delay such as 3 or "3 5m", found "3 soon"'],
+  ['unique_key', "''", 'its unique_key must be text of 1 to 255 whole characters, found ""'],
+  ['unique_key', `'${'k'.repeat(256)}'`, /^its unique_key must be text of 1 to 255 whole characters, found "k/],
+  ['concurrency_key', "''", 'its concurrency_key must be text of 1 to 255 whole characters, found ""'],
+] as const)('a %s that is %s fails its job before the first try', async (column, value, reason) => {
+  const { root, queue, row, clock } = await openTestQueue();
+  changeLog(root, add(column, value));
+  changeLog(root, add('priority', '1'));
+  clock.at = Date.now() + 1;
+  expect(await queue.claim()).toMatchObject({ id: 2 });
+  const why = typeof reason === 'string' ? reason : expect.stringMatching(reason);
+  expect(row(1)).toMatchObject({ state: 'failed', attempts: 0, claim_token: null, reason: why });
+});
+
+test.each(['3', ' 3  5m ', '-', '- exponential 30s 6h', '', '0'])('a retry of %j is taken', async (retry) => {
+  const { root, queue, clock } = await openTestQueue();
+  changeLog(root, add('retry', `'${retry}'`));
+  clock.at = Date.now() + 1;
+  expect(await queue.claim()).toMatchObject({ id: 1 });
+});
+
 test('the highest and the lowest priority there are come first and last', async () => {
   const { root, queue, clock } = await openTestQueue();
   for (const priority of ['-9007199254740991', '500', '9007199254740991']) {

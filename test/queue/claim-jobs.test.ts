@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { claimJobs, type QueueSelection, selectionOf } from '../../src/queue/claim/claim.ts';
+import { engine } from '../support/engines.ts';
 import { holdLog } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';
@@ -34,6 +35,37 @@ test('a claim of somebody outside: the row, its run, what is told', async () => 
     },
   ]);
   expect(events(id)).toEqual(['job-queued', 'run-started']);
+});
+
+test('what no entry but plain SQL would have written fails before its first try, on each engine', async () => {
+  const { queue, store, row, runs } = await openTestQueue();
+  const [id] = await queue.addMany([{ name: 'a' }]);
+  const [plain] = await store.transaction(({ jobs }) => jobs.wholeById([id as number]));
+  const wrong = [
+    // SQLite's table refuses seconds by itself.
+    engine.name === 'sqlite' ? { retry: '101' } : { run_at: Math.trunc(START / 1000) },
+    { retry: 'often' },
+    { unique_key: '' },
+    { concurrency_key: 'g'.repeat(256) },
+  ];
+  const { id: _, ...columns } = plain as NonNullable<typeof plain>;
+  const ids = await store.transaction(({ jobs }) =>
+    jobs.add(
+      wrong.map((values) => ({ ...columns, ...values })),
+      START,
+    ),
+  );
+  expect((await queue.claimMany('*', 9)).map((claimed) => claimed.id)).toEqual([id]);
+  const reasons = ids.map((each) => row(each).reason);
+  expect(reasons).toEqual([
+    engine.name === 'sqlite'
+      ? expect.stringMatching(/^its retry must be /)
+      : expect.stringMatching(/^its run_at must be milliseconds since 1970 such as \d{13}, not seconds, found \d{10}$/),
+    expect.stringMatching(/^its retry must be /),
+    expect.stringMatching(/^its unique_key must be text of 1 to 255 whole characters, found ""$/),
+    expect.stringMatching(/^its concurrency_key must be /),
+  ]);
+  expect(ids.map((each) => [row(each).state, runs(each).length])).toEqual(Array(4).fill(['failed', 0]));
 });
 
 describe('a claim of a worker', () => {

@@ -115,7 +115,9 @@ const steps = {
     const reason = outcome === 'succeeded' ? null : outcome;
     // Of a job that others have moved on, the end of its process leaves no claim.
     const readJobs = () =>
-      queryLog<LoggedJob>(life.root, 'select * from jobs').map(({ claim_token: _, claimed_by: __, ...row }) => row);
+      queryLog<LoggedJob>(life.root, 'select * from jobs order by id').map(
+        ({ claim_token: _, claimed_by: __, ...row }) => row,
+      );
     const before = readJobs();
     const run = { outcome, reason, exit_code: reason === null ? 0 : 1 };
     const { decision } = await worker.settle(job, run, { decision: ask, archive });

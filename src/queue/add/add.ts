@@ -3,7 +3,14 @@ import { initialTime, leadsNowhere } from '../../schedule/repeat/series.ts';
 import type { NewEvent } from '../../store/contract/housekeeping.ts';
 import type { JobChange, JobHead, NewJobRow } from '../../store/contract/jobs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
-import type { ChildFailurePolicy, JobState, MissedPolicy, StoredEvent } from '../../store/words.ts';
+import {
+  type ChildFailurePolicy,
+  isKey,
+  type JobState,
+  KEY,
+  type MissedPolicy,
+  type StoredEvent,
+} from '../../store/words.ts';
 import { describeFound } from '../../system/base/values.ts';
 import type { AddedJob, DuplicatePolicy, NewJob } from '../api.ts';
 import { QueueError } from '../errors.ts';
@@ -214,8 +221,8 @@ function readNewJob(job: NewJob<unknown>, rule: RepeatRule | null, firstAt: numb
     retry: readRetryOptions(job),
     repeat: rule?.text ?? null,
     missed_policy: readWord('The policy for missed times', missed, ['all', 'once', 'skip']),
-    unique_key: job.uniqueKey === undefined ? null : readText('A unique key', job.uniqueKey),
-    concurrency_key: job.group === undefined ? null : readText('A group', job.group),
+    unique_key: job.uniqueKey === undefined ? null : readKey('A unique key', job.uniqueKey),
+    concurrency_key: job.group === undefined ? null : readKey('A group', job.group),
     parent_id: job.parent === undefined ? null : readParent(job),
     on_child_failure:
       onChildFailure === undefined
@@ -268,11 +275,9 @@ function readParent({ parent }: NewJob<unknown>): number {
   throw invalid('The parent', "a job's number", parent);
 }
 
-function readText(what: string, text: unknown): string {
-  const isRight = typeof text === 'string' && text !== '' && text.length <= 255;
-  // Half a character is kept as another one: nobody would find it again.
-  if (isRight && !/\p{Cs}/u.test(text)) return text;
-  throw invalid(what, 'text of 1 to 255 whole characters', text);
+function readKey(what: string, text: unknown): string {
+  if (isKey(text)) return text;
+  throw invalid(what, KEY, text);
 }
 
 function readWord<Word extends string>(what: string, found: unknown, words: readonly Word[]): Word {

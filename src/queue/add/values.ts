@@ -7,12 +7,14 @@ import {
   readJobName as readName,
   readRetryDelay,
 } from '../../settings/readers.ts';
+import { LEAST_MS } from '../../store/words.ts';
 import { ExactJson } from '../../system/base/exact-json.ts';
 import { dayWords, readLocalTime } from '../../system/base/local-time.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { describeFound, lastInstantMs } from '../../system/base/values.ts';
 import type { When } from '../api.ts';
 import { QueueError } from '../errors.ts';
+import { MOST_RETRIES } from '../settle/retry-policy.ts';
 
 /** @throws {QueueError} that says what is expected */
 export function requireJobName(name: unknown): string {
@@ -56,10 +58,10 @@ export function readReason(reason: unknown): string | null {
 }
 
 export function readRetries(retries: unknown): number {
-  if (Number.isInteger(retries) && Number(retries) >= 0 && Number(retries) <= 100) {
+  if (Number.isInteger(retries) && Number(retries) >= 0 && Number(retries) <= MOST_RETRIES) {
     return retries as number;
   }
-  throw invalid('The number of retries', 'a whole number from 0 to 100', retries);
+  throw invalid('The number of retries', `a whole number from 0 to ${MOST_RETRIES}`, retries);
 }
 
 export function readDelay(delay: unknown) {
@@ -84,9 +86,6 @@ function readBy<T>(reader: Reader<T>, what: string, found: unknown): T {
 export function readLeaseMs(text: unknown): number {
   return requireDurationMs('A lease', text);
 }
-
-/** As seconds the year 5138, as milliseconds 1973: what is less, and not zero, was meant as seconds. */
-const LEAST_MS = 1e11;
 
 /** A date before 1973 is 1970: the log would take its number for one of seconds. */
 export function asLongAgo(ms: number): number {

@@ -5,10 +5,13 @@ import type { ClaimRef, LastingRun } from '../../store/contract/runs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import type { JobRow } from '../../store/schema.ts';
 import { compareTurns } from '../../store/shared/claims.ts';
+import { isKey, KEY, LEAST_MS } from '../../store/words.ts';
 import { matchAny } from '../../system/base/glob.ts';
+import { describeFound } from '../../system/base/values.ts';
 import { pausedPatterns } from '../pauses.ts';
 import { isWaiting } from '../read/list.ts';
 import { judgeChild, stateOfRetriedChild } from '../settle/families.ts';
+import { isRetry } from '../settle/retry-policy.ts';
 import { applyTransition, unclaimed } from '../settle/transition.ts';
 
 /** Which names somebody wants; null: whatever has a handler, or all. */
@@ -122,13 +125,34 @@ const MOST_ATTEMPTS = 1_000_000_000;
 type Verdict = ReturnType<typeof judgeChild> | { readonly kind: 'ask-parent' | 'adopt-rule' };
 
 /** By its row alone, as that was before its claim counted as a try. */
-function judge({ name, attempts, parent_id, repeat, scheduled_for }: JobHead, selection: QueueSelection): Verdict {
+function judge(job: JobHead, selection: QueueSelection): Verdict {
+  const { name, attempts, parent_id, repeat, scheduled_for } = job;
   if (selection.failsFast(name)) return { kind: 'fail', reason: 'jobs of its name are set to fail at once' };
   if (attempts >= MOST_ATTEMPTS) {
     return { kind: 'fail', reason: 'its row counts a billion tries or more, which cannot be true' };
   }
+  const reason = describeWrong(job);
+  if (reason !== null) return { kind: 'fail', reason };
   if (parent_id !== null) return { kind: 'ask-parent' };
   return { kind: repeat !== null && scheduled_for === null ? 'adopt-rule' : 'run' };
+}
+
+/** What plain SQL has written and each other entry refuses; null: nothing. */
+function describeWrong({ retry, unique_key, concurrency_key, run_at, created_at }: JobHead): string | null {
+  if (retry !== null && !isRetry(retry)) {
+    return `its retry must be retries and their delay such as 3 or "3 5m", found ${describeFound(retry)}`;
+  }
+  if (unique_key !== null && !isKey(unique_key))
+    return `its unique_key must be ${KEY}, found ${describeFound(unique_key)}`;
+  if (concurrency_key !== null && !isKey(concurrency_key)) {
+    return `its concurrency_key must be ${KEY}, found ${describeFound(concurrency_key)}`;
+  }
+  if (!areSeconds(run_at) || areSeconds(created_at)) return null;
+  return `its run_at must be milliseconds since 1970 such as ${run_at * 1000}, not seconds, found ${run_at}`;
+}
+
+function areSeconds(instant: number): boolean {
+  return instant > 0 && instant < LEAST_MS;
 }
 
 /** The claimed job as it is to be run; null: it was refused, as none of its tries is to begin now. */

@@ -76,7 +76,16 @@ interface OwnRetry {
   readonly delay: RetryDelay | null;
 }
 
-/** What plain SQL has put there and nobody understands counts as not said. */
+export const MOST_RETRIES = 100;
+
+/** Whether a row says this in a way that {@link writeRetry} writes; plain SQL may have put there anything. */
+export function isRetry(text: string): boolean {
+  const [, first = '', rest = ''] = /^\s*(\S*)\s*(.*)$/s.exec(text) ?? [];
+  const isCount = first === '' || first === '-' || (/^\d{1,3}$/.test(first) && Number(first) <= MOST_RETRIES);
+  return isCount && (rest === '' || 'value' in readRetryDelay(rest));
+}
+
+/** What is wrong counts as not said: such a job fails before its first try, but may have begun before that was written. */
 export function readRetry(text: string): OwnRetry {
   const [, first = '', rest = ''] = /^\s*(\S+)\s*(.*)$/s.exec(text) ?? [];
   const delay = rest === '' ? null : readRetryDelay(rest);
