@@ -55,16 +55,16 @@ module.exports = {
     {
       name: 'page-knows-the-api-alone',
       comment:
-        'What runs in a browser asks the server for all it shows. How figures and text are written is one everywhere.',
+        'What runs in a browser asks the server for all it shows. How figures, text and times are written is one everywhere.',
       severity: 'error',
       from: { path: '^src/dashboard/page/' },
-      to: { path: '^src/', pathNot: '^src/(dashboard/(page/|client/paths)|report/text/format|system/base/text)' },
+      to: { path: '^src/', pathNot: '^src/(dashboard/(page/|client/paths)|report/text/format|system/base/(text|local-time))' },
     },
     {
       name: 'what-the-page-shares-is-plain',
       comment: 'It is loaded into browsers: neither parts of Node, nor anything of this project.',
       severity: 'error',
-      from: { path: '^src/(report/text/format|system/base/text)\\.ts$' },
+      from: { path: '^src/(report/text/format|system/base/(text|local-time))\\.ts$' },
       to: { pathNot: 'node_modules' },
     },
     {

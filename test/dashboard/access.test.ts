@@ -212,7 +212,13 @@ describe('at the socket in the state folder', () => {
       const answer = await ask(host);
       expect([answer.status, JSON.parse(answer.body)]).toEqual([
         200,
-        { name: `user ${process.geteuid?.()}`, permission: 'manage', csrf: expect.any(String), expiresAt: null },
+        {
+          name: `user ${process.geteuid?.()}`,
+          permission: 'manage',
+          csrf: expect.any(String),
+          expiresAt: null,
+          zone: expect.any(String),
+        },
       ]);
       const { csrf } = JSON.parse(answer.body) as { csrf: string };
       expect((await ask(host, { method: 'DELETE' })).status).toBe(403);

@@ -244,6 +244,17 @@ test('what is not there is told with what may have been meant', async () => {
   expect(await notFound('/api/nothing')).toBe('404 There is nothing at this address.');
 });
 
+test('times within sentences are of the zone that is asked for', async () => {
+  const { api } = await makeBusySite();
+  const hourIn = async (zone: string) => {
+    const { findings } = await api.ask(`/api/why/hourly/import-orders?zone=${zone}`);
+    const { text } = findings.find(({ topic }: { topic: string }) => topic === 'last run');
+    expect(text).toMatch(/\d\d:\d\d/);
+    return Number(/(\d\d):\d\d/.exec(text)?.[1]);
+  };
+  expect((await hourIn('Pacific/Kiritimati')) - (await hourIn('UTC'))).toSatisfy((hours) => [14, -10].includes(hours));
+});
+
 test('without a log that can be read, what only it could tell is a sentence, and the rest is told', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/clean.sh': '#!/bin/sh\n' });
   const { database } = makeStateOf(root);

@@ -77,11 +77,17 @@ test('jobs are kicked, deleted, and added: what is wrong is told at its field, a
   await dialog.locator('.field', { hasText: 'Repeat' }).getByText('is wrong').waitFor();
   await keepScreenshot(page, 'queue-add');
   await dialog.getByLabel('Repeat').fill('daily at 10:00');
+  // As the clock of the one who types it has it, which is an hour before UTC.
+  await dialog.getByLabel('Run at').fill('2036-12-24 18:00');
   await button(dialog, 'Add job').click();
   await told(page, 'mail/welcome is added:');
   await page.locator('.toast a').click();
   await page.getByLabel('Data as JSON').getByText('12345678901234567890').waitFor();
   expect(readJobs(root).at(-1)).toMatchObject({ name: 'mail/welcome', data: '{"id":12345678901234567890}' });
+  expect(queryLog(root, 'select run_at from jobs order by id desc limit 1')).toEqual([
+    { run_at: Date.UTC(2036, 11, 24, 17) },
+  ]);
+  await page.getByText(/^Times in Europe\/Berlin/).waitFor();
   expect(doneBy(root, me)).toEqual(['job-kicked', 'job-deleted', 'job-deleted', 'job-deleted', 'job-added']);
 });
 

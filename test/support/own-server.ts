@@ -249,7 +249,7 @@ async function startOwnMysql(product: MysqlProduct, options: OwnServerOptions = 
   };
   let server = start();
   const administrate = async (...statements: readonly string[]): Promise<readonly object[]> => {
-    const client = await mysql.createConnection({ socketPath: socket, user: 'root' });
+    const client = await mysql.createConnection({ socketPath: socket, user: 'root', connectTimeout: 60_000 });
     try {
       let rows: readonly object[] = [];
       for (const statement of statements) rows = (await client.query(statement))[0] as unknown as object[];

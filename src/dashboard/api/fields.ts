@@ -5,6 +5,7 @@ import { formatJsonLine } from '../../report/json.ts';
 import { findRecordedScript } from '../../report/model/runs/history.ts';
 import { EXPECTED_TIME, type OpenWindow, readTimeSpan } from '../../report/text/filters.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { isZone } from '../../system/base/zone.ts';
 import type { Site, SiteLog } from '../site.ts';
 import { InvalidParameter } from './route.ts';
 
@@ -75,6 +76,14 @@ export function wordsOf<Word extends string>(words: readonly Word[]) {
 
 export function oneOf<const Words extends readonly [string, ...string[]]>(words: Words) {
   return z.enum(words, { error: ({ input }) => `must be one of ${words.join(', ')}, found ${JSON.stringify(input)}` });
+}
+
+/** @param what the times or days that it is of */
+export function zoneField(what: string) {
+  return textSchema
+    .refine(isZone, { error: ({ input }) => `must be a time zone, found ${JSON.stringify(input)}` })
+    .optional()
+    .openapi({ example: 'Europe/Berlin', description: `Time zone of the ${what}. Default: that of the server` });
 }
 
 /** From when on and before when; a day given to `until` is included. */

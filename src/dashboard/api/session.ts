@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi';
+import { hostZone } from '../../system/base/zone.ts';
 import { type Api, defineRoute, instantSchema, jsonResponse, type Refusal, type SessionInfo } from './route.ts';
 
 const sessionSchema = z
@@ -10,6 +11,7 @@ const sessionSchema = z
       .nullable()
       .openapi({ description: 'Send it as X-CSRF-Token with requests that change something; null: not needed' }),
     expiresAt: instantSchema.nullable().openapi({ description: 'null: it has no end' }),
+    zone: z.string().openapi({ description: 'The time zone of the server', example: 'Europe/Berlin' }),
   })
   .openapi('Session');
 
@@ -57,5 +59,6 @@ export function addSessionRoutes(api: Api, refuse: (refusal: Refusal) => Respons
 }
 
 function toJson({ name, permission, csrf, expiresAt }: SessionInfo): z.infer<typeof sessionSchema> {
-  return { name, permission, csrf, expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString() };
+  const end = expiresAt === null ? null : new Date(expiresAt).toISOString();
+  return { name, permission, csrf, expiresAt: end, zone: hostZone() };
 }

@@ -16,6 +16,23 @@ export const client = createClient<paths>(
   isStatic ? { baseUrl: 'http://static.invalid', fetch: answerFromPage } : { baseUrl: base },
 );
 
+/** The viewer's own zone: `Europe/Berlin`. */
+export const viewerZone: string = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** What answers with sentences gives the times in them by the viewer's clock. A report has those of its server. */
+const hasSentences = /\/api\/(?:runs(?:\/\d+)?|why\/.+)$/;
+
+if (!isStatic) {
+  client.use({
+    onRequest: ({ request }) => {
+      const url = new URL(request.url);
+      if (request.method !== 'GET' || !hasSentences.test(url.pathname)) return undefined;
+      url.searchParams.set('zone', viewerZone);
+      return new Request(url, request);
+    },
+  });
+}
+
 /** Rises each time something may have changed: whoever shows something of it asks again. */
 export const changes = signal(0);
 

@@ -25,6 +25,7 @@ import {
   windowFields,
   wordsOf,
   writeCursor,
+  zoneField,
 } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
 import { knownInstant, toldRunSchema } from '../schemas.ts';
@@ -40,6 +41,7 @@ const runsRoute = defineRoute('read', {
       script: textSchema.optional().openapi({ example: 'hourly/clean-tmp' }),
       tier: textSchema.optional(),
       outcome: wordsOf(outcomes).optional().openapi({ example: 'failed,timed-out' }),
+      zone: zoneField('times within sentences'),
     }),
   },
   responses: { 200: jsonResponse('Runs', pageOf(toldRunSchema)) },
@@ -51,7 +53,7 @@ const runRoute = defineRoute('read', {
   method: 'get',
   path: '/api/runs/{id}',
   summary: 'One run, and the changes since its script last succeeded',
-  request: { params: idParam, query: z.strictObject({}) },
+  request: { params: idParam, query: z.strictObject({ zone: zoneField('times within sentences') }) },
   responses: {
     200: jsonResponse(
       'The run',
@@ -76,7 +78,7 @@ const runRoute = defineRoute('read', {
 export function addRunRoutes(api: Api): void {
   api.openapi(runsRoute, async (c) => {
     const { site } = c.var;
-    const { limit, cursor, script: word, tier, outcome, ...window } = c.req.valid('query');
+    const { limit, cursor, script: word, tier, outcome, zone, ...window } = c.req.valid('query');
     const place = readCursor(cursor, 2);
     const after = place === null ? undefined : { startedAtMs: place[0] as number, id: place[1] as number };
     const known = site.knownTiers();
@@ -86,7 +88,7 @@ export function addRunRoutes(api: Api): void {
       const query = { ...readWindow(window, nowMs), script, tier, outcomes: outcome, after, limit: limit + 1 };
       const runs = await selectRunPage(view, query);
       const last = runs.length > limit ? runs[limit - 1] : undefined;
-      const clock = createClock(nowMs);
+      const clock = createClock(nowMs, zone);
       const items: Awaited<ReturnType<typeof tellRun>>[] = [];
       for (const run of runs.slice(0, limit)) items.push(await tellRun(view, run, clock));
       return { items, next: last === undefined ? null : writeCursor(last.startedAtMs, last.id) };
@@ -95,10 +97,11 @@ export function addRunRoutes(api: Api): void {
   });
   api.openapi(runRoute, async (c) => {
     const { id } = c.req.valid('param');
+    const { zone } = c.req.valid('query');
     const found = await readLog(c.var.site, async ({ nowMs, view }) => {
       const run = await findRun(view, id);
       const before = { untilMs: run.startedAtMs, outcomes: ['succeeded'] as const };
-      const clock = createClock(nowMs);
+      const clock = createClock(nowMs, zone);
       return {
         ...(await tellRun(view, run, clock)),
         host: run.host,

@@ -9,7 +9,7 @@ import { createClock } from '../../../report/text/clock.ts';
 import { readWhy } from '../../../report/why/why.ts';
 import type { Pause } from '../../../store/contract/housekeeping.ts';
 import { outcomes } from '../../../store/words.ts';
-import { hostZone, isZone } from '../../../system/base/zone.ts';
+import { hostZone } from '../../../system/base/zone.ts';
 import type { Site } from '../../site.ts';
 import {
   answer,
@@ -24,6 +24,7 @@ import {
   wholeNumber,
   windowFields,
   wordsOf,
+  zoneField,
 } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
 import { incidentSchema, knownInstant, runningSchema, scriptFileSchema } from '../schemas.ts';
@@ -95,7 +96,7 @@ const whyRoute = defineRoute('read', {
   method: 'get',
   path: '/api/why/{name{.+}}',
   summary: 'Why a script did or did not run, and what to do about it, as `npx folder-runner why --json` prints it',
-  request: { params: nameParam, query: z.strictObject({}) },
+  request: { params: nameParam, query: z.strictObject({ zone: zoneField('times within sentences') }) },
   responses: { 200: jsonResponse('The findings', whySchema) },
 });
 
@@ -126,10 +127,7 @@ const calendarRoute = defineRoute('read', {
     query: z.strictObject({
       script: textSchema,
       year: wholeNumber(1970, 9998).optional(),
-      zone: textSchema
-        .refine(isZone, { error: ({ input }) => `must be a time zone, found ${JSON.stringify(input)}` })
-        .optional()
-        .openapi({ example: 'Europe/Berlin', description: 'Time zone of the days. Default: that of the server' }),
+      zone: zoneField('days'),
     }),
   },
   responses: { 200: jsonResponse('The days', calendarSchema) },
@@ -204,9 +202,10 @@ function addWhyRoute(api: Api): void {
   api.openapi(whyRoute, async (c) => {
     const { root, states, read, crontab, lookIntoJobs } = c.var.site;
     const { name: word } = c.req.valid('param');
+    const { zone } = c.req.valid('query');
     const found = await lookIntoJobs();
     const why = await read(({ nowMs, pauses, problem: logProblem, view }) => {
-      const place = { word, cwd: root, root, states, clock: createClock(nowMs), nowMs };
+      const place = { word, cwd: root, root, states, clock: createClock(nowMs, zone), nowMs };
       return readWhy(view, { ...found, ...place, pauses, crontab, logProblem });
     });
     return answer(c, why);

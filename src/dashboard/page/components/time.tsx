@@ -1,5 +1,6 @@
 import { formatDuration, UNKNOWN } from '../../../report/text/format.ts';
 import { serverNow } from '../clock.ts';
+import { viewerZone } from '../data.ts';
 import { report } from '../source/embedded.ts';
 
 const MINUTE_MS = 60_000;
@@ -9,9 +10,6 @@ const wholeFormat = new Intl.DateTimeFormat('en-CA', {
   ...({ year: 'numeric', month: '2-digit', day: '2-digit' } as const),
   ...({ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' } as const),
 });
-
-/** The viewer's own zone: `Europe/Berlin`. */
-export const viewerZone: string = wholeFormat.resolvedOptions().timeZone;
 
 function parseInstant(at: string | null | undefined): number | null {
   const atMs = Date.parse(at ?? '');

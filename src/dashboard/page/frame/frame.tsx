@@ -4,6 +4,8 @@ import { Icon } from '../components/icon.tsx';
 import { Empty } from '../components/notice.tsx';
 import { Page } from '../components/page.tsx';
 import { Toasts } from '../components/toast.tsx';
+import { isStatic, viewerZone } from '../data.ts';
+import { session } from '../manage/session.ts';
 import { type PageEntry, pages } from '../pages/pages.ts';
 import { hrefOf, place } from '../router.ts';
 import { ConnectionBadge, LateReport, Offline, Viewer } from './connection-badge.tsx';
@@ -32,10 +34,24 @@ export function PageFrame() {
           <Offline />
           <LateReport />
           {isLoginNeeded.value ? <Login /> : <Content key={`${path}/${item ?? ''}`} path={path} item={item} />}
+          <Zones />
         </main>
       </div>
       <Toasts />
     </>
+  );
+}
+
+/** By which clocks the page tells its times. */
+function Zones() {
+  const zone = session.value?.zone;
+  if (!isStatic && zone === undefined) return null;
+  const others = isStatic ? 'times within sentences and rules are the server’s' : `rules go by the server’s, ${zone}`;
+  return (
+    <p class="quiet small">
+      Times in {viewerZone}
+      {zone === viewerZone ? '' : `; ${others}`}.
+    </p>
   );
 }
 

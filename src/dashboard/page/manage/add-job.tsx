@@ -1,10 +1,13 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
+import { readLocalTime } from '../../../system/base/local-time.ts';
+import { serverNow } from '../clock.ts';
 import { ConfirmDialog } from '../components/dialog.tsx';
 import { tell } from '../components/toast.tsx';
-import { client } from '../data.ts';
+import { client, viewerZone } from '../data.ts';
 import { hrefOf } from '../router.ts';
 import { Refused, written } from './act.ts';
+import { session } from './session.ts';
 
 const noValues = { name: '', data: '{}', runAt: '', priority: '', uniqueKey: '', repeat: '' };
 
@@ -54,10 +57,18 @@ export function AddJob({ names, onClose }: AddJobProps) {
       </datalist>
       <Field label="Data" hint="any JSON" isLong {...bind('data')} />
       <div class="fields">
-        <Field label="Run at" hint="empty: now; or +10 minutes, 2026-12-24 18:00" {...bind('runAt')} />
+        <Field
+          label="Run at"
+          hint={`empty: now; or +10 minutes, 2026-12-24 18:00 (${viewerZone})`}
+          {...bind('runAt')}
+        />
         <Field label="Priority" hint="empty: 500; higher ones run first" {...bind('priority')} />
         <Field label="Unique key" hint="at most one unfinished job has it" {...bind('uniqueKey')} />
-        <Field label="Repeat" hint="a rule: daily at 10:00" {...bind('repeat')} />
+        <Field
+          label="Repeat"
+          hint={`a rule: daily at 10:00 (${session.value?.zone ?? 'zone of the server'})`}
+          {...bind('repeat')}
+        />
       </div>
     </ConfirmDialog>
   );
@@ -104,6 +115,7 @@ async function send({ name, data, priority, ...words }: Values): Promise<void> {
     name: name.trim(),
     ...(priority.trim() === '' ? {} : { priority: Number(priority) }),
     ...Object.fromEntries(given.filter(([, value]) => value !== '')),
+    ...(words.runAt.trim() === '' ? {} : { runAt: inViewersZone(words.runAt.trim()) }),
   };
   // The data goes as it was typed: parsed and written again, long numbers would lose digits.
   const text = data.trim() === '' ? JSON.stringify(plain) : `${JSON.stringify(plain).slice(0, -1)},"data":${data}}`;
@@ -113,6 +125,12 @@ async function send({ name, data, priority, ...words }: Values): Promise<void> {
   const link = { href: hrefOf('/jobs', job.id), words: `Job ${job.id}` };
   if (job.added) tell(`${plain.name} is added:`, { link });
   else tell('Nothing was added, as an unfinished job already has that unique key:', { link });
+}
+
+/** The instant that a viewer means; what is none yet (`+10 minutes`) or is wrong, the server reads. */
+function inViewersZone(text: string): string {
+  const meant = readLocalTime(text, serverNow.peek(), 'future');
+  return meant === null ? text : new Date(meant.startMs).toISOString();
 }
 
 interface FieldProps {

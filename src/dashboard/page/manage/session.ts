@@ -10,6 +10,8 @@ interface Session {
   readonly csrf: string | null;
   /** When the viewer has to log in again; null: there was no login. */
   readonly expiresAt: string | null;
+  /** That of the server, by which it reads rules: `Europe/Berlin`. */
+  readonly zone: string;
 }
 
 /** Whether the viewer may change something: without it, no verb is shown. */

@@ -6,8 +6,7 @@ import { RangeButtons } from '../../charts/range-buttons.tsx';
 import { RunCharts } from '../../charts/run-charts.tsx';
 import { serverNow } from '../../clock.ts';
 import { Answered, Loading, Notice } from '../../components/notice.tsx';
-import { viewerZone } from '../../components/time.tsx';
-import { isStatic, useAnswer } from '../../data.ts';
+import { isStatic, useAnswer, viewerZone } from '../../data.ts';
 import { hrefOf } from '../../router.ts';
 import { useRuns } from '../runs/run-table.tsx';
 
