@@ -58,7 +58,10 @@ module.exports = {
         'What runs in a browser asks the server for all it shows. How figures, text and times are written is one everywhere.',
       severity: 'error',
       from: { path: '^src/dashboard/page/' },
-      to: { path: '^src/', pathNot: '^src/(dashboard/(page/|client/paths)|report/text/format|system/base/(text|local-time))' },
+      to: {
+        path: '^src/',
+        pathNot: '^src/(dashboard/(page/|client/paths)|report/text/format|system/base/(text|local-time))',
+      },
     },
     {
       name: 'what-the-page-shares-is-plain',

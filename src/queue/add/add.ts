@@ -80,7 +80,7 @@ async function addKeyed(
 ): Promise<AddedJob[]> {
   await session.jobs.lock(distinct(rows.map(({ parent_id }) => parent_id)));
   const open = await session.jobs.byUniqueKeys(distinct(rows.map(({ unique_key }) => unique_key)));
-  const taken = new Map(open.map((job) => [job.unique_key, job.id]));
+  const taken = new Map<string | null, TakenJob>(open.map((job) => [job.unique_key, job]));
   const states = new Map<number | null, JobState>([[null, 'queued']]);
   const fresh: NewJobRow[] = [];
   const places = new Map<number, number>();
@@ -95,18 +95,20 @@ async function addKeyed(
     fresh.push({ ...row, state });
   }
   const ids = await session.jobs.add(fresh, at);
-  for (const [place, { unique_key }] of fresh.entries()) taken.set(unique_key, ids[place] as number);
+  for (const [place, row] of fresh.entries()) taken.set(row.unique_key, { ...row, id: ids[place] as number });
   const added: AddedJob[] = [];
   for (const [index, row] of rows.entries()) {
-    const place = places.get(index);
-    if (place !== undefined) added.push(asAdded(ids[place] as number));
-    else
-      added.push(
-        await keepExistingJob(session, taken.get(row.unique_key) as number, row, jobs[index] as NewJob<unknown>, at),
-      );
+    const [place, job] = [places.get(index), jobs[index] as NewJob<unknown>];
+    const existing = taken.get(row.unique_key) as TakenJob;
+    added.push(
+      place === undefined ? await keepExistingJob(session, existing, row, job, at) : asAdded(ids[place] as number),
+    );
   }
   return added;
 }
+
+/** What is known of a job that has a unique key. */
+type TakenJob = Pick<JobHead, 'id' | 'name' | 'state' | 'parent_id' | 'repeat' | 'unique_key'>;
 
 function distinct<Value>(values: readonly (Value | null)[]): Value[] {
   return [...new Set(values)].filter((value) => value !== null);
@@ -119,17 +121,16 @@ function distinct<Value>(values: readonly (Value | null)[]): Value[] {
  */
 async function keepExistingJob(
   session: StoreSession,
-  id: number,
+  known: TakenJob,
   row: NewJobRow,
   job: NewJob<unknown>,
   at: number,
 ): Promise<AddedJob> {
-  // Another of the same list may have changed it.
-  const [existing] = await session.jobs.byId([id]);
-  if (existing === undefined) throw new Error(`job ${id} has gone while it was locked`);
-  refuseOtherFamily(existing, row);
-  const { state } = existing;
   const { onDuplicate: policy = 'keep' } = job;
+  const { id, state } = known;
+  // Another of the same list may have changed it.
+  const existing = policy === 'keep' ? known : ((await session.jobs.byId([id]))[0] ?? known);
+  refuseOtherFamily(existing, row);
   // Without data of its own a job has an empty object.
   const given = options.filter((option) => job[option] !== undefined || (option === 'data' && policy !== 'keep'));
   const isBusy = state === 'running' || state === 'claimed';
@@ -152,7 +153,7 @@ async function keepExistingJob(
 /** What a job with the same key may take. */
 type Option = Exclude<keyof NewJob<unknown>, 'name' | 'uniqueKey' | 'onDuplicate' | 'parent'>;
 
-const columnsOf: Readonly<Record<Option, (row: NewJobRow, existing: JobHead) => JobChange['set']>> = {
+const columnsOf: Readonly<Record<Option, (row: NewJobRow, existing: TakenJob) => JobChange['set']>> = {
   data: ({ data }) => ({ data }),
   // Of one that repeats it is the time that its rule goes by.
   runAt: ({ run_at }, { repeat }) => ({ run_at, ...(repeat !== null && { scheduled_for: run_at }) }),
@@ -183,12 +184,12 @@ const told: Readonly<Record<DuplicatePolicy, string>> = {
 const options = Object.keys(columnsOf) as Option[];
 
 /** It would wait for ever. */
-export function refuseRepeatingChild({ id, parent_id }: JobHead): QueueError {
+export function refuseRepeatingChild({ id, parent_id }: Pick<JobHead, 'id' | 'parent_id'>): QueueError {
   const why = `Job ${id} is a child of job ${parent_id} and cannot repeat: that would wait for ever.`;
   return new QueueError('invalid', `${why} Let the parent repeat.`);
 }
 
-function refuseOtherFamily(existing: JobHead, row: NewJobRow): void {
+function refuseOtherFamily(existing: TakenJob, row: NewJobRow): void {
   if (row.parent_id === null || row.parent_id === existing.parent_id) return;
   const whose = existing.parent_id === null ? 'not a child' : `a child of job ${existing.parent_id}`;
   throw new QueueError(
