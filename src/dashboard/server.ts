@@ -108,9 +108,9 @@ type Answer = Parameters<typeof getRequestListener>[0];
 
 const LONGEST_SILENCE_MS = 300_000;
 
-/** Whoever sends slowly, or too much, or nothing, is cut off. */
+/** Whoever sends slowly, or too much, or nothing, is cut off; a busy host may take seconds to read what was sent. */
 const usualPatience = {
-  headersTimeout: 10_000,
+  headersTimeout: 30_000,
   requestTimeout: 60_000,
   connectionsCheckingInterval: 2_000,
   keepAliveTimeout: 10_000,
