@@ -85,7 +85,7 @@ export function isRetry(text: string): boolean {
   return isCount && (rest === '' || 'value' in readRetryDelay(rest));
 }
 
-/** What is wrong counts as not said: such a job fails before its first try, but may have begun before that was written. */
+/** What is wrong counts as not said: its job fails before its first try, unless that was written after it had begun. */
 export function readRetry(text: string): OwnRetry {
   const [, first = '', rest = ''] = /^\s*(\S+)\s*(.*)$/s.exec(text) ?? [];
   const delay = rest === '' ? null : readRetryDelay(rest);
