@@ -143,7 +143,7 @@ test('of many who add a job with the same key, one does', async () => {
   }
 });
 
-test('of many who add lists with the same keys in other orders, each key is one job, and each list keeps its order', async () => {
+test('of many lists with the same keys in other orders, each key is one job, and each list keeps its order', async () => {
   const machines = await openMachines(4);
   const list = Array.from({ length: 1_200 }, (_, n) => ({ name: `a/${n}`, uniqueKey: `key ${n}` }));
   const turned = list.toReversed();
