@@ -109,6 +109,8 @@ describe('runner add', () => {
     );
     expect(await again('--on-duplicate', 'replace-all', '--priority', '7')).toContain('it took what was given.');
     expect(jobsOf(root)).toMatchObject([{ data: '{"b":2}', priority: 7 }]);
+    const nothing = await inRoot(root, 'add', 'export', '--unique', 'k', '--on-duplicate', 'replace-all');
+    expect(nothing.stdout).toBe('Job 1 (export) already has that unique key; nothing was changed.\n');
     await inRoot(root, 'claim');
     expect(await again('--on-duplicate', 'replace')).toContain(
       'it is running, so nothing was changed. Ignored: the data.',

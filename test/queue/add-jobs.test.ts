@@ -291,6 +291,12 @@ describe('a unique key', () => {
     const later = new Date(inAnHour.getTime() + 60_000);
     await again('replace-all', { runAt: later });
     expect(row(id)).toMatchObject({ repeat: rule.repeat, run_at: later.getTime(), scheduled_for: later.getTime() });
+    // What is not given stays, also the data.
+    const timeAlone = { uniqueKey: 'k', onDuplicate: 'replace-all', runAt: inAnHour } as const;
+    await queue.addManyUnique([{ name: 'a', ...timeAlone }]);
+    expect(row(id)).toMatchObject({ data: '{"n":2}', priority: 7, run_at: inAnHour.getTime() });
+    const nothing = { name: 'a', uniqueKey: 'k', onDuplicate: 'replace-all' } as const;
+    expect(await queue.addManyUnique([nothing])).toEqual([{ ...kept, ignored: [] }]);
     const other = await queue.addUnique('b', {}, { uniqueKey: 'k' });
     expect(other).toEqual({ ...kept, ignored: ['name', 'data'] });
   });

@@ -131,10 +131,11 @@ async function keepExistingJob(
   // Another of the same list may have changed it.
   const existing = policy === 'keep' ? known : ((await session.jobs.byId([id]))[0] ?? known);
   refuseOtherFamily(existing, row);
-  // Without data of its own a job has an empty object.
-  const given = options.filter((option) => job[option] !== undefined || (option === 'data' && policy !== 'keep'));
+  // Who asks for its data to be replaced and gives none means an empty object, as a new job has.
+  const isAboutData = policy === 'replace' || policy === 'merge';
+  const given = allOptions.filter((option) => job[option] !== undefined || (option === 'data' && isAboutData));
   const isBusy = state === 'running' || state === 'claimed';
-  const taken = isBusy ? [] : given.filter((option) => takenBy[policy](option));
+  const taken = isBusy ? [] : given.filter((option) => takenBy[policy].includes(option));
   const ignored = [
     ...(row.name === existing.name ? [] : ['name']),
     ...given.filter((option) => !taken.includes(option)),
@@ -144,9 +145,8 @@ async function keepExistingJob(
   const set = Object.assign({}, ...taken.map((option) => columnsOf[option](row, existing)));
   if (policy === 'merge') set.data = checkJson("A job's data, merged,", await session.jobs.mergeData(id, row.data));
   await session.jobs.change([{ id, set }], at);
-  await session.events.record([
-    { at, event: 'job-updated', jobId: id, detail: `${told[policy]} by another of its unique key` },
-  ]);
+  const detail = `${policy === 'merge' ? 'merged' : 'replaced'} by another of its unique key`;
+  await session.events.record([{ at, event: 'job-updated', jobId: id, detail }]);
   return { id, added: false, changed: true, ignored };
 }
 
@@ -167,21 +167,14 @@ const columnsOf: Readonly<Record<Option, (row: NewJobRow, existing: TakenJob) =>
   lease: ({ lease_ms }) => ({ lease_ms }),
 };
 
-const takenBy: Readonly<Record<DuplicatePolicy, (option: Option) => boolean>> = {
-  keep: () => false,
-  replace: (option) => option === 'data',
-  merge: (option) => option === 'data',
-  'replace-all': () => true,
-};
+const allOptions = Object.keys(columnsOf) as Option[];
 
-const told: Readonly<Record<DuplicatePolicy, string>> = {
-  keep: 'kept',
-  replace: 'data replaced',
-  merge: 'data merged',
-  'replace-all': 'replaced',
+const takenBy: Readonly<Record<DuplicatePolicy, readonly Option[]>> = {
+  keep: [],
+  replace: ['data'],
+  merge: ['data'],
+  'replace-all': allOptions,
 };
-
-const options = Object.keys(columnsOf) as Option[];
 
 /** It would wait for ever. */
 export function refuseRepeatingChild({ id, parent_id }: Pick<JobHead, 'id' | 'parent_id'>): QueueError {
@@ -199,8 +192,6 @@ function refuseOtherFamily(existing: TakenJob, row: NewJobRow): void {
   );
 }
 
-const duplicatePolicies: readonly DuplicatePolicy[] = ['keep', 'replace', 'merge', 'replace-all'];
-
 /**
  * A job as its row begins, with all defaults filled in.
  *
@@ -211,7 +202,7 @@ function readNewJob(job: NewJob<unknown>, rule: RepeatRule | null, firstAt: numb
   const runAt = job.runAt === undefined ? firstAt : readWhen(job.runAt, at);
   if (rule !== null && leadsNowhere(rule, runAt)) throw givesNoTime(rule);
   const { missed = 'all', onChildFailure, priority = 500, onDuplicate = 'keep' } = job;
-  readWord('The policy for duplicates', onDuplicate, duplicatePolicies);
+  readWord('The policy for duplicates', onDuplicate, Object.keys(takenBy) as DuplicatePolicy[]);
   const row: NewJobRow = {
     name: requireJobName(job.name),
     state: 'queued',

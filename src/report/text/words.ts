@@ -196,8 +196,9 @@ export function describeKept(
   isChanged: boolean,
   ignored: readonly string[],
 ): string {
-  const isBusy = !isChanged && policy !== 'keep';
-  const what = isBusy ? 'it is running, so nothing was changed' : changes[policy];
+  const isBusy = policy !== 'keep' && job.state === 'running';
+  const kept = isBusy ? 'it is running, so nothing was changed' : changes.keep;
+  const what = isChanged ? changes[policy] : kept;
   const rest = ignored.length === 0 || policy === 'keep' ? '' : ` Ignored: ${ignored.join(', ')}.`;
   return `${nameOfJob(job)} already has that unique key; ${what}.${rest}`;
 }
