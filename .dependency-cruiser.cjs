@@ -54,8 +54,7 @@ module.exports = {
     },
     {
       name: 'page-knows-the-api-alone',
-      comment:
-        'What runs in a browser asks the server for all it shows. Figures, text and times are written alike.',
+      comment: 'What runs in a browser asks the server for all it shows. Figures, text and times are written alike.',
       severity: 'error',
       from: { path: '^src/dashboard/page/' },
       to: {
