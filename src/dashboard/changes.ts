@@ -2,6 +2,7 @@ import { type Stats, statSync } from 'node:fs';
 import { type OpenQueueOptions, openSharedQueue, type SharedQueue } from '../queue/queue.ts';
 import { settingsFilesOf } from '../settings/load.ts';
 import { logIdentity } from '../store/which-log.ts';
+import { commandClock } from '../system/base/clock.ts';
 import { parseExactly } from '../system/base/exact-json.ts';
 import { stateFolderOf } from '../system/place/state-folder.ts';
 import { keepOpen } from './keep-open.ts';
@@ -22,12 +23,12 @@ export interface Changes {
  * in its place, or the settings have changed.
  */
 export function openChanges({ root, env, now }: Required<Omit<OpenQueueOptions, 'cwd'>>): Changes {
-  const state = stateFolderOf(root);
+  const state = stateFolderOf(root, env);
   const closing = new AbortController();
   const held = new Set<Promise<unknown>>();
   const queue = keepOpen({
     identity: () => [logIdentity(state), ...settingsFilesOf(root).map(stampOf)].join(),
-    open: () => openSharedQueue({ root, env, now }, parseExactly),
+    open: () => openSharedQueue({ root, env, now }, parseExactly, commandClock),
     close: (shared) => shared.close(),
   });
   const hold = (work: Promise<unknown>): void => {

@@ -70,7 +70,7 @@ export interface SiteLog {
 export type SitePlace = Pick<Site, 'root' | 'env' | 'version' | 'now' | 'distFolder'>;
 
 export function openSite(place: SitePlace): Site {
-  const state = stateFolderOf(place.root);
+  const state = stateFolderOf(place.root, place.env);
   const log = keepLogOpen(place.root, state);
   const read: Site['read'] = (use) =>
     log.use(({ store, problem }) =>

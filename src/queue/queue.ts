@@ -5,9 +5,10 @@ import { checkPlace } from '../settings/access.ts';
 import { loadSettings } from '../settings/load.ts';
 import type { QueueSettings } from '../settings/settings.ts';
 import type { JobHead } from '../store/contract/jobs.ts';
+import type { ChangeWatch, Store } from '../store/contract/store.ts';
 import { toStoreUnavailable } from '../store/describe-failure.ts';
 import type { JobRow } from '../store/schema.ts';
-import { now as fleetNow } from '../system/base/clock.ts';
+import { type Clock, createClock } from '../system/base/clock.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { keepRulesInZone } from '../system/base/zone.ts';
 import { describeOwner, findOtherOwner } from '../system/place/owner.ts';
@@ -59,7 +60,7 @@ export interface OpenQueueOptions {
   readonly root?: string;
   /** Default: the current folder. */
   readonly cwd?: string;
-  /** Default: `process.env`. */
+  /** Names the root, and the database that holds the log. Default: `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** The clock, in UTC epoch milliseconds. Default: the machine's, or that of the database server. */
   readonly now?: () => number;
@@ -69,9 +70,14 @@ export interface OpenQueueOptions {
  * Finds the place of a queue, opens its log, and puts the verbs over it.
  *
  * @param read how data and results of its jobs are read
+ * @param clock follows that of the log's server; default: one of its own
  */
-export async function buildQueue(options: OpenQueueOptions, read: JsonReader = JSON.parse): Promise<Queue> {
-  return createQueue(await openParts(options, read));
+export async function buildQueue(
+  options: OpenQueueOptions,
+  read: JsonReader = JSON.parse,
+  clock: Clock = createClock(),
+): Promise<Queue> {
+  return createQueue(await openParts(options, read, clock));
 }
 
 /** One open log for many callers, each of whom is recorded with what they change. */
@@ -84,8 +90,8 @@ export interface SharedQueue {
 }
 
 /** Opens the queue for callers who come and go, and may wait for jobs at the same time. */
-export async function openSharedQueue(options: OpenQueueOptions, read: JsonReader): Promise<SharedQueue> {
-  const parts = await openParts(options, read, (store) => shareWatch(store.watch()));
+export async function openSharedQueue(options: OpenQueueOptions, read: JsonReader, clock: Clock): Promise<SharedQueue> {
+  const parts = await openParts(options, read, clock, (store) => shareWatch(store.watch(), clock));
   return {
     as: (actor) => createQueue({ ...parts, log: asActor(parts.log, actor) }),
     change: (actor, work) => asActor(parts.log, actor).change(work),
@@ -96,13 +102,14 @@ export async function openSharedQueue(options: OpenQueueOptions, read: JsonReade
 async function openParts(
   options: OpenQueueOptions,
   read: JsonReader,
-  ...watching: Parameters<typeof openQueueLog> extends [unknown, unknown, ...infer Rest] ? Rest : never
+  clock: Clock,
+  watchOf?: (store: Store) => ChangeWatch,
 ): Promise<QueueParts> {
-  const { env = process.env, now = fleetNow } = checkOptions('openQueue', options);
+  const { env = process.env, now = clock.now } = checkOptions('openQueue', options);
   const { root, settings } = await findPlace(options, env);
-  const state = stateFolderOf(root);
+  const state = stateFolderOf(root, env);
   makeFolder(state);
-  const log = await openQueueLog(state, now, ...watching);
+  const log = await openQueueLog(state, { now, clock }, watchOf);
   const policies = createPolicies(root, settings);
   return { log, state, settings: settings.queue, policies, now, read };
 }

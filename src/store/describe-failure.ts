@@ -52,7 +52,7 @@ export function describeStoreFailure(error: unknown, folder: StateFolder): strin
 /** The same as an error. */
 export function toStoreUnavailable(error: unknown, folder: StateFolder): StoreUnavailable {
   if (error instanceof StoreUnavailable) return error;
-  if (isOnServer()) return new StoreUnavailable('changed', describeUnforeseen(error), { cause: error });
+  if (isOnServer(folder.env)) return new StoreUnavailable('changed', describeUnforeseen(error), { cause: error });
   const kind = kindAt(folder, error);
   return new StoreUnavailable(kind, describe(error, kind, folder), { cause: error });
 }

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import { followClock } from '../system/base/clock.ts';
+import type { Clock } from '../system/base/clock.ts';
 import type { StateFolder } from '../system/place/state-folder.ts';
 import type { Store } from './contract/store.ts';
 import type { DatabaseTarget } from './server/connect/url.ts';
@@ -8,6 +8,8 @@ import { isOnServer } from './which-log.ts';
 interface OpenOptions {
   /** UTC epoch milliseconds; default: the machine's clock. */
   readonly now?: () => number;
+  /** Follows that of the server, where the log is on one. Default: this command's. */
+  readonly clock?: Clock;
 }
 
 /**
@@ -17,10 +19,10 @@ interface OpenOptions {
  * @throws {StoreUnavailable} when there can be none
  * @throws {UsageError} when the database's address is none
  */
-export async function openStore(state: StateFolder, options: OpenOptions = {}): Promise<Store> {
+export async function openStore(state: StateFolder, { now, clock }: OpenOptions = {}): Promise<Store> {
   const target = await findTarget(state);
-  if (target === null) return await (await import('./sqlite/open.ts')).openSqliteStore(state, options);
-  return following(await (await import('./server/open.ts')).openServerStore(target));
+  if (target === null) return await (await import('./sqlite/open.ts')).openSqliteStore(state, now && { now });
+  return await (await import('./server/open.ts')).openServerStore(target, clock);
 }
 
 /**
@@ -32,16 +34,10 @@ export async function openStore(state: StateFolder, options: OpenOptions = {}): 
 export async function openExistingStore(state: StateFolder): Promise<Store | null> {
   const target = await findTarget(state);
   if (target === null) return await (await import('./sqlite/open.ts')).openExistingSqliteStore(state);
-  return following(await (await import('./server/open.ts')).openExistingServerStore(target));
+  return await (await import('./server/open.ts')).openExistingServerStore(target);
 }
 
-/** All that this process says of the time is from now on what the server's clock shows. */
-function following<T extends Store | null>(store: T): T {
-  if (store?.fleet) followClock(store.fleet.clockOffsetMs);
-  return store;
-}
-
-async function findTarget({ path }: StateFolder): Promise<DatabaseTarget | null> {
-  if (!isOnServer()) return null;
-  return (await import('./server/connect/url.ts')).readDatabaseUrl(dirname(path ?? '.'));
+async function findTarget({ path, env }: StateFolder): Promise<DatabaseTarget | null> {
+  if (!isOnServer(env)) return null;
+  return (await import('./server/connect/url.ts')).readDatabaseUrl(dirname(path ?? '.'), env);
 }

@@ -15,8 +15,8 @@ export function hasLog(state: StateFolder): boolean {
 }
 
 /** Changes once another log is in its place; null where there is none. */
-export function logIdentity({ database }: StateFolder): string | null {
-  if (isOnServer()) return 'server';
+export function logIdentity({ database, env }: StateFolder): string | null {
+  if (isOnServer(env)) return 'server';
   const stats = statSync(database, { throwIfNoEntry: false });
   return stats === undefined ? null : `${stats.dev}:${stats.ino}`;
 }

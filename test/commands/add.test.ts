@@ -121,7 +121,7 @@ describe('runner add', () => {
 
   test('knows by no clock whether it was added: that may have been set back', async () => {
     const root = makeQueueSite();
-    const queue = await openQueue({ root, env: {}, now: () => Date.UTC(2036, 11, 24) });
+    const queue = await openQueue({ root, now: () => Date.UTC(2036, 11, 24) });
     const id = await queue.add('export', {}, { uniqueKey: 'k' });
     await queue.close();
     expect((await inRoot(root, 'add', 'export', '--unique', 'k')).stdout).toBe(

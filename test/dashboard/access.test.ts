@@ -183,7 +183,7 @@ describe('each route', () => {
     const server = await startTestServer();
     const { createAccess } = await import('../../src/dashboard/access/access.ts');
     const { openSite } = await import('../../src/dashboard/site.ts');
-    const site = openSite({ distFolder: '', root: server.root, env: {}, version: '0', now: Date.now });
+    const site = openSite({ distFolder: '', root: server.root, env: process.env, version: '0', now: Date.now });
     onTestFinished(() => site.close());
     const options = { url: null, names: ['localhost'], owner: null, key: null, connections: null };
     const app = createApi(site, createAccess(site, options));
@@ -303,7 +303,7 @@ describe('a session', () => {
     const log = readFileSync(stateFolderOf(server.root).database);
     expect([log.includes(token), log.includes(readFileSync(path))]).toEqual([false, false]);
     await server.close();
-    const site = { root: server.root, env: {}, version: '0', now: Date.now };
+    const site = { root: server.root, env: process.env, version: '0', now: Date.now };
     const next = await startTestServer({ url, site });
     expect((await next.ask('/api/session', { headers: { cookie } })).status).toBe(200);
     // At an address of its own, whoever listens there next could send it.

@@ -24,7 +24,7 @@ async function makeBusySite() {
   };
   write('jobs/queue/mail/welcome.mjs', '// @timeout 5m\nexport default () => {};\n');
   write('jobs/hourly/notes.txt', 'no script');
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   const [child, parent] = [{ uniqueKey: 'u', group: 'g', repeat: 'SCHEDULED, +1 HOUR' }, { priority: 900 }];
   await queue.add('mail/welcome', { to: 'ada@example.org', n: [1, null] }, child);
   await queue.add('mail/welcome', {}, { ...parent, runAt: new Date(Date.now() + 3_600_000) });
@@ -142,7 +142,7 @@ async function readAll(api: { ask(path: string): Promise<Body> }, path: string, 
 
 test('pages have no gaps and no repeats, while more is added', async () => {
   const { api, log, root, job } = await makeBusySite();
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   await queue.addMany(Array.from({ length: 12 }, () => ({ name: 'bulk' })));
   const addRun = () => log.addRun('hourly/import-orders', Date.now());
   const addJob = () => queue.add('bulk');
@@ -352,7 +352,13 @@ test('the next calls of a tier follow its last one, and Prometheus reads what th
 });
 
 test('the document is there for people, too, and nothing but its own styles takes effect in it', async () => {
-  const site = openSite({ root: makeTemporaryRoot(), env: {}, version: '1.2.3', now: Date.now, distFolder: '' });
+  const site = openSite({
+    root: makeTemporaryRoot(),
+    env: process.env,
+    version: '1.2.3',
+    now: Date.now,
+    distFolder: '',
+  });
   onTestFinished(() => site.close());
   const response = await createApi(site, { name: 'test', permission: 'read' }).request('/api/docs');
   const html = await response.text();

@@ -176,7 +176,7 @@ test('whatever is asked of any route is answered, or refused with a reason', asy
   const root = makeQueueSite();
   await inRoot(root, 'hourly');
   for (const name of ['export', 'mail/welcome', 'export']) await inRoot(root, 'add', name);
-  const site = openSite({ root, env: {}, version: '0', now: Date.now, distFolder: '/nowhere/dist' });
+  const site = openSite({ root, env: process.env, version: '0', now: Date.now, distFolder: '/nowhere/dist' });
   const api = createApi(site, { name: 'fuzz', permission: 'manage' });
   const document = apiDocument(api, '0') as unknown as Document;
   const routes = Object.entries(document.paths).flatMap(([path, methods]) =>

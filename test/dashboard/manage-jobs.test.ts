@@ -145,7 +145,7 @@ test('who waits for a job gets it at once, and who went away leaves none claimed
 test('a job whose answer is not written is given back at once, and that was no try', async () => {
   const root = makeQueueSite();
   await inRoot(root, 'add', 'export');
-  const site = openSiteOf({ root, env: {}, version: '0', now: Date.now, distFolder: '' });
+  const site = openSiteOf({ root, env: process.env, version: '0', now: Date.now, distFolder: '' });
   const api = createApi(site, { name: 'token laptop', permission: 'manage' });
   const outgoing = Object.assign(new EventEmitter(), { destroyed: false, closed: false, writableFinished: false });
   const answer = await api.request('http://127.0.0.1/api/jobs/claim', {}, { outgoing });

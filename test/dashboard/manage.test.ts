@@ -20,7 +20,7 @@ async function fillRoot(): Promise<string> {
     'jobs/queue/mail/welcome.sh': executable('#!/bin/sh\nexit 0\n'),
     'runner.config.json': JSON.stringify({ queue: { lease: '5m' } }),
   });
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   await queue.add('mail/welcome', { to: 'ada@example.org' });
   await queue.add('mail/welcome', { to: 'bob@example.org' }, { runAt: '+2 hours' });
   await queue.add('export', { customer: 7 });

@@ -44,7 +44,7 @@ test.each(Object.entries(deaths))(
       'jobs/queue/well.mjs': nodeHandler({ tags }),
       [`jobs/queue/${name}.mjs`]: nodeHandler({ tags, does }),
     });
-    const queue = await openQueue({ root, env: {} });
+    const queue = await openQueue({ root });
     await queue.addMany(['well', name, 'well'].map((each) => ({ name: each })));
     await queue.close();
     expect(await drain(root)).toEqual([]);
@@ -68,7 +68,7 @@ test('children that are killed at any moment, also between two jobs, lose none a
   const count = rounds(150);
   // As many as a slow machine can bear, too, on which a child takes longer to start than until the next one is chosen.
   const deaths = Math.max(3, count / 5);
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   const names = ['warm', 'warm', 'warm', 'apart', 'program'];
   await queue.addMany(Array.from({ length: count }, (_, index) => ({ name: names[index % names.length] as string })));
   await queue.close();
@@ -144,7 +144,7 @@ async function dieTogether(begun: readonly number[]): Promise<number> {
 }
 
 async function addShort(root: string, count: number): Promise<void> {
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   await queue.addMany(Array.from({ length: count }, () => ({ name: 'short' })));
   await queue.close();
 }

@@ -18,7 +18,7 @@ async function makeWorkedOff(): Promise<string> {
     'jobs/queue/child.mjs': nodeHandler(),
     'jobs/queue/plain.mjs': nodeHandler(),
   });
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   await queue.add('parent');
   await queue.add('plain', {}, { repeat: 'FINISHED, +1 HOUR' });
   for (const priority of [2, 1]) await queue.add('plain', {}, { priority });

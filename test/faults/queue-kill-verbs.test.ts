@@ -37,7 +37,7 @@ test('a verb that is killed at any change has done all of it, or nothing', async
 
 async function plan(verb: Verb): Promise<readonly Round[]> {
   const template = makeTemporaryRoot(files);
-  const queue = await openQueue({ root: template, env: {} });
+  const queue = await openQueue({ root: template });
   onTestFinished(() => queue.close());
   const words = (await verb.words(queue)).map(String);
   await queue.close();
@@ -93,7 +93,7 @@ async function repeat(root: string, { verb, words, isDone }: Repeated): Promise<
 
 /** What somebody outside still holds is theirs for an hour, and what is paused waits. */
 async function release(root: string): Promise<void> {
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   for (const pattern of ['a', 'a*']) await queue.resume(pattern);
   const held = await queue.list({ state: ['running'] });
   await queue.requeue(held.map(({ id }) => id));

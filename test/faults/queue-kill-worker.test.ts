@@ -133,7 +133,7 @@ test.each(places.order(scenarios))(
 );
 
 async function addAll(root: string, jobs: readonly NewJob[]): Promise<void> {
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   await queue.addMany(jobs);
   await queue.close();
 }

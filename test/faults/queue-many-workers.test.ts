@@ -30,7 +30,7 @@ async function makeSite(lastsMs: number): Promise<string> {
     'jobs/queue/two.mjs': handler,
     ...tellsNothing,
   });
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   await queue.pause('*');
   await queue.addMany(
     Array.from({ length: JOBS }, (_, index) => ({
@@ -56,7 +56,7 @@ async function startTogether(root: string): Promise<Started[]> {
   const workers = Array.from({ length: WORKERS }, () => startWorker(root));
   const running = "select id from workers where state = 'running'";
   await until('all workers wait', () => queryLog(root, running).length === WORKERS, 60_000);
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   await queue.resume('*');
   await queue.close();
   return workers;

@@ -78,7 +78,7 @@ class Site {
   }
 
   async #inQueue(use: (queue: Queue) => Promise<unknown>): Promise<void> {
-    const queue = await openQueue({ root: this.root, env: {} });
+    const queue = await openQueue({ root: this.root });
     await use(queue).finally(() => queue.close());
   }
 

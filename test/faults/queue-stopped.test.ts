@@ -108,7 +108,7 @@ test('who has claimed from outside and comes late is refused, and somebody else 
   const root = makeSite();
   letGo(root);
   const id = await addJob(root, 'warm');
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   const claim = await queue.claim('*', { lease: '200ms' });
   const worker = startWaiting(root);
   await untilState(root, id, 'finished');

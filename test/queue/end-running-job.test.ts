@@ -35,7 +35,7 @@ test('how often it is tried is said by its handler, else by the settings for its
     'jobs/queue/mail/b.sh': executable('#!/bin/sh\n# @retries 1\n# @retry-delay 4m\n'),
   });
   const clock = { at: START };
-  const queue = await openQueue({ root, env: {}, now: () => clock.at });
+  const queue = await openQueue({ root, now: () => clock.at });
   onTestFinished(() => queue.close());
   const lives = async (name: string, options: JobOptions = {}) => {
     const id = await queue.add(name, {}, options);

@@ -163,7 +163,7 @@ test('what the settings or its handler say of a crash counts for who is no worke
     'jobs/queue/once.sh': executable('#!/bin/sh\n# @on-crash skip\n'),
   });
   const clock = { at: START };
-  const queue = await openQueue({ root, env: {}, now: () => clock.at });
+  const queue = await openQueue({ root, now: () => clock.at });
   onTestFinished(() => queue.close());
   const names = ['mail/a', 'mail/a?user=7', 'once', 'else'];
   const ids = await queue.addMany(names.map((name) => ({ name })));

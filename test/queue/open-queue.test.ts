@@ -11,7 +11,7 @@ import { testOfSqlite } from '../support/test-of.ts';
 import { until } from '../support/until.ts';
 
 async function open(root: string, options: Parameters<typeof openQueue>[0] = {}) {
-  const queue = await openQueue({ root, env: {}, ...options });
+  const queue = await openQueue({ root, ...options });
   onTestFinished(() => queue.close());
   return queue;
 }
@@ -73,7 +73,7 @@ describe('openQueue', () => {
     const root = makeTemporaryRoot({ '.runner/activity.db': 'x'.repeat(100) });
     writeFileSync(join(root, '.runner/activity.db'), '');
     const other = makeTemporaryRoot({ '.runner': 'a file' });
-    await expect(openQueue({ root: other, env: {} })).rejects.toMatchObject({
+    await expect(openQueue({ root: other })).rejects.toMatchObject({
       name: 'StoreUnavailable',
       message: expect.stringContaining('.runner/activity.db'),
     });

@@ -29,7 +29,7 @@ function startWaiting(root: string, ...args: string[]) {
 async function openLiveQueue() {
   const root = makeTemporaryRoot();
   mkdirSync(join(root, 'jobs'), { recursive: true });
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   onTestFinished(() => queue.close());
   return { queue, root };
 }

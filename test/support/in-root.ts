@@ -4,6 +4,7 @@ import { Writable } from 'node:stream';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { runCommandLine } from '../../src/commands/cli.ts';
 import type { CommandContext } from '../../src/commands/shared/context.ts';
+import { engine } from './engines.ts';
 import { commandPath, type Ended, type Place } from './run-command.ts';
 import { cronEnv } from './run-pass.ts';
 import { startCommand } from './start-command.ts';
@@ -69,7 +70,7 @@ export function contextOf({ cwd, env }: Place): CommandContext {
   const nowhere = new Collector() as unknown as NodeJS.WriteStream;
   return {
     cwd,
-    env,
+    env: { ...engine.environment(), ...env },
     stdout: nowhere,
     stderr: nowhere,
     now: Date.now,

@@ -41,7 +41,7 @@ export async function endInPeace(root: string, ...workers: readonly Started[]): 
 }
 
 export async function addJob(root: string, name: string, options: JobOptions = {}): Promise<number> {
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   const id = await queue.add(name, {}, options);
   await queue.close();
   return id;

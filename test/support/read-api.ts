@@ -18,7 +18,7 @@ export interface ReadApi {
 export type Body = any;
 
 export function openReadApi(root: string, now: () => number = Date.now): ReadApi {
-  const site = openSite({ root, env: {}, version: '1.2.3', now, distFolder: root });
+  const site = openSite({ root, env: process.env, version: '1.2.3', now, distFolder: root });
   onTestFinished(() => site.close());
   const api = createApi(site, { name: 'test', permission: 'read' });
   const get = async (path: string) => await api.request(path);

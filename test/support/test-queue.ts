@@ -38,7 +38,7 @@ export const START = Date.UTC(2026, 2, 10, 13);
 export async function openTestQueue(settings: object = {}): Promise<TestQueue> {
   const root = makeTemporaryRoot({ 'runner.config.json': JSON.stringify({ queue: settings }) });
   const clock = { at: START };
-  const queue = await openQueue({ root, env: {}, now: () => clock.at });
+  const queue = await openQueue({ root, now: () => clock.at });
   onTestFinished(() => queue.close());
   const store = await openStoreOf(root);
   watchLog(root);

@@ -68,7 +68,7 @@ export async function startTestServer(options: Partial<ServerPlace> = {}): Promi
   const store = await openSqliteStore(state);
   onTestFinished(() => store.close());
   const clock = { now: Date.now() };
-  const site = { root, env: {}, version: '0', now: () => clock.now };
+  const site = { root, env: process.env, version: '0', now: () => clock.now };
   const door = { kind: 'port', host: '127.0.0.1', port: 0 } as const;
   const own = { door, url: null, needsLogin: false, distFolder: dirname(commandPath) };
   const server = await startServer({ site, ...own, ...options });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { Store } from '../../src/store/contract/store.ts';
-import { clockOffsetMs, followClock, now } from '../../src/system/base/clock.ts';
+import { clockOffsetMs, commandClock, now } from '../../src/system/base/clock.ts';
 import { startHeartbeat } from '../../src/worker/fleet/heartbeat.ts';
 import { createWorkerEvents } from '../../src/worker/invocation/events.ts';
 import { createStopRequest } from '../../src/worker/invocation/stop.ts';
@@ -90,9 +90,9 @@ test('that a worker has ended as it was to is no loss', async () => {
 
 test('a machine whose clock is set back while it works goes on by the databaseâ€™s', async () => {
   const databaseAheadMs = Date.now() - performance.now();
-  const measureClock = async () => databaseAheadMs + performance.now() - Date.now();
+  const followClock = async () => commandClock.follow(databaseAheadMs + performance.now() - Date.now());
   const { renewals, store, beating } = begin(async () => true);
-  Object.assign(store, { fleet: { measureClock } });
+  Object.assign(store, { fleet: { followClock } });
   await vi.advanceTimersByTimeAsync(30_000);
   vi.setSystemTime(Date.now() - 300_000);
   renewals.length = 0;
@@ -102,5 +102,5 @@ test('a machine whose clock is set back while it works goes on by the databaseâ€
   expect(new Set(renewals)).toEqual(new Set([LEASE_MS + 300_000]));
   expect(now()).toBe(Date.now() + 300_000);
   expect(beating.mayStart()).toBe(true);
-  followClock(0);
+  commandClock.follow(0);
 });

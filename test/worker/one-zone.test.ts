@@ -76,7 +76,7 @@ describe('a job whose rule names no zone', () => {
     const place = { cwd: join(import.meta.dirname, '../..'), env: { TZ: 'Asia/Tokyo' } };
     const { stdout, stderr } = await startNode(['--input-type=module', '-e', program, root], place).ended;
     expect([stdout, stderr]).toEqual(['Asia/Tokyo 9\n', '']);
-    const queue = await openQueue({ root, env: {} });
+    const queue = await openQueue({ root });
     onTestFinished(() => queue.close());
     const [job] = await queue.list();
     const hour = new Intl.DateTimeFormat('en-GB', { timeZone: 'Europe/Berlin', timeStyle: 'short' });

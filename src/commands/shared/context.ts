@@ -54,7 +54,7 @@ export async function openRunner(context: CommandContext, rootOption: string | u
   // A link that leads to another release meanwhile changes nothing for what has begun.
   const root = realpathSync.native(named);
   enterSite(context, root, false);
-  const state = stateFolderOf(root);
+  const state = stateFolderOf(root, env);
   const probePath = probePathOf(context);
   if (!existsSync(probePath)) throw new PackageIncomplete(`${probePath} is missing`);
   const settings = await loadSettings(root, env);

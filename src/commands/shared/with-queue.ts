@@ -1,4 +1,5 @@
 import type { Queue } from '../../queue/api.ts';
+import { commandClock } from '../../system/base/clock.ts';
 import { parseExactly } from '../../system/base/exact-json.ts';
 import type { CommandContext } from './context.ts';
 import { rootOf } from './open.ts';
@@ -13,7 +14,7 @@ export async function withQueue<T>(
   const root = rootOf(context, rootOption);
   const { buildQueue } = await import('../../queue/queue.ts');
   // Data is only passed on here: to whoever claims a job, or looks at it.
-  const queue = await buildQueue({ root, env, cwd, now }, parseExactly);
+  const queue = await buildQueue({ root, env, cwd, now }, parseExactly, commandClock);
   try {
     return await use(queue, root);
   } finally {

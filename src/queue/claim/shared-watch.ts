@@ -1,11 +1,11 @@
 import type { ChangeWatch, WaitEnd } from '../../store/contract/store.ts';
-import { now } from '../../system/base/clock.ts';
+import type { Clock } from '../../system/base/clock.ts';
 
 /**
  * Lets any number of callers wait for a change of the log with one watch of its files. Each still has its own time
  * and its own signals.
  */
-export function shareWatch(watch: ChangeWatch): ChangeWatch {
+export function shareWatch(watch: ChangeWatch, clock: Clock): ChangeWatch {
   /** Ends once the log differs from that version; whoever has seen the same one waits with it. */
   const underWay = new Map<number, Shared>();
   const share = (since: number): Shared => {
@@ -26,7 +26,7 @@ export function shareWatch(watch: ChangeWatch): ChangeWatch {
       const shared = share(since);
       shared.waiting += 1;
       try {
-        return await firstOf(shared.end, untilMs, signals);
+        return await firstOf(shared.end, untilMs, clock, signals);
       } finally {
         shared.waiting -= 1;
         if (shared.waiting === 0) {
@@ -51,6 +51,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 async function firstOf(
   change: Promise<WaitEnd>,
   untilMs: number | null,
+  clock: Clock,
   signals: readonly AbortSignal[],
 ): Promise<WaitEnd> {
   let end: (how: WaitEnd) => void = () => {};
@@ -58,7 +59,7 @@ async function firstOf(
     end = resolve;
   });
   const stop = (): void => end('stopped');
-  const leftMs = Math.min((untilMs ?? Number.POSITIVE_INFINITY) - now(), LONGEST_TIMER_MS);
+  const leftMs = Math.min((untilMs ?? Number.POSITIVE_INFINITY) - clock.now(), LONGEST_TIMER_MS);
   const timer = setTimeout(() => end('due'), Math.max(leftMs, 0));
   for (const signal of signals) signal.addEventListener('abort', stop);
   try {

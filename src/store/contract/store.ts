@@ -50,10 +50,8 @@ export interface Store extends StoreSession {
 
 /** Many machines on one log live by the clock of its server. */
 export interface Fleet {
-  /** That clock minus this machine's own, as it was when the log was opened. */
-  readonly clockOffsetMs: number;
-  /** The same now: a machine's own clock may have been set since. */
-  measureClock(): Promise<number>;
+  /** Compares the clocks again: this machine's own may have been set since the log was opened. */
+  followClock(): Promise<void>;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { type Clock, commandClock } from '../../system/base/clock.ts';
 import type { Store } from '../contract/store.ts';
 import { describeServerFailure } from './connect/describe-failure.ts';
 import type { DatabaseTarget } from './connect/url.ts';
@@ -6,13 +7,16 @@ import { demandStillUsable, migrate, readSchemaVersion } from './migrate.ts';
 import { ServerSession } from './session.ts';
 import { createServerStore } from './store.ts';
 
-/** @throws {StoreUnavailable} when the server cannot be reached, or its tables are not to be used */
-export async function openServerStore(target: DatabaseTarget): Promise<Store> {
+/**
+ * @param clock follows the server's from now on
+ * @throws {StoreUnavailable} when the server cannot be reached, or its tables are not to be used
+ */
+export async function openServerStore(target: DatabaseTarget, clock: Clock = commandClock): Promise<Store> {
   const session = await openSession(target);
   return await orClosed(session, async () => {
     await migrate(session, target);
     session.onReconnect = () => demandStillUsable(session, target);
-    return await createServerStore(session);
+    return await createServerStore(session, clock);
   });
 }
 
@@ -30,7 +34,7 @@ export async function openExistingServerStore(target: DatabaseTarget): Promise<S
       return null;
     }
     session.onReconnect = () => demandStillUsable(session, target);
-    return await createServerStore(session);
+    return await createServerStore(session, commandClock);
   });
 }
 

@@ -1,15 +1,17 @@
+import type { Clock } from '../../system/base/clock.ts';
 import type { Store, StoreSession } from '../contract/store.ts';
 import { asLazy } from '../shared/areas.ts';
 import type { ServerSession } from './session.ts';
 import { watchServer } from './watch.ts';
 
-/** Around a session of a server that has the tables. */
-export async function createServerStore(session: ServerSession): Promise<Store> {
+/** Around a session of a server that has the tables, whose clock is followed from now on. */
+export async function createServerStore(session: ServerSession, clock: Clock): Promise<Store> {
+  clock.follow(await measureClock(session));
   const inTurn = (work: () => unknown) => session.ask(async () => await work());
   const inTransaction = areasOf(session, async (work) => await work());
   return {
     engine: session.engine.name,
-    fleet: { clockOffsetMs: await measureClock(session), measureClock: () => measureClock(session) },
+    fleet: { followClock: async () => clock.follow(await measureClock(session)) },
     isReadOnly: false,
     quarantined: null,
     ...areasOf(session, inTurn),
@@ -30,7 +32,7 @@ export async function createServerStore(session: ServerSession): Promise<Store> 
       const { serverGlance } = await import('./statements/monitor/glance.ts');
       return await session.ask(() => serverGlance(session, from, tiers));
     },
-    watch: () => watchServer(session),
+    watch: () => watchServer(session, clock),
     close: () => session.close(),
   };
 }

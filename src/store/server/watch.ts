@@ -1,4 +1,4 @@
-import { now } from '../../system/base/clock.ts';
+import type { Clock } from '../../system/base/clock.ts';
 import type { ChangeWatch, WaitEnd } from '../contract/store.ts';
 import type { ServerSession } from './session.ts';
 
@@ -17,7 +17,7 @@ const LONGEST_REST_MS = 250;
 const QUIET_MS = 1_000;
 
 /** A server tells of others' commits, or whoever waits is told to look from time to time. */
-export function watchServer(session: Pick<ServerSession, 'listen'>): ChangeWatch {
+export function watchServer(session: Pick<ServerSession, 'listen'>, clock: Clock): ChangeWatch {
   const closing = new AbortController();
   const waiting = new Set<() => void>();
   let version = 0;
@@ -72,10 +72,10 @@ export function watchServer(session: Pick<ServerSession, 'listen'>): ChangeWatch
     changed: async (since, untilMs, ...others) => {
       const signals = [closing.signal, ...others];
       if (signals.some(({ aborted }) => aborted)) return 'stopped';
-      const rested = vainRestMs() === 0 ? 'changed' : await sleep(new Set(), vainRestMs(), untilMs, signals);
+      const rested = vainRestMs() === 0 ? 'changed' : await sleep(new Set(), vainRestMs(), untilMs, clock, signals);
       if (rested !== 'changed') return rested;
       if (version !== since) return wakeUp();
-      const end = await sleep(waiting, pollRestMs(), untilMs, signals);
+      const end = await sleep(waiting, pollRestMs(), untilMs, clock, signals);
       return end === 'changed' && version !== since ? wakeUp() : end;
     },
     close: () => closing.abort(),
@@ -87,10 +87,11 @@ function sleep(
   waiting: Set<() => void>,
   restMs: number,
   untilMs: number | null,
+  clock: Clock,
   signals: readonly AbortSignal[],
 ): Promise<WaitEnd> {
   return new Promise((resolve) => {
-    const leftMs = untilMs === null ? Number.POSITIVE_INFINITY : Math.max(untilMs - now(), 0);
+    const leftMs = untilMs === null ? Number.POSITIVE_INFINITY : Math.max(untilMs - clock.now(), 0);
     const end = (how: WaitEnd): void => {
       clearTimeout(timer);
       waiting.delete(wake);

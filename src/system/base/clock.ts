@@ -1,23 +1,33 @@
-/** By how much the clock that all machines go by is ahead of this machine's own. */
-let offsetMs = 0;
-
-/** The time by which this process lives, in UTC epoch milliseconds: its machine's, or that of the fleet. */
-export function now(): number {
-  return Date.now() + offsetMs;
-}
-
-export function clockOffsetMs(): number {
-  return offsetMs;
+/** The time that all who use a log live by. */
+export interface Clock {
+  /** UTC epoch milliseconds: by this machine's clock, or by that of the log's server. */
+  now(): number;
+  /** By how much it is ahead of this machine's own clock, in milliseconds. */
+  offsetMs(): number;
+  /**
+   * From now on it is the clock of a database server, which all machines of a fleet share. To be told again once this
+   * machine's own may have been set.
+   */
+  follow(aheadMs: number): void;
 }
 
 /** Clocks that differ by less agree: the way to the server takes time, too. */
 const SAME_CLOCK_MS = 500;
 
-/**
- * From now on the process lives by the clock of its database server, which all machines of a fleet share. To be told
- * again once this machine's own may have been set.
- */
-export function followClock(aheadMs: number): void {
-  if (Math.abs(aheadMs - offsetMs) < SAME_CLOCK_MS) return;
-  offsetMs = Math.abs(aheadMs) < SAME_CLOCK_MS ? 0 : Math.round(aheadMs);
+export function createClock(): Clock {
+  let offsetMs = 0;
+  return {
+    now: () => Date.now() + offsetMs,
+    offsetMs: () => offsetMs,
+    follow: (aheadMs) => {
+      if (Math.abs(aheadMs - offsetMs) < SAME_CLOCK_MS) return;
+      offsetMs = Math.abs(aheadMs) < SAME_CLOCK_MS ? 0 : Math.round(aheadMs);
+    },
+  };
 }
+
+/** That of a command, which works for one log alone. A program that opens several has one for each. */
+export const commandClock = createClock();
+
+/** The time by the clock of this command, in UTC epoch milliseconds. */
+export const { now, offsetMs: clockOffsetMs } = commandClock;

@@ -13,7 +13,9 @@ export function fallbackStateFoldersOf(root: string): readonly StateFolder[] {
   const hash = hashOf(realpathSync.native(root));
   const temporary = join(tmpdir(), `folder-runner-${process.getuid?.() ?? 0}-${hash}`);
   const home = stateHome();
-  return [temporary, ...(home === null ? [] : [join(home, `folder-runner-${hash}`)])].map(stateFolderAt);
+  return [temporary, ...(home === null ? [] : [join(home, `folder-runner-${hash}`)])].map((path) =>
+    stateFolderAt(path),
+  );
 }
 
 /** Those of them that are there, and that nobody else can have put something in: all that is ever read. */

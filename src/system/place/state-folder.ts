@@ -31,15 +31,18 @@ export interface StateFolder {
   readonly reserve: string;
   /** An import of the crontab that is under way, or was interrupted. */
   readonly unsettledImport: string;
+  /** Names the database server, where the log is on one. */
+  readonly env: NodeJS.ProcessEnv;
 }
 
-export function stateFolderOf(root: string): StateFolder {
-  return stateFolderAt(join(root, '.runner'));
+export function stateFolderOf(root: string, env?: NodeJS.ProcessEnv): StateFolder {
+  return stateFolderAt(join(root, '.runner'), env);
 }
 
-export function stateFolderAt(path: string): StateFolder {
+export function stateFolderAt(path: string, env: NodeJS.ProcessEnv = process.env): StateFolder {
   return {
     path,
+    env,
     database: join(path, 'activity.db'),
     locks: join(path, 'locks'),
     output: join(path, 'output'),

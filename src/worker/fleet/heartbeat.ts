@@ -1,5 +1,5 @@
 import type { Store, StoreSession } from '../../store/contract/store.ts';
-import { followClock, now } from '../../system/base/clock.ts';
+import { now } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { WorkerEvents } from '../invocation/events.ts';
 import type { StopRequest } from '../invocation/stop.ts';
@@ -73,7 +73,7 @@ export function startHeartbeat(
   };
   const beat = async (): Promise<void> => {
     // What goes wrong is tried again: all that counts is whether it has succeeded in time.
-    await store.fleet?.measureClock().then(followClock, () => {});
+    await store.fleet?.followClock().catch(() => {});
     await Promise.allSettled([...workers].map(renew));
     mayStart();
     schedule();

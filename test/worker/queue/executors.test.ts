@@ -19,7 +19,7 @@ async function open(handlers: Readonly<Record<string, FileContent>>, settings: o
     'runner.config.json': JSON.stringify(settings),
     diary: '',
   });
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   onTestFinished(() => queue.close());
   const add = (name: string, options: JobOptions = {}) => queue.add(name, { root }, options);
   const start = (...args: readonly string[]) =>

@@ -22,7 +22,7 @@ export default async ({ update }) => {
 `;
 
 async function lose(root: string, id: number, how: 'requeue' | 'delete'): Promise<void> {
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   await queue.requeue([id]);
   if (how === 'delete') await queue.delete(id);
   await queue.close();

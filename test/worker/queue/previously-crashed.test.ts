@@ -44,7 +44,7 @@ test('a handler is told that its worker died in an earlier try, but not at an ea
 test('a handler is told that the lease of an earlier try ran out', async () => {
   const root = makeSite();
   const id = await addJob(root, 'told');
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   await queue.claim('*', { lease: '1ms' });
   await queue.close();
   const worker = startWaiting(root);

@@ -49,7 +49,7 @@ async function openSite(kind: keyof typeof handlers): Promise<Site> {
   const files = Object.entries(handlers[kind]).map(([name, content]) => [`jobs/queue/${name}`, content] as const);
   const settings = { queue: { lease: '2s', groupLimit: 1 } };
   const root = makeTemporaryRoot({ ...Object.fromEntries(files), 'runner.config.json': JSON.stringify(settings) });
-  const queue = await openQueue({ root, env: {} });
+  const queue = await openQueue({ root });
   onTestFinished(() => queue.close());
   const path = join(root, LINES);
   const lines = () => (existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n') : []);
