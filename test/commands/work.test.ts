@@ -360,7 +360,7 @@ test('more workers than there may be say so and end', async () => {
   await untilState(root, id, 'finished');
   expect(work(root).status).toBe(0);
   const skipped = "select reason from workers where state = 'skipped'";
-  expect(queryLog(root, skipped)).toEqual([{ reason: '1 queue workers are already running (workers.max is 1)' }]);
+  expect(queryLog(root, skipped)).toEqual([{ reason: '1 queue workers were already running (workers.max is 1)' }]);
   await endInPeace(root, worker);
 });
 

@@ -56,7 +56,7 @@ test('of eight first passes of one tier at once, one runs it and the others reco
   const [holder] = queryLog<{ pid: number }>(root, `select pid from workers where state = 'finished'`);
   expect(Object.keys(countBy(root, 'workers', 'reason'))).toEqual([
     'null',
-    expect.stringContaining(`another pass of hourly is running: pid ${holder?.pid} `),
+    expect.stringContaining(`another pass of hourly was running: pid ${holder?.pid} `),
   ]);
 });
 

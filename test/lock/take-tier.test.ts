@@ -98,9 +98,10 @@ test('a free tier is taken: a slot in the log and a lock file', async () => {
 test('a tier held by a living process is refused, and the skipped pass tells by whom', async () => {
   const { root, take } = await openRoot();
   const lock = (await take(requestFor('hourly'))) as TierLock;
-  const reason = `another pass of hourly is running: pid ${process.pid} on ${hostname()}, since 2026-11-01T12:00:00.000Z`;
+  const holder = `pid ${process.pid} on ${hostname()}, since 2026-11-01T12:00:00.000Z`;
+  const reason = `another pass of hourly was running: ${holder}`;
   const refused = await take(requestFor('hourly', { startedAt: NOON + 60_000 }));
-  expect(refused).toEqual({ held: false, reason });
+  expect(refused).toEqual({ held: false, reason: `another pass of hourly is running: ${holder}` });
   expect(queryLog(root, workers)).toEqual([
     { tier: 'hourly', state: 'running', finished_at: null, reason: null },
     { tier: 'hourly', state: 'skipped', finished_at: NOON + 60_000, reason },
@@ -202,7 +203,7 @@ test('a lock file is respected even when the log knows nothing of its holder', a
   });
   const rows = newLog.connection.prepare('select state, skip_code, reason from workers').all([]);
   expect(rows).toEqual([
-    { state: 'skipped', skip_code: 'held', reason: expect.stringMatching(/^another pass of hourly is running: pid/) },
+    { state: 'skipped', skip_code: 'held', reason: expect.stringMatching(/^another pass of hourly was running: pid/) },
   ]);
   await newLog.close();
   await lock.release();

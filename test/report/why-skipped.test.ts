@@ -42,6 +42,29 @@ describe('a pass that was left out', () => {
   });
 });
 
+test('a pass that another one kept away is told with the span of that one', async () => {
+  const root = makeRoot();
+  const { addPass, addRun } = await writeLog(root);
+  const at = Date.now() - 2000;
+  await addRun('yearly/a', at, { worker_id: await addPass('yearly', at) });
+  await addPass('yearly', at + 500, { state: 'skipped', reason: 'another pass of yearly was running' });
+  const why = String.raw`because the pass before it was still running \((?:\d\d:\d\d|\S+ \w+ \S+) to [\w :]+\)`;
+  expect(await textOf(root, 'skipped')).toMatch(new RegExp(`^the pass of .+ was skipped, ${why}$`));
+  expect((await inRoot(root, 'report')).stdout).toMatch(new RegExp(`1 pass skipped, last .+\\n? *·? *${why}`));
+});
+
+test('instants of a reason are told by the clock of the reader', async () => {
+  const root = makeRoot();
+  const { addPass, addRun } = await writeLog(root);
+  await addRun('by-hand/b', Date.now() - 3000);
+  const reason = 'yearly was paused until 2031-11-01T10:00:00.000Z';
+  await addPass('yearly', Date.now() - 2000, { state: 'skipped', reason });
+  const told = 'yearly was paused until 2031-11-01';
+  expect(await textOf(root, 'skipped')).toMatch(new RegExp(`was skipped: ${told}$`));
+  for (const command of [['report'], ['activity']])
+    expect((await inRoot(root, ...command)).stdout).toMatch(`${told}\n`);
+});
+
 test('a job whose run crashed and that is not to be tried again says so', async () => {
   const root = makeRoot('# @on-crash skip\n');
   const { addPass, addRun } = await writeLog(root);

@@ -48,7 +48,7 @@ async function writeHour(log: WrittenLog, at: number, hour: number): Promise<voi
   if (hour === 4) {
     await log.addPass('hourly', at, {
       state: 'skipped',
-      reason: 'another pass of hourly is running: pid 4711 on web2',
+      reason: 'another pass of hourly was running: pid 4711 on web2',
     });
     return;
   }

@@ -41,10 +41,12 @@ test('a held tier is skipped without a word, and the log tells who held it', asy
   expect(runner(root, 'hourly')).toEqual(silent);
   const byHand = runner(root, 'run', 'hourly/a');
   expect(byHand).toMatchObject({ status: 1, stdout: '' });
-  expect(byHand.stderr).toMatch(/^runner: skipped: another pass of hourly is running: pid \d+ on .+\n$/);
+  expect(byHand.stderr).toMatch(
+    /^runner: skipped: another pass of hourly is running: pid \d+ on .+, since \d+ \w+ \d\d:\d\d\n$/,
+  );
   letGo(root);
   expect(await pass.ended).toEqual(silent);
-  const holder = `^another pass of hourly is running: pid ${pass.pid} on ${hostname()}, since \\d{4}-.+Z$`;
+  const holder = `^another pass of hourly was running: pid ${pass.pid} on ${hostname()}, since \\d{4}-.+Z$`;
   const reason = expect.stringMatching(new RegExp(holder));
   expect(queryLog(root, 'select kind, state, reason from workers order by id')).toEqual([
     { kind: 'tier', state: 'finished', reason: null },

@@ -2,7 +2,7 @@ import type { Screen } from '../../report/terminal/screen.ts';
 import { joinFitting, wrap } from '../../report/terminal/table.ts';
 import { countOf, formatDuration } from '../../report/text/format.ts';
 import type { Runner } from '../../settings/settings.ts';
-import { printableLine } from '../../system/base/text.ts';
+import { printableLine, withInstants } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import type { TierRequest } from '../../worker/invocation/invocation.ts';
 import { type PassPlan, type PlannedRun, planPass, type WhyNot } from '../../worker/plan/plan-pass.ts';
@@ -145,7 +145,7 @@ function renderOther({ script, fate, why }: PlannedRun, screen: Screen): string[
 }
 
 function describeWhy({ reason, untilMs }: WhyNot, { clock }: Screen): string {
-  return printableLine(reason) + (untilMs === null ? '' : ` until ${clock.short(untilMs)}`);
+  return withInstants(printableLine(reason), clock.short) + (untilMs === null ? '' : ` until ${clock.short(untilMs)}`);
 }
 
 function renderEnvironment(

@@ -54,7 +54,10 @@ export async function runAndShow(
     if (isQueue) showWorkProgress(context, events);
     else showPassProgress(context, events, { isLive: options.isLive === true, settings: runner.settings });
   } else if (isAwaited) {
-    const tell = (reason: string) => context.stderr.write(`runner: skipped: ${reason}\n`);
+    const { createClock } = await import('../../report/text/clock.ts');
+    const { withInstants } = await import('../../system/base/text.ts');
+    const clock = createClock(runner.now());
+    const tell = (reason: string) => context.stderr.write(`runner: skipped: ${withInstants(reason, clock.short)}\n`);
     events.on('pass-skipped', ({ reason }) => tell(reason));
     events.on('deferred', tell);
   }

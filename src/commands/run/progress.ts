@@ -6,7 +6,7 @@ import { wrap } from '../../report/terminal/table.ts';
 import { describeMisnamed } from '../../schedule/misnamed.ts';
 import type { Runner, Settings } from '../../settings/settings.ts';
 import { isFailure } from '../../store/words.ts';
-import { printableLine, toPrintableLines } from '../../system/base/text.ts';
+import { printableLine, toPrintableLines, withInstants } from '../../system/base/text.ts';
 import type { PassStarted, WorkerEvents } from '../../worker/invocation/events.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { drawFailure, drawWork, PassView } from './pass-view.ts';
@@ -126,7 +126,7 @@ export function showWorkProgress(context: CommandContext, events: WorkerEvents):
 /** Lines that stay, and below them some that are drawn anew. */
 interface Terminal {
   /** As it is now: a terminal may be made wider. */
-  room(): Pick<ReturnType<typeof createScreen>, 'columns' | 'palette'>;
+  room(): Pick<ReturnType<typeof createScreen>, 'clock' | 'columns' | 'palette'>;
   draw(lines: readonly string[]): void;
   above(lines: readonly string[]): void;
   close(): void;
@@ -153,7 +153,7 @@ function showNotices(events: WorkerEvents, { above, room }: Terminal): void {
     const [first = '', ...more] = wrap(printableLine(warning), columns - 2);
     above([`${palette.warning('!')} ${first}`, ...more.map((line) => `  ${line}`)]);
   };
-  events.on('pass-skipped', ({ reason }) => show(`Skipped: ${reason}.`));
+  events.on('pass-skipped', ({ reason }) => show(`Skipped: ${withInstants(reason, room().clock.short)}.`));
   events.on('warning', warn);
   events.on('deferred', warn);
 }

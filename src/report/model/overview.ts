@@ -25,6 +25,7 @@ import {
 } from './runs/runs.ts';
 import {
   type RecordedPass,
+  type SkippedPass,
   selectCalls,
   selectHolders,
   selectLastCallBefore,
@@ -59,7 +60,7 @@ export interface TierOverview {
   readonly passes: number;
   /** Passes in the window that found the lock held. */
   readonly skippedPasses: number;
-  readonly lastSkipped: RecordedPass | null;
+  readonly lastSkipped: SkippedPass | null;
   readonly missed: MissedPasses | null;
   /** What keeps all of it from running now. */
   readonly pause: Pause | null;

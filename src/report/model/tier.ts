@@ -269,6 +269,11 @@ export interface RecordedPass {
   readonly liveness: Liveness | null;
 }
 
+export interface SkippedPass extends RecordedPass {
+  /** The pass of the same machine that had the tier; null: something else kept it away, or that pass is not recorded. */
+  readonly heldBy: Pick<RecordedPass, 'startedAtMs' | 'finishedAtMs'> | null;
+}
+
 /** The tier's passes in the window, oldest first, skipped ones among them. */
 async function selectPasses(db: Kysely<ActivityLog>, tier: string, window: TimeWindow): Promise<RecordedPass[]> {
   const passes = await passesOf(db, tier)
@@ -285,7 +290,7 @@ interface CallsInWindow {
   /** In ascending order, skipped ones among them. */
   readonly calls: readonly Pick<RecordedPass, 'startedAtMs' | 'trigger'>[];
   readonly skipped: number;
-  readonly lastSkipped: RecordedPass | null;
+  readonly lastSkipped: SkippedPass | null;
 }
 
 export async function selectCalls(
@@ -305,7 +310,7 @@ export async function selectCalls(
   const skipped = found.filter(({ state }) => state === 'skipped').length;
   const newest = newestBefore(db, tier, untilMs).where('state', '=', 'skipped');
   const last = skipped === 0 ? undefined : await newest.executeTakeFirst();
-  return { calls: found, skipped, lastSkipped: last === undefined ? null : toPass(last) };
+  return { calls: found, skipped, lastSkipped: last === undefined ? null : await addHolding(db, tier, last) };
 }
 
 /** The last call of the tier before that instant, skipped or not. */
@@ -338,10 +343,22 @@ async function selectLastPass(db: Kysely<ActivityLog>, tier: string): Promise<Re
 }
 
 /** The newest pass of a tier, if it was skipped: paused, held, or missed and not made up for. */
-export async function selectSkippedPass(db: Kysely<ActivityLog>, tier: string): Promise<RecordedPass | null> {
+export async function selectSkippedPass(db: Kysely<ActivityLog>, tier: string): Promise<SkippedPass | null> {
   const query = passesOf(db, tier).orderBy('workers.id', 'desc').limit(1);
   const newest = await query.executeTakeFirst();
-  return newest?.state === 'skipped' ? toPass(newest) : null;
+  return newest?.state === 'skipped' ? await addHolding(db, tier, newest) : null;
+}
+
+async function addHolding(db: Kysely<ActivityLog>, tier: string, skipped: PassRow): Promise<SkippedPass> {
+  const pass = toPass(skipped);
+  if (skipped.skipCode !== 'held') return { ...pass, heldBy: null };
+  const query = newestBefore(db, tier, skipped.startedAtMs + 1)
+    .where('state', '!=', 'skipped')
+    .where('workers.id', '<', skipped.id)
+    .where('host', '=', skipped.host);
+  const before = await query.executeTakeFirst();
+  const isOver = typeof before?.finishedAtMs === 'number' && before.finishedAtMs < skipped.startedAtMs;
+  return { ...pass, heldBy: before === undefined || isOver ? null : toPass(before) };
 }
 
 /** How the runs of one pass ended: they began after it did, and before it ended, unless the clock was set back. */
@@ -375,6 +392,7 @@ function passesOf(db: Kysely<ActivityLog>, tier: string) {
         'started_at as startedAtMs',
         'finished_at as finishedAtMs',
         'reason',
+        'skip_code as skipCode',
         'pid',
         'pid_start_ticks as startTicks',
         'host',
@@ -388,7 +406,7 @@ function passesOf(db: Kysely<ActivityLog>, tier: string) {
 
 type PassRow = Awaited<ReturnType<ReturnType<typeof passesOf>['executeTakeFirstOrThrow']>>;
 
-function toPass({ pid, startTicks, host, bootId, ...row }: PassRow): RecordedPass {
+function toPass({ pid, startTicks, host, bootId, skipCode: _, ...row }: PassRow): RecordedPass {
   if (row.state !== 'running') return { ...row, liveness: null };
   const liveness = checkLiveness({ pid, startTicks, host, bootId });
   if (liveness !== 'dead') return { ...row, liveness };

@@ -2,7 +2,7 @@ import type { Job, JobCount, JobCounters, JobTotals } from '../../queue/api.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
 import type { JobState } from '../../store/words.ts';
 import { writeExactly } from '../../system/base/exact-json.ts';
-import { firstLine, printable, printableLine } from '../../system/base/text.ts';
+import { firstLine, printable, printableLine, withInstants } from '../../system/base/text.ts';
 import type { Activity, JobActivity } from '../model/activity.ts';
 import type { JobChild, JobList, JobStory, UpcomingRun } from '../model/jobs.ts';
 import { countOf, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
@@ -128,14 +128,16 @@ function describeActivity(activity: JobActivity, screen: Screen): string[] {
     `${screen.clock.dateTime(atMs)}  ${describeEvent(event)}`,
     runId === null ? '' : `run ${runId}`,
     actor === null ? '' : `by ${printableLine(actor)}`,
-    describeWhy(activity),
+    describeWhy(activity, screen),
   ];
   return joinFitting(parts.filter(Boolean), screen.columns);
 }
 
-function describeWhy({ detail, warning }: JobActivity): string {
+function describeWhy({ detail, warning, runId }: JobActivity, { clock }: Screen): string {
   const said = warning === null ? '' : describeWarningInColumn(warning);
-  return [firstLine(detail ?? ''), said].filter(Boolean).join('; ');
+  const why = firstLine(detail ?? '');
+  // A run may have ended by what a script said.
+  return [runId === null ? withInstants(why, clock.short) : why, said].filter(Boolean).join('; ');
 }
 
 /** What happened to jobs and workers, in the order it comes in. */
@@ -147,7 +149,8 @@ export function renderActivity(activity: readonly Activity[], isCut: boolean, sc
   return `${[...table, '', palette.dim(`${cut}times in ${clock.zone}`)].join('\n')}\n`;
 }
 
-function activityColumns({ clock }: Screen, activity: readonly Activity[]): readonly Column<Activity>[] {
+function activityColumns(screen: Screen, activity: readonly Activity[]): readonly Column<Activity>[] {
+  const { clock } = screen;
   const number = (id: number | null): string => (id === null ? '' : String(id));
   const by: Column<Activity> = {
     title: 'by',
@@ -166,7 +169,7 @@ function activityColumns({ clock }: Screen, activity: readonly Activity[]): read
     { title: 'run', rank: 2, text: ({ runId }) => number(runId), align: 'right' },
     { title: 'what', text: ({ event }) => describeEvent(event) },
     ...(activity.some(({ actor }) => actor !== null) ? [by] : []),
-    { title: 'why', rank: 3, text: describeWhy, shrinks: { first: 16, last: 16 } },
+    { title: 'why', rank: 3, text: (each) => describeWhy(each, screen), shrinks: { first: 16, last: 16 } },
   ];
 }
 

@@ -36,6 +36,7 @@ import {
   describePaused,
   describeResume,
   describeSetOptions,
+  describeSkip,
   describeWarning,
 } from '../text/words.ts';
 import { type Palette, paintOutcome, type Screen } from './screen.ts';
@@ -222,8 +223,7 @@ function describeSkipped(tier: TierOverview, { clock }: Screen): string[] {
   const last = tier.lastSkipped;
   if (last === null) return [];
   const count = countOf(tier.skippedPasses, 'pass', 'passes');
-  const reason = printableLine(last.reason ?? '');
-  return [`${count} skipped, last ${clock.short(last.startedAtMs)}`, reason].filter(Boolean);
+  return [`${count} skipped, last ${clock.short(last.startedAtMs)}`, describeSkip(last, clock)];
 }
 
 /** What is to be said of a script besides its figures. A pause of its whole tier stands above. */

@@ -13,6 +13,14 @@ export interface Clock {
   short(atMs: number): string;
 }
 
+/** `14:02 to 14:05`, and with the day if the two have different ones. */
+export function spanOf(fromMs: number, toMs: number, clock: Clock): string {
+  const [fromDay, from = ''] = clock.dateTime(fromMs).split(' ');
+  const [toDay, to = ''] = clock.dateTime(toMs).split(' ');
+  if (fromDay !== toDay) return `${clock.short(fromMs)} to ${clock.short(toMs)}`;
+  return `${from.slice(0, 5)} to ${to.slice(0, 5)}`;
+}
+
 /** A clock of the host's own zone, unless another is named. */
 export function createClock(nowMs: number, timeZone?: string): Clock {
   const read = timeZone === undefined ? readHostTime : createReader(timeZone);

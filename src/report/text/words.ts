@@ -6,9 +6,10 @@ import { KNOWN_SIGNS, type RetryDelay, type ScriptOptions } from '../../settings
 import type { Pause } from '../../store/contract/housekeeping.ts';
 import type { ContentChange, Deviation } from '../../store/contract/runs.ts';
 import { type ActivityEvent, DOUBT, isDoubtful, type PauseKind } from '../../store/words.ts';
-import { capitalized, firstLine, lastLine, printableLine } from '../../system/base/text.ts';
+import { capitalized, firstLine, lastLine, printableLine, withInstants } from '../../system/base/text.ts';
 import type { RunRecord } from '../model/runs/run.ts';
-import type { Clock } from './clock.ts';
+import type { SkippedPass } from '../model/tier.ts';
+import { type Clock, spanOf } from './clock.ts';
 import { countOf, formatBytes, formatCount, formatDuration } from './format.ts';
 
 /** `paused until 3 Nov 16:00`, `paused`; of what is paused as part of more: `daily is paused`. */
@@ -115,6 +116,14 @@ export function describeRunError(run: RunRecord, outputEnd: string): string | nu
   // A crash tells of its last line itself, and what is known of the cause says more.
   const isSaid = line === '' || reason.endsWith(line) || /^exit code \d+[:,]/.test(reason);
   return isSaid || isStackFrame(line) ? reason : `${reason}: ${line}`;
+}
+
+/** Why a pass was skipped: `because the pass before it was still running (14:02 to 14:05)`. */
+export function describeSkip({ heldBy, reason }: SkippedPass, clock: Clock): string {
+  if (heldBy === null) return withInstants(printableLine(reason ?? 'no reason recorded'), clock.short);
+  const { startedAtMs: from, finishedAtMs: to } = heldBy;
+  const when = to === null ? `since ${clock.short(from)}` : spanOf(from, to, clock);
+  return `because the pass before it was still running (${when})`;
 }
 
 /** What Node prints when its heap is full: ` 7: 0x7f1c2d node::Abort() [node]`. */

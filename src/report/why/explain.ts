@@ -15,6 +15,7 @@ import {
   describePaused,
   describeResume,
   describeRunError,
+  describeSkip,
 } from '../text/words.ts';
 import type { WhyFacts } from './facts.ts';
 
@@ -142,9 +143,14 @@ function explainLastPass({ tier, fileChangedMs, lastRun }: WhyFacts, clock: Cloc
 
 function explainSkippedPass({ skippedPass }: WhyFacts, clock: Clock): WhyFinding[] {
   if (skippedPass === null) return [];
-  const { startedAtMs, reason } = skippedPass;
-  const why = printableLine(reason ?? 'no reason recorded');
-  return [notable('skipped', `the pass of ${clock.short(startedAtMs)} was skipped: ${why}`, null)];
+  const when = clock.short(skippedPass.startedAtMs);
+  return [
+    notable(
+      'skipped',
+      `the pass of ${when} was skipped${skippedPass.heldBy === null ? ':' : ','} ${describeSkip(skippedPass, clock)}`,
+      null,
+    ),
+  ];
 }
 
 function explainLock({ tier, nowMs }: WhyFacts, clock: Clock): WhyFinding {

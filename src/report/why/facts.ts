@@ -10,9 +10,9 @@ import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } 
 import { selectChange, selectNewestRun } from '../model/runs/runs.ts';
 import {
   findHolders,
-  type RecordedPass,
   readTierState,
   type ScriptJob,
+  type SkippedPass,
   selectLastCall,
   selectScriptJob,
   selectSkippedPass,
@@ -44,7 +44,7 @@ export interface WhyFacts {
   /** Its job, where that was given up. */
   readonly droppedJob: ScriptJob | null;
   /** The newest pass of its tier, where that was left out. */
-  readonly skippedPass: RecordedPass | null;
+  readonly skippedPass: SkippedPass | null;
   /** When it runs next; null: it has no times of its own. */
   readonly next: NextTime | null;
 }

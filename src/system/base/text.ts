@@ -44,6 +44,11 @@ export function printableLine(text: string): string {
   return printable(text).replace(/[\n\t]/g, makeVisible);
 }
 
+/** A sentence of the log, which has its instants in UTC, with them as the reader has them. */
+export function withInstants(sentence: string, write: (atMs: number) => string): string {
+  return sentence.replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, (text) => write(Date.parse(text)));
+}
+
 /** As a sentence begins: `the queue` → `The queue`. */
 export function capitalized(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;

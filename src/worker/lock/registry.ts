@@ -32,9 +32,9 @@ export function takeTierSlot(
     // Of many machines each has the tier for itself: a script is run by whichever claims it.
     const [worker] = await session.workers.running(tier, store.fleet === null ? undefined : request.host);
     if (worker !== undefined && checkWorker(worker) !== 'dead') {
-      const reason = `another pass of ${tier} is running: ${describeHolder(holderOf(worker))}`;
-      await session.workers.skip(request, 'held', reason);
-      return { free: false, reason };
+      const holder = holderOf(worker);
+      await session.workers.skip(request, 'held', describeHeld(tier, holder, 'was'));
+      return { free: false, reason: describeHeld(tier, holder, 'is') };
     }
     if (worker !== undefined) await markCrashed(session, worker, at);
     const workerId = await session.workers.start(request);
@@ -48,6 +48,15 @@ export function takeTierSlot(
     return { free: true, workerId, takenOverFrom: dead.join(' and ') || null };
     // Who goes on to start something has it on the disk before that.
   }, 'soon');
+}
+
+/**
+ * Why a pass is skipped: "another pass of hourly is running: pid 4711 on web3, since …".
+ *
+ * @param verb `was` in the log, where it is read later
+ */
+export function describeHeld(tier: string, holder: LockHolder, verb: 'is' | 'was'): string {
+  return `another pass of ${tier} ${verb} running: ${describeHolder(holder)}`;
 }
 
 /** Records a call that did not get to run the tier. */

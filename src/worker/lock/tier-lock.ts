@@ -1,6 +1,6 @@
 import type { Store } from '../../store/contract/store.ts';
 import type { WorkerRow } from '../../store/schema.ts';
-import { type DeadHolder, describeHolder, type LockTiming, usualTiming } from '../../system/lock/holder.ts';
+import { type DeadHolder, type LockTiming, usualTiming } from '../../system/lock/holder.ts';
 import { isLockHeldBy, type LockFile, takeLockFile } from '../../system/lock/lock-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import {
@@ -11,7 +11,7 @@ import {
   machineName,
 } from '../../system/process/identity.ts';
 import { isLeaseOver } from './lease.ts';
-import { holderOf, skipTier, type TierSlot, takeTierSlot, type WorkerRequest } from './registry.ts';
+import { describeHeld, holderOf, skipTier, type TierSlot, takeTierSlot, type WorkerRequest } from './registry.ts';
 
 /** A tier's lock: held until released, or lost on the way (`onCompromised`). */
 export interface TierLock {
@@ -46,9 +46,8 @@ export async function takeTier(
   const self = { host, bootId, pid, startTicks, since };
   const lock = await takeLockFile(state.locks, request.tier, self, onCompromised, timing);
   if (!('release' in lock)) {
-    const reason = `another pass of ${request.tier} is running: ${describeHolder(lock)}`;
-    await skipTier(store, request, 'held', reason);
-    return { held: false, reason };
+    await skipTier(store, request, 'held', describeHeld(request.tier, lock, 'was'));
+    return { held: false, reason: describeHeld(request.tier, lock, 'is') };
   }
   const slot = await takeSlot(store, state, request, lock);
   if (slot.free) return { held: true, ...slot, release: lock.release };

@@ -15,12 +15,12 @@ import type { Pause } from '../../store/contract/housekeeping.ts';
 import type { ScriptJobRow } from '../../store/contract/jobs.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
-import { describeHolder } from '../../system/lock/holder.ts';
 import { findLockHolder } from '../../system/lock/lock-file.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { isHeld, mayRun, scriptOfJob } from '../collect/collect-jobs.ts';
 import { readSlots } from '../collect/slots.ts';
 import type { TierRequest } from '../invocation/invocation.ts';
+import { describeHeld } from '../lock/registry.ts';
 import { waitForRoom } from '../loop/limits.ts';
 import { askUsualDuration } from '../loop/script-executor.ts';
 
@@ -181,7 +181,7 @@ async function findWhySkipped(
   const notDue = request.isDue && store !== null ? await findWhyNotDue(runner, store, name, at) : null;
   if (notDue !== null) return notDue;
   const holder = findLockHolder(runner.state.locks, name);
-  return holder === null ? null : because(`another pass of ${name} is running: ${describeHolder(holder)}`);
+  return holder === null ? null : because(describeHeld(name, holder, 'is'));
 }
 
 async function findWhyNotDue(runner: Runner, store: Store, tier: string, at: number): Promise<WhyNot | null> {

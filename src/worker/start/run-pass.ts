@@ -76,9 +76,8 @@ async function takeAndWork(
   const pauses = await store.pauses.inForce(worker.startedAt);
   const pause = request.kind === 'script' ? null : findPause(pauses, tier);
   if (pause !== null) {
-    const reason = describePause(pause);
-    await skipTier(store, worker, 'paused', reason);
-    return reportSkipped(call, tier, reason);
+    await skipTier(store, worker, 'paused', describePause(pause, 'was'));
+    return reportSkipped(call, tier, describePause(pause, 'is'));
   }
   const losses: Loss[] = [];
   const lock = await takeTier(store, call.runner.state, worker, (reason) => {
@@ -199,8 +198,8 @@ function reportSkipped({ events }: Invocation, tier: string, reason: string): nu
   return null;
 }
 
-/** "hourly is paused until 2026-11-01T10:00:00.000Z" */
-function describePause({ name, until }: Pause): string {
+/** "hourly is paused until 2026-11-01T10:00:00.000Z"; in the log, where it is read later, it was. */
+function describePause({ name, until }: Pause, verb: 'is' | 'was'): string {
   const end = until === null ? `until \`${resumeCommandOf(name)}\`` : `until ${new Date(until).toISOString()}`;
-  return `${wordsOfPaused(name)} is paused ${end}`;
+  return `${wordsOfPaused(name)} ${verb} paused ${end}`;
 }

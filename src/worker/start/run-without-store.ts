@@ -5,14 +5,13 @@ import { listSpoolFiles, type SpoolFile } from '../../store/spool/files.ts';
 import type { SpoolHeader } from '../../store/spool/format.ts';
 import { readSpool } from '../../store/spool/read.ts';
 import { releaseReserve } from '../../store/sqlite/reserve.ts';
-import { describeHolder } from '../../system/lock/holder.ts';
 import { takeLockFile } from '../../system/lock/lock-file.ts';
 import { trustedFallbacksOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { usableStateFolder } from '../../system/place/usable.ts';
 import { describeWorker, type Invocation, type TierRequest } from '../invocation/invocation.ts';
 import { reportStoreFailure } from '../invocation/with-store.ts';
-import type { WorkerRequest } from '../lock/registry.ts';
+import { describeHeld, type WorkerRequest } from '../lock/registry.ts';
 import { createAdmission } from '../loop/limits.ts';
 import { closeAll, workOff } from '../loop/script-executor.ts';
 import { createFailoverRecorder } from '../record/run-recorder.ts';
@@ -46,10 +45,7 @@ export async function runWithoutLog(
     takeLockFile(state.locks, tier, holder, (reason) => stop.startNothing(`the lock of ${tier} was lost: ${reason}`)),
   );
   if ('release' in lock) return await work(call, chosen, worker, reason).finally(lock.release);
-  events.emit('pass-skipped', {
-    tier,
-    reason: `another pass of ${tier} is running: ${describeHolder(lock)}`,
-  });
+  events.emit('pass-skipped', { tier, reason: describeHeld(tier, lock, 'is') });
   return null;
 }
 

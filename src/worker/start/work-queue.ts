@@ -105,8 +105,9 @@ export async function startQueueWorker(call: StoreInvocation): Promise<StartedWo
   return await call.store.transaction(async ({ workers }) => {
     const started = await workers.startOneOf(worker, max);
     if ('id' in started) return { workerId: started.id, worker };
-    const refusal = `${started.living} queue workers are already running (workers.max is ${max})`;
-    await workers.skip(worker, 'held', refusal);
-    return { refusal };
+    const describe = (verb: 'are' | 'were'): string =>
+      `${started.living} queue workers ${verb} already running (workers.max is ${max})`;
+    await workers.skip(worker, 'held', describe('were'));
+    return { refusal: describe('are') };
   });
 }

@@ -1,10 +1,12 @@
 import { countOf } from '../../../../report/text/format.ts';
+import { withInstants } from '../../../../system/base/text.ts';
 import type { components } from '../../../client/paths.ts';
+import { serverNow } from '../../clock.ts';
 import { Choice, More } from '../../components/fields.tsx';
 import { Empty, Loading, Notice } from '../../components/notice.tsx';
 import { Page } from '../../components/page.tsx';
 import { Name } from '../../components/text.tsx';
-import { Time } from '../../components/time.tsx';
+import { formatShort, Time } from '../../components/time.tsx';
 import { hrefOf, place, setQuery } from '../../router.ts';
 import { usePages } from '../paged.ts';
 
@@ -67,13 +69,18 @@ export function Happenings({ items, isOfOne = false }: HappeningsProps) {
                 by <Name text={each.by} />
               </span>
             )}
-            {each.detail !== null && <span class="small quiet detail">{each.detail}</span>}
+            {each.detail !== null && <span class="small quiet detail">{detailOf(each)}</span>}
             {each.warning !== null && <span class="small warning-line">warning: {each.warning}</span>}
           </span>
         </li>
       ))}
     </ol>
   );
+}
+
+/** A run may have ended by what a script said. */
+function detailOf({ detail, run }: Happening): string | null {
+  return run !== null || detail === null ? detail : withInstants(detail, (at) => formatShort(at, serverNow.value));
 }
 
 function Subject({ job, name, worker, isOfScript }: Happening) {
