@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import type { Handlers } from '../../src/discovery/handlers.ts';
 import { endUnmeasured, noOutput } from '../../src/execution/result/result.ts';
@@ -166,4 +167,20 @@ test('what is claimed with others and not wanted is given back, as it was', asyn
   expect(queryLog(root, 'select ready, claim_token, lease_expires_at, attempts from jobs where id = 4')).toEqual([
     { ready: 1, claim_token: null, lease_expires_at: null, attempts: 0 },
   ]);
+});
+
+test('a transaction that asks its store instead of its session is refused, and those after it have their turns', async () => {
+  const store = await openStoreOf(makeTemporaryRoot());
+  const refused = store.transaction(async () => await store.jobs.byId([1]));
+  await expect(refused).rejects.toThrow('A transaction asked its store instead of its session');
+  const within = store.transaction(async () => await store.transaction(async () => 'never'));
+  await expect(within).rejects.toThrow('it would wait for its own end');
+  const over = new AbortController();
+  let later: Promise<unknown> = Promise.reject(new Error('was not begun'));
+  later.catch(() => {});
+  await store.transaction(async () => {
+    later = once(over.signal, 'abort').then(() => store.jobs.byId([1]));
+  });
+  over.abort();
+  expect(await later).toEqual([]);
 });

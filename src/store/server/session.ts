@@ -193,7 +193,7 @@ export class ServerSession implements ServerStatements {
       // It goes out with what is asked first: should it fail, so does that.
       begun.catch(() => {});
       this.inTransaction = true;
-      result = await work();
+      result = await this.#turns.within(work);
       await begun;
     } catch (error) {
       this.rollbacks += 1;

@@ -97,7 +97,7 @@ export class SqliteSession implements SqliteStatements {
     try {
       this.#journal?.demandSound();
       await this.#begin();
-      const result = await this.#orRollBack(work);
+      const result = await this.#orRollBack(() => this.#queue.within(work));
       await this.#commit();
       await this.#journal?.note(this.#changes(), durability);
       return result;
