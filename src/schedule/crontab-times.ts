@@ -177,6 +177,58 @@ function countFirings(clock: Clock, fromMs: number, endMs: number): number {
   return count;
 }
 
+/** A call of a tier, for which somebody asks how late it came. */
+export interface TierCall {
+  /** Whether `runner due` has called it. */
+  readonly isDue: boolean;
+  readonly calledAtMs: number;
+  /** When the period began that it stands for; null: the tier has none. */
+  readonly slotMs: number | null;
+}
+
+/** When the crontab's line of a tier came up that this call answers; null: that is not known. */
+export async function dueByCrontab(tier: string, call: TierCall, crontab: CrontabTimes | null): Promise<number | null> {
+  if (crontab === null) return null;
+  const lines = linesOf(crontab, tier).filter(({ calls }) => (calls === 'due') === call.isDue);
+  const clocks = await readClocks(lines, crontab.zone);
+  if (clocks === null) return null;
+  const firings = clocks.flatMap(({ next, nextByMachine }) =>
+    [next, nextByMachine].map((each) => firingFor(each, tier, call)),
+  );
+  const dueMs = firings.reduce((one, other) => (other === null || (one !== null && one > other) ? one : other), null);
+  // The lines were others before they were changed.
+  const isOfOtherLines = dueMs !== null && crontab.changedAtMs !== null && dueMs < crontab.changedAtMs;
+  return isOfOtherLines && (crontab.changedAtMs ?? 0) <= call.calledAtMs ? null : dueMs;
+}
+
+/** `runner due` runs a tier at its first call in a period; a line of its own calls it each time. */
+function firingFor(next: NextFiring, tier: string, { isDue, calledAtMs, slotMs }: TierCall): number | null {
+  if (isDue) {
+    const atMs = slotMs === null ? null : next(slotMs - 1);
+    return atMs !== null && atMs <= calledAtMs ? atMs : null;
+  }
+  // What an earlier period has left was due in that one.
+  const endMs = slotMs === null ? null : nextPeriodStart(tier, slotMs);
+  return lastFiring(next, endMs === null ? calledAtMs : Math.min(calledAtMs, endMs - 1));
+}
+
+/** Looked back for so far, one after the other: the more often a line fires, the less. In hours. */
+const LOOKED_BACK = [1, 24, 8 * 24, 32 * 24, 367 * 24, 1500 * 24];
+
+/** At or before that time; null: none that is worth the search. */
+function lastFiring(next: NextFiring, upToMs: number): number | null {
+  for (const hours of LOOKED_BACK) {
+    let lastMs: number | null = null;
+    let atMs = next(upToMs - hours * 3_600_000);
+    while (atMs !== null && atMs <= upToMs) {
+      lastMs = atMs;
+      atMs = next(atMs);
+    }
+    if (lastMs !== null) return lastMs;
+  }
+  return null;
+}
+
 type NextFiring = (afterMs: number) => number | null;
 
 /** When a line fires. */

@@ -147,6 +147,7 @@ export interface RunsTable {
   readonly outcome: Outcome;
   /** State in which it left its job; null: `finished`, or it has not ended. */
   readonly left_job: JobState | null;
+  /** When it was due: of a script by the crontab's line or its own schedule, not the start of its period. */
   readonly scheduled_for: number | null;
   readonly started_at: number;
   readonly finished_at: number | null;

@@ -169,7 +169,8 @@ async function told(fleet: Machines, slot: number): Promise<string[]> {
   const runs = (await server.ask(
     `select scripts.name as script, concat(worker_id, '.', claim_number) as "key", outcome
      from ${fleet.schema}.runs join ${fleet.schema}.scripts on scripts.id = script_id
-     where scheduled_for = ${slot} order by runs.id`,
+     join ${fleet.schema}.workers on workers.id = worker_id
+     where workers.scheduled_for = ${slot} order by runs.id`,
   )) as readonly LoggedRun[];
   const evidence = fleet.evidence();
   return SCRIPTS.flatMap((name) => {

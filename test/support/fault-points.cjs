@@ -189,8 +189,11 @@ for (const method of changingByDescriptor) {
 wrapSync(fs, 'openSync', nameOpen);
 wrapCallback(fs, 'open', nameOpen);
 wrapPromise(fs.promises, 'open', nameOpen);
+/** To read the crontab changes nothing, so it is no step. */
+const nameSpawn = ([program, args]) => (program === 'crontab' && args[0] === '-l' ? null : 'spawn');
+
 for (const method of ['spawn', 'spawnSync', 'exec', 'execSync', 'execFile', 'execFileSync', 'fork']) {
-  wrapSync(childProcess, method, () => 'spawn');
+  wrapSync(childProcess, method, nameSpawn);
 }
 wrapSync(process, 'kill', ([, signal]) => (signal === 0 ? null : `kill ${signal ?? 'SIGTERM'}`));
 wrapSync(os, 'setPriority', () => 'setPriority');

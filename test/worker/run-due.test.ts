@@ -52,7 +52,7 @@ test('a script is told for when it runs, and how late that is', async () => {
   due(root);
   const [run] = queryLog<{ output: string; scheduled_for: number; started_at: number }>(
     root,
-    `select output, scheduled_for, started_at from runs where script = 'daily/a'`,
+    `select output, jobs.scheduled_for, runs.started_at from runs join jobs on jobs.id = job_id where script = 'daily/a'`,
   );
   const { output, scheduled_for, started_at } = run as NonNullable<typeof run>;
   const late = started_at - scheduled_for;

@@ -6,7 +6,6 @@ import { discover } from '../../src/discovery/discover.ts';
 import { enqueueScripts } from '../../src/queue/add/scripts.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { createWorkerEvents } from '../../src/worker/invocation/events.ts';
-import type { TierPass } from '../../src/worker/invocation/invocation.ts';
 import { createStopRequest, type StopRequest } from '../../src/worker/invocation/stop.ts';
 import { runExecutors } from '../../src/worker/loop/loop.ts';
 import { workOff } from '../../src/worker/loop/script-executor.ts';
@@ -37,7 +36,8 @@ async function makePass(scripts: Readonly<Record<string, string>>) {
   const queued = await store.transaction((session) => enqueueScripts(session, wanted, Date.now()));
   const jobs = queued.map((job) => ({ ...job, attempt: 1 }));
   const events = createWorkerEvents();
-  const pass: TierPass = {
+  const pass: Parameters<typeof workOff>[0] = {
+    worker: { kind: 'tier', startedAt: Date.now() },
     runner,
     trigger: 'cron',
     stop: createStopRequest(),

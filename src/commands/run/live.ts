@@ -2,6 +2,7 @@ import { fstatSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { UnsentMail } from '../../monitor/alert/deliver.ts';
 import type { PrintedIncident } from '../../monitor/alert/incidents/tell.ts';
+import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { isFailure } from '../../store/words.ts';
 import { isCalledByHand } from '../../system/process/identity.ts';
@@ -74,6 +75,7 @@ export async function runAndShow(
     events,
     budget,
     isWatched: !isTold,
+    crontab: crontabFor(context, runner),
     ...(args && { args }),
   }).finally(async () => {
     await tellingTrouble();
@@ -92,6 +94,15 @@ export async function runAndShow(
   }
   context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
   return summary;
+}
+
+/** Loaded by a pass that has something to run; it is read once for all tiers. */
+function crontabFor(context: CommandContext, { root }: Runner): ReadCrontab {
+  let reading: ReturnType<ReadCrontab> | undefined;
+  return () => {
+    reading ??= import('../shared/open.ts').then(({ crontabOf }) => crontabOf(context, root)());
+    return reading;
+  };
 }
 
 /**

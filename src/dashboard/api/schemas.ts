@@ -40,7 +40,9 @@ const runFields = {
   job: z.int().nullable().openapi({ description: 'The number of a job of the queue; null: it is a run of a script' }),
   outcome: outcomeSchema,
   attempt: z.int(),
-  scheduledFor: knownInstant,
+  scheduledFor: knownInstant.openapi({
+    description: 'When it was due, by the crontab, its schedule or its rule; null: not known',
+  }),
   startedAt: knownInstant,
   finishedAt: knownInstant,
   durationMs: knownNumber,

@@ -48,7 +48,7 @@ function factsOf(run: RunWithOutput, { clock }: Screen): Fact[] {
     ['job', run.jobId === null ? null : `${run.jobId} · \`npx folder-runner job ${run.jobId}\` shows it`],
     ['started', `${clock.dateTime(run.startedAtMs)} (${clock.zone})`],
     ['finished', instant(run.finishedAtMs)],
-    ['scheduled for', instant(run.scheduledForMs)],
+    ['was due', describeDue(run, clock)],
     ['attempt', String(run.attempt)],
     ['duration', run.durationMs === null ? null : formatDuration(run.durationMs)],
     ['cpu', describeCpu(run)],
@@ -62,6 +62,13 @@ function factsOf(run: RunWithOutput, { clock }: Screen): Fact[] {
     ['output', describeOutput(run)],
     ['counts', describeCounts(run)],
   ];
+}
+
+function describeDue({ scheduledForMs, startedAtMs }: RunRecord, clock: Clock): string | null {
+  if (scheduledForMs === null) return null;
+  const lateMs = startedAtMs - scheduledForMs;
+  const late = lateMs > 0 ? `, ${formatDuration(lateMs)} before it started` : '';
+  return `${clock.dateTime(scheduledForMs)}${late}`;
 }
 
 function describeCpu(run: RunRecord): string | null {

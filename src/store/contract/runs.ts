@@ -18,6 +18,7 @@ export interface RunStart {
   /** SHA-256, hex; null: unknown. */
   readonly contentHash: string | null;
   readonly attempt: number;
+  /** When it was due. */
   readonly scheduledFor: number | null;
   readonly startedAt: number;
   readonly timeoutMs: number | null;

@@ -42,7 +42,10 @@ export interface SpoolRun {
   /** The only machine that its job is for; left out: any. */
   readonly onlyHost?: string;
   readonly attempt: number;
+  /** Of a script: when its period began, or the time of its own schedule. */
   readonly scheduledFor: number | null;
+  /** When a script was to begin; null: not known. An earlier version has left it out, and meant the other. */
+  readonly dueAt?: number | null;
   readonly startedAt: number;
   readonly timeoutMs: number | null;
   readonly contentHash: string | null;

@@ -293,6 +293,7 @@ const run: Fields<SpoolRun> = {
   onlyHost: orLeftOut(name),
   attempt: count,
   scheduledFor: orNull(integer),
+  dueAt: orLeftOut(orNull(integer)),
   startedAt: integer,
   timeoutMs: orNull(count),
   contentHash: orNull(name),

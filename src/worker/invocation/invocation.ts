@@ -1,4 +1,5 @@
 import type { Script, Tier } from '../../discovery/script.ts';
+import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import { slotOf } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { Store } from '../../store/contract/store.ts';
@@ -34,6 +35,8 @@ export interface Invocation {
   readonly isWatched?: boolean;
   /** Where many machines share the log: what tells them that this process lives. */
   readonly heartbeat?: Heartbeat;
+  /** When cron calls the tiers, which tells how late a pass is. Left out: nobody knows. */
+  readonly crontab?: ReadCrontab;
 }
 
 /** A call that has the log, which tells the truth. */

@@ -1,9 +1,12 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
+import { hasOwnTimes } from '../../discovery/script.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { hasRoomToHold, holdScript } from '../../execution/script/held-script.ts';
 import { isReplaced } from '../../execution/start/start-failure.ts';
+import { type CrontabTimes, dueByCrontab } from '../../schedule/crontab-times.ts';
 import type { Store } from '../../store/contract/store.ts';
+import { clockOffsetMs } from '../../system/base/clock.ts';
 import { errorCode } from '../../system/base/errors.ts';
 import { leaveRest } from '../collect/collect-jobs.ts';
 import { pruneLog } from '../housekeeping/prune-log.ts';
@@ -30,7 +33,8 @@ interface WorkedOff {
 }
 
 /** Runs the jobs in their order, so many at a time. */
-export async function workOff(pass: WorkingPass, jobs: readonly PassJob[]): Promise<WorkedOff> {
+export async function workOff(pass: WorkingPass, wanted: readonly PassJob[]): Promise<WorkedOff> {
+  const jobs = await findDueTimes(pass, wanted);
   const { settings } = pass.runner;
   const concurrency = settings.tiers[pass.tier]?.concurrency ?? settings.concurrency;
   const count = Math.min(concurrency, jobs.length);
@@ -47,8 +51,35 @@ export async function workOff(pass: WorkingPass, jobs: readonly PassJob[]): Prom
   return { ends, rest: waiting };
 }
 
+/** A script has the time of its own schedule, else that of the line by which cron calls its tier. */
+async function findDueTimes(pass: WorkingPass, jobs: readonly PassJob[]): Promise<readonly PassJob[]> {
+  const isByCron =
+    pass.trigger !== 'manual' && pass.worker.kind !== 'script' && jobs.some(({ script }) => !hasOwnTimes(script));
+  const crontab = isByCron ? await readCrontabOf(pass) : null;
+  const aheadMs = clockOffsetMs();
+  const dueAtOf = async ({ script, scheduledFor }: PassJob): Promise<number | null> => {
+    if (hasOwnTimes(script)) return scheduledFor;
+    if (crontab === null) return null;
+    const slotMs = scheduledFor === null ? null : scheduledFor - aheadMs;
+    const call = { isDue: pass.trigger === 'due', calledAtMs: pass.worker.startedAt - aheadMs, slotMs };
+    const dueMs = await dueByCrontab(script.tier, call, crontab);
+    return dueMs === null ? null : dueMs + aheadMs;
+  };
+  return await Promise.all(jobs.map(async (job) => ({ ...job, dueAt: await dueAtOf(job) })));
+}
+
+/** Scripts are run although nobody knows when they were due: the package may be gone, with what reads the crontab. */
+async function readCrontabOf({ crontab }: WorkingPass): Promise<CrontabTimes | null> {
+  try {
+    return (await crontab?.()) ?? null;
+  } catch {
+    return null;
+  }
+}
+
 /** A pass, and how it works. */
 interface WorkingPass extends TierPass {
+  readonly worker: Pick<WorkerRequest, 'kind' | 'startedAt'>;
   /** Where other machines have the tier, too: what nobody has claimed; null: it cannot be asked. */
   readonly findFree?: () => Promise<ReadonlySet<number | null> | null>;
 }
@@ -241,7 +272,7 @@ export async function workPass(call: StoreInvocation, work: Work): Promise<reado
   });
   const admit = createAdmission(call, ({ name }) => askUsualDuration(store, name));
   const findFree = () => unlessLost(() => readFree(store, worker.tier));
-  const pass = { ...call, tier: worker.tier, recorder, admit, ...(store.fleet !== null && { findFree }) };
+  const pass = { ...call, tier: worker.tier, worker, recorder, admit, ...(store.fleet !== null && { findFree }) };
   const { ends, rest } = await workOff(pass, jobs).finally(() => closeAll(spools));
   await ifLogAllows(call, () => store.sync());
   if (rest.length > 0 && stop.reason !== null) call.events.emit('deferred', stop.reason);

@@ -18,7 +18,10 @@ export interface PassJob {
   /** Null: the log knows nothing of it. */
   readonly id: number | null;
   readonly script: Script;
+  /** By which its period is told: when that began, or the time of its own schedule. */
   readonly scheduledFor: number | null;
+  /** When it was to begin, by the crontab or its own schedule; left out or null: not known. */
+  readonly dueAt?: number | null;
   /** 1 for the first try. */
   readonly attempt: number;
   /** Its row as it was seen: another machine may run it first. */
@@ -262,7 +265,7 @@ export function toBegun(run: ClaimedRun, startedAt: number): BegunRun {
 }
 
 function startOf(run: BegunRun, workerId: number): RunStart {
-  const { id, key, script, attempt, scheduledFor, startedAt, timeoutMs } = run;
+  const { id, key, script, attempt, dueAt: scheduledFor = null, startedAt, timeoutMs } = run;
   const { name, contentHash } = script;
   const jobId = id as number;
   return {

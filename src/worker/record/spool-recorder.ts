@@ -141,7 +141,7 @@ function append(spool: SpoolWriter, state: StateFolder, entry: SpoolEntry): void
 }
 
 /** A run that began in the log is known there by its claim; the spool tells its records apart by ids. */
-function toSpoolRun({ key, claim, script, timeoutMs, ...run }: BegunRun): SpoolRun {
+function toSpoolRun({ key, claim, script, timeoutMs, dueAt = null, ...run }: BegunRun): SpoolRun {
   const host = hostOf(script);
   return {
     spoolId: claim === null ? key : newSpoolId(),
@@ -151,6 +151,7 @@ function toSpoolRun({ key, claim, script, timeoutMs, ...run }: BegunRun): SpoolR
     ...(host !== null && { onlyHost: host }),
     attempt: run.attempt,
     scheduledFor: run.scheduledFor,
+    dueAt,
     startedAt: run.startedAt,
     timeoutMs,
     contentHash: script.contentHash,

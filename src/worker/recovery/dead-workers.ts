@@ -182,7 +182,8 @@ function startOf({ job, token, run, worker }: ClaimOfWorker, startedAt: number):
     script,
     contentHash: null,
     attempt: run?.attempt ?? job.attempts + 1,
-    scheduledFor: job.scheduled_for,
+    // When a script was due only its pass knew.
+    scheduledFor: job.tier === null ? job.scheduled_for : null,
     startedAt,
     timeoutMs: run?.timeoutMs ?? null,
   };

@@ -459,7 +459,7 @@ function toSettle(
     script: run.script,
     contentHash: run.contentHash,
     attempt: run.attempt,
-    scheduledFor: run.scheduledFor,
+    scheduledFor: run.dueAt === undefined ? run.scheduledFor : run.dueAt,
     startedAt: run.startedAt,
     timeoutMs: run.timeoutMs,
   };

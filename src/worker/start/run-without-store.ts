@@ -85,7 +85,7 @@ async function work(
   call.events.emit('pass-started', { tier, scripts: names, hasScripts: chosen.size > 0 });
   const admit = createAdmission(call, async () => null);
   const jobs = scripts.map((script) => ({ id: null, script, scheduledFor: chosen.get(script) ?? null, attempt: 1 }));
-  const { ends } = await workOff({ ...call, tier, recorder, admit }, jobs).finally(() => closeAll(spools));
+  const { ends } = await workOff({ ...call, tier, worker, recorder, admit }, jobs).finally(() => closeAll(spools));
   call.events.emit('pass-finished', { tier });
   return ends;
 }

@@ -64,7 +64,7 @@ exit code 1
 
 started       2026-11-03 15:04:00 (Europe/Berlin)
 finished      2026-11-03 15:04:00
-scheduled for 2026-11-03 15:03:59
+was due       2026-11-03 15:03:59, 1s before it started
 attempt       1
 duration      100ms
 cpu           40ms user, 10ms system
