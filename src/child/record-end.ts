@@ -2,6 +2,7 @@ import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { InspectOptions } from 'node:util';
 import type { HandlerEnd, Lingering, ProbeError, ProbeResult } from './contract.ts';
 import { takeCounts } from './counts.ts';
+import { nameSyntaxError } from './source-line.ts';
 
 /** Node's own exit code for a top-level await that never settles. */
 export const UNSETTLED_EXIT_CODE = 13;
@@ -27,6 +28,7 @@ export function recordEnd(
 ): void {
   let error: ProbeError | null = null;
   process.on('uncaughtExceptionMonitor', (thrown) => {
+    if (thrown instanceof SyntaxError) nameSyntaxError(thrown);
     error = describeError(hidden !== null && isStandIn(thrown) ? hidden.thrown : thrown);
   });
   process.on('exit', (code) => {

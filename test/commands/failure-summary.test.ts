@@ -41,6 +41,26 @@ test('a script that is tried again in the same call is not counted as two script
   expect(stderr).toContain('runner: 2 of 3 runs of hourly did not succeed (');
 });
 
+test('a syntax error is shown once, with the lines of the file and none of Node or the runner', async () => {
+  const endings = ['ts', 'mts', 'cts', 'js', 'mjs', 'cjs'];
+  const source = 'const one = 1;\nfunction broken() {\n  return one +;\n}\nbroken();\n';
+  const root = makeTemporaryRoot({
+    ...Object.fromEntries(endings.map((ending) => [`jobs/hourly/of-${ending}.${ending}`, source])),
+    'jobs/hourly/_library/broken.ts': source,
+    'jobs/hourly/_library/broken.mjs': source,
+    'jobs/hourly/imports-ts.ts': "import './_library/broken.ts';\n",
+    'jobs/hourly/imports-mjs.mjs': "import './_library/broken.mjs';\n",
+  });
+  const { stderr } = await inRoot(root, 'hourly');
+  const names = [...endings.map((ending) => `of-${ending}`), 'imports-ts', 'imports-mjs'];
+  const shown = await Promise.all(names.map(async (name) => (await inRoot(root, 'show', `hourly/${name}`)).stdout));
+  for (const text of [...stderr.split('\n\nhourly/').slice(1), ...shown]) {
+    expect(text.match(/ {2}return one \+;\n/g)).toHaveLength(1);
+    expect(text).toMatch(/ {4}at \/\S+\.[cm]?[jt]s:3\n/);
+    expect(text).not.toMatch(/node:internal|probe-|\[SyntaxError/);
+  }
+});
+
 test('control characters of a script do not reach the mail', () => {
   const { stderr } = runPass({ 'a.sh': `printf 'a\\033[2Jb\\a\\0c\\r\\n\\302\\233'\nexit 1\n` });
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there

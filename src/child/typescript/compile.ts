@@ -1,4 +1,5 @@
 import { stripTypeScriptTypes } from 'node:module';
+import { withoutSourceLine } from '../source-line.ts';
 import type { Compiled, ModuleFormat } from './cache.ts';
 
 /** The code of the error where what compiles is gone. */
@@ -17,7 +18,7 @@ function stripOrTransform(path: string, source: string): string {
     if ((error as NodeJS.ErrnoException).code === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX') {
       return transform(path, source);
     }
-    throw withoutExcerpt('node-do-not-add-exception-line', nameFile(error, path));
+    throw withoutSourceLine(nameFile(error, path));
   }
 }
 
@@ -27,7 +28,7 @@ function transform(path: string, source: string): string {
   try {
     return transformTypeScript(path, source);
   } catch (error) {
-    throw withoutExcerpt('node-do-not-add-exception-line', nameFile(error, path));
+    throw withoutSourceLine(nameFile(error, path));
   }
 }
 
@@ -74,9 +75,4 @@ function nameFile(error: unknown, path: string): Error {
   // Without a frame Node would show it in brackets.
   named.stack = `${path}${excerpt}\n    at ${path}:${line}`;
   return named;
-}
-
-/** Node prints the line that throws, which helps nobody here, unless these words stand in it. */
-function withoutExcerpt(_words: 'node-do-not-add-exception-line', error: Error): Error {
-  return error;
 }

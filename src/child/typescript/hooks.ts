@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { type LoadHookContext, type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { withoutSourceLine } from '../source-line.ts';
 import { compileCached } from './cache.ts';
 import { compileTypeScript, detectModuleFormat } from './compile.ts';
 
@@ -35,21 +36,20 @@ const resolve: ResolveHookSync = (specifier, context, nextResolve) => {
         // The next one may be there; if none is, the first error says it best.
       }
     }
-    throw withoutInsides('node-do-not-add-exception-line', error);
+    throw withoutInsides(error, context.parentURL);
   }
 };
 
-/** Where in Node a module was looked for says nothing to whoever lacks it; the first words keep its line out, too. */
-function withoutInsides(_words: 'node-do-not-add-exception-line', error: unknown): unknown {
-  if (error instanceof Error && typeof error.stack === 'string') {
-    const isInside = (line: string): boolean =>
-      /^ +at /.test(line) && (line.includes('node:internal/') || line.includes(__filename));
-    error.stack = error.stack
-      .split('\n')
-      .filter((line) => !isInside(line))
-      .join('\n');
-  }
-  return error;
+/** Where in Node a module was looked for says nothing to whoever lacks it. */
+function withoutInsides(error: unknown, importer: string | undefined): unknown {
+  if (!(error instanceof Error) || typeof error.stack !== 'string') return error;
+  const isFrame = (line: string): boolean => /^ +at /.test(line);
+  const isInside = (line: string): boolean => line.includes('node:internal/') || line.includes(__filename);
+  const lines = error.stack.split('\n').filter((line) => !isFrame(line) || !isInside(line));
+  // Without a frame Node would show it in brackets.
+  if (importer?.startsWith('file:') && !lines.some(isFrame)) lines.push(`    at ${fileURLToPath(importer)}`);
+  error.stack = lines.join('\n');
+  return withoutSourceLine(error);
 }
 
 /** A package.json that says "module" is taken at its word; "commonjs" is what `npm init` writes. */

@@ -93,12 +93,14 @@ function describeCounts({ counts }: RunRecord): string | null {
   return all.length === 0 ? null : all.join(' · ');
 }
 
-function renderError({ error }: RunRecord, { palette }: Screen): string[] {
-  if (error === null) return [];
+function renderError({ error, output }: RunWithOutput, { palette }: Screen): string[] {
+  // Node prints what a script throws.
+  if (error === null || (error.stack !== null && output?.includes(error.stack))) return [];
   const title = [error.name, error.message].filter(Boolean).join(': ');
   const stack = error.stack ?? '';
   // A stack usually begins with name and message; they are not said twice.
-  const text = stack.startsWith(title) || title === '' ? stack : `${title}\n${stack}`;
+  const isSaid = error.message !== null && stack.includes(error.message);
+  const text = isSaid || title === '' ? stack : `${title}\n${stack}`;
   return ['', palette.dim('error'), palette.bad(printable(text).trimEnd())];
 }
 
