@@ -239,28 +239,28 @@ interface WaitingCount {
 }
 
 /**
- * How many jobs of each name wait. Written with literals, as small indexes hold what is ready, and what is
- * not yet.
+ * How many jobs of each name wait. Written with literals, as small indexes hold what is ready, what is not yet, and
+ * what is blocked by its group.
  */
 export async function countWaitingNames(db: Kysely<ActivityLog>, nowMs: number): Promise<WaitingCount[]> {
   const waiting = db.selectFrom('jobs').groupBy('name').select('name');
   const isDue = sql<boolean>`run_at <= ${nowMs}`;
-  const ready = await waiting
-    .select(({ fn }) => fn.countAll<number>().as('ready'))
-    .where('ready', '=', sql.lit(1))
-    .execute();
+  const counts = new Map<string, WaitingCount>();
+  const add = (name: string, ready: number, delayed: number): void => {
+    const known = counts.get(name);
+    counts.set(name, { name, ready: (known?.ready ?? 0) + ready, delayed: (known?.delayed ?? 0) + delayed });
+  };
+  for (const mark of [1, 2]) {
+    const due = waiting.select(({ fn }) => fn.countAll<number>().as('jobs')).where('ready', '=', sql.lit(mark));
+    for (const { name, jobs } of await due.execute()) add(name, jobs, 0);
+  }
   const others = await waiting
     .select(({ fn }) => fn.countAll<number>().as('jobs'))
     .select(sql<number>`sum(case when ${isDue} then 1 else 0 end)`.as('due'))
     .where('ready', '=', sql.lit(0))
     .execute();
-  const counts = new Map<string, WaitingCount>();
-  for (const { name, ready: count } of ready) counts.set(name, { name, ready: count, delayed: 0 });
   // Whose time has come stands among the others until somebody looks for work.
-  for (const { name, jobs, due } of others) {
-    const known = counts.get(name)?.ready ?? 0;
-    counts.set(name, { name, ready: known + due, delayed: jobs - due });
-  }
+  for (const { name, jobs, due } of others) add(name, due, jobs - due);
   return [...counts.values()];
 }
 

@@ -363,6 +363,7 @@ const mysqlKeys = [
   'script_key varchar(520) generated always as (case when tier is not null then name end) virtual',
   `script_host varchar(64) generated always as (coalesce(host, '')) virtual`,
   'open_key varchar(520) generated always as (case when finished_at is null then unique_key end) virtual',
+  `blocked_key varchar(520) generated always as (case when ready = 2 then coalesce(concurrency_key, '') end) virtual`,
   // Not every server's indexes descend.
   'urgency bigint generated always as (-priority) virtual',
 ];

@@ -8,6 +8,7 @@ export function suspicionOf(from: GlanceFrom) {
     text: `select 1 as one where exists (select 1 from incidents where recovered_at is null and code not in (${OF_RUNS}))
        or exists (select 1 from runs where outcome = 'running' and started_at <= ?)
        or exists (select 1 from jobs where ready = 1)
+       or exists (select 1 from jobs where ready = 2)
        or exists (select 1 from jobs where ready = 0 and run_at <= ?)
        or exists (select 1 from jobs where state = 'failed' and finished_at >= ?
          and finished_at is not null and tier is null limit 1 offset ?)

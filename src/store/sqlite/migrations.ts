@@ -84,7 +84,7 @@ const jobs = `create table jobs (
     constraint "a job's run_at is in milliseconds since 1970, not in seconds" check (not (${isInSeconds})),
     constraint "a job is ready or not as long as it waits in the queue"
       check (case when tier is null and state in ('queued', 'retrying')
-        then ready is not null and ready in (0, 1) else ready is null end),
+        then ready is not null and ready in (0, 1, 2) else ready is null end),
     constraint "a job's counters are whole numbers" check (${areAll(counts, isOneOf("'integer'"))}),
     constraint "a job's instants are in milliseconds since 1970"
       check (${areAll(instants, (column) => `(${column} is null or ${isInstant(column)})`)}),
@@ -193,6 +193,8 @@ const tables = [
   `create index jobs_ready_by_name on jobs (name, priority desc, run_at, id, concurrency_key)
     where ready = 1`,
   `create index jobs_delayed on jobs (run_at, priority desc) where ready = 0`,
+  // Blocked: due, in a group that was full when a claim came to it. Claims pass by them, however many they are.
+  `create index jobs_blocked on jobs (coalesce(concurrency_key, ''), priority desc, run_at, id) where ready = 2`,
   `create index jobs_claimed on jobs (lease_expires_at) where claim_token is not null`,
   `create unique index jobs_unique_key on jobs (unique_key)
     where unique_key is not null and finished_at is null`,

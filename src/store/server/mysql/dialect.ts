@@ -54,6 +54,7 @@ const keys: Readonly<Record<string, readonly string[]>> = {
     'key jobs_ready (ready, urgency, run_at, id)',
     'key jobs_ready_by_name (ready, name, urgency, run_at, id)',
     'key jobs_delayed (ready, run_at, urgency)',
+    'key jobs_blocked (blocked_key, urgency, run_at, id)',
     'key jobs_claimed (claim_token)',
     'unique key jobs_unique_key (open_key)',
     'key jobs_by_parent (parent_id, state)',

@@ -46,6 +46,8 @@ export const indexes: readonly string[] = [
   'create index if not exists jobs_ready on jobs (priority desc, run_at, id) where ready = 1',
   'create index if not exists jobs_ready_by_name on jobs (name, priority desc, run_at, id) where ready = 1',
   'create index if not exists jobs_delayed on jobs (run_at, priority desc) where ready = 0',
+  `create index if not exists jobs_blocked on jobs ((coalesce(concurrency_key, '')), priority desc, run_at, id)
+    where ready = 2`,
   'create index if not exists jobs_claimed on jobs (claim_token) where claim_token is not null',
   `create unique index if not exists jobs_unique_key on jobs (unique_key)
     where unique_key is not null and finished_at is null`,

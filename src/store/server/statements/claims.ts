@@ -23,6 +23,7 @@ import {
 } from '../../shared/claims.ts';
 import { headOfJob } from '../../shared/job-columns.ts';
 import type { ServerStatements } from '../session.ts';
+import type { Dialect } from '../sql/dialect.ts';
 import { jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
 import { lock } from '../sql/mutex.ts';
 import { nextFirst } from './jobs.ts';
@@ -45,8 +46,14 @@ import { serverWorkers } from './workers.ts';
 const FIRST_LOOK = 20;
 const SECOND_LOOK = 500;
 
-/** So many jobs whose time has come are moved at once: others wait for none of them for long. */
+/** So many jobs whose time has come are moved at once. */
 const PROMOTED_AT_ONCE = 1_000;
+
+/** So many jobs of full groups are put aside by one claim: others wait for none of them for long. */
+const BLOCKED_AT_ONCE = 5_000;
+
+/** After a look that has put aside as many, one more of the same length may find something. */
+const WORTH_ANOTHER = 100;
 
 export function serverClaims(db: ServerStatements): ClaimStore {
   const { integer } = db.dialect;
@@ -54,12 +61,13 @@ export function serverClaims(db: ServerStatements): ClaimStore {
   return {
     next: async (selection, at) => {
       while ((await promote(db, at)) === PROMOTED_AT_ONCE);
+      await unblock(db, selection.groupLimit);
       return await findNext(db, selection);
     },
     hasDue: async (at) =>
       (
         await db.first<{ due: number }>(
-          `select exists (select 1 from jobs where ready = 1)
+          `select exists (select 1 from jobs where ready = 1) or exists (select 1 from jobs where ready = 2)
            or exists (select 1 from jobs where ready = 0 and run_at <= ?) as due`,
           [at],
         )
@@ -139,9 +147,58 @@ async function promote(db: ServerStatements, at: number): Promise<number> {
   return due.length;
 }
 
-async function nextDue(db: ServerStatements): Promise<number> {
-  const row = await db.first<{ due: number | null }>('select min(run_at) as due from jobs where ready = 0');
-  return row?.due ?? Number.POSITIVE_INFINITY;
+/** Groups with blocked jobs that have room again, each found by one step into an index. */
+function freed({ dialect }: ServerStatements, limit: number | null) {
+  const { key, isBlocked } = blockedOf(dialect);
+  const text = `with recursive blocked (name) as (
+      select min(${key}) from jobs where ${isBlocked}
+      union all
+      select (select min(${key}) from jobs where ${isBlocked} and ${key} > blocked.name)
+      from blocked where blocked.name is not null)
+    select name, room from (
+      select blocked.name, ${dialect.integer('?')} - (select count(*) from jobs
+        where claim_token is not null and concurrency_key = blocked.name) as room
+      from blocked where blocked.name is not null) as groups_of_blocked
+    where room > 0`;
+  return { text, values: [limit ?? Number.MAX_SAFE_INTEGER] };
+}
+
+/** A job that lost its group meanwhile, by plain SQL, is found as one of a group without a name. */
+function blockedOf({ name }: Dialect) {
+  // An index of MySQL's holds all rows, and this column is null in most.
+  if (name === 'mysql') return { key: 'blocked_key', isBlocked: 'blocked_key is not null' };
+  return { key: "coalesce(concurrency_key, '')", isBlocked: 'ready = 2' };
+}
+
+/** Of groups that have room again as many jobs as fit stand among those that are due. False: there are none. */
+async function unblock(db: ServerStatements, limit: number | null): Promise<boolean> {
+  const { text, values } = freed(db, limit);
+  const { key, isBlocked } = blockedOf(db.dialect);
+  const ids: number[] = [];
+  for (const { name, room } of await db.all<{ name: string; room: number }>(text, values)) {
+    const some = await db.all<{ id: number }>(
+      `select id from jobs where ${isBlocked} and ${key} = ? order by ${nextFirst(db.dialect)} limit ? ${free}`,
+      [name, Math.min(room, PROMOTED_AT_ONCE)],
+    );
+    ids.push(...some.map(({ id }) => id));
+  }
+  if (ids.length === 0) return false;
+  await db.run(`update jobs set ready = 1 where ready = 2 and ${db.dialect.isIn('id')}`, [ids], 'none');
+  return true;
+}
+
+/** Jobs of full groups are put aside until there is room: no later claim comes by them. How many were. */
+async function block(db: ServerStatements, jobs: readonly Pick<WaitingJob, 'id'>[]): Promise<number> {
+  if (jobs.length === 0) return 0;
+  const { isIn } = db.dialect;
+  // Whoever has one of them locked may wait for this transaction.
+  const found = await db.all<{ id: number }>(
+    `select id from jobs where ready = 1 and ${isIn('id')} order by id ${free}`,
+    [jobs.map(({ id }) => id)],
+  );
+  const ids = found.map(({ id }) => id);
+  if (ids.length > 0) await db.run(`update jobs set ready = 2 where ready = 1 and ${isIn('id')}`, [ids], 'none');
+  return ids.length;
 }
 
 async function nextWake(db: ServerStatements, at: number, graceMs: number): Promise<number | null> {
@@ -159,26 +216,14 @@ async function nextWake(db: ServerStatements, at: number, graceMs: number): Prom
 
 const waitingColumns = 'id, name, priority, run_at, concurrency_key';
 
-/** Those that are due, in their order, whoever wants them, without those whose group is full. */
-async function readFirst(
-  db: ServerStatements,
-  selection: Selection,
-  limit: number,
-  fullKeys: readonly string[],
-): Promise<WaitingJob[]> {
+/** Those that are due, in their order, whoever wants them. */
+async function readFirst(db: ServerStatements, selection: Selection, limit: number): Promise<WaitingJob[]> {
   const floor = floorOf(db, selection);
-  const unblocked = isNotIn(db, fullKeys);
   return await db.all<WaitingJob>(
-    `select ${waitingColumns} from jobs where ready = 1 and ${isFree}${floor.text}${unblocked.text}
+    `select ${waitingColumns} from jobs where ready = 1 and ${isFree}${floor.text}
      order by ${nextFirst(db.dialect)} limit ?`,
-    [...floor.values, ...unblocked.values, limit],
+    [...floor.values, limit],
   );
-}
-
-/** What leaves out jobs of these groups. */
-function isNotIn(db: ServerStatements, fullKeys: readonly string[]) {
-  if (fullKeys.length === 0) return { text: '', values: [] };
-  return { text: ` and (concurrency_key is null or not ${db.dialect.isIn('concurrency_key')})`, values: [fullKeys] };
 }
 
 /** Of each name that is wanted the first ones, without those whose group is full. */
@@ -191,7 +236,10 @@ async function readOfNames(
   const wanted = (selection.names ?? (await readyNames(db))).filter((name) => selection.isWanted(name));
   const floor = floorOf(db, selection);
   const order = nextFirst(db.dialect);
-  const unblocked = isNotIn(db, fullKeys);
+  const unblocked =
+    fullKeys.length === 0
+      ? { text: '', values: [] }
+      : { text: ` and (concurrency_key is null or not ${db.dialect.isIn('concurrency_key')})`, values: [fullKeys] };
   const found: WaitingJob[] = [];
   for (const name of wanted) {
     found.push(
@@ -218,28 +266,47 @@ async function readyNames(db: ServerStatements): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Mostly the first look finds one; each is dearer than the one before. */
+/**
+ * Looks at the first ones in the order of all. Mostly the first look finds enough; each is dearer than the one before,
+ * and one that has put many aside is repeated. False: none of them was the last.
+ */
+async function lookAtFirst(
+  look: (length: number) => Promise<{ readonly isLast: boolean; readonly blocked: number }>,
+): Promise<boolean> {
+  let moved = 0;
+  for (const length of [FIRST_LOOK, SECOND_LOOK]) {
+    for (;;) {
+      const { isLast, blocked } = await look(length);
+      if (isLast) return true;
+      moved += blocked;
+      if (blocked < WORTH_ANOTHER || moved >= BLOCKED_AT_ONCE) break;
+    }
+  }
+  return false;
+}
+
 async function findNext(db: ServerStatements, selection: Selection): Promise<WaitingJob | null> {
   const groups = new Groups(db, selection.groupLimit);
-  const choose = async (jobs: readonly WaitingJob[]): Promise<WaitingJob | null> => {
-    for (const job of jobs) {
-      if (selection.isWanted(job.name) && (await groups.take(job.concurrency_key))) return job;
-    }
-    return null;
+  const choose = async (jobs: readonly WaitingJob[]) => {
+    const { found, blocked } = await groups.fitting(
+      jobs.filter(({ name }) => selection.isWanted(name)),
+      1,
+    );
+    return { next: found[0] ?? null, blocked };
   };
   if (selection.id !== undefined) {
-    return await choose(
-      await db.all<WaitingJob>(`select ${waitingColumns} from jobs where ready = 1 and ${isFree} and id = ?`, [
-        selection.id,
-      ]),
-    );
+    const text = `select ${waitingColumns} from jobs where ready >= 1 and ${isFree} and id = ?`;
+    return (await choose(await db.all<WaitingJob>(text, [selection.id]))).next;
   }
-  for (const limit of [FIRST_LOOK, SECOND_LOOK]) {
-    const page = await readFirst(db, selection, limit, groups.knownFull);
-    const found = await choose(page);
-    if (found !== null || page.length < limit) return found;
-  }
-  return await choose(await readOfNames(db, selection, 1, await groups.full()));
+  let next: WaitingJob | null = null;
+  const isAll = await lookAtFirst(async (length) => {
+    const page = await readFirst(db, selection, length);
+    const chosen = await choose(page);
+    next = chosen.next;
+    const blocked = await block(db, chosen.blocked);
+    return { isLast: next !== null || page.length < length, blocked };
+  });
+  return isAll ? next : (await choose(await readOfNames(db, selection, 1, await groups.full()))).next;
 }
 
 /** How many of each group are claimed: asked once, as nothing changes meanwhile but by what is taken here. */
@@ -264,32 +331,34 @@ class Groups {
   }
 
   async full(): Promise<string[]> {
-    if (this.#limit !== null) this.#counts ??= await this.#read();
-    return this.knownFull;
+    const limit = this.#limit;
+    if (limit === null) return [];
+    this.#counts ??= await this.#read();
+    return [...this.#counts].filter(([, jobs]) => jobs >= limit).map(([key]) => key);
   }
 
-  /** None as long as no job of a group was met. */
-  get knownFull(): string[] {
-    const limit = this.#limit ?? Number.POSITIVE_INFINITY;
-    return [...(this.#counts ?? [])].filter(([, jobs]) => jobs >= limit).map(([key]) => key);
-  }
-
-  /** So many of these as may be taken together, the first ones: what belongs to a full group is not locked in vain. */
-  async fitting<Job extends Pick<WaitingJob, 'concurrency_key'>>(jobs: readonly Job[], count: number): Promise<Job[]> {
+  /**
+   * So many of these as may be taken together, the first ones, and those before them whose group is full: they are not
+   * locked in vain.
+   */
+  async fitting(jobs: readonly WaitingJob[], count: number) {
     const together = new Map<string, number>();
-    const found: Job[] = [];
+    const found: WaitingJob[] = [];
+    const blocked: WaitingJob[] = [];
     for (const job of jobs) {
       if (found.length === count) break;
       const key = job.concurrency_key;
-      if (this.#limit !== null && key !== null) {
-        this.#counts ??= await this.#read();
-        const more = (together.get(key) ?? 0) + 1;
-        if ((this.#counts.get(key) ?? 0) + more > this.#limit) continue;
-        together.set(key, more);
+      if (this.#limit === null || key === null) {
+        found.push(job);
+        continue;
       }
-      found.push(job);
+      this.#counts ??= await this.#read();
+      const more = (together.get(key) ?? 0) + 1;
+      const fits = (this.#counts.get(key) ?? 0) + more <= this.#limit;
+      if (fits) together.set(key, more);
+      (fits ? found : blocked).push(job);
     }
-    return found;
+    return { found, blocked };
   }
 
   /** Whoever takes jobs of groups does so alone, to the end of his transaction: else two would count as many. */
@@ -307,7 +376,20 @@ const waitingAgain = { ready: 1, claim_token: null, lease_expires_at: null, leas
 
 /** A row as it was before it was claimed. */
 type FoundRow = JobRow & { readonly has_unreported_children: number };
-type LockedRow = FoundRow & { readonly next_due: number | null };
+
+/** Whether jobs have to be moved to those that are due. */
+interface Returning {
+  readonly next_due: number | null;
+  readonly is_freed: number;
+}
+
+type LockedRow = FoundRow & Returning;
+
+function returning(db: ServerStatements, groupLimit: number | null) {
+  const { text, values } = freed(db, groupLimit);
+  const isFreed = `(case when exists (${text}) then 1 else 0 end) as is_freed`;
+  return { text: `(select min(run_at) from jobs where ready = 0) as next_due, ${isFreed}`, values };
+}
 
 /** One step into an index for each row: of `exists`, a planner may make one look at the whole table. */
 const isThere = (rows: string): string => `(case when (select 1 from ${rows} limit 1) is null then 0 else 1 end)`;
@@ -321,6 +403,8 @@ class Claiming {
   readonly #groups: Groups;
   readonly #habit: Habit;
   readonly #taken: FoundRow[] = [];
+  /** Locked, wanted, and in a full group. */
+  #blocked: FoundRow[] = [];
   /** Looked at and not wanted, or taken. */
   readonly #seen = new Set<number>();
 
@@ -365,19 +449,20 @@ class Claiming {
 
   async #takeOne(id: number): Promise<void> {
     while ((await promote(this.#db, this.#request.at)) === PROMOTED_AT_ONCE);
-    await this.#lock([id]);
+    await this.#lock([id], 'ready >= 1');
   }
 
-  /** Mostly the first look finds enough; each is dearer than the one before. */
   async #takeAny(): Promise<void> {
     const { selection } = this.#request;
     if (await this.#takeFirst()) return;
-    for (const look of [FIRST_LOOK, SECOND_LOOK]) {
-      const limit = look + this.#missing - 1 + this.#seen.size;
-      const page = await readFirst(this.#db, selection, limit, this.#groups.knownFull);
-      await this.#lockFitting(page);
-      if (this.#missing === 0 || page.length < limit) return;
-    }
+    await this.#block();
+    const isAll = await lookAtFirst(async (length) => {
+      const limit = length + this.#missing - 1 + this.#seen.size;
+      const page = await readFirst(this.#db, selection, limit);
+      const blocked = await this.#lockFitting(page);
+      return { isLast: this.#missing === 0 || page.length < limit, blocked };
+    });
+    if (isAll) return;
     for (;;) {
       const some = await readOfNames(this.#db, selection, FIRST_LOOK + this.#missing, await this.#groups.full());
       const before = this.#seen.size;
@@ -390,14 +475,20 @@ class Claiming {
   async #takeFirst(): Promise<boolean> {
     const { selection, count, at } = this.#request;
     const floor = floorOf(this.#db, selection);
+    const back = returning(this.#db, selection.groupLimit);
+    let mayUnblock = true;
     for (;;) {
       const rows = await this.#db.all<LockedRow>(
-        `select ${foundColumns}, (select min(run_at) from jobs where ready = 0) as next_due
-         from jobs where ready = 1 and ${isFree}${floor.text} order by ${nextFirst(this.#db.dialect)} limit ? ${free}`,
-        [...floor.values, count],
+        `select ${foundColumns}, ${back.text} from jobs where ready = 1 and ${isFree}${floor.text}
+         order by ${nextFirst(this.#db.dialect)} limit ? ${free}`,
+        [...back.values, ...floor.values, count],
       );
-      const due = rows.length === 0 ? await nextDue(this.#db) : (rows[0]?.next_due ?? Number.POSITIVE_INFINITY);
-      if (due <= at && (await this.#promoteAll())) continue;
+      const first = rows[0] ?? (await this.#db.first<Returning>(`select ${back.text}`, back.values));
+      if ((first?.next_due ?? Number.POSITIVE_INFINITY) <= at && (await this.#promoteAll())) continue;
+      // Once: there is room until one of them is taken.
+      const hasRoom = mayUnblock && first?.is_freed === 1;
+      mayUnblock = false;
+      if (hasRoom && (await unblock(this.#db, selection.groupLimit))) continue;
       await this.#judge(rows);
       this.#habit.wantsAll = rows.every(({ name }) => selection.isWanted(name));
       return this.#missing === 0 || rows.length < count;
@@ -414,21 +505,33 @@ class Claiming {
     }
   }
 
-  /** Others may have some of them by now: so many are tried as are missing, and then the next ones. */
-  async #lockFitting(page: readonly WaitingJob[]): Promise<void> {
+  /**
+   * Others may have some of them by now: so many are tried as are missing, and then the next ones. How many were put
+   * aside, as their group is full.
+   */
+  async #lockFitting(page: readonly WaitingJob[]): Promise<number> {
     const wanted = page.filter(({ name }) => this.#request.selection.isWanted(name));
+    let moved = 0;
     while (this.#missing > 0) {
       const unseen = wanted.filter(({ id }) => !this.#seen.has(id));
-      const some = await this.#groups.fitting(unseen, this.#missing);
-      if (some.length === 0) return;
-      await this.#lock(some.map(({ id }) => id));
+      const { found, blocked } = await this.#groups.fitting(unseen, this.#missing);
+      moved += await block(this.#db, blocked);
+      if (found.length === 0) break;
+      await this.#lock(found.map(({ id }) => id));
     }
+    return moved + (await this.#block());
   }
 
-  async #lock(ids: readonly number[]): Promise<void> {
+  async #block(): Promise<number> {
+    const blocked = this.#blocked;
+    this.#blocked = [];
+    return await block(this.#db, blocked);
+  }
+
+  async #lock(ids: readonly number[], isWaiting = 'ready = 1'): Promise<void> {
     for (const id of ids) this.#seen.add(id);
     const rows = await this.#db.all<FoundRow>(
-      `select ${foundColumns} from jobs where ${this.#db.dialect.isIn('id')} and ready = 1 and ${isFree} ${free}`,
+      `select ${foundColumns} from jobs where ${this.#db.dialect.isIn('id')} and ${isWaiting} and ${isFree} ${free}`,
       [ids],
     );
     await this.#judge(rows.sort(compareTurns));
@@ -438,7 +541,8 @@ class Claiming {
     const { isWanted } = this.#request.selection;
     for (const row of rows) {
       this.#seen.add(row.id);
-      if (isWanted(row.name) && (await this.#groups.take(row.concurrency_key))) this.#taken.push(row);
+      if (!isWanted(row.name)) continue;
+      ((await this.#groups.take(row.concurrency_key)) ? this.#taken : this.#blocked).push(row);
     }
   }
 
@@ -454,7 +558,7 @@ class Claiming {
 
   #claimed({ has_unreported_children, ...row }: FoundRow): ClaimedRow {
     const { at, leaseMs, defaultLeaseMs, state, newToken } = this.#request;
-    const { next_due: _, ...job } = row as LockedRow;
+    const { next_due: _, is_freed: __, ...job } = row as LockedRow;
     const begun = { started_at: at, attempts: Math.min(job.attempts + 1, MOST_COUNTED), reason: null };
     return {
       ...job,

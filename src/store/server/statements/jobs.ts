@@ -303,7 +303,7 @@ async function sourcesFor(
 function sourcesOf(states: readonly string[]): readonly string[] | null {
   const isWithin = (others: readonly string[]) => states.every((state) => others.includes(state));
   if (isWithin(['claimed', 'running'])) return ['claim_token is not null'];
-  if (isWithin(['queued', 'retrying'])) return ['ready = 1', 'ready = 0'];
+  if (isWithin(['queued', 'retrying'])) return ['ready = 1', 'ready = 2', 'ready = 0'];
   if (!isWithin(['finished', 'failed', 'cancelled'])) return null;
   return [`finished_at is not null and state in (${states.map((state) => `'${state}'`).join(', ')})`];
 }

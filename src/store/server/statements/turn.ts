@@ -87,6 +87,7 @@ export function takingFirst(
     from (select place, (row_number() over ())::integer as turn
       from (select ctid as place from jobs where ready = 1 and ${isFree}${floor.text}
         and not exists (select 1 from jobs where ready = 0 and run_at <= ?)
+        and not exists (select 1 from jobs where ready = 2)
         order by ${nextFirst(db.dialect)} limit ${Math.trunc(count)} ${free}) as first) as next
     where jobs.ctid = next.place
     returning ${takenColumns.map((column) => `jobs.${column}`).join(', ')}, ${unusual} as unusual`;

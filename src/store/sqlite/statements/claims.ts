@@ -34,6 +34,12 @@ const SECOND_LOOK = 500;
 /** So many jobs whose time has come are moved at once: nobody else can write meanwhile. */
 const PROMOTED_AT_ONCE = 1_000;
 
+/** So many jobs of full groups are put aside by one claim. */
+const BLOCKED_AT_ONCE = 5_000;
+
+/** After a look that has put aside as many, one more of the same length may find something. */
+const WORTH_ANOTHER = 100;
+
 const columns = 'id, name, priority, run_at, concurrency_key';
 const inOrder = 'order by priority desc, run_at, id';
 
@@ -49,16 +55,18 @@ export function sqliteClaims(db: SqliteStatements): Sync<ClaimStore> {
     next: (selection, at) => {
       // All of them, so that the first one is the first of all: others can write in between.
       while (promote(db, at));
+      while (unblock(db, selection.groupLimit));
       return findNext(db, selection);
     },
     hasDue: (at) =>
       db.first('select 1 from jobs where ready = 1 limit 1') !== undefined ||
+      db.first('select 1 from jobs where ready = 2 limit 1') !== undefined ||
       (nextDue(db) ?? Number.POSITIVE_INFINITY) <= at,
     nextWake: (at, graceMs) => nextWake(db, at, graceMs),
     claim: (request) => {
       const claimed: ClaimedRow[] = [];
       for (;;) {
-        const isMore = promote(db, request.at);
+        const isMore = [promote(db, request.at), unblock(db, request.selection.groupLimit)].includes(true);
         takeNext(db, request, claimed);
         if (claimed.length >= request.count || !isMore) return claimed;
       }
@@ -121,9 +129,43 @@ function nextWake(db: SqliteStatements, at: number, graceMs: number): number | n
   return nextWakeAmong(moments, at, graceMs);
 }
 
+const freedText = `with recursive blocked (key) as (
+    select min(coalesce(concurrency_key, '')) from jobs where ready = 2
+    union all
+    select (select min(coalesce(concurrency_key, '')) from jobs
+      where ready = 2 and coalesce(concurrency_key, '') > blocked.key)
+    from blocked where key is not null)
+  select key, room from (
+    select key, ? - (select count(*) from jobs where claim_token is not null and concurrency_key = key) as room
+    from blocked where key is not null)
+  where room > 0`;
+
+/** Of groups that have room again as many jobs as fit stand among those that are due. True: there may be more of them. */
+function unblock(db: SqliteStatements, limit: number | null): boolean {
+  let isMore = false;
+  for (const { key, room } of db.all<{ key: string; room: number }>(freedText, [limit ?? Number.MAX_SAFE_INTEGER])) {
+    const moved = db.run(
+      `update jobs set ready = 1 where id in (select id from jobs
+         where ready = 2 and coalesce(concurrency_key, '') = ? ${inOrder} limit ?)`,
+      [key, Math.min(room, PROMOTED_AT_ONCE)],
+    );
+    isMore ||= moved === PROMOTED_AT_ONCE;
+  }
+  return isMore;
+}
+
+/** Jobs of full groups are put aside until there is room: no later claim comes by them. */
+function block(db: SqliteStatements, jobs: readonly WaitingJob[]): void {
+  if (jobs.length === 0) return;
+  const list = JSON.stringify(jobs.map(({ id }) => id));
+  db.run('update jobs set ready = 2 where ready = 1 and id in (select value from json_each(?))', [list]);
+}
+
 /** By priority, then due time, then number: what is wanted and free, up to so many. */
 interface Look {
   readonly jobs: readonly WaitingJob[];
+  /** How many were in the way, and are not any more. */
+  readonly blocked: number;
   /** Whether there is no other: no further look would find one. */
   readonly isAll: boolean;
 }
@@ -151,12 +193,15 @@ function findNext(db: SqliteStatements, selection: Selection): WaitingJob | null
 
 function takeNext(db: SqliteStatements, request: ClaimRequest, claimed: ClaimedRow[]): void {
   const { selection, count } = request;
+  let moved = 0;
   for (const look of looksFor(selection)) {
     for (;;) {
-      const { jobs, isAll } = look(db, selection, count - claimed.length);
+      const { jobs, blocked, isAll } = look(db, selection, count - claimed.length);
       claimed.push(...jobs.map(({ id }) => take(db, id, request)));
       if (isAll || claimed.length >= count) return;
-      if (jobs.length === 0) break;
+      moved += blocked;
+      const isWorthAnother = blocked >= WORTH_ANOTHER && moved < BLOCKED_AT_ONCE;
+      if (jobs.length === 0 && !isWorthAnother) break;
     }
   }
 }
@@ -166,28 +211,31 @@ function lookAtFirst(db: SqliteStatements, selection: Selection, count: number, 
     `select ${columns} from jobs where ready = 1 and priority >= ? and ${isFree} ${inOrder} limit ?`,
     [floorOf(selection), limit],
   );
-  const jobs = pick(page, selection, createGroupCheck(db, selection.groupLimit), count);
-  return { jobs, isAll: page.length < limit };
+  const { jobs, blocked } = pick(page, selection, createGroupCheck(db, selection.groupLimit), count);
+  block(db, blocked);
+  return { jobs, blocked: blocked.length, isAll: page.length < limit };
 }
 
 function lookAtOne(db: SqliteStatements, selection: Selection, count: number): Look {
-  const page = db.all<WaitingJob>(`select ${columns} from jobs where ready = 1 and id = ? and ${isFree}`, [
+  const page = db.all<WaitingJob>(`select ${columns} from jobs where ready >= 1 and id = ? and ${isFree}`, [
     selection.id ?? 0,
   ]);
-  return { jobs: pick(page, selection, createGroupCheck(db, selection.groupLimit), count), isAll: true };
+  const { jobs } = pick(page, selection, createGroupCheck(db, selection.groupLimit), count);
+  return { jobs, blocked: 0, isAll: true };
 }
 
 function floorOf({ minPriority = Number.MIN_SAFE_INTEGER }: Selection): number {
   return minPriority;
 }
 
-function pick(jobs: readonly WaitingJob[], { isWanted }: Selection, isFree: GroupCheck, count: number): WaitingJob[] {
-  const chosen: WaitingJob[] = [];
-  for (const job of jobs) {
-    if (chosen.length >= count) break;
-    if (isWanted(job.name) && isFree.take(job.concurrency_key)) chosen.push(job);
+function pick(page: readonly WaitingJob[], { isWanted }: Selection, groups: GroupCheck, count: number) {
+  const jobs: WaitingJob[] = [];
+  const blocked: WaitingJob[] = [];
+  for (const job of page) {
+    if (jobs.length >= count) break;
+    if (isWanted(job.name)) (groups.take(job.concurrency_key) ? jobs : blocked).push(job);
   }
-  return chosen;
+  return { jobs, blocked };
 }
 
 /** None of the first is for this worker: the first one of each name. */
@@ -205,7 +253,7 @@ function lookAtNames(db: SqliteStatements, selection: Selection): Look {
      ${inOrder} limit 1`,
     [floorOf(selection), JSON.stringify(fullKeys), JSON.stringify(wanted)],
   );
-  return { jobs, isAll: jobs.length === 0 };
+  return { jobs, blocked: 0, isAll: jobs.length === 0 };
 }
 
 /** Every name that has a job which is due, by one step into the index for each. */

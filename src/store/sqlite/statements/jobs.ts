@@ -315,6 +315,7 @@ function sourcesOf(states: readonly string[], isOfNames: boolean): readonly Sour
     const ready = isOfNames ? 'jobs_ready_by_name' : 'jobs_ready';
     return [
       { from: `jobs indexed by ${ready}`, condition: 'ready = 1' },
+      { from: 'jobs indexed by jobs_blocked', condition: 'ready = 2' },
       { from: 'jobs indexed by jobs_delayed', condition: 'ready = 0' },
     ];
   }

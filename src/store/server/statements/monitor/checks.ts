@@ -115,9 +115,11 @@ async function due(db: ServerStatements, at: number, limit: number): Promise<Due
     `select name, count(*) as jobs, min(run_at) as oldest from (
        select name, run_at from (select name, run_at from jobs where ready = 1 limit ?) as ready
        union all
+       select name, run_at from (select name, run_at from jobs where ready = 2 limit ?) as blocked
+       union all
        select name, run_at from (select name, run_at from jobs where ready = 0 and run_at <= ? limit ?) as waiting)
        as due
      group by name order by jobs desc, name`,
-    [limit, at, limit],
+    [limit, limit, at, limit],
   );
 }

@@ -92,9 +92,11 @@ function happened(db: ServerStatements): Pick<MetricStore, 'measured' | 'added' 
            select ${dialect.handlerOf('name')} as handler, count(*) as jobs, min(run_at) as since
              from jobs where ready = 1 and run_at <= ? group by 1
            union all select ${dialect.handlerOf('name')}, count(*), min(run_at)
+             from jobs where ready = 2 and run_at <= ? group by 1
+           union all select ${dialect.handlerOf('name')}, count(*), min(run_at)
              from jobs where ready = 0 and run_at <= ? group by 1) as waiting
          group by handler`,
-        [at, at],
+        [at, at, at],
       ),
   };
 }

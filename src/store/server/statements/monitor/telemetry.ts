@@ -72,6 +72,7 @@ async function addCounters(db: ServerStatements, rows: readonly CounterRow[]): P
 
 const figures = {
   ready: 'jobs where ready = 1',
+  blocked: 'jobs where ready = 2',
   due: 'jobs where ready = 0 and run_at <= ?',
   delayed: 'jobs where ready = 0 and run_at > ?',
   claimed: 'jobs where claim_token is not null and tier is null',
@@ -88,6 +89,7 @@ const figuresText = Object.entries(figures).map(([name, rows]) => `(select count
 
 const oldestText = `select min(run_at) as since from (
   select min(run_at) as run_at from jobs where ready = 1 and run_at <= ?
+  union all select min(run_at) from jobs where ready = 2 and run_at <= ?
   union all select min(run_at) from jobs where ready = 0 and run_at <= ?) as waiting`;
 
 /** Each figure by an index, however much the log holds. */
@@ -97,13 +99,14 @@ async function readState(db: ServerStatements, at: number): Promise<SiteState> {
     `select ${figuresText.join(', ')}`,
     values,
   )) as Record<keyof typeof figures, number>;
-  const since = (await db.first<{ since: number | null }>(oldestText, [at, at]))?.since ?? null;
-  const { ready, due, delayed, claimed, failed, running, workers, warning, critical, waiting, givenUp } = counted;
+  const since = (await db.first<{ since: number | null }>(oldestText, [at, at, at]))?.since ?? null;
+  const { ready, blocked, due, delayed, claimed, failed, running, workers, warning, critical, waiting, givenUp } =
+    counted;
   return {
     scripts: await db.all(lastRunsText),
     tiers: await db.all(`${withTiers(db.dialect)} ${lastPassesText}`),
     queue: {
-      jobs: { waiting: ready + due, delayed, running: claimed, failed },
+      jobs: { waiting: ready + blocked + due, delayed, running: claimed, failed },
       ageMs: since === null ? null : at - since,
     },
     running,

@@ -93,8 +93,10 @@ function due(db: SqliteStatements, at: number, limit: number): DueJobsRow[] {
     `select name, count(*) as jobs, min(run_at) as oldest from (
        select name, run_at from (select name, run_at from jobs where ready = 1 limit ?)
        union all
+       select name, run_at from (select name, run_at from jobs where ready = 2 limit ?)
+       union all
        select name, run_at from (select name, run_at from jobs where ready = 0 and run_at <= ? limit ?))
      group by name order by jobs desc, name`,
-    [limit, at, limit],
+    [limit, limit, at, limit],
   );
 }

@@ -90,9 +90,10 @@ function happened(db: SqliteStatements): Part<'measured' | 'added' | 'uncounted'
       db.all<WaitingJobs>(
         `select 'queue/' || ${handlerOf('name')} as name, count(*) as jobs, min(run_at) as since from (
            select name, run_at from jobs indexed by jobs_ready_by_name where ready = 1 and run_at <= ?
+           union all select name, run_at from jobs indexed by jobs_blocked where ready = 2 and run_at <= ?
            union all select name, run_at from jobs indexed by jobs_delayed where ready = 0 and run_at <= ?)
          group by 1`,
-        [at, at],
+        [at, at, at],
       ),
   };
 }

@@ -57,8 +57,9 @@ function readState(db: SqliteStatements, at: number): SiteState {
   const oldest = db.first<{ since: number | null }>(
     `select min(run_at) as since from (
        select min(run_at) as run_at from jobs where ready = 1 and run_at <= ?
+       union all select min(run_at) from jobs where ready = 2 and run_at <= ?
        union all select min(run_at) from jobs where ready = 0 and run_at <= ?)`,
-    [at, at],
+    [at, at, at],
   )?.since;
   const openOf = (severity: Severity): number =>
     count('incidents where recovered_at is null and severity = ?', [severity]);
@@ -67,7 +68,10 @@ function readState(db: SqliteStatements, at: number): SiteState {
     tiers: db.all(lastPassesText),
     queue: {
       jobs: {
-        waiting: count('jobs where ready = 1') + count('jobs where ready = 0 and run_at <= ?', [at]),
+        waiting:
+          count('jobs where ready = 1') +
+          count('jobs where ready = 2') +
+          count('jobs where ready = 0 and run_at <= ?', [at]),
         delayed: count('jobs where ready = 0 and run_at > ?', [at]),
         running: count('jobs where claim_token is not null and tier is null'),
         failed: count(`jobs where state = 'failed' and finished_at is not null and tier is null`),
