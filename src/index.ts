@@ -61,7 +61,7 @@ export type { ChildFailurePolicy, JobState, MissedPolicy } from './store/words.t
  * await queue.close();
  *
  * @throws {QueueError} `invalid`, if there is no root, its settings are wrong, others could read or write its
- *   log, or Node is too old
+ *   log, Node is too old, or the packages are Yarn's PnP
  * @throws {StoreUnavailable} if the log cannot be opened
  */
 export async function openQueue(options: OpenQueueOptions = {}): Promise<Queue> {
@@ -69,6 +69,10 @@ export async function openQueue(options: OpenQueueOptions = {}): Promise<Queue> 
   const [major = 0, minor = 0] = node.split('.').map(Number);
   if (major < 22 || (major === 22 && minor < 18)) {
     throw new QueueError('invalid', `openQueue needs Node 22.18 or newer, and this is ${node} (${process.execPath}).`);
+  }
+  if (process.versions.pnp !== undefined) {
+    const cure = 'write `nodeLinker: node-modules` into .yarnrc.yml and run `yarn install`.';
+    throw new QueueError('invalid', `openQueue: Yarn's Plug'n'Play (PnP) is not supported: ${cure}`);
   }
   // Not before it is needed: an older Node could not even load it, and a settings file that imports the package for
   // its types pays for no database.

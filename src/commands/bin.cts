@@ -36,7 +36,14 @@ function makeFolder(fs: typeof import('fs'), folder: string) {
 }
 
 var found = process.versions.node.split('.').map(Number);
-if (found[0]! > 22 || (found[0] === 22 && found[1]! >= 18)) {
+if (process.versions['pnp']) {
+  /* Neither cron nor a script's process would find what lies in Yarn's archives. */
+  process.stderr.write(
+    "runner: Yarn's Plug'n'Play (PnP) is not supported: write `nodeLinker: node-modules` into .yarnrc.yml " +
+      'and run `yarn install`.\n',
+  );
+  process.exitCode = 2;
+} else if (found[0]! > 22 || (found[0] === 22 && found[1]! >= 18)) {
   // The caller's would give scripts' files another mode by hand than under cron, or shut their owner out.
   process.umask(18);
   var home = process.env['HOME'];

@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -256,6 +256,23 @@ describe('the entry', () => {
     const { printed, exitCode, loaded } = startUnder(version);
     expect({ printed, exitCode }).toEqual({ printed: '', exitCode: undefined });
     expect(loaded).toContain('./cli.cjs');
+  });
+
+  test("refuses Yarn's PnP with its cure, before anything is loaded", () => {
+    const root = makeTemporaryRoot({
+      'jobs/hourly/a.sh': 'touch ran\n',
+      'pnp.cjs': "Object.defineProperty(process.versions, 'pnp', { value: '3' });\n",
+    });
+    const args = ['--require', join(root, 'pnp.cjs'), commandPath, 'hourly', '--root', root];
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+    expect({ status, stdout, stderr }).toEqual({
+      status: 2,
+      stdout: '',
+      stderr:
+        "runner: Yarn's Plug'n'Play (PnP) is not supported: write `nodeLinker: node-modules` into .yarnrc.yml and run " +
+        '`yarn install`.\n',
+    });
+    expect(existsSync(join(root, 'ran'))).toBe(false);
   });
 
   test('is written so that the oldest Node understands it', () => {

@@ -68,6 +68,16 @@ describe('openQueue', () => {
     }
   });
 
+  test("says that Yarn's PnP is not supported, and how to do without", async () => {
+    const { versions } = process;
+    onTestFinished(() => void Object.defineProperty(process, 'versions', { value: versions }));
+    Object.defineProperty(process, 'versions', { value: { ...versions, pnp: '3' } });
+    const message =
+      "openQueue: Yarn's Plug'n'Play (PnP) is not supported: write `nodeLinker: node-modules` into .yarnrc.yml and " +
+      'run `yarn install`.';
+    await expect(openQueue({ root: makeTemporaryRoot() })).rejects.toMatchObject({ code: 'invalid', message });
+  });
+
   // What keeps a file from being opened; of servers `test/store/server-failure.test.ts` tells.
   testOfSqlite('tells of a log that cannot be opened', async () => {
     const root = makeTemporaryRoot({ '.runner/activity.db': 'x'.repeat(100) });
