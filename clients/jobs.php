@@ -15,7 +15,11 @@ namespace FolderRunner;
 
 final class Jobs
 {
+    /** What the runner writes into the file of a log that it has moved away. */
+    private const MOVED = 0x666f6d76;
+
     private \PDO $log;
+    private string $file;
 
     /**
      * @param string $root the folder that holds jobs/
@@ -27,6 +31,7 @@ final class Jobs
         if (!is_file($file)) {
             throw new \RuntimeException("There is no activity log at $file: call `npx folder-runner init` in $root first.");
         }
+        $this->file = $file;
         $this->log = new \PDO("sqlite:$file", null, null, [
             \PDO::ATTR_ERRMODE => \PDO::ERRMODE_EXCEPTION,
             \PDO::ATTR_DEFAULT_FETCH_MODE => \PDO::FETCH_ASSOC,
@@ -45,6 +50,7 @@ final class Jobs
      *   uniqueKey, group (one at a time), repeat ('daily at 10:00')
      * @return int the number of the job, or of the one that has its unique key
      * @throws \InvalidArgumentException that names the value that no job can have
+     * @throws \RuntimeException after a move of the log to a database server
      */
     public function add(string $name, $data = null, array $options = []): int
     {
@@ -54,12 +60,13 @@ final class Jobs
         // Together: between the two statements the job of that key could end.
         $this->log->exec('BEGIN IMMEDIATE');
         try {
+            $this->demandItsPlace();
             $insert = $this->log->prepare("INSERT INTO jobs ($names) VALUES ($values) ON CONFLICT DO NOTHING");
             $insert->execute(array_values($row));
             $id = $insert->rowCount() > 0 ? $this->log->lastInsertId() : $this->idOf($row['unique_key']);
             $this->log->exec('COMMIT');
             return (int) $id;
-        } catch (\PDOException $error) {
+        } catch (\Exception $error) {
             $this->log->exec('ROLLBACK');
             if (preg_match('/CHECK constraint failed: (.+)/', $error->getMessage(), $found)) {
                 throw new \InvalidArgumentException("$name was not added: $found[1].", 0, $error);
@@ -73,9 +80,11 @@ final class Jobs
      *
      * @return array|null id, name, state ('queued', 'claimed', 'running', 'retrying', 'finished', 'failed', 'paused',
      *   'cancelled'), data, result, reason, attempts; runAt, createdAt and finishedAt as DateTimeImmutable or null
+     * @throws \RuntimeException after a move of the log to a database server
      */
     public function get(int $id): ?array
     {
+        $this->demandItsPlace();
         $query = $this->log->prepare('SELECT id, name, state, data, result, reason, attempts,
             run_at, created_at, finished_at FROM jobs WHERE id = ? AND tier IS NULL');
         $query->execute([$id]);
@@ -94,6 +103,16 @@ final class Jobs
             'createdAt' => self::instant($row['created_at']),
             'finishedAt' => self::instant($row['finished_at']),
         ];
+    }
+
+    private function demandItsPlace(): void
+    {
+        if ((int) $this->log->query('PRAGMA application_id')->fetchAll(\PDO::FETCH_COLUMN)[0] !== self::MOVED) {
+            return;
+        }
+        $place = $this->log->query('SELECT place FROM moved')->fetchAll(\PDO::FETCH_COLUMN)[0];
+        throw new \RuntimeException("The log $this->file was moved to $place: jobs added here would never run. " .
+            'Add them there by plain SQL, or with `npx folder-runner add`.');
     }
 
     private function idOf(?string $key): int

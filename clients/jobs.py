@@ -18,6 +18,8 @@ import sqlite3
 from datetime import datetime, timedelta, timezone
 from urllib.parse import quote
 
+# What the runner writes into the file of a log that it has moved away.
+_MOVED = 0x666F6D76
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -30,6 +32,7 @@ class Jobs:
             raise FileNotFoundError(
                 "There is no activity log at %s: call `npx folder-runner init` in %s first." % (path, root)
             )
+        self._path = path
         # Without creating it, so that a missing log is an error instead of an empty database.
         self._log = sqlite3.connect(
             "file:%s?mode=rw" % quote(path), uri=True, timeout=15, isolation_level=None
@@ -62,7 +65,8 @@ class Jobs:
 
         If an unfinished job has the same unique key, none is added, and the number is the one of that job.
         `priority`: 500, higher ones first. `run_at`: a datetime with a time zone. `retry_delay`: "5m". `group`: its
-        jobs run one at a time. `repeat`: "daily at 10:00". Raises ValueError for a value that no job can have.
+        jobs run one at a time. `repeat`: "daily at 10:00". Raises ValueError for a value that no job can have,
+        and RuntimeError after a move of the log to a database server.
         """
         if retry_delay is not None and retries is None:
             raise ValueError("retry_delay needs retries beside it.")
@@ -85,6 +89,7 @@ class Jobs:
         # Together: between the two statements the job of that key could end.
         self._log.execute("BEGIN IMMEDIATE")
         try:
+            self._demand_its_place()
             added = self._log.execute(insert, tuple(row.values()))
             number = added.lastrowid if added.rowcount > 0 else self._number_of(unique_key)
             self._log.execute("COMMIT")
@@ -101,9 +106,10 @@ class Jobs:
     def get(self, number):
         """A job, as a dict; None: there is no job with this number, or it was pruned.
 
-        Keys: id, name, state ("queued", "claimed", "running", "retrying", "finished", "failed", "paused",
+        Raises RuntimeError after a move of the log to a database server. Keys: id, name, state ("queued", "claimed", "running", "retrying", "finished", "failed", "paused",
         "cancelled"), data, result, reason, attempts; run_at, created_at and finished_at as datetime or None.
         """
+        self._demand_its_place()
         row = self._log.execute(
             "SELECT id, name, state, data, result, reason, attempts, run_at, created_at, finished_at"
             " FROM jobs WHERE id = ? AND tier IS NULL",
@@ -117,6 +123,15 @@ class Jobs:
         for key in ("run_at", "created_at", "finished_at"):
             job[key] = None if job[key] is None else _START + timedelta(milliseconds=job[key])
         return job
+
+    def _demand_its_place(self):
+        if self._log.execute("PRAGMA application_id").fetchone()[0] != _MOVED:
+            return
+        place = self._log.execute("SELECT place FROM moved").fetchone()[0]
+        raise RuntimeError(
+            "The log %s was moved to %s: jobs added here would never run. Add them there by plain SQL, or with"
+            " `npx folder-runner add`." % (self._path, place)
+        )
 
     def _number_of(self, key):
         query = "SELECT id FROM jobs WHERE unique_key = ? AND finished_at IS NULL"

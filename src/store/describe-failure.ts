@@ -5,9 +5,6 @@ import { demandAccess, listStateFolders, type StateFolder } from '../system/plac
 import { isLogFailure, kindOfStoreFailure, mayBeFull, type StoreFailureKind, StoreUnavailable } from './failures.ts';
 import { isOnServer } from './which-log.ts';
 
-/** "fomv": the application id of a file whose log lives elsewhere now. */
-export const MOVED_ID = 0x666f6d76;
-
 type Describe = (path: string, reason: string) => string;
 
 /** Servers have sentences of their own: `server/connect/describe-failure.ts`. */
@@ -33,8 +30,8 @@ const sentences: Readonly<Record<FileFailureKind, Describe>> = {
     `${path} was written by a newer runner (${reason}). ` +
     'Update the package with `npm install folder-runner@latest`.',
   foreign: (path, reason) =>
-    reason.endsWith(`${MOVED_ID}`)
-      ? `${path} was moved to a database: set RUNNER_DATABASE_URL here, too. \`npx folder-runner migrate --help\` has the way back.`
+    reason.startsWith('moved to ')
+      ? `${path} was ${reason}: set RUNNER_DATABASE_URL here, too. \`npx folder-runner migrate --help\` has the way back.`
       : `${path} is not an activity log: another program created it. Move it away; then a new log is created.`,
   'no-driver': (path, reason) =>
     `${path} cannot be opened: SQLite could not be loaded (${reason}). ` +
@@ -53,8 +50,21 @@ export function describeStoreFailure(error: unknown, folder: StateFolder): strin
 export function toStoreUnavailable(error: unknown, folder: StateFolder): StoreUnavailable {
   if (error instanceof StoreUnavailable) return error;
   if (isOnServer(folder.env)) return new StoreUnavailable('changed', describeUnforeseen(error), { cause: error });
+  const place = movedPlaceIn(error);
+  if (place !== null) return storeUnavailable('foreign', folder.database, `moved to ${place}`, error);
   const kind = kindAt(folder, error);
   return new StoreUnavailable(kind, describe(error, kind, folder), { cause: error });
+}
+
+/** What SQLite says to all who had the file of a log open when it was moved, and who are no runners. */
+export function tellMovedFile(place: string): string {
+  return `this log was moved to ${place}, and takes no more here`;
+}
+
+function movedPlaceIn(error: unknown): string | null {
+  const text = error instanceof Error ? error.message : '';
+  const [, place = null] = /^this log was moved to (.*), and takes no more here$/.exec(text) ?? [];
+  return place;
 }
 
 /**

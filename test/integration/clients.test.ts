@@ -1,32 +1,9 @@
-import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';
+import { runSite, siteLanguages } from '../support/site-languages.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
-
-const clients = join(import.meta.dirname, '../../clients');
-
-/** What a site in this language does, and what it calls things. */
-const languages = [
-  {
-    language: 'PHP',
-    command: ['/usr/bin/php', join(import.meta.dirname, 'site.php')],
-    delay: 'retryDelay',
-    noTime: "runAt must be a DateTimeInterface, such as new DateTimeImmutable('+5 minutes').",
-  },
-  {
-    language: 'Python',
-    command: ['python3', join(import.meta.dirname, 'site.py')],
-    delay: 'retry_delay',
-    noTime: 'run_at must be a datetime with a time zone, such as datetime.now(timezone.utc).',
-  },
-].map((each) => ({ ...each, isHere: spawnSync(each.command[0] as string, ['--version']).status === 0 }));
-
-for (const { language, isHere } of languages) {
-  if (!isHere) console.warn(`NOT TESTED: the file for ${language}, which is not installed here; .ci/run has it.`);
-}
 
 const handler = `export default ({ data, fail }) => (data.to ? { sent: data.to } : fail('nobody'));`;
 
@@ -40,13 +17,7 @@ function call(root: string, ...args: readonly string[]) {
   return runCommand(args, { cwd: root, env: cronEnv(root) });
 }
 
-function runSite(root: string, [program = '', file = '']: readonly string[], ...args: readonly (string | number)[]) {
-  const env = { PATH: process.env.PATH, HOME: root, PYTHONIOENCODING: 'utf-8', PYTHONDONTWRITEBYTECODE: '1' };
-  const ended = spawnSync(program, [file, clients, ...args.map(String)], { cwd: root, env, encoding: 'utf8' });
-  return { status: ended.status, stderr: ended.stderr, answers: ended.stdout.split('\n').slice(0, -1) };
-}
-
-describe.each(languages.filter(({ isHere }) => isHere))('the file for $language', ({ command, delay, noTime }) => {
+describe.each(siteLanguages())('the file for $language', ({ command, delay, noTime }) => {
   test('adds jobs to a root that init has just made, one for each unique key, and reads what became of them', () => {
     const root = makeSite();
     const added = runSite(root, command, 'add');

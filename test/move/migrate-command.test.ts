@@ -1,12 +1,14 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openQueue } from 'folder-runner';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { dumpLog, writeHostileLog } from '../support/hostile-log.ts';
 import { type OwnServer, startOwnPostgres } from '../support/own-server.ts';
 import { type Ended, runCommand } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';
+import { runSite, siteLanguages } from '../support/site-languages.ts';
 import { startCommand } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
@@ -56,7 +58,9 @@ test('a log moves, what runs before cron knows of it is not lost, and it comes b
   expect(moved.stdout).not.toContain('test-pass-word');
   // Cron's own lines do not name the database yet.
   const unaware = run(['nightly']);
-  expect(unaware.stderr).toMatch(/activity\.db was moved to a database: set RUNNER_DATABASE_URL here, too/);
+  expect(unaware.stderr).toMatch(
+    /activity\.db was moved to the database .* on localhost:\d+: set RUNNER_DATABASE_URL here, too/,
+  );
   expect(run(['add', 'mail', '{}'])).toMatchObject({ status: 1 });
   const aware = { RUNNER_DATABASE_URL: url };
   expect(run(['nightly'], aware)).toMatchObject({ status: 0 });
@@ -93,6 +97,38 @@ test('killed at any instant, the next call goes on, also with what was changed m
   expect(run(['migrate', '--to', 'sqlite'], { RUNNER_DATABASE_URL: url })).toMatchObject({ status: 0, stderr: '' });
   expect(dumpLog(database)).toEqual(moved);
 }, 180_000);
+
+const TOLD = /this log was moved to the database postgres \(schema site_\d+\) on localhost:\d+, and takes no more here/;
+
+test('once it has moved, whoever still uses the file is told where the log is, and adds nothing', async () => {
+  const { root, file, run } = makeSite({ 'jobs/queue/mail/welcome.mjs': 'export default () => {};' });
+  run(['init']);
+  const { database } = stateFolderOf(root);
+  const openBefore = await openQueue({ root });
+  onTestFinished(() => openBefore.close());
+  await openBefore.add('mail/welcome');
+  const before = dumpLog(database);
+  expect(run(['migrate', '--to', file])).toMatchObject({ status: 0, stderr: '' });
+  const told = /activity\.db was moved to the database postgres \(schema site_\d+\) on localhost:\d+: /;
+  await expect(openBefore.add('mail/welcome')).rejects.toThrow(told);
+  await expect(openQueue({ root })).rejects.toThrow(told);
+  const plain = new Database(database);
+  onTestFinished(() => void plain.close());
+  for (const verb of ['insert', 'insert or ignore', 'insert or replace', 'replace']) {
+    expect(() => plain.exec(`${verb} into jobs (name) values ('late')`)).toThrow(TOLD);
+  }
+  for (const { command } of siteLanguages()) {
+    for (const asked of [['add'], ['get', 1]]) {
+      const { status, stderr } = runSite(root, command, ...asked);
+      expect(status).not.toBe(0);
+      expect(stderr).toMatch(
+        /activity\.db was moved to the database postgres .*: jobs added here would never run\. Add them/,
+      );
+      expect(stderr).not.toContain('test-pass-word');
+    }
+  }
+  expect(dumpLog(database).jobs).toEqual(before.jobs);
+});
 
 /** As a site that goes on. */
 function changeUnlessMoved(path: string, kills: number): void {

@@ -131,7 +131,7 @@ export function dumpLog(path: string): Readonly<Record<string, readonly unknown[
   try {
     const names = database
       .prepare<[], string>(
-        `select name from sqlite_master where type = 'table' and name <> 'sqlite_stat1' order by name`,
+        `select name from sqlite_master where type = 'table' and name not in ('moved', 'sqlite_stat1') order by name`,
       )
       .pluck()
       .all();

@@ -71,7 +71,7 @@ export async function moveLog(move: Move): Promise<MoveReport> {
     for (const table of tables) await handNumbersOver(source, target, table);
     assertEqual(compared, target);
     // Else a call was killed when all but the handing over was done.
-    if (source.state === 'log') await source.setAside();
+    if (source.state === 'log') await source.setAside(target.name);
     isHandedOver = true;
     await target.finish(move.now());
     return { tables: [...compared].map(toMoved), notes: describeAltered(altered, target) };

@@ -47,8 +47,8 @@ export interface SourcePlace extends LogPlace {
   shut(): Promise<void>;
   /** All is as before. */
   thaw(): Promise<void>;
-  /** For good. */
-  setAside(): Promise<void>;
+  /** For good: whoever still comes is told where the log is now. */
+  setAside(to: string): Promise<void>;
 }
 
 export interface TargetPlace extends LogPlace {

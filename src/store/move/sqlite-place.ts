@@ -1,7 +1,7 @@
 import { existsSync, linkSync, renameSync } from 'node:fs';
 import { utcStamp } from '../../system/base/values.ts';
 import { createStateFolder, type StateFolder } from '../../system/place/state-folder.ts';
-import { MOVED_ID } from '../describe-failure.ts';
+import { tellMovedFile } from '../describe-failure.ts';
 import type { Connection } from '../sqlite/connection.ts';
 import { buildLog } from '../sqlite/create.ts';
 import { findDriver } from '../sqlite/driver.ts';
@@ -11,6 +11,7 @@ import {
   completeOpening,
   databaseSuffixes,
   judgeMarks,
+  MOVED_ID,
   type Opening,
   removeDatabase,
   syncFile,
@@ -38,8 +39,10 @@ export async function openSqliteSource(state: StateFolder): Promise<SourcePlace>
     thaw: async () => {
       if (connection.inTransaction) connection.exec('rollback');
     },
-    setAside: async () => {
-      for (const statement of shut) connection.exec(statement);
+    setAside: async (to) => {
+      connection.exec('create table moved (place text not null)');
+      connection.prepare('insert into moved values (?)').run([to]);
+      for (const statement of shutAfterMoveTo(to)) connection.exec(statement);
       connection.exec(`pragma application_id = ${MOVED_ID}; commit`);
     },
   };
@@ -49,10 +52,13 @@ export async function openSqliteSource(state: StateFolder): Promise<SourcePlace>
 const closed = ['jobs', 'workers', 'runs', 'events', 'pauses'].flatMap((table) =>
   ['insert', 'update'].map((verb) => ({ name: `moved_${table}_${verb}`, table, verb })),
 );
-const shut = closed.map(
-  ({ name, table, verb }) => `create trigger ${name} before ${verb} on ${table}
-    begin select raise(abort, 'this log was moved to a database server by runner migrate'); end`,
-);
+const shutAfterMoveTo = (place: string): string[] => {
+  const sentence = tellMovedFile(place).replaceAll("'", "''");
+  return closed.map(
+    ({ name, table, verb }) =>
+      `create trigger ${name} before ${verb} on ${table} begin select raise(abort, '${sentence}'); end`,
+  );
+};
 
 /** Has a log that was moved away used again, as it was then. False: it was not moved. */
 export async function reopenSqlite(state: StateFolder): Promise<boolean> {
@@ -62,7 +68,7 @@ export async function reopenSqlite(state: StateFolder): Promise<boolean> {
   try {
     if (stateOf(connection, database) !== 'moved') return false;
     const dropped = closed.map(({ name }) => `drop trigger ${name};`).join(' ');
-    connection.exec(`begin immediate; ${dropped} pragma application_id = ${APPLICATION_ID}; commit`);
+    connection.exec(`begin immediate; ${dropped} drop table moved; pragma application_id = ${APPLICATION_ID}; commit`);
     return true;
   } finally {
     connection.close();

@@ -111,10 +111,16 @@ export function judgeMarks(
   connection: Connection,
 ): Extract<InspectedLog, { readonly is: 'foreign' | 'newer-schema' }> | null {
   const id = connection.pragma('application_id');
+  if (id === MOVED_ID) return { is: 'foreign', reason: `moved to ${readMovedTo(connection)}` };
   if (id !== APPLICATION_ID) return { is: 'foreign', reason: `its application_id is ${id}` };
   const version = readVersion(connection);
   if (version <= SCHEMA_VERSION) return null;
   return { is: 'newer-schema', reason: `schema ${version}, this one knows ${SCHEMA_VERSION}` };
+}
+
+function readMovedTo(connection: Connection): string {
+  const [moved] = connection.prepare('select place from moved').all([]) as { readonly place: string }[];
+  return moved?.place ?? 'a database';
 }
 
 export function readVersion(connection: Connection): number {
@@ -148,6 +154,9 @@ function asDamage(reason: string): Error {
 
 /** "fold": marks the file as an activity log, for `file` and against writing to a foreign database. */
 export const APPLICATION_ID = 0x666f6c64;
+
+/** "fomv": a file whose log lives elsewhere now: where, tells its table `moved`. */
+export const MOVED_ID = 0x666f6d76;
 
 /** Long enough for three tiers, a report and a backup at once on a slow disk. */
 const BUSY_TIMEOUT_MS = 15_000;
