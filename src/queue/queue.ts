@@ -21,7 +21,7 @@ import {
   readLeaseMs,
   readPriority,
   readReason,
-  readWhen,
+  readRunAt,
   requireDurationMs,
   writeJson,
 } from './add/values.ts';
@@ -343,7 +343,7 @@ async function readChange({ data, priority, repeat, runAt }: UpdateOptions, at: 
     data: data === undefined ? undefined : writeJson("A job's data", data),
     priority: priority === undefined ? undefined : readPriority(priority),
     rule: repeat === undefined || repeat === null ? repeat : await readRule(repeat),
-    runAt: runAt === undefined ? undefined : readWhen(runAt, at),
+    runAt: runAt === undefined ? undefined : readRunAt(runAt, at),
   };
 }
 

@@ -68,6 +68,31 @@ test('what no entry but plain SQL would have written fails before its first try,
   expect(ids.map((each) => [row(each).state, runs(each).length])).toEqual(Array(4).fill(['failed', 0]));
 });
 
+// SQLite's table takes no such data.
+test.skipIf(engine.name === 'sqlite')(
+  'data that no entry but plain SQL takes fails its job before the first try',
+  async () => {
+    const { queue, store, row, runs } = await openTestQueue();
+    const [id] = await queue.addMany([{ name: 'a' }]);
+    const [plain] = await store.transaction(({ jobs }) => jobs.wholeById([id as number]));
+    const { id: _, ...columns } = plain as NonNullable<typeof plain>;
+    // PostgreSQL's own check takes nothing that is no JSON.
+    const noJson = engine.name === 'mysql' ? ['', '{"to":', '{} {}', 'none'] : [];
+    const datas = [`"${'ä'.repeat(2 ** 19)}"`, '['.repeat(1001) + ']'.repeat(1001), ...noJson];
+    const ids: number[] = [];
+    for (const data of datas) {
+      ids.push(...(await store.transaction(({ jobs }) => jobs.add([{ ...columns, data }], START))));
+    }
+    expect((await queue.claimMany('*', 9)).map((claimed) => claimed.id)).toEqual([id]);
+    expect(ids.map((each) => row(each).reason)).toEqual([
+      expect.stringMatching(/^its data must be JSON of at most 1 MiB, found 1048578 bytes; put large data into a file/),
+      'its data must be JSON nested at most 1000 deep',
+      ...noJson.map((data) => `its data must be JSON, found ${JSON.stringify(data)}`),
+    ]);
+    expect(ids.map((each) => [row(each).state, runs(each).length])).toEqual(Array(ids.length).fill(['failed', 0]));
+  },
+);
+
 describe('a claim of a worker', () => {
   async function open() {
     const log = await openTestQueue();

@@ -8,6 +8,7 @@ import {
   isKey,
   type JobState,
   KEY,
+  LEAST_MS,
   type MissedPolicy,
   type StoredEvent,
 } from '../../store/words.ts';
@@ -17,7 +18,6 @@ import { QueueError } from '../errors.ts';
 import { stateOfNewChild } from '../settle/families.ts';
 import { writeRetry } from '../settle/retry-policy.ts';
 import {
-  asLongAgo,
   checkJson,
   checkOptions,
   invalid,
@@ -25,7 +25,7 @@ import {
   readLeaseMs,
   readPriority,
   readRetries,
-  readWhen,
+  readRunAt,
   requireJobName,
   writeJson,
 } from './values.ts';
@@ -199,7 +199,7 @@ function refuseOtherFamily(existing: TakenJob, row: NewJobRow): void {
  * @throws {QueueError} that says what is expected
  */
 function readNewJob(job: NewJob<unknown>, rule: RepeatRule | null, firstAt: number, at: number): NewJobRow {
-  const runAt = job.runAt === undefined ? firstAt : readWhen(job.runAt, at);
+  const runAt = job.runAt === undefined ? firstAt : readRunAt(job.runAt, at);
   if (rule !== null && leadsNowhere(rule, runAt)) throw givesNoTime(rule);
   const { missed = 'all', onChildFailure, priority = 500, onDuplicate = 'keep' } = job;
   readWord('The policy for duplicates', onDuplicate, Object.keys(takenBy) as DuplicatePolicy[]);
@@ -383,7 +383,8 @@ function toRow(job: ImportedJob, parentId: number | null): NewJobRow {
     data: job.data,
     priority: job.priority,
     scheduled_for: job.scheduledFor,
-    run_at: asLongAgo(job.runAt),
+    // The log would take a time before March 1973 for one of seconds; such a job is due as well as one of 1970.
+    run_at: job.runAt < LEAST_MS ? 0 : job.runAt,
     retry: writeRetry(job.maxAttempts === null ? undefined : job.maxAttempts - 1, undefined),
     repeat: job.repeat,
     missed_policy: job.missed,

@@ -87,9 +87,15 @@ export function readLeaseMs(text: unknown): number {
   return requireDurationMs('A lease', text);
 }
 
-/** A date before 1973 is 1970: the log would take its number for one of seconds. */
-export function asLongAgo(ms: number): number {
-  return ms < LEAST_MS ? 0 : ms;
+/** When a job is due: its number must not look like one of seconds to the log. 0, as an empty date, is long ago. */
+export function readRunAt(when: When, nowMs: number): number {
+  const ms = readWhen(when, nowMs);
+  if (ms === 0 || ms >= LEAST_MS) return ms;
+  throw invalid(
+    'A time of a job',
+    `${new Date(LEAST_MS).toISOString()} or later, or left out where the job is due now`,
+    when,
+  );
 }
 
 /** Epoch milliseconds of a date, of a number of them, or of words. */
@@ -98,7 +104,7 @@ export function readWhen(when: When, nowMs: number): number {
     throw invalid('A time', `milliseconds since 1970 such as ${when * 1000}, not seconds`, when);
   }
   const ms = typeof when === 'string' ? parseWhen(when.trim(), nowMs) : toMs(when);
-  if (ms !== null && Number.isInteger(ms) && ms >= 0 && ms <= lastInstantMs) return asLongAgo(ms);
+  if (ms !== null && Number.isInteger(ms) && ms >= 0 && ms <= lastInstantMs) return ms;
   const expected = 'one such as +10 minutes, tomorrow 07:00, 2026-12-24 18:00 or 2026-12-24T18:00Z';
   const nearest = typeof when === 'string' ? nearestName(when.trim().split(' ')[0] ?? '', dayWords) : null;
   throw invalid('A time', nearest === null ? expected : `${expected} (did you mean ${nearest}?)`, when);

@@ -1,3 +1,4 @@
+import { describeExcess } from '../../child/contract.ts';
 import { initialTime } from '../../schedule/repeat/series.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
 import type { ClaimedRow, ClaimRequest, JobHead, Selection } from '../../store/contract/jobs.ts';
@@ -75,7 +76,7 @@ export async function claimJobs(session: StoreSession, claim: QueueClaim): Promi
 }
 
 /** Whether a job that was claimed is to be run, with nothing to be read or written first. */
-export function isAccepted(job: JobHead, { selection }: QueueClaim): boolean {
+export function isAccepted(job: JobRow, { selection }: QueueClaim): boolean {
   return selection.isWanted(job.name) && judge(job, selection).kind === 'run';
 }
 
@@ -125,7 +126,7 @@ const MOST_ATTEMPTS = 1_000_000_000;
 type Verdict = ReturnType<typeof judgeChild> | { readonly kind: 'ask-parent' | 'adopt-rule' };
 
 /** By its row alone, as that was before its claim counted as a try. */
-function judge(job: JobHead, selection: QueueSelection): Verdict {
+function judge(job: JobRow, selection: QueueSelection): Verdict {
   const { name, attempts, parent_id, repeat, scheduled_for } = job;
   if (selection.failsFast(name)) return { kind: 'fail', reason: 'jobs of its name are set to fail at once' };
   if (attempts >= MOST_ATTEMPTS) {
@@ -138,7 +139,7 @@ function judge(job: JobHead, selection: QueueSelection): Verdict {
 }
 
 /** What plain SQL has written and each other entry refuses; null: nothing. */
-function describeWrong({ retry, unique_key, concurrency_key, run_at, created_at }: JobHead): string | null {
+function describeWrong({ retry, unique_key, concurrency_key, run_at, created_at, data }: JobRow): string | null {
   if (retry !== null && !isRetry(retry)) {
     return `its retry must be retries and their delay such as 3 or "3 5m", found ${describeFound(retry)}`;
   }
@@ -147,6 +148,26 @@ function describeWrong({ retry, unique_key, concurrency_key, run_at, created_at 
   if (concurrency_key !== null && !isKey(concurrency_key)) {
     return `its concurrency_key must be ${KEY}, found ${describeFound(concurrency_key)}`;
   }
+  return describeWrongData(data) ?? describeSeconds(run_at, created_at);
+}
+
+function describeWrongData(data: string): string | null {
+  const excess = describeExcess(data);
+  if (excess !== null) return `its data must be ${excess}`;
+  return isJson(data) ? null : `its data must be JSON, found ${describeFound(data)}`;
+}
+
+/** The tables of MySQL and MariaDB take any text. */
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function describeSeconds(run_at: number, created_at: number): string | null {
   if (!areSeconds(run_at) || areSeconds(created_at)) return null;
   return `its run_at must be milliseconds since 1970 such as ${run_at * 1000}, not seconds, found ${run_at}`;
 }

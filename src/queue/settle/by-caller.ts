@@ -5,7 +5,7 @@ import type { StoreSession } from '../../store/contract/store.ts';
 import type { FinishedRun, JobRow } from '../../store/schema.ts';
 import { workerOf } from '../../store/shared/claims.ts';
 import type { JobState, Outcome } from '../../store/words.ts';
-import { invalid, readPriority, readWhen, requireDelayMs, requireJobName, writeJson } from '../add/values.ts';
+import { invalid, readPriority, readRunAt, requireDelayMs, requireJobName, writeJson } from '../add/values.ts';
 import type { BuryOptions, FailOptions, FinishOptions, JobRef, RequeueOptions, RetryOptions } from '../api.ts';
 import { type JobVerb, QueueError, refuse, wrongState } from '../errors.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
@@ -97,7 +97,7 @@ function readRetryOptions(options: RetryOptions, at: number): Transition {
   return {
     kind: 'retry',
     isTry: false,
-    runAt: readWhen(runAt ?? at + requireDelayMs('The delay', delay ?? '0'), at),
+    runAt: readRunAt(runAt ?? at + requireDelayMs('The delay', delay ?? '0'), at),
     ...(priority !== undefined && { priority: readPriority(priority) }),
     ...(name !== undefined && { name: requireJobName(name) }),
     ...dataOf(data),
