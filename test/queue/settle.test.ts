@@ -131,6 +131,25 @@ const cases: readonly [string, Partial<FinishedRun>, More, Expected][] = [
   ],
 ];
 
+test('a job whose rule is wrong after its success fails, and opens an incident', async () => {
+  const { queue, store, row } = await openTestQueue();
+  const first = await queue.add('mail/a');
+  const [plain] = await store.transaction(({ jobs }) => jobs.wholeById([first]));
+  const { id: _, ...columns } = plain as NonNullable<typeof plain>;
+  await queue.delete(first);
+  // By plain SQL, since it was added.
+  const rule = { repeat: 'sometimes', scheduled_for: START };
+  const [id] = await store.transaction(({ jobs }) => jobs.add([{ ...columns, ...rule }], START));
+  const claimed = await queue.claim('mail/a');
+  expect(claimed?.id).toBe(id);
+  await queue.finish(claimed as NonNullable<typeof claimed>);
+  const reason = 'its rule "sometimes" gives no next time: ';
+  expect(row(id as number)).toMatchObject({ state: 'failed', reason: expect.stringContaining(reason) });
+  expect(await store.incidents.current(['queue/mail/a'])).toMatchObject([
+    { code: 'script-failing', message: expect.stringContaining(reason) },
+  ]);
+});
+
 describe.each(['short', 'long'])('after a %s run', (length) => {
   test.each(cases)('a job %s', async (_, run, more, { columns, counters = {}, event }) => {
     const log = await openWith();

@@ -38,8 +38,13 @@ export async function noteFailure({ incidents, runs }: StoreSession, run: Failed
   if (!(await incidents.count(others))) await incidents.open(others);
 }
 
-/** The same of a job of the queue that fails before its first try, so without a run. */
-export async function noteUnbegun(session: StoreSession, { name }: JobRow, reason: string, at: number): Promise<void> {
+/** The same of a job of the queue that fails without a run that did: before its first try, or as its rule gives no next time. */
+export async function noteUnbegun(
+  session: StoreSession,
+  { name }: Pick<JobRow, 'name'>,
+  reason: string,
+  at: number,
+): Promise<void> {
   const end = {
     ...({ outcome: 'not-started', exit_code: null, signal: null, error_name: null, error_message: reason } as const),
     ...{ error_stack: null, output: null, reason, warning: null },

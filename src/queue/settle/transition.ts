@@ -136,6 +136,7 @@ async function repeat(session: StoreSession, job: JobHead, done: Columns, facts:
     // Only plain SQL could put it there.
     const reason = `its rule ${JSON.stringify(job.repeat)} gives no next time: ${planned.problem}`;
     const failed = { ...done, state: 'failed' as const, finished_at: facts.at, reason };
+    await (await import('./incidents.ts')).noteUnbegun(session, job, reason, facts.at);
     return await change(session, job, failed, facts);
   }
   return await change(session, job, { ...done, ...toNext(planned) }, facts);
