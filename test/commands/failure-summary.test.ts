@@ -158,6 +158,18 @@ test('cron is told of what a check finds, with its cure, and that it is over; th
   expect(await checked()).toMatchObject({ status: 0, stderr: '' });
 });
 
+test('what a check found ends without a duration when the clock has gone back meanwhile', async () => {
+  const root = makeTemporaryRoot({
+    'runner.config.json': '{ "checks": { "diskFull": "1000000gb" } }',
+    'jobs/hourly/a.sh': 'true\n',
+  });
+  await inRoot(root, 'hourly');
+  changeLog(root, `update incidents set opened_at = opened_at + 4 * 365 * 86400000`);
+  changeLog(root, `delete from chores where name = 'checks'`);
+  writeFileSync(join(root, 'runner.config.json'), '{ "checks": { "diskFull": "1kb" } }');
+  expect((await inRoot(root, 'hourly')).stderr).toMatch(/\n\ndisk-full: over \(disk\)\n$/);
+});
+
 test('cron is not told of a failure that is tried again', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': '# @retries 1\n# @retry-delay 1h\nexit 3\n' });
   expect(await inRoot(root, 'hourly')).toMatchObject({ status: 1, stderr: '' });

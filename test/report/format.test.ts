@@ -11,6 +11,8 @@ test.each([
   [419_800, '7m'],
   [200_400, '3m 20s'],
   [7_500_000, '2h 5m'],
+  [-1, '–'],
+  [-110_000_000_000, '–'],
 ])('a duration of %j ms reads %j', (ms, text) => {
   expect(formatDuration(ms)).toBe(text);
 });

@@ -1,6 +1,7 @@
 import type { UnsentMail } from '../../monitor/alert/deliver.ts';
 import type { PrintedIncident } from '../../monitor/alert/incidents/tell.ts';
 import type { AlertMessage, IncidentDetail } from '../../monitor/alert/message.ts';
+import { afterHowLong } from '../../monitor/alert/wording.ts';
 import { type Clock, createClock } from '../../report/text/clock.ts';
 import { countOf, formatDuration } from '../../report/text/format.ts';
 import type { Runner } from '../../settings/settings.ts';
@@ -223,10 +224,9 @@ function isFinding({ code }: IncidentDetail): boolean {
 
 /** What a check says names its subject, as a rule, and its cure is the command. */
 function describeFinding({ news, incident }: PrintedIncident, clock: Clock, root: string): string {
-  const { id, subject, code, openedAt, recoveredAt, ending, error, command } = incident;
+  const { id, subject, code, openedAt, ending, error, command } = incident;
   if (news === 'recovered') {
-    const lasted = recoveredAt === null ? '' : `, after ${formatDuration(recoveredAt - openedAt)}`;
-    return `${code}: over${lasted} (${printableLine(subject)}${ending === null ? '' : `, ${ending}`})`;
+    return `${code}: over${afterHowLong(incident)} (${printableLine(subject)}${ending === null ? '' : `, ${ending}`})`;
   }
   const since = news === 'reminder' ? ` since ${clock.short(openedAt)}` : '';
   return [

@@ -90,7 +90,7 @@ function partOf(incident: IncidentDetail, isReminder: boolean): Part {
   const times = occurrences > 1 ? `, ${occurrences} times` : '';
   const facts: [string, string | null][] = [
     ['since', `${localTime(openedAt)}${times}`],
-    ['until', recoveredAt === null ? null : `${localTime(recoveredAt)}, after ${durationOf(recoveredAt - openedAt)}`],
+    ['until', recoveredAt === null ? null : `${localTime(recoveredAt)}${afterHowLong(incident)}`],
     ['ended', ending],
     ['error', error],
     ['last run', lastRun && describeRun(lastRun)],
@@ -116,8 +116,13 @@ function describeRun({ id, startedAt, durationMs, exitCode, signal }: NonNullabl
   return parts.join(', ');
 }
 
+/** `, after 3h 5m`; nothing if it is not over, or a clock that was set back hides how long it lasted. */
+export function afterHowLong({ openedAt, recoveredAt }: Pick<IncidentDetail, 'openedAt' | 'recoveredAt'>): string {
+  return recoveredAt === null || recoveredAt < openedAt ? '' : `, after ${durationOf(recoveredAt - openedAt)}`;
+}
+
 function durationOf(ms: number): string {
-  return prettyMilliseconds(Math.max(0, ms), { unitCount: 2, secondsDecimalDigits: 1 });
+  return prettyMilliseconds(ms, { unitCount: 2, secondsDecimalDigits: 1 });
 }
 
 /** `2026-11-03 14:05 +01:00` */

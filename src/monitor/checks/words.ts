@@ -1,8 +1,9 @@
 import prettyMilliseconds from 'pretty-ms';
 
-/** `3h 5m`, `42s`. */
+/** `3h 5m`, `42s`; unknown if a clock that was set back makes it negative. */
 export function lasting(ms: number): string {
-  return prettyMilliseconds(Math.max(0, Math.round(ms / 1000)) * 1000, { unitCount: 2 });
+  const seconds = Math.round(ms / 1000);
+  return seconds < 0 ? 'an unknown time' : prettyMilliseconds(seconds * 1000, { unitCount: 2 });
 }
 
 /** `3.2×`, `12×`. */

@@ -135,7 +135,7 @@ function renderRunning(running: readonly RunningRun[], screen: Screen): string[]
 }
 
 function describeRunning(run: RunningRun, { nowMs }: Screen): string[] {
-  const elapsedSeconds = Math.max(0, Math.round((nowMs - run.startedAtMs) / 1000));
+  const elapsedSeconds = Math.round((nowMs - run.startedAtMs) / 1000);
   return [
     printableLine(run.script),
     `for ${formatDuration(elapsedSeconds * 1000)}`,
@@ -200,9 +200,7 @@ function describeResult(pass: LastPassSummary): string {
     pass.failed > 0 ? `${formatCount(pass.failed)} failed` : '',
   ].filter(Boolean);
   const { startedAtMs, finishedAtMs } = pass;
-  // Where the clock was set back meanwhile, nobody knows.
-  const isKnown = finishedAtMs !== null && finishedAtMs >= startedAtMs;
-  const took = formatDuration(isKnown ? finishedAtMs - startedAtMs : null);
+  const took = formatDuration(finishedAtMs === null ? null : finishedAtMs - startedAtMs);
   return `${counts.join(', ') || 'nothing to run'} in ${took}`;
 }
 

@@ -104,7 +104,7 @@ function describeRun(run: StatusRun, { clock, nowMs }: Screen): string[] {
 
 /** Whole seconds: it grows while one reads it. */
 function formatElapsed(ms: number): string {
-  return formatDuration(Math.max(0, Math.round(ms / 1000)) * 1000);
+  return formatDuration(Math.round(ms / 1000) * 1000);
 }
 
 function renderWaiting({ waiting }: Status, screen: Screen): string[] {
@@ -172,7 +172,7 @@ function nextOf(state: TierState, { isLogUnread }: Status, screen: Screen): stri
   if (state.dueAgainFor !== null) return 'with the next call of `npx folder-runner due`';
   if (atMs <= nowMs) return `due since ${clock.short(atMs)}`;
   const first = lastScheduledCallMs === null ? ' (first call)' : '';
-  return `${clock.short(atMs)}, in ${formatElapsed(atMs - nowMs)}${first}`;
+  return `${clock.short(atMs)}, in ${formatElapsed(Math.max(0, atMs - nowMs))}${first}`;
 }
 
 function describeByHand(tier: string): string {

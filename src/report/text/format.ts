@@ -13,9 +13,9 @@ const namedPeriods: ReadonlyMap<number, string> = new Map([
   [30 * DAY_MS, 'month'],
 ]);
 
-/** `23ms`, `1.2s`, `3m 20s`, `2h 5m`. */
+/** `23ms`, `1.2s`, `3m 20s`, `2h 5m`; unknown if a clock that was set back makes it negative. */
 export function formatDuration(ms: number | null): string {
-  if (ms === null) return UNKNOWN;
+  if (ms === null || ms < 0) return UNKNOWN;
   if (ms > 0 && ms < 1) return '<1ms';
   if (ms < 1000) return prettyMilliseconds(Math.round(ms));
   const rounded = ms < MINUTE_MS ? ms : Math.round(ms / 1000) * 1000;

@@ -91,5 +91,5 @@ export function Countdown({ until }: { readonly until: string | null }) {
 }
 
 function inSeconds(ms: number): string {
-  return formatDuration(Math.max(0, Math.round(ms / 1000)) * 1000);
+  return formatDuration(Math.round(ms / 1000) * 1000);
 }
