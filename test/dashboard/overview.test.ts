@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { openQueue } from '../../src/index.ts';
 import type { FinishedRun } from '../../src/store/schema.ts';
 import { keepPicture, openPage } from '../support/browser.ts';
 import { startDashboard } from '../support/dashboard.ts';
@@ -264,4 +265,25 @@ test('the report as a file tells the same, of the moment that it was made', asyn
   await lookAt(page, 'overview-report');
   await page.getByRole('navigation').getByRole('link', { name: 'Scripts' }).click();
   await page.locator('tr.note').getByText('has not 3 columns').waitFor();
+});
+
+test('the page of a try names all tries before it, however busy its handler is', async () => {
+  const { root, log } = await writeHistory({ passes: 1 });
+  const queue = await openQueue({ root });
+  const [job = 0, ...others] = await queue.addMany(Array.from({ length: 31 }, () => ({ name: 'mail' })));
+  const at = Date.now() - 3_600_000;
+  const addTry = (id: number, attempt: number, minute: number) =>
+    log.addRun('queue/mail', at + minute * 60_000, { job_id: id, attempt, outcome: 'failed', left_job: 'retrying' });
+  const first = await addTry(job, 1, 0);
+  const second = await addTry(job, 2, 1);
+  for (const other of others) await addTry(other, 1, 2);
+  const third = await addTry(job, 3, 3);
+  const { url } = await startDashboard(root);
+  const page = await openPage(`${url}#/runs/${third}`);
+  await page.getByText('Try 1', { exact: true }).waitFor();
+  const tries = (await textsOf(page, '.timeline li')).filter((text) => text.startsWith('Try'));
+  expect(tries).toMatchObject([
+    expect.stringMatching(new RegExp(`^Try 1 .* Run ${first}$`)),
+    expect.stringMatching(new RegExp(`^Try 2 .* Run ${second}$`)),
+  ]);
 });

@@ -40,6 +40,7 @@ const runsRoute = defineRoute('read', {
       ...pageFields(500, 50),
       script: textSchema.optional().openapi({ example: 'hourly/clean-tmp' }),
       tier: textSchema.optional(),
+      job: idSchema.optional().openapi({ description: 'The number of a job of the queue: its tries alone' }),
       outcome: wordsOf(outcomes).optional().openapi({ example: 'failed,timed-out' }),
       zone: zoneField('times within sentences'),
     }),
@@ -78,14 +79,14 @@ const runRoute = defineRoute('read', {
 export function addRunRoutes(api: Api): void {
   api.openapi(runsRoute, async (c) => {
     const { site } = c.var;
-    const { limit, cursor, script: word, tier, outcome, zone, ...window } = c.req.valid('query');
+    const { limit, cursor, script: word, tier, job, outcome, zone, ...window } = c.req.valid('query');
     const place = readCursor(cursor, 2);
     const after = place === null ? undefined : { startedAtMs: place[0] as number, id: place[1] as number };
     const known = site.knownTiers();
     const page = await readLog(site, async ({ nowMs, view }) => {
       const script = word === undefined ? undefined : requireScript(word, await findNames(view, known));
       // One more than asked for tells whether there are more.
-      const query = { ...readWindow(window, nowMs), script, tier, outcomes: outcome, after, limit: limit + 1 };
+      const query = { ...readWindow(window, nowMs), script, tier, job, outcomes: outcome, after, limit: limit + 1 };
       const runs = await selectRunPage(view, query);
       const last = runs.length > limit ? runs[limit - 1] : undefined;
       const clock = createClock(nowMs, zone);

@@ -27,6 +27,7 @@ interface Run {
   readonly id: number;
   readonly script: string;
   readonly tier: string | null;
+  readonly job: number | null;
   readonly outcome: string | null;
   readonly startedAt: string | null;
 }
@@ -79,6 +80,7 @@ function find({ answers, details }: Embedded, path: string, query: URLSearchPara
 function findRuns({ runs, areRunsCut, madeAt }: Embedded, query: URLSearchParams) {
   const script = query.get('script');
   const tier = query.get('tier');
+  const job = query.get('job');
   const outcomes = query.getAll('outcome').join().split(',').filter(Boolean);
   const [since = Number.NaN, until = Number.NaN] = ['since', 'until'].map((name) =>
     readTime(query.get(name) ?? '', Date.parse(madeAt)),
@@ -86,6 +88,7 @@ function findRuns({ runs, areRunsCut, madeAt }: Embedded, query: URLSearchParams
   const found = runs.filter((run) => {
     if (script !== null && run.script !== script) return false;
     if (tier !== null && run.tier !== tier) return false;
+    if (job !== null && String(run.job) !== job) return false;
     if (outcomes.length > 0 && !outcomes.includes(run.outcome ?? 'running')) return false;
     const at = Date.parse(run.startedAt ?? '');
     return !(at < since) && !(at > until);

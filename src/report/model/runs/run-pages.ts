@@ -14,6 +14,8 @@ export interface RunPageQuery {
   /** Default: of all scripts and handlers. */
   readonly script?: string | undefined;
   readonly tier?: string | undefined;
+  /** The number of a job of the queue: its tries, of all its times. */
+  readonly job?: number | undefined;
   readonly outcomes?: readonly Outcome[] | undefined;
   /** From then on, before then. */
   readonly sinceMs?: number | undefined;
@@ -33,11 +35,12 @@ const GROWTH = 8;
  * among a million runs the newest 50 are found in those of the last hours, and rare ones without reading any row else.
  */
 export async function selectRunPage(log: LogView, query: RunPageQuery): Promise<RunRecord[]> {
-  const { sinceMs = 0, untilMs = Number.MAX_SAFE_INTEGER, after, limit } = query;
+  const { job, sinceMs = 0, untilMs = Number.MAX_SAFE_INTEGER, after, limit } = query;
   const newestMs = await selectNewestStart(log);
   let until = Math.min(untilMs, after === undefined ? untilMs : after.startedAtMs + 1);
   const ids: number[] = [];
-  let lengthMs = HOUR_MS;
+  // Those of a job have an index of their own.
+  let lengthMs = job === undefined ? HOUR_MS : Number.POSITIVE_INFINITY;
   while (ids.length < limit && until > sinceMs) {
     const start = Math.min(until, newestMs + 1) - lengthMs;
     const since = start <= 0 ? sinceMs : Math.max(sinceMs, start);
@@ -80,17 +83,19 @@ interface Stretch {
 
 async function selectIds(
   { db }: LogView,
-  { script, tier, outcomes, after }: RunPageQuery,
+  { script, tier, job, outcomes, after }: RunPageQuery,
   { since, until, limit }: Stretch,
 ): Promise<number[]> {
   const conditions: RawBuilder<unknown>[] = [sql`started_at >= ${since} and started_at < ${until}`];
   if (script !== undefined) conditions.push(sql`scripts.name = ${script}`);
   if (tier !== undefined) conditions.push(sql`substr(scripts.name, 1, ${tier.length + 1}) = ${`${tier}/`}`);
+  if (job !== undefined) conditions.push(sql`job_id = ${job} and scripts.name >= 'queue/' and scripts.name < 'queue0'`);
   if (outcomes !== undefined) conditions.push(sql`outcome in (${sql.join(outcomes)})`);
   if (after !== undefined) conditions.push(sql`(started_at < ${after.startedAtMs} or runs.id < ${after.id})`);
-  // `cross join` keeps SQLite from beginning with the runs, all of which it would read.
+  // `cross join` keeps SQLite from beginning with the other one, all of which it would read.
+  const tables = job === undefined ? sql`scripts cross join runs` : sql`runs cross join scripts`;
   const { rows } = await sql<{ id: number }>`
-    select runs.id from scripts cross join runs
+    select runs.id from ${tables}
     where script_id = scripts.id and ${sql.join(conditions, sql` and `)}
     order by started_at desc, runs.id desc limit ${limit}`.execute(db);
   return rows.map(({ id }) => id);

@@ -243,15 +243,14 @@ function Timeline({ run }: { readonly run: OneRun }) {
 
 /** The tries before this one. */
 function Tries({ run }: { readonly run: OneRun }) {
-  const before = useAnswer('/api/runs', {
-    params: { query: { script: run.script, until: run.startedAt ?? '', limit: 20 } },
-  });
+  const of = run.job === null ? { script: run.script } : { job: run.job };
+  // Between two tries it may have been given back.
+  const limit = run.attempt === 1 ? 1 : Math.min(500, 10 * run.attempt);
+  const before = useAnswer('/api/runs', { params: { query: { ...of, until: run.startedAt ?? '', limit } } });
   if (run.attempt === 1 || before.data === null) return null;
-  const others = before.data.items.filter(({ job, attempt }) => job === run.job && attempt < run.attempt);
-  const tries = others.slice(0, run.attempt - 1).toReversed();
   return (
     <>
-      {tries.map(({ id, attempt, startedAt, outcome }) => (
+      {findTries(before.data.items, run.attempt).map(({ id, attempt, startedAt, outcome }) => (
         <li key={id}>
           <span>Try {attempt}</span> <Time at={startedAt} as="whole" /> <State state={outcome} />{' '}
           <a href={hrefOf('/runs', id)}>Run {id}</a>
@@ -259,6 +258,13 @@ function Tries({ run }: { readonly run: OneRun }) {
       ))}
     </>
   );
+}
+
+/** The newest run of each earlier try, the first one first; the runs before them were of an earlier time. */
+function findTries<R extends Pick<OneRun, 'attempt'>>(newestFirst: readonly R[], attempt: number): readonly R[] {
+  const tries: R[] = [];
+  for (const run of newestFirst) if (run.attempt === attempt - 1 - tries.length) tries.push(run);
+  return tries.toReversed();
 }
 
 /** The try after this one, if it has failed and is tried again. */
