@@ -5,16 +5,25 @@ import { Icon, type IconName } from './icon.tsx';
 /** How a state is to be taken. Each has a colour, an icon and a word, as not everybody sees colours. */
 export type Tone = 'good' | 'bad' | 'warning' | 'live' | 'waiting' | 'paused' | 'ended' | 'unknown';
 
-const toneOf: Readonly<Record<string, Tone>> = {
+type Outcome = components['schemas']['Outcome'];
+
+/** An outcome that the API adds does not compile until it is judged here. */
+const toneOfOutcome = {
   succeeded: 'good',
-  finished: 'good',
-  ok: 'good',
-  recovered: 'good',
+  running: 'live',
   failed: 'bad',
   'timed-out': 'bad',
   killed: 'bad',
   crashed: 'bad',
   'not-started': 'bad',
+  released: 'ended',
+} as const satisfies Record<Outcome, Tone>;
+
+const toneOf: Readonly<Record<string, Tone>> = {
+  ...toneOfOutcome,
+  finished: 'good',
+  ok: 'good',
+  recovered: 'good',
   critical: 'bad',
   failing: 'bad',
   buried: 'bad',
@@ -23,7 +32,6 @@ const toneOf: Readonly<Record<string, Tone>> = {
   retrying: 'warning',
   deferred: 'warning',
   skipped: 'warning',
-  running: 'live',
   claimed: 'live',
   queued: 'waiting',
   ready: 'waiting',
@@ -32,30 +40,15 @@ const toneOf: Readonly<Record<string, Tone>> = {
   disabled: 'paused',
   muted: 'paused',
   acknowledged: 'paused',
-  released: 'ended',
   cancelled: 'ended',
   gone: 'ended',
 };
 
-type Outcome = components['schemas']['Outcome'];
-
-/** Whether a run that ended so has failed: an outcome that the API adds does not compile until it is judged here. */
-const isFailureBy = {
-  succeeded: false,
-  running: false,
-  failed: true,
-  'timed-out': true,
-  killed: true,
-  crashed: true,
-  'not-started': true,
-  released: false,
-} as const satisfies Record<Outcome, boolean>;
-
-export const runOutcomes = Object.keys(isFailureBy) as readonly Outcome[];
+export const runOutcomes = Object.keys(toneOfOutcome) as readonly Outcome[];
 
 /** Neither given back nor still running nor well. */
 export function isFailedRun(outcome: Outcome): boolean {
-  return isFailureBy[outcome];
+  return toneOfOutcome[outcome] === 'bad';
 }
 
 /** What an API's list of runs calls failures, as it wants them. */
