@@ -319,6 +319,32 @@ test('where they would be too many bytes, the oldest runs are left out', async (
   await page.getByText(/, runs from .* on/).waitFor();
 });
 
+test('where what it asks for would fill the memory, a report holds fewer runs and details, and says since when', async () => {
+  const root = makeTemporaryRoot(scripts);
+  await writeNights(root, ['clean', 'import'], 400);
+  const { version, now, env, distFolder } = contextOf({ cwd: root, env: {} });
+  const make = (mostAskedBytes?: number) =>
+    makeStaticReport({
+      site: { root, env, version, now },
+      distFolder,
+      isWithOutput: true,
+      ...(mostAskedBytes && { mostAskedBytes }),
+    });
+  const file = join(root, 'report.html');
+  const read = (html: string) => {
+    writeFileSync(file, html);
+    return readReport(file);
+  };
+  const whole = read((await make()).html);
+  const { html, runsSince } = await make(10_000);
+  const { runs, details } = read(html);
+  expect(runs.length).toBeLessThan(whole.runs.length);
+  expect(Object.keys(details).length).toBeLessThan(Object.keys(whole.details).length);
+  expect(runs).toContainEqual(expect.objectContaining({ startedAt: runsSince }));
+  const page = await openPage(pathToFileURL(file).href);
+  await page.getByText(/, runs from .* on/).waitFor();
+});
+
 test('the page is at most 250 KB, gzipped', () => {
   const { distFolder } = contextOf({ cwd: '/', env: {} });
   expect(gzipSync(readFileSync(join(distFolder, 'dashboard.html'))).length).toBeLessThan(250 * 1024);

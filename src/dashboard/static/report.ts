@@ -20,6 +20,8 @@ export interface ReportPlace {
   readonly isOfPass?: boolean;
   /** Default 2 MB. */
   readonly mostBytes?: number;
+  /** Of runs, and of what is asked of single ones: all is in memory until the file is written. Default 16 MB each. */
+  readonly mostAskedBytes?: number;
 }
 
 export interface StaticReport {
@@ -71,12 +73,14 @@ const general = [
  */
 export async function makeStaticReport(place: ReportPlace): Promise<StaticReport> {
   const { distFolder, isWithOutput = false, isOfPass = false, mostBytes = 2 * MEGABYTE } = place;
+  const { mostAskedBytes = 16 * MEGABYTE } = place;
   const page = readBuiltPage(distFolder);
   const site = openSite({ ...place.site, distFolder });
   const looks = { knownTiers: once(site.knownTiers), lookIntoJobs: once(site.lookIntoJobs) };
   const asked: Site = { ...site, ...looks, readJob: readShortened };
   try {
-    const answers = await askAll(createApi(asked, { name: 'report', permission: 'read' }), isWithOutput);
+    const api = createApi(asked, { name: 'report', permission: 'read' });
+    const answers = await askAll(api, isWithOutput, mostAskedBytes);
     const madeAt = new Date(site.now()).toISOString();
     const dueAt = isOfPass ? findDue(answers.answers) : null;
     return fitInto(page, { madeAt, dueAt, isWithOutput, ...answers }, mostBytes);
@@ -132,6 +136,8 @@ interface Answers {
   readonly runs: readonly Run[];
   /** There are further runs, which the report does not hold. */
   readonly areRunsCut: boolean;
+  /** From when on it holds all runs, as older ones are too many bytes: UTC, ISO 8601; null: it has as many as it may. */
+  readonly runsSince: string | null;
   /** What was asked of one run, by its number. */
   readonly details: Readonly<Record<number, Readonly<Record<string, unknown>>>>;
 }
@@ -161,7 +167,7 @@ interface Run {
 
 type Ask = (path: string) => Promise<unknown>;
 
-async function askAll(api: Api, isWithOutput: boolean): Promise<Answers> {
+async function askAll(api: Api, isWithOutput: boolean, mostBytes: number): Promise<Answers> {
   const answers: Record<string, unknown> = {};
   const problems: Record<string, unknown> = {};
   const ask: Ask = async (path) => {
@@ -196,9 +202,10 @@ async function askAll(api: Api, isWithOutput: boolean): Promise<Answers> {
   }
   for (const { id } of itemsOf<{ id: number }>(answers['/api/workers']).slice(0, MOST_WORKERS))
     await keep(`/api/activity?worker=${id}&limit=100`);
-  const { runs, areRunsCut } = await askRuns(ask, scripts);
+  const found = await askRuns(ask, scripts, mostBytes);
   const told = itemsOf<{ lastRun: number | null }>(answers['/api/incidents?state=open']).map(({ lastRun }) => lastRun);
-  return { answers, problems, runs, areRunsCut, details: await askDetails(ask, runs, told, isWithOutput) };
+  const details = await askDetails(ask, runsWithDetails(found.runs, told), isWithOutput, mostBytes);
+  return { answers, problems, ...found, details };
 }
 
 /** The links of the table of names: all its jobs, and those in each state that has some. */
@@ -220,20 +227,26 @@ function withoutScriptsBuckets(metrics: unknown): unknown {
   };
 }
 
-/** @param told numbers of the runs that open incidents name */
 async function askDetails(
   ask: Ask,
-  runs: readonly Run[],
-  told: readonly (number | null)[],
+  runs: ReadonlySet<Run>,
   isWithOutput: boolean,
+  mostBytes: number,
 ): Promise<Answers['details']> {
   const details: Record<number, Record<string, unknown>> = {};
-  for (const { id } of runsWithDetails(runs, told)) {
+  let leftBytes = mostBytes;
+  for (const { id } of runs) {
+    if (leftBytes <= 0) break;
     const paths = [`/api/runs/${id}`, ...(isWithOutput ? [`/api/runs/${id}/output`] : [])];
     const found = await Promise.all(paths.map(async (path) => [path, await ask(path)] as const));
     details[id] = Object.fromEntries(found.filter(([, answer]) => answer !== undefined));
+    leftBytes -= bytesOf(found);
   }
   return details;
+}
+
+function bytesOf(answer: unknown): number {
+  return JSON.stringify(answer ?? null).length;
 }
 
 function itemsOf<Item>(answer: unknown): readonly Item[] {
@@ -251,22 +264,32 @@ function scriptsIn(overview: unknown): readonly string[] {
 }
 
 /** The newest of all, and of what runs too seldom to be among them. */
-async function askRuns(ask: Ask, scripts: readonly string[]): Promise<Pick<Answers, 'runs' | 'areRunsCut'>> {
+async function askRuns(
+  ask: Ask,
+  scripts: readonly string[],
+  mostBytes: number,
+): Promise<Pick<Answers, 'runs' | 'areRunsCut' | 'runsSince'>> {
   const byId = new Map<number, Run>();
+  let leftBytes = mostBytes;
   const askPage = async (query: string): Promise<string | null> => {
     const answer = await ask(`/api/runs?${query}`);
+    leftBytes -= bytesOf(answer);
     for (const run of itemsOf<Run>(answer)) byId.set(run.id, run);
     return (answer as { readonly next?: string } | undefined)?.next ?? null;
   };
   let next = await askPage('limit=500');
-  while (next !== null && byId.size < MOST_RUNS) next = await askPage(`limit=500&cursor=${encodeURIComponent(next)}`);
+  while (next !== null && byId.size < MOST_RUNS && leftBytes > 0)
+    next = await askPage(`limit=500&cursor=${encodeURIComponent(next)}`);
+  const runsSince = next !== null && leftBytes <= 0 ? ([...byId.values()].at(-1)?.startedAt ?? null) : null;
   if (next !== null) {
+    leftBytes = mostBytes;
     const counts = new Map(scripts.map((script) => [script, 0]));
     for (const { script } of byId.values()) counts.set(script, (counts.get(script) ?? 0) + 1);
     const seldom = scripts.filter((script) => (counts.get(script) ?? 0) < LEAST_RUNS);
-    for (const script of seldom) await askPage(`script=${encodeURIComponent(script)}&limit=${LEAST_RUNS}`);
+    for (const script of seldom)
+      if (leftBytes > 0) await askPage(`script=${encodeURIComponent(script)}&limit=${LEAST_RUNS}`);
   }
-  return { runs: [...byId.values()].sort((one, other) => other.id - one.id), areRunsCut: next !== null };
+  return { runs: [...byId.values()].sort((one, other) => other.id - one.id), areRunsCut: next !== null, runsSince };
 }
 
 /** The newest, those that incidents name, and of each script the newest good and the newest bad one. */
@@ -294,7 +317,7 @@ function fitInto(page: BuiltPage, embedded: Embedded, mostBytes: number): Static
     const details = Object.fromEntries(
       runs.flatMap(({ id }) => (embedded.details[id] ? [[id, embedded.details[id]]] : [])),
     );
-    const runsSince = isShortened ? (runs.at(-1)?.startedAt ?? embedded.madeAt) : null;
+    const runsSince = isShortened ? (runs.at(-1)?.startedAt ?? embedded.madeAt) : embedded.runsSince;
     const areRunsCut = isShortened || embedded.areRunsCut;
     const html = embed(page, { ...embedded, runs, areRunsCut, details, runsSince });
     if (count === 0 || Buffer.byteLength(html) <= mostBytes) return { html, runsSince };
@@ -305,7 +328,7 @@ function fitInto(page: BuiltPage, embedded: Embedded, mostBytes: number): Static
  * Base64 has no character that HTML or a script could take for something else. Compressed, as ten times the runs fit
  * into the same bytes.
  */
-function embed({ html, sources }: BuiltPage, data: Embedded & { readonly runsSince: string | null }): string {
+function embed({ html, sources }: BuiltPage, data: Embedded): string {
   const policy = [...sources, 'img-src data:', "base-uri 'none'", "form-action 'none'"].join('; ');
   const head = [
     REPORT_MARK,
