@@ -1,8 +1,10 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { globSync } from 'glob';
 import { expect, test } from 'vitest';
 import { readExamples, repository } from '../support/doc-examples.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const pages = globSync(['*.md', 'bench/*.md', 'docs/**/*.md'], { cwd: repository }).sort();
 const read = (page: string): string => readFileSync(join(repository, page), 'utf8');
@@ -25,6 +27,45 @@ test('every link to a heading leads to one', () => {
       .map(({ file, anchor }) => `${page}: ${file}#${anchor}`),
   );
   expect(broken).toEqual([]);
+});
+
+test('every link of a page in the package leads to what is in it', () => {
+  const packed = new Set(listPacked(repository));
+  const shipped = pages.filter((page) => packed.has(page));
+  expect(shipped).toEqual(expect.arrayContaining(['README.md', 'CHANGELOG.md', 'docs/README.md', 'docs/queue.md']));
+  const isThere = (path: string): boolean =>
+    packed.has(path) || (path.endsWith('/') && [...packed].some((file) => file.startsWith(path)));
+  const missing = shipped.flatMap((page) =>
+    [...read(page).matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)]
+      .map(([, target = '']) => join(dirname(page), target))
+      .filter((path) => !isThere(path))
+      .map((path) => `${page}: ${path}`),
+  );
+  expect(missing).toEqual([]);
+});
+
+function listPacked(folder: string): string[] {
+  const { stdout } = npm(folder, 'pack', '--dry-run', '--json', '--ignore-scripts');
+  return (JSON.parse(stdout) as [{ files: { path: string }[] }])[0].files.map(({ path }) => path);
+}
+
+function npm(cwd: string, ...args: string[]) {
+  const { status, stdout, stderr } = spawnSync('npm', args, { cwd, encoding: 'utf8' });
+  expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' });
+  return { stdout };
+}
+
+test('the packed package.json has nothing that only a clone needs, and that of the clone stays as it is', () => {
+  const { scripts, ...rest } = JSON.parse(read('package.json'));
+  // What builds is tried by each clone.
+  const source = `${JSON.stringify({ ...rest, scripts: { ...scripts, build: 'mkdir -p dist' } }, null, 2)}\n`;
+  const clone = makeTemporaryRoot({ 'package.json': source, 'node_modules/.keep': '', 'dist/bin.cjs': '' });
+  npm(clone, 'pack', '--silent');
+  expect(readFileSync(join(clone, 'package.json'), 'utf8')).toBe(source);
+  const tar = ['--extract', '--to-stdout', '--file', `folder-runner-${rest.version}.tgz`, 'package/package.json'];
+  const packed = JSON.parse(spawnSync('tar', ['--gzip', ...tar], { cwd: clone, encoding: 'utf8' }).stdout);
+  const { devDependencies: _, overrides: __, allowScripts: ___, ...wanted } = rest;
+  expect(packed).toEqual(wanted);
 });
 
 /** What GitHub makes of the headings of a page. */
