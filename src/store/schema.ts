@@ -429,6 +429,9 @@ export interface WorkerMetricsTable {
   readonly crashed: number;
   /** Within this hour, of all of them: how long they were there, and how long runs took. */
   readonly alive_ms: number;
+  /** The shortest and the longest that one of them was there within this hour; null: nobody was. */
+  readonly alive_min_ms: number | null;
+  readonly alive_max_ms: number | null;
   readonly busy_ms: number;
   /** Runs that finished or failed their job: of all, and the most of one worker. */
   readonly jobs: number;

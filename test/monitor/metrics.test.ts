@@ -107,6 +107,20 @@ test('of the queue: jobs added, how long they were under way, and what its worke
   const { workers } = await readMetrics(log.store, query);
   const [queue] = workers.filter(({ tier }) => tier === 'queue');
   expect(queue?.buckets[0]).toMatchObject({ workers: 1, aliveMs: 50 * MINUTE, busyMs: 30 * MINUTE });
+  const other = await log.addPass('queue', MONDAY + 2 * HOUR, { kind: 'queue' });
+  log.change('update workers set tier = null, finished_at = ? where id = ?', MONDAY + 2 * HOUR + MINUTE, other);
+  const third = await log.addPass('queue', MONDAY + 2 * HOUR, { kind: 'queue' });
+  log.change('update workers set tier = null, finished_at = ? where id = ?', MONDAY + 2 * HOUR + 7 * MINUTE, third);
+  await close(log, MONDAY + 3 * HOUR);
+  const later = { ...query, untilMs: MONDAY + 3 * HOUR, nowMs: MONDAY + 3 * HOUR };
+  const [all] = (await readMetrics(log.store, later)).workers.filter(({ tier }) => tier === 'queue');
+  const spread = (bucket = all?.total) => [bucket?.aliveMinMs, bucket?.aliveMaxMs];
+  expect(all?.buckets.map((bucket) => spread(bucket))).toEqual([
+    [50 * MINUTE, 50 * MINUTE],
+    [10 * MINUTE, 10 * MINUTE],
+    [MINUTE, 7 * MINUTE],
+  ]);
+  expect(spread()).toEqual([MINUTE, 50 * MINUTE]);
   expect(queue?.buckets[0]).toMatchObject({ throughputMean: 1, throughputMax: 1, utilization: 0.5 });
   expect(queue?.buckets[1]).toMatchObject({ aliveMs: 10 * MINUTE, busyMs: 10 * MINUTE, utilization: 1 / 6 });
 });

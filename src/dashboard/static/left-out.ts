@@ -6,7 +6,7 @@ export const LEFT_OUT = 'left out of this report';
  * names nothing that holds what scripts print, count and are checked for, what jobs carry, or a URL or variable of hints.
  */
 const shown = new Set(
-  `acknowledgedAt activity added alertAfter aliveMs at attempt attempts buckets buried buries busyMs by calls
+  `acknowledgedAt activity added alertAfter aliveMaxMs aliveMinMs aliveMs at attempt attempts buckets buried buries busyMs by calls
   cancelled change changedAt changeText checks children code contentHash count counters cpuLimit cpuMs cpuRuns
   crashed crashes createdAt date days delayed description differences disabled dueSince durationMs ended ending
   error errors event everyHost exitCode factor failed file finished finishedAt firstMs firstRunAt from gaps

@@ -3,6 +3,7 @@ import type { StoreSession } from '../../store/contract/store.ts';
 import { Figures } from './figures.ts';
 import { eachUncounted, HourlyFigures, OpenHour } from './hours.ts';
 import { HOUR_MS, hourOf, type Period, periodAround } from './periods.ts';
+import { leastOf, mostOf } from './workers.ts';
 
 export interface MetricsQuery {
   readonly period: Period;
@@ -97,6 +98,9 @@ export interface WorkerBucket {
   readonly crashed: number;
   /** How long they were there, and how long runs took, all added up. */
   readonly aliveMs: number;
+  /** The shortest and the longest that one of them was there within an hour; null: nobody was. */
+  readonly aliveMinMs: number | null;
+  readonly aliveMaxMs: number | null;
   readonly busyMs: number;
   /** Jobs that a worker finished or failed in an hour; null: there was none. */
   readonly throughputMean: number | null;
@@ -278,6 +282,8 @@ function toWorkerBucket(rows: readonly WorkerMetrics[], { from, until }: Span): 
   return {
     ...{ fromMs: from, untilMs: until, workers, busyMs },
     ...{ skipped: sum((row) => row.skipped), crashed: sum((row) => row.crashed), aliveMs: sum((row) => row.alive_ms) },
+    aliveMinMs: leastOf(rows.map((row) => row.alive_min_ms)),
+    aliveMaxMs: mostOf(rows.map((row) => row.alive_max_ms)),
     throughputMean: workers === 0 ? null : sum((row) => row.jobs) / workers,
     throughputMax: workers === 0 ? null : Math.max(...rows.map((row) => row.max_jobs)),
     utilization: possibleMs === 0 ? null : busyMs / possibleMs,

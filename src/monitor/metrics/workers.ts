@@ -69,6 +69,7 @@ class Group {
       ...{ kind, tier: tier ?? 'queue', hour, workers: this.#present.count },
       ...{ skipped: this.#skipped, crashed: this.#crashed },
       ...{ alive_ms: this.#present.totalMs, busy_ms: this.#runs.totalMs },
+      ...{ alive_min_ms: this.#present.shortestMs, alive_max_ms: this.#present.longestMs },
       jobs: each.reduce((sum, count) => sum + count, 0),
       max_jobs: each.reduce((most, count) => Math.max(most, count), 0),
       peak: Math.max(this.#present.mostAtOnce(), this.#runs.mostAtOnce()),
@@ -87,6 +88,8 @@ class Presence {
   readonly #seconds = new Map<number, Int32Array>();
   count = 0;
   totalMs = 0;
+  shortestMs: number | null = null;
+  longestMs: number | null = null;
 
   constructor(span: Span) {
     this.#span = span;
@@ -99,7 +102,10 @@ class Presence {
     const begin = Math.max(start, from);
     const over = Math.max(begin, Math.min(end ?? until, until));
     this.count += 1;
-    this.totalMs += over - begin;
+    const lastedMs = over - begin;
+    this.totalMs += lastedMs;
+    this.shortestMs = leastOf([this.shortestMs, lastedMs]);
+    this.longestMs = mostOf([this.longestMs, lastedMs]);
     this.#change(begin, 1);
     this.#change(Math.max(over, begin + 1), -1);
   }
@@ -126,6 +132,18 @@ class Presence {
   }
 }
 
+/** Null: none of them is known. */
+export function leastOf(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : known.reduce((one, other) => Math.min(one, other));
+}
+
+/** The same of the highest. */
+export function mostOf(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : known.reduce((one, other) => Math.max(one, other));
+}
+
 /** Of an hour that was measured twice: what became known later adds to it, and what is gone by then takes nothing away. */
 export function mergeMeasured(one: WorkerMetrics, other: WorkerMetrics): WorkerMetrics {
   const max = (column: 'workers' | 'skipped' | 'crashed' | 'alive_ms' | 'busy_ms' | 'jobs' | 'max_jobs' | 'peak') =>
@@ -135,5 +153,7 @@ export function mergeMeasured(one: WorkerMetrics, other: WorkerMetrics): WorkerM
     ...{ workers: max('workers'), skipped: max('skipped'), crashed: max('crashed') },
     ...{ alive_ms: max('alive_ms'), busy_ms: max('busy_ms'), jobs: max('jobs') },
     ...{ max_jobs: max('max_jobs'), peak: max('peak') },
+    alive_min_ms: leastOf([one.alive_min_ms, other.alive_min_ms]),
+    alive_max_ms: mostOf([one.alive_max_ms, other.alive_max_ms]),
   };
 }

@@ -295,6 +295,7 @@ function metricTables(dialect: Dialect): readonly string[] {
       ...['workers', 'skipped', 'crashed', 'alive_ms', 'busy_ms', 'jobs', 'max_jobs', 'peak'].map(
         (column) => `${column} ${integer} not null`,
       ),
+      ...['alive_min_ms', 'alive_max_ms'].map((column) => `${column} ${integer}`),
       'primary key (kind, tier, "hour")',
     ]),
   ];

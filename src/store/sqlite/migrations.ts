@@ -370,6 +370,8 @@ const metrics = [
     skipped integer not null,
     crashed integer not null,
     alive_ms integer not null,
+    alive_min_ms integer,
+    alive_max_ms integer,
     busy_ms integer not null,
     jobs integer not null,
     max_jobs integer not null,

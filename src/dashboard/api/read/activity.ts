@@ -104,6 +104,8 @@ const workerBucketSchema = z
     skipped: z.int(),
     crashed: z.int(),
     aliveMs: z.number(),
+    aliveMinMs: knownNumber,
+    aliveMaxMs: knownNumber,
     busyMs: z.number(),
     throughputMean: knownNumber,
     throughputMax: knownNumber,

@@ -135,7 +135,18 @@ const scriptColumns = [
 
 const workerKey = ['kind', 'tier', 'hour'] as const satisfies readonly (keyof WorkerMetrics)[];
 const workerColumns = [
-  ...['workers', 'skipped', 'crashed', 'alive_ms', 'busy_ms', 'jobs', 'max_jobs', 'peak'],
+  ...[
+    'workers',
+    'skipped',
+    'crashed',
+    'alive_ms',
+    'alive_min_ms',
+    'alive_max_ms',
+    'busy_ms',
+    'jobs',
+    'max_jobs',
+    'peak',
+  ],
 ] as const satisfies readonly (keyof WorkerMetrics)[];
 
 const namesOf = (columns: readonly string[]): string => columns.map((column) => `"${column}"`).join(', ');

@@ -173,7 +173,8 @@ const scriptColumns = [
 ] as const satisfies readonly (keyof ScriptMetrics)[];
 
 const workerColumns = [
-  ...['kind', 'tier', 'hour', 'workers', 'skipped', 'crashed', 'alive_ms', 'busy_ms', 'jobs', 'max_jobs', 'peak'],
+  ...['kind', 'tier', 'hour', 'workers', 'skipped', 'crashed'],
+  ...['alive_ms', 'alive_min_ms', 'alive_max_ms', 'busy_ms', 'jobs', 'max_jobs', 'peak'],
 ] as const satisfies readonly (keyof WorkerMetrics)[];
 
 const replaceInto = (table: string, columns: readonly string[]): string =>
