@@ -75,10 +75,13 @@ function identify(place: TierPlace, path: string, label: string) {
   return { name: scriptName(place, label), tier: place.tier, path };
 }
 
-/** One that is too long is cut: its script is refused, and must have a name for that. */
 export function scriptName({ tier }: TierPlace, label: string): string {
-  const name = `${tier}/${printableName(label)}`;
-  return isTooLong(tier, name) ? `${[...name].slice(0, LONGEST_NAME - 1).join('')}…` : name;
+  return cutScriptName(`${tier}/${printableName(label)}`);
+}
+
+/** One that is too long is cut: its script is refused, and must have a name for that. */
+export function cutScriptName(name: string): string {
+  return isTooLong(name.slice(0, name.indexOf('/')), name) ? `${[...name].slice(0, LONGEST_NAME - 1).join('')}…` : name;
 }
 
 /** A handler's jobs are called without `queue/`: how long it may be is known where its folder is read. */

@@ -4,6 +4,7 @@ import type { Runner } from '../settings/settings.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { nearestName } from '../system/base/suggest.ts';
 import { listNames, printableName, shellWord } from '../system/base/values.ts';
+import { cutScriptName } from './build-script.ts';
 import { DISABLED, findDisabled } from './disabled.ts';
 import { discover, findTier } from './discover.ts';
 import { reasonToIgnore } from './jobs-folder.ts';
@@ -107,7 +108,7 @@ interface From {
 export function scriptNameOf(word: string, { root, cwd }: From): string {
   if (!/[/.]/.test(word)) return word;
   try {
-    return findName(word, { root, cwd }) ?? word;
+    return cutScriptName(findName(word, { root, cwd }) ?? word);
   } catch {
     // Of what cannot be read tells whoever looks the name up.
     return word;

@@ -93,3 +93,22 @@ test('each command about a script takes its file', async () => {
   writeFileSync(join(root, 'jobs/hourly/greet.js'), '');
   expect((await inRoot(root, 'edit', 'jobs/hourly/greet.js')).stdout).toBe(`${join(root, 'jobs/hourly/greet.js')}\n`);
 });
+
+test('a script whose name is too long is refused by its reason, whichever command names it', async () => {
+  const label = 'a'.repeat(249);
+  const root = makeTemporaryRoot({ [`jobs/hourly/${label}.sh`]: 'true\n' });
+  const reason = 'its name is too long: tier and name together have at most 255 characters; rename it';
+  expect((await inRoot(root, 'list', '--json')).stdout).toContain(reason);
+  const why = JSON.parse((await inRoot(root, 'why', `hourly/${label}`, '--json')).stdout);
+  expect(why.findings).toContainEqual(
+    expect.objectContaining({ topic: 'refused', text: expect.stringContaining(reason) }),
+  );
+  expect((await inRoot(root, 'run', `hourly/${label}`)).stderr).toContain(reason);
+  for (const command of ['show', 'tail']) {
+    const { stdout, stderr } = await inRoot(root, command, `hourly/${label}`);
+    expect((stdout + stderr).replaceAll(/\s+/g, ' ')).toContain('its name is too long');
+  }
+  for (const command of ['report', 'metrics', 'pause', 'mute', 'edit']) {
+    expect(await inRoot(root, command, `hourly/${label}`)).toMatchObject({ status: 0 });
+  }
+});
