@@ -1,14 +1,21 @@
 import { printableLine } from '../../../system/base/text.ts';
+import { Time } from './time.tsx';
 
 /** A name or message of others: what is invisible or reverses text is made visible, and turns nothing around it. */
 export function Name({ text }: { readonly text: string }) {
   return <bdi>{printableLine(text)}</bdi>;
 }
 
-/** A sentence of the runner, with its commands in backticks as code. */
+/** A sentence of the runner, with its commands in backticks as code, and its instants by the viewer's clock. */
 export function Words({ text }: { readonly text: string }) {
   const parts = printableLine(text).split('`');
   // A backtick without another is a letter.
-  if (parts.length % 2 === 0) return <bdi>{printableLine(text)}</bdi>;
-  return <bdi>{parts.map((part, index) => (index % 2 === 1 ? <code key={part}>{part}</code> : part))}</bdi>;
+  if (parts.length % 2 === 0) return <bdi>{withTimes(printableLine(text))}</bdi>;
+  return <bdi>{parts.map((part, index) => (index % 2 === 1 ? <code key={part}>{part}</code> : withTimes(part)))}</bdi>;
+}
+
+/** The log has them in UTC. */
+function withTimes(sentence: string) {
+  const parts = sentence.split(/\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)/);
+  return parts.map((part, index) => (index % 2 === 1 ? <Time key={part} at={part} as="short" /> : part));
 }

@@ -5,6 +5,7 @@ import { Answered, Notice } from '../../components/notice.tsx';
 import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
 import { Sparkline } from '../../components/sparkline.tsx';
 import { isFailedRun, RunOutcome, State, type Tone } from '../../components/state.tsx';
+import { Words } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { isStatic, useAnswer } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
@@ -165,8 +166,12 @@ function Schedule({ script }: { readonly script: ScriptAnswer }) {
           )}
         </>
       )}
-      {script.waiting !== null &&
-        ` · ${script.waiting.state}${script.waiting.reason ? `: ${script.waiting.reason}` : ''}`}
+      {script.waiting !== null && ` · ${script.waiting.state}`}
+      {script.waiting?.reason && (
+        <>
+          : <Words text={script.waiting.reason} />
+        </>
+      )}
     </p>
   );
 }

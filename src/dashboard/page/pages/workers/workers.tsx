@@ -1,14 +1,12 @@
 import { countOf, formatDuration } from '../../../../report/text/format.ts';
-import { withInstants } from '../../../../system/base/text.ts';
 import type { components } from '../../../client/paths.ts';
-import { serverNow } from '../../clock.ts';
 import { Choice, More } from '../../components/fields.tsx';
 import { Empty, Loading, Notice } from '../../components/notice.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { State } from '../../components/state.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name, Words } from '../../components/text.tsx';
-import { Elapsed, formatShort, Time } from '../../components/time.tsx';
+import { Elapsed, Time } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
 import { hrefOf, place, setQuery } from '../../router.ts';
 import { usePages } from '../paged.ts';
@@ -162,7 +160,7 @@ function SoFar({ workers }: { readonly workers: readonly Worker[] }) {
   const reasonOf = ({ reason }: Worker) =>
     reason && (
       <span class="small quiet">
-        <Words text={withInstants(reason, (at) => formatShort(at, serverNow.value))} />
+        <Words text={reason} />
       </span>
     );
   return <Table caption="Who has worked" columns={columns} rows={workers} keyOf={({ id }) => id} below={reasonOf} />;
