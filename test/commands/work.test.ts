@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { openQueue } from '../../src/index.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
@@ -75,6 +76,16 @@ test('with --json it tells at its end how its runs have ended', async () => {
   expect(skipped).toBe('1 queue workers are already running (workers.max is 1)');
   writeFileSync(join(root, 'go'), '');
   await endInPeace(root, other);
+});
+
+test('however many have succeeded before it, a failed job is seen by the exit code', async () => {
+  const root = makeSite({ 'jobs/queue/throws.mjs': "export default () => { throw new Error('it broke'); };\n" });
+  const queue = await openQueue({ root });
+  await queue.addMany(Array(1_000).fill({ name: 'noop' }));
+  await queue.add('throws', {}, { priority: 1 });
+  await queue.close();
+  const { status, stdout } = work(root, '--json');
+  expect([status, JSON.parse(stdout)]).toMatchObject([1, { succeeded: 1_000, failed: 1 }]);
 });
 
 testOfSqlite('with --json, a run whose end the log refuses has failed', async () => {

@@ -74,6 +74,9 @@ export interface RunEnd extends Measurement {
   readonly ask?: HandlerDecision;
 }
 
+/** What a call remembers of each of its runs: their outputs and results would fill its memory. */
+export type EndedRun = Pick<RunEnd, 'outcome'>;
+
 export const noOutput: KeptOutput = {
   text: '',
   bytes: 0,

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { hasOwnTimes } from '../../discovery/script.ts';
-import type { RunEnd } from '../../execution/result/result.ts';
+import type { EndedRun } from '../../execution/result/result.ts';
 import { hasRoomToHold, holdScript } from '../../execution/script/held-script.ts';
 import { isReplaced } from '../../execution/start/start-failure.ts';
 import { type CrontabTimes, dueByCrontab } from '../../schedule/crontab-times.ts';
@@ -27,7 +27,7 @@ import { type Executor, runExecutors } from './loop.ts';
 import { runJob, type ScriptTurn, toRequest } from './run-job.ts';
 
 interface WorkedOff {
-  readonly ends: readonly RunEnd[];
+  readonly ends: readonly EndedRun[];
   /** What was not started: the pass was told to stop, or has to wait for a better time. */
   readonly rest: readonly PassJob[];
 }
@@ -86,7 +86,7 @@ interface WorkingPass extends TierPass {
 
 interface SharedPass extends WorkingPass {
   readonly waiting: PassJob[];
-  readonly ends: RunEnd[];
+  readonly ends: EndedRun[];
   readonly mayHold: boolean;
 }
 
@@ -173,7 +173,7 @@ class ScriptExecutor implements Executor<ScriptTurn> {
       onStarted: () => this.#holdNext(turn),
       end: (ended) => this.#end(ended),
     });
-    if (end !== null) this.#pass.ends.push(end);
+    if (end !== null) this.#pass.ends.push({ outcome: end.outcome });
   }
 
   /** Starts the process of the next job while this one runs. */
@@ -250,7 +250,7 @@ interface Work {
  * Runs the jobs of a pass, then keeps the log in bounds. Should the log be lost on the way, the rest
  * is recorded in the spool.
  */
-export async function workPass(call: StoreInvocation, work: Work): Promise<readonly RunEnd[]> {
+export async function workPass(call: StoreInvocation, work: Work): Promise<readonly EndedRun[]> {
   const { runner, stop, store } = call;
   const { worker, workerId, jobs } = work;
   const spools: OpenSpool[] = [];

@@ -1,7 +1,7 @@
 import prettyMilliseconds from 'pretty-ms';
 import { discover } from '../../discovery/discover.ts';
 import { hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
-import type { RunEnd } from '../../execution/result/result.ts';
+import type { EndedRun } from '../../execution/result/result.ts';
 import { findPause } from '../../queue/pauses.ts';
 import {
   countCrashedPasses,
@@ -36,8 +36,9 @@ export async function runDue(call: Invocation): Promise<CallSummary> {
 }
 
 async function runDueTiers(call: StoreInvocation, tiers: readonly Tier[]): Promise<CallSummary> {
-  const ends: RunEnd[] = [];
-  const collect = (run: () => Promise<readonly RunEnd[]>) => ifLogAllows(call, async () => ends.push(...(await run())));
+  const ends: EndedRun[] = [];
+  const collect = (run: () => Promise<readonly EndedRun[]>) =>
+    ifLogAllows(call, async () => ends.push(...(await run())));
   await ifLogAllows(call, () => seeBoot(call));
   // First in line is what earlier calls have deferred.
   await collect(() => runBacklog(call));
@@ -49,7 +50,7 @@ async function runDueTiers(call: StoreInvocation, tiers: readonly Tier[]): Promi
   return { ends };
 }
 
-async function runIfDue(call: StoreInvocation, tier: Tier): Promise<readonly RunEnd[]> {
+async function runIfDue(call: StoreInvocation, tier: Tier): Promise<readonly EndedRun[]> {
   let scripts: readonly Script[] | null;
   try {
     scripts = await findDue(call, tier);
@@ -152,7 +153,7 @@ async function recordMissed({ events }: Invocation, store: Store, worker: Missed
 
 async function runDueTiersWithoutLog(call: Invocation, tiers: readonly Tier[], reason: string): Promise<CallSummary> {
   const { findDueWithoutLog, leavesSome, runWithoutLog } = await import('./run-without-store.ts');
-  const ends: RunEnd[] = [];
+  const ends: EndedRun[] = [];
   let isBroken = false;
   for (const { tier, scripts } of await findDueWithoutLog(call, tiers)) {
     const request = { kind: 'tier' as const, tier, scripts, isDue: true as const };

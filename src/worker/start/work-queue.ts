@@ -1,7 +1,8 @@
 import { openHandlers } from '../../discovery/handlers.ts';
-import type { RunEnd } from '../../execution/result/result.ts';
+import type { EndedRun, RunEnd } from '../../execution/result/result.ts';
 import type { NewWorker } from '../../store/contract/workers.ts';
 import { isStoreFailure } from '../../store/failures.ts';
+import { isFailure } from '../../store/words.ts';
 import { pruneLog } from '../housekeeping/prune-log.ts';
 import { describeSelf, finishWorker, type StoreInvocation } from '../invocation/invocation.ts';
 import { ifLogAllows, reportStoreFailure } from '../invocation/with-store.ts';
@@ -16,8 +17,8 @@ const QUEUE = 'queue';
 
 /** What a worker has done. */
 interface WorkedOff {
-  /** How its runs ended, the first thousand of them; null: there are enough workers already. */
-  readonly ends: readonly RunEnd[] | null;
+  /** How its first thousand runs ended, and whether one has failed; null: there are enough workers already. */
+  readonly ends: readonly EndedRun[] | null;
   /** Whether it lost the log on the way. Default false. */
   readonly isBroken?: boolean;
 }
@@ -32,7 +33,7 @@ export async function workQueue(call: StoreInvocation, request: WorkRequest): Pr
   const { workerId } = started;
   call.heartbeat?.begin(workerId);
   call.events.emit('pass-started', { tier: QUEUE, scripts: [], hasScripts: true });
-  const ends: RunEnd[] = [];
+  const ends: EndedRun[] = [];
   const isBroken = await work(call, request, started, (end) => keepEnd(ends, end));
   await ifLogAllows(call, async () => {
     await pruneLog(call.runner, call.store, workerId);
@@ -45,8 +46,9 @@ export async function workQueue(call: StoreInvocation, request: WorkRequest): Pr
 /** A worker that lives for days must not remember each of its runs. */
 const MOST_ENDS = 1_000;
 
-function keepEnd(ends: RunEnd[], end: RunEnd): void {
-  if (ends.length < MOST_ENDS) ends.push(end);
+function keepEnd(ends: EndedRun[], { outcome }: EndedRun): void {
+  if (ends.length < MOST_ENDS) ends.push({ outcome });
+  else if (isFailure(outcome)) ends[0] = { outcome };
 }
 
 async function work(
@@ -70,7 +72,7 @@ async function work(
 }
 
 /** Works off what is due and has a handler here; without a worker's row where there is no such job. */
-export async function workOnceIfAny(call: StoreInvocation, forMs: number): Promise<readonly RunEnd[]> {
+export async function workOnceIfAny(call: StoreInvocation, forMs: number): Promise<readonly EndedRun[]> {
   const request = {
     patterns: [],
     concurrency: 1,
