@@ -147,6 +147,9 @@ async function promote(db: ServerStatements, at: number): Promise<number> {
   return due.length;
 }
 
+/** All claims; PostgreSQL would read all jobs for those that are not null, as long as it has not counted them. */
+const isHeld = "claim_token > ''";
+
 /** Groups with blocked jobs that have room again, each found by one step into an index. */
 function freed({ dialect }: ServerStatements, limit: number | null) {
   const { key, isBlocked } = blockedOf(dialect);
@@ -157,7 +160,7 @@ function freed({ dialect }: ServerStatements, limit: number | null) {
       from blocked where blocked.name is not null)
     select name, room from (
       select blocked.name, ${dialect.integer('?')} - (select count(*) from jobs
-        where claim_token is not null and concurrency_key = blocked.name) as room
+        where ${isHeld} and concurrency_key = blocked.name) as room
       from blocked where blocked.name is not null) as groups_of_blocked
     where room > 0`;
   return { text, values: [limit ?? Number.MAX_SAFE_INTEGER] };
@@ -366,7 +369,7 @@ class Groups {
     if (this.#db.inTransaction) await lock(this.#db, 'groups');
     const rows = await this.#db.all<{ name: string; jobs: number }>(
       `select concurrency_key as name, count(*) as jobs from jobs
-       where claim_token is not null and concurrency_key is not null group by concurrency_key`,
+       where ${isHeld} and concurrency_key is not null group by concurrency_key`,
     );
     return new Map(rows.map(({ name, jobs }) => [name, jobs]));
   }
