@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
 /** One whole process with all that it started. */
 export interface Figures {
@@ -22,19 +22,39 @@ export async function timeOnce(command: Command): Promise<Figures> {
   return { wallMs: wall * 1000, cpuMs: (user + system) * 1000 };
 }
 
-/** The peak of the process itself without its children. A look at it takes time: never while it is timed. */
-export async function peakBytesOf(command: Command): Promise<number> {
+/**
+ * The peak of the process itself without its children. A look at it takes time: never while it is timed.
+ *
+ * @param good exit codes with which its figure counts
+ */
+export async function peakBytesOf(command: Command, good: readonly number[] = [0]): Promise<number> {
   let peak = Number.NaN;
-  await runTimed(command, (shellPid) => {
-    const timer = setInterval(() => {
-      peak = readPeakOfChild(shellPid) ?? peak;
-    }, 1);
-    return () => clearInterval(timer);
-  });
+  await runTimed(
+    command,
+    (shellPid) => {
+      const timer = setInterval(() => {
+        peak = readPeakOfChild(shellPid) ?? peak;
+      }, 1);
+      return () => clearInterval(timer);
+    },
+    good,
+  );
   return peak;
 }
 
-async function runTimed({ command, cwd }: Command, watch = (_pid: number) => () => {}): Promise<string> {
+/** The most that a process has in memory during this work. */
+export async function peakDuring(pid: number, work: () => Promise<void>): Promise<number> {
+  // Its peak so far is forgotten.
+  writeFileSync(`/proc/${pid}/clear_refs`, '5');
+  await work();
+  return readStatus(pid, 'VmHWM')[0] ?? Number.NaN;
+}
+
+async function runTimed(
+  { command, cwd }: Command,
+  watch = (_pid: number) => () => {},
+  good: readonly number[] = [0],
+): Promise<string> {
   const shell = spawn('bash', ['-c', TIMED, 'bash', ...command], {
     cwd,
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -44,7 +64,7 @@ async function runTimed({ command, cwd }: Command, watch = (_pid: number) => () 
   const unwatch = watch(shell.pid as number);
   const exitCode = await new Promise((resolve) => shell.on('close', resolve));
   unwatch();
-  if (exitCode !== 0) throw new Error(`it ended with ${exitCode}: ${command.join(' ')}`);
+  if (!good.includes(exitCode as number)) throw new Error(`it ended with ${exitCode}: ${command.join(' ')}`);
   return times;
 }
 

@@ -14,7 +14,7 @@ export const queueParts: Readonly<Record<string, Part>> = {
   isolated,
   waking,
   crowding,
-  memory,
+  growth,
 };
 
 /** From an `add` in one process to the start of its handler by a worker that waits in another. */
@@ -92,7 +92,7 @@ async function crowding(bench: Bench): Promise<void> {
 const SAMPLE_MS = 200;
 
 /** One worker for all of them, and its children as it replaces them by default. */
-async function memory(bench: Bench): Promise<void> {
+async function growth(bench: Bench): Promise<void> {
   const count = bench.scaled(200_000);
   const root = makeRoot(bench.disk, handlers);
   await ask('ours', 'fill-due', root, count);

@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Bench, type Part } from './bench.ts';
 import { choreParts } from './chores.ts';
+import { groupsParts } from './groups.ts';
 import { logParts } from './log.ts';
+import { memoryParts } from './memory.ts';
 import { queueParts } from './queue.ts';
 import { reportParts } from './report.ts';
 import { scaleParts } from './scale.ts';
@@ -20,6 +22,8 @@ const benches: Readonly<Record<string, Readonly<Record<string, Part>>>> = {
   chores: choreParts,
   usual: usualParts,
   log: logParts,
+  memory: memoryParts,
+  groups: groupsParts,
   web: webParts,
   scale: scaleParts,
 };

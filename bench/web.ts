@@ -29,7 +29,8 @@ interface Server {
   stop(): Promise<void>;
 }
 
-async function serve(root: string): Promise<Server> {
+/** A server of the dashboard, with somebody logged in. */
+export async function serve(root: string): Promise<Server> {
   const startMs = performance.now();
   const child = spawn(process.execPath, [runner, 'web', '--port', '0'], {
     cwd: root,
