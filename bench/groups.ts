@@ -14,6 +14,8 @@ export const groupsParts: Readonly<Record<string, Part>> = { blocked };
 
 const BLOCKED = [0, 10, 1_000, 100_000];
 const CLAIMS = 40;
+/** The first ones of a process open its connections. */
+const FIRST_CLAIMS = 5;
 const LINK_MS = 4;
 const MOST = 1.2;
 
@@ -38,6 +40,8 @@ async function blocked(bench: Bench): Promise<void> {
   }
 }
 
+const claimsOf = ({ isShort }: Bench): number => (isShort ? 2 * FIRST_CLAIMS : CLAIMS);
+
 interface Log {
   readonly root: string;
   readonly url: string | null;
@@ -55,7 +59,7 @@ async function measureEngine(bench: Bench, engine: Engine): Promise<void> {
     await ask({ root, url, verb: 'fill', count });
     first.push(...(await ask({ root, url, verb: 'claim', count: 1 })).claimMs);
     // What is put aside by the first ones is no part of what a claim costs.
-    await ask({ root, url, verb: 'claim', count: CLAIMS });
+    await ask({ root, url, verb: 'claim', count: claimsOf(bench) });
     logs.push({ root, url, count });
   }
   bench.say(`${engine.name}: the first claim, ms: ${first.map((ms) => ms.toFixed(1)).join(', ')}`);
@@ -83,9 +87,8 @@ async function measureLogs(bench: Bench, logs: readonly Log[], linkMs: number): 
   for (let round = 0; round < bench.rounds(5); round += 1) {
     for (const [index, { root, url }] of logs.entries()) {
       const link = url === null ? null : await openLink(url, linkMs);
-      const { claimMs } = await ask({ root, url: link?.url ?? url, verb: 'claim', count: CLAIMS });
-      // The first ones open connections.
-      found[index]?.push(...claimMs.slice(5));
+      const { claimMs } = await ask({ root, url: link?.url ?? url, verb: 'claim', count: claimsOf(bench) });
+      found[index]?.push(...claimMs.slice(FIRST_CLAIMS));
       link?.close();
     }
   }
