@@ -16,7 +16,6 @@ import type { StateFolder } from '../../system/place/state-folder.ts';
 import { selectOpenIncidents } from './incidents.ts';
 import { type NextTime, readNextTimes } from './next-times.ts';
 import { type LogView, type RunningRun, selectRunning } from './runs/run.ts';
-import { selectUsualDuration } from './runs/runs.ts';
 import {
   findHolders,
   readTierState,
@@ -130,7 +129,7 @@ export async function readStatus(log: LogView, query: StatusQuery): Promise<Stat
   return {
     atMs: nowMs,
     incidents: (await foresee(store, { root, nowMs }, await selectOpenIncidents(log))).filter(isOpen),
-    running: await readRunning(log),
+    running: await readRunning(log, store, nowMs),
     holders,
     waiting: await selectWaiting(db, holders),
     pauses,
@@ -164,10 +163,14 @@ function byPeriod(one: TierState, other: TierState): number {
   return (one.periodMs ?? Infinity) - (other.periodMs ?? Infinity);
 }
 
-async function readRunning(log: LogView): Promise<StatusRun[]> {
+async function readRunning(log: LogView, store: Store | null, nowMs: number): Promise<StatusRun[]> {
+  const running = await selectRunning(log);
+  if (running.length === 0) return [];
+  const { readUsual } = await import('./runs/script.ts');
   const runs: StatusRun[] = [];
-  for (const run of await selectRunning(log)) {
-    runs.push({ ...run, usualDurationMs: await selectUsualDuration(log.db, run.script) });
+  for (const run of running) {
+    const usual = store === null ? null : await readUsual(store, run.script, nowMs);
+    runs.push({ ...run, usualDurationMs: usual?.durationMs ?? null });
   }
   return runs;
 }

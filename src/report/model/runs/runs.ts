@@ -256,26 +256,6 @@ export async function selectNewestRun(
   return newest ?? null;
 }
 
-/** As many runs as tell what is usual now, not what it was last year. */
-const USUAL_RUNS = 20;
-
-/** The median of a script's last successful runs, in milliseconds; null: there were none. */
-export async function selectUsualDuration(db: Kysely<ActivityLog>, script: string): Promise<number | null> {
-  const rows = await db
-    .selectFrom('scripts')
-    .innerJoin('runs', 'runs.script_id', 'scripts.id')
-    .select('runs.duration_ms as durationMs')
-    .where('scripts.name', '=', script)
-    .where('runs.outcome', '=', 'succeeded')
-    .where('runs.duration_ms', 'is not', null)
-    .$narrowType<{ durationMs: number }>()
-    .orderBy('runs.started_at', 'desc')
-    .limit(USUAL_RUNS)
-    .execute();
-  const durations = sorted(rows.map(({ durationMs }) => durationMs));
-  return durations[Math.floor(durations.length / 2)] ?? null;
-}
-
 /** The newest run of all, or null in an empty log. */
 export async function selectHighestRunId(db: Kysely<ActivityLog>): Promise<number | null> {
   const query = db.selectFrom('runs').select(({ fn }) => fn.max('id').as('id'));
