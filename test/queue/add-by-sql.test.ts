@@ -65,7 +65,7 @@ test.each([
   ['reason', `x'01'`, "a job's texts are text"],
   ['unique_key', `x'01'`, "a job's texts are text"],
   ['retry', `x'01'`, "a job's texts are text"],
-  ['ready', '2', 'a job is ready or not as long as it waits in the queue'],
+  ['ready', '3', 'a job is ready or not as long as it waits in the queue'],
   ['ready', 'null', 'a job is ready or not as long as it waits in the queue'],
   ['state', `'done'`, 'state in'],
   ['missed_policy', `'never'`, 'missed_policy in'],

@@ -20,7 +20,7 @@ const keysOf = (record: object): string[] => sorted(Object.keys(record));
 test('the page names every key of every kind of line', () => {
   const claim = { id: 1, token: '1.1', runId: 1 };
   expect(sorted(worker)).toEqual(keysOf(makeSpoolHeader()));
-  const forOne = { onlyHost: 'web-1' };
+  const forOne = { onlyHost: 'web-1', dueAt: 1 };
   expect(sorted(run)).toEqual(keysOf({ ...makeSpooledRun('run-0001'), ...forOne }));
   const both = [...new Set([...(run ?? []), ...(end ?? [])])];
   expect(sorted(both)).toEqual(keysOf({ ...makeSpooledEnd(claim), ...forOne }));
