@@ -290,12 +290,9 @@ const plainer: readonly (readonly [RegExp, (found: readonly string[], help: stri
   [/^missing required argument '(.+)'$/, ([name], help) => `Missing <${name}>; see ${help}.`],
   [
     /^too many arguments.* Expected (\d+) .* got (\d+)\.$/,
-    ([most, count], help) => `Too many arguments: expected ${most}, found ${count}; ${help} shows what to write.`,
+    ([most, count], help) => `Too many arguments: expected ${most}, found ${count}; see ${help}.`,
   ],
-  [
-    /^option '(.* )?(-.+) [<[].*' argument missing$/,
-    ([, option], help) => `${option} needs a value; ${help} shows which.`,
-  ],
+  [/^option '(.* )?(-.+) [<[].*' argument missing$/, ([, option], help) => `${option} needs a value; see ${help}.`],
   [
     /^option '(.* )?(-.+) <.*' argument '(.*)' is invalid\. Allowed choices are (.+)\.$/,
     ([, option, found, choices]) => `${option} must be one of ${choices}, found ${JSON.stringify(found)}.`,

@@ -39,23 +39,23 @@ export type JobVerb =
   | 'requeue';
 
 interface Rule {
-  /** Completes "only a job that … can be". */
+  /** Completes "only a … can be". */
   readonly expected: string;
   /** Completes "can be". */
   readonly done: string;
 }
 
 const rules: Readonly<Record<JobVerb, Rule>> = {
-  claim: { expected: 'waits or has failed', done: 'claimed' },
-  finish: { expected: 'runs', done: 'finished' },
-  retry: { expected: 'runs', done: 'put back into the queue' },
-  fail: { expected: 'runs', done: 'failed' },
-  touch: { expected: 'runs', done: 'touched' },
-  bury: { expected: 'runs or waits', done: 'buried' },
-  kick: { expected: 'has failed or is not due yet', done: 'kicked' },
-  cancel: { expected: 'waits or has failed', done: 'cancelled' },
-  delete: { expected: 'does not run', done: 'deleted' },
-  requeue: { expected: 'waits for no children', done: 'requeued' },
+  claim: { expected: 'waiting or failed job', done: 'claimed' },
+  finish: { expected: 'running job', done: 'finished' },
+  retry: { expected: 'running job', done: 'put back into the queue' },
+  fail: { expected: 'running job', done: 'failed' },
+  touch: { expected: 'running job', done: 'touched' },
+  bury: { expected: 'running or waiting job', done: 'buried' },
+  kick: { expected: 'failed or delayed job', done: 'kicked' },
+  cancel: { expected: 'waiting or failed job', done: 'cancelled' },
+  delete: { expected: 'job that does not run', done: 'deleted' },
+  requeue: { expected: 'job that waits for no children', done: 'requeued' },
 };
 
 /** What to do with a job in a state that the verb is not for. */
@@ -73,11 +73,11 @@ const cures: Readonly<Record<JobState, Partial<Record<JobVerb | 'else', string>>
   cancelled: { else: 'add a new one, or requeue it' },
 };
 
-/** "Job 7 (mail/welcome) is finished, and only a job that runs can be touched; …" */
+/** "Job 7 (mail/welcome) is finished, and only a running job can be touched; …" */
 export function wrongState(job: NamedJob, verb: JobVerb): QueueError {
   const { expected, done } = rules[verb];
   const cure = describeParent(job) ?? cures[job.state][verb] ?? cures[job.state].else;
-  return refuse(job, `is ${job.state}, and only a job that ${expected} can be ${done}; ${cure}.`);
+  return refuse(job, `is ${job.state}, and only a ${expected} can be ${done}; ${cure}.`);
 }
 
 /** What a paused child waits for; null: it is none. */

@@ -214,9 +214,9 @@ describe('runner job <id…> <verb>', () => {
       stdout: 'Job 2 (mail/welcome) is queued, due now.\nJob 4 (export) is queued, due now.\n',
       stderr:
         'runner: There is no job 9 in the queue; `npx folder-runner jobs` lists all jobs.\n' +
-        'runner: Job 1 (export) is running, and only a job that has failed or is not due yet can be kicked; ' +
+        'runner: Job 1 (export) is running, and only a failed or delayed job can be kicked; ' +
         'bury it first, or wait for its end.\n' +
-        'runner: Job 3 (mail/welcome) is queued, and only a job that has failed or is not due yet can be kicked; ' +
+        'runner: Job 3 (mail/welcome) is queued, and only a failed or delayed job can be kicked; ' +
         'it is due, and will run in its turn.\n',
     });
     expect(await states()).toEqual(['queued', 'queued', 'queued', 'running']);

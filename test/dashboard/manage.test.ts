@@ -121,7 +121,7 @@ test('a tier is paused and resumed, a script runs now, an incident is acknowledg
   await incident.getByText('acknowledged').waitFor();
   await button(incident, /^Mute/).click();
   await button(page.getByRole('dialog'), 'Mute').click();
-  await told(page, 'Nobody is told about hourly/import for 2 hours.');
+  await told(page, 'Incidents of hourly/import are muted for 2 hours.');
   await button(page, /^Unmute hourly/).click();
   await told(page, 'hourly/import is unmuted.');
   const events = ['paused', 'resumed', 'run-requested', 'incident-acknowledged', 'muted', 'unmuted'];

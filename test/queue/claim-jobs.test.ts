@@ -242,7 +242,7 @@ async function outcomeOf(claimed: Claimed, verb: Verb): Promise<string> {
   return refusal ?? claimed.row(claimed.id)?.state ?? 'gone';
 }
 
-const running = (words: string) => expect.stringContaining(`is running, and only a job that ${words}`);
+const running = (words: string) => expect.stringContaining(`is running, and only a ${words}`);
 
 describe('what somebody else wants of a job that is claimed', () => {
   test.each<[Verb, unknown]>([
@@ -251,8 +251,8 @@ describe('what somebody else wants of a job that is claimed', () => {
     ['delete', 'gone'],
     ['requeue', 'queued'],
     ['update', 'queued'],
-    ['touch', expect.stringContaining('is queued, and only a job that runs can be touched')],
-    ['fail', expect.stringContaining('is queued, and only a job that runs can be failed')],
+    ['touch', expect.stringContaining('is queued, and only a running job can be touched')],
+    ['fail', expect.stringContaining('is queued, and only a running job can be failed')],
     ['kick', expect.stringContaining('is queued, and only')],
   ])('is judged once it was given back: %s', async (verb, expected) => {
     const claimed = await openClaimed();
@@ -265,9 +265,9 @@ describe('what somebody else wants of a job that is claimed', () => {
   });
 
   test.each<[Verb, unknown]>([
-    ['cancel', running('waits or has failed')],
-    ['delete', running('does not run')],
-    ['kick', running('has failed or is not due yet')],
+    ['cancel', running('waiting or failed job')],
+    ['delete', running('job that does not run')],
+    ['kick', running('failed or delayed job')],
     ['bury', 'failed'],
     ['requeue', 'queued'],
     ['update', 'running'],
@@ -283,7 +283,7 @@ describe('what somebody else wants of a job that is claimed', () => {
   });
 
   test.each<[Verb, unknown]>([
-    ['cancel', running('waits or has failed')],
+    ['cancel', running('waiting or failed job')],
     ['bury', 'failed'],
     ['requeue', 'queued'],
     ['fail', 'failed'],
@@ -483,7 +483,7 @@ describe('a claim by number', () => {
   test('takes back first what was not renewed in time', async () => {
     const { queue, take, clock } = await openTestQueue();
     const lost = await take('a', { retries: 1 });
-    await expect(queue.claimJob(lost.id)).rejects.toThrow('is running, and only a job that waits or has failed');
+    await expect(queue.claimJob(lost.id)).rejects.toThrow('is running, and only a waiting or failed job');
     clock.at += LEASE_MS + 2_001;
     expect(await queue.claimJob(lost.id)).toMatchObject({ id: lost.id, attempt: 2, counters: { timeouts: 1 } });
   });
@@ -502,7 +502,7 @@ describe('a claim by number', () => {
     ['group is full', 'as many jobs of its group run as', ({ take }) => take('other', { group: 'g' })],
     [
       'parent has not ended',
-      'is paused, and only a job',
+      'is paused, and only a waiting or failed job',
       async ({ queue, root }) => {
         await queue.requeue([1], { name: 'mail/b' });
         changeLog(root, 'update jobs set parent_id = ? where id = 1', await queue.add('parent'));

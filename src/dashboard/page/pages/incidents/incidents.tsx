@@ -215,7 +215,7 @@ function Acknowledge({ id, subject }: OfIncident) {
   const acknowledge = () =>
     attempt(async () => {
       await written(client.POST('/api/incidents/{id}/acknowledge', { params: { path: { id } } }));
-      tell(`Incident ${id} of ${subject} is acknowledged: no more reminders. You will still be told when it is over.`);
+      tell(`Incident ${id} of ${subject} is acknowledged: no further reminders, only a message when it is over.`);
     });
   return (
     <button type="button" title="No more daily reminders; its end is still told" onClick={acknowledge}>
@@ -257,7 +257,7 @@ function MuteButton({ subject }: { readonly subject: string }) {
             const params = { path: { pattern: subject } };
             await written(client.PUT('/api/mutes/{pattern}', { params, body: { for: chosen.for } }));
             const undo = { words: 'Unmute', act: () => void attempt(() => unmute(subject)) };
-            tell(`Nobody is told about ${subject} ${chosen.words}.`, { undo });
+            tell(`Incidents of ${subject} are muted ${chosen.words}.`, { undo });
           }}
         />
       )}
