@@ -8,7 +8,7 @@ import type { JobHead } from '../store/contract/jobs.ts';
 import type { ChangeWatch, Store } from '../store/contract/store.ts';
 import { toStoreUnavailable } from '../store/describe-failure.ts';
 import type { JobRow } from '../store/schema.ts';
-import { type Clock, createClock } from '../system/base/clock.ts';
+import { createLogClock, type LogClock } from '../system/base/clock.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { keepRulesInZone } from '../system/base/zone.ts';
 import { describeOwner, findOtherOwner } from '../system/place/owner.ts';
@@ -75,7 +75,7 @@ export interface OpenQueueOptions {
 export async function buildQueue(
   options: OpenQueueOptions,
   read: JsonReader = JSON.parse,
-  clock: Clock = createClock(),
+  clock: LogClock = createLogClock(),
 ): Promise<Queue> {
   return createQueue(await openParts(options, read, clock));
 }
@@ -90,7 +90,11 @@ export interface SharedQueue {
 }
 
 /** Opens the queue for callers who come and go, and may wait for jobs at the same time. */
-export async function openSharedQueue(options: OpenQueueOptions, read: JsonReader, clock: Clock): Promise<SharedQueue> {
+export async function openSharedQueue(
+  options: OpenQueueOptions,
+  read: JsonReader,
+  clock: LogClock,
+): Promise<SharedQueue> {
   const parts = await openParts(options, read, clock, (store) => shareWatch(store.watch(), clock));
   return {
     as: (actor) => createQueue({ ...parts, log: asActor(parts.log, actor) }),
@@ -102,7 +106,7 @@ export async function openSharedQueue(options: OpenQueueOptions, read: JsonReade
 async function openParts(
   options: OpenQueueOptions,
   read: JsonReader,
-  clock: Clock,
+  clock: LogClock,
   watchOf?: (store: Store) => ChangeWatch,
 ): Promise<QueueParts> {
   const { env = process.env, now = clock.now } = checkOptions('openQueue', options);

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import type { Clock } from '../system/base/clock.ts';
+import type { LogClock } from '../system/base/clock.ts';
 import type { StateFolder } from '../system/place/state-folder.ts';
 import type { Store } from './contract/store.ts';
 import type { DatabaseTarget } from './server/connect/url.ts';
@@ -9,7 +9,7 @@ interface OpenOptions {
   /** UTC epoch milliseconds; default: the machine's clock. */
   readonly now?: () => number;
   /** Follows that of the server, where the log is on one. Default: this command's. */
-  readonly clock?: Clock;
+  readonly clock?: LogClock;
 }
 
 /**

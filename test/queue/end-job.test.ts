@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { JobRef, Queue } from '../../src/queue/api.ts';
 import { openSharedQueue } from '../../src/queue/queue.ts';
 import type { JobState } from '../../src/store/words.ts';
-import { createClock } from '../../src/system/base/clock.ts';
+import { createLogClock } from '../../src/system/base/clock.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { engine } from '../support/engines.ts';
 import { checkInvariants } from '../support/invariants.ts';
@@ -201,7 +201,7 @@ test('an output file of a job that is not kept goes once that is committed, and 
      values (${job.id}, 1, 1, 'failed', 0, '1.1.log.gz')`,
   );
   writeFileSync(file, '');
-  const shared = await openSharedQueue({ root, now: () => START }, JSON.parse, createClock());
+  const shared = await openSharedQueue({ root, now: () => START }, JSON.parse, createLogClock());
   onTestFinished(() => shared.close());
   const makeRoom = engine.refuse(root, 'insert on events');
   await expect(shared.as('somebody').finish(job)).rejects.toThrow();

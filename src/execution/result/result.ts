@@ -75,7 +75,7 @@ export interface RunEnd extends Measurement {
 }
 
 /** What a call remembers of each of its runs: their outputs and results would fill its memory. */
-export type EndedRun = Pick<RunEnd, 'outcome'>;
+export type KeptEnd = Pick<RunEnd, 'outcome'>;
 
 export const noOutput: KeptOutput = {
   text: '',

@@ -7,7 +7,7 @@ import type { RunStart } from '../../store/contract/runs.ts';
 import type { ChangeWatch, Store, StoreSession } from '../../store/contract/store.ts';
 import { toldPlainly } from '../../store/describe-failure.ts';
 import { openStore } from '../../store/open.ts';
-import type { Clock } from '../../system/base/clock.ts';
+import type { LogClock } from '../../system/base/clock.ts';
 import { matchAny } from '../../system/base/glob.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { invalid, readLeaseMs, readPriority, requireDelayMs } from '../add/values.ts';
@@ -306,7 +306,7 @@ type Sleep = (untilMs: number | null, signal: AbortSignal | undefined) => Promis
 
 export async function openQueueLog(
   state: StateFolder,
-  { now, clock }: { readonly now: () => number; readonly clock: Clock },
+  { now, clock }: { readonly now: () => number; readonly clock: LogClock },
   watchOf = (store: Store): ChangeWatch => store.watch(),
 ): Promise<QueueLog> {
   const store = await openStore(state, { now, clock });

@@ -1,11 +1,11 @@
 import type { ChangeWatch, WaitEnd } from '../../store/contract/store.ts';
-import type { Clock } from '../../system/base/clock.ts';
+import type { LogClock } from '../../system/base/clock.ts';
 
 /**
  * Lets any number of callers wait for a change of the log with one watch of its files. Each still has its own time
  * and its own signals.
  */
-export function shareWatch(watch: ChangeWatch, clock: Clock): ChangeWatch {
+export function shareWatch(watch: ChangeWatch, clock: LogClock): ChangeWatch {
   /** Ends once the log differs from that version; whoever has seen the same one waits with it. */
   const underWay = new Map<number, Shared>();
   const share = (since: number): Shared => {
@@ -51,7 +51,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 async function firstOf(
   change: Promise<WaitEnd>,
   untilMs: number | null,
-  clock: Clock,
+  clock: LogClock,
   signals: readonly AbortSignal[],
 ): Promise<WaitEnd> {
   let end: (how: WaitEnd) => void = () => {};

@@ -1,4 +1,4 @@
-import { type Clock, commandClock } from '../../system/base/clock.ts';
+import { commandClock, type LogClock } from '../../system/base/clock.ts';
 import type { Store } from '../contract/store.ts';
 import { describeServerFailure } from './connect/describe-failure.ts';
 import type { DatabaseTarget } from './connect/url.ts';
@@ -11,7 +11,7 @@ import { createServerStore } from './store.ts';
  * @param clock follows the server's from now on
  * @throws {StoreUnavailable} when the server cannot be reached, or its tables are not to be used
  */
-export async function openServerStore(target: DatabaseTarget, clock: Clock = commandClock): Promise<Store> {
+export async function openServerStore(target: DatabaseTarget, clock: LogClock = commandClock): Promise<Store> {
   const session = await openSession(target);
   return await orClosed(session, async () => {
     await migrate(session, target);

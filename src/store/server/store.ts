@@ -1,11 +1,11 @@
-import type { Clock } from '../../system/base/clock.ts';
+import type { LogClock } from '../../system/base/clock.ts';
 import type { Store, StoreSession } from '../contract/store.ts';
 import { asLazy } from '../shared/areas.ts';
 import type { ServerSession } from './session.ts';
 import { watchServer } from './watch.ts';
 
 /** Around a session of a server that has the tables, whose clock is followed from now on. */
-export async function createServerStore(session: ServerSession, clock: Clock): Promise<Store> {
+export async function createServerStore(session: ServerSession, clock: LogClock): Promise<Store> {
   clock.follow(await measureClock(session));
   const inTurn = (work: () => unknown) => session.ask(async () => await work());
   const inTransaction = areasOf(session, async (work) => await work());

@@ -1,4 +1,4 @@
-import type { Clock } from '../../system/base/clock.ts';
+import type { LogClock } from '../../system/base/clock.ts';
 import type { ChangeWatch, WaitEnd } from '../contract/store.ts';
 import type { ServerSession } from './session.ts';
 
@@ -17,7 +17,7 @@ const LONGEST_REST_MS = 250;
 const QUIET_MS = 1_000;
 
 /** A server tells of others' commits, or whoever waits is told to look from time to time. */
-export function watchServer(session: Pick<ServerSession, 'listen'>, clock: Clock): ChangeWatch {
+export function watchServer(session: Pick<ServerSession, 'listen'>, clock: LogClock): ChangeWatch {
   const closing = new AbortController();
   const waiting = new Set<() => void>();
   let version = 0;
@@ -87,7 +87,7 @@ function sleep(
   waiting: Set<() => void>,
   restMs: number,
   untilMs: number | null,
-  clock: Clock,
+  clock: LogClock,
   signals: readonly AbortSignal[],
 ): Promise<WaitEnd> {
   return new Promise((resolve) => {

@@ -1,5 +1,5 @@
 /** The time that all who use a log live by. */
-export interface Clock {
+export interface LogClock {
   /** UTC epoch milliseconds: by this machine's clock, or by that of the log's server. */
   now(): number;
   /** By how much it is ahead of this machine's own clock, in milliseconds. */
@@ -14,7 +14,7 @@ export interface Clock {
 /** Clocks that differ by less agree: the way to the server takes time, too. */
 const SAME_CLOCK_MS = 500;
 
-export function createClock(): Clock {
+export function createLogClock(): LogClock {
   let offsetMs = 0;
   return {
     now: () => Date.now() + offsetMs,
@@ -27,7 +27,7 @@ export function createClock(): Clock {
 }
 
 /** That of a command, which works for one log alone. A program that opens several has one for each. */
-export const commandClock = createClock();
+export const commandClock = createLogClock();
 
 /** The time by the clock of this command, in UTC epoch milliseconds. */
 export const { now, offsetMs: clockOffsetMs } = commandClock;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import prettyMilliseconds from 'pretty-ms';
-import type { EndedRun, RunEnd } from '../../execution/result/result.ts';
+import type { KeptEnd, RunEnd } from '../../execution/result/result.ts';
 import { type Ping, type QueuedPing, sendPing } from '../../monitor/alert/channels/ping.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { isFailure } from '../../store/words.ts';
@@ -29,8 +29,8 @@ const LONGEST_TEXT = 8_000;
 export async function pingAround(
   call: PingedCall,
   { kind, tier }: TierRequest,
-  run: () => Promise<readonly EndedRun[] | null>,
-): Promise<readonly EndedRun[] | null> {
+  run: () => Promise<readonly KeptEnd[] | null>,
+): Promise<readonly KeptEnd[] | null> {
   const { events, runner } = call;
   const sender = new PingSender(call);
   const urls = new Map(tier.scripts.flatMap(({ name, options }) => (options.ping ? [[name, options.ping]] : [])));
@@ -69,7 +69,7 @@ function judgeRun(end: RunEnd, nextTryAt: number | null): Judged {
   return { state: nextTryAt === null ? 'fail' : 'log', exitCode, text };
 }
 
-function judgePass(ends: readonly EndedRun[]): Judged {
+function judgePass(ends: readonly KeptEnd[]): Judged {
   const failed = ends.filter(({ outcome }) => isFailure(outcome)).length;
   const text = failed === 0 ? `${ends.length} succeeded` : `${failed} of ${ends.length} did not succeed`;
   return { state: failed === 0 ? 'success' : 'fail', exitCode: null, text };

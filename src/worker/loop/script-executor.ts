@@ -1,7 +1,7 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { hasOwnTimes } from '../../discovery/script.ts';
-import type { EndedRun } from '../../execution/result/result.ts';
+import type { KeptEnd } from '../../execution/result/result.ts';
 import { hasRoomToHold, holdScript } from '../../execution/script/held-script.ts';
 import { isReplaced } from '../../execution/start/start-failure.ts';
 import { type CrontabTimes, dueByCrontab } from '../../schedule/crontab-times.ts';
@@ -27,7 +27,7 @@ import { type Executor, runExecutors } from './loop.ts';
 import { runJob, type ScriptTurn, toRequest } from './run-job.ts';
 
 interface WorkedOff {
-  readonly ends: readonly EndedRun[];
+  readonly ends: readonly KeptEnd[];
   /** What was not started: the pass was told to stop, or has to wait for a better time. */
   readonly rest: readonly PassJob[];
 }
@@ -86,7 +86,7 @@ interface WorkingPass extends TierPass {
 
 interface SharedPass extends WorkingPass {
   readonly waiting: PassJob[];
-  readonly ends: EndedRun[];
+  readonly ends: KeptEnd[];
   readonly mayHold: boolean;
 }
 
@@ -250,7 +250,7 @@ interface Work {
  * Runs the jobs of a pass, then keeps the log in bounds. Should the log be lost on the way, the rest
  * is recorded in the spool.
  */
-export async function workPass(call: StoreInvocation, work: Work): Promise<readonly EndedRun[]> {
+export async function workPass(call: StoreInvocation, work: Work): Promise<readonly KeptEnd[]> {
   const { runner, stop, store } = call;
   const { worker, workerId, jobs } = work;
   const spools: OpenSpool[] = [];

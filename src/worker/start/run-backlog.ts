@@ -1,7 +1,7 @@
 import { discover } from '../../discovery/discover.ts';
 import { tierNames } from '../../discovery/jobs-folder.ts';
 import type { Tier } from '../../discovery/script.ts';
-import type { EndedRun } from '../../execution/result/result.ts';
+import type { KeptEnd } from '../../execution/result/result.ts';
 import { cancelScripts, isDue } from '../../queue/add/scripts.ts';
 import { findPause } from '../../queue/pauses.ts';
 import type { ScriptJobRow } from '../../store/contract/jobs.ts';
@@ -15,8 +15,8 @@ import { runPass } from './run-pass.ts';
  * Runs what is due in any tier besides its passes: retries whose time has come, and what a pass has
  * deferred or died before. A tier whose worker lives is left to it.
  */
-export async function runBacklog(call: StoreInvocation): Promise<readonly EndedRun[]> {
-  const ends: EndedRun[] = [];
+export async function runBacklog(call: StoreInvocation): Promise<readonly KeptEnd[]> {
+  const ends: KeptEnd[] = [];
   for (let tiers = await findTiers(call); tiers.length > 0; ) {
     const ran = await runTiers(call, tiers);
     ends.push(...ran);
@@ -25,9 +25,9 @@ export async function runBacklog(call: StoreInvocation): Promise<readonly EndedR
   return ends;
 }
 
-async function runTiers(call: StoreInvocation, tiers: readonly string[]): Promise<EndedRun[]> {
+async function runTiers(call: StoreInvocation, tiers: readonly string[]): Promise<KeptEnd[]> {
   const { root, settings } = call.runner;
-  const ends: EndedRun[] = [];
+  const ends: KeptEnd[] = [];
   for (const name of tiers) {
     if (call.stop.reason !== null) break;
     const found = await discover(root, settings, { tier: name });

@@ -1,7 +1,7 @@
 import prettyMilliseconds from 'pretty-ms';
 import { discover } from '../../discovery/discover.ts';
 import { hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
-import type { EndedRun } from '../../execution/result/result.ts';
+import type { KeptEnd } from '../../execution/result/result.ts';
 import { findPause } from '../../queue/pauses.ts';
 import {
   countCrashedPasses,
@@ -36,8 +36,8 @@ export async function runDue(call: Invocation): Promise<CallSummary> {
 }
 
 async function runDueTiers(call: StoreInvocation, tiers: readonly Tier[]): Promise<CallSummary> {
-  const ends: EndedRun[] = [];
-  const collect = (run: () => Promise<readonly EndedRun[]>) =>
+  const ends: KeptEnd[] = [];
+  const collect = (run: () => Promise<readonly KeptEnd[]>) =>
     ifLogAllows(call, async () => ends.push(...(await run())));
   await ifLogAllows(call, () => seeBoot(call));
   // First in line is what earlier calls have deferred.
@@ -50,7 +50,7 @@ async function runDueTiers(call: StoreInvocation, tiers: readonly Tier[]): Promi
   return { ends };
 }
 
-async function runIfDue(call: StoreInvocation, tier: Tier): Promise<readonly EndedRun[]> {
+async function runIfDue(call: StoreInvocation, tier: Tier): Promise<readonly KeptEnd[]> {
   let scripts: readonly Script[] | null;
   try {
     scripts = await findDue(call, tier);
@@ -153,7 +153,7 @@ async function recordMissed({ events }: Invocation, store: Store, worker: Missed
 
 async function runDueTiersWithoutLog(call: Invocation, tiers: readonly Tier[], reason: string): Promise<CallSummary> {
   const { findDueWithoutLog, leavesSome, runWithoutLog } = await import('./run-without-store.ts');
-  const ends: EndedRun[] = [];
+  const ends: KeptEnd[] = [];
   let isBroken = false;
   for (const { tier, scripts } of await findDueWithoutLog(call, tiers)) {
     const request = { kind: 'tier' as const, tier, scripts, isDue: true as const };

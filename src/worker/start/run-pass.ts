@@ -1,5 +1,5 @@
 import { hasOwnTimes } from '../../discovery/script.ts';
-import type { EndedRun } from '../../execution/result/result.ts';
+import type { KeptEnd } from '../../execution/result/result.ts';
 import { findPause, resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
 import type { ScriptJobRow } from '../../store/contract/jobs.ts';
@@ -31,7 +31,7 @@ interface Loss {
  *
  * @returns null when it was skipped: the tier is paused, or another worker has it
  */
-export async function runPass(call: StoreInvocation, request: TierRequest): Promise<readonly EndedRun[] | null> {
+export async function runPass(call: StoreInvocation, request: TierRequest): Promise<readonly KeptEnd[] | null> {
   return await withPings(call, request, () => runUnpinged(call, request));
 }
 
@@ -39,8 +39,8 @@ export async function runPass(call: StoreInvocation, request: TierRequest): Prom
 export async function withPings(
   call: Invocation,
   request: TierRequest,
-  run: () => Promise<readonly EndedRun[] | null>,
-): Promise<readonly EndedRun[] | null> {
+  run: () => Promise<readonly KeptEnd[] | null>,
+): Promise<readonly KeptEnd[] | null> {
   const { name, scripts } = request.tier;
   const ofTier = call.runner.settings.tiers[name]?.ping;
   if (ofTier === undefined && scripts.every(({ options }) => options.ping === undefined)) return await run();
@@ -48,7 +48,7 @@ export async function withPings(
   return await pingAround(call, request, run);
 }
 
-async function runUnpinged(call: StoreInvocation, request: TierRequest): Promise<readonly EndedRun[] | null> {
+async function runUnpinged(call: StoreInvocation, request: TierRequest): Promise<readonly KeptEnd[] | null> {
   const worker = describeWorker(call, request);
   let isBegun = false;
   const begin = (): void => {
@@ -70,7 +70,7 @@ async function takeAndWork(
   request: TierRequest,
   worker: WorkerRequest,
   begin: () => void,
-): Promise<readonly EndedRun[] | null> {
+): Promise<readonly KeptEnd[] | null> {
   const { store } = call;
   const { tier } = worker;
   const pauses = await store.pauses.inForce(worker.startedAt);
@@ -115,7 +115,7 @@ interface Holder extends Pick<Collector, 'request' | 'pauses' | 'workerId'> {
   readonly begin: () => void;
 }
 
-async function holdTier(call: StoreInvocation, holder: Holder, losses: readonly Loss[]): Promise<readonly EndedRun[]> {
+async function holdTier(call: StoreInvocation, holder: Holder, losses: readonly Loss[]): Promise<readonly KeptEnd[]> {
   const { store } = call;
   const { worker, workerId } = holder;
   const { tier } = worker;
@@ -176,7 +176,7 @@ async function workOn(
   call: StoreInvocation,
   { worker, workerId }: Holder,
   jobs: readonly PassJob[],
-): Promise<readonly EndedRun[]> {
+): Promise<readonly KeptEnd[]> {
   if (jobs.length === 0) return [];
   const { workPass } = await import('../loop/script-executor.ts');
   return await workPass(call, { worker, workerId, jobs });

@@ -1,4 +1,4 @@
-import type { EndedRun } from '../../execution/result/result.ts';
+import type { KeptEnd } from '../../execution/result/result.ts';
 import { bootOfMachine, machineName } from '../../system/process/identity.ts';
 import type { Invocation, StoreInvocation, TierRequest } from '../invocation/invocation.ts';
 import { ifLogAllows, withStore } from '../invocation/with-store.ts';
@@ -8,7 +8,7 @@ import { runPass, withPings } from './run-pass.ts';
 /** How a call went. */
 export interface CallSummary {
   /** Null: what was asked for was skipped. */
-  readonly ends: readonly EndedRun[] | null;
+  readonly ends: readonly KeptEnd[] | null;
   /** Whether what was asked for could not be done, or not all of it. Default false. */
   readonly isBroken?: boolean;
 }
@@ -23,7 +23,7 @@ export async function runTier(call: Invocation, request: TierRequest): Promise<C
     async (logged) => {
       if (request.kind === 'script') return { ends: await runPass(logged, request) };
       await ifLogAllows(call, () => seeBoot(logged));
-      const more: EndedRun[] = [];
+      const more: KeptEnd[] = [];
       const collect = () => ifLogAllows(call, async () => more.push(...(await runBacklog(logged))));
       // With little time, what has waited already comes first.
       if (call.budget !== null) await collect();
@@ -57,7 +57,7 @@ const LONGEST_MS = 10 * 60_000;
  * Works off what is due in the queue, so that a site with little to do needs no line of the crontab for
  * it. Nothing of that is loaded where there is nothing to do.
  */
-export async function serveQueue(call: StoreInvocation): Promise<readonly EndedRun[]> {
+export async function serveQueue(call: StoreInvocation): Promise<readonly KeptEnd[]> {
   const { store, runner, stop, budget } = call;
   if (stop.reason !== null || !(await store.claims.hasDue(runner.now()))) return [];
   const leftMs = budget === null ? LONGEST_MS : budget.startedAt + budget.budgetMs - performance.now();

@@ -1,5 +1,5 @@
 import { hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
-import type { EndedRun } from '../../execution/result/result.ts';
+import type { KeptEnd } from '../../execution/result/result.ts';
 import { periodStart } from '../../schedule/period.ts';
 import { listSpoolFiles, type SpoolFile } from '../../store/spool/files.ts';
 import type { SpoolHeader } from '../../store/spool/format.ts';
@@ -31,7 +31,7 @@ export async function runWithoutLog(
   request: TierRequest,
   reason: string,
   worker = describeWorker(call, request),
-): Promise<readonly EndedRun[] | null> {
+): Promise<readonly KeptEnd[] | null> {
   const { stop, events } = call;
   const chosen = await chooseScripts(call, request, worker);
   const waiting = [...chosen.keys()].filter((script) => !mayRunAlone(script));
@@ -69,7 +69,7 @@ async function work(
   chosen: ChosenScripts,
   worker: WorkerRequest,
   reason: string,
-): Promise<readonly EndedRun[]> {
+): Promise<readonly KeptEnd[]> {
   const { tier } = worker;
   const spools = [openSpool(call, worker, reason)];
   const recorder = createFailoverRecorder({

@@ -1,5 +1,5 @@
 import { openHandlers } from '../../discovery/handlers.ts';
-import type { EndedRun, RunEnd } from '../../execution/result/result.ts';
+import type { KeptEnd, RunEnd } from '../../execution/result/result.ts';
 import type { NewWorker } from '../../store/contract/workers.ts';
 import { isStoreFailure } from '../../store/failures.ts';
 import { isFailure } from '../../store/words.ts';
@@ -18,7 +18,7 @@ const QUEUE = 'queue';
 /** What a worker has done. */
 interface WorkedOff {
   /** How its first thousand runs ended, and whether one has failed; null: there are enough workers already. */
-  readonly ends: readonly EndedRun[] | null;
+  readonly ends: readonly KeptEnd[] | null;
   /** Whether it lost the log on the way. Default false. */
   readonly isBroken?: boolean;
 }
@@ -33,7 +33,7 @@ export async function workQueue(call: StoreInvocation, request: WorkRequest): Pr
   const { workerId } = started;
   call.heartbeat?.begin(workerId);
   call.events.emit('pass-started', { tier: QUEUE, scripts: [], hasScripts: true });
-  const ends: EndedRun[] = [];
+  const ends: KeptEnd[] = [];
   const isBroken = await work(call, request, started, (end) => keepEnd(ends, end));
   await ifLogAllows(call, async () => {
     await pruneLog(call.runner, call.store, workerId);
@@ -46,7 +46,7 @@ export async function workQueue(call: StoreInvocation, request: WorkRequest): Pr
 /** A worker that lives for days must not remember each of its runs. */
 const MOST_ENDS = 1_000;
 
-function keepEnd(ends: EndedRun[], { outcome }: EndedRun): void {
+function keepEnd(ends: KeptEnd[], { outcome }: KeptEnd): void {
   if (ends.length < MOST_ENDS) ends.push({ outcome });
   else if (isFailure(outcome)) ends[0] = { outcome };
 }
@@ -72,7 +72,7 @@ async function work(
 }
 
 /** Works off what is due and has a handler here; without a worker's row where there is no such job. */
-export async function workOnceIfAny(call: StoreInvocation, forMs: number): Promise<readonly EndedRun[]> {
+export async function workOnceIfAny(call: StoreInvocation, forMs: number): Promise<readonly KeptEnd[]> {
   const request = {
     patterns: [],
     concurrency: 1,
