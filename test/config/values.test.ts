@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { describeFound, printableName, shellWord } from '../../src/system/base/values.ts';
+import { allEnded, describeFound, printableName, shellWord } from '../../src/system/base/values.ts';
 import { tries } from '../support/tries.ts';
 
 const circle: { self?: unknown } = {};
@@ -56,4 +56,15 @@ test('no name is shown with a control character', () => {
       expect(printableName(name)).not.toMatch(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u);
     }),
   );
+});
+
+test('of several that have failed, the one that failed first is thrown, once all have ended', async () => {
+  const ended: string[] = [];
+  const fail = async (name: string, turns: number): Promise<never> => {
+    for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+    ended.push(name);
+    throw new Error(name);
+  };
+  await expect(allEnded([fail('follows from it', 20), fail('the cause', 2)])).rejects.toThrow('the cause');
+  expect(ended).toEqual(['the cause', 'follows from it']);
 });

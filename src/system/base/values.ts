@@ -79,12 +79,15 @@ export function* inPages<T>(all: readonly T[]): Generator<readonly T[]> {
 }
 
 /**
- * Waits for all, even where one of them fails, which it throws then: in a transaction nothing may go on behind the back
- * of whoever undoes it.
+ * Waits for all, even where one of them fails: in a transaction nothing may go on behind the back of whoever undoes it.
+ *
+ * @throws what failed first: a server refuses whatever follows it, and says nothing of the cause
  */
 export async function allEnded<const T extends readonly unknown[]>(
   asked: T,
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  const all = Promise.all(asked);
+  all.catch(() => {});
   await Promise.allSettled(asked);
-  return await Promise.all(asked);
+  return await all;
 }
