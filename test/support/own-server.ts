@@ -236,6 +236,8 @@ async function startOwnMysql(product: MysqlProduct, options: OwnServerOptions = 
   const args = [
     ...[...place, `--port=${port}`, `--socket=${socket}`],
     ...(isLinked ? ['--bind-address=0.0.0.0', '--skip-name-resolve'] : ['--bind-address=127.0.0.1']),
+    // On a busy machine a client may take longer than 10 s to say who it is.
+    '--connect-timeout=60',
     // What is committed survives its death, though not that of the machine.
     ...[`--pid-file=${join(folder, 'pid')}`, '--innodb-flush-log-at-trx-commit=2'],
     ...[...product.flags, ...tls, ...flags],
