@@ -38,7 +38,7 @@ export async function noteFailure({ incidents, runs }: StoreSession, run: Failed
   if (!(await incidents.count(others))) await incidents.open(others);
 }
 
-/** The same of a job of the queue that fails without a run that did: before its first try, or as its rule gives no next time. */
+/** The same of a job that fails, though no run of it has: before its first try, or as its rule gives no next time. */
 export async function noteUnbegun(
   session: StoreSession,
   { name }: Pick<JobRow, 'name'>,
