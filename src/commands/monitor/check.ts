@@ -20,7 +20,7 @@ import { type OpenLog, rootOf, stateFoldersOf, withLogIfAny } from '../shared/op
 
 const EXAMPLES = `
 Looks for problems in the log and on the disk, and changes nothing. The first line and the exit code are
-those of a monitoring plugin, for Nagios, Monit and similar programs; docs/checks.md has lines for them.
+those of a monitoring plugin, for Nagios, Monit and similar programs; docs/status.md has lines for them.
 
 Examples:
   runner check                             all checks, each with what it found
