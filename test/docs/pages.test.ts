@@ -105,7 +105,7 @@ const namesIn = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map
 test('the page on JSON names every option that `list` prints, and every state of a job', () => {
   const readers = read('src/settings/readers.ts');
   const keysOf = (type: string): string[] =>
-    [...bodyOf(readers, `interface ${type} {`, '\n}').matchAll(/readonly (\w+)/g)].map(([, key = '']) => key);
+    [...bodyOf(readers, `interface ${type} {`, '\n}').matchAll(/readonly (\w+)\??:/g)].map(([, key = '']) => key);
   const states = bodyOf(read('src/store/words.ts'), 'type JobState =', '\n\n').match(/'\w+'/g) ?? [];
   expect(states).toContain("'queued'");
   const names = [

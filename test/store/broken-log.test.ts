@@ -225,7 +225,7 @@ const hasSqlite3 = spawnSync('sqlite3', ['--version']).error === undefined;
 test.skipIf(!hasSqlite3)('what stands around a damaged page is read by the command of the page', async () => {
   const folder = makeStateOf(makeTemporaryRoot());
   await makeDamagedLog(folder);
-  const page = readFileSync(join(repository, 'docs/activity-log.md'), 'utf8');
+  const page = readFileSync(join(repository, 'docs/json.md'), 'utf8');
   const [, command = ''] = /^```text\n(sqlite3 .*)\n```$/m.exec(page) ?? [];
   const own = command.replace(/\.runner\/\S+/, 'activity.db');
   execFileSync('sh', ['-c', `${own}; sqlite3 saved.db 'select count(*) from events' >count`], { cwd: folder.path });

@@ -51,7 +51,7 @@ Examples:
   runner activity --json                  for programs; docs/json.md names the keys
 
 A time is a duration back from now (90m, 12h, 7d) or local (2026-11-01, "2026-11-01 10:00"); a day given
-to --until includes that whole day. docs/activity-log.md has all events.`;
+to --until includes that whole day. docs/json.md has all events.`;
 
 /** `runner activity`: what happened to all jobs and workers. */
 export function activityCommand(context: CommandContext): Command {

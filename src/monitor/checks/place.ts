@@ -93,7 +93,7 @@ function judgeQuarantine({ path }: StateFolder, { nowMs }: CheckFacts, forMs: nu
       status: 'warning',
       message: ({ lasting }) => `the log was damaged ${lasting(ago)} ago and renamed; a new one was created`,
       hint:
-        `Its data can perhaps be saved: docs/activity-log.md says how. Then delete ` +
+        `Its data can perhaps be saved: docs/json.md says how. Then delete ` +
         `${shellWord(path)}/activity.db.broken-*.`,
     },
   ];
