@@ -3,7 +3,12 @@ import type { CrashPolicy, RetryDelay } from '../../settings/readers.ts';
 import type { FinishedRun } from '../schema.ts';
 import type { Trigger, WorkerKind } from '../words.ts';
 
-/** Raised when a reader of the version before would misunderstand what is written. */
+/**
+ * A spool file has one JSON object a line: the worker, its runs, and its end if it came to one. Times are epoch
+ * milliseconds; readers ignore unknown keys, and call the file unreadable if a line lacks a known one.
+ *
+ * Raised when a reader of the version before would misunderstand what is written.
+ */
 export const SPOOL_VERSION = 1;
 
 /** A worker that has no log to write to, and why. */
