@@ -5,7 +5,8 @@ import { openServerStore } from '../../src/store/server/open.ts';
 import { type OwnServer, ownServersFor } from '../support/own-server.ts';
 
 const page = readFileSync(new URL('../../docs/database.md', import.meta.url), 'utf8');
-const blocks = [...page.matchAll(/```sql\n(.+?)```/gs)].map(([, sql = '']) =>
+const [, grants = ''] = page.split('\n## Grants\n');
+const blocks = [...grants.matchAll(/```sql\n(.+?)```/gs)].map(([, sql = '']) =>
   sql.split(';').map((each) => each.trim()),
 );
 

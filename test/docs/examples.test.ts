@@ -49,7 +49,7 @@ describe('The examples of', () => {
     async (page) => {
       const place = makeExamplePlace();
       const examples = await withDatabase(readExamples(page));
-      if (!examples.some(isScript) || page === 'docs/many-machines.md') copyNewRoot(place.root);
+      if (!examples.some(isScript) || page === 'docs/database.md') copyNewRoot(place.root);
       bringForeignFiles(page, place);
       tryExamples(place, examples);
     },

@@ -33,7 +33,7 @@ Examples:
   runner migrate --to sqlite                      back, with everything that has happened since
   runner migrate --reopen --from sqlite           use the old log again, as it was when it was moved
 
-Exit codes: 0 moved, 1 not moved: the log is used as before, 2 usage error. See docs/many-machines.md.`;
+Exit codes: 0 moved, 1 not moved: the log is used as before, 2 usage error. See docs/database.md.`;
 
 /** `runner migrate`: the log moves to another place. */
 export function migrateCommand(context: CommandContext): Command {

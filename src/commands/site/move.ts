@@ -146,9 +146,7 @@ async function uninstall(context: CommandContext, { root: option, purge, yes }: 
   const kept = ['jobs', 'runner.config.*', ...(existsSync(path) ? ['.runner'] : [])].join(', ');
   context.stdout.write(`Kept in ${root}: ${kept}.\n`);
   if (isOnServer(context.env)) {
-    context.stdout.write(
-      'The log is on a database server, and stays there; docs/database.md tells what it consists of.\n',
-    );
+    context.stdout.write('The log is on a database server, and stays there; docs/database.md describes it.\n');
   }
   context.stdout.write('Next: npm uninstall folder-runner\n');
 }

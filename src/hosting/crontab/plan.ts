@@ -117,7 +117,7 @@ export function warnOfUnknownVariables(env: NodeJS.ProcessEnv): readonly string[
   const unknown = set.filter((name) => !new RegExp(`(^|\\s)${name}\\s*=`, 'm').test(crontab));
   if (unknown.length === 0) return [];
   const what = `${unknown.join(' and ')}, which ${unknown.length === 1 ? 'is' : 'are'} set here`;
-  return [`cron does not know ${what}: write it into the first lines of the crontab, as docs/many-machines.md shows.`];
+  return [`cron does not know ${what}: write it into the first lines of the crontab, as docs/database.md shows.`];
 }
 
 /** Where cron mails what passes print, as far as the crontab says it; in Latin-1, as an import reads lines. */

@@ -54,7 +54,7 @@ const NAMED_WITHIN_MS = 86_400_000;
 function describeSharedName(host: string): CheckFinding {
   return problem(
     `several machines have the name ${host}: passes of different boots took turns within a day`,
-    'Give each a name of its own, by RUNNER_HOST in the first lines of its crontab, as docs/many-machines.md shows.',
+    'Give each a name of its own, by RUNNER_HOST in the first lines of its crontab, as docs/database.md shows.',
   );
 }
 
