@@ -6,7 +6,7 @@ import type { Bench, Part } from './bench.ts';
 /** How often normal runs are called unusual, and unusual ones are not. */
 export const usualParts: Readonly<Record<string, Part>> = { detection };
 
-/** By these the table in docs/usual.md was made. */
+/** The sample behind the table in bench/README.md. */
 const FULL: Sample = { seed: 11, histories: 60, runs: 1000, trials: 40 };
 
 async function detection(bench: Bench): Promise<void> {
@@ -44,7 +44,7 @@ interface Shape {
 const isWeekend = (at: number): boolean => [0, 6].includes(new Date(at).getUTCDay());
 const isNight = (at: number): boolean => new Date(at).getUTCHours() < 6;
 
-/** What scripts are like; each is a row of the table in docs/usual.md. */
+/** Kinds of histories; each is a row of the table in bench/README.md. */
 export const shapes: Readonly<Record<string, Shape>> = {
   stable: { everyMs: HOUR_MS, noise: 0.03, factor: () => 1 },
   noisy: { everyMs: HOUR_MS / 4, noise: 0.15, factor: () => 1 },

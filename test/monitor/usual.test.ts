@@ -36,8 +36,8 @@ async function makeHistory(runs: number): Promise<WrittenLog> {
 const deviationsOf = (log: WrittenLog) => log.db.selectFrom('deviations').selectAll().execute();
 
 // Of the measurement alone, whatever keeps the log.
-test.skipIf(engine.name !== 'sqlite')('the table in docs/usual.md is what the measurement gives', async () => {
-  const page = readFileSync(join(repository, 'docs/usual.md'), 'utf8');
+test.skipIf(engine.name !== 'sqlite')('the table in bench/README.md is what the measurement gives', async () => {
+  const page = readFileSync(join(repository, 'bench/README.md'), 'utf8');
   const rows = [...page.matchAll(/^\| ([\w ]+) \| ([\d.]+) in 1,000 \| (.+) \|$/gm)];
   expect(rows.map(([, name]) => name)).toEqual(Object.keys(shapes));
   for (const [, name = '', alarms, figures = ''] of rows) {
@@ -56,7 +56,7 @@ test.skipIf(engine.name !== 'sqlite')('the table in docs/usual.md is what the me
 });
 
 test('goals are reached where figures vary by no more than 15 %, also of a script with two kinds of run or a week', () => {
-  const page = readFileSync(join(repository, 'docs/usual.md'), 'utf8');
+  const page = readFileSync(join(repository, 'bench/README.md'), 'utf8');
   for (const name of ['stable', 'noisy', 'trending', 'bimodal', 'weekly pattern', 'growing with data']) {
     const [, alarms, figures = ''] =
       new RegExp(`^\\| ${name} \\| ([\\d.]+) in 1,000 \\| (.+) \\|$`, 'm').exec(page) ?? [];
