@@ -7,7 +7,7 @@ import { makeBedrock, makeLaterJob } from '../support/foreign-queues.ts';
 const bringers: Readonly<Record<string, (folder: string, home: string) => void>> = {
   'docs/coming-from-bedrock.md': bringBedrock,
   'docs/coming-from-laterjob.md': bringLaterJob,
-  'docs/migrate.md': bringHome,
+  'docs/cron.md': bringHome,
 };
 
 export function bringForeignFiles(page: string, { root, env }: ExamplePlace): void {

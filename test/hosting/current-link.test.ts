@@ -75,7 +75,7 @@ test.each(ways)('%s names a link on the way to the root that would leave the log
     const isNamed = said.includes(
       `${current} is a link: when it leads to another release one day, the log and the waiting jobs stay behind in ${site}/1/.runner`,
     );
-    const hasCure = said.includes('Make .runner a link to one folder for all releases, as docs/moving.md shows.');
+    const hasCure = said.includes('Make .runner a link to one folder for all releases, as docs/cron.md shows.');
     expect([isNamed, hasCure]).toEqual([!isShared, !isShared]);
   }
 });

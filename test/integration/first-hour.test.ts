@@ -1,17 +1,17 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Cron } from 'croner';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readExamples } from '../support/doc-examples.ts';
+import { readExamples, repository } from '../support/doc-examples.ts';
 import { queryLog } from '../support/open-log.ts';
 import { until } from '../support/until.ts';
 import { type CronDaemon, catchMail, type MailCatcher, startCronDaemon } from './cron-daemon.ts';
 import { addCronUser, type CronUser } from './cron-user.ts';
 
 /*
- * The first hour of somebody who has a crontab: each command of README's quick start and of docs/migrate.md is typed
- * into a terminal as it stands there, in an account that has only the packed package.
+ * The first hour of somebody who has a crontab: each command of README's quick start and of docs/cron.md's import is
+ * typed into a terminal as it stands there, in an account that has only the packed package.
  *
  * Cron's daemon calls a line of each minute by itself. Nobody can move its clock without moving the machine's; therefore
  * the other lines are called as it would, from midnight on Sunday until Monday's morning, with the clock of each call
@@ -63,12 +63,11 @@ test("a newcomer's crontab becomes scripts that run at the right times, and the 
   expect(cron).toBeGreaterThan(install);
   for (const command of readme.slice(install + 1, cron + 1)) await terminal.type(command);
 
-  // docs/migrate.md, up to where it goes back.
-  const page = readExamples('docs/migrate.md');
-  const lines = page.find(({ file }) => file === 'my-crontab.txt')?.content ?? '';
+  // The import, up to where it goes back.
+  const lines = readExamples('docs/cron.md').find(({ file }) => file === 'my-crontab.txt')?.content ?? '';
   writeFileSync(join(site, 'my-crontab.txt'), lines);
   user.ownHome();
-  const blocks = commandsOf('docs/migrate.md');
+  const blocks = commandsOf('docs/cron.md', 'Import');
   const undo = blocks.findIndex(([first]) => first === 'npx folder-runner cron --undo');
   expect(undo).toBe(blocks.length - 1);
   for (const command of blocks.slice(0, undo).flat()) await terminal.type(command);
@@ -112,10 +111,13 @@ test("a newcomer's crontab becomes scripts that run at the right times, and the 
   for (const line of lines.trimEnd().split('\n')) expect(left).toContain(`\n${line}\n`);
 }, 600_000);
 
-/** The `sh` blocks of a page, each with its lines. */
-function commandsOf(page: string): string[][] {
+/** The `sh` blocks of a page, or of one of its sections, each with its lines. */
+function commandsOf(page: string, section?: string): string[][] {
+  const text = readFileSync(join(repository, page), 'utf8');
+  const part = section === undefined ? text : (text.split(`\n## ${section}\n`)[1]?.split('\n## ')[0] ?? '');
   const blocks = readExamples(page).filter(({ language, file }) => language === 'sh' && file === null);
-  return blocks.map(({ content }) => content.trimEnd().split('\n'));
+  const shown = blocks.filter(({ content }) => part.includes(`\`\`\`sh\n${content}\`\`\``));
+  return shown.map(({ content }) => content.trimEnd().split('\n'));
 }
 
 /** The quarter of an hour that an instant is in, by the clock of the machine. */

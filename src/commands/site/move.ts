@@ -17,8 +17,8 @@ const MOVE_HELP = `
 Examples:
   runner move ~/runner    the whole root, with its log, settings and crontab lines
 
-Nothing may be running meanwhile. The folder is renamed, then its crontab lines name the new place, at
-the same times. docs/moving.md explains how to move it to another disk or host.`;
+Nothing may be running. The folder is renamed, and its crontab lines name the new folder and keep their
+times. docs/cron.md describes the move to another disk or host.`;
 
 /** `runner move`: a root to another place of the same disk. */
 export function moveCommand(context: CommandContext): Command {
@@ -86,7 +86,7 @@ function rename(root: string, target: string): void {
   } catch (error) {
     if (errorCode(error) !== 'EXDEV') throw error;
     throw new UsageError(
-      `${target} is on another disk, to which nothing can be renamed: docs/moving.md shows how to copy.`,
+      `${target} is on another disk, and a folder cannot be renamed to there: docs/cron.md shows how to copy it.`,
     );
   }
 }

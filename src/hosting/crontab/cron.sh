@@ -128,7 +128,7 @@ if [ -d "$root/.runner" ]; then
 elif [ -e "$notes/began" ]; then
   rm -f "$notes/began"
   printf '%s\n' "folder-runner: $(quoted "$root/.runner") is gone, with the log and the waiting jobs that were in it. \
-A new one begins; where the root leads to another release now, see docs/moving.md. To restore a backup: \
+A new log begins. If the root leads to another release now, see docs/cron.md. To restore a backup: \
 cd $(quoted "$root") && npx folder-runner restore <file>"
 fi
 

@@ -21,7 +21,7 @@ export function findUnshared(root: string): { readonly fault: string; readonly c
   const left = join(realpathSync(root), '.runner');
   return {
     fault: `${link} is a link: when it leads to another release one day, the log and the waiting jobs stay behind in ${left}`,
-    cure: 'Make .runner a link to one folder for all releases, as docs/moving.md shows.',
+    cure: 'Make .runner a link to one folder for all releases, as docs/cron.md shows.',
   };
 }
 

@@ -1,13 +1,15 @@
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { endWithNewline } from '../../../../src/hosting/crontab/block.ts';
+import { planImport } from '../../../../src/hosting/crontab/import/plan.ts';
 import { makeFakeCrontab } from '../../../support/fake-crontab.ts';
 import { callCommand } from '../../../support/in-root.ts';
 import { queryLog } from '../../../support/open-log.ts';
 import { runCommand } from '../../../support/run-command.ts';
 import { readAsCron, runAsCron } from './as-cron.ts';
-import { crontabNames, makeSandbox } from './sandbox.ts';
+import { crontabNames, makeSandbox, readCrontabFile } from './sandbox.ts';
 
 interface PlannedLine {
   readonly line: number;
@@ -15,8 +17,71 @@ interface PlannedLine {
   readonly notes: readonly string[];
 }
 
+/** The scripts that each crontab becomes, and how many of its lines stay as they are. */
+const plans: Readonly<Record<string, { readonly scripts: readonly string[]; readonly left: number }>> = {
+  certbot: { scripts: ['12hours/certbot-renew', '12hours/certbot-renew-2', '15min/certbot-renew-3'], left: 0 },
+  cpanel: { scripts: ['30min/cron-index', '15min/www-example-com-cron'], left: 0 },
+  django: { scripts: ['15min/site-manage-clearsessions', '5min/site-manage-send-queued-mail'], left: 0 },
+  drupal: { scripts: ['hourly/www-example-com-cron', '15min/drush-cron', '15min/intranet-example-com-cron'], left: 0 },
+  joomla: { scripts: ['1min/joomla-scheduler-run', '15min/finder-indexer'], left: 0 },
+  laravel: { scripts: ['1min/artisan-schedule-run', '5min/artisan-queue-work'], left: 0 },
+  magento: { scripts: [], left: 1 },
+  matomo: { scripts: ['15min/matomo-console-core-archive'], left: 0 },
+  mediawiki: { scripts: ['hourly/runjobs', '15min/wiki-run-rebuildrecentchanges'], left: 0 },
+  moodle: { scripts: ['1min/moodle-cron', '1min/moodle-cron-2'], left: 0 },
+  mysqldump: { scripts: ['15min/mysqldump', '15min/find', '15min/mysqldump-2'], left: 0 },
+  nextcloud: { scripts: ['5min/nextcloud-cron', '15min/occ-preview-pre-generate'], left: 0 },
+  personal: {
+    scripts: [
+      '15min/start-tunnel',
+      '4min/poll',
+      '15min/mail',
+      '10min/sync-run',
+      '15min/backup-daily',
+      '15min/tar',
+      '15min/echo',
+      '15min/send',
+      '15min/from-windows',
+      '15min/month-end',
+    ],
+    left: 4,
+  },
+  phpbb: { scripts: ['5min/phpbbcli-cron-run'], left: 0 },
+  plesk: { scripts: ['hourly/httpdocs-cron', '15min/import'], left: 0 },
+  prestashop: { scripts: ['hourly/www-example-com-index', '20min/gsitemap-cron'], left: 0 },
+  'rails-whenever': { scripts: [], left: 2 },
+  rsync: { scripts: ['15min/rsync', '15min/rsync-2'], left: 0 },
+  symfony: { scripts: ['10min/app-console-app-send-newsletters', '15min/app-console-swiftmailer-spool-send'], left: 0 },
+  wordpress: {
+    scripts: [
+      '15min/www-example-com-wp-cron',
+      '15min/blog-example-com-wp-cron',
+      '5min/wp-cron',
+      '10min/wp-cron-2',
+      '15min/wp-cron-3',
+    ],
+    left: 0,
+  },
+};
+
 describe('Twenty crontabs', () => {
-  test('are twenty', () => expect(crontabNames).toHaveLength(20));
+  test('are twenty, and each has a known plan', () => {
+    expect(crontabNames).toHaveLength(20);
+    expect(Object.keys(plans)).toEqual(crontabNames);
+  });
+
+  test.each(crontabNames)('%s becomes the same scripts, and the same number of lines stays', async (name) => {
+    const user = userInfo().username;
+    const root = mkdtempSync(join(tmpdir(), 'known-crontabs-'));
+    onTestFinished(() => rmSync(root, { recursive: true }));
+    mkdirSync(join(root, 'jobs'));
+    const crontab = Buffer.from(readCrontabFile(name).replaceAll(' root ', ` ${user} `), 'latin1');
+    const format = name === 'certbot' ? 'cron.d' : 'crontab';
+    const place = { root, home: root, user, given: new Map(), mailTo: undefined };
+    const { lines, scripts } = await planImport(crontab, format, place);
+    const found = scripts.map(({ path }) => path.replace(/^jobs\/(.*)\.sh$/, '$1'));
+    expect({ scripts: found, left: lines.length - scripts.length }).toEqual(plans[name]);
+  });
 
   test.each(crontabNames)(
     '%s: each imported line runs as cron ran it, and undone the crontab is the same byte for byte',
