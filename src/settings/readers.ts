@@ -139,7 +139,7 @@ export interface ScriptOptions {
   readonly everyHost?: boolean;
   /** URL of a service that notices silence, or the variable that holds it: `$NAME`. */
   readonly ping?: string;
-  /** When it runs, within its tier: a rule of docs/repeat.md, as it is written. Default: in each pass. */
+  /** When it runs, within its tier: a rule of docs/scripts.md, as it is written. Default: in each pass. */
   readonly schedule?: string;
   /** The zone of a schedule that names none. Default: that of the host. */
   readonly timezone?: string;

@@ -257,9 +257,9 @@ export interface ScriptOptionsInput {
    * holds it: `$HEALTHCHECK_URL`. Of a tier: when a pass does. Not among `defaults`.
    */
   readonly ping?: string;
-  /** When it runs, within its tier: `daily at 02:30`, `0 7 * * 1`; docs/repeat.md has all rules. Default: each pass. */
+  /** When it runs, within its tier: `daily at 02:30`, `0 7 * * 1`, see docs/scripts.md. Default: in each pass. */
   readonly schedule?: string;
-  /** The zone of a schedule that names none: `Europe/Berlin`. Default: that of the host. */
+  /** The zone of a schedule that names none: `Europe/Berlin`. Default: that of the settings. */
   readonly timezone?: string;
   /** It runs once after each boot of the machine. Default false. */
   readonly reboot?: boolean | string;

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { globSync } from 'glob';
 import { expect, test } from 'vitest';
+import { scriptSettings } from '../../src/settings/readers.ts';
 import { readExamples, repository } from '../support/doc-examples.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -115,6 +116,19 @@ test('the page on JSON names every option that `list` prints, and every state of
   expect(names.length).toBeGreaterThan(22);
   const words = new Set(read('docs/json.md').match(/\w+/g));
   expect(names.filter((name) => !words.has(name))).toEqual([]);
+});
+
+test('the page on scripts names every tag, the page on settings every setting', () => {
+  const tags = scriptSettings.map(({ tag }) => `@${tag}`);
+  expect(tags.filter((tag) => !new RegExp(`^\\| \`${tag}[ \`]`, 'm').test(read('docs/scripts.md')))).toEqual([]);
+  const types = read('src/settings/settings.ts');
+  const inputs = ['Settings', 'Limits', 'Retention', 'Queue', 'Workers', 'Alerts', 'Report'];
+  const keys = inputs.flatMap((input) => [
+    ...bodyOf(types, `interface ${input}Input {`, '\n}').matchAll(/^ {2}readonly (\w+)/gm),
+  ]);
+  expect(keys.length).toBeGreaterThan(36);
+  const words = new Set(read('docs/settings.md').match(/\w+/g));
+  expect(keys.map(([, key = '']) => key).filter((key) => !words.has(key))).toEqual([]);
 });
 
 const bodyOf = (text: string, from: string, to: string): string => text.split(from)[1]?.split(to)[0] ?? '';

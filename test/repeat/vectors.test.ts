@@ -44,7 +44,7 @@ const seed = momentsOf({
   finished: '2026-03-10 13:45:00',
 });
 
-/** What docs/repeat.md offers to those who are used to what Bedrock's code does. */
+/** What docs/scripts.md offers to those who are used to what Bedrock's code does. */
 const asInTheCode: Readonly<Record<string, string>> = {
   HOURLY: 'FINISHED, +1 HOUR, START OF HOUR',
   DAILY: 'FINISHED, +1 DAY, START OF DAY',
@@ -64,7 +64,7 @@ describe('what the code makes of a canned rule is to be had by another one:', ()
   });
 
   test('the page names them', () => {
-    const page = readFileSync(new URL('../../docs/repeat.md', import.meta.url), 'utf8');
+    const page = readFileSync(new URL('../../docs/scripts.md', import.meta.url), 'utf8');
     for (const rule of Object.values(asInTheCode)) expect(page).toContain(`| \`${rule}\` |`);
   });
 });

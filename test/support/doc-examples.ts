@@ -15,7 +15,7 @@ import { makeTemporaryRoot } from './temporary-root.ts';
  * - a block without a language right after it is what it prints; `…` there stands for anything.
  */
 export interface Example {
-  /** `docs/options.md:12` */
+  /** `docs/settings.md:12` */
   readonly place: string;
   readonly language: string;
   readonly content: string;

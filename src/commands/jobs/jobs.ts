@@ -180,7 +180,7 @@ const REPEAT_HELP = `
 Write times as 2026-03-10 (midnight) or "2026-03-10 13:00:00", in UTC unless they end in Z or an offset
 such as +01:00. Times you leave out default to the ones you give, or to now. Each
 further time is computed as if the job had run at the previous one. Without --missed the times are exactly
-those of the rule, including past ones. docs/repeat.md has the rules.
+those of the rule, including past ones. docs/scripts.md has the rules.
 
 Examples:
   runner repeat 'SCHEDULED, +1 HOUR'
@@ -274,7 +274,7 @@ interface ExplainedRepeat {
   readonly plan: { readonly missed: MissedPolicy; readonly times: readonly PlannedTime[] } | null;
 }
 
-/** `runner repeat --json`; docs/repeat.md has the keys. */
+/** `runner repeat --json`; docs/scripts.md has the keys. */
 function repeatToJson({ rule, times, plan }: ExplainedRepeat): object {
   return {
     valid: true,

@@ -32,7 +32,7 @@ const ofScript = [
   '@timeout 10m',
   '',
   'More tags, each at the beginning of a line: @retries 2, @env SHOP_URL SHOP_TOKEN, @nice 10.',
-  'The page docs/options.md of the package has them all.',
+  'The page docs/scripts.md of the package has them all.',
 ];
 
 const ofHandler = [

@@ -63,7 +63,7 @@ export const checkConfig: Check = {
 function describeWrong(sentence: string, name: string): CheckFinding {
   // A file that others could have written: the sentence itself says how to close it.
   if (sentence.includes('allow it with')) return problemOf(sentence);
-  return problem(sentence, `Correct it in ${name}: until then no script runs; docs/options.md has every setting.`);
+  return problem(sentence, `Correct it in ${name}: until then no script runs; docs/settings.md has every setting.`);
 }
 
 const SEE_LIST = '`npx folder-runner list` shows why for each of them, and how to fix it.';

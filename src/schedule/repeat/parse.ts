@@ -14,7 +14,7 @@ type Parsed<Rule> = { readonly rule: Rule } | { readonly problem: string };
 
 /**
  * Reads the rule of a repeating job: in the grammar of Bedrock::Jobs (`SCHEDULED, +1 HOUR`, `DAILY`), in plain words
- * (`every 90 seconds`, `daily at 10:00 in Europe/Berlin`) or as cron's five fields. docs/repeat.md has them all.
+ * (`every 90 seconds`, `daily at 10:00 in Europe/Berlin`) or as cron's five fields. docs/scripts.md has them all.
  */
 export function parseRepeat(text: string): Parsed<RepeatRule> {
   return describe('repeat rule', text, (each) => (isPlainRule(each) ? parsePlain(each) : parseBedrock(each)));
