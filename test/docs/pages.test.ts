@@ -101,6 +101,14 @@ test('every file that the page on the architecture tells to begin with is there'
   expect(named.filter((paths) => !paths.some(isThere))).toEqual([]);
 });
 
+test('the page on the architecture shows the layers that are checked', () => {
+  const shown = bodyOf(read('docs/architecture.md'), '```text\ncli\n', '\n```').split('\n');
+  const checked = bodyOf(read('.dependency-cruiser.cjs'), "['cli'],\n", '\n];').split('\n');
+  const layersOf = (line: string): string[] => line.match(/[a-z]+(?:\/[a-z]+)*/g) ?? [];
+  expect(checked.length).toBeGreaterThan(10);
+  expect(shown.map((line) => layersOf(line.replace(/ child$/, '')))).toEqual(checked.map(layersOf));
+});
+
 const namesIn = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
 
 test('the page on JSON names every option that `list` prints, and every state of a job', () => {
