@@ -1,0 +1,45 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { repository } from '../support/doc-examples.ts';
+
+const read = (path: string): string => readFileSync(join(repository, path), 'utf8');
+
+function ci(...args: readonly string[]) {
+  const { status, stdout, stderr } = spawnSync(join(repository, '.ci/run'), args, { encoding: 'utf8' });
+  return { status, stdout, stderr };
+}
+
+const stages = ci('--list').stdout.trim().split('\n');
+
+test('the workflow of each change runs each stage of .ci/run once', () => {
+  const [, matrix = ''] = /^ +stage: \[(.+)\]$/m.exec(read('.github/workflows/ci.yml')) ?? [];
+  expect(stages.length).toBeGreaterThan(5);
+  expect(matrix.split(', ')).toEqual(stages);
+});
+
+test('CONTRIBUTING.md names each stage', () => {
+  const page = read('CONTRIBUTING.md');
+  expect(stages.filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
+});
+
+test('.ci/run refuses a stage that there is not, before it changes the machine, and names those that there are', () => {
+  expect(ci('package', 'packages')).toEqual({
+    status: 2,
+    stdout: '',
+    stderr: `.ci/run: there is no stage "packages"; the stages are: ${stages.join(' ')}\n`,
+  });
+});
+
+test.each(readdirSync(join(repository, '.github/workflows')))(
+  '%s names each action by its commit, and may write nothing',
+  (file) => {
+    const workflow = read(`.github/workflows/${file}`);
+    const actions = [...workflow.matchAll(/uses: (.+)$/gm)].map(([, action = '']) => action);
+    expect(actions.length).toBeGreaterThan(1);
+    expect(actions.filter((action) => !/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(action))).toEqual([]);
+    expect(workflow).toContain('\npermissions:\n  contents: read\n');
+    expect(workflow.match(/: write$/gm) ?? []).toEqual(file === 'release.yml' ? [': write'] : []);
+  },
+);
