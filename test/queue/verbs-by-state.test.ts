@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Queue } from '../../src/queue/api.ts';
 import { QueueError } from '../../src/queue/errors.ts';
+import { repository } from '../support/doc-examples.ts';
 import { engine } from '../support/engines.ts';
 import { changeLog } from '../support/open-log.ts';
 import { HOUR_MS, openTestQueue, type TestQueue } from '../support/test-queue.ts';
@@ -119,6 +122,43 @@ const table: Readonly<Record<Verb, Readonly<Record<Situation, string>>>> = {
 function everywhere(state: string): Record<Situation, string> {
   const names = Object.keys(situations) as Situation[];
   return Object.fromEntries(names.map((name) => [name, state])) as Record<Situation, string>;
+}
+
+/** The situations that docs/queue.md calls by one name. */
+const inPage: Readonly<Record<string, readonly Situation[]>> = {
+  ready: ['queued', 'retrying, due'],
+  delayed: ['delayed', 'retrying, delayed'],
+  running: ['running'],
+  'waiting parent': ['paused parent'],
+  'paused child': ['paused child'],
+  failed: ['failed', 'buried'],
+  finished: ['finished'],
+  cancelled: ['cancelled'],
+};
+
+test('the page on the queue says from which state each verb leads where', () => {
+  const page = readFileSync(join(repository, 'docs/queue.md'), 'utf8');
+  const lines = page.split('\n| verb | state before | state after |\n')[1]?.split('\n\n')[0] ?? '';
+  const shown = [...lines.matchAll(/^\| `(\w+).*` \| ([^;|]+).* \| ([^;|]+?)(?:;.*)? \|$/gm)];
+  expect(shown.map(([, verb]) => verb).sort()).toEqual(Object.keys(verbs).sort());
+  for (const [, verb = '', before = '', after = ''] of shown) {
+    const ofVerb = Object.entries(table[verb as Verb]).filter(([, to]) => to !== NO);
+    expect(ofVerb.map(([from]) => from).sort(), `${verb} from`).toEqual(situationsIn(before.trim()));
+    const ends = ofVerb.map(([from, to]) => (from === 'paused child' && verb === 'requeue' ? after : to));
+    if (after !== 'the same') expect([...new Set(ends)], `${verb} to`).toEqual([after]);
+  }
+});
+
+/** Of "ready, delayed", or of "all but running". */
+function situationsIn(cell: string): string[] {
+  const [, exceptions] = /^all(?: but (.+))?$/.exec(cell) ?? [];
+  const named = (text = ''): Situation[] => text.split(', ').flatMap((name) => inPage[name] ?? []);
+  const chosen = cell.startsWith('all')
+    ? Object.values(inPage)
+        .flat()
+        .filter((name) => !named(exceptions).includes(name))
+    : named(cell);
+  return chosen.sort();
 }
 
 /** What each verb adds to the activity of a job that it changes. */

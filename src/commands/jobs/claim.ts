@@ -38,7 +38,7 @@ Examples:
     prints     {"ok":{"id":7,"verb":"finish"}}, once that is on the disk
 
 With --follow, the verbs are finish, retry, fail, bury, touch and update, with the options of the TypeScript
-API; docs/queue.md has an example in PHP and in Python. Jobs that you have not ended at the end of its input are given back.
+API; docs/queue.md has an example in PHP. Jobs that you have not ended at the end of its input are given back.
 
 Exit codes: 0 a job was claimed, 1 there was none (nothing is printed), 2 usage error. With --job and --holding,
 1 can have another reason, which stderr says. With --follow, 0 means that its input or its time was over.`;

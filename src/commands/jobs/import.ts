@@ -35,7 +35,7 @@ interface Options extends CommonOptions {
 const EXAMPLES = `
 Stop the other system's workers first: work that they do afterwards would be done again here. The file
 is only read. A second import adds only jobs that were not imported before. All jobs are imported, or
-none. See docs/coming-from-laterjob.md and docs/coming-from-bedrock.md.
+none. docs/coming-from.md lists what becomes of each state and setting.
 
 Examples:
   runner import bedrock bedrock.db --dry-run          what would be done
