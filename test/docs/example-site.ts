@@ -3,22 +3,8 @@ import { join } from 'node:path';
 import { type ExamplePlace, writeExampleFile } from '../support/doc-examples.ts';
 import { runCommand } from '../support/run-command.ts';
 
-const scripts: Readonly<Record<string, string>> = {
-  'jobs/15min/warm-pages.mjs': `// @description Builds the pages that visitors ask for most.
-import { gzipSync } from 'node:zlib';
-for (let page = 0; page < 40; page += 1) gzipSync('<p>page</p>'.repeat(20_000 + page));
-console.log('40 pages');
-`,
-  'jobs/hourly/clean-uploads.sh': `#!/bin/sh
-# @description Removes uploads that nobody finished.
-find uploads -name '*.part' -mtime +1 -delete
-du -sh uploads
-`,
-};
-
-/** The root of which README.md shows the report: two scripts beside the one that is shown there. */
+/** The root of which README.md shows the report, without its scripts. */
 export function makeExampleSite(place: ExamplePlace): void {
-  for (const [file, content] of Object.entries(scripts)) writeExampleFile(place, file, content);
   writeExampleFile(place, 'uploads/photo.part', 'half a photo');
   writeExampleFile(place, 'orders.csv', '1001;shirt;2\n1002;cap;1\n');
 }

@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { globSync } from 'glob';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -15,7 +15,6 @@ import {
 import { startOwnPostgres } from '../support/own-server.ts';
 import { runCommand } from '../support/run-command.ts';
 import { makeTemplate } from '../support/template-root.ts';
-import { livePast, makeExampleSite } from './example-site.ts';
 import { bringForeignFiles } from './foreign-files.ts';
 
 const pages = globSync(['README.md', 'bench/README.md', 'docs/**/*.md'], { cwd: repository }).sort();
@@ -24,7 +23,6 @@ const pages = globSync(['README.md', 'bench/README.md', 'docs/**/*.md'], { cwd: 
 const runElsewhere: Readonly<Record<string, string>> = {
   'npm install && npm start': '.ci/run, on a fresh clone',
   'npm install && npm test': '.ci/run, on a fresh clone',
-  'npm install folder-runner': '.ci/run, with the packed tarball',
   'npm run bench -- tiers': 'takes minutes: bench/ is run by hand',
   'env -i HOME="$HOME" LOGNAME="$LOGNAME" SHELL=/bin/sh PATH=/usr/bin:/bin \\':
     'a form to be filled in; test/hosting/cron-command.test.ts runs a line in cron’s environment',
@@ -56,15 +54,21 @@ describe('The examples of', () => {
     180_000,
   );
 
-  test('README.md do what it says, in a new root and in one that has been running for a while', () => {
-    const examples = readExamples('README.md');
-    const use = examples.findIndex(isScript);
-    tryExamples(makeExamplePlace(), examples.slice(0, use));
-    const site = makeExamplePlace();
-    makeExampleSite(site);
-    tryExamples(site, examples.filter(isScript));
-    livePast(site);
-    tryExamples(site, examples.slice(use));
+  test('README.md lead from nothing to the mail that it shows', () => {
+    const { env } = makeExamplePlace();
+    const home = env.HOME as string;
+    bringNpm(home);
+    const [install, fail, ...rest] = readExamples('README.md').filter(isCommands) as [Example, Example, ...Example[]];
+    // The home is no `~` there: the system knows another one of the user's.
+    const lines = install.shown?.replaceAll('/home/me/', '/home/me/site/').replaceAll('~', '/home/me/site') ?? null;
+    runExample({ root: home, env }, { ...install, shown: lines });
+    const place = { root: join(home, 'runner'), env };
+    runExample(place, fail);
+    const { content, ...mail } = readExamples('README.md').find(({ content }) => /^Subject: /.test(content)) as Example;
+    const [, call = '', body = ''] = /^Subject: Cron <\S+> (.+)\n\n([\s\S]+)$/.exec(content) ?? [];
+    const shown = body.replaceAll('/home/me/runner', '/home/me/site');
+    runExample(place, { ...mail, content: `${call.replace('/home/me', '~')} # exits 1`, shown });
+    expect(rest.filter(isRunHere)).toEqual([]);
   });
 
   test('all pages are run, but for those that something else runs', () => {
@@ -78,6 +82,13 @@ describe('The examples of', () => {
     expect(lines).toEqual(expect.arrayContaining(Object.keys(runElsewhere)));
   });
 });
+
+/** Installs what was built. test/integration/first-hour.test.ts and .ci/run have the packed tarball. */
+function bringNpm(home: string): void {
+  const link = `mkdir node_modules && ln -s '${repository}' node_modules/folder-runner`;
+  const npm = `#!/bin/sh\ntest "$*" = 'install folder-runner' && ${link} && echo 'added 3 packages in 4s'\n`;
+  writeFileSync(join(home, 'bin/npm'), npm, { mode: 0o755 });
+}
 
 /** What pages call their database. */
 const DATABASE = 'postgres://fleet:a-long-password@db.example.com/fleet';

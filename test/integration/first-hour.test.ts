@@ -1,16 +1,17 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { Cron } from 'croner';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readExamples, repository } from '../support/doc-examples.ts';
+import { expectShown, readExamples, repository } from '../support/doc-examples.ts';
 import { queryLog } from '../support/open-log.ts';
 import { until } from '../support/until.ts';
 import { type CronDaemon, catchMail, type MailCatcher, startCronDaemon } from './cron-daemon.ts';
 import { addCronUser, type CronUser } from './cron-user.ts';
 
 /*
- * The first hour of somebody who has a crontab: each command of README's quick start and of docs/cron.md's import is
+ * The first hour of somebody who has a crontab: each command of README's first sections and of docs/cron.md's import is
  * typed into a terminal as it stands there, in an account that has only the packed package.
  *
  * Cron's daemon calls a line of each minute by itself. Nobody can move its clock without moving the machine's; therefore
@@ -38,11 +39,9 @@ let terminal: Terminal;
 beforeAll(async () => {
   mail = catchMail();
   user = addCronUser();
-  site = join(user.home, 'site');
-  mkdirSync(site);
-  user.ownHome();
+  site = join(user.home, 'runner');
   daemon = await startCronDaemon();
-  terminal = openTerminal(user, site);
+  terminal = openTerminal(user, user.home);
 }, 120_000);
 
 afterAll(() => {
@@ -55,13 +54,22 @@ afterAll(() => {
 test("a newcomer's crontab becomes scripts that run at the right times, and the report says so", async () => {
   user.run('crontab', ['-'], Buffer.from(`${EACH_MINUTE}\n`));
 
-  // README, up to where cron is told. It is installed already, from the tarball: no registry has this version.
-  const readme = commandsOf('README.md').flat();
-  const install = readme.indexOf('npm install folder-runner');
-  const cron = readme.findIndex((command) => command.startsWith('npx folder-runner cron --install'));
-  expect(install).toBeGreaterThan(-1);
-  expect(cron).toBeGreaterThan(install);
-  for (const command of readme.slice(install + 1, cron + 1)) await terminal.type(command);
+  // README, up to the mail. The package is installed already, from the tarball: no registry has this version.
+  const [install = [], fail = []] = commandsOf('README.md');
+  expect(install).toHaveLength(4);
+  expect(install[1]).toBe('npm install folder-runner');
+  expect(fail).toHaveLength(1);
+  for (const command of [install[0], ...install.slice(2), fail[0]]) await terminal.type(command as string);
+  const failures = () => mail.readMails().filter((text) => text.includes('did not succeed'));
+  await until('cron has mailed the failure', () => failures().length > 0, 150_000);
+  const promised = readExamples('README.md').find(({ content }) => content.startsWith('Subject: '))?.content ?? '';
+  expectShown(
+    promised.replaceAll('/home/me/runner', '/home/me/site'),
+    cutMail(failures()[0] as string),
+    site,
+    'the mail in README.md',
+  );
+  await terminal.type('rm -r jobs/1min && npx folder-runner cron --install');
 
   // The import, up to where it goes back.
   const lines = readExamples('docs/cron.md').find(({ file }) => file === 'my-crontab.txt')?.content ?? '';
@@ -110,6 +118,12 @@ test("a newcomer's crontab becomes scripts that run at the right times, and the 
   expect(left).toContain(`${EACH_MINUTE}\n`);
   for (const line of lines.trimEnd().split('\n')) expect(left).toContain(`\n${line}\n`);
 }, 600_000);
+
+/** Its subject and its text, with the sender that README names. */
+function cutMail(mail: string): string {
+  const subject = /^Subject: .+$/m.exec(mail)?.[0].replace(`<${user.name}@${hostname()}>`, '<me@web3>');
+  return `${subject}\n\n${mail.slice(mail.indexOf('\n\n') + 2)}`;
+}
 
 /** The `sh` blocks of a page, or of one of its sections, each with its lines. */
 function commandsOf(page: string, section?: string): string[][] {

@@ -169,7 +169,7 @@ const figures: readonly (readonly [RegExp, string])[] = [
   [/\bsha256 [0-9a-f]+/g, 'sha256 #'],
   [/\bv\d+\.\d+\.\d+\b/g, '#'],
   [/probe-[\d.]+\.cjs:\d+:\d+/g, 'probe.cjs'],
-  [/^[\d*]\S* \S+ \S+ \S+ \S+ (?=\S*\/node )/gm, '# '],
+  [/^ *[\d*]\S* \S+ \S+ \S+ \S+ (?=(?:\S*\/node|sh \S*\/cron) )/gm, '# '],
   // Columns are as wide as what is in them.
   [/ {2,}/g, '  '],
   [/ +$/gm, ''],
