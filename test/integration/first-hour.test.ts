@@ -117,7 +117,7 @@ test("a newcomer's crontab becomes scripts that run at the right times, and the 
   const left = user.run('crontab', ['-l']).toString();
   expect(left).toContain(`${EACH_MINUTE}\n`);
   for (const line of lines.trimEnd().split('\n')) expect(left).toContain(`\n${line}\n`);
-}, 600_000);
+}, 900_000);
 
 /** Its subject and its text, with the sender that README names. */
 function cutMail(mail: string): string {
