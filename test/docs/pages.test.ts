@@ -141,6 +141,17 @@ test('the page on scripts names every tag, the page on settings every setting', 
 
 const bodyOf = (text: string, from: string, to: string): string => text.split(from)[1]?.split(to)[0] ?? '';
 
+test('the docs are at most 20 pages with 45,000 words', () => {
+  const docs = pages.filter((page) => dirname(page) === 'docs');
+  const words = docs.map((page) => ({ page, words: countWords(read(page)) }));
+  const sum = words.reduce((all, each) => all + each.words, 0);
+  expect(docs.length).toBeLessThanOrEqual(20);
+  expect(sum, JSON.stringify(words)).toBeLessThanOrEqual(45_000);
+});
+
+/** The bars and lines of tables are no words. */
+const countWords = (text: string): number => text.split(/\s+/).filter((part) => /[\p{L}\p{N}]/u.test(part)).length;
+
 test('the README has at most 110 lines', () => {
   expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(110);
 });
