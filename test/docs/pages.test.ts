@@ -91,6 +91,17 @@ test.each(['docs', 'docs/decisions'])('the index of %s names every page in it', 
   expect(missing).toEqual([]);
 });
 
+test('a decision that others have replaced or changed names them at its top', () => {
+  const rows = [...read('docs/decisions/README.md').matchAll(/^\| \[\d+\]\((.+?)\) \| .+ \| (.+) \|$/gm)];
+  const changed = rows.filter(([, , state = '']) => /\d{4}/.test(state));
+  expect(changed.length).toBeGreaterThan(10);
+  const silent = changed.flatMap(([, page = '', state = '']) => {
+    const [, top = ''] = read(`docs/decisions/${page}`).split('\n\n');
+    return (state.match(/\d{4}/g) ?? []).filter((number) => !top.includes(`[${number}](${number}-`)).map(() => page);
+  });
+  expect(silent).toEqual([]);
+});
+
 test('every file that the page on the architecture tells to begin with is there', () => {
   const rows = [...read('docs/architecture.md').matchAll(/^\| (`.+\/`) \| .+ \| (.+) \|$/gm)];
   const named = rows.flatMap(([, folders = '', files = '']) =>
