@@ -81,7 +81,7 @@ test('a script, a run and a job have all that a page shows of them', async () =>
   const script = await api.ask('/api/scripts/hourly/import-orders');
   expect(script).toMatchObject({
     ...{ script: 'hourly/import-orders', presence: 'present', failed: 1, runs: 20 },
-    lastError: 'Error: orders.csv:3 has not 3 columns',
+    lastError: 'Error: orders.csv:3 does not have 3 columns',
     file: { options: { isPinged: false }, refusals: [] },
     usual: { runs: 19 },
     incidents: [{ subject: 'hourly/import-orders', recoveredAt: null }],
@@ -89,7 +89,7 @@ test('a script, a run and a job have all that a page shows of them', async () =>
   expect(script.usual.durationMs).toBeGreaterThan(0);
   const [failed] = (await api.ask('/api/runs?outcome=failed&tier=hourly')).items;
   const run = await api.ask(`/api/runs/${failed.id}`);
-  expect(run).toMatchObject({ summary: 'Error: orders.csv:3 has not 3 columns', change: null, hasOutput: true });
+  expect(run).toMatchObject({ summary: 'Error: orders.csv:3 does not have 3 columns', change: null, hasOutput: true });
   const good = await api.ask(`/api/runs/${run.lastGood}`);
   expect(good).toMatchObject({ script: 'hourly/import-orders', outcome: 'succeeded', summary: null });
   expect(good.startedAt < run.startedAt).toBe(true);

@@ -18,6 +18,7 @@ const night: Readonly<Record<string, Partial<FinishedRun>>> = {
   'daily/backup-database': {
     ...{ outcome: 'timed-out', exit_code: null, signal: 'SIGTERM', duration_ms: 1_800_000 },
     reason: 'timed out after 30m (limit 30m), ended with SIGTERM',
+    output: 'orders, 2 of 14 tables\n',
   },
 };
 
@@ -43,7 +44,7 @@ test('after a failing night the overview says what failed, since when and why, a
   // Both began within the same moment.
   const troubles = (await textsOf(page, '.trouble')).toSorted();
   expect(troubles[0]).toMatch(/daily\/backup-database since \d\d:\d\d, [34]m ago timed out after 30m \(limit 30m\)/);
-  expect(troubles[1]).toMatch(/hourly\/import-orders .*Error: orders\.csv:3 has not 3 columns .*run \d+/);
+  expect(troubles[1]).toMatch(/hourly\/import-orders .*Error: orders\.csv:3 does not have 3 columns .*run \d+/);
   expect(await page.locator('.running').innerText()).toMatch(
     /longer than usual\s+daily\/send-newsletter\s+for 1m \d+s/,
   );
@@ -178,7 +179,7 @@ test('500 scripts: what has one cause is one, and each is found by search, state
   const page = await openPage(url);
   await page.getByText('40 scripts are failing').waitFor();
   expect(await textsOf(page, '.trouble')).toEqual([
-    expect.stringMatching(/40 with the same error: .* and 34 more .*has not 3 columns/),
+    expect.stringMatching(/40 with the same error: .* and 34 more .*does not have 3 columns/),
   ]);
   await lookAt(page, 'overview-500');
   await page.goto(`${url}#/scripts`);
@@ -209,7 +210,7 @@ test('the list of scripts at a glance', async () => {
     /^hourly\/import-orders failed \d\d:\d\d, [34]m ago 95% 20 [\d.]+m?s [\d.]+m?s [\d.]+MB [\d.]+% in 5\dm/,
   );
   expect(await first.locator('svg.sparkline').getAttribute('aria-label')).toMatch(/^Durations of the last 20 runs: /);
-  expect(await textsOf(page, 'tr.note')).toContain('Error: orders.csv:3 has not 3 columns');
+  expect(await textsOf(page, 'tr.note')).toContain('Error: orders.csv:3 does not have 3 columns');
   await lookAt(page, 'scripts');
   await page.setViewportSize({ width: 390, height: 844 });
   await page.emulateMedia({ colorScheme: 'dark' });
@@ -264,7 +265,7 @@ test('the report as a file tells the same, of the moment that it was made', asyn
   await page.getByText('report', { exact: true }).waitFor();
   await lookAt(page, 'overview-report');
   await page.getByRole('navigation').getByRole('link', { name: 'Scripts' }).click();
-  await page.locator('tr.note').getByText('has not 3 columns').waitFor();
+  await page.locator('tr.note').getByText('does not have 3 columns').waitFor();
 });
 
 test('the page of a try names all tries before it, however busy its handler is', async () => {

@@ -47,8 +47,8 @@ function nameScripts(count: number): string[] {
 /** How the error of an import reads, with a stack and output that fit it. */
 export const brokenImport: Partial<FinishedRun> = {
   ...{ outcome: 'failed', exit_code: 1, reason: 'exit code 1', error_name: 'Error' },
-  error_message: 'orders.csv:3 has not 3 columns',
-  error_stack: 'Error: orders.csv:3 has not 3 columns\n    at jobs/hourly/import-orders.ts:9:26',
+  error_message: 'orders.csv:3 does not have 3 columns',
+  error_stack: 'Error: orders.csv:3 does not have 3 columns\n    at jobs/hourly/import-orders.ts:9:26',
   output: 'reading orders.csv\n',
 };
 
