@@ -9,6 +9,9 @@ type Column = keyof JobRow;
 /** A job with all that it carries. */
 export const jobColumns = [headOfJob, 'jobs.data', 'jobs.result'].join(', ');
 
+/** PostgreSQL reads all jobs for tokens that are not null, as long as it has not counted them. */
+export const isHeld = "claim_token > ''";
+
 export interface RowChange {
   readonly id: number;
   readonly set: Partial<JobRow>;

@@ -24,7 +24,7 @@ import {
 import { headOfJob } from '../../shared/job-columns.ts';
 import type { ServerStatements } from '../session.ts';
 import type { Dialect } from '../sql/dialect.ts';
-import { jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
+import { isHeld, jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
 import { lock } from '../sql/mutex.ts';
 import { nextFirst } from './jobs.ts';
 import { runningRunsOnServer } from './runs.ts';
@@ -107,7 +107,7 @@ async function release(db: ServerStatements, claims: readonly ClaimRef[], at: nu
   const { isIn } = db.dialect;
   const rows = await db.all<ClaimRef & Pick<JobRow, 'state'>>(
     `select id, claim_token as token, state from jobs
-     where ${isIn('id')} and claim_token is not null and state <> 'running' order by id for update`,
+     where ${isIn('id')} and ${isHeld} and state <> 'running' order by id for update`,
     [claims.map(({ id }) => id)],
   );
   const tokens = new Set(claims.map(({ token }) => token));
@@ -146,9 +146,6 @@ async function promote(db: ServerStatements, at: number): Promise<number> {
   );
   return due.length;
 }
-
-/** All claims; PostgreSQL would read all jobs for those that are not null, as long as it has not counted them. */
-const isHeld = "claim_token > ''";
 
 /** Groups with blocked jobs that have room again, each found by one step into an index. */
 function freed({ dialect }: ServerStatements, limit: number | null) {
@@ -208,7 +205,7 @@ async function nextWake(db: ServerStatements, at: number, graceMs: number): Prom
   // The token of a worker has a dot in it; who is no worker has some more time.
   const row = await db.first<Record<'lease_end' | 'pause_end' | 'due', number | null>>(
     `select (select min(lease_expires_at + case when position('.' in claim_token) > 0 then 0 else ? end)
-         from jobs where claim_token is not null and lease_expires_at is not null) as lease_end,
+         from jobs where ${isHeld} and lease_expires_at is not null) as lease_end,
        (select min(until) from pauses where until > ?) as pause_end,
        (select min(run_at) from jobs where ready = 0 and run_at > ?) as due`,
     [graceMs, at, at],
@@ -581,7 +578,7 @@ async function held(db: ServerStatements, claims: readonly ClaimRef[]): Promise<
   const tokens = new Set(claims.map(({ token }) => token));
   const rows = await db.all<JobHead & { claim_token: string; has_children: number }>(
     `select ${headOfJob}, ${isThere('jobs as child where child.parent_id = jobs.id')} as has_children
-     from jobs where ${db.dialect.isIn('id')} and claim_token is not null and state in ('claimed', 'running') order by id
+     from jobs where ${db.dialect.isIn('id')} and ${isHeld} and state in ('claimed', 'running') order by id
      ${db.inTransaction ? 'for update' : ''}`,
     [claims.map(({ id }) => id)],
   );
@@ -593,7 +590,7 @@ async function held(db: ServerStatements, claims: readonly ClaimRef[]): Promise<
 /** What somebody holds just now, he settles, or takes back himself. */
 async function expired(db: ServerStatements, at: number, graceMs: number): Promise<ExpiredClaim[]> {
   const rows = await db.all<JobHead>(
-    `select ${headOfJob} from jobs where claim_token is not null and lease_expires_at < ? and tier is null
+    `select ${headOfJob} from jobs where ${isHeld} and lease_expires_at < ? and tier is null
        and state in ('claimed', 'running') order by id ${db.inTransaction ? free : ''}`,
     [at],
   );
@@ -602,7 +599,7 @@ async function expired(db: ServerStatements, at: number, graceMs: number): Promi
 
 async function ofWorkers(db: ServerStatements, which: string): Promise<ClaimOfWorker[]> {
   const jobs = await db.all<JobHead>(
-    `select ${headOfJob} from jobs where claim_token is not null and (tier is null or not ${isEndedElsewhere}) ${which}
+    `select ${headOfJob} from jobs where ${isHeld} and (tier is null or not ${isEndedElsewhere}) ${which}
      order by id`,
   );
   const ids = new Set(jobs.flatMap(({ claim_token }) => workerOf(claim_token as string) ?? []));

@@ -9,6 +9,7 @@ import type {
 } from '../../../contract/metrics.ts';
 import { OF_RUNS } from '../../../words.ts';
 import type { ServerStatements } from '../../session.ts';
+import { isHeld } from '../../sql/job-rows.ts';
 import { withTiers } from '../../sql/tiers.ts';
 import { scriptCondition } from '../script-jobs.ts';
 
@@ -50,8 +51,7 @@ export function serverChecks(db: ServerStatements): CheckStore {
         `select workers.pid, workers.pid_start_ticks as "startTicks", hosts.host, hosts.boot_id as "bootId"
          from workers join hosts on hosts.id = workers.host_id where workers.state = 'running' and workers.tier is null`,
       ),
-    isClaimedOutside: () =>
-      isThere(db, `jobs where claim_token is not null and claim_token not like '%.%' and tier is null`),
+    isClaimedOutside: () => isThere(db, `jobs where ${isHeld} and claim_token not like '%.%' and tier is null`),
     hasIncidents: () => isThere(db, `incidents where recovered_at is null and code not in (${OF_RUNS})`),
     crashed: (since) =>
       db.all<CrashedWorkerRow>(
