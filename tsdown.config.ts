@@ -1,6 +1,7 @@
 import { copyFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { brotliCompressSync } from 'node:zlib';
 import sqlite from 'better-sqlite3/package.json' with { type: 'json' };
 import { defineConfig, type UserConfig } from 'tsdown';
 import packageJson from './package.json' with { type: 'json' };
@@ -114,6 +115,20 @@ const sqliteBinding = `
   module.exports = require(join(dirname(found), 'lib/binding.js'));
 `;
 
+/** amaro carries its program as text in base64: compressed it is a third of the size, and few files need it. */
+const compressedWasm = {
+  name: 'compressed-wasm',
+  transform: (code: string, id: string) => {
+    if (!/\/node_modules\/amaro\//.test(id)) return null;
+    const packed = code.replace(/(\w+\.from\()"(AGFzb[^"]+)"(, "base64"\))/, (_, from, wasm, end) => {
+      const text = brotliCompressSync(Buffer.from(wasm, 'base64')).toString('base64');
+      return `process.getBuiltinModule('node:zlib').brotliDecompressSync(${from}"${text}"${end})`;
+    });
+    if (packed === code) throw new Error('amaro has its WebAssembly in another form');
+    return packed;
+  },
+};
+
 /** Loaded for the few files that need it. */
 const transformer = /^\.\/transform-typescript\.cjs$/;
 
@@ -133,8 +148,11 @@ export default defineConfig([
     // graceful-fs waits for free file descriptors; a lock needs one. Loading it would change node:fs for all.
     inputOptions: { resolve: { alias: { 'graceful-fs': 'node:fs' } } },
     hooks: {
-      'build:done': ({ options: { outDir } }) =>
-        copyFile(join(import.meta.dirname, 'src/hosting/crontab/cron.sh'), join(outDir, 'cron.sh')),
+      'build:done': async ({ options: { outDir } }) => {
+        const { dirname } = import.meta;
+        await copyFile(join(dirname, 'src/hosting/crontab/cron.sh'), join(outDir, 'cron.sh'));
+        await copyFile(join(dirname, 'src/commands/web-app.d.cts'), join(outDir, 'web.d.cts'));
+      },
     },
     outputOptions: {
       codeSplitting: {
@@ -176,6 +194,7 @@ export default defineConfig([
     ...shared,
     entry: { 'transform-typescript': 'src/child/typescript/transform.ts' },
     deps: { onlyBundle: false },
+    plugins: [noteThirdParty(), compressedWasm],
   },
   {
     ...shared,

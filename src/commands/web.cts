@@ -3,14 +3,7 @@
 // biome-ignore-all lint: old Nodes know neither `const` nor arrow functions
 var path = require('path');
 
-interface WebApp {
-  /** Where browsers reach it: `https://example.org/runner`. */
-  url: string;
-  /** The folder that contains `jobs/`; default: RUNNER_ROOT, else the nearest one upward from the current folder. */
-  root?: string;
-}
-
-module.exports = function serve(app: WebApp) {
+module.exports = function serve(app: import('./web-app.d.cts').WebApp) {
   if (!app || typeof app.url !== 'string') {
     throw new TypeError(
       'folder-runner/web needs the address that browsers use: require("folder-runner/web")({ url: "https://example.org/runner" })',

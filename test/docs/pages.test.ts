@@ -8,6 +8,7 @@ import { readExamples, repository } from '../support/doc-examples.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const pages = globSync(['*.md', 'bench/*.md', 'docs/**/*.md'], { cwd: repository }).sort();
+const nodePath = `${dirname(process.execPath)}:/usr/bin:/bin`;
 const read = (page: string): string => readFileSync(join(repository, page), 'utf8');
 
 test('every link to a file leads to one', () => {
@@ -67,6 +68,24 @@ test('the packed package.json has nothing that only a clone needs, and that of t
   const packed = JSON.parse(spawnSync('tar', ['--gzip', ...tar], { cwd: clone, encoding: 'utf8' }).stdout);
   const { devDependencies: _, overrides: __, allowScripts: ___, ...wanted } = rest;
   expect(packed).toEqual(wanted);
+});
+
+test('a package is published only with the fields by which a user reaches its author', () => {
+  const publish = (fields: object) => {
+    const folder = makeTemporaryRoot({ 'package.json': JSON.stringify({ name: 'x', ...fields }) });
+    const script = JSON.parse(read('package.json')).scripts.prepublishOnly.replace(
+      'publishable',
+      `${repository}/publishable`,
+    );
+    return spawnSync('sh', ['-c', script], { cwd: folder, encoding: 'utf8', env: { PATH: nodePath } });
+  };
+  const fields = { repository: 'a/b', bugs: 'https://a.example', homepage: 'https://a.example', author: 'A' };
+  expect(publish(fields)).toMatchObject({ status: 0, stderr: '' });
+  for (const missing of Object.keys(fields)) {
+    const { status, stderr } = publish({ ...fields, [missing]: undefined });
+    expect(status).toBe(1);
+    expect(stderr).toContain(`lacks 1 of the fields that users need.\n  ${missing}: npm pkg set ${missing}`);
+  }
 });
 
 /** What GitHub makes of the headings of a page. */

@@ -20,6 +20,7 @@ beforeAll(() => {
   }
   writeFileSync(join(site, 'module.mts'), use);
   writeFileSync(join(site, 'script.cts'), `${use}${required}`);
+  writeFileSync(join(site, 'client.mts'), call);
 });
 
 afterAll(() => rmSync(site, { recursive: true }));
@@ -34,6 +35,7 @@ import {
   QueueError,
   StoreUnavailable,
 } from 'folder-runner';
+import serve from 'folder-runner/web';
 
 interface Mail { to: string }
 interface Sent { at: Date | string; tries: number }
@@ -57,13 +59,24 @@ export async function work(sent: Sent): Promise<string> {
   return read?.data.to ?? sent.tries.toFixed();
 }
 
+export const startUp = (): void => serve({ url: 'https://example.org/runner', root: '.' });
+
 export const isOurs = (error: unknown): boolean =>
   error instanceof QueueError ? error.code === 'invalid' : error instanceof StoreUnavailable;
 `;
 
 const required = `
 import runner = require('folder-runner');
+import web = require('folder-runner/web');
 export const opened: Promise<runner.Queue> = runner.openQueue();
+web({ url: 'https://example.org/runner' } satisfies web.WebApp);
+`;
+
+/** Only where there is `fetch`. */
+const call = `
+import { type Client, type ClientOptions, createClient } from 'folder-runner/client';
+export const open = (options: ClientOptions): Client => createClient(options);
+export const count = async (client: Client): Promise<number> => (await client.GET('/api/jobs', {})).response.status;
 `;
 
 const { NodeNext, Node16, Preserve, ESNext } = ts.ModuleKind;
@@ -76,11 +89,11 @@ describe.each([
   ['modules alone', { module: ESNext, moduleResolution: Bundler }, ['module.mts']],
 ])('the built types pass the strictest check of %s', (_, options, files) => {
   test.each([
-    ['@types/node', { types: ['node'], typeRoots: [join(repository, 'node_modules/@types')] }],
-    ['the libraries of browsers', { types: [] }],
-    ['the language alone', { types: [], lib: ['lib.es2022.d.ts'] }],
-  ])('with %s', (_, surroundings) => {
-    expect(checkTypes(files, { ...options, ...surroundings })).toEqual([]);
+    ['@types/node', ['client.mts'], { types: ['node'], typeRoots: [join(repository, 'node_modules/@types')] }],
+    ['the libraries of browsers', ['client.mts'], { types: [] }],
+    ['the language alone', [], { types: [], lib: ['lib.es2022.d.ts'] }],
+  ])('with %s', (_, more, surroundings) => {
+    expect(checkTypes([...files, ...more], { ...options, ...surroundings })).toEqual([]);
   });
 });
 
