@@ -198,7 +198,7 @@ function addHidden(program: Command, line: CommandLine): void {
   for (const each of [complete, man]) program.addCommand(each, { hidden: true });
 }
 
-/** So that a command of commands is as its own are. */
+/** Apply the same settings to subcommands. */
 function prepare(command: Command, set: (command: Command) => Command): Command {
   for (const each of command.commands) prepare(each, set);
   return set(command).helpOption('-h, --help', 'print this help').configureHelp({ showGlobalOptions: true });

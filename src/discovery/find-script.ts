@@ -85,7 +85,7 @@ function unknownScript(root: string, name: string, scripts: readonly Script[]): 
   const guess = nearest === null ? '.' : `; did you mean ${nearest}?`;
   return new UsageError(
     `There is no script ${JSON.stringify(name)} in ${root}/jobs${guess} ` +
-      '`npx folder-runner list` shows all scripts, and ignored files with the reason.',
+      '`npx folder-runner list` shows all scripts, and which files are ignored, and why.',
   );
 }
 

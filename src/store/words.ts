@@ -135,7 +135,7 @@ export const DOUBTFUL = 'script-warning';
 /** The same for SQL. */
 export const OF_RUNS = `'${FAILING}', '${DOUBTFUL}'`;
 
-/** Of all others a check has the say. */
+/** All other incidents are opened and closed by checks. */
 export function isOfRuns(code: string): boolean {
   return code === FAILING || code === DOUBTFUL;
 }

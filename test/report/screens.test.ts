@@ -185,7 +185,7 @@ const ends = [
   }),
 ];
 
-test('a pass, as it goes on and in the end', async () => {
+test('a pass shows its progress and then its result', async () => {
   await expectScreens('pass', (columns) => {
     const view = new PassView({ tier: 'hourly', scripts: names, hasScripts: true }, 0);
     for (const name of names) view.setUsual(name, 2_500);

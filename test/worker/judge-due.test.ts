@@ -45,7 +45,7 @@ test.each<[string, Partial<DueFacts>, string]>([
   expect(decideDue(facts({ catchUp: 'skip', ...changes }))).toBe(verdict);
 });
 
-test('however often it is asked, a period has one pass that is finished, and two at most that die', () => {
+test('a period has at most one finished pass, and at most two that die', () => {
   const asked = fc.array(fc.tuple(fc.integer({ min: 0, max: 23 * HOUR }), fc.boolean()));
   fc.assert(
     fc.property(asked, (calls) => {

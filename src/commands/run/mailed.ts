@@ -13,7 +13,7 @@ type Mailer = Pick<Runner, 'root' | 'state' | 'now'> & { readonly settings: Pick
  * what the log cannot tell, as it is out of order itself.
  *
  * @param what names what is told: two that are alike are told once
- * @returns true also where nothing can be noted: rather told too often than never
+ * @returns true if it cannot be recorded: better two mails than none
  */
 export function isNewToMail({ root, state, now, settings }: Mailer, what: string): boolean {
   const note = { name: PREFIX + hashOf(what), at: now(), validMs: settings.alerts.remindMs };

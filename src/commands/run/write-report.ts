@@ -9,7 +9,7 @@ import { UsageError } from '../../system/base/errors.ts';
 import { replaceFile } from '../../system/base/replace-file.ts';
 import type { CommandContext } from '../shared/context.ts';
 
-/** Where nothing has run, so long a report may stay as it is: its "next pass" and ages are those of its time. */
+/** If nothing ran, keep the report for at most this long: its "next pass" and ages are those of its time. */
 const FRESH_MS = 15 * 60_000;
 
 /**

@@ -183,7 +183,7 @@ async function reportScript(
   return renderRuns(found, createScreen(context));
 }
 
-/** More than a screenful nobody reads; the note under the table tells of the rest. */
+/** Show one screenful; a note below says how many are hidden. */
 const SCREEN_RUNS = 50;
 
 async function readFilter(options: ReportOptions, nowMs: number): Promise<RunFilter> {

@@ -194,7 +194,7 @@ function paintOf(verdict: WhyFinding['verdict'], palette: Palette) {
 
 const LIST_HELP = `
 Examples:
-  runner list           each tier with its scripts, then ignored files with the reason
+  runner list           each tier with its scripts; which files are ignored, and why
   runner list --json    for programs; docs/json.md names the keys
 
 A refused script is skipped until you fix the problem shown.`;

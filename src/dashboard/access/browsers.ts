@@ -57,7 +57,7 @@ export function isLoopback(address: string): boolean {
 function describeUnknown(name: string): string {
   return name.endsWith('.localhost')
     ? 'This address is not of this start of the dashboard. Open the one that `npx folder-runner web` has printed last.'
-    : 'This name is not known as one of the dashboard. Start it with --url and the address that you use here.';
+    : 'The dashboard does not accept this host name. Start it with --url and the address that you use here.';
 }
 
 /** Whoever follows a link gets the page, in which there is nothing yet. */

@@ -122,7 +122,7 @@ async function describeUncalled(
   const names = tiers.map(({ name, scripts }) => `${name} (${amountOf(scripts.length, 'script')})`);
   const found = `no line calls ${listOf(names)}`;
   if (await wasCalledLately(place, tiers)) {
-    return note(`${found} now, but they are called all the same`);
+    return note(`${found} now, but they ran recently without a terminal`);
   }
   if (chosenTiers === undefined) return problem(found, INSTALL);
   return problem(

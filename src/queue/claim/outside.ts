@@ -290,9 +290,9 @@ export interface QueueLog {
    * at this moment is waited for; on a full disk the reserve is given up.
    */
   change<T>(work: (session: VerbSession) => Promise<T>): Promise<T>;
-  /** To be called before looking for work; sleeps then until there may be some. */
+  /** Call before looking for work; the returned sleep ends when there may be some. */
   watch(): Sleep;
-  /** To be called when there was: who is woken in vain all the time is woken less. */
+  /** Call after a wake-up that found work; a consumer whose wake-ups find nothing is woken less often. */
   found(): void;
   isClosed(): boolean;
   close(): Promise<void>;

@@ -176,8 +176,8 @@ interface RunOfClaimEnd extends Told {
 }
 
 /**
- * Moves a job that somebody else ends than who runs it: with it, its run, of which nothing was measured;
- * what its worker may tell later is refused. To be called in a transaction.
+ * Ends a job for a caller other than its worker. Its run is closed without measurements; a later report by the worker
+ * is refused. Call it in a transaction.
  */
 export async function endRunOfClaim(
   session: StoreSession,

@@ -41,7 +41,7 @@ export interface SettleContext extends TransitionContext {
 
 /** What a settled run leaves behind. */
 export interface Settled {
-  /** Null: its claim was lost meanwhile, and who has the job now has the say. */
+  /** Null if the claim was lost; the job's present owner decides. */
   readonly decision: RetryDecision | null;
   /** Null: its row was not written. */
   readonly runId: number | null;

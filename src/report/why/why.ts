@@ -101,7 +101,7 @@ async function explainGone(log: LogView, query: WhyQuery, name: string): Promise
   };
 }
 
-const LIST = '`npx folder-runner list` shows all scripts, and ignored files with the reason.';
+const LIST = '`npx folder-runner list` shows all scripts, and which files are ignored, and why.';
 
 const UNREAD = 'It does not run: scripts in an unreadable folder cannot run.';
 

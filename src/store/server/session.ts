@@ -190,7 +190,7 @@ export class ServerSession implements ServerStatements {
     let result: T;
     try {
       const begun = this.#ofServer(connection.query('begin', []));
-      // It goes out with what is asked first: should it fail, so does that.
+      // `begin` is pipelined with the first statement, which fails too if `begin` fails.
       begun.catch(() => {});
       this.inTransaction = true;
       result = await this.#turns.within(work);

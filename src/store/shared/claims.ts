@@ -1,6 +1,6 @@
 import type { ExpiredClaim, JobHead, WaitingJob } from '../contract/jobs.ts';
 
-/** So many tries are counted: by plain SQL there may be as many as can be. */
+/** Cap of the attempt counter; a row written by plain SQL may hold any number. */
 export const MOST_COUNTED = Number.MAX_SAFE_INTEGER;
 
 type Turn = Pick<WaitingJob, 'id' | 'priority' | 'run_at'>;

@@ -51,7 +51,7 @@ export function readHolderFile(path: string): HolderFile | null {
     const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const stats = fstatSync(file);
-      // Nobody has written down who they are in a pipe, a device, a folder, or that much.
+      // A pipe, device, folder or oversized file was not written by a runner.
       const text = stats.isFile() && stats.size <= MOST_BYTES ? readFileSync(file, 'utf8') : '';
       return { holder: parseHolder(text), lastSeenAt: Math.round(stats.mtimeMs) };
     } finally {

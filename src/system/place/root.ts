@@ -5,7 +5,7 @@ import { UsageError } from '../base/errors.ts';
 export interface RootSearch {
   /** The value of `--root`. */
   readonly option: string | undefined;
-  /** How who gave it calls it. Default: `--root`. */
+  /** The option's name as the user typed it, for messages. Default: `--root`. */
   readonly optionName?: string;
   /** The value of `RUNNER_ROOT`. */
   readonly variable: string | undefined;

@@ -84,7 +84,7 @@ async function openLog(call: Invocation): Promise<StoreInvocation | string> {
     const { startHeartbeat } = await import('../fleet/heartbeat.ts');
     return { ...shared, heartbeat: startHeartbeat(call, store) };
   } catch (error) {
-    // What has gone wrong first is what is told.
+    // Report the first error.
     await store?.close().catch(() => {});
     if (error instanceof UsageError) throw error;
     return reportStoreFailure(call, error);

@@ -231,7 +231,7 @@ async function idle(equipment: Equipment, seen: Seen): Promise<boolean> {
   const { call, watch, waitMs, active, work } = equipment;
   await call.store.sync();
   if (call.stop.reason !== null) return false;
-  // Since it has looked, something has ended: who does not wait looks once more, too.
+  // A job ended after the last look, so look again, even without waiting.
   if (seen.rung.aborted) return true;
   const leftMs = Math.min(active.leftMs(waitMs), work.leftMs());
   if (leftMs <= 0) return false;

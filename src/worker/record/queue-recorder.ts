@@ -194,7 +194,7 @@ class LogQueueRecorder implements QueueRecorder {
       return turn;
     } catch (error) {
       if (runs.length === 0 || !isRefusal(error)) throw error;
-      // Whichever of all that the log has refused: what has ended is recorded alone.
+      // The batch was refused; settle its runs one by one to isolate the culprit.
       await this.release(claimed.map(({ id, claim_token }) => ({ id, token: claim_token })));
       return { settled: await this.#settleApart(runs), next: [] };
     }

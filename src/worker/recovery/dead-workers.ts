@@ -317,7 +317,7 @@ async function terminate(living: ProcessIdentity, graceMs: number): Promise<void
   signalGroup(living.pid, 'SIGKILL');
 }
 
-/** The script came to its end alone: when that was tells its file. */
+/** The script ended by itself; the result file's mtime is the time of its end. */
 function endBySelf({ state, key, startedAt, masker }: LostRunRequest, result: ProbeResult, output: KeptOutput): RunEnd {
   const finishedAt = Math.round(statSync(runFilesOf(state, key).result).mtimeMs);
   const { exitCode } = result;

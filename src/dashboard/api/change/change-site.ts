@@ -67,8 +67,7 @@ const resumeRoute = defineRoute('manage', {
 const muteRoute = defineRoute('manage', {
   method: 'put',
   path: '/api/mutes/{pattern{.+}}',
-  summary:
-    'Tells nobody about incidents of subjects with matching names for a while; replaces a mute of the same pattern',
+  summary: 'Silences incidents of subjects with matching names for a while; replaces a mute of the same pattern',
   request: {
     params: patternParam,
     ...optionalJsonBody(

@@ -46,7 +46,7 @@ const filesFields = {
 const tiersRoute = defineRoute('read', {
   method: 'get',
   path: '/api/tiers',
-  summary: 'The tiers of jobs/ with their scripts, and ignored files with the reason',
+  summary: 'The tiers of jobs/ with their scripts, and the ignored files with their reasons',
   request: { query: z.strictObject({}) },
   responses: { 200: jsonResponse('The tiers', z.object({ ...pageOf(tierSchema).shape, ...filesFields })) },
 });

@@ -42,7 +42,7 @@ export function AddJob({ names, onClose }: AddJobProps) {
       const found = error instanceof Refused ? fieldsOf(error) : {};
       setRefused(found);
       if (Object.keys(found).length === 0) throw error;
-      throw new Error('Nothing was added yet: what is marked has to be changed.');
+      throw new Error('Not added. Correct the marked fields.');
     }
   };
   const isBlocked = values.name.trim() === '' || Object.values(problemsOf(values)).some(Boolean);

@@ -221,7 +221,7 @@ function noteOutput({ command }: Surroundings): readonly string[] {
   return [
     output.includes('/dev/null') ? 'It discards its output; remove `> /dev/null` to keep it in the log.' : '',
     kept(output) === '' ? '' : `It writes its output to ${kept(output)}, so the log has none of it.`,
-    errors.includes('/dev/null') ? 'It throws its errors away: without `2> /dev/null` the log would keep them.' : '',
+    errors.includes('/dev/null') ? 'It discards its errors; remove `2> /dev/null` to keep them in the log.' : '',
     kept(errors) === '' ? '' : `It writes its errors to ${kept(errors)}: the log has the rest of its output.`,
   ].filter((note) => note !== '');
 }

@@ -46,7 +46,7 @@ class LockRefused extends Error {
   readonly code = 'ER_LOCK_WAIT_TIMEOUT';
 }
 
-/** Of who is between two questions. */
+/** Longest idle time of a connection between two statements. */
 const LONGEST_REST_S = 60;
 
 /** By default a recursive query ends after 1000 steps: in MariaDB without a word, in MySQL as an error. */

@@ -21,7 +21,7 @@ export async function addRows(
 /** What becomes of a row that is there already; `new.x` is the value that was to be put. */
 interface Taken {
   readonly key: readonly string[];
-  /** Columns that become what was to be put. */
+  /** Columns overwritten on conflict. */
   readonly set: readonly string[];
 }
 

@@ -256,7 +256,7 @@ test('$RANDOM is a number where the shell of the line has it, and no wait elsewh
 
 test.each([
   ['2>> rsync.err', 'It writes its errors to rsync.err: the log has the rest of its output.'],
-  ['2>/dev/null', 'It throws its errors away: without `2> /dev/null` the log would keep them.'],
+  ['2>/dev/null', 'It discards its errors; remove `2> /dev/null` to keep them in the log.'],
   ['> out 2>&1', 'It writes its output to out, so the log has none of it.'],
 ])('of %s it is told what the log misses', async (redirection, note) => {
   const { lines } = await plan(`0 3 * * * true ${redirection}`);

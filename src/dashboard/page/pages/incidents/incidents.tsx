@@ -139,7 +139,7 @@ function Told({ incident: { toldAt, remindedAt, acknowledgedAt } }: { readonly i
       </>
     );
   }
-  if (toldAt === null) return <>nobody was told yet </>;
+  if (toldAt === null) return <>no notification sent yet </>;
   return (
     <>
       told <Time at={toldAt} />
@@ -275,5 +275,5 @@ function UnmuteButton({ pattern }: { readonly pattern: string }) {
 
 async function unmute(pattern: string): Promise<void> {
   await written(client.DELETE('/api/mutes/{pattern}', { params: { path: { pattern } } }));
-  tell(`${pattern} is unmuted. The next pass tells what was not told meanwhile.`);
+  tell(`${pattern} is unmuted. The next pass reports what was held back in the meantime.`);
 }

@@ -127,7 +127,7 @@ async function change(verb: Verb, jobs: readonly ShownJob[]): Promise<void> {
   tell(`${sentence} ${countOf(refused.length, 'job was', 'jobs were')} refused: ${first}`, { isBad: true });
 }
 
-/** Of one its number and name, of several how many. */
+/** "job 7 (mail/welcome)", or "3 jobs". */
 function wordsOf(jobs: readonly ShownJob[]): string {
   const [job] = jobs;
   return job !== undefined && jobs.length === 1 ? `job ${job.id} (${job.name})` : countOf(jobs.length, 'job');

@@ -40,7 +40,7 @@ function Aside({ script }: { readonly script: ScriptAnswer }) {
   );
 }
 
-/** That it runs or is paused counts before how it ended the last time. */
+/** Running and paused take precedence over the last outcome. */
 function StateOf({ script: { running, pause, presence, lastRun } }: { readonly script: ScriptAnswer }) {
   if (running.length > 0) return <State state="running" />;
   if (presence === 'gone' || presence === 'disabled') return <State state={presence} />;
