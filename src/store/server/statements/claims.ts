@@ -52,6 +52,9 @@ const PROMOTED_AT_ONCE = 1_000;
 /** So many jobs of full groups are put aside by one claim: others wait for none of them for long. */
 const BLOCKED_AT_ONCE = 5_000;
 
+/** On MySQL the groups of so many blocked jobs are read by one statement. */
+const BLOCKED_ON_A_PAGE = 100;
+
 /** After a look that has put aside as many, one more of the same length may find something. */
 const WORTH_ANOTHER = 100;
 
@@ -147,20 +150,57 @@ async function promote(db: ServerStatements, at: number): Promise<number> {
   return due.length;
 }
 
+interface FreedGroup {
+  readonly name: string;
+  readonly room: number;
+}
+
+/** How many more jobs of a group may be claimed. */
+const roomOf = ({ dialect }: ServerStatements, name: string): string =>
+  `${dialect.integer('?')} - (select count(*) from jobs where ${isHeld} and concurrency_key = ${name})`;
+
+const limitOf = (limit: number | null): number => limit ?? Number.MAX_SAFE_INTEGER;
+
 /** Groups with blocked jobs that have room again, each found by one step into an index. */
-function freed({ dialect }: ServerStatements, limit: number | null) {
-  const { key, isBlocked } = blockedOf(dialect);
+function freedOnPostgres(db: ServerStatements, limit: number | null) {
+  const { key, isBlocked } = blockedOf(db.dialect);
   const text = `with recursive blocked (name) as (
       select min(${key}) from jobs where ${isBlocked}
       union all
       select (select min(${key}) from jobs where ${isBlocked} and ${key} > blocked.name)
       from blocked where blocked.name is not null)
     select name, room from (
-      select blocked.name, ${dialect.integer('?')} - (select count(*) from jobs
-        where ${isHeld} and concurrency_key = blocked.name) as room
-      from blocked where blocked.name is not null) as groups_of_blocked
-    where room > 0`;
-  return { text, values: [limit ?? Number.MAX_SAFE_INTEGER] };
+      select blocked.name, ${roomOf(db, 'blocked.name')} as room from blocked where blocked.name is not null
+    ) as groups_of_blocked where room > 0`;
+  return { text, values: [limitOf(limit)] };
+}
+
+/**
+ * The same on MySQL, which compares each blocked job with a key that another table gives, and steps to one that is a
+ * value: a page of jobs is a trip, and so is a group that is longer than a page.
+ */
+async function freedOnMysql(db: ServerStatements, limit: number | null): Promise<FreedGroup[]> {
+  const found: FreedGroup[] = [];
+  for (let after: string | null = null; ; ) {
+    const from: string = after === null ? 'blocked_key is not null' : 'blocked_key > ?';
+    const page: (FreedGroup & { readonly jobs: number })[] = await db.all(
+      `select name, jobs, ${roomOf(db, 'name')} as room from (
+         select name, count(*) as jobs from (
+           select blocked_key as name from jobs where ${from} order by blocked_key limit ${BLOCKED_ON_A_PAGE}) as page
+         group by name) as groups_of_blocked order by name`,
+      [limitOf(limit), ...(after === null ? [] : [after])],
+    );
+    found.push(...page.filter(({ room }) => room > 0));
+    after = page.at(-1)?.name ?? null;
+    const read = page.reduce((sum, { jobs }) => sum + jobs, 0);
+    if (after === null || read < BLOCKED_ON_A_PAGE) return found;
+  }
+}
+
+async function freed(db: ServerStatements, limit: number | null): Promise<FreedGroup[]> {
+  if (db.dialect.name === 'mysql') return await freedOnMysql(db, limit);
+  const { text, values } = freedOnPostgres(db, limit);
+  return await db.all<FreedGroup>(text, values);
 }
 
 /** A job that lost its group meanwhile, by plain SQL, is found as one of a group without a name. */
@@ -172,10 +212,9 @@ function blockedOf({ name }: Dialect) {
 
 /** Of groups that have room again as many jobs as fit stand among those that are due. False: there are none. */
 async function unblock(db: ServerStatements, limit: number | null): Promise<boolean> {
-  const { text, values } = freed(db, limit);
   const { key, isBlocked } = blockedOf(db.dialect);
   const ids: number[] = [];
-  for (const { name, room } of await db.all<{ name: string; room: number }>(text, values)) {
+  for (const { name, room } of await freed(db, limit)) {
     const some = await db.all<{ id: number }>(
       `select id from jobs where ${isBlocked} and ${key} = ? order by ${nextFirst(db.dialect)} limit ? ${free}`,
       [name, Math.min(room, PROMOTED_AT_ONCE)],
@@ -380,15 +419,19 @@ type FoundRow = JobRow & { readonly has_unreported_children: number };
 /** Whether jobs have to be moved to those that are due. */
 interface Returning {
   readonly next_due: number | null;
+  /** On MySQL: whether there are blocked jobs at all. */
   readonly is_freed: number;
 }
 
 type LockedRow = FoundRow & Returning;
 
 function returning(db: ServerStatements, groupLimit: number | null) {
-  const { text, values } = freed(db, groupLimit);
-  const isFreed = `(case when exists (${text}) then 1 else 0 end) as is_freed`;
-  return { text: `(select min(run_at) from jobs where ready = 0) as next_due, ${isFreed}`, values };
+  const nextDue = '(select min(run_at) from jobs where ready = 0) as next_due';
+  if (db.dialect.name === 'mysql') {
+    return { text: `${nextDue}, ${isThere('jobs where blocked_key is not null')} as is_freed`, values: [] };
+  }
+  const { text, values } = freedOnPostgres(db, groupLimit);
+  return { text: `${nextDue}, (case when exists (${text}) then 1 else 0 end) as is_freed`, values };
 }
 
 /** One step into an index for each row: of `exists`, a planner may make one look at the whole table. */
@@ -587,21 +630,24 @@ async function held(db: ServerStatements, claims: readonly ClaimRef[]): Promise<
     .map((row) => ({ ...row, has_children: row.has_children === 1 }));
 }
 
+/** Sorted here: asked for rows in the order of their numbers, MariaDB reads all jobs by those. */
+const byId = (one: JobHead, other: JobHead): number => one.id - other.id;
+
 /** What somebody holds just now, he settles, or takes back himself. */
 async function expired(db: ServerStatements, at: number, graceMs: number): Promise<ExpiredClaim[]> {
   const rows = await db.all<JobHead>(
     `select ${headOfJob} from jobs where ${isHeld} and lease_expires_at < ? and tier is null
-       and state in ('claimed', 'running') order by id ${db.inTransaction ? free : ''}`,
+       and state in ('claimed', 'running') ${db.inTransaction ? free : ''}`,
     [at],
   );
-  return expiredAmong(rows, at, graceMs);
+  return expiredAmong(rows.sort(byId), at, graceMs);
 }
 
 async function ofWorkers(db: ServerStatements, which: string): Promise<ClaimOfWorker[]> {
   const jobs = await db.all<JobHead>(
-    `select ${headOfJob} from jobs where ${isHeld} and (tier is null or not ${isEndedElsewhere}) ${which}
-     order by id`,
+    `select ${headOfJob} from jobs where ${isHeld} and (tier is null or not ${isEndedElsewhere}) ${which}`,
   );
+  jobs.sort(byId);
   const ids = new Set(jobs.flatMap(({ claim_token }) => workerOf(claim_token as string) ?? []));
   if (ids.size === 0) return [];
   const workers = new Map((await serverWorkers(db).byId([...ids])).map((worker) => [worker.id, worker]));
