@@ -31,12 +31,16 @@ describe('help', () => {
     },
   );
 
-  test.for(commands)('of %s has examples, however it is asked for', (command) => {
-    const { status, stdout } = run(command, '--help');
-    expect(status).toBe(0);
-    expect(stdout).toContain(`Usage: runner ${command}`);
-    expect(stdout).toMatch(new RegExp(`^Examples:\\n {2}runner ${command}\\b`, 'm'));
-    expect(run('help', command).stdout).toBe(stdout);
+  test('of each command has a description and examples, however it is asked for', async () => {
+    const root = makeTemporaryRoot();
+    const place = { cwd: root, env: cronEnv(root) };
+    for (const command of commandNames) {
+      const { status, stdout } = await callAt([command, '--help'], place);
+      expect({ command, status }).toEqual({ command, status: 0 });
+      expect(stdout).toMatch(new RegExp(`^Usage: runner ${command}\\b.*\\n\\n\\w`));
+      expect(stdout).toMatch(new RegExp(`^Examples:\\n(?: {2}.*\\n)*? {2}.*runner ${command}\\b`, 'm'));
+      expect((await callAt(['help', command], place)).stdout).toBe(stdout);
+    }
   });
 
   test('of a command that there is not is wrong use', () => {
@@ -56,7 +60,7 @@ describe('help', () => {
       .split(/\n\n(?=\S.*:\n)/)
       .slice(1, -1);
     const titles = groups.map((group) => group.slice(0, group.indexOf(':')));
-    expect(titles).toEqual(['The first day', 'Scripts', 'The queue', 'Watching and alerts', 'The site and its log']);
+    expect(titles).toEqual(['The first day', 'Scripts', 'The queue', 'Watching and alerts', 'The folder and its log']);
     const named = groups.map((group) => [...group.matchAll(/^ {2}([a-z]+)/gm)].map(([, name]) => name));
     expect(named[0]).toHaveLength(10);
     expect(named.flat()).toEqual([...commandNames, 'help']);

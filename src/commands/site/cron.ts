@@ -139,11 +139,20 @@ async function installLines(context: CommandContext, options: CronOptions): Prom
     context.stdout.write(`${were} taken out or replaced:\n\n${indent(dropped)}\n`);
   }
   context.stdout.write(
-    '`npx folder-runner status` shows when each is called, `npx folder-runner report` what ran; cron mails failures to MAILTO.\n',
+    '`npx folder-runner status` shows when each is called, `npx folder-runner report` what ran.\n' +
+      (await describeMail(context, root)),
   );
   const { tellFirstCalls } = await import('./first-calls.ts');
   await tellFirstCalls(context, root);
   await warn(context, root, warnings);
+}
+
+async function describeMail({ env }: CommandContext, root: string): Promise<string> {
+  const { readMailTo } = await import('../../hosting/crontab/plan.ts');
+  const address = readMailTo(root, env);
+  if (address === '') return 'MAILTO is empty above these lines: cron mails no failures.\n';
+  if (address !== undefined) return `Cron mails failures to ${printableLine(address)}.\n`;
+  return 'Cron mails failures to your account here; a line MAILTO=me@example.org above these sends them elsewhere.\n';
 }
 
 function indent(lines: readonly string[]): string {

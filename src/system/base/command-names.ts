@@ -16,7 +16,7 @@ export const commandGroups = {
     'unmute',
     'alert',
   ],
-  'The site and its log': ['migrate', 'backup', 'restore', 'move', 'uninstall', 'completion', 'version'],
+  'The folder and its log': ['migrate', 'backup', 'restore', 'move', 'uninstall', 'completion', 'version'],
 } as const;
 
 export const commandNames = Object.values(commandGroups).flat();

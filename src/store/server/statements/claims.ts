@@ -184,7 +184,7 @@ async function freedOnMysql(db: ServerStatements, limit: number | null): Promise
   for (let after: string | null = null; ; ) {
     const from: string = after === null ? 'blocked_key is not null' : 'blocked_key > ?';
     const page: (FreedGroup & { readonly jobs: number })[] = await db.all(
-      `select name, jobs, ${roomOf(db, 'name')} as room from (
+      `select name, jobs, ${roomOf(db, 'groups_of_blocked.name')} as room from (
          select name, count(*) as jobs from (
            select blocked_key as name from jobs where ${from} order by blocked_key limit ${BLOCKED_ON_A_PAGE}) as page
          group by name) as groups_of_blocked order by name`,
