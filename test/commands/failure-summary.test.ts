@@ -8,7 +8,7 @@ import { changeLog } from '../support/open-log.ts';
 import { jsonOf } from '../support/queue-site.ts';
 import { commandPath } from '../support/run-command.ts';
 import { cronEnv, runPass } from '../support/run-pass.ts';
-import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { executable, makeTemporaryRoot, writeFiles } from '../support/temporary-root.ts';
 
 test('a pass with failures prints one summary on stderr, with the last 20 lines of each', () => {
   const { status, stdout, stderr, root, run } = runPass({
@@ -70,7 +70,7 @@ test('control characters of a script do not reach the mail', () => {
 
 test.each([
   ['work', 'runs of the queue'],
-  ['hourly', 'scripts of hourly, queue'],
+  ['hourly', 'scripts of hourly and the queue'],
 ])('of the queue `runner %s` names the job, and how to look at it', async (command, what) => {
   const root = makeTemporaryRoot({
     'jobs/hourly/a.sh': 'true\n',
@@ -95,6 +95,22 @@ test.each([
   expect(jsonOf(await inRoot(root, 'show', String(runs[0].id), '--json'))).toMatchObject({ job: 2 });
 });
 
+test('a mail names the failures that it counts and does not describe', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/old.sh': 'exit 1\n',
+    'jobs/queue/export.sh': executable('#!/bin/sh\nexit 3\n'),
+  });
+  await inRoot(root, 'hourly');
+  writeFiles(root, { 'jobs/hourly/new.sh': 'exit 2\n' });
+  await inRoot(root, 'add', 'export', '--retries', '1');
+  const { stderr } = await inRoot(root, 'hourly');
+  expect(stderr).toContain('3 of 3 scripts of hourly and the queue did not succeed');
+  expect(stderr).toContain('\n\nhourly/new failed after');
+  expect(stderr.trimEnd().split('\n').at(-1)).toBe(
+    'Also failed: hourly/old (as before), queue/export (will be retried).',
+  );
+});
+
 test('where nothing is kept of what failed, it leads nowhere', async () => {
   const root = makeTemporaryRoot({
     'runner.config.json': '{ "queue": { "archive": { "gone": "remove", "kept": "keep-failed" } } }',
@@ -110,6 +126,7 @@ test('where nothing is kept of what failed, it leads nowhere', async () => {
     ['queue/gone failed: exit code 3', '  no more is kept of it: queue.archive'],
     // The number of a run that went with its job is used again.
     [`  full output: cd ${root} && npx folder-runner show 1`, `  its job: cd ${root} && npx folder-runner job 2`],
+    ['Also failed: queue/gone (will be retried).'],
   ]);
 });
 

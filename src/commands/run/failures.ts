@@ -76,8 +76,22 @@ async function describeNews(runner: Runner, call: CallFailures): Promise<string[
   blocks.push(...call.unsent.map(describeUnsent));
   if (blocks.length === 0) return [];
   const hasWarnings = call.warned > 0 && opened.some(({ incident }) => incident.code === DOUBTFUL);
-  const isOfThisCall = first.length > 0 && (call.failures > 0 || hasWarnings);
-  return [isOfThisCall ? headOf(runner, call) : `runner: ${nameNews(incidents)} ${placeOf(runner)}`, ...blocks];
+  if (first.length === 0 || (call.failures === 0 && !hasWarnings)) {
+    return [`runner: ${nameNews(incidents)} ${placeOf(runner)}`, ...blocks];
+  }
+  const described = new Set([...unlogged, ...incidents.map(({ incident }) => incident.lastRun?.id ?? null)]);
+  const others = call.failed.filter((run) => !described.has(run) && !described.has(run.runId));
+  return [headOf(runner, call), ...blocks, ...nameOthers(others, call)];
+}
+
+/** Failed runs that the head counts, and that no block describes. */
+function nameOthers(runs: readonly RunFinished[], call: CallFailures): string[] {
+  if (runs.length === 0) return [];
+  const names = runs.map((run) => {
+    const isRetried = run.nextTryAt !== null && isAwaiting(run, call);
+    return `${printableLine(run.script)} (${isRetried ? 'will be retried' : 'as before'})`;
+  });
+  return [`Also failed: ${[...new Set(names)].join(', ')}.`];
 }
 
 /** What a message tells, as cron's mail would. */
@@ -123,9 +137,9 @@ function placeOf({ root }: Runner): string {
 /** A script whose next try was made in the same call has run twice. */
 function nameRuns(scripts: ReadonlySet<string>, runs: number): string {
   const tiers = new Set([...scripts].map((script) => script.split('/', 1)[0]));
-  const names = [...tiers].join(', ');
-  if (names === 'queue') return 'runs of the queue';
-  return `${scripts.size === runs ? 'scripts' : 'runs'} of ${names}`;
+  const hasJobs = tiers.delete('queue');
+  const names = [...(tiers.size > 0 ? [[...tiers].join(', ')] : []), ...(hasJobs ? ['the queue'] : [])].join(' and ');
+  return `${scripts.size === runs && tiers.size > 0 ? 'scripts' : 'runs'} of ${names}`;
 }
 
 /** What is told of a run that failed. */
