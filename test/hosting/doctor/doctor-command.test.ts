@@ -82,7 +82,7 @@ test('wrong settings are all told, and the other checks go on', async () => {
     {
       status: 'problem',
       found: expect.stringMatching(/^runner\.config\.json:2: concurrency must be .*, found 0$/),
-      cure: expect.stringMatching(/^Correct it in runner\.config\.json: .*docs\/options\.md/),
+      cure: expect.stringMatching(/^Correct it in runner\.config\.json: .*docs\/settings\.md/),
     },
     expect.objectContaining({ found: expect.stringMatching(/^runner\.config\.json:3: maxOutput /) }),
   ]);
