@@ -28,7 +28,7 @@ export interface Settings {
   /** Variables whose values are masked in stored output, besides those whose names look secret. */
   readonly secrets: readonly string[];
   readonly alerts: AlertSettings;
-  /** What is left out is as `monitor/checks/thresholds.ts` says. */
+  /** What is left out is as `monitor/checks/all-well.ts` says. */
   readonly checks: CheckSettings;
   readonly report: ReportSettings;
 }

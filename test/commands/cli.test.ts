@@ -38,7 +38,7 @@ describe('help', () => {
       const { status, stdout } = await callAt([command, '--help'], place);
       expect({ command, status }).toEqual({ command, status: 0 });
       expect(stdout).toMatch(new RegExp(`^Usage: runner ${command}\\b.*\\n\\n\\w`));
-      expect(stdout).toMatch(new RegExp(`^Examples:\\n(?: {2}.*\\n)*? {2}.*runner ${command}\\b`, 'm'));
+      expect(stdout).toMatch(new RegExp(`^Examples:\\n {2}runner ${command}\\b`, 'm'));
       expect((await callAt(['help', command], place)).stdout).toBe(stdout);
     }
   });

@@ -34,6 +34,18 @@ test('--print writes the block to paste, with a line for each tier that has a pe
   expect(stdout).toMatch(/^# BEGIN folder-runner [\s\S]*# END folder-runner .*\n$/);
 });
 
+test.each([
+  ['', 'Cron mails failures to your account here; a line MAILTO=me@example.org above these sends them elsewhere.'],
+  ['MAILTO=me@exämple.org\n', 'Cron mails failures to me@exämple.org.'],
+  ['MAILTO=""\n', 'MAILTO is empty above these lines: cron mails no failures.'],
+])('--install below %j says to whom cron mails failures', async (above, said) => {
+  const crontab = makeFakeCrontab();
+  crontab.write(above);
+  const { status, stdout } = await cron(makeTemporaryRoot(usual), ['--install'], crontab);
+  expect(status).toBe(0);
+  expect(stdout.split('\n')).toContain(said);
+});
+
 test('what this shell knows of a database, and cron does not, is said without its address', async () => {
   const root = makeTemporaryRoot(usual);
   const crontab = makeFakeCrontab();

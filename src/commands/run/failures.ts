@@ -79,8 +79,8 @@ async function describeNews(runner: Runner, call: CallFailures): Promise<string[
   if (first.length === 0 || (call.failures === 0 && !hasWarnings)) {
     return [`runner: ${nameNews(incidents)} ${placeOf(runner)}`, ...blocks];
   }
-  const described = new Set([...unlogged, ...incidents.map(({ incident }) => incident.lastRun?.id ?? null)]);
-  const others = call.failed.filter((run) => !described.has(run) && !described.has(run.runId));
+  const described = runsOf(incidents);
+  const others = call.failed.filter((run) => !unlogged.includes(run) && !described.has(run.runId));
   return [headOf(runner, call), ...blocks, ...nameOthers(others, call)];
 }
 
@@ -112,9 +112,12 @@ function nameNews(incidents: readonly PrintedIncident[]): string {
   return `${areWarnings ? 'warnings' : 'failures'} and recoveries`;
 }
 
+const runsOf = (incidents: readonly PrintedIncident[]): ReadonlySet<number | null> =>
+  new Set(incidents.map(({ incident }) => incident.lastRun?.id ?? null));
+
 /** What failed and has no incident, as the log does not know of it: what fails alike each time is told once a day. */
 async function findUnlogged(runner: Runner, call: CallFailures): Promise<readonly RunFinished[]> {
-  const told = new Set(call.incidents?.map(({ incident }) => incident.lastRun?.id ?? null));
+  const told = runsOf(call.incidents ?? []);
   const unlogged = call.failed.filter(({ runId }) => runId === null || (call.isLogTroubled && !told.has(runId)));
   if (unlogged.length === 0) return [];
   const { isNewToMail } = await import('./mailed.ts');

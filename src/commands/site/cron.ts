@@ -151,7 +151,8 @@ async function describeMail({ env }: CommandContext, root: string): Promise<stri
   const { readMailTo } = await import('../../hosting/crontab/plan.ts');
   const address = readMailTo(root, env);
   if (address === '') return 'MAILTO is empty above these lines: cron mails no failures.\n';
-  if (address !== undefined) return `Cron mails failures to ${printableLine(address)}.\n`;
+  if (address !== undefined)
+    return `Cron mails failures to ${printableLine(Buffer.from(address, 'latin1').toString())}.\n`;
   return 'Cron mails failures to your account here; a line MAILTO=me@example.org above these sends them elsewhere.\n';
 }
 

@@ -10,7 +10,7 @@ type Column = keyof JobRow;
 export const jobColumns = [headOfJob, 'jobs.data', 'jobs.result'].join(', ');
 
 /** PostgreSQL reads all jobs for tokens that are not null, as long as it has not counted them. */
-export const isHeld = "claim_token > ''";
+export const hasClaim = "claim_token > ''";
 
 export interface RowChange {
   readonly id: number;

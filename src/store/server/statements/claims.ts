@@ -24,7 +24,7 @@ import {
 import { headOfJob } from '../../shared/job-columns.ts';
 import type { ServerStatements } from '../session.ts';
 import type { Dialect } from '../sql/dialect.ts';
-import { isHeld, jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
+import { hasClaim, jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
 import { lock } from '../sql/mutex.ts';
 import { nextFirst } from './jobs.ts';
 import { runningRunsOnServer } from './runs.ts';
@@ -110,7 +110,7 @@ async function release(db: ServerStatements, claims: readonly ClaimRef[], at: nu
   const { isIn } = db.dialect;
   const rows = await db.all<ClaimRef & Pick<JobRow, 'state'>>(
     `select id, claim_token as token, state from jobs
-     where ${isIn('id')} and ${isHeld} and state <> 'running' order by id for update`,
+     where ${isIn('id')} and ${hasClaim} and state <> 'running' order by id for update`,
     [claims.map(({ id }) => id)],
   );
   const tokens = new Set(claims.map(({ token }) => token));
@@ -157,7 +157,7 @@ interface FreedGroup {
 
 /** How many more jobs of a group may be claimed. */
 const roomOf = ({ dialect }: ServerStatements, name: string): string =>
-  `${dialect.integer('?')} - (select count(*) from jobs where ${isHeld} and concurrency_key = ${name})`;
+  `${dialect.integer('?')} - (select count(*) from jobs where ${hasClaim} and concurrency_key = ${name})`;
 
 const limitOf = (limit: number | null): number => limit ?? Number.MAX_SAFE_INTEGER;
 
@@ -244,7 +244,7 @@ async function nextWake(db: ServerStatements, at: number, graceMs: number): Prom
   // The token of a worker has a dot in it; who is no worker has some more time.
   const row = await db.first<Record<'lease_end' | 'pause_end' | 'due', number | null>>(
     `select (select min(lease_expires_at + case when position('.' in claim_token) > 0 then 0 else ? end)
-         from jobs where ${isHeld} and lease_expires_at is not null) as lease_end,
+         from jobs where ${hasClaim} and lease_expires_at is not null) as lease_end,
        (select min(until) from pauses where until > ?) as pause_end,
        (select min(run_at) from jobs where ready = 0 and run_at > ?) as due`,
     [graceMs, at, at],
@@ -405,7 +405,7 @@ class Groups {
     if (this.#db.inTransaction) await lock(this.#db, 'groups');
     const rows = await this.#db.all<{ name: string; jobs: number }>(
       `select concurrency_key as name, count(*) as jobs from jobs
-       where ${isHeld} and concurrency_key is not null group by concurrency_key`,
+       where ${hasClaim} and concurrency_key is not null group by concurrency_key`,
     );
     return new Map(rows.map(({ name, jobs }) => [name, jobs]));
   }
@@ -419,8 +419,7 @@ type FoundRow = JobRow & { readonly has_unreported_children: number };
 /** Whether jobs have to be moved to those that are due. */
 interface Returning {
   readonly next_due: number | null;
-  /** On MySQL: whether there are blocked jobs at all. */
-  readonly is_freed: number;
+  readonly may_unblock: number;
 }
 
 type LockedRow = FoundRow & Returning;
@@ -428,10 +427,10 @@ type LockedRow = FoundRow & Returning;
 function returning(db: ServerStatements, groupLimit: number | null) {
   const nextDue = '(select min(run_at) from jobs where ready = 0) as next_due';
   if (db.dialect.name === 'mysql') {
-    return { text: `${nextDue}, ${isThere('jobs where blocked_key is not null')} as is_freed`, values: [] };
+    return { text: `${nextDue}, ${isThere('jobs where blocked_key is not null')} as may_unblock`, values: [] };
   }
   const { text, values } = freedOnPostgres(db, groupLimit);
-  return { text: `${nextDue}, (case when exists (${text}) then 1 else 0 end) as is_freed`, values };
+  return { text: `${nextDue}, (case when exists (${text}) then 1 else 0 end) as may_unblock`, values };
 }
 
 /** One step into an index for each row: of `exists`, a planner may make one look at the whole table. */
@@ -529,7 +528,7 @@ class Claiming {
       const first = rows[0] ?? (await this.#db.first<Returning>(`select ${back.text}`, back.values));
       if ((first?.next_due ?? Number.POSITIVE_INFINITY) <= at && (await this.#promoteAll())) continue;
       // Once: there is room until one of them is taken.
-      const hasRoom = mayUnblock && first?.is_freed === 1;
+      const hasRoom = mayUnblock && first?.may_unblock === 1;
       mayUnblock = false;
       if (hasRoom && (await unblock(this.#db, selection.groupLimit))) continue;
       await this.#judge(rows);
@@ -601,7 +600,7 @@ class Claiming {
 
   #claimed({ has_unreported_children, ...row }: FoundRow): ClaimedRow {
     const { at, leaseMs, defaultLeaseMs, state, newToken } = this.#request;
-    const { next_due: _, is_freed: __, ...job } = row as LockedRow;
+    const { next_due: _, may_unblock: __, ...job } = row as LockedRow;
     const begun = { started_at: at, attempts: Math.min(job.attempts + 1, MOST_COUNTED), reason: null };
     return {
       ...job,
@@ -621,7 +620,7 @@ async function held(db: ServerStatements, claims: readonly ClaimRef[]): Promise<
   const tokens = new Set(claims.map(({ token }) => token));
   const rows = await db.all<JobHead & { claim_token: string; has_children: number }>(
     `select ${headOfJob}, ${isThere('jobs as child where child.parent_id = jobs.id')} as has_children
-     from jobs where ${db.dialect.isIn('id')} and ${isHeld} and state in ('claimed', 'running') order by id
+     from jobs where ${db.dialect.isIn('id')} and ${hasClaim} and state in ('claimed', 'running') order by id
      ${db.inTransaction ? 'for update' : ''}`,
     [claims.map(({ id }) => id)],
   );
@@ -636,7 +635,7 @@ const byId = (one: JobHead, other: JobHead): number => one.id - other.id;
 /** What somebody holds just now, he settles, or takes back himself. */
 async function expired(db: ServerStatements, at: number, graceMs: number): Promise<ExpiredClaim[]> {
   const rows = await db.all<JobHead>(
-    `select ${headOfJob} from jobs where ${isHeld} and lease_expires_at < ? and tier is null
+    `select ${headOfJob} from jobs where ${hasClaim} and lease_expires_at < ? and tier is null
        and state in ('claimed', 'running') ${db.inTransaction ? free : ''}`,
     [at],
   );
@@ -645,7 +644,7 @@ async function expired(db: ServerStatements, at: number, graceMs: number): Promi
 
 async function ofWorkers(db: ServerStatements, which: string): Promise<ClaimOfWorker[]> {
   const jobs = await db.all<JobHead>(
-    `select ${headOfJob} from jobs where ${isHeld} and (tier is null or not ${isEndedElsewhere}) ${which}`,
+    `select ${headOfJob} from jobs where ${hasClaim} and (tier is null or not ${isEndedElsewhere}) ${which}`,
   );
   jobs.sort(byId);
   const ids = new Set(jobs.flatMap(({ claim_token }) => workerOf(claim_token as string) ?? []));

@@ -21,7 +21,7 @@ import { JobsSearch, type SearchedJob, type SizedJob, searchedColumns, sizeColum
 import type { ServerStatements } from '../session.ts';
 import type { Dialect } from '../sql/dialect.ts';
 import { type Condition, escapeLike, fits } from '../sql/globs.ts';
-import { isHeld, jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
+import { hasClaim, jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
 import { lock } from '../sql/mutex.ts';
 import { addRows } from '../sql/rows.ts';
 import { keepCounted, LateRowsOnServer } from './counted.ts';
@@ -302,7 +302,7 @@ async function sourcesFor(
 /** Null: none has all of these states. */
 function sourcesOf(states: readonly string[]): readonly string[] | null {
   const isWithin = (others: readonly string[]) => states.every((state) => others.includes(state));
-  if (isWithin(['claimed', 'running'])) return [isHeld];
+  if (isWithin(['claimed', 'running'])) return [hasClaim];
   if (isWithin(['queued', 'retrying'])) return ['ready = 1', 'ready = 2', 'ready = 0'];
   if (!isWithin(['finished', 'failed', 'cancelled'])) return null;
   return [`finished_at is not null and state in (${states.map((state) => `'${state}'`).join(', ')})`];

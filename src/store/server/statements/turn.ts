@@ -3,7 +3,7 @@ import type { FinishedClaim } from '../../contract/runs.ts';
 import type { JobRow } from '../../schema.ts';
 import { beginningValues } from '../../shared/run-rows.ts';
 import type { ServerSession, ServerStatements } from '../session.ts';
-import { isHeld } from '../sql/job-rows.ts';
+import { hasClaim } from '../sql/job-rows.ts';
 import { quoted } from '../sql/rows.ts';
 import { isSurelyOpen } from './counted.ts';
 import { nextFirst } from './jobs.ts';
@@ -14,7 +14,7 @@ export const free = 'for update skip locked';
 
 /** Whether no process works any more on an earlier try, or on an ended job of the same unique key. */
 export const isFree = `claim_token is null and (unique_key is null or not exists (select 1 from jobs as holder
-  where holder.${isHeld} and holder.finished_at is not null and holder.unique_key = jobs.unique_key))`;
+  where holder.${hasClaim} and holder.finished_at is not null and holder.unique_key = jobs.unique_key))`;
 
 /** What was seen the last time: whether what comes first is wanted. */
 export interface Habit {

@@ -4,7 +4,7 @@ import type { WorkerRow } from '../../schema.ts';
 import type { SkipCode, WorkerState } from '../../words.ts';
 import { RowTaken, type ServerStatements } from '../session.ts';
 import { marks, matching } from '../sql/dialect.ts';
-import { isHeld } from '../sql/job-rows.ts';
+import { hasClaim } from '../sql/job-rows.ts';
 import { lock } from '../sql/mutex.ts';
 import { withTiers } from '../sql/tiers.ts';
 
@@ -179,9 +179,9 @@ async function hasOpen(db: ServerStatements, seen?: SeenFrom): Promise<boolean> 
   const { condition, values } = atWork(seen);
   const claimed =
     seen === undefined
-      ? `select 1 from jobs where ${isHeld} and ${worker} is not null`
+      ? `select 1 from jobs where ${hasClaim} and ${worker} is not null`
       : `select 1 from jobs join workers on workers.id = ${worker}
-         where ${isHeld} and workers.state <> 'running'`;
+         where ${hasClaim} and workers.state <> 'running'`;
   const found = await db.first<{ is_open: number }>(
     `select case when exists (select 1 from workers join hosts on hosts.id = host_id where ${condition})
        or exists (${claimed}) then 1 else 0 end as is_open`,

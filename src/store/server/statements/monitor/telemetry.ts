@@ -10,7 +10,7 @@ import type {
 import type { Outcome } from '../../../words.ts';
 import type { ServerStatements } from '../../session.ts';
 import { marks, rowMarks } from '../../sql/dialect.ts';
-import { isHeld } from '../../sql/job-rows.ts';
+import { hasClaim } from '../../sql/job-rows.ts';
 import { lock } from '../../sql/mutex.ts';
 import { withTiers } from '../../sql/tiers.ts';
 import { numbersOf } from './metrics.ts';
@@ -76,7 +76,7 @@ const figures = {
   blocked: 'jobs where ready = 2',
   due: 'jobs where ready = 0 and run_at <= ?',
   delayed: 'jobs where ready = 0 and run_at > ?',
-  claimed: `jobs where ${isHeld} and tier is null`,
+  claimed: `jobs where ${hasClaim} and tier is null`,
   failed: `jobs where state = 'failed' and finished_at is not null and tier is null`,
   running: `runs where outcome = 'running'`,
   workers: `workers where state = 'running'`,
