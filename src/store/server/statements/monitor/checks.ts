@@ -74,7 +74,7 @@ interface CalledTier {
   readonly tier: string;
   readonly calledAt: number | null;
   readonly isDue: number | null;
-  readonly hasClaim: number | null;
+  readonly isHeld: number | null;
 }
 
 /** One step into the index for each tier. By number, not by time: the clock may have been set back. */
@@ -82,14 +82,14 @@ async function tiers(db: ServerStatements): Promise<TierCallRow[]> {
   const newest = `select id from workers where kind = 'tier' and workers.tier = tiers.tier`;
   const rows = await db.all<CalledTier>(
     `${withTiers(db.dialect)} select tiers.tier, latest.started_at as "calledAt", latest.triggered_by = 'due' as "isDue",
-       (select coalesce(skip_code, '') = 'held' from workers where id = (${newest} order by id desc limit 1)) as "hasClaim"
+       (select coalesce(skip_code, '') = 'held' from workers where id = (${newest} order by id desc limit 1)) as "isHeld"
      from tiers left join workers as latest
        on latest.id = (${newest} and triggered_by <> 'manual' order by id desc limit 1)
      where tiers.tier is not null`,
   );
   const found: TierCallRow[] = [];
-  for (const { tier, calledAt, isDue, hasClaim } of rows) {
-    const held = hasClaim === 1 ? await countHeld(db, tier) : { held: 0, heldSince: null };
+  for (const { tier, calledAt, isDue, isHeld } of rows) {
+    const held = isHeld === 1 ? await countHeld(db, tier) : { held: 0, heldSince: null };
     found.push({ tier, calledAt, isDue: isDue === 1, ...held });
   }
   return found;

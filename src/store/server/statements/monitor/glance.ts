@@ -22,7 +22,7 @@ async function glanceAtTiers(db: ServerStatements, tiers: readonly string[]): Pr
   const rows = await db.all<TierGlanceRow>(
     `select asked.tier, latest.started_at as "calledAt", latest.triggered_by = 'due' as "isDue",
        (select coalesce(skip_code, '') = 'held' from workers where kind = 'tier' and workers.tier = asked.tier
-         order by id desc limit 1) as "hasClaim",
+         order by id desc limit 1) as "isHeld",
        (select min(coalesce(started_at, created_at)) from jobs
          where ${inTier} and state not in ('running', 'claimed')) as "idleSince"
      from (${asked}) as asked left join workers as latest on latest.id = (select id from workers
