@@ -7,7 +7,9 @@ import { repository } from '../support/doc-examples.ts';
 const read = (path: string): string => readFileSync(join(repository, path), 'utf8');
 
 function ci(...args: readonly string[]) {
-  const { status, stdout, stderr } = spawnSync(join(repository, '.ci/run'), args, { encoding: 'utf8' });
+  // Bash warns on standard error of a locale that the machine does not have.
+  const env = { ...process.env, LC_ALL: 'C' };
+  const { status, stdout, stderr } = spawnSync(join(repository, '.ci/run'), args, { encoding: 'utf8', env });
   return { status, stdout, stderr };
 }
 
