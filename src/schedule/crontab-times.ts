@@ -9,16 +9,16 @@ import {
 } from './expected-call.ts';
 import { nextPeriodStart, tierPeriodMs } from './period.ts';
 
-/** What the user's crontab says of when the tiers of this root are called. */
+/** The lines of the user's crontab that call tiers of this root. */
 export interface CrontabTimes {
   /** When `runner cron` last changed the lines; null: not known. */
   readonly changedAtMs: number | null;
-  /** The zone of cron's own clock; null: that of this process. */
+  /** The time zone of cron's own clock; null: the zone of this process. */
   readonly zone: string | null;
   readonly lines: readonly CrontabLine[];
 }
 
-/** Reads it once, when somebody asks; null: it cannot be read. */
+/** Reads the crontab when first needed, and only once; null: it cannot be read. */
 export type ReadCrontab = () => Promise<CrontabTimes | null>;
 
 /** A line that calls this root. */
@@ -27,29 +27,29 @@ export interface CrontabLine {
   readonly calls: string;
   /** `57 * * * *`, `@daily`. */
   readonly times: string;
-  /** What `CRON_TZ` says above it; null: nothing. */
+  /** The `CRON_TZ` that is set above the line; null: none. */
   readonly zone: string | null;
-  /** Which of its firings it lets through; null: each one. */
+  /** Which of its firings the line lets through; null: all. */
   readonly sieve: Sieve | null;
 }
 
-/** Those for which `(seconds since 1970 + shift) / step % nth` is 0, as the shell counts it. */
+/** Lets a firing through if `(seconds since 1970 + shift) / step % nth` is 0, in the shell's integer arithmetic. */
 export interface Sieve {
   readonly shift: number;
   readonly step: number;
   readonly nth: number;
 }
 
-/** What there is to expect of a tier. */
+/** The calls of a tier to expect. */
 export interface CrontabView {
-  /** Whether a line calls it; null: the crontab cannot be read. */
+  /** Whether a crontab line calls the tier; null: the crontab cannot be read. */
   readonly isInCrontab: boolean | null;
   readonly expected: ExpectedCall | null;
-  /** The first call at or after a time that is still to come; null: nothing can be expected. */
+  /** The first expected call at or after a future time; null: none is expected. */
   callAfter(timeMs: number): number | null;
 }
 
-/** The next call of a tier: by the times of its crontab line where they are known, else by its last call. */
+/** The next call of a tier: from the times of its crontab line if they are known, otherwise from its last call. */
 export async function expectByCrontab(
   tier: string,
   last: PreviousCall | null,
@@ -63,8 +63,8 @@ export async function expectByCrontab(
   if (crontab === null) return { isInCrontab: null, ...byLast() };
   const lines = linesOf(crontab, tier);
   if (lines.length === 0) {
-    // Something else may call it again and again; one call may have been by hand, without a terminal. And what was
-    // called until its line was taken out is called no more.
+    // No line calls the tier, but another scheduler may. One call is no proof: it may have been by hand, without a
+    // terminal. A call before the last change of the lines is no proof either: its line may be gone.
     const isOver = last !== null && crontab.changedAtMs !== null && last.atMs < crontab.changedAtMs;
     const isByOthers = last?.isRegular === true && !isOver;
     return { isInCrontab: false, ...(isByOthers ? byLast() : { expected: null, callAfter: () => null }) };
@@ -74,10 +74,10 @@ export async function expectByCrontab(
   return { isInCrontab: true, ...expectFiring(tier, last, { clocks, crontab, nowMs }) };
 }
 
-/** What a period may differ from another one, and a call from its time, in periods. */
+/** Largest deviation of the distance between two calls from the tier's period, in periods. */
 const REGULAR = 0.1;
 
-/** Whether one call follows another one as those of a scheduler do. */
+/** Whether the second call follows the first one after about one period, as calls by a scheduler do. */
 export function isRegularCall(tier: string, atMs: number, beforeMs: number): boolean {
   const periodMs = tierPeriodMs(tier);
   return periodMs !== null && Math.abs(atMs - beforeMs - periodMs) <= REGULAR * periodMs;
@@ -98,7 +98,8 @@ function expectFiring(
   last: PreviousCall | null,
   { clocks, crontab, nowMs }: Ahead,
 ): Omit<CrontabView, 'isInCrontab'> {
-  // The lines may have been others before they were changed, and a clock that is set back calls nothing again.
+  // Before the last change the lines may have been different. If the clock was set back, `known` may lie in the
+  // future: expect calls from now on.
   const known = Math.max(last?.atMs ?? 0, crontab.changedAtMs ?? 0);
   const fromMs = known === 0 ? nowMs : Math.min(known, nowMs);
   const firings = clocks.flatMap((clock) => firingOf(clock, tier, last, { fromMs, nowMs }) ?? []);
@@ -113,18 +114,18 @@ function expectFiring(
 }
 
 interface Since {
-  /** Up to which firings are known to have come. */
+  /** Firings up to this time are known to have come. */
   readonly fromMs: number;
   readonly nowMs: number;
 }
 
-/** At or after that time. */
+/** The first firing at or after a time. */
 function firstFiring(clocks: readonly Clock[], timeMs: number): number | null {
   const firings = clocks.flatMap((clock) => clock.next(timeMs - 1) ?? []);
   return firings.length === 0 ? null : Math.min(...firings);
 }
 
-/** `runner due` runs a tier at its first call in a period; one that was never called begins with its next period. */
+/** `runner due` runs a tier at its first call in a period. A tier that was never called begins with its next period. */
 function firingOf(clock: Clock, tier: string, last: PreviousCall | null, { fromMs, nowMs }: Since) {
   const period = clock.isDue ? nextPeriodStart(tier, last === null ? nowMs : Math.min(last.atMs, fromMs)) : null;
   const atMs = clock.next(period === null ? fromMs : Math.max(fromMs, period - 1));
@@ -133,13 +134,13 @@ function firingOf(clock: Clock, tier: string, last: PreviousCall | null, { fromM
 
 const LONGEST_TOLERANCE_MS = 3_600_000;
 
-/** How late a call may be: hosts shift cron's minutes, but not by hours. */
+/** How late a call may be, in milliseconds: hosts shift cron's minutes, but not by hours. */
 function toleranceOf(clock: Clock, atMs: number): number {
   const following = clock.next(atMs);
   return following === null ? LONGEST_TOLERANCE_MS : Math.min((following - atMs) / 2, LONGEST_TOLERANCE_MS);
 }
 
-/** The expected passes that did not happen, by the times of the tier's line where they are known. */
+/** The expected passes that did not happen, by the times of the tier's crontab line if they are known. */
 export async function findMissedByCrontab(
   tier: string,
   history: PassHistory,
@@ -163,10 +164,10 @@ export async function findMissedByCrontab(
   return { count: gaps.reduce((sum, { count }) => sum + count, 0), gaps };
 }
 
-/** A month of a line that fires each minute; what is missed beyond that makes no difference to anybody. */
+/** Highest count of missed firings: a month of a line that fires each minute. A higher count tells nobody more. */
 const MOST_FIRINGS = 45_000;
 
-/** Those that no call at the end can have been. */
+/** Counts the firings that came too early for the call at the end to be theirs. */
 function countFirings(clock: Clock, fromMs: number, endMs: number): number {
   let count = 0;
   let atMs = clock.next(fromMs);
@@ -177,16 +178,16 @@ function countFirings(clock: Clock, fromMs: number, endMs: number): number {
   return count;
 }
 
-/** A call of a tier, for which somebody asks how late it came. */
+/** A call of a tier whose lateness is asked for. */
 export interface TierCall {
-  /** Whether `runner due` has called it. */
+  /** Whether `runner due` made the call. */
   readonly isDue: boolean;
   readonly calledAtMs: number;
-  /** When the period began that it stands for; null: the tier has none. */
+  /** Start of the period that the call stands for; null: the tier has no period. */
   readonly slotMs: number | null;
 }
 
-/** When the crontab's line of a tier came up that this call answers; null: that is not known. */
+/** When the crontab line that made this call was due; null: unknown. */
 export async function dueByCrontab(tier: string, call: TierCall, crontab: CrontabTimes | null): Promise<number | null> {
   if (crontab === null) return null;
   const lines = linesOf(crontab, tier).filter(({ calls }) => (calls === 'due') === call.isDue);
@@ -196,26 +197,26 @@ export async function dueByCrontab(tier: string, call: TierCall, crontab: Cronta
     [next, nextByMachine].map((each) => firingFor(each, tier, call)),
   );
   const dueMs = firings.reduce((one, other) => (other === null || (one !== null && one > other) ? one : other), null);
-  // The lines were others before they were changed.
+  // Before their last change the lines were different.
   const isOfOtherLines = dueMs !== null && crontab.changedAtMs !== null && dueMs < crontab.changedAtMs;
   return isOfOtherLines && (crontab.changedAtMs ?? 0) <= call.calledAtMs ? null : dueMs;
 }
 
-/** `runner due` runs a tier at its first call in a period; a line of its own calls it each time. */
+/** `runner due` runs a tier at its first call in a period; a line of the tier's own runs it at each call. */
 function firingFor(next: NextFiring, tier: string, { isDue, calledAtMs, slotMs }: TierCall): number | null {
   if (isDue) {
     const atMs = slotMs === null ? null : next(slotMs - 1);
     return atMs !== null && atMs <= calledAtMs ? atMs : null;
   }
-  // What an earlier period has left was due in that one.
+  // A call that stands for an earlier period was due in that period.
   const endMs = slotMs === null ? null : nextPeriodStart(tier, slotMs);
   return lastFiring(next, endMs === null ? calledAtMs : Math.min(calledAtMs, endMs - 1));
 }
 
-/** Looked back for so far, one after the other: the more often a line fires, the less. In hours. */
+/** How far back the search goes, in hours, one step after the other: a line that fires often is found at once. */
 const LOOKED_BACK = [1, 24, 8 * 24, 32 * 24, 367 * 24, 1500 * 24];
 
-/** At or before that time; null: none that is worth the search. */
+/** The last firing at or before a time; null: none within the longest search. */
 function lastFiring(next: NextFiring, upToMs: number): number | null {
   for (const hours of LOOKED_BACK) {
     let lastMs: number | null = null;
@@ -236,11 +237,11 @@ interface Clock {
   readonly isDue: boolean;
   /** The first time after that instant; null: never. */
   readonly next: NextFiring;
-  /** The same by the machine's zone: many crons ignore `CRON_TZ`. */
+  /** Like `next`, but in the machine's zone: many crons ignore `CRON_TZ`. */
   readonly nextByMachine: NextFiring;
 }
 
-/** Null where the times of one are not known. */
+/** The clocks of these lines; null if the times of one line are unknown. */
 async function readClocks(lines: readonly CrontabLine[], zone: string | null): Promise<readonly Clock[] | null> {
   const clocks: Clock[] = [];
   for (const line of lines) {
@@ -252,7 +253,7 @@ async function readClocks(lines: readonly CrontabLine[], zone: string | null): P
   return clocks;
 }
 
-/** Null for what this cron alone understands, such as `5~30 * * * *`. */
+/** Null for times that only this host's cron understands, such as `5~30 * * * *`. */
 async function readFirings({ times, sieve }: CrontabLine, zone: string | null): Promise<NextFiring | null> {
   const { parseSchedule } = await import('./repeat/parse.ts');
   const { openTimes } = await import('./repeat/calendar.ts');
@@ -262,7 +263,7 @@ async function readFirings({ times, sieve }: CrontabLine, zone: string | null): 
   return sieve === null ? next : sieved(next, sieve);
 }
 
-/** No line lets through less than one firing of so many. */
+/** Most firings to try: every sieve lets through at least one firing of this many. */
 const MOST_SIEVED = 10_000;
 
 function sieved(next: NextFiring, { shift, step, nth }: Sieve): NextFiring {

@@ -2,13 +2,13 @@ import type { CatchUp } from '../settings/settings.ts';
 import type { StoreSession } from '../store/contract/store.ts';
 import type { WorkerState } from '../store/words.ts';
 
-/** The newest pass of a tier that had its lock. */
+/** The newest pass of a tier that held its lock. */
 export interface LastPass {
   readonly state: WorkerState;
   readonly startedAt: number;
 }
 
-/** How many passes of a period may die: what kills its pass every time must not do so for ever. */
+/** How many passes of a period may die. A script that kills its pass each time must not do so for ever. */
 export const PASS_TRIES = 2;
 
 const hadLock = ['running', 'finished', 'crashed'] as const;
@@ -19,21 +19,24 @@ export async function readLastPass({ workers }: Pick<StoreSession, 'workers'>, t
 }
 
 /**
- * The chore that tells when `runner due` last called a tier; before its first call, when it first saw the tier. The log
- * forgets passes: that of a yearly tier is gone before the next one is due.
+ * The chore that records when `runner due` last called a tier; before the first call, when it first saw the tier. The
+ * log
+ * alone does not suffice: it forgets the pass of a yearly tier before the next one is due.
  */
 export function dueChore(tier: string): string {
   return `due ${tier}`;
 }
 
-/** When `runner due` last called a tier of which the log has no pass, or first saw it: now, if this call is the first. */
+/**
+ * For a tier without a pass in the log: when `runner due` last called or first saw it; now, if this call is the first.
+ */
 export async function readSeen({ chores }: Pick<StoreSession, 'chores'>, tier: string, at: number): Promise<number> {
   const seenAt = await chores.doneAt(dueChore(tier));
-  // A clock that was ahead then has noted a time that is still to come.
+  // If the clock was ahead at that time, the noted time is still to come: ignore it.
   return seenAt === null || seenAt > at + CORRECTION_MS ? at : seenAt;
 }
 
-/** The same, and notes it for the calls that follow. */
+/** Like `readSeen`, and records the time for later calls. */
 export async function noteSeen(store: Pick<StoreSession, 'chores'>, tier: string, at: number): Promise<number> {
   const seenAt = await readSeen(store, tier, at);
   if (seenAt === at) await store.chores.setDone(dueChore(tier), at);
@@ -50,7 +53,7 @@ export async function countCrashedPasses(
   return (await workers.passes(tier, { ...ofPeriod, limit: PASS_TRIES })).length;
 }
 
-/** Whether it is recorded that the pass that stands for this period was missed. */
+/** Whether the log records that the pass of this period was missed. */
 export async function isMissRecorded(
   { workers }: Pick<StoreSession, 'workers'>,
   tier: string,
@@ -61,31 +64,32 @@ export async function isMissRecorded(
   return skipped.some(({ skipCode }) => skipCode === 'missed');
 }
 
-/** What is known of a tier when somebody asks whether it is due. */
+/** The facts that decide whether a tier is due. Instants are epoch milliseconds. */
 export interface DueFacts {
-  /** When the period began that holds this instant. */
+  /** Start of the period that contains `at`. */
   readonly start: number;
   readonly at: number;
   readonly last: LastPass | null;
-  /** Where the log has no pass of it: when it was last called, or first seen. */
+  /** When the tier was last called or first seen; used if the log has no pass of it. */
   readonly seenAt: number;
   /** How many passes for this period have died. */
   readonly crashes: number;
   readonly catchUp: CatchUp;
 }
 
-/** `missed`: it would be due, but is too late to be made up for. */
+/** `missed`: the tier would be due, but it is too late to make up for the pass. */
 type DueDecision = 'due' | 'not-due' | 'missed';
 
-/** A tier that isn't to be caught up runs at its time, give or take what calls once an hour allow. */
+/** Longest delay of a tier that does not catch up. `runner due` may be called only once an hour. */
 const LATE_MS = 3_600_000;
 
-/** A clock that is corrected by a moment has not been set back. */
+/** A clock that is corrected by up to this much does not count as set back. */
 const CORRECTION_MS = 60_000;
 
 /**
- * A tier is due once a new period has begun since its last pass began, or since it was first seen; however many were
- * missed, that is one pass. Pure: instants are epoch milliseconds.
+ * A tier is due when a new period has begun since its last pass began, or since it was first seen. Several missed
+ * periods
+ * make one pass. Pure: instants are epoch milliseconds.
  */
 export function decideDue({ start, at, last, seenAt, crashes, catchUp }: DueFacts): DueDecision {
   const tooLate = catchUp === 'skip' && at - start > LATE_MS;

@@ -3,16 +3,16 @@ import { nextPeriodStart, periodStart, tierPeriodMs } from './period.ts';
 /** When a tier should be called next. */
 export interface ExpectedCall {
   readonly atMs: number;
-  /** It should have been called by now, with some time to spare. */
+  /** The call should have come by now, even if it is a little late. */
   readonly isOverdue: boolean;
 }
 
 const LONGEST_DELAY_MS = 3_600_000;
 
-/** An hour between two calls, and half of one that the host shifts them. */
+/** One hour between two calls, plus half an hour by which the host shifts them. */
 const LONGEST_DUE_DELAY_MS = 1.5 * LONGEST_DELAY_MS;
 
-/** A tier's last call that was not by hand. */
+/** The last call of a tier that was not made by hand. */
 export interface PreviousCall {
   readonly atMs: number;
   readonly isDue: boolean;
@@ -21,9 +21,9 @@ export interface PreviousCall {
 }
 
 /**
- * The next call of a tier, judged by its last one: a crontab does not call at the first minute of a
- * period, but at the same minute of each. `runner due` runs a tier at its first call in a period, which on
- * some hosts is one an hour. Null where nothing can be expected: no period, or never called.
+ * The next call of a tier, judged by its last one: a crontab calls not at the first minute of a period, but at the
+ * same minute of each. `runner due` runs a tier at its first call in a period; some hosts call it once an hour. Null if
+ * nothing can be expected: the tier has no period, or was never called.
  */
 export function expectCall(tier: string, last: PreviousCall | null, nowMs: number): ExpectedCall | null {
   if (last === null) return null;
@@ -35,14 +35,14 @@ export function expectCall(tier: string, last: PreviousCall | null, nowMs: numbe
   return { atMs, isOverdue: nowMs > atMs + delayMs };
 }
 
-/** Of a call that is still to come, as the clock was ahead then, just the minute tells something. */
+/** A last call in the future comes from a clock that was ahead; only its minute within the period is of use. */
 function startOfNext(tier: string, lastMs: number, nowMs: number, minuteMs: number): number {
   const current = periodStart(tier, nowMs) as number;
   const isStillToCome = lastMs > nowMs && current + minuteMs > nowMs;
   return isStillToCome ? current : (nextPeriodStart(tier, Math.min(lastMs, nowMs)) as number);
 }
 
-/** Hosts shift cron's minutes, but not by hours. */
+/** How late a call may be, in milliseconds: hosts shift cron's minutes, but not by hours. */
 function longestDelayMs(tier: string): number {
   return Math.min((tierPeriodMs(tier) ?? 0) / 2, LONGEST_DELAY_MS);
 }
@@ -55,9 +55,9 @@ export interface MissedPasses {
 }
 
 interface MissedGap {
-  /** Start of the last pass before it. */
+  /** Start of the last pass before the gap. */
   readonly fromMs: number;
-  /** Start of the first pass after it; null while there is none. */
+  /** Start of the first pass after the gap; null while there is none. */
   readonly toMs: number | null;
   readonly count: number;
 }
@@ -65,8 +65,8 @@ interface MissedGap {
 export interface PassHistory {
   readonly periodMs: number | null;
   /**
-   * When the tier was called, ascending: the passes inside the window, those that found the lock
-   * held among them, and the last one before it.
+   * When the tier was called, ascending: the calls inside the window, including those that found the lock held, and the
+   * last call before the window.
    */
   readonly calledAtMs: readonly number[];
   readonly sinceMs: number;
@@ -77,8 +77,8 @@ export interface PassHistory {
 const TOLERANCE = 0.5;
 
 /**
- * The expected passes that did not happen. They are expected one period after each other, counted
- * from the pass before. Null where nothing can be expected: no period, or never called.
+ * The expected passes that did not happen. Each is expected one period after the pass before it. Null if nothing can be
+ * expected: the tier has no period, or was never called.
  */
 export function findMissedPasses(history: PassHistory): MissedPasses | null {
   const { periodMs, calledAtMs, untilMs } = history;
@@ -92,7 +92,7 @@ export function findMissedPasses(history: PassHistory): MissedPasses | null {
   return { count: missed.reduce((sum, gap) => sum + gap.count, 0), gaps: missed };
 }
 
-/** How many whole periods after `fromMs` lie before `endMs`, and not before the window. */
+/** How many whole periods after `fromMs` end before `endMs`, but not before the window. */
 function countExpected(fromMs: number, endMs: number, periodMs: number, sinceMs: number): number {
   const upToEnd = Math.ceil((endMs - fromMs) / periodMs) - 1;
   const beforeWindow = Math.max(0, Math.ceil((sinceMs - fromMs) / periodMs) - 1);
@@ -100,8 +100,8 @@ function countExpected(fromMs: number, endMs: number, periodMs: number, sinceMs:
 }
 
 /**
- * The first call of a tier that comes at or after a time, as its next one is expected; null: nothing can be. `runner
- * due` is called often, and runs a script when its time has come.
+ * The first expected call of a tier at or after a time; null: none is expected. `runner due` is called often: it runs a
+ * script as soon as its time has come.
  */
 export function expectCallAfter(
   tier: string,

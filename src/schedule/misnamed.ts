@@ -1,7 +1,7 @@
 import { nearestName } from '../system/base/suggest.ts';
 import { tierPeriodMs } from './period.ts';
 
-/** What people call a period that has a name of its own. */
+/** Common words for a period, and the tier's name for it. */
 const words: Readonly<Record<string, string>> = {
   minute: '1min',
   minutely: '1min',
@@ -31,7 +31,7 @@ const words: Readonly<Record<string, string>> = {
 
 const named = ['hourly', 'daily', 'weekly', 'monthly', 'yearly'];
 
-/** How many of what, as people write it: `5m`, `2hour`, `min15`, `3-days`. */
+/** A number and a unit as people write them: `5m`, `2hour`, `min15`, `3-days`. */
 const units: readonly (readonly [RegExp, (count: number) => string])[] = [
   [/^(?:m|min|mins|minute|minutes)?$/, (count) => `${count}min`],
   [/^(?:h|hr|hrs|hour|hours|hourly)$/, (count) => (count === 1 ? 'hourly' : `${count}hours`)],
@@ -42,8 +42,9 @@ const units: readonly (readonly [RegExp, (count: number) => string])[] = [
 ];
 
 /**
- * The tier that a folder was probably meant to be whose name tells no period, so that no crontab line can call it:
- * `hourly` for `houry`, `15min` for `15mins`. Null for a tier, and for what is meant to be run by hand.
+ * The tier that the name of a folder was probably meant to be: `hourly` for `houry`, `15min` for `15mins`. Null if the
+ * name
+ * is a tier already, or resembles none: such a folder is run by hand.
  */
 export function guessPeriodName(name: string): string | null {
   if (tierPeriodMs(name) !== null) return null;
@@ -60,19 +61,19 @@ function guessCounted(plain: string): string | null {
   const [, before = '', digits, after = ''] =
     /^((?:min|hour|day|week|month)[a-z]*(?<!ly))?(\d{1,6})([a-z]*)$/.exec(plain) ?? [];
   if (digits === undefined || (before !== '' && after !== '')) return null;
-  // More than minutes alone is a number of something else, such as a year.
+  // A larger number without a unit does not mean minutes; it may be a year.
   if (before + after === '' && Number(digits) > 90) return null;
   const unit = units.find(([form]) => form.test(before + after));
   return unit?.[1](Number(digits)) ?? null;
 }
 
-/** A slip, not another word: it begins alike. */
+/** Accepts a misspelling, which begins with the same letter, not another word. */
 function guessSpelling(plain: string): string | null {
   const alike = named.filter((each) => each[0] === plain[0] && plain.length >= each.length - 2);
   return nearestName(plain, alike);
 }
 
-/** Why such a folder is never called, and what it may have been meant to be; null where there is nothing to say. */
+/** Explains why cron never runs such a folder and which tier was probably meant; null: nothing to explain. */
 export function describeMisnamed(name: string): string | null {
   const guess = guessPeriodName(name);
   return guess === null ? null : `not a schedule name, so cron never runs it; did you mean ${guess}?`;

@@ -2,7 +2,7 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 
-/** A longer period than a year is a slip of the finger. */
+/** Longest period, in days; a longer one is a typing error. */
 const longestDays = 366;
 
 type Unit = 'min' | 'hours' | 'days' | 'weeks' | 'months' | 'years';
@@ -20,7 +20,7 @@ const named: ReadonlyMap<string, TierPeriod> = new Map([
   ['yearly', { count: 1, unit: 'years' }],
 ]);
 
-/** A month of 31 days and a leap year are a day longer than nominal, and a change of the clock more. */
+/** A month of 31 days or a leap year is one day longer than nominal; a change of the clock adds some hours. */
 const longestExcessMs = 2 * dayMs;
 
 /** Months and years are nominal: 30 and 365 days, good enough for time limits and the report. */
@@ -33,13 +33,15 @@ const unitMs: Readonly<Record<Unit, number>> = {
   years: 365 * dayMs,
 };
 
-/** How often the tier of this name is run: `15min`, `2hours`, `daily` …; null if the name tells no period. */
+/**
+ * Milliseconds between two runs of the tier of this name: `15min`, `2hours`, `daily` …; null if the name has no period.
+ */
 export function tierPeriodMs(name: string): number | null {
   const period = parseTierPeriod(name);
   return period && period.count * unitMs[period.unit];
 }
 
-/** The same of its shortest period, where they differ: the month of February, a year of 365 days. */
+/** Like `tierPeriodMs`, for the tier's shortest period: February for a month, 365 days for a year. */
 export function shortestPeriodMs(name: string): number | null {
   const period = parseTierPeriod(name);
   if (period === null) return null;
@@ -48,7 +50,7 @@ export function shortestPeriodMs(name: string): number | null {
 
 const SHORTEST_MONTH_MS = 28 * dayMs;
 
-/** What the name of a tier says; null if it tells no period. */
+/** Parses the name of a tier; null if it has no period. */
 export function parseTierPeriod(name: string): TierPeriod | null {
   const counted = /^([1-9]\d{0,5})(min|hours|days)$/.exec(name);
   if (!counted) return named.get(name) ?? null;
@@ -57,8 +59,9 @@ export function parseTierPeriod(name: string): TierPeriod | null {
 }
 
 /**
- * When the period began that holds this instant, in local time as cron counts it: an hour from its first
- * minute, a day from midnight, a week from Sunday. Null if the name tells no period.
+ * Start of the period that contains this instant, in local time as cron counts: an hour starts at its first minute, a
+ * day
+ * at midnight, a week on Sunday. Null if the name has no period.
  */
 export function periodStart(tierName: string, instantMs: number): number | null {
   const period = parseTierPeriod(tierName);
@@ -73,8 +76,8 @@ export function periodStart(tierName: string, instantMs: number): number | null 
 }
 
 /**
- * When the period after the one of this instant begins; null if the name tells no period. Looked for,
- * not added up: months differ, and so do days on which the clock changes.
+ * Start of the period after the one that contains this instant; null if the name has no period. It is searched for, not
+ * added up: months differ in length, and so do days on which the clock changes.
  */
 export function nextPeriodStart(tierName: string, instantMs: number): number | null {
   const periodMs = tierPeriodMs(tierName);
@@ -84,7 +87,7 @@ export function nextPeriodStart(tierName: string, instantMs: number): number | n
   return findFirstMinute(instantMs, instantMs + periodMs + longestExcessMs, hasBegun);
 }
 
-/** `new Date` takes the first of two midnights, and the first moment of a day that has none. */
+/** If a day has two midnights, `new Date` takes the first one; if it has none, the day's first moment. */
 function localMidnight(year: number, month: number, day: number): number {
   return new Date(year, month, day).getTime();
 }
@@ -93,24 +96,25 @@ function midnightDaysBefore(date: Date, days: number): number {
   return localMidnight(date.getFullYear(), date.getMonth(), date.getDate() - days);
 }
 
-/** Counted from 1970 by local dates, as the crontab line of such a tier counts them. */
+/** Counts days from 1970 by local dates, as the crontab line of such a tier does. */
 function daysIntoPeriod(date: Date, count: number): number {
   return (Date.UTC(date.getFullYear(), date.getMonth(), date.getDate()) / dayMs) % count;
 }
 
-/** Counted from 1970 by local time, which for all that divides a day is the same as from midnight. */
+/** Counts from 1970 in local time. If the period divides a day, this equals counting from midnight. */
 function startWithinDays(instantMs: number, periodMs: number): number {
   const wallMs = instantMs + utcOffsetMs(instantMs);
   const start = instantOfWall(wallMs - (wallMs % periodMs), instantMs);
   if (utcOffsetMs(start) === utcOffsetMs(instantMs)) return start;
-  // The clock was set back in between, perhaps behind the beginning of a later period: that is over.
+  // The clock was set back in between. If it went back before the start of a later period, that period is over.
   const change = findChange(start, instantMs);
   return startWithinDays(change - 1, periodMs) > start ? change : start;
 }
 
 /**
- * The latest instant, up to `instantMs`, whose local clock showed this time, across a change of the
- * clock; where the clock skipped it, the instant of the change.
+ * The latest instant up to `instantMs` at which the local clock showed this time. The clock may have changed in
+ * between;
+ * if it skipped the time, this is the instant of the change.
  */
 function instantOfWall(wallMs: number, instantMs: number): number {
   const start = wallMs - utcOffsetMs(instantMs);
@@ -126,7 +130,7 @@ function findChange(earlierMs: number, laterMs: number): number {
   return findFirstMinute(earlierMs, laterMs, isChanged);
 }
 
-/** Between two instants, of which only the later one `has` it: the first whole minute that does. */
+/** The first whole minute between two instants for which `has` is true; it is true for the later instant only. */
 function findFirstMinute(earlierMs: number, laterMs: number, has: (atMs: number) => boolean): number {
   let before = Math.floor(earlierMs / minuteMs);
   let after = Math.floor(laterMs / minuteMs);
@@ -144,24 +148,25 @@ function utcOffsetMs(instantMs: number): number {
 
 const ONE_HOUR_MS = 3_600_000;
 
-/** The tier's period, at most one hour: a pass is to be over before the next one is due. */
+/** The tier's period, at most one hour: a pass should end before the next one is due. */
 export function defaultTimeoutMs(tier: string): number {
   return Math.min(tierPeriodMs(tier) ?? ONE_HOUR_MS, ONE_HOUR_MS);
 }
 
 /**
- * A period belongs to the slot that begins next once this much of it has passed. Not at half of it: a clock that is
- * wrong by a round number of minutes would meet that now from this side, now from the other.
+ * A period that starts this far into a slot, as a part of it, belongs to the next slot. Half would not do: a clock that
+ * is wrong by a round number of minutes would be now on this side of it, now on the other.
  */
 const ROUNDED_UP_FROM = 0.55;
 
 /**
- * The slot of a pass, by which many machines know that it is the same: the start of the fleet's period nearest to that
- * of this machine's own period. So a call just before or after a boundary neither skips a slot nor has one twice,
- * however wrong the machine's clock is. Null if the tier's name tells no period.
+ * The slot of a pass, by which several machines recognize the same pass: the start of the fleet's period that is
+ * nearest
+ * to the start of this machine's own period. A call just before or after a boundary neither skips a slot nor gets one
+ * twice, however wrong the machine's clock is. Null if the tier's name has no period.
  *
- * @param ownMs what this machine's clock shows
- * @param aheadMs how much the fleet's clock is ahead of it
+ * @param ownMs the time on this machine's clock
+ * @param aheadMs by how many milliseconds the fleet's clock is ahead of this machine's
  */
 export function slotOf(tier: string, ownMs: number, aheadMs: number): number | null {
   const start = periodStart(tier, ownMs);

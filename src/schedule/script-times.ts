@@ -3,49 +3,51 @@ import { latestTime } from './repeat/calendar.ts';
 import { parseSchedule } from './repeat/parse.ts';
 import type { CalendarRule } from './repeat/rule.ts';
 
-/** What is known of a script whose schedule is asked. UTC epoch milliseconds. */
+/** The facts from which the due time of a script follows. UTC epoch milliseconds. */
 export interface ScriptTimes {
-  /** For which time it was queued last; null: never. */
+  /** The time of its schedule for which it was last queued; null: never. */
   readonly queuedFor: number | null;
-  /** When the last pass of its tier began that has come to its end; null: there was none. */
+  /** Start of the last pass of its tier that has ended; null: none. */
   readonly passAt: number | null;
-  /** When its file came to be where it is, as it is; null: nobody knows. */
+  /** When the present file came to its present place; null: unknown. */
   readonly changedAt: number | null;
-  /** How often its tier is called; null: nobody knows. */
+  /** Time between two calls of its tier, in milliseconds; null: unknown. */
   readonly periodMs: number | null;
   readonly nowMs: number;
 }
 
-/** A clock that is set back by more was wrong before: times come again. Cron draws the same line. */
+/** A clock that is set back by more than this was wrong before, so the times come again. Cron has the same limit. */
 const CORRECTION_MS = 3 * 3_600_000;
 
-/** Of a tier whose name tells no period, the time of a day is looked for. */
+/** Stands in for the period of a tier whose name has none. */
 const DAY_MS = 24 * 3_600_000;
 
 /**
- * The time of its schedule that a script is to be run for now: the last one that has come since it was queued, and
- * since a pass last looked; null: none has. What came before a schedule was written is not made up for: a pass has
- * looked since. Of a script that was never queued, its file tells: cron's line has run for the times before an import.
+ * The time of its schedule for which a script should run now: the last one since it was queued and since a pass last
+ * looked;
+ * null: none. Times before a schedule was written are not made up for, because a pass has looked since. For a script
+ * that
+ * was never queued the age of its file counts: before an import, the old crontab line ran it.
  */
 export async function dueTime(rule: CalendarRule, times: ScriptTimes): Promise<number | null> {
   const { queuedFor, passAt, changedAt, periodMs, nowMs } = times;
   const isTrue = (at: number | null): at is number => at !== null && at <= nowMs + CORRECTION_MS;
   const looked = isTrue(passAt) ? passAt : nowMs - (periodMs ?? DAY_MS);
-  // A file of the future has a wrong time, or this clock has.
+  // A file time in the future is wrong, or this clock is: ignore it.
   const since = queuedFor ?? (changedAt !== null && changedAt <= nowMs ? changedAt : null);
   const afterMs = isTrue(since) ? Math.max(looked, since) : looked;
   return afterMs >= nowMs ? null : await latestTime(rule, { afterMs, upToMs: nowMs });
 }
 
-/** A pass may come an hour late, be it that one calls `runner due` once an hour. */
+/** How late a pass may come: `runner due` may be called only once an hour. */
 const LATE_MS = 3_600_000;
 
-/** So long after its time a script of the tier runs at the latest where each pass takes place. */
+/** The longest time, in milliseconds, from a script's due time to its run, if no pass is left out. */
 export function usualLatenessMs(periodMs: number | null): number {
   return (periodMs ?? DAY_MS) + LATE_MS;
 }
 
-/** The rule of a script's schedule; null: it has none, or one that cannot be read, for which it is refused. */
+/** The rule of a script's schedule; null: the script has no schedule, or an unreadable one, for which it is refused. */
 export function ruleOf({ schedule, timezone }: ScriptOptions): CalendarRule | null {
   if (schedule === undefined) return null;
   const parsed = parseSchedule(schedule, timezone ?? null);

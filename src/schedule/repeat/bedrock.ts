@@ -3,7 +3,7 @@ import { type Fault, quote } from './fault.ts';
 import type { BaseMoment, Modifier, RepeatRule, StartUnit, Unit } from './rule.ts';
 import { correctStart } from './words.ts';
 
-/** As the document of Bedrock::Jobs defines them; its code has other ones. */
+/** As the documentation of Bedrock::Jobs defines them; its code differs. */
 const cannedRules: ReadonlyMap<string, Modifier> = new Map([
   ['HOURLY', { kind: 'add', count: 1, unit: 'hour' }],
   ['DAILY', { kind: 'add', count: 1, unit: 'day' }],
@@ -16,7 +16,7 @@ const bases: ReadonlyMap<string, BaseMoment> = new Map([
   ['FINISHED', 'finished'],
 ]);
 
-/** The grammar of Bedrock::Jobs: `HOURLY`, or a base and its modifiers, separated by commas. */
+/** Parses the grammar of Bedrock::Jobs: `HOURLY`, or a base and its modifiers, separated by commas. */
 export function parseBedrock(text: string): { readonly rule: RepeatRule } | Fault {
   const upper = upperCase(text);
   const canned = cannedRules.get(upper);
@@ -42,12 +42,12 @@ export function parseBedrock(text: string): { readonly rule: RepeatRule } | Faul
   return { rule: { kind: 'moment', text: upper, base, modifiers: [next, ...rest] } };
 }
 
-/** Only ASCII, as Bedrock does: `toUpperCase` turns other letters into some of the grammar's. */
+/** Changes only ASCII letters, as Bedrock does: `toUpperCase` turns some other letters into letters of the grammar. */
 function upperCase(text: string): string {
   return text.replaceAll(/[a-z]/g, (letter) => letter.toUpperCase());
 }
 
-/** As Bedrock splits a list: blanks before a part are dropped, those after it stay, empty parts are dropped. */
+/** Splits as Bedrock does: it drops blanks before a part and empty parts, and keeps blanks after a part. */
 function splitParts(text: string): string[] {
   return text
     .split(',')
@@ -61,7 +61,7 @@ function faultOfBase(text: string, first: string): Fault {
   const fault = `it begins with ${quote(first)}`;
   const word = nearestName(upperCase(first.trim()), [...bases.keys(), ...cannedRules.keys()]);
   if (word !== null) return { fault: `${fault}; did you mean ${word}?` };
-  // The zone is put behind what was meant.
+  // The caller appends the zone to the suggestion.
   const meant = correctStart(text.replace(/ in \S+\s*$/i, ''));
   if (meant !== null) return { fault, meant };
   return {
@@ -71,7 +71,7 @@ function faultOfBase(text: string, first: string): Fault {
   };
 }
 
-/** Of what is nearly right; null: it is not. */
+/** Explains a rule that is nearly right; null: it is not. */
 function describeBase(text: string, word: string): string | null {
   if (text.trim() === '') return 'it is empty: write a rule such as FINISHED, +1 HOUR or daily at 10:00';
   if (bases.has(word)) return `there is a blank behind ${word}: remove it`;
@@ -84,10 +84,10 @@ function describeBase(text: string, word: string): string | null {
 
 const addForm = /^(?<count>[+-](?:\d{1,8}(?= SECOND)|\d{1,3})) (?<unit>SECOND|MINUTE|HOUR|DAY|MONTH|YEAR)S?$/;
 
-/** `+1 HOUR`, `START OF DAY`, `WEEKDAY 1`, in upper case; null for what `describeModifier` explains. */
+/** Parses `+1 HOUR`, `START OF DAY`, `WEEKDAY 1`, in upper case; null: `describeModifier` explains why not. */
 function parseModifier(text: string): Modifier | null {
   const { count, unit = '' } = addForm.exec(text)?.groups ?? {};
-  // Not -0, which is another value to some.
+  // `|| 0` turns -0 into 0; some comparisons tell them apart.
   if (count !== undefined) {
     return { kind: 'add', count: Number(count) || 0, unit: unit.toLowerCase() as Unit };
   }
@@ -103,7 +103,7 @@ const modifierExpected =
   'a modifier is +N or -N SECONDS, MINUTES, HOURS, DAYS, MONTHS or YEARS, START OF HOUR, DAY, MONTH or YEAR, ' +
   'or WEEKDAY 0 (Sunday) to 6';
 
-/** The slips that people make, the most telling one first, each with what to write instead. */
+/** Frequent mistakes, the most specific first, each with its correction. */
 const slips: readonly (readonly [RegExp, string])[] = [
   [/[\t\r\n]/, 'has a tab or a line break in it: only blanks are possible, and not at its end'],
   [/ $/, 'ends in a blank: remove it'],
@@ -124,7 +124,7 @@ const slips: readonly (readonly [RegExp, string])[] = [
   [/^WEEKDAY/, 'needs a number from 0 (Sunday) to 6 (Saturday)'],
 ];
 
-/** What is wrong in a text that is no modifier; completes its name: "lacks its sign: …". */
+/** Says what is wrong in a text that is not a modifier. The sentence begins with its name: "… lacks its sign: …". */
 function describeModifier(text: string): string {
   const slip = slips.find(([form]) => form.test(text));
   return slip === undefined ? `is not understood: ${modifierExpected}` : slip[1];

@@ -3,13 +3,13 @@ import { ruleZone } from '../../system/base/zone.ts';
 import type { CalendarDay, CalendarRule } from './rule.ts';
 import { DAY_MS, isInCalendar, LAST_INSTANT, MINUTE_MS } from './time.ts';
 
-/** The first time of a rule after a moment; null: there is none up to the year 9999. */
+/** The first time of a rule after a moment; null: none up to the year 9999. */
 export async function nextTimeAfter(rule: CalendarRule, afterMs: number): Promise<number | null> {
   const next = await openTimes(rule);
   return next(afterMs);
 }
 
-/** Tells the same of any number of moments. Who asks for one time after another has them day by day. */
+/** Like `nextTimeAfter`, for any number of moments. It keeps the times of a day, so ascending moments are fast. */
 export async function openTimes(rule: CalendarRule): Promise<(afterMs: number) => number | null> {
   const clock = await openClock(rule);
   let ofDay: readonly number[] = [];
@@ -21,7 +21,7 @@ export async function openTimes(rule: CalendarRule): Promise<(afterMs: number) =
   };
 }
 
-/** The last time of a rule that is after one moment and not after another; null: there is none between them. */
+/** The last time of a rule after `afterMs` and up to `upToMs`; null: none. */
 export async function latestTime(
   rule: CalendarRule,
   { afterMs, upToMs }: { readonly afterMs: number; readonly upToMs: number },
@@ -37,8 +37,9 @@ export async function latestTime(
 }
 
 /**
- * The shortest time between two times of a rule, by a clock that is never changed. Infinity for a rule that has just
- * one time.
+ * The shortest time between two times of a rule, in milliseconds, on a clock that never changes. Infinity for a rule
+ * that
+ * has only one time.
  */
 export function shortestGapMs({ on, times }: CalendarRule, fromMs: number): number {
   const [first = 0, last = 0] = [times[0], times.at(-1)];
@@ -54,13 +55,13 @@ export function shortestGapMs({ on, times }: CalendarRule, fromMs: number): numb
   return shortest;
 }
 
-/** Four years have all that differs from month to month, and from year to year. */
+/** Four years contain all differences between months and between years. */
 const GAP_DAYS = 4 * 366;
 
-/** The calendar is the same again after 400 years. */
+/** The calendar repeats after 400 years. */
 const REPEATS_AFTER_DAYS = 146_097;
 
-/** Whether a rule has a day at all, which 30 February is not. */
+/** Whether a rule has any day at all; 30 February has none. */
 export function hasDays(on: CalendarDay): boolean {
   for (let day = 0; day < REPEATS_AFTER_DAYS; day += 1) {
     if (isDayOf(on, day)) return true;
@@ -68,15 +69,15 @@ export function hasDays(on: CalendarDay): boolean {
   return false;
 }
 
-/** The times that a rule gives one after the other, up to one that has not passed. */
+/** The successive times of a rule, up to one that has not passed. */
 export interface TimeSeries {
-  /** How many of its times have passed. */
+  /** How many of the times have passed. */
   readonly passed: number;
-  /** From 0, which is the first; `passed` is the first in the future. Null: there is none. */
+  /** The time at an index from 0; `timeAt(passed)` is the first in the future. Null: none. */
   timeAt(index: number): number | null;
 }
 
-/** The times of a rule that come after a moment; null outside of the years 0 to 9999. */
+/** The times of a rule after a moment; null outside of the years 0 to 9999. */
 export async function calendarSeries(rule: CalendarRule, afterMs: number, nowMs: number): Promise<TimeSeries | null> {
   if (!isInCalendar(afterMs) || !isInCalendar(nowMs)) return null;
   const clock = await openClock(rule);
@@ -101,7 +102,7 @@ export async function calendarSeries(rule: CalendarRule, afterMs: number, nowMs:
 function* daysAfter(rule: CalendarRule, clock: Clock, afterMs: number): Generator<readonly number[], undefined> {
   let lastMs = afterMs;
   let lastDay = clock.dayOf(afterMs);
-  // The day before, too: clocks that are set back at midnight come to it again.
+  // Include the day before: clocks that are set back at midnight return to it.
   for (let day = lastDay - 1; day - lastDay <= REPEATS_AFTER_DAYS; day += 1) {
     if ((day - 1) * DAY_MS > LAST_INSTANT) return;
     if (!isDayOf(rule.on, day)) continue;
@@ -112,7 +113,7 @@ function* daysAfter(rule: CalendarRule, clock: Clock, afterMs: number): Generato
   }
 }
 
-/** Whether a day, counted from 1970-01-01, is one of these. */
+/** Whether a rule's days include a day, counted from 1970-01-01. */
 function isDayOf(on: CalendarDay, day: number): boolean {
   if (on.period === 'daily') return true;
   const date = new Date(day * DAY_MS);
@@ -139,7 +140,7 @@ function isDayOfMonth(date: Date, days: readonly number[]): boolean {
   return days.includes(number) || (number >= 28 && isOtherMonth(date, 1) && days.some((day) => day > number));
 }
 
-/** Whether its weekday is there for the nth time in its month; -1: for the last time. */
+/** Whether a date is the nth of its weekday in its month; -1: the last one. */
 function isNth(date: Date, nth: number): boolean {
   return nth === -1 ? isOtherMonth(date, 7) : Math.ceil(date.getUTCDate() / 7) === nth;
 }
@@ -148,7 +149,7 @@ function isOtherMonth(date: Date, daysLater: number): boolean {
   return new Date(date.getTime() + daysLater * DAY_MS).getUTCMonth() !== date.getUTCMonth();
 }
 
-/** What the clocks of a rule's zone show. */
+/** Local time in a rule's zone. */
 interface Clock {
   /** The local day of an instant, counted from 1970-01-01. */
   dayOf(atMs: number): number;
@@ -157,7 +158,7 @@ interface Clock {
 }
 
 async function openClock({ times, zone, isInterval }: CalendarRule): Promise<Clock> {
-  // 18 ms to load: only for those who have such a rule.
+  // Loading takes 18 ms, so only rules that need it load it.
   const { Temporal } = await import('temporal-polyfill');
   const name = zone ?? ruleZone();
   const stretchAt = zones.get(name) ?? readZone(Temporal, name);
@@ -166,7 +167,7 @@ async function openClock({ times, zone, isInterval }: CalendarRule): Promise<Clo
     dayOf: (atMs) => Math.floor((atMs + stretchAt(atMs).offsetMs) / DAY_MS),
     timesOn: (day) => {
       const startMs = day * DAY_MS;
-      // What begins at night may end on the next day.
+      // A window that begins at night may end on the next day.
       const stretches = [stretchAt(startMs - DAY_MS)];
       for (let last = stretches[0] as Stretch; last.untilMs < startMs + 3 * DAY_MS; ) {
         last = stretchAt(last.untilMs);
@@ -178,15 +179,15 @@ async function openClock({ times, zone, isInterval }: CalendarRule): Promise<Clo
   };
 }
 
-/** Between two changes of a zone's clocks. */
+/** The time between two clock changes of a zone. */
 interface Stretch {
   readonly fromMs: number;
   readonly untilMs: number;
-  /** How much local time is ahead of UTC. */
+  /** By how much local time is ahead of UTC. */
   readonly offsetMs: number;
 }
 
-/** Where the changes of its clocks were found once, they are known: to look for one takes long. */
+/** The clock changes of each zone, kept because a search for one is slow. */
 const zones = new Map<string, (atMs: number) => Stretch>();
 
 function readZone(Temporal: typeof TemporalTypes, zone: string): (atMs: number) => Stretch {
@@ -208,7 +209,10 @@ function readZone(Temporal: typeof TemporalTypes, zone: string): (atMs: number) 
   };
 }
 
-/** When clocks first show these times. Where they skip one, as in spring, the moment at which they go on. */
+/**
+ * The first instants at which the clocks show these times. For a time that they skip, as in spring, the instant of the
+ * change.
+ */
 function comingAt(walls: readonly number[], stretches: readonly Stretch[]): readonly number[] {
   const instants = walls.map((wall) => {
     const first = stretches.find(({ untilMs, offsetMs }) => wall - offsetMs < untilMs) as Stretch;
@@ -217,7 +221,7 @@ function comingAt(walls: readonly number[], stretches: readonly Stretch[]): read
   return [...new Set(instants)];
 }
 
-/** Whenever clocks show these times. */
+/** Every instant at which the clocks show these times. */
 function shownAt(walls: readonly number[], stretches: readonly Stretch[]): readonly number[] {
   return stretches.flatMap(({ fromMs, untilMs, offsetMs }) =>
     walls.map((wall) => wall - offsetMs).filter((atMs) => fromMs <= atMs && atMs < untilMs),

@@ -3,7 +3,7 @@ import { guessTime } from './clock-time.ts';
 import { type Fault, found, quote } from './fault.ts';
 import type { CalendarRule } from './rule.ts';
 
-/** Cron's words for times, by its own manual. */
+/** Cron's words for times, from cron's manual. */
 export const nicknames: ReadonlyMap<string, string> = new Map([
   ['@every_minute', '* * * * *'],
   ['@hourly', '0 * * * *'],
@@ -22,7 +22,10 @@ const expectedValues = ['0 to 59', '0 to 23', '1 to 31', '1 to 12 or jan to dec'
 
 type Fields = readonly [string, string, string, string, string];
 
-/** Reads `0 7 * * mon` and `@daily`, in lower case. What fields mean says croner, which knows no more than cron here. */
+/**
+ * Reads `0 7 * * mon` and `@daily`, in lower case. Croner interprets the fields; `cronForm` restricts them to cron's
+ * own.
+ */
 export function parseCron(words: string): Pick<CalendarRule, 'on' | 'times' | 'isInterval'> | Fault {
   const expanded = words.startsWith('@') ? nicknames.get(words) : words;
   if (expanded === undefined) return faultOfMacro(words);
@@ -38,11 +41,11 @@ export function parseCron(words: string): Pick<CalendarRule, 'on' | 'times' | 'i
       period: 'cron',
       days: set(pattern.day).map((index) => index + 1),
       months: set(pattern.month).map((index) => index + 1),
-      // Sunday is 7 with us.
+      // Here Sunday is 7.
       weekdays: set(pattern.dayOfWeek)
         .map((index) => index || 7)
         .sort(),
-      // As Vixie's cron has it: a star with a step is a star, too.
+      // As in Vixie's cron, a star with a step counts as a star.
       isBoth: day.startsWith('*') || weekday.startsWith('*'),
     },
     times: set(pattern.hour).flatMap((each) => minutes.map((minuteOfHour) => each * 60 + minuteOfHour)),
@@ -50,17 +53,17 @@ export function parseCron(words: string): Pick<CalendarRule, 'on' | 'times' | 'i
   };
 }
 
-/** @throws {TypeError} where croner does not understand them */
+/** @throws {TypeError} if croner does not understand the fields */
 function read(fields: readonly string[]): CronPattern {
   return new CronPattern(fields.join(' '), undefined, { mode: '5-part' });
 }
 
-/** The numbers that are set. */
+/** The indexes whose value is not 0. */
 function set(values: readonly number[]): number[] {
   return [...values.keys()].filter((index) => values[index] !== 0);
 }
 
-/** What croner knows beyond cron (`L`, `W`, `#`, `?`) would not be understood by a crontab. */
+/** Excludes what croner knows beyond cron (`L`, `W`, `#`, `?`): a crontab would not understand it. */
 const cronForm = /^(?:[\d*,/-]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun)+$/;
 
 function isRight(fields: readonly string[], index: number): boolean {
@@ -80,7 +83,7 @@ function describeField(fields: readonly string[], index: number): string {
   return `${expected}, found ${quote(field)}${index === 4 ? hintForRange(field) : ''}${hintFor(field)}`;
 }
 
-/** `fri-mon`: cron's ranges only go upwards, up to 7 for Sunday. */
+/** `fri-mon`: cron's ranges only go upwards; 7 is Sunday. */
 function hintForRange(field: string): string {
   const [first = -1, last = -1] = (/^(\w+)-(\w+)$/.exec(field) ?? []).slice(1).map(readWeekday);
   if (last < 0 || first <= last) return '';

@@ -6,25 +6,26 @@ import { type Fault, found, quote } from './fault.ts';
 import { type CalendarRule, isCronRule, isPlainRule, type RepeatRule } from './rule.ts';
 import { type ClockTimes, correctStart, correctTimes, delayOf, parseWords, timesOfDay } from './words.ts';
 
-/** A rule is read again at each end of its job. */
+/** Longest rule, in characters. Each end of its job parses it again. */
 const LONGEST_RULE = 1000;
 
-/** A rule, or one sentence that says what is wrong in it. */
+/** A rule, or one sentence that says what is wrong in the text. */
 type Parsed<Rule> = { readonly rule: Rule } | { readonly problem: string };
 
 /**
- * Reads the rule of a repeating job: in the grammar of Bedrock::Jobs (`SCHEDULED, +1 HOUR`, `DAILY`), in plain words
- * (`every 90 seconds`, `daily at 10:00 in Europe/Berlin`) or as cron's five fields. docs/scripts.md has them all.
+ * Parses the rule of a repeating job: in the grammar of Bedrock::Jobs (`SCHEDULED, +1 HOUR`, `DAILY`), in plain words
+ * (`every 90 seconds`, `daily at 10:00 in Europe/Berlin`) or as cron's five fields. docs/scripts.md lists them all.
  */
 export function parseRepeat(text: string): Parsed<RepeatRule> {
   return describe('repeat rule', text, (each) => (isPlainRule(each) ? parsePlain(each) : parseBedrock(each)));
 }
 
 /**
- * Reads when a script runs: the same rules, but for those that count from the end of a job. `every 2 hours` goes by
- * the clock, and a day without a time means its beginning.
+ * Parses the schedule of a script: the same rules, except those that count from the end of a job. `every 2 hours`
+ * follows
+ * the clock, and a day without a time means midnight.
  *
- * @param zone that of `@timezone`, for a rule that names none; null: there is none
+ * @param zone the zone of `@timezone`, for a rule that names none; null: none
  */
 export function parseSchedule(text: string, zone: string | null): Parsed<CalendarRule> {
   return describe('schedule', text, (each) => parseForScript(each, zone));
@@ -49,10 +50,12 @@ function describe<Rule>(what: string, text: string, parse: Parse<Rule>): Parsed<
   return { problem: `The ${what} ${quote(text)} is wrong: ${fault}${end}` };
 }
 
-/** What was meant may need to be corrected, too: `each day at 7` is `every day at 7`, which is `daily at 07:00`. */
+/**
+ * A suggestion may need a correction, too: `each day at 7` becomes `every day at 7`, which becomes `daily at 07:00`.
+ */
 const MOST_CORRECTIONS = 4;
 
-/** With the rule that was meant as it is right; where that cannot be told, with what is wrong in it. */
+/** Suggests the valid rule that was probably meant. If no correction is valid, says what is wrong in the last one. */
 function describeFault<Rule>(first: Fault, zone: string | null, parse: Parse<Rule>): string {
   let last = first;
   for (let count = 0; last.meant !== undefined && count < MOST_CORRECTIONS; count += 1) {
@@ -65,7 +68,7 @@ function describeFault<Rule>(first: Fault, zone: string | null, parse: Parse<Rul
   return last.fault;
 }
 
-/** `daily at 10:00 Europe/Berlin`; null: it does not end in the name of a zone. */
+/** Splits `daily at 10:00 Europe/Berlin`, which lacks the `in`; null: the text does not end in the name of a zone. */
 function findBareZone(text: string): { readonly words: string; readonly zone: string } | null {
   const [, words = '', zone = ''] = /^(.*\S) \(?(UTC|[A-Z]\w+\/[\w/]+)\)?$/.exec(text.trim()) ?? [];
   return words === '' || / in$/i.test(words) || !isZone(zone) ? null : { words, zone };
@@ -109,7 +112,7 @@ function parseForScript(text: string, defaultZone: string | null): { readonly ru
 
 const EXAMPLES = 'daily at 02:30, weekly on monday at 07:00, every 2 hours or cron’s fields 0 7 * * 1';
 
-/** The zone's name alone is kept as it is written. */
+/** Puts the words in lower case; only the name of the zone keeps its case. */
 function splitZone(text: string): { readonly words: string; readonly zone: string | null } {
   const [, words = '', zone = null] = /^(.*?)(?: in (.+))?$/i.exec(text.trim().replaceAll(/\s+/g, ' ')) ?? [];
   return { words: words.toLowerCase().replaceAll(/(?<![\d:])\d:\d\d(?![\d:])/g, (time) => `0${time}`), zone };

@@ -3,32 +3,35 @@ import { calendarSeries, type TimeSeries } from './calendar.ts';
 import type { Moments, RepeatRule } from './rule.ts';
 import { baseOf, momentSeries, nextTime } from './series.ts';
 
-/** For what a repeating job is queued once it has finished. */
+/** The next run of a repeating job that has finished. */
 export interface PlannedTime {
-  /** When it is due; in the past if there are missed times to make up for. */
+  /** When the run is due; in the past if it makes up for a missed time. */
   readonly runAt: number;
-  /** The time that the rule gave, from which the next one is counted. */
+  /** The time that the rule gave; the next one is counted from it. */
   readonly scheduledFor: number;
   /** How many missed times are not made up for. */
   readonly skipped: number;
 }
 
 export interface PlanOptions {
-  /** What becomes of times that have passed: run `all` of them, run `once` for them, or `skip` them. */
+  /** For times that have passed: run `all` of them, run `once` for all, or `skip` them. */
   readonly missed: MissedPolicy;
   readonly nowMs: number;
-  /** How many `all` makes up for at most: the latest. */
+  /** Most missed times that `all` makes up for: the latest ones. */
   readonly cap: number;
-  /** What does not get ahead by its rule waits this long after it has finished. Default: 1 second. */
+  /**
+   * Shortest pause after the end of a run, in milliseconds; a rule that advances from its scheduled time needs none.
+   * Default: 1000.
+   */
   readonly floorMs?: number;
 }
 
 const DEFAULT_FLOOR_MS = 1000;
 
 /**
- * When a repeating job that has finished is to run again.
+ * The next run of a repeating job that has finished.
  *
- * @returns null where its rule gives no further time, as `nextTime` says
+ * @returns null if its rule gives no further time, as `nextTime` explains
  */
 export async function planNext(
   rule: RepeatRule,
@@ -40,14 +43,14 @@ export async function planNext(
   if (baseMs === null || firstMs === null) return null;
   const earliestMs = Math.max(moments.finished ?? nowMs, nowMs) + floorMs;
   const soon = { runAt: earliestMs, scheduledFor: earliestMs };
-  // It would be due again and again: `FINISHED, +0 SECONDS`, `SCHEDULED, START OF DAY`.
+  // The job would be due again and again: `FINISHED, +0 SECONDS`, `SCHEDULED, START OF DAY`.
   if (firstMs <= baseMs) return { ...soon, skipped: 0 };
   const { passed, timeAt } = await seriesFrom(rule, { baseMs, firstMs }, nowMs);
   const skipped = { all: Math.max(0, passed - cap), once: Math.max(0, passed - 1), skip: passed };
   const at = timeAt(skipped[missed]);
   if (at === null) return { ...soon, skipped: skipped[missed] };
   const dueAt = missed === 'once' ? Math.max(at, nowMs) : at;
-  // What follows the schedule catches up with it: that ends by itself, and may go fast.
+  // A rule that counts from the scheduled time catches up with it. The catching up ends by itself and needs no pause.
   const runAt = baseOf(rule) === 'scheduled' ? dueAt : Math.max(dueAt, earliestMs);
   return { runAt, scheduledFor: at, skipped: skipped[missed] };
 }
@@ -61,15 +64,15 @@ async function seriesFrom(
   return (await calendarSeries(rule, baseMs, nowMs)) ?? { passed: 0, timeAt: () => firstMs };
 }
 
-/** The times that a rule gives, whether they have passed or not. */
+/** The times that a rule gives, passed or not. */
 interface ListedTimes {
-  /** Epoch milliseconds; fewer than asked for where the rule ends. */
+  /** Epoch milliseconds; fewer than requested if the rule ends. */
   readonly times: readonly number[];
-  /** One of them is not later than the moment before: only the floor keeps such a rule in check. */
+  /** A time is not later than the one before it: only `floorMs` limits how often such a rule runs. */
   readonly isStuck: boolean;
 }
 
-/** Each further time is computed as if the job had been scheduled, started and finished at the one before. */
+/** Computes each further time as if the job had been scheduled, started and finished at the time before. */
 export async function listTimes(rule: RepeatRule, moments: Moments, count: number): Promise<ListedTimes> {
   const times: number[] = [];
   let isStuck = false;
@@ -83,7 +86,7 @@ export async function listTimes(rule: RepeatRule, moments: Moments, count: numbe
   return { times, isStuck };
 }
 
-/** For what a job would be queued again and again, if each run took no time. */
+/** The runs for which a job would be queued if each run took no time. */
 export async function listPlans(
   rule: RepeatRule,
   moments: Moments,

@@ -1,7 +1,7 @@
 import { guessTime, readClockTime } from './clock-time.ts';
 import { weekdays } from './rule.ts';
 
-/** What people call a rhythm of several weeks or months. */
+/** Words for a rhythm of several weeks or months. */
 const rhythms: ReadonlyMap<string, readonly [count: number, unit: 'week' | 'month']> = new Map([
   ['biweekly', [2, 'week']],
   ['fortnight', [2, 'week']],
@@ -25,8 +25,8 @@ const form =
   /^(?:every |each |once an? |once every )?(?:(\d{1,3}|other|second|2nd|third|3rd|fourth|4th) ?)?([a-z]+)(?: (.*))?$/;
 
 /**
- * A rule that runs as often as words for several days, weeks or months say: `every 2 weeks` for `biweekly on monday`,
- * `0 3 1 *\/3 *` for `quarterly at 03:00`. Null: they say no such rhythm, or no rule has it.
+ * The rule that runs as often as words for several days, weeks or months: `every 2 weeks` for `biweekly on monday`,
+ * `0 3 1 *\/3 *` for `quarterly at 03:00`. Null: the words name no such rhythm, or no rule has it.
  */
 export function correctRhythm(text: string): string | null {
   const words = text
@@ -44,7 +44,9 @@ export function correctRhythm(text: string): string | null {
   return `every ${total} ${isWeek ? 'weeks' : 'days'}`;
 }
 
-/** Cron's fields for every so many months, which repeat alike in each year. */
+/**
+ * Cron's fields for every `count` months; null if the months differ from year to year or the day is not in each month.
+ */
 function monthFields(count: number, rest: string): string | null {
   const [, day = '1', word = '00:00'] =
     /^(?:on (?:the |day )?(\d{1,2})(?:st|nd|rd|th)?(?: |$))?(?:at )?(.+)?$/.exec(rest) ?? [];

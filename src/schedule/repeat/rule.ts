@@ -2,17 +2,17 @@ import { capitalized } from '../../system/base/text.ts';
 import { ruleZone } from '../../system/base/zone.ts';
 import type { FixedUnit } from './time.ts';
 
-/** The moment of a job from which a rule counts. */
+/** The moment of a job from which its rule counts. */
 export type BaseMoment = 'scheduled' | 'started' | 'finished';
 
-/** The moments of a job's last run in epoch milliseconds; null: there was none. */
+/** The moments of a job's last run in epoch milliseconds; null: none. */
 export type Moments = Readonly<Record<BaseMoment, number | null>>;
 
 export type Unit = FixedUnit | 'month' | 'year';
 
 export type StartUnit = Exclude<Unit, 'second' | 'minute'>;
 
-/** One step from a moment to the next time, as SQLite's date functions make it. */
+/** One step from a moment to the next time, as in SQLite's date functions. */
 export type Modifier =
   | { readonly kind: 'add'; readonly count: number; readonly unit: Unit }
   | { readonly kind: 'start-of'; readonly unit: StartUnit }
@@ -25,12 +25,14 @@ interface MomentRule {
   /** As it is stored. */
   readonly text: string;
   readonly base: BaseMoment;
-  /** `every 90 seconds`: never less than these; the grammar of Bedrock drops the fraction of a second. */
+  /** `every 90 seconds`: the pause is never shorter. The grammar of Bedrock drops the fraction of a second instead. */
   readonly isDelay?: true;
   readonly modifiers: readonly [Modifier, ...Modifier[]];
 }
 
-/** The days of a rule. Weekdays are 1 for Monday to 7 for Sunday; a day that a month doesn't have is its last one. */
+/**
+ * The days of a rule. Weekdays are 1 for Monday to 7 for Sunday. A day that a month lacks means the month's last day.
+ */
 export type CalendarDay =
   | { readonly period: 'daily' }
   | { readonly period: 'weekly'; readonly weekdays: readonly number[] }
@@ -40,17 +42,19 @@ export type CalendarDay =
   | { readonly period: 'yearly'; readonly month: number; readonly day: number }
   | CronDays;
 
-/** The days of cron's fields. A day must be one of `days` and, or else or, one of `weekdays`. */
+/**
+ * The days of cron's fields. With `isBoth` a day must be in `days` and in `weekdays`; otherwise one of them is enough.
+ */
 interface CronDays {
   readonly period: 'cron';
-  /** A month that doesn't have one leaves it out. */
+  /** A month that lacks a day leaves it out. */
   readonly days: readonly number[];
   readonly months: readonly number[];
   readonly weekdays: readonly number[];
   readonly isBoth: boolean;
 }
 
-/** `daily at 10:00 in Europe/Berlin`: times by the clock on the wall. */
+/** `daily at 10:00 in Europe/Berlin`: local times. */
 export interface CalendarRule {
   readonly kind: 'calendar';
   /** As it is stored. */
@@ -59,37 +63,38 @@ export interface CalendarRule {
   /** Minutes of the day, ascending. */
   readonly times: readonly number[];
   /**
-   * `every 15min`: an interval goes by what the clocks show, as cron has it. A time that they skip is left out, one
-   * that they show twice is there twice. Other times are there once on each day, whatever the clocks do.
+   * `every 15min`: an interval follows what the clocks show, as in cron. It leaves out a time that the clocks skip and
+   * has
+   * twice a time that they show twice. Other times occur once on each day, whatever the clocks do.
    */
   readonly isInterval?: true;
-  /** Null: that of the settings, else of the host that computes it. */
+  /** Null: the zone of the settings, otherwise the zone of the host that computes the time. */
   readonly zone: string | null;
 }
 
-/** By which a job is queued again once it has finished. */
+/** The rule by which a finished job is queued again. */
 export type RepeatRule = MomentRule | CalendarRule;
 
-/** From Monday, which is 1. */
+/** Monday first; its number is 1. */
 export const weekdays = 'monday tuesday wednesday thursday friday saturday sunday'.split(' ');
 
 export const months = 'january february march april may june july august september october november december'.split(
   ' ',
 );
 
-/** Whether a text is meant to be a rule in plain words or in cron's: `DAILY` alone is one of Bedrock's. */
+/** Whether a text is meant as a rule in plain words or as cron's fields. `DAILY` alone is a rule of Bedrock. */
 export function isPlainRule(text: string): boolean {
   return /^\s*(?:(?:every|on|at)\b|(?:daily|weekly)\s+\S|(?:monthly|yearly|weekdays|weekends)(?:\s|$)|[@*\d])/i.test(
     text,
   );
 }
 
-/** Whether a text is meant to be cron's five fields, or a word for them such as `@daily`. */
+/** Whether a text is meant as cron's five fields, or as a word for them such as `@daily`. */
 export function isCronRule(text: string): boolean {
   return /^\s*[@*\d]/.test(text);
 }
 
-/** One sentence of plain words: "Runs again 1 hour after the time for which it was scheduled." */
+/** Explains a rule in one sentence: "Runs again 1 hour after the time for which it was scheduled." */
 export function explainRepeat(rule: RepeatRule): string {
   return rule.kind === 'moment' ? explainMoment(rule) : explainCalendar(rule);
 }
@@ -131,7 +136,7 @@ function explainCalendar({ on, times, zone }: CalendarRule): string {
   return `Runs ${when} in ${where}.`;
 }
 
-/** Times of a day that follow each other evenly. Minutes. */
+/** Evenly spaced times of a day, in minutes. */
 interface Interval {
   readonly first: number;
   readonly last: number;
@@ -147,7 +152,7 @@ function findInterval(times: readonly number[]): Interval | null {
 
 const DAY_MINUTES = 1440;
 
-/** `every 2 hours`; where it does not go on through all days, also on which ones: `every Monday, every 2 hours`. */
+/** `every 2 hours`; if it does not cover all days, with the days before it: `every Monday, every 2 hours`. */
 function explainInterval(on: CalendarDay, { first, last, step }: Interval): string {
   const isHours = step % 60 === 0;
   const unit = isHours ? 'hour' : 'minute';

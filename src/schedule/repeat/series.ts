@@ -2,17 +2,18 @@ import { nextTimeAfter, type TimeSeries } from './calendar.ts';
 import type { BaseMoment, Modifier, Moments, RepeatRule, StartUnit } from './rule.ts';
 import { DAY_MS, fixedUnitMs, isInCalendar, LAST_INSTANT, SECOND_MS } from './time.ts';
 
-/** The moment from which a rule counts: a calendar's next day follows the one that was scheduled. */
+/** The moment from which a rule counts. The next day of a calendar follows the scheduled one. */
 export function baseOf(rule: RepeatRule): BaseMoment {
   return rule.kind === 'calendar' ? 'scheduled' : rule.base;
 }
 
 /**
- * The next time by the rule alone, in epoch milliseconds and whole seconds, even if it has passed
- * already: `planNext` says when the job is run.
+ * The next time by the rule alone, in epoch milliseconds and whole seconds, even if it has passed. `planNext` decides
+ * when
+ * the job runs.
  *
- * @returns null without the moment from which the rule counts, as with `STARTED` in a job that has
- *   never run; and beyond the year 9999
+ * @returns null if the job lacks the moment from which the rule counts, as with `STARTED` in a job that has never run;
+ *   also beyond the year 9999
  */
 export async function nextTime(rule: RepeatRule, moments: Moments): Promise<number | null> {
   const baseMs = moments[baseOf(rule)];
@@ -21,14 +22,15 @@ export async function nextTime(rule: RepeatRule, moments: Moments): Promise<numb
   return applyModifiers(rule.isDelay ? Math.ceil(baseMs / SECOND_MS) * SECOND_MS : baseMs, rule.modifiers);
 }
 
-/** Whether a rule leads out of the calendar at once: it would never give a time. */
+/** Whether a rule leaves the calendar at once, so that it never gives a time. */
 export function leadsNowhere(rule: RepeatRule, fromMs: number): boolean {
   return rule.kind === 'moment' && applyModifiers(fromMs, rule.modifiers) === null;
 }
 
 /**
- * When a job is first due that was added without a time: at once, but with a rule such as
- * `daily at 10:00` the next time that its clock shows that.
+ * When a job that was added without a time is first due: at once; with a rule such as `daily at 10:00`, the next time
+ * that
+ * the rule gives.
  */
 export async function initialTime(rule: RepeatRule, nowMs: number): Promise<number> {
   return rule.kind === 'moment' ? nowMs : ((await nextTimeAfter(rule, nowMs)) ?? nowMs);
@@ -36,12 +38,13 @@ export async function initialTime(rule: RepeatRule, nowMs: number): Promise<numb
 
 const WEEK_MS = 7 * DAY_MS;
 
-/** The first instant of 1970 that was a Sunday. */
+/** The first Sunday of 1970. */
 const FIRST_SUNDAY = 3 * DAY_MS;
 
 /**
- * What SQLite's `datetime(at, modifier)` gives, for one modifier after the other: in UTC, in whole
- * seconds. Null where one of them leads out of the years 0 to 9999.
+ * Applies one modifier after the other as SQLite's `datetime(at, modifier)` does: in UTC, in whole seconds. Null if one
+ * of
+ * them leaves the years 0 to 9999.
  */
 export function applyModifiers(atMs: number, modifiers: readonly Modifier[]): number | null {
   let at = startOfStep(atMs, SECOND_MS);
@@ -66,34 +69,35 @@ function startOf(atMs: number, unit: StartUnit): number {
   return unit === 'month' ? date.setUTCDate(1) : date.setUTCMonth(0, 1);
 }
 
-/** Downwards also before 1970. */
+/** Rounds down, also before 1970. */
 function startOfStep(atMs: number, stepMs: number): number {
   return Math.floor(atMs / stepMs) * stepMs;
 }
 
-/** Forward to the next such day, unless it is one; the time of day stays. */
+/** Moves forward to the next such weekday, unless the moment is on one; the time of day stays. */
 function moveToWeekday(atMs: number, weekday: number): number {
   const days = Math.floor((atMs - FIRST_SUNDAY) / DAY_MS) - weekday;
   return atMs + (((-days % 7) + 7) % 7) * DAY_MS;
 }
 
-/** A day that the month does not have is one of the next month: January 31st becomes March 3rd. */
+/** A day that the month lacks becomes a day of the next month: January 31st becomes March 3rd. */
 function addMonths(atMs: number, count: number): number {
   const date = new Date(atMs);
   return date.setUTCMonth(date.getUTCMonth() + count);
 }
 
-/** Times in a fixed distance. */
+/** Times at a fixed distance. */
 interface Stretch {
-  /** Of its first time among all. */
+  /** The index of its first time in the whole series. */
   readonly index: number;
   readonly at: number;
   readonly stepMs: number;
 }
 
 /**
- * The times that modifiers give from a first one on, each computed from the one before. Years of missed
- * minutes are not walked through: as long as the steps stay as long as they are, it is arithmetic.
+ * The times that modifiers give from a first one on, each computed from the one before. While the steps keep their
+ * length,
+ * arithmetic replaces the walk: years of missed minutes take no time.
  */
 export function momentSeries(firstMs: number, modifiers: readonly Modifier[], nowMs: number): TimeSeries {
   const stretches: Stretch[] = [];
@@ -114,7 +118,7 @@ export function momentSeries(firstMs: number, modifiers: readonly Modifier[], no
   return { passed, timeAt };
 }
 
-/** How many steps are as long as this one, which the modifiers make from this moment: 1 or more. */
+/** How many steps from this moment are as long as this one: 1 or more. */
 function stepsAlike(atMs: number, stepMs: number, modifiers: readonly Modifier[]): number {
   let [at, most] = [atMs, Number.POSITIVE_INFINITY];
   const endAt = (end: number): void => {
@@ -128,7 +132,7 @@ function stepsAlike(atMs: number, stepMs: number, modifiers: readonly Modifier[]
   return most;
 }
 
-/** Before then, a modifier moves every moment that is so many steps later by as much as this one. */
+/** The instant up to which a modifier moves every moment that is whole steps later by as much as this one. */
 function alikeUntil(atMs: number, stepMs: number, modifier: Modifier): number {
   const { kind } = modifier;
   if (kind === 'weekday') {

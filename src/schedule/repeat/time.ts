@@ -11,11 +11,11 @@ export const fixedUnitMs: Readonly<Record<FixedUnit, number>> = {
   day: DAY_MS,
 };
 
-/** The calendar of the rules: the years that have four digits. */
+/** The calendar of the rules: years of four digits. */
 const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00Z');
 export const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** False for what is no number, too. */
+/** Also false for NaN. */
 export function isInCalendar(atMs: number): boolean {
   return atMs >= FIRST_INSTANT && atMs <= LAST_INSTANT;
 }
@@ -24,15 +24,16 @@ const form =
   /^(?<date>\d{4}-\d\d-\d\d)(?:[ T](?<time>\d\d:\d\d)(?::(?<second>\d\d)(?<fraction>\.\d{1,9})?)?(?<zone>Z|[+-]\d\d:\d\d)?)?$/;
 
 /**
- * Epoch milliseconds of `2026-03-10` (midnight), `2026-03-10 13:00`, `2026-03-10 13:00:00`: UTC unless
- * a zone is given, as `Z` or `+01:00`. Null for what is no such time.
+ * Epoch milliseconds of `2026-03-10` (midnight), `2026-03-10 13:00`, `2026-03-10 13:00:00`: in UTC unless the text has
+ * a
+ * zone such as `Z` or `+01:00`. Null for any other text.
  */
 export function parseInstant(text: string): number | null {
   const parts = form.exec(text.trim())?.groups;
   if (parts === undefined) return null;
   const { date, time = '00:00', second = '00', fraction = '', zone = 'Z' } = parts;
   const wallMs = Date.parse(`${date}T${time}:${second}Z`);
-  // `Date` takes February 30th for March 2nd, and 24:00 for the next day.
+  // `Date` reads February 30th as March 2nd, and 24:00 as the next day.
   if (Number.isNaN(wallMs) || formatInstant(wallMs) !== `${date} ${time}:${second}`) return null;
   const atMs = Date.parse(`${date}T${time}:${second}${fraction}${zone}`);
   return Number.isNaN(atMs) ? null : atMs;

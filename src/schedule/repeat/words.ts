@@ -17,7 +17,7 @@ export type ClockTimes =
       readonly window: readonly [number, number] | null;
     };
 
-/** A rule in plain words, each part null where it is left out. */
+/** A rule in plain words; a part that is left out is null. */
 interface Words {
   readonly on: CalendarDay | null;
   readonly clock: ClockTimes | null;
@@ -40,7 +40,7 @@ export function parseWords(words: string): Words | Fault {
   if (on !== null && 'fault' in on) {
     return on.meant === undefined ? on : { ...on, meant: `${on.meant}${words.slice(days?.length)}` };
   }
-  // Not `daily` alone, which is a rule of Bedrock.
+  // `daily at` lacks its time. `daily` alone does not come here: it is a rule of Bedrock.
   if (kind !== undefined && clock === undefined && days === 'daily') return { fault: dailyExpected };
   const read = kind === undefined ? null : kind === 'at' ? parseAt(clock ?? '') : parseEvery(clock ?? '');
   return read !== null && 'fault' in read ? read : { on, clock: read };
@@ -48,7 +48,7 @@ export function parseWords(words: string): Words | Fault {
 
 const starts = ['daily', 'weekdays', 'weekends', 'weekly', 'monthly', 'yearly', 'every', 'on'];
 
-/** What was probably meant by a rule that begins with a wrong word; null: nobody knows. */
+/** The rule that was probably meant by a text that begins with a wrong word; null: no guess. */
 export function correctStart(text: string): string | null {
   const words = text.trim().toLowerCase();
   const rhythm = correctRhythm(words);
@@ -60,7 +60,7 @@ export function correctStart(text: string): string | null {
   return nearest === null || nearest === first || rest === '' ? null : `${nearest}${rest}`;
 }
 
-/** `daily at 07:00 and 19:00` for `daily at 7 and 7pm`: the times of a rule as they were probably meant. */
+/** Corrects the times of a rule: `daily at 7 and 7pm` becomes `daily at 07:00 and 19:00`. */
 export function correctTimes(words: string): string {
   const [, days, times] = /^(.* at )(.+)$/.exec(words) ?? [];
   if (times === undefined) return words;
@@ -142,7 +142,7 @@ function parseYearly(on: string): CalendarDay | Fault {
   return { fault: `${expected}${found(on)}${date === null ? '' : `; did you mean ${date}?`}` };
 }
 
-/** The numbers of a list, ascending and each once, or the word that is none. */
+/** The numbers of a list, ascending and without duplicates, or the first word that is not one. */
 type ReadList = { readonly numbers: readonly number[] } | { readonly wrong: string };
 
 /** `monday, wednesday and friday` */
@@ -166,7 +166,7 @@ function readDay(word: string, last: number): number | null {
   return day >= 1 && day <= last ? day : null;
 }
 
-/** Also by its first three letters or more. */
+/** The 1-based index of a name; its first three letters are enough. */
 function findName(names: readonly string[], word: string): number | null {
   const index = word.length < 3 ? -1 : names.findIndex((name) => name.startsWith(word));
   return index === -1 ? null : index + 1;
@@ -222,7 +222,7 @@ function faultOfEvery(clock: string): Fault {
 
 const LONGEST_EVERY_MS = 36_525 * DAY_MS;
 
-/** `every 90 seconds`, counted from the end of a job. */
+/** The rule of `every 90 seconds`, which counts from the end of a job. */
 export function delayOf(
   text: string,
   { count, unit }: Extract<ClockTimes, { kind: 'every' }>,
@@ -238,7 +238,7 @@ export function delayOf(
 
 const DAY_MINUTES = 1440;
 
-/** The minutes of the day at which a clock is due: from midnight on where it has no window. */
+/** The minutes of the day at which a clock is due; without a window they start at midnight. */
 export function timesOfDay(clock: ClockTimes): readonly number[] | Fault {
   if (clock.kind === 'at') return clock.times;
   const { count, unit, words, window } = clock;
@@ -247,14 +247,14 @@ export function timesOfDay(clock: ClockTimes): readonly number[] | Fault {
   if (step > DAY_MINUTES) return { fault: describeRare(words, step) };
   if (window === null && DAY_MINUTES % step !== 0) return { fault: describeUneven(words, step) };
   const [from, to] = window ?? [0, DAY_MINUTES - 1];
-  // A night ends on the next day.
+  // A window that goes over midnight ends on the next day.
   const span = to > from ? to - from : to - from + DAY_MINUTES;
   return Array.from({ length: Math.floor(span / step) + 1 }, (_, index) => from + index * step);
 }
 
 const LONGEST_FOLDER = 366 * DAY_MINUTES;
 
-/** A rhythm that no times of the day have: folders do, and rules that count from the end of a job. */
+/** A rhythm longer than a day. Folders have such rhythms, and so have rules that count from the end of a job. */
 function describeRare(words: string, step: number): string {
   const fault = `every ${words} is longer than a day, so that no time of the day says it`;
   const cure = step > LONGEST_FOLDER ? '' : `a script runs that often in jobs/${folderOf(step)}, without a schedule; `;
@@ -267,7 +267,7 @@ function folderOf(step: number): string {
   return step % 60 === 0 ? `${step / 60}hours` : `${step}min`;
 }
 
-/** It would begin anew at midnight, after a shorter time than the others. */
+/** An interval that does not divide a day would start anew at midnight, after a shorter pause than the others. */
 function describeUneven(words: string, step: number): string {
   const unit = step % 60 === 0 ? 60 : 1;
   let [less, more] = [step - unit, step + unit];
