@@ -10,13 +10,13 @@ import { openLog } from './counts.ts';
 import type { HandlerChildren, HandlerContext, RetryRequest } from './handler-context.ts';
 import { cutMessage, describeError, describeReason, type Unsettled } from './record-end.ts';
 
-/** Kept from before any job, as one may replace them. */
+/** Kept from before any job, because a job may replace them. */
 const { parse, stringify } = JSON;
 
-/** As programs say it: try again later. */
+/** The exit code by which programs ask to be tried again later. */
 const RETRY_EXIT_CODE = 75;
 
-/** Calls a handler for one job: however that ends, it is a value. */
+/** Calls a handler for one job; it never throws, however the handler ends. */
 export async function callHandler(
   exported: unknown,
   path: string,
@@ -48,7 +48,7 @@ async function callWith(
   }
 }
 
-/** What it asked for counts also where it caught what was thrown for that. */
+/** A request to end counts even if the handler caught the error that was thrown for it. */
 function endAsked(ask: HandlerEnd['ask']): HandlerEnd | null {
   if (ask === undefined) return null;
   return { exitCode: ask.kind === 'retry' ? RETRY_EXIT_CODE : 1, error: null, ask };
@@ -69,23 +69,23 @@ function describeNoFunction(path: string): string {
   return `${path} exports no function to call; a handler needs one, as in: export default async ({ data }) => { … }`;
 }
 
-/** Ends a handler from within; what it asked for is kept elsewhere, should it catch this. */
+/** Ends a handler from within. The request itself is kept elsewhere, in case the handler catches this error. */
 class AskedToEnd extends Error {
   override readonly name = 'AskedToEnd';
 }
 
-/** A handler's context, and what became of it. */
+/** A handler's context, and access to what the handler asked for. */
 interface OpenContext {
   readonly context: HandlerContext;
-  /** What it asked for first. */
+  /** The first request of the handler; undefined: none. */
   asked(): SpokenAsk | undefined;
-  /** To be called when the handler has ended. */
+  /** Call it when the handler has ended. */
   close(): void;
 }
 
 const noChildren: HandlerChildren = { finished: [], failed: [], cancelled: [] };
 
-/** @param sendUpdate fulfilled once the data is in the log */
+/** @param sendUpdate its promise is fulfilled once the data is in the log */
 function createHandlerContext(job: HandlerJob, sendUpdate: (data: string) => Promise<void>): OpenContext {
   let asked: SpokenAsk | undefined;
   let isOpen = true;
@@ -106,7 +106,7 @@ function createHandlerContext(job: HandlerJob, sendUpdate: (data: string) => Pro
     previouslyCrashed: job.previouslyCrashed,
     parentData: job.parentData === null ? null : parse(job.parentData),
     children: job.children === null ? noChildren : parse(job.children),
-    // Only who asks for the signal takes over the duty to end: others die of SIGTERM as usual.
+    // Only a handler that reads the signal takes over the duty to end; any other dies of SIGTERM as usual.
     get signal() {
       termination ??= abortOnTermination();
       return termination.signal;
@@ -130,7 +130,7 @@ function toDate(instant: number | null): Date | null {
   return instant === null ? null : new Date(instant);
 }
 
-/** Who does not wait for it need not catch it either. */
+/** A handler that does not await the update need not catch its failure either. */
 function update(data: unknown, send: (data: string) => Promise<void>): Promise<void> {
   const json = toJsonText(data);
   const sent = 'text' in json ? send(json.text) : Promise.reject(new TypeError(`update(): the data ${json.problem}`));
@@ -140,7 +140,7 @@ function update(data: unknown, send: (data: string) => Promise<void>): Promise<v
 
 const retryOptions = ['delay', 'runAt', 'failure', 'priority', 'name', 'data'];
 
-/** A slip such as `dely` must not pass for a default, nor `retry('5m')`. */
+/** Rejects a typing error such as `dely`, which must not pass for a default, and `retry('5m')`. */
 function assertRetry(request: unknown): void {
   const isRequest = typeof request === 'object' && request !== null;
   const found = isRequest ? Object.keys(request) : [typeof request === 'string' ? stringify(request) : String(request)];
@@ -153,7 +153,7 @@ function toRetry(request: RetryRequest = {}): SpokenAsk {
   assertRetry(request);
   const { delay, runAt, priority, name, data } = request;
   const failure = request.failure === undefined ? undefined : describeReason(request.failure);
-  // Whether it can have that is for the runner to say; here it must only come as far as there.
+  // The runner judges the request; here it only has to be JSON that reaches the runner.
   const words = parse(writeFor('its argument', { delay, runAt, failure, priority, name }));
   return {
     kind: 'retry',
@@ -170,7 +170,7 @@ function writeFor(what: string, value: unknown): string {
 
 type DefaultFunction<Context> = (context: Context) => unknown;
 
-/** `export default`, `exports.default` or `module.exports =` a function. */
+/** Finds the function of `export default`, `exports.default` or `module.exports =`. */
 export function findDefault<Context>(exported: unknown): DefaultFunction<Context> | null {
   if (typeof exported === 'function') {
     return isClass(exported) ? null : (exported as DefaultFunction<Context>);
@@ -180,12 +180,12 @@ export function findDefault<Context>(exported: unknown): DefaultFunction<Context
   return inner === exported ? null : findDefault(inner);
 }
 
-/** Made for others to use; it cannot be called. */
+/** A class is made for others to use and cannot be called. */
 function isClass(exported: object): boolean {
   return Function.prototype.toString.call(exported).startsWith('class');
 }
 
-/** A signal that is aborted by SIGTERM; until it is stopped, SIGTERM does not end the process. */
+/** A signal that SIGTERM aborts. Until `stop()`, SIGTERM does not end the process. */
 export function abortOnTermination(): { readonly signal: AbortSignal; stop(): void } {
   const controller = new AbortController();
   const abort = (): void => controller.abort();
@@ -193,10 +193,10 @@ export function abortOnTermination(): { readonly signal: AbortSignal; stop(): vo
   return { signal: controller.signal, stop: () => process.off('SIGTERM', abort) };
 }
 
-/** The text, or why there is none: the end of a sentence that begins with what it is of. */
+/** The text, or the problem: the end of a sentence whose subject is the value. */
 type JsonText = { readonly text: string } | { readonly problem: string };
 
-/** Writes a value as JSON. What JSON has no word for at all, such as a function, is refused, too. */
+/** Writes a value as JSON. It also refuses a value that JSON cannot express, such as a function. */
 export function toJsonText(value: unknown): JsonText {
   let text: string | undefined;
   try {
@@ -213,7 +213,7 @@ export function toJsonText(value: unknown): JsonText {
   return { problem: `is JSON nested deeper than ${DEEPEST_JSON}, and no deeper is kept` };
 }
 
-/** V8 draws the circle in further lines. */
+/** V8 draws a cycle in further lines; this takes the first one. */
 function firstLine(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return cutMessage(message.split('\n', 1)[0]);
@@ -223,7 +223,7 @@ function nameOf(value: unknown): string {
   return value === undefined ? 'undefined' : `a ${typeof value}`;
 }
 
-/** Why a handler has not ended although its process does, with exit code 0. */
+/** Why a process ends with exit code 0 although its handler has not ended. */
 export function describeUnsettled(hasRunOut: boolean): Unsettled {
   const sentence = hasRunOut
     ? "the handler's promise never settled"

@@ -2,33 +2,33 @@ import { statSync } from 'node:fs';
 import type { Counts } from './counts.ts';
 
 /**
- * A Node script gets the runner's own descriptor of its output too, and the first thing that the probe
- * does is to close it: so anybody can see, at the price of two system calls, that Node came that far.
+ * A Node script also gets the runner's own descriptor of its output, which the probe closes first of all. This costs
+ * two system calls and shows that Node came that far.
  */
 export const SIGN_OF_LIFE_FD = 3;
 
-/** What the runner tells the probe in a Node script, as JSON in one environment variable. */
+/** The runner's options for the probe in a Node script, passed as JSON in one environment variable. */
 export interface ProbeOptions {
   readonly scriptPath: string;
   readonly resultPath: string;
   readonly cacheFolder: string;
-  /** It exports nothing. */
+  /** Whether the script exports nothing. */
   readonly exportsNothing: boolean;
-  /** It was started before its turn, and waits on {@link HOLD_FD}. */
+  /** Present if the process was started before its turn; it then waits on {@link HOLD_FD}. */
   readonly hold?: Hold;
   readonly context: ProbeContext;
 }
 
 /**
- * The name of its output file while a process waits for its turn, and from then on. Who renames it begins, and
- * who removes it before that keeps it from ever beginning.
+ * The names of the output file: while a process waits for its turn, and from then on. A process that renames the file
+ * begins its run; the runner prevents the run for ever if it removes the file first.
  */
 export interface Hold {
   readonly heldOutput: string;
   readonly output: string;
 }
 
-/** What a script's function learns of its run; instants in epoch milliseconds. */
+/** The facts of its run for a script's function; instants in epoch milliseconds. */
 export interface ProbeContext {
   readonly script: string;
   readonly scheduledFor: number;
@@ -38,44 +38,44 @@ export interface ProbeContext {
   readonly previouslyCrashed: boolean;
 }
 
-/** What the probe leaves at the script's end. */
+/** The record that the probe leaves at the script's end. */
 export interface ProbeResult extends HandlerEnd {
   readonly userCpuMs: number;
   readonly systemCpuMs: number;
-  /** Null where nobody knows, as of a later job of a warm child without `/proc`. */
+  /** Null if unknown, as for a later job of a warm child without `/proc`. */
   readonly maxRssBytes: number | null;
-  /** Of a child that serves many jobs, by how much it has grown with this one; absent: nobody knows. */
+  /** Growth during this job of a child that serves many jobs; absent: unknown. */
   readonly rssDeltaBytes?: number;
-  /** What it has counted, by name; absent: nothing. */
+  /** Sums of what the run has counted, by name; absent: none. */
   readonly counts?: Counts;
-  /** What kept it running; absent: nothing, or not for long. */
+  /** Open resources that kept it running; absent: none, or not for long. */
   readonly lingering?: Lingering;
-  /** What it exports though nothing calls that, in a few words; absent: nothing. */
+  /** An export that nothing calls, in a few words; absent: none. */
   readonly uncalled?: string;
 }
 
-/** A process that goes on though its script's code has come to its end. */
+/** A process that goes on after its script's code has ended. */
 export interface Lingering {
-  /** Whether that was its default function, which has said by that that it is done; else the file's own code. */
+  /** True if the default function has ended, so the script is done; false if the file's own code has. */
   readonly isFunction: boolean;
-  /** How long the function took; null: it was none. */
+  /** How many milliseconds the function took; null: there was no function. */
   readonly afterMs: number | null;
-  /** Kinds of what is open, by Node's own names: `TCPServerWrap`, `Timeout`. */
+  /** Kinds of open resources, by Node's own names: `TCPServerWrap`, `Timeout`. */
   readonly resources: readonly string[];
 }
 
-/** How a script ended, and what only handlers say of that. */
+/** The end of a script, with fields that only handlers set. */
 export interface HandlerEnd {
   readonly exitCode: number;
   readonly error: ProbeError | null;
   /** JSON; absent: none. */
   readonly result?: string;
   readonly ask?: SpokenAsk;
-  /** Why it counts as failed though nothing was thrown: one sentence. */
+  /** One sentence that says why it counts as failed although nothing was thrown. */
   readonly refusal?: string;
 }
 
-/** What a handler asked for, in its own words. */
+/** A request of a handler, as the handler wrote it. */
 export type SpokenAsk =
   | {
       readonly kind: 'retry';
@@ -99,7 +99,7 @@ export interface ProbeError {
 /** Deleted from `process.env` before any code of the script runs. */
 export const PROBE_VARIABLE = 'RUNNER_PROBE';
 
-/** What a handler is told of its job. JSON stays text until the child reads it; instants in epoch milliseconds. */
+/** The facts of its job for a handler. JSON stays text until the child reads it; instants in epoch milliseconds. */
 export interface HandlerJob {
   readonly id: number;
   readonly name: string;
@@ -111,22 +111,22 @@ export interface HandlerJob {
   readonly latenessMs: number;
   readonly lastSuccess: number | null;
   readonly previouslyCrashed: boolean;
-  /** JSON; null: it has no parent. */
+  /** JSON; null: the job has no parent. */
   readonly parentData: string | null;
-  /** JSON of `HandlerChildren`; null: there are none to tell of. */
+  /** JSON of `HandlerChildren`; null: no children to report. */
   readonly children: string | null;
 }
 
-/** What a warm child is started with, as JSON in one environment variable. */
+/** The options of a warm child at its start, passed as JSON in one environment variable. */
 export interface HostOptions {
   readonly root: string;
   readonly cacheFolder: string;
-  /** Where all output of this process goes. */
+  /** The file that takes all output of this process. */
   readonly output: string;
-  /** Where it writes down which run has begun. */
+  /** The file in which the child notes which run has begun. */
   readonly ledger: string;
   readonly temporary: string;
-  /** It serves one job, and ends with it. */
+  /** Whether the child serves one job only and ends with it. */
   readonly isAlone: boolean;
 }
 
@@ -136,72 +136,72 @@ export interface JobMessage {
   readonly key: string;
   readonly script: string;
   readonly path: string;
-  /** Where the end is written down should nobody be there to be told. */
+  /** The file that takes the end of the job if the runner is gone. */
   readonly resultPath: string;
-  /** Where the output is looked for then. */
+  /** The file in which the next runner looks for the output in that case. */
   readonly outputPath: string;
 }
 
 /** Jobs for a warm child, one after the other. */
 export interface JobsMessage {
   readonly jobs: readonly JobMessage[];
-  /** Counts all jobs that the child was ever sent: the number of the first of these. */
+  /** The number of the first of these jobs, in the count of all jobs ever sent to the child. */
   readonly first: number;
-  /** So many of the last runs before may not be in the log: of the others nobody asks any more. */
+  /** How many of the latest earlier runs may be missing in the log; nobody needs the ends of older ones. */
   readonly unsettled: number;
-  /** With more memory in use no further one is begun. */
+  /** No further job begins while more memory than this is in use. */
   readonly mostRssBytes: number;
 }
 
-/** What the runner tells a warm child. */
+/** Messages of the runner to a warm child. */
 export type ToChild =
   | JobsMessage
-  /** An update is in the log, or why it is not. */
+  /** Reports that an update is in the log, or why it is not. */
   | { readonly updated: number; readonly problem: string | null }
   | { readonly bye: true };
 
-/** What a warm child tells the runner. */
+/** Messages of a warm child to the runner. */
 export type FromChild =
   | { readonly ready: true }
   | { readonly update: number; readonly data: string }
-  /** So many of the jobs that it was sent last have not begun, and do not any more. */
+  /** How many of the jobs sent last have not begun and will not begin. */
   | { readonly unbegun: number }
   | EndMessage;
 
 export interface EndMessage {
   readonly end: ProbeResult;
   readonly durationMs: number;
-  /** Null where nobody knows. */
+  /** Null if unknown. */
   readonly rssBytes: number | null;
-  /** Files that it has imported since it said so last. */
+  /** Files imported since the last such report. */
   readonly loaded?: readonly FileState[];
-  /** It cannot serve another job as if nothing had been. */
+  /** The child cannot serve another job as a fresh one would. */
   readonly isSpoilt?: true;
-  /** What an earlier run left behind and has failed during this one. */
+  /** An error, during this run, of something that an earlier run left behind. */
   readonly stray?: Stray;
-  /** What this run left behind for those after it. */
+  /** Something that this run left behind for the runs after it. */
   readonly trace?: Trace;
 }
 
-/** What a job has left in its process that cannot be put back: a built-in that it replaced, a timer that goes on. */
+/** A change by a job to its process that cannot be undone: a replaced built-in, a timer that goes on. */
 export interface Trace {
   readonly kind: 'changed' | 'running';
   /** `JSON.parse`, `setInterval` */
   readonly what: string;
 }
 
-/** An error of which a run that has ended is the cause. */
+/** An error that a run which has ended has caused. */
 export interface Stray {
-  /** Null: nobody knows. */
+  /** Null: unknown. */
   readonly jobId: number | null;
-  /** The last run that the child has begun. */
+  /** The run that the child began last. */
   readonly lastKey: string | null;
   readonly sentence: string;
 }
 
 /**
- * In a warm child's temporary folder: what has failed while no job was there, as a {@link Stray}. The
- * child ends itself then, and of a channel that the runner writes to at this moment nothing more is read.
+ * A file in a warm child's temporary folder: the {@link Stray} that failed while no job was running. The child ends
+ * itself then. If the runner is writing to the channel at that moment, it can read nothing more from it.
  */
 export const STRAY_FILE = '.stray.json';
 
@@ -209,35 +209,35 @@ export const STRAY_FILE = '.stray.json';
 export const HANDLER_VARIABLE = 'RUNNER_HANDLER';
 
 /**
- * A child's ledger: which of its runs have begun and may not be in the log, as text; the number of the last
- * job that it has begun; up to which it is to begin none. Numbers are read and written as a whole, by the
- * child and its runner at the same time.
+ * Offsets in a child's ledger, in bytes. `keys`: the runs that have begun and may be missing in the log, as text.
+ * `begun`: the number of the last job that the child has begun. `revoked`: the number up to which it must begin no job.
+ * The child and its runner read and write numbers at the same time, each as a whole.
  */
 export const ledgerPlaces = { keys: 0, begun: 64, revoked: 72, end: 80 } as const;
 
-/** Files are dated by a clock that goes by steps, and lags behind by one at most. */
+/** The clock of file times advances in steps, and lags behind by at most one step. */
 export const FILE_CLOCK_STEP_MS = 20;
 
-/** The descriptor of a warm child that leads to its runner. */
+/** The descriptor of a warm child's channel to its runner. */
 export const CHANNEL_FD = 4;
 
 /**
- * The descriptor on which the process of a script waits for its turn: it reads how late that is, in
- * milliseconds. Its end without a word means that the runner has ended.
+ * The descriptor on which the process of a script waits for its turn. It reads how late the turn is, in milliseconds.
+ * An end of file without a message means that the runner has ended.
  */
 export const HOLD_FD = 4;
 
-/** What such a process answers that must not begin. */
+/** The answer of a waiting process that must not begin. */
 export const NOT_BEGUN = '-';
 
-/** What a handler itself wants to become of its job. */
+/** A handler's own decision about its job. */
 export type HandlerDecision =
   | {
       readonly kind: 'retry';
       readonly delayMs?: number;
-      /** UTC epoch milliseconds; it wins over the delay. */
+      /** UTC epoch milliseconds; takes precedence over the delay. */
       readonly runAt?: number;
-      /** Why the try has failed; absent: it does not count as one. */
+      /** Why the try has failed; absent: the try does not count. */
       readonly failure?: string;
       readonly priority?: number;
       readonly name?: string;
@@ -246,21 +246,21 @@ export type HandlerDecision =
     }
   | { readonly kind: 'fail'; readonly reason: string };
 
-/** What a run's process learns of it by environment variables; instants in epoch milliseconds. */
+/** The facts of a run that its process gets in environment variables; instants in epoch milliseconds. */
 export interface RunFacts {
   readonly key: string;
   readonly script: string;
-  /** Null: it stands for no time. */
+  /** Null: the run stands for no particular time. */
   readonly scheduledFor: number | null;
   readonly latenessMs: number;
   readonly attempt: number;
   readonly lastSuccess: number | null;
   readonly previouslyCrashed: boolean;
-  /** Of a handler. */
+  /** Present for a handler only. */
   readonly job?: { readonly id: number; readonly name: string };
 }
 
-/** All that {@link runVariables} sets. */
+/** All variables that {@link runVariables} sets. */
 export const runVariableNames = [
   'RUNNER_RUN',
   'RUNNER_SCRIPT',
@@ -290,19 +290,19 @@ function formatInstant(instant: number | null): string {
   return instant === null ? '' : new Date(instant).toISOString();
 }
 
-/** What a job's row holds of data or of a result. */
+/** Largest data or result in a job's row. */
 export const MAX_JSON_BYTES = 1024 * 1024;
 
-/** SQLite takes nothing deeper for JSON. */
+/** SQLite accepts no deeper JSON. */
 export const DEEPEST_JSON = 1000;
 
 const [quote, backslash] = [0x22, 0x5c];
 const opening: readonly number[] = [0x5b, 0x7b];
 const closing: readonly number[] = [0x5d, 0x7d];
 
-/** Of text that is JSON. */
+/** @param json must be valid JSON */
 export function isTooDeep(json: string): boolean {
-  // Mostly it is too short to be looked through.
+  // Most texts are too short to be nested too deep.
   if (json.length <= 2 * DEEPEST_JSON) return false;
   let depth = 0;
   let isInText = false;
@@ -318,9 +318,10 @@ export function isTooDeep(json: string): boolean {
 }
 
 /**
- * Puts lines together from the pieces in which they arrive; each line is one message.
+ * Assembles lines from the pieces in which they arrive; each line is one message.
  *
- * @param maxLength one that is longer is handed on in parts: it is no message, and must not fill the memory
+ * @param maxLength in characters; a longer line is passed on in parts: it is not a message, and must not fill the
+ * memory
  */
 export function splitLines(
   onLine: (line: string) => void,
@@ -350,7 +351,7 @@ export function splitLines(
   };
 }
 
-/** By which a changed file is told from what it was; zeros: it is not there. */
+/** Fields by which a change of a file is noticed; zeros: the file is missing. */
 export interface FileState {
   readonly path: string;
   readonly mtimeMs: number;
@@ -365,13 +366,13 @@ export function readFileState(path: string): FileState {
   return { path, mtimeMs, size, ino };
 }
 
-/** Whether a file is still what it was. */
+/** Whether a file has not changed. */
 export function isUnchanged(before: FileState): boolean {
   const now = readFileState(before.path);
   return now.mtimeMs === before.mtimeMs && now.size === before.size && now.ino === before.ino;
 }
 
-/** What was expected where JSON text is more than a job may hold; null: it is not. */
+/** The expectation to name in a message, if JSON text exceeds what a job may hold; null: it does not. */
 export function describeExcess(text: string): string | null {
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_JSON_BYTES) {

@@ -3,22 +3,22 @@ export interface Log {
   /** Writes a line to the run's output, as `console.log` does. */
   (...values: unknown[]): void;
   /**
-   * Reports how much this run has done. Counts of one name add up; the sum stands with the run, and is compared with
+   * Reports how much this run has done. Counts of one name add up. The sum is recorded with the run and compared with
    * the script's earlier runs, so that a run that imports 3 orders instead of 300 is noticed.
    *
    * @param name what is counted: letters, digits and `_ . : / -`, at most 64; at most 20 names in a run
    * @param by how many; any finite number. Default: 1
-   * @throws {TypeError} if the name or the number is none, or if there are too many names
+   * @throws {TypeError} if the name or the number is invalid, or if there are too many names
    * @example
    * log.count('orders', orders.length);
    */
   count(name: string, by?: number): void;
 }
 
-/** By name. */
+/** Sums by name. */
 export type Counts = Readonly<Record<string, number>>;
 
-/** So many names may a run count, so that none fills the log. */
+/** Most names that a run may count, so that no run fills the log. */
 export const MOST_COUNTS = 20;
 
 const countName = /^\w[\w.:/-]{0,63}$/;
@@ -26,7 +26,7 @@ const countName = /^\w[\w.:/-]{0,63}$/;
 /**
  * Adds to one of the counts.
  *
- * @returns what was expected where it cannot be added; null: it was
+ * @returns null if it was added; otherwise what was expected
  */
 export function addCount(counts: Map<string, number>, name: unknown, by: unknown): string | null {
   if (typeof name !== 'string' || !countName.test(name)) {
@@ -39,10 +39,10 @@ export function addCount(counts: Map<string, number>, name: unknown, by: unknown
   return null;
 }
 
-/** Of the run that is under way in this process. */
+/** The counts of the present run of this process. */
 let current = new Map<string, number>();
 
-/** @param isOpen whether the run goes on: what is said after its end would stand in another run's output */
+/** @param isOpen whether the run goes on; a line written after its end would appear in another run's output */
 export function openLog(isOpen: () => boolean = () => true): Log {
   const counts = new Map<string, number>();
   current = counts;
@@ -56,7 +56,7 @@ export function openLog(isOpen: () => boolean = () => true): Log {
   return Object.assign(write, { count });
 }
 
-/** What the run has counted that ends now. */
+/** Returns the counts of the run that ends now, and resets them. */
 export function takeCounts(): { readonly counts?: Counts } {
   const counts = current;
   current = new Map();

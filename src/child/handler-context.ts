@@ -17,9 +17,9 @@ export interface HandlerContext<Data = unknown> {
   readonly dataText: string;
   /** 1 for the first try. */
   readonly attempt: number;
-  /** For a repeating job, the time from its rule; for others, when it was first due. */
+  /** For a repeating job, the time that its rule gave; for others, when it was first due. */
   readonly scheduledFor: Date | null;
-  /** How late it was started. */
+  /** How late it was started, in milliseconds. */
   readonly latenessMs: number;
   /** For a repeating job, when the last successful job of its name was started; otherwise null. */
   readonly lastSuccess: Date | null;
@@ -30,8 +30,8 @@ export interface HandlerContext<Data = unknown> {
   /** For a parent that resumes, its ended children; otherwise empty lists. */
   readonly children: HandlerChildren;
   /**
-   * Aborted at the time limit, or when the worker is told to stop; SIGKILL follows after 10 s. A
-   * handler that never reads it is ended by SIGTERM at once.
+   * Aborted at the time limit or when the worker stops; SIGKILL follows after 10 s. A handler that never reads it is
+   * ended by SIGTERM at once.
    *
    * @example
    * const response = await fetch(data.url, { signal });
@@ -43,8 +43,8 @@ export interface HandlerContext<Data = unknown> {
    * Replaces the job's data in the log, to save progress. A later try starts with it.
    *
    * @param data anything that can be written as JSON, at most 1 MiB
-   * @returns fulfilled once it is in the log; rejected if it cannot be written, or if another worker has the
-   *   job by now
+   * @returns fulfilled once the data is in the log; rejected if it cannot be written, or if another worker has the job
+   * by now
    * @example
    * for (const [index, row] of rows.entries()) {
    *   await send(row);
@@ -68,7 +68,7 @@ export interface HandlerContext<Data = unknown> {
   fail(reason: string): never;
 }
 
-/** How a job is run again. */
+/** How to run a job again. */
 export interface RetryRequest {
   /** How long to wait: `30s`, `10m`, `1.5 hours`. Default: the retry delay of the job. */
   readonly delay?: string;
@@ -87,16 +87,16 @@ export interface RetryRequest {
   readonly data?: unknown;
 }
 
-/** A child that has ended, as its parent gets it. */
+/** A child job that has ended, as its parent sees it. */
 export interface HandlerChild {
   readonly id: number;
   readonly name: string;
   readonly data: unknown;
-  /** Null: none. */
+  /** Null: no result. */
   readonly result: unknown;
 }
 
-/** The ended children of a parent. */
+/** The child jobs of a parent that have ended. */
 export interface HandlerChildren {
   readonly finished: readonly HandlerChild[];
   readonly failed: readonly HandlerChild[];
@@ -120,8 +120,8 @@ export interface HandlerChildren {
 export type Handler<Data = unknown, Result = unknown> = (context: HandlerContext<Data>) => Result | Promise<Result>;
 
 /**
- * Gives a handler its types. It is a real import, so the package must be installed where the handler runs;
- * `import type { Handler }` needs none.
+ * Gives a handler its types. This is a real import, so the package must be installed where the handler runs; `import
+ * type { Handler }` does not need the package at run time.
  *
  * @example
  * import { defineHandler } from 'folder-runner';

@@ -7,18 +7,18 @@ import { nameSyntaxError } from './source-line.ts';
 /** Node's own exit code for a top-level await that never settles. */
 export const UNSETTLED_EXIT_CODE = 13;
 
-/** What was called and has not come to its end. */
+/** A call that has not ended. */
 export interface Unsettled {
   /** `the promise of the script's default function never settled` */
   readonly sentence: string;
 }
 
 /**
- * Writes down how the script ends: also after an uncaught error, and after `process.exit()`.
+ * Records how the script ends, also after an uncaught error and after `process.exit()`.
  *
- * @param findUnsettled what must not be open when it ends by itself
- * @param findEnd how a handler ended
- * @param findNotes what else is to be told of it
+ * @param findUnsettled returns a call that should have ended before the process ends by itself
+ * @param findEnd returns how a handler ended
+ * @param findNotes returns further notes for the record
  */
 export function recordEnd(
   resultPath: string,
@@ -48,10 +48,12 @@ export function recordEnd(
   });
 }
 
-/** What a promise was rejected with that is no error. */
+/** The rejected value of a promise if it may not be an error; null: none. */
 let hidden: { readonly thrown: unknown } | null = null;
 
-/** Node puts an error of its own in the place of such a value, and of an object that says `#<Object>` alone. */
+/**
+ * Keeps the value: Node replaces one that is not an error, or an object that prints only `#<Object>`, by its own error.
+ */
 export function noteRejection(thrown: unknown): void {
   hidden = { thrown };
 }
@@ -68,7 +70,10 @@ export function writeResult(path: string, result: ProbeResult): void {
   writeResultFile(path, result);
 }
 
-/** A full disk, or a folder that is closed by now, must not change how the script ends; without the file the runner's samples serve. */
+/**
+ * A full disk, or a folder that is closed by now, must not change how the script ends. Without the file the runner uses
+ * its samples.
+ */
 export function writeResultFile(path: string, content: ProbeResult | { readonly lingering: Lingering }): void {
   const temporary = `${path}.${process.pid}`;
   try {
@@ -97,11 +102,11 @@ function measureSelf(): Pick<ProbeResult, 'userCpuMs' | 'systemCpuMs' | 'maxRssB
 const MAX_MESSAGE_LENGTH = 8 * 1024;
 const MAX_STACK_LENGTH = 32 * 1024;
 
-/** Loaded only when something was thrown. */
+/** Loads the module only when something was thrown. */
 const inspect = (value: unknown, options: InspectOptions): string =>
   process.getBuiltinModule('node:util').inspect(value, { colors: false, ...options });
 
-/** What was thrown, with its causes; anything can be thrown, and its getters can throw again. */
+/** Describes a thrown value, with its causes. Anything can be thrown, and its getters can throw again. */
 export function describeError(thrown: unknown): ProbeError {
   try {
     return thrown instanceof Error ? describeRealError(thrown) : describeOther(thrown);
@@ -114,15 +119,15 @@ function describeRealError(error: Error): ProbeError {
   return {
     name: cutMessage(error.name),
     message: cutMessage(error.message),
-    // Shows nested causes and the errors of an AggregateError as well.
+    // Includes nested causes and the errors of an AggregateError.
     stack: inspect(error, { depth: 4 }).slice(0, MAX_STACK_LENGTH),
   };
 }
 
-/** In one line, as the reason of a run is one. */
+/** One line, as the reason of a run must be. */
 const IN_ONE_LINE: InspectOptions = { depth: 2, breakLength: Number.POSITIVE_INFINITY, maxStringLength: 500 };
 
-/** `throw 'a text'`: there is no stack. */
+/** `throw 'a text'` has no stack. */
 function describeOther(thrown: unknown): ProbeError {
   const text = typeof thrown === 'string' ? thrown : inspect(thrown, IN_ONE_LINE);
   return {
@@ -132,13 +137,13 @@ function describeOther(thrown: unknown): ProbeError {
   };
 }
 
-/** Why a handler fails its job, by its own words; anything can be given. */
+/** The handler's own reason for failing its job; it may be any value. */
 export function describeReason(reason: unknown): string {
   const isNone = reason === undefined || reason === null || reason === '';
   return isNone ? 'its handler failed it, and gave no reason' : describeError(reason).message;
 }
 
-/** What is kept of an error's message, and of the reason that a handler gives. */
+/** Cuts an error's message, or a handler's reason, to the length that is kept. */
 export function cutMessage(message: unknown): string {
   return String(message).slice(0, MAX_MESSAGE_LENGTH);
 }

@@ -1,7 +1,10 @@
 import { chmodSync, lstatSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Also what its owner may not enter or change: a script has taken that right away, from us as well. */
+/**
+ * Removes a tree even if its owner may not enter or change it: a script may have taken that right away, from us as
+ * well.
+ */
 export function removeTree(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });
@@ -11,7 +14,7 @@ export function removeTree(path: string): void {
   }
 }
 
-/** Follows no link, which may lead anywhere. */
+/** Follows no link, because it may lead anywhere. */
 function unlockFolders(path: string): void {
   if (!lstatSync(path).isDirectory()) return;
   chmodSync(path, 0o700);

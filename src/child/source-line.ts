@@ -2,8 +2,8 @@ import { isAbsolute } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * An error that Node prints as it is. Else Node puts the line above it that throws, which is one of its own or of the
- * runner's wherever a module is looked for or compiled.
+ * Makes Node print an error as it is. Otherwise Node prints the line that throws above it, which belongs to Node or to
+ * the runner when a module is looked for or compiled.
  */
 export function withoutSourceLine(error: Error): Error {
   const { stack } = error;
@@ -13,8 +13,8 @@ export function withoutSourceLine(error: Error): Error {
 }
 
 /**
- * A syntax error of JavaScript comes with frames of Node alone, and Node holds its place for the moment of printing:
- * puts that place into its stack, as the compiler of TypeScript does.
+ * A syntax error of JavaScript has only frames of Node, and Node keeps its place for the moment of printing. This puts
+ * the place into the stack, as the compiler of TypeScript does.
  */
 export function nameSyntaxError(error: SyntaxError): void {
   const { stack = '' } = error;
@@ -29,7 +29,7 @@ export function nameSyntaxError(error: SyntaxError): void {
 
 const FRAME = '\n    at ';
 
-/** Node puts the line into the stack of what a script of `node:vm` throws, and never again. */
+/** Node adds the line to the stack of an error thrown by a script of `node:vm`, and only once. */
 function decorate(error: Error): void {
   const { runInNewContext } = process.getBuiltinModule('node:vm');
   try {

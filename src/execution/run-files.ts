@@ -4,26 +4,26 @@ import { removeTree } from '../child/remove-tree.ts';
 import { errorCode } from '../system/base/errors.ts';
 import type { StateFolder } from '../system/place/state-folder.ts';
 
-/** Where one run's files are while it runs. */
+/** The paths of one run's files while it runs. */
 export interface RunFiles {
   /** Standard output and error, in the order they were written. */
   readonly output: string;
-  /** What the probe in a Node script leaves behind at its end. */
+  /** The file that the probe in a Node script leaves at its end. */
   readonly result: string;
-  /** The run's own folder, for what is to go with it. */
+  /** The run's own folder, for files that should disappear with the run. */
   readonly temporary: string;
 }
 
-/** `12.3`, or the id of a run that began without the log; '' where only the folders are asked for. */
+/** `12.3`, or the id of a run that began without the log; '' if only the folders are needed. */
 const keyForm = /^(?:[\w-]+(?:\.\d+)?)?$/;
 
 /**
- * @param key of the run: its claim's token, or the id of a run that began without the log
- * @throws for a key of any other form: it comes from a log that others may write to, and would lead elsewhere
+ * @param key the key of the run: its claim's token, or the id of a run that began without the log
+ * @throws for a key of any other form: it comes from a log that others may write to, and could lead elsewhere
  */
 export function runFilesOf(state: StateFolder, key: string): RunFiles {
   if (!keyForm.test(key)) throw new Error(`${JSON.stringify(key.slice(0, 80))} is not the key of a run`);
-  // Asked for several times in each run: joining paths would be what a pass does most.
+  // Each run calls this several times, and `join` would become the most frequent work of a pass.
   return {
     output: `${state.output}/${key}.log`,
     result: `${state.results}/${key}.json`,
@@ -31,31 +31,31 @@ export function runFilesOf(state: StateFolder, key: string): RunFiles {
   };
 }
 
-/** The name of the output file while the run's process, started ahead, waits for its turn. */
+/** The name of the output file while the run's process, which was started ahead, waits for its turn. */
 export function heldOutputOf({ output }: Pick<RunFiles, 'output'>): string {
   return `${output.slice(0, -'.log'.length)}.held`;
 }
 
-/** The output file twice, and what there is to read; all descriptors are the caller's to close. */
+/** The output file opened twice, and the input. The caller closes all descriptors. */
 export interface OpenOutput {
-  /** The script's: whatever is written goes to the file's end. */
+  /** For the script: all that is written goes to the end of the file. */
   readonly appendFd: number;
-  /** The runner's: a script that removes or renames the file takes nothing out of the log. */
+  /** For the runner: a script that removes or renames the file does not change what is logged. */
   readonly fd: number;
-  /** The script's standard input; null: nothing. */
+  /** The script's standard input; null: empty. */
   readonly inputFd: number | null;
 }
 
 /**
- * Makes the temporary folder and the output file: with that, the run counts as begun.
+ * Creates the temporary folder and the output file; from then on the run counts as begun.
  *
- * @param input what the script can read on its standard input
+ * @param input text that the script can read on its standard input
  */
 export function createRunFiles(files: RunFiles, input: string | null = null): OpenOutput {
   return createFiles(files, files.output, input);
 }
 
-/** The same for a process that is started ahead: it begins by giving the output file its name. */
+/** Like `createRunFiles`, for a process that is started ahead: it begins by giving the output file its final name. */
 export function createHeldFiles(files: RunFiles): OpenOutput {
   return createFiles(files, heldOutputOf(files), null);
 }
@@ -67,15 +67,15 @@ function createFiles(files: RunFiles, output: string, input: string | null): Ope
     const code = errorCode(error);
     if (code === 'ENOENT') restoreFolders([files.output, files.result, files.temporary]);
     else if (code !== 'EEXIST') throw error;
-    // After a log was quarantined, ids start anew: what an older run left here is not ours.
+    // After a log was quarantined, ids start anew: files that an older run left here are not this run's.
     removeRunFiles(files);
     return create(files, output, input);
   }
 }
 
 /**
- * Makes the folders of these files again: a script, or a cleaner of the host, may have removed them since
- * the call began. Not the one that holds them: without that, this is no state folder any more.
+ * Makes the folders of these files again: a script, or a cleaner of the host, may have removed them since the call
+ * began. The folder that contains them is not made: without it, this is no longer a state folder.
  */
 export function restoreFolders(paths: readonly string[]): void {
   for (const path of paths) ifPossible(() => mkdirSync(dirname(path), { mode: 0o700 }));
@@ -91,7 +91,9 @@ function create(files: RunFiles, output: string, input: string | null): OpenOutp
   return { appendFd: appendFd as number, fd: fd as number, inputFd };
 }
 
-/** All of these descriptors, or none: on a full disk, a worker that goes on would have more of them with each run. */
+/**
+ * Opens all of these files, or none: otherwise, on a full disk, a worker would leave more of them open with each run.
+ */
 export function openAll(opens: readonly (() => number)[]): readonly number[] {
   const opened: number[] = [];
   try {
@@ -103,7 +105,7 @@ export function openAll(opens: readonly (() => number)[]): readonly number[] {
   }
 }
 
-/** A file without a name: who does not read it blocks nobody, and nobody has to remove it. */
+/** A file without a name: a script that does not read it blocks nobody, and nobody has to remove it. */
 function openInput(files: RunFiles, input: string): number {
   const path = join(files.temporary, '.input');
   writeFileSync(path, input, { mode: 0o600, flag: 'wx' });
@@ -112,12 +114,12 @@ function openInput(files: RunFiles, input: string): number {
   return fd;
 }
 
-/** A file system that has gone away refuses even that, though the descriptor is closed then. */
+/** A file system that has gone away may refuse to close a file; the descriptor is closed all the same. */
 export function closeOutput({ appendFd, fd, inputFd }: OpenOutput): void {
   for (const each of [appendFd, fd, inputFd]) if (each !== null) ifPossible(() => closeSync(each));
 }
 
-/** The size of an open file; null: its file system has gone away. */
+/** The size of an open file in bytes; null: its file system has gone away. */
 export function sizeOfOpen(fd: number): number | null {
   try {
     return fstatSync(fd).size;
@@ -126,14 +128,14 @@ export function sizeOfOpen(fd: number): number | null {
   }
 }
 
-/** To be called once the end is in the log: until then these files are all there is of it. */
+/** Call it once the end is in the log: until then these files are its only record. */
 export function removeRunFiles(files: RunFiles): void {
   if (!ifPossible(() => unlinkSync(files.output))) ifPossible(() => unlinkSync(heldOutputOf(files)));
   ifPossible(() => unlinkSync(files.result));
   ifPossible(() => removeFolder(files.temporary));
 }
 
-/** Most scripts leave it empty, and looking for what is in it takes four times as long. */
+/** Most scripts leave the folder empty, and listing it takes four times as long as removing it. */
 export function removeFolder(path: string): void {
   try {
     rmdirSync(path);
@@ -143,7 +145,8 @@ export function removeFolder(path: string): void {
 }
 
 /**
- * A script can leave what cannot be removed (read-only, or still written to), or remove it itself.
+ * For files of a script: it can leave some that cannot be removed (read-only, or still written to), or remove them
+ * itself.
  *
  * @returns whether it was done
  */

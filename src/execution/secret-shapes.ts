@@ -1,14 +1,14 @@
-/** Where a secret stands, and what is to stand there instead. */
+/** The place of a secret in a text, and the text that replaces it. */
 export interface Found {
   readonly index: number;
   readonly size: number;
   readonly mask: string;
 }
 
-/** In the order of the text; none begins within another. */
+/** Finds secrets in the order of the text; none overlaps another. */
 export type Find = (text: string) => readonly Found[];
 
-/** A kind of secret that is known by how it looks. No form takes more than {@link LONGEST_SHAPE} characters. */
+/** A kind of secret with a recognizable form. No form is longer than {@link LONGEST_SHAPE} characters. */
 interface Shape {
   readonly name: string;
   readonly form: string;
@@ -18,8 +18,7 @@ interface Shape {
 export const LONGEST_SHAPE = 8000;
 
 /**
- * Each form finds the end of what it has begun, or gives up after a few characters: a search takes 0.1 s for 50 MB,
- * whatever these hold.
+ * Each form finds its end, or gives up after a few characters: a search of 50 MB takes 0.1 s, whatever they contain.
  */
 const shapes: readonly Shape[] = [
   { name: 'dashboard token', form: String.raw`frt_[\w-]{43}` },
@@ -49,13 +48,13 @@ export function findShapes(text: string): readonly Found[] {
   });
 }
 
-/** Bytes of sequences that may stand within one secret. */
+/** Most bytes of terminal sequences within one secret. */
 export const LONGEST_SEQUENCES = 2048;
 
 /**
- * Where a sequence ends that begins at this place; the place itself: none does. Terminals show none of them: colours
- * and their like, and the titles and links that end with BEL or ST. Whoever shows output later leaves them out, which
- * puts together what they have divided. No byte is looked at more than three times, whatever the output holds.
+ * The end of a terminal sequence that begins at this place; the place itself if none does. Terminals show none of them:
+ * colours and the like, and titles and links that end with BEL or ST. A later display leaves them out, which would join
+ * the parts of a secret that they divide. No byte is looked at more than three times, whatever the output contains.
  */
 function endOfSequence(text: string, at: number): number {
   if (text.charCodeAt(at) !== ESC) return at;
@@ -67,13 +66,13 @@ function endOfSequence(text: string, at: number): number {
 const ESC = 0x1b;
 const BEL = 0x07;
 
-/** `1;31m` */
+/** Ends `1;31m`. */
 function endOfControl(text: string, at: number): number | null {
   const behind = skip(text, skip(text, at, '0', '?', 64), ' ', '/', 8);
   return isBetween(text.charCodeAt(behind), '@', '~') ? behind + 1 : null;
 }
 
-/** `8;;https://example.org`, and BEL or ST */
+/** Ends `8;;https://example.org`, followed by BEL or ST. */
 function endOfTitle(text: string, at: number): number | null {
   const last = Math.min(text.length, at + 1024);
   let end = at;
@@ -82,13 +81,13 @@ function endOfTitle(text: string, at: number): number | null {
   return text.startsWith('\x1b\\', end) ? end + 2 : null;
 }
 
-/** `(B` */
+/** Ends `(B`. */
 function endOfShort(text: string, at: number): number | null {
   const last = skip(text, at, ' ', '/', 4);
   return isBetween(text.charCodeAt(last), '0', '~') ? last + 1 : null;
 }
 
-/** Behind as many characters of a range as stand here, or as are allowed. */
+/** The place after all following characters within a range, but at most `most` of them. */
 function skip(text: string, at: number, first: string, last: string, most: number): number {
   let end = at;
   while (end < at + most && isBetween(text.charCodeAt(end), first, last)) end += 1;
@@ -100,9 +99,9 @@ function isBetween(code: number, first: string, last: string): boolean {
 }
 
 /**
- * Also finds what is divided by such sequences.
+ * Also finds secrets that are divided by terminal sequences.
  *
- * @param mayHoldThem whether a secret itself may contain what looks like a sequence
+ * @param mayHoldThem whether a secret itself may contain something that looks like a sequence
  */
 export function findThroughSequences(find: Find, mayHoldThem: boolean): Find {
   return (text) => {
@@ -116,7 +115,7 @@ export function findThroughSequences(find: Find, mayHoldThem: boolean): Find {
   };
 }
 
-/** @param text of bytes, one character each */
+/** @param text bytes, one character each */
 function leaveOutSequences(text: string): string {
   const plain = Buffer.allocUnsafe(text.length);
   let length = 0;
@@ -127,7 +126,7 @@ function leaveOutSequences(text: string): string {
   return plain.toString('latin1', 0, length);
 }
 
-/** @returns where a character of the plain text stands in the whole; to be asked in rising order */
+/** @returns a function from an index in the plain text to its place in the whole text; call it with rising indexes */
 function positionsIn(text: string): (index: number) => number {
   let at = skipSequences(text, 0);
   let passed = 0;
@@ -147,7 +146,7 @@ function skipSequences(text: string, from: number): number {
   return at;
 }
 
-/** What is found by either; of two that overlap the first counts, and of two at one place the longer. */
+/** Merges two lists. If two finds overlap, the first one counts; if they begin at one place, the longer one. */
 export function mergeFound(one: readonly Found[], other: readonly Found[]): readonly Found[] {
   if (one.length === 0 || other.length === 0) return one.length === 0 ? other : one;
   const all = [...one, ...other].toSorted((a, b) => a.index - b.index || b.size - a.size);

@@ -1,15 +1,15 @@
-/** How a value may stand in output: as it is, and as programs write it into URLs, JSON, HTML, shells and Python. */
+/** Spellings of a value in output: as it is, and as programs write it into URLs, JSON, HTML, shells and Python. */
 export function spellings(value: string): readonly string[] {
   const all = [
     ...[value, ...inUrls(value), ...inJson(value), ...inHtml(value), ...inShells(value), inPythonBytes(value)],
-    // What is multi-line, on a terminal or in a mail.
+    // A multi-line value on a terminal or in a mail.
     value.replace(/\r?\n/g, '\r\n'),
     ...inOtherCase(value),
   ];
   return [...new Set(all)];
 }
 
-/** As JavaScript encodes it; as PHP and Python do, who leave other characters as they are; as forms do. */
+/** As JavaScript encodes it; as PHP and Python do, which leave other characters unchanged; as forms do. */
 function inUrls(value: string): readonly string[] {
   const encoded = encode(value);
   const strict = encoded.replace(/[!'()*]/g, (character) => `%${hex(character, 2).toUpperCase()}`);
@@ -18,7 +18,7 @@ function inUrls(value: string): readonly string[] {
   return [...[encoded, strict, withPlus, ofForm], ...[withPlus.replaceAll('~', '%7E'), strict.replaceAll('%2F', '/')]];
 }
 
-/** As JavaScript writes it; with `\u00e4` for ä, as Python does; with `\/` for a slash too, as PHP does. */
+/** As JavaScript writes it; with `\u00e4` for ä, as Python does; also with `\/` for a slash, as PHP does. */
 function inJson(value: string): readonly string[] {
   const plain = JSON.stringify(value).slice(1, -1);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII stays
@@ -28,7 +28,7 @@ function inJson(value: string): readonly string[] {
 
 const apostrophes = ["'", '&#39;', '&#039;', '&#x27;', '&apos;'];
 
-/** Between tags quotes may stay as they are. */
+/** Between tags, quotes may stay unchanged. */
 function inHtml(value: string): readonly string[] {
   const text = value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
   return [text, text.replaceAll('"', '&quot;'), text.replaceAll('"', '&#34;')].flatMap((quoted) =>
@@ -36,7 +36,7 @@ function inHtml(value: string): readonly string[] {
   );
 }
 
-/** Within single quotes, as `set -x` and most quote it, and Python; with backslashes, as `printf %q` does. */
+/** Within single quotes, as `set -x` and most shells quote it, and Python; with backslashes, as `printf %q` does. */
 function inShells(value: string): readonly string[] {
   return [
     value.replaceAll("'", String.raw`'\''`),
@@ -60,7 +60,7 @@ function inPythonBytes(value: string): string {
 
 const SHORTEST_CODE = 8;
 
-/** Of codes alone, such as `a1b2c3d4`: in upper case a password may be an ordinary word. */
+/** Changes the case of codes only, such as `a1b2c3d4`: a password in upper case may be an ordinary word. */
 function inOtherCase(value: string): readonly string[] {
   const isCode = value.length >= SHORTEST_CODE && /\d/.test(value) && /[a-z]/i.test(value);
   return isCode ? [value.toUpperCase(), value.toLowerCase()] : [];
@@ -70,7 +70,7 @@ function hex(character: string, digits: number): string {
   return character.charCodeAt(0).toString(16).padStart(digits, '0');
 }
 
-/** What the environment holds need not be valid UTF-16. */
+/** A value of the environment may be invalid UTF-16. */
 function encode(text: string): string {
   try {
     return encodeURIComponent(text);

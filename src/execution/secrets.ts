@@ -11,7 +11,7 @@ import {
 } from './secret-shapes.ts';
 import { spellings } from './secret-spellings.ts';
 
-/** Where a piece was cut out of a longer text: a secret may have been cut with it. */
+/** The ends at which a piece was cut out of a longer text: a secret may have been cut, too. */
 export interface Cut {
   readonly start?: boolean;
   readonly end?: boolean;
@@ -19,31 +19,33 @@ export interface Cut {
 
 type Pieces = Iterable<Buffer> | AsyncIterable<Buffer>;
 
-/** Puts the names of secrets in the place of their values, in what is kept of a run. */
+/** Replaces the values of secrets by their names in all that is kept of a run. */
 export interface Masker {
   text(text: string): string;
   bytes(bytes: Buffer, cut?: Cut): Buffer;
-  /** The bytes from `start` to `end`, without what is there of secrets that begin before or end after it. */
+  /** The bytes from `start` to `end`, without the parts of secrets that begin before or end after them. */
   part(bytes: Buffer, start: number, end: number): Buffer;
-  /** So many bytes before and after a part may be of the same secret. */
+  /** How many bytes before and after a part may belong to the same secret. */
   readonly reach: number;
-  /** Also where a secret is spread over two pieces. */
+  /** Also masks a secret that is spread over two pieces. */
   stream(pieces: Pieces, cut?: Cut): Pieces;
 }
 
-/** Shorter ones would shred output: `1234` stands everywhere. */
+/** Shortest secret, in bytes: shorter ones would shred the output, because `1234` occurs everywhere. */
 const SHORTEST_SECRET = 6;
 
-/** The longest variable has 128 KB, and six times as much where each of its bytes is written as `\u00e4`. */
+/**
+ * Longest secret, in bytes: a variable has at most 128 KB, and six times as much if each byte is written as `\u00e4`.
+ */
 const LONGEST_SECRET = 1024 * 1024;
 
-/** Of a secret that was cut, so much tells nothing. */
+/** Longest rest of a cut secret that may be shown, in bytes. */
 const LONGEST_REST = 3;
 
 /**
- * Masks the values of these secrets, and secrets of a known shape.
+ * Masks the values of these secrets, and secrets of a known form.
  *
- * @param notes of secrets that only the runner knew that left them; what is none is passed over
+ * @param notes notes about secrets that only the runner that left them knew; invalid ones are ignored
  */
 export function maskSecrets(secrets: readonly Secret[], notes: readonly unknown[] = []): Masker {
   const noted = notes.filter(isNotedSecret);
@@ -81,7 +83,7 @@ export function maskSecrets(secrets: readonly Secret[], notes: readonly unknown[
 function findAll(secrets: readonly Secret[], noted: readonly NotedSecret[]): Find {
   const known = secrets.length > 0 ? [findKnown(secrets)] : [];
   const fromNotes = noted.length > 0 ? [findNoted(noted)] : [];
-  // What a variable holds is called by its name, also where it has a known shape.
+  // The value of a variable is masked by its name, even if it has a known form.
   const finders = [...known, ...fromNotes, findShapes];
   return (text) => finders.map((find) => find(text)).reduce(mergeFound);
 }
@@ -114,7 +116,7 @@ function toLatin1(bytes: Buffer): string {
   return bytes.toString('latin1');
 }
 
-/** What is left at its ends of a secret that was cut. */
+/** Masks the rest of a cut secret at the ends of a text. */
 function maskRests(text: string, secrets: readonly Secret[], { start, end }: Cut): string {
   const first = start ? longestRest(secrets, (value, size) => text.startsWith(value.slice(-size))) : null;
   const rest = first === null ? text : first.mask + text.slice(first.size);
@@ -140,7 +142,7 @@ function longestRest(secrets: readonly Secret[], isThere: (value: string, size: 
 interface PieceMasker {
   readonly bytes: Masker['bytes'];
   readonly rests: Masker['bytes'];
-  /** Up to where a piece can be masked without knowing the next one. */
+  /** The place up to which a piece can be masked without knowing the next one. */
   readonly splitAt: (piece: Buffer) => number;
   readonly longest: number;
 }
@@ -164,7 +166,7 @@ async function* maskStream(
   yield bytes(kept, { start: atStart, end });
 }
 
-/** A secret that begins before this ends in the piece, and none is divided by it. */
+/** Each secret that begins before this place ends in the piece, and the place divides none. */
 function splitPoint(piece: Buffer, find: Find, longest: number): number {
   let split = Math.max(0, piece.length - longest + 1);
   for (const { index, size } of find(toLatin1(piece))) {
@@ -175,9 +177,9 @@ function splitPoint(piece: Buffer, find: Find, longest: number): number {
 }
 
 /**
- * What a runner leaves of a secret for whoever collects what its runs have printed, should it die: 32 bits. With
- * that many it is found again, and of four billion other places one is taken for it. More would tell more to
- * somebody who reads the note, and a slow hash is none where it is asked for at each place of a long output.
+ * A note about a secret for the process that collects the output of a dead runner: 32 bits. With them the secret is
+ * found again, and one in four billion other places is mistaken for it. More bits would tell more to a reader of the
+ * note, and a slow hash is impossible because it is needed at each place of a long output.
  */
 export interface NotedSecret {
   readonly mask: string;
@@ -196,7 +198,7 @@ export function noteSecret({ value, mask }: Secret): NotedSecret {
   };
 }
 
-/** Of what a file holds that a crash of the machine may have cut. */
+/** Checks the content of a file that a crash of the machine may have cut. */
 function isNotedSecret(found: unknown): found is NotedSecret {
   const { mask, size, digest } = (found ?? {}) as Partial<NotedSecret>;
   return typeof mask === 'string' && isWithin(size, SHORTEST_SECRET, LONGEST_SECRET) && isWithin(digest, 0, 0xffffffff);
@@ -206,7 +208,7 @@ function isWithin(found: unknown, least: number, most: number): boolean {
   return Number.isInteger(found) && Number(found) >= least && Number(found) <= most;
 }
 
-/** Few places have the right beginning: of those alone all is looked at. */
+/** Few places have the right beginning, and only those are compared as a whole. */
 function findNoted(noted: readonly NotedSecret[]): Find {
   const longestFirst = noted.toSorted((one, other) => other.size - one.size);
   const isBeginning = new Uint8Array(2 ** 16);
@@ -239,10 +241,10 @@ function joinDigest(beginning: number, whole: number): number {
 }
 
 const FACTOR = 0x9e3779b1;
-/** What weight a character has that is to leave: the sixth power of the factor. */
+/** The weight of the character that leaves the hash: the sixth power of the factor. */
 const LEAVING = Array.from({ length: SHORTEST_SECRET }).reduce<number>((power) => Math.imul(power, FACTOR), 1);
 
-/** The hash of as many characters as the shortest secret has, from that of those one place before. */
+/** A rolling hash over as many characters as the shortest secret has, from the hash of the place before. */
 function rollOn(hash: number, entering: number, leaving: number): number {
   return (Math.imul(hash, FACTOR) + entering - Math.imul(leaving, LEAVING)) | 0;
 }
@@ -260,18 +262,18 @@ function digestWhole(text: string, index: number, size: number): number {
   return Math.imul(hash, 0x85ebca6b) >>> 16;
 }
 
-/** What is not to be seen in what is kept of a run, and what stands there instead. */
+/** A text that must not appear in what is kept of a run, and its replacement. */
 export interface Secret {
   /** Its bytes, one character each: output need not be text. */
   readonly value: string;
   readonly mask: string;
 }
 
-/** Ends of words too: `PGPASSWORD`, `apiKey`. */
+/** Also at the end of a word: `PGPASSWORD`, `apiKey`. */
 const secretWords =
   /(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|PASS|PWD|CREDENTIALS?|DATABASE_URL|DSN)S?(?:_|\d|$)/i;
 
-/** Whole words at the end of a name alone: `PATH`, `PATTERN`, `AUTHOR` and `SESSION_DRIVER` are no secrets. */
+/** Only whole words at the end of a name: `PATH`, `PATTERN`, `AUTHOR` and `SESSION_DRIVER` are no secrets. */
 const lastWords =
   /(?:^|_)(?:auth|authorization|cookie|session|webhook(?:_?ur[il])?|pat|pin|pw|salt|signature|private|jwt|connection_?string)s?(?:_?\d+)?$/;
 
@@ -279,9 +281,9 @@ const lastWords =
 const ordinary = ['PWD', 'OLDPWD', 'DESKTOP_SESSION'];
 
 /**
- * The values of all variables whose names look secret or stand in the settings: those that the runner
- * was started with, of which scripts get some, and those that the settings give. The longest first, as
- * one may begin with another.
+ * The values of all variables whose names look secret or are listed in the settings: variables that the runner was
+ * started with, of which scripts get some, and variables from the settings. The longest comes first, because a secret
+ * may begin with another one.
  */
 export function findSecrets(
   settings: Pick<Settings, 'env' | 'secrets'>,
@@ -293,23 +295,23 @@ export function findSecrets(
   return secrets.toSorted((one, other) => other.value.length - one.value.length);
 }
 
-/** The password of the database, where it stands in a file instead of the environment. */
+/** The password of the database, if it is in a file instead of the environment. */
 function readAddress(path: string | undefined): NodeJS.ProcessEnv {
   try {
     return path === undefined || path === '' ? {} : { RUNNER_DATABASE_URL: readFileSync(path, 'utf8').trim() };
   } catch {
-    // Whoever opens the log says so.
+    // Opening the log reports this error.
     return {};
   }
 }
 
-/** Whether a variable's value is kept out of sight because of its name. */
+/** Whether a variable's value is hidden because of its name. */
 export function isSecretName(name: string, { secrets }: Pick<Settings, 'secrets'>): boolean {
   if (secrets.includes(name)) return true;
   return (secretWords.test(name) || lastWords.test(splitWords(name))) && !ordinary.includes(name);
 }
 
-/** `ghPat` as `gh_pat` */
+/** `ghPat` becomes `gh_pat`. */
 function splitWords(name: string): string {
   return name.replace(/([a-z\d])(?=[A-Z])/g, '$1_').toLowerCase();
 }
@@ -326,7 +328,7 @@ const passwordInUrl = /^[a-z][a-z\d+.-]*:\/\/[^/?#\s]*?:([^/?#\s]+)@/i;
 const passwordInSettings =
   /(?:^|[?&;\s])(?:password|passwd|pwd|pass|secret|token|api_?key|access_?token|accountkey|sharedaccesskey)\s*=\s*(?:'([^']+)'|"([^"]+)"|([^&;\s'"]+))/gi;
 
-/** The passwords in a value, whatever its variable is called. */
+/** The passwords in a value, whatever the name of its variable. */
 function passwordsOf(value: string): readonly string[] {
   const inUrl = passwordInUrl.exec(value)?.[1];
   const inSettings = Array.from(value.matchAll(passwordInSettings), ([, one, other, plain]) => one ?? other ?? plain);

@@ -98,8 +98,8 @@ function expectFiring(
   last: PreviousCall | null,
   { clocks, crontab, nowMs }: Ahead,
 ): Omit<CrontabView, 'isInCrontab'> {
-  // Before the last change the lines may have been different. If the clock was set back, `known` may lie in the
-  // future: expect calls from now on.
+  // Before the last change the lines may have been different. If the clock was set back, `known` may lie in the future:
+  // expect calls from now on.
   const known = Math.max(last?.atMs ?? 0, crontab.changedAtMs ?? 0);
   const fromMs = known === 0 ? nowMs : Math.min(known, nowMs);
   const firings = clocks.flatMap((clock) => firingOf(clock, tier, last, { fromMs, nowMs }) ?? []);

@@ -20,8 +20,7 @@ export async function readLastPass({ workers }: Pick<StoreSession, 'workers'>, t
 
 /**
  * The chore that records when `runner due` last called a tier; before the first call, when it first saw the tier. The
- * log
- * alone does not suffice: it forgets the pass of a yearly tier before the next one is due.
+ * log alone does not suffice: it forgets the pass of a yearly tier before the next one is due.
  */
 export function dueChore(tier: string): string {
   return `due ${tier}`;
@@ -88,8 +87,7 @@ const CORRECTION_MS = 60_000;
 
 /**
  * A tier is due when a new period has begun since its last pass began, or since it was first seen. Several missed
- * periods
- * make one pass. Pure: instants are epoch milliseconds.
+ * periods make one pass. Pure: instants are epoch milliseconds.
  */
 export function decideDue({ start, at, last, seenAt, crashes, catchUp }: DueFacts): DueDecision {
   const tooLate = catchUp === 'skip' && at - start > LATE_MS;

@@ -21,8 +21,8 @@ export interface PreviousCall {
 }
 
 /**
- * The next call of a tier, judged by its last one: a crontab calls not at the first minute of a period, but at the
- * same minute of each. `runner due` runs a tier at its first call in a period; some hosts call it once an hour. Null if
+ * The next call of a tier, judged by its last one: a crontab calls not at the first minute of a period, but at the same
+ * minute of each. `runner due` runs a tier at its first call in a period; some hosts call it once an hour. Null if
  * nothing can be expected: the tier has no period, or was never called.
  */
 export function expectCall(tier: string, last: PreviousCall | null, nowMs: number): ExpectedCall | null {

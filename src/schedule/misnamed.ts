@@ -43,8 +43,7 @@ const units: readonly (readonly [RegExp, (count: number) => string])[] = [
 
 /**
  * The tier that the name of a folder was probably meant to be: `hourly` for `houry`, `15min` for `15mins`. Null if the
- * name
- * is a tier already, or resembles none: such a folder is run by hand.
+ * name is a tier already, or resembles none: such a folder is run by hand.
  */
 export function guessPeriodName(name: string): string | null {
   if (tierPeriodMs(name) !== null) return null;

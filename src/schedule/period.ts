@@ -60,8 +60,7 @@ export function parseTierPeriod(name: string): TierPeriod | null {
 
 /**
  * Start of the period that contains this instant, in local time as cron counts: an hour starts at its first minute, a
- * day
- * at midnight, a week on Sunday. Null if the name has no period.
+ * day at midnight, a week on Sunday. Null if the name has no period.
  */
 export function periodStart(tierName: string, instantMs: number): number | null {
   const period = parseTierPeriod(tierName);
@@ -113,8 +112,7 @@ function startWithinDays(instantMs: number, periodMs: number): number {
 
 /**
  * The latest instant up to `instantMs` at which the local clock showed this time. The clock may have changed in
- * between;
- * if it skipped the time, this is the instant of the change.
+ * between; if it skipped the time, this is the instant of the change.
  */
 function instantOfWall(wallMs: number, instantMs: number): number {
   const start = wallMs - utcOffsetMs(instantMs);
@@ -161,9 +159,8 @@ const ROUNDED_UP_FROM = 0.55;
 
 /**
  * The slot of a pass, by which several machines recognize the same pass: the start of the fleet's period that is
- * nearest
- * to the start of this machine's own period. A call just before or after a boundary neither skips a slot nor gets one
- * twice, however wrong the machine's clock is. Null if the tier's name has no period.
+ * nearest to the start of this machine's own period. A call just before or after a boundary neither skips a slot nor
+ * gets one twice, however wrong the machine's clock is. Null if the tier's name has no period.
  *
  * @param ownMs the time on this machine's clock
  * @param aheadMs by how many milliseconds the fleet's clock is ahead of this machine's

@@ -24,10 +24,8 @@ const DAY_MS = 24 * 3_600_000;
 
 /**
  * The time of its schedule for which a script should run now: the last one since it was queued and since a pass last
- * looked;
- * null: none. Times before a schedule was written are not made up for, because a pass has looked since. For a script
- * that
- * was never queued the age of its file counts: before an import, the old crontab line ran it.
+ * looked; null: none. Times before a schedule was written are not made up for, because a pass has looked since. For a
+ * script that was never queued the age of its file counts: before an import, the old crontab line ran it.
  */
 export async function dueTime(rule: CalendarRule, times: ScriptTimes): Promise<number | null> {
   const { queuedFor, passAt, changedAt, periodMs, nowMs } = times;

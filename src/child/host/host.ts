@@ -26,10 +26,10 @@ import { installTypeScript } from '../typescript/hooks.ts';
 import { guardExit, HandlerShelf, Ledger, linkAnew, type Meter, startMeter, TemporaryFolder } from './sandbox.ts';
 import { Traces } from './traces.ts';
 
-/** Kept from before any job: one that replaces them still has its end told. */
+/** Kept from before any job: the end of a job that replaces them is still reported. */
 const { parse, stringify } = JSON;
 
-/** Updates that were sent and of which nothing has been heard yet. */
+/** Updates that were sent and not yet answered. */
 class HandlerUpdates {
   readonly #send: (number: number, data: string) => void;
   readonly #open = new Map<number, (problem: string | null) => void>();
@@ -44,9 +44,9 @@ class HandlerUpdates {
     return this.#open.size > 0;
   }
 
-  /** Fulfilled once the runner says that it is in the log. */
+  /** Fulfilled once the runner reports that the update is in the log. */
   send(data: string): Promise<void> {
-    // Nobody is there to write it down; that is no reason for the job to fail.
+    // The runner that would record it is gone; the job does not fail for that.
     if (this.#isOver) return Promise.resolve();
     this.#count += 1;
     const number = this.#count;
@@ -62,29 +62,29 @@ class HandlerUpdates {
     this.#open.delete(number);
   }
 
-  /** Nobody is there any more who could say. */
+  /** Call it when the runner is gone: no answer will come. */
   settleAll(): void {
     this.#isOver = true;
     for (const number of [...this.#open.keys()]) this.settle(number, null);
   }
 }
 
-/** The way from a warm child to its runner. */
+/** A warm child's connection to its runner. */
 interface Channel {
   send(message: FromChild): void;
-  /** Whether waiting for a message keeps the process alive. */
+  /** @param isNeeded whether waiting for a message keeps the process alive */
   keepAlive(isNeeded: boolean): void;
 }
 
-/** A descriptor of its own: what a handler does with `process.send` and its like is no matter. */
+/** Has a descriptor of its own, so a handler that uses `process.send` or the like does no harm. */
 function openChannel(fd: number, onMessage: (message: ToChild) => void, onClose: () => void): Channel {
-  // Loading it takes 5 ms, and a process with one job may do without.
+  // Loading it takes 5 ms, which a process with one job often saves.
   const { Socket } = process.getBuiltinModule('node:net');
   const socket = new Socket({ fd, readable: true, writable: true });
   socket.setEncoding('utf8');
   const take = splitLines((line) => onMessage(parse(line) as ToChild));
   socket.on('data', (piece) => take(piece as unknown as string));
-  // Writing to a runner that is gone; that it is gone is told by the end of what it sends.
+  // Writing fails if the runner is gone; the end of its messages tells that already.
   socket.on('error', () => {});
   socket.once('close', onClose);
   return {
@@ -93,18 +93,18 @@ function openChannel(fd: number, onMessage: (message: ToChild) => void, onClose:
   };
 }
 
-/** On a full disk the runner learns only that the process has ended. */
+/** On a full disk the file is missing, and the runner learns only that the process has ended. */
 function leaveStray(temporary: string, stray: Stray): void {
   try {
     writeFileSync(join(temporary, STRAY_FILE), JSON.stringify(stray), { mode: 0o600 });
   } catch {}
 }
 
-/** A run that has begun: also what its timers and promises are known by after its end. */
+/** A run that has begun. Its timers and promises are recognized by it, even after its end. */
 interface Run {
   readonly message: JobMessage;
   readonly meter: Meter;
-  /** What ends the process. */
+  /** The error that ends the process. */
   error: ProbeError | null;
   stray: Stray | null;
 }
@@ -115,7 +115,7 @@ interface EndedRun {
   readonly result: ProbeResult;
 }
 
-/** Calls handlers in this process, one job after another, as the runner says. */
+/** Calls handlers in this process, one job after another, as the runner sends them. */
 class HandlerServer {
   readonly #options: HostOptions;
   readonly #runs = new AsyncLocalStorage<Run>();
@@ -127,9 +127,9 @@ class HandlerServer {
   readonly #traces: Traces;
   readonly #exit: typeof process.exit;
   #current: Run | null = null;
-  /** The runs whose end may not be in the log yet, newest last; the last one stays. */
+  /** The runs whose end may be missing in the log, newest last. The last run always stays. */
   #ended: EndedRun[] = [];
-  /** Nothing is left that keeps it alive, and the handler has not ended. */
+  /** Nothing keeps the process alive any more, although the handler has not ended. */
   #hasRunOut = false;
   #isOrphan = false;
   #lastRssBytes: number | null = null;
@@ -144,7 +144,7 @@ class HandlerServer {
       this.#hasRunOut = true;
     });
     process.on('exit', (code) => this.#recordExit(code));
-    // Only now: what it puts the process back to has these listeners.
+    // Create the shelf only now: it restores the process to its present state, which must include these listeners.
     this.#traces = new Traces(() => this.#runs.getStore() !== undefined);
     this.#shelf = new HandlerShelf(() => this.#traces.accept());
     this.#channel = openChannel(
@@ -164,7 +164,10 @@ class HandlerServer {
     } else void this.#serveAll(message);
   }
 
-  /** One after the other; the rest is left to be sent anew once one has not ended plainly. */
+  /**
+   * Serves the jobs one after the other. After a job that has not ended plainly, the rest is left for the runner to
+   * send again.
+   */
   async #serveAll({ jobs, first, unsettled, mostRssBytes }: JobsMessage): Promise<void> {
     const receivedAt = performance.now();
     this.#ended = unsettled === 0 ? [] : this.#ended.slice(-unsettled);
@@ -174,7 +177,7 @@ class HandlerServer {
       const isPlain = await this.#serve(message, first + index, index === 0, waitedMs);
       const left = jobs.length - index - (isPlain === null ? 0 : 1);
       if (left === 0) return;
-      // What this one has left behind fails now, while no job is there.
+      // Let anything that this job left behind fail now, while no job is running.
       await nextTurn();
       const mayGoOn = isPlain === true && (this.#lastRssBytes ?? 0) <= mostRssBytes;
       if (mayGoOn && outputSize() === sizeBefore) continue;
@@ -183,7 +186,7 @@ class HandlerServer {
     }
   }
 
-  /** Whether it has ended as most do, with nothing to be looked at before the next; null: it was revoked. */
+  /** Returns true if the job ended plainly, with nothing to check before the next one; null: it was revoked. */
   async #serve(message: JobMessage, number: number, isFirst: boolean, waitedMs: number): Promise<boolean | null> {
     const { key, script } = message;
     const keys = [...this.#ended.map((each) => each.message.key), key];
@@ -199,7 +202,7 @@ class HandlerServer {
 
   async #call({ path, job }: JobMessage): Promise<HandlerEnd> {
     try {
-      // Whatever a module begins is no single job's.
+      // Anything that a module starts on import belongs to no single job.
       const exported = await this.#runs.exit(() => this.#shelf.take(path));
       return await callHandler(exported, path, job, (data) => this.#update(data));
     } catch (error) {
@@ -213,7 +216,9 @@ class HandlerServer {
     return told;
   }
 
-  /** During a run the channel alone would let a promise that never settles look like one that takes long. */
+  /**
+   * During a run the channel must not keep the process alive: a promise that never settles would look like a slow one.
+   */
   #keepAlive(): void {
     this.#channel.keepAlive(this.#current === null || this.#updates.isWaiting);
   }
@@ -223,7 +228,7 @@ class HandlerServer {
     this.#lastRssBytes = rssBytes;
     const loaded = this.#shelf.takeLoaded();
     const trace = this.#traces.find();
-    // Node remembers a module that failed, and would not try it again.
+    // Node remembers a module that failed and would not load it again.
     const isSpoilt = !this.#shelf.has(run.message.path);
     this.#current = null;
     this.#ended.push({ message: run.message, result });
@@ -243,7 +248,7 @@ class HandlerServer {
     return result.exitCode === 0 && !isSpoilt && run.stray === null && trace === undefined;
   }
 
-  /** The job in hand is finished for whoever comes next; what was told last may not have arrived. */
+  /** Finishes the present job for the next runner. The messages sent last may not have arrived. */
   #loseRunner(): void {
     this.#isOrphan = true;
     this.#updates.settleAll();
@@ -255,14 +260,14 @@ class HandlerServer {
     return this.#exit(0);
   }
 
-  /** A job whose run has written anything is settled before the next: all output is the last one's. */
+  /** All output belongs to the last run: a run with output is settled before the next one begins. */
   #writeDownEnds(): void {
     const last = this.#ended.at(-1);
     if (last !== undefined) linkAnew(this.#options.output, last.message.outputPath);
     for (const { message, result } of this.#ended) writeResult(message.resultPath, result);
   }
 
-  /** Of a run that has ended, the one that is under way is not to blame; all else ends the process. */
+  /** An error of a run that has ended is not the fault of the present run; any other error ends the process. */
   #judgeUncaught(thrown: unknown): void {
     const run = this.#current;
     const owner = this.#runs.getStore();
@@ -272,11 +277,11 @@ class HandlerServer {
       sentence: sentenceOf(describeError(thrown)),
     };
     if (run !== null && this.#isOver(owner)) run.stray ??= stray;
-    // A listener besides ours: the handler deals with it itself.
+    // The handler has a listener of its own and deals with the error itself.
     else if (process.listenerCount('uncaughtException') === 1) this.#endByError(thrown, stray);
   }
 
-  /** Whatever no run has begun belongs to the one that is under way. */
+  /** Code that no run has started counts as part of the present run. */
   #isOver(run: Run | undefined): boolean {
     return run !== undefined && run !== this.#current;
   }
@@ -298,21 +303,23 @@ class HandlerServer {
     process.exitCode = exitCode;
     const early = isEarly ? failure(describeUnsettled(this.#hasRunOut).sentence) : null;
     const { result } = run.meter.measure({ exitCode, error: run.error ?? early });
-    // The runner may have died, and this process not have come to hear of it.
+    // The runner may have died without this process noticing.
     this.#ended.push({ message: run.message, result });
     this.#writeDownEnds();
   }
 }
 
-/** A handler that could not be loaded. It has not begun where what compiles it is gone: another try is as good. */
+/**
+ * The end of a handler that could not be loaded. If its compiler is gone, the handler has not begun and is tried again.
+ */
 function endUnloaded(error: unknown): HandlerEnd {
   const isReplaced = (error as NodeJS.ErrnoException | null)?.code === PACKAGE_REPLACED;
   return { exitCode: 1, error: describeError(error), ...(isReplaced && { ask: { kind: 'retry', delay: '1s' } }) };
 }
 
 /**
- * Calls the handler of one job, and ends the process with it, whatever else it left open. Nothing is kept for a
- * next one, and the end is told by the result file and the exit code.
+ * Calls the handler of one job and ends the process with it, whatever else is left open. Nothing is kept for another
+ * job; the result file and the exit code report the end.
  */
 function serveAlone(): void {
   const { jobs } = JSON.parse(readLine(CHANNEL_FD)) as JobsMessage;
@@ -342,7 +349,7 @@ function serveAlone(): void {
 
 const READY = `${JSON.stringify({ ready: true } satisfies FromChild)}\n`;
 
-/** Waits for it; there is none if the runner has ended. */
+/** Waits for a line; exits if the runner has ended. */
 function readLine(fd: number): string {
   const pieces: Buffer[] = [];
   while (pieces.at(-1)?.at(-1) !== 0x0a) {
@@ -354,7 +361,7 @@ function readLine(fd: number): string {
   return Buffer.concat(pieces).toString();
 }
 
-/** Only the first update opens the channel; they are settled in the order in which they were sent. */
+/** The first update opens the channel. Updates are settled in the order in which they were sent. */
 function openUpdates(): { send(data: string): Promise<void>; settled(): Promise<void> } {
   let channel: Channel | null = null;
   let last = Promise.resolve();
@@ -378,7 +385,10 @@ function openUpdates(): { send(data: string): Promise<void>; settled(): Promise<
 
 const STDOUT_FD = 1;
 
-/** All output of this process goes to one file. NaN where a handler has closed it: no number is equal to that. */
+/**
+ * The size of the one file that takes all output of this process. NaN, which equals nothing, if a handler has closed
+ * it.
+ */
 function outputSize(): number {
   try {
     return fstatSync(STDOUT_FD).size;

@@ -17,9 +17,9 @@ import { removeTree } from '../remove-tree.ts';
 type Exit = typeof process.exit;
 
 /**
- * Has `process.exit()` throw where the caller has no say any more.
+ * Makes `process.exit()` throw for a caller that may no longer end the process.
  *
- * @returns the one that always ends the process
+ * @returns the original function, which always ends the process
  */
 export function guardExit(mayExit: () => boolean): Exit {
   const exit: Exit = process.exit.bind(process);
@@ -27,28 +27,28 @@ export function guardExit(mayExit: () => boolean): Exit {
     if (mayExit()) exit(code);
     throw new Error(`process.exit(${code ?? ''}) was called`);
   };
-  // Who listens to the process's end may call it again.
+  // Listeners for the end of the process may call it again.
   process.prependListener('exit', () => {
     process.exit = exit;
   });
   return exit;
 }
 
-/** A folder that is emptied after each job, which hardly any job puts something into. */
+/** A folder that is emptied after each job; few jobs put anything into it. */
 export class TemporaryFolder {
   readonly #path: string;
-  /** When it last changed, as long as it has been empty since; NaN: it is to be looked at. */
+  /** The folder's time of change, while it has been empty since; NaN: unknown. */
   #emptySince = Number.NaN;
 
   constructor(path: string) {
     this.#path = path;
   }
 
-  /** As far as it can be; where it is a folder for its owner alone no more, it is made anew. */
+  /** Empties the folder as far as possible. A folder that is no longer private to its owner is made anew. */
   empty(): void {
     try {
       const mtimeMs = timeOfPrivateFolder(this.#path);
-      // Listing it takes five times as long.
+      // Listing the folder takes five times as long.
       if (mtimeMs === this.#emptySince) return;
       this.#emptySince = this.#removeAll() || Date.now() - mtimeMs < FILE_CLOCK_STEP_MS ? Number.NaN : mtimeMs;
     } catch {
@@ -57,7 +57,7 @@ export class TemporaryFolder {
     }
   }
 
-  /** Whether there was anything. */
+  /** Returns whether there was anything. */
   #removeAll(): boolean {
     const names = readdirSync(this.#path);
     for (const name of names) removeTree(join(this.#path, name));
@@ -65,7 +65,10 @@ export class TemporaryFolder {
   }
 }
 
-/** When it last changed; @throws where a job has put a link there, which may lead anywhere, or has closed it */
+/**
+ * Returns the folder's time of change, in epoch milliseconds. @throws if a job has put a link there, which may lead
+ * anywhere, or has changed its mode
+ */
 function timeOfPrivateFolder(path: string): number {
   const stats = lstatSync(path);
   if (!stats.isDirectory() || (stats.mode & 0o777) !== 0o700) throw new Error(`${path} is not a private folder`);
@@ -80,14 +83,14 @@ function makeAnew(path: string): void {
   } catch {}
 }
 
-/** No more than that: where all of a state folder is gone, none is to be made. */
+/** Makes the parent only: if the whole state folder is gone, it must not be created again. */
 function restoreParent(path: string): void {
   try {
     mkdirSync(dirname(path), { mode: 0o700 });
   } catch {}
 }
 
-/** What one job uses of a process that serves many. */
+/** Measures what one job uses of a process that serves many. */
 export interface Meter {
   measure(end: HandlerEnd): {
     readonly result: ProbeResult;
@@ -96,17 +99,20 @@ export interface Meter {
   };
 }
 
-/** What a process has used so far, and what it uses. */
+/** Resources that a process has used so far, and its present memory. */
 interface Reading {
   readonly usage: NodeJS.ResourceUsage;
-  /** Null: nobody knows. */
+  /** Null: unknown. */
   readonly rssBytes: number | null;
 }
 
-/** At the end of the last job. */
+/** The reading at the end of the last job. */
 let lastReading: Reading | null = null;
 
-/** @param isNext it follows the last one at once: the moment between counts as its own, as asking takes 20 µs */
+/**
+ * @param isNext true if the job follows the last one at once; then the moment in between counts as its own, because a
+ * reading takes 20 µs
+ */
 export function startMeter(isNext: boolean): Meter {
   const startedAt = performance.now();
   const before = isNext && lastReading !== null ? lastReading : read();
@@ -132,7 +138,7 @@ function read(): Reading {
   return { usage: process.resourceUsage(), rssBytes: readRssBytes() };
 }
 
-/** The process's peak is this job's only if this job has raised it. */
+/** The peak of the process is the peak of this job only if this job has raised it. */
 function peakBytes(before: Reading, after: Reading): number | null {
   if (after.usage.maxRSS > before.usage.maxRSS) return after.usage.maxRSS * 1024;
   return before.rssBytes === null || after.rssBytes === null ? null : Math.max(before.rssBytes, after.rssBytes);
@@ -148,7 +154,7 @@ const buffer = Buffer.alloc(128);
 let fd: number | null = null;
 let isStatmRight: boolean | null = null;
 
-/** Resident memory of this process, null where nobody knows: 2 µs, where asking Node costs 10. */
+/** Resident memory of this process in bytes, null if unknown. It takes 2 µs; asking Node takes 10 µs. */
 function readRssBytes(): number | null {
   if (isStatmRight === false) return askNode();
   const rssBytes = readStatm();
@@ -156,7 +162,7 @@ function readRssBytes(): number | null {
   return isStatmRight && rssBytes !== null ? rssBytes : askNode();
 }
 
-/** Without `/proc` Node throws. */
+/** Null without `/proc`, because Node throws then. */
 function askNode(): number | null {
   try {
     return process.memoryUsage.rss();
@@ -165,7 +171,7 @@ function askNode(): number | null {
   }
 }
 
-/** Null where there is none. */
+/** Null without `/proc`. */
 function readStatm(): number | null {
   try {
     fd ??= openSync('/proc/self/statm', 'r');
@@ -176,12 +182,14 @@ function readStatm(): number | null {
   }
 }
 
-/** Pages have another size on some machines, and `/proc` can be another container's. */
+/** Guards against another page size, and against a `/proc` of another container. */
 function isAbout(one: number | null, other: number | null): boolean {
   return one !== null && other !== null && one > other / 2 && one < other * 2;
 }
 
-/** Gives a file a second name, whatever had it before. Where that cannot be, it has just the first. */
+/**
+ * Gives a file a second name, which may be in use by another file. If that fails, the file keeps its first name only.
+ */
 export function linkAnew(path: string, name: string): void {
   try {
     linkSync(path, name);
@@ -197,7 +205,10 @@ function replaceLink(path: string, name: string): void {
   } catch {}
 }
 
-/** Where a child writes down which run it begins, so that this is known should it and its runner die. */
+/**
+ * The file in which a child notes the run that it begins, so that the run is known even if the child and its runner
+ * die.
+ */
 export class Ledger {
   readonly #entry = Buffer.alloc(ledgerPlaces.revoked);
   readonly #revoked = Buffer.alloc(ledgerPlaces.end - ledgerPlaces.revoked);
@@ -207,16 +218,16 @@ export class Ledger {
     try {
       this.#fd = openSync(path, 'r+');
     } catch {
-      // It was removed: what has begun is told by what it leaves behind besides.
+      // The ledger was removed; what a run leaves behind still shows that it has begun.
     }
   }
 
   /**
-   * To be called before a run begins. Whoever revokes it writes first and looks then: one of both sees the
-   * other, so that what was given back to others never begins here.
+   * Call it before a run begins. The child writes first and then looks, and so does a process that revokes the run: one
+   * of them sees the other, so a job that was given back to others never begins here.
    *
-   * @param keys of runs whose ends may not be in the log, and of this one
-   * @returns whether it may begin; what could not be written down may, if it is the first that was sent
+   * @param keys of the runs whose ends may be missing in the log, and of this run
+   * @returns whether the run may begin; if nothing could be written, only the first job of a message may
    */
   begin(keys: readonly string[], number: number, isFirst: boolean): boolean {
     if (!this.#write(keys, number)) return isFirst;
@@ -233,7 +244,7 @@ export class Ledger {
       writeSync(this.#fd, this.#entry, 0, ledgerPlaces.revoked, 0);
       return true;
     } catch {
-      // On a full disk: as above.
+      // The disk is full: this counts like a removed ledger.
       return false;
     }
   }
@@ -245,7 +256,7 @@ export class Ledger {
   }
 }
 
-/** `7.12-27 7.30`, the last ones of them if there is no room for all. */
+/** Lists keys as `7.12-27 7.30`; the last ones if there is no room for all. */
 function listKeys(keys: readonly string[]): string {
   let list = '';
   let end = keys.length;
@@ -263,7 +274,7 @@ function listKeys(keys: readonly string[]): string {
   return list;
 }
 
-/** Whether two keys are those of claims that one worker has made one after the other. */
+/** Whether the keys belong to two successive claims of one worker. */
 function isNext(before: string, after: string): boolean {
   const dot = before.indexOf('.');
   if (dot === -1 || after.slice(0, dot + 1) !== before.slice(0, dot + 1)) return false;
@@ -271,15 +282,15 @@ function isNext(before: string, after: string): boolean {
 }
 
 interface LoadedFiles {
-  /** Notes a file as it is now, before it is read. */
+  /** Notes a file in its present state, before it is read. */
   note(path: string): void;
-  /** What was noted since the last call; undefined: nothing. */
+  /** The files noted since the last call; undefined: none. */
   take(): readonly FileState[] | undefined;
 }
 
 /**
- * Notes each file that is imported. Of installed packages, which are thousands of files, what `npm`
- * writes at their change stands for them.
+ * Notes each file that is imported. The lock file that `npm` writes at each change stands for installed packages, which
+ * are thousands of files.
  */
 function watchLoadedFiles(): LoadedFiles {
   const known = new Set<string>();
@@ -313,21 +324,21 @@ function standFor(path: string): string {
   return index === -1 ? path : `${path.slice(0, index)}${PACKAGES}.package-lock.json`;
 }
 
-/** What a process is before a handler is called, to be so again after it. */
+/** The state of the process before a handler is called, to be restored after it. */
 interface ProcessState {
   restore(): void;
 }
 
-/** Listeners of these change how the process ends: one that is gone is put back. */
+/** Listeners of these events change how the process ends; a removed one is put back. */
 const endingEvents = ['SIGTERM', 'SIGINT', 'SIGHUP', 'uncaughtException', 'unhandledRejection'];
 
-/** Listeners of these tidy up: one more is welcome. */
+/** Listeners of these events tidy up; additional ones may stay. */
 const lastEvents = ['beforeExit', 'exit'];
 const isLast = (event: Event): boolean => lastEvents.includes(event as string);
 
 /**
- * Takes down what a handler must not change for the next one: variables, arguments, title, current folder, umask,
- * exit code, listeners of the process.
+ * Records what a handler must not change for the next one: variables, arguments, title, current folder, umask, exit
+ * code, listeners of the process.
  */
 function keepProcessState(): ProcessState {
   const cwd = process.cwd();
@@ -358,7 +369,7 @@ function keepProcessState(): ProcessState {
 
 type Event = string | symbol;
 
-/** The types know each event by itself. */
+/** The types declare each event separately. */
 const asSignal = (event: Event): 'SIGTERM' => event as 'SIGTERM';
 
 function restoreListeners(event: Event, before: readonly NodeJS.SignalsListener[]): void {
@@ -366,7 +377,7 @@ function restoreListeners(event: Event, before: readonly NodeJS.SignalsListener[
   for (const listener of before) {
     if (process.listenerCount(signal, listener) === 0) process.on(signal, listener);
   }
-  // A list of them would be made for each job.
+  // Comparing counts first avoids building a list of listeners for each job.
   if (process.listenerCount(signal) === before.length || isLast(event)) return;
   for (const listener of process.listeners(signal)) {
     if (!before.includes(listener)) process.off(signal, listener);
@@ -383,7 +394,7 @@ function restoreVariables(before: NodeJS.ProcessEnv): void {
 
 const areSetAnew = new Set(runVariableNames);
 
-/** Without those that are set anew for each job. Reading one is a call into the system's library. */
+/** Leaves out the variables that each job sets anew: reading one is a call into the system's library. */
 function readVariables(): NodeJS.ProcessEnv {
   const variables: NodeJS.ProcessEnv = {};
   for (const name of Object.keys(process.env)) {
@@ -392,19 +403,19 @@ function readVariables(): NodeJS.ProcessEnv {
   return variables;
 }
 
-/** The handlers that a process has imported, and what their modules have set up in it. */
+/** The handlers that a process has imported, and the state that their modules have set up. */
 export class HandlerShelf {
   readonly #handlers = new Map<string, unknown>();
   readonly #files: LoadedFiles = watchLoadedFiles();
   readonly #onImported: () => void;
   #state = keepProcessState();
 
-  /** @param onImported called when a module has set up what is for all its jobs */
+  /** @param onImported called when a module has set up the state that all its jobs share */
   constructor(onImported: () => void) {
     this.#onImported = onImported;
   }
 
-  /** What the module exports. It is imported once, and for all jobs; @throws as the import does. */
+  /** Returns the module's exports. It is imported once for all jobs; @throws the error of the import */
   async take(path: string): Promise<unknown> {
     if (!this.#handlers.has(path)) {
       this.#files.note(path);
@@ -424,7 +435,7 @@ export class HandlerShelf {
     return this.#files.take();
   }
 
-  /** Puts the process back to what it was before the last handler was called. */
+  /** Restores the process to its state before the last handler was called. */
   restore(): void {
     this.#state.restore();
   }

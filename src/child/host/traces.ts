@@ -2,7 +2,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers';
 import type { Trace } from '../contract.ts';
 
-/** Kept from before any job, as the check must also hold where a job has replaced them. */
+/** Kept from before any job: the check must hold even if a job has replaced them. */
 const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
 
 type Named = Record<PropertyKey, unknown>;
@@ -21,7 +21,7 @@ interface Lazy {
   readonly get: () => unknown;
 }
 
-/** The global object or a prototype, which data of others may add properties to. */
+/** The global object or a prototype; faulty code or foreign data may add properties to it. */
 interface Open {
   readonly name: string;
   readonly object: object;
@@ -30,9 +30,9 @@ interface Open {
 }
 
 /**
- * The built-in functions of a process, to find whether a job has replaced one or added a property that others see.
- * It looks at functions alone, which is 1,000 comparisons and takes about 20 µs: also listing the names of each
- * object would take ten times as long.
+ * The built-in functions of a process. It finds out whether a job has replaced one, or added a property that others
+ * see. It compares functions only, about 1,000 in 20 µs; listing the names of each object as well would take ten times
+ * as long.
  */
 export class BuiltIns {
   readonly #shared: readonly Shared[];
@@ -51,7 +51,7 @@ export class BuiltIns {
     });
   }
 
-  /** The name of what has changed, such as `JSON.parse`; null: nothing has. */
+  /** The name of the changed property, such as `JSON.parse`; null: none. */
   findChange(): string | null {
     return this.#findReplaced() ?? this.#findReplacedLazy() ?? this.#findAdded();
   }
@@ -81,7 +81,7 @@ export class BuiltIns {
   #findAdded(): string | null {
     for (let index = 0; index < this.#open.length; index += 1) {
       const { name, object, keys, visible } = this.#open[index] as Open;
-      // A prototype of all objects is worth a longer look, which also finds what no loop sees.
+      // The prototype of all objects deserves a longer look, which also finds properties that no loop sees.
       const isSame =
         object === Object.prototype ? ownKeys(object).length === keys.size : countVisible(object) === visible;
       if (!isSame) return nameOf(name, ownKeys(object).find((key) => !keys.has(key)) ?? '');
@@ -90,9 +90,9 @@ export class BuiltIns {
   }
 }
 
-/** The global object, what it holds and the prototypes of that, `process`, and the modules of Node that are loaded. */
+/** The global object, the objects in it and their prototypes, `process`, and the loaded modules of Node. */
 function findSharedObjects(): { readonly name: string; readonly object: object }[] {
-  // First the prototype of all others, as what it gets is seen in each of them.
+  // The prototype of all others comes first, because its properties are seen in each of them.
   const found = new Map<object, string>([
     [Object.prototype, 'Object.prototype'],
     [globalThis, 'globalThis'],
@@ -101,14 +101,14 @@ function findSharedObjects(): { readonly name: string; readonly object: object }
     if (isObject(object) && !found.has(object)) found.set(object, name);
   };
   for (const key of ownKeys(globalThis)) {
-    // Reading an accessor would load what it stands for.
+    // Reading an accessor would load the value behind it.
     const value: unknown = getOwnPropertyDescriptor(globalThis, key)?.value;
     if (!isObject(value)) continue;
     add(String(key), value);
     const prototype: unknown = getOwnPropertyDescriptor(value, 'prototype')?.value;
     if (!isObject(prototype)) continue;
     add(`${String(key)}.prototype`, prototype);
-    // Such as that of all typed arrays.
+    // For example the prototype of all typed arrays.
     add(`the prototype of ${String(key)}.prototype`, getPrototypeOf(prototype));
   }
   add('process', process);
@@ -133,12 +133,15 @@ function takeFunctions({ name, object }: { readonly name: string; readonly objec
   return { name, object: object as Named, keys, functions: keys.map((key) => (object as Named)[key]) };
 }
 
-/** Whether properties are added to it by mistake or by the data of others: the global object and all prototypes. */
+/**
+ * Whether properties are added to an object by mistake or by foreign data: true for the global object and all
+ * prototypes.
+ */
 function isOpen({ object }: { readonly object: object }): boolean {
   return object === globalThis || getOwnPropertyDescriptor(object, 'constructor') !== undefined;
 }
 
-/** How many properties a loop over this object sees, with those of its prototypes. */
+/** How many properties a loop over this object sees, including those of its prototypes. */
 function countVisible(object: object): number {
   let count = 0;
   for (const _ in object) count += 1;
@@ -151,14 +154,16 @@ function isObject(value: unknown): value is object {
 
 const LONGEST_NAME = 60;
 
-/** The key can be data of a customer's. */
+/** Hides a key that is no plain name: it may be a customer's data. */
 function nameOf(object: string, key: PropertyKey): string {
   const text = typeof key === 'symbol' ? `[${String(key)}]` : String(key);
   if (/^[\w$]+$/.test(text) && text.length <= LONGEST_NAME) return `${object}.${text}`;
   return `a property of ${object}`;
 }
 
-/** The intervals that jobs start: one that its job has neither cleared nor unreferenced runs on in the jobs after it. */
+/**
+ * The intervals that jobs start. An interval that its job has neither cleared nor unreferenced runs on in later jobs.
+ */
 class Intervals {
   #started: NodeJS.Timeout[] = [];
 
@@ -171,11 +176,11 @@ class Intervals {
       return timer;
     };
     globalThis.setInterval = timers.setInterval = startNoted as typeof start;
-    // For those who import it by its name.
+    // For modules that import it by its name.
     syncBuiltinESMExports();
   }
 
-  /** Whether one of those that were started since the last call is still running. */
+  /** Whether any interval started since the last call is still running. */
   takeRunning(): boolean {
     if (this.#started.length === 0) return false;
     const started = this.#started;
@@ -188,7 +193,7 @@ function isRunning(timer: NodeJS.Timeout): boolean {
   return timer.hasRef() && !(timer as unknown as { readonly _destroyed: boolean })._destroyed;
 }
 
-/** What jobs leave behind in their process that cannot be put back, so that another one has to serve the next. */
+/** Changes by jobs to their process that cannot be undone, so that another process has to serve the next job. */
 export class Traces {
   readonly #intervals: Intervals;
   /** Null: no handler was imported, so none was called. */
@@ -198,12 +203,12 @@ export class Traces {
     this.#intervals = new Intervals(isInJob);
   }
 
-  /** What a module has changed at its import is for all its jobs. */
+  /** Accepts what a module has changed on import: it applies to all its jobs. */
   accept(): void {
     this.#builtIns = new BuiltIns();
   }
 
-  /** What the last job has left; undefined: nothing. */
+  /** The trace that the last job has left; undefined: none. */
   find(): Trace | undefined {
     const isLeft = this.#intervals.takeRunning();
     const changed = this.#builtIns?.findChange() ?? null;

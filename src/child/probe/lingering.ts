@@ -1,18 +1,18 @@
 import type { Lingering } from '../contract.ts';
 import { writeResultFile } from '../record-end.ts';
 
-/** Most scripts have ended by then. */
+/** Most scripts have ended by this time. */
 const FIRST_LOOK_MS = 20;
 const LONGEST_GAP_MS = 60_000;
 
-/** What a script's own code has come to. */
+/** How a script's own code has ended. */
 export type CodeEnd = Pick<Lingering, 'isFunction' | 'afterMs'>;
 
 /**
- * Writes down what keeps a process running whose script has nothing more to do, and again when that changes: whoever
- * ends it at its time limit cannot ask any more.
+ * Records what keeps a process running after its script's code has ended, and again when that changes: a runner that
+ * ends it at its time limit can no longer ask it.
  *
- * @returns what was written down last; null: nothing
+ * @returns a function that gives the last record; null: none
  */
 export function watchLingering(resultPath: string, end: CodeEnd): () => Lingering | null {
   let told: Lingering | null = null;
@@ -29,5 +29,5 @@ export function watchLingering(resultPath: string, end: CodeEnd): () => Lingerin
   return () => told;
 }
 
-/** Node knows some thirty. */
+/** Node knows about thirty kinds. */
 const MOST_KINDS = 40;

@@ -18,15 +18,15 @@ import { type CodeEnd, watchLingering } from './lingering.ts';
 import { describeUncalled } from './uncalled.ts';
 
 /**
- * Hands over what the script exports once it has been evaluated. The script is Node's own entry
- * point, so `import.meta.main`, `require.main` and `process.argv` are as ever; this only joins it.
+ * Passes on the script's exports once it has been evaluated. The script is Node's own entry point, so
+ * `import.meta.main`, `require.main` and `process.argv` are as usual; this only joins it.
  */
 function joinEntryPoint(scriptPath: string, use: (exported: unknown) => Promise<void>): void {
   setImmediate(() => {
     const main = process.mainModule;
-    // Not loaded: it threw, and a handler of its own went on. Importing would run it a second time.
+    // The script threw, and a handler of its own went on. An import would run it a second time.
     if (main !== undefined) return main.loaded ? use(main.exports) : undefined;
-    // The same module as the entry point's, not a second one. If it fails, Node reports that itself.
+    // This is the entry point's own module, not a second one. If it fails, Node reports the error itself.
     return import(pathToFileURL(scriptPath).href).then(use, () => {});
   });
 }
@@ -41,7 +41,7 @@ function createContext(facts: ProbeContext): JobContext {
     attempt: facts.attempt,
     lastSuccess: facts.lastSuccess === null ? null : new Date(facts.lastSuccess),
     previouslyCrashed: facts.previouslyCrashed,
-    // Only who asks for the signal takes over the duty to end: others die of SIGTERM as usual.
+    // Only a script that reads the signal takes over the duty to end; any other dies of SIGTERM as usual.
     get signal() {
       signal ??= abortOnTermination().signal;
       return signal;
@@ -50,17 +50,17 @@ function createContext(facts: ProbeContext): JobContext {
   };
 }
 
-/** What becomes of a script's own code. */
+/** The progress of a script's own code. */
 interface CodeState {
-  /** What was called and is still open. */
+  /** The call that has not ended; null: none. */
   open: Unsettled | null;
-  /** Tells what keeps the process running. */
+  /** Returns what keeps the process running. */
   findLingering: () => Lingering | null;
-  /** What it exports for nobody. */
+  /** An export that nothing calls; null: none. */
   uncalled: string | null;
 }
 
-/** Calls the script's default function once the script itself has been evaluated. */
+/** Calls the script's default function once the script has been evaluated. */
 function callDefault({ scriptPath, resultPath, context }: ProbeOptions, state: CodeState): void {
   joinEntryPoint(scriptPath, async (exported) => {
     const run = findDefault<JobContext>(exported);
@@ -84,7 +84,7 @@ function callDefault({ scriptPath, resultPath, context }: ProbeOptions, state: C
 
 const fileEnd: CodeEnd = { isFunction: false, afterMs: null };
 
-/** A script without exports that goes on this long is worth a look at what it waits for. */
+/** A script without exports that runs this long may be waiting for something. */
 const LASTING_MS = 100;
 
 function noticeFileEnd({ scriptPath, resultPath }: ProbeOptions, state: CodeState): void {
@@ -94,8 +94,8 @@ function noticeFileEnd({ scriptPath, resultPath }: ProbeOptions, state: CodeStat
   setTimeout(() => joinEntryPoint(scriptPath, join), LASTING_MS).unref();
 }
 
-// Loaded into a Node script before it starts. Whatever the script starts itself knows nothing of it:
-// workers load it again, whatever is done here, and find no variable; forks go by `execArgv`.
+// This is loaded into a Node script before it starts. Programs that the script starts are not affected. Workers always
+// load it again but find no variable; forks inherit `execArgv`, from which it is removed.
 const variable = process.env[PROBE_VARIABLE];
 if (variable !== undefined) {
   delete process.env[PROBE_VARIABLE];
@@ -107,9 +107,8 @@ if (variable !== undefined) {
 }
 
 /**
- * A process that was started ahead stands still here, before anything of its script is loaded, until its turn
- * has come. It ends with the runner, and where its output file is gone: whoever removed that knows that it
- * never begins.
+ * A process that was started ahead waits here for its turn, before anything of its script is loaded. It ends if the
+ * runner ends, or if its output file is gone: the process that removed the file relies on this one never beginning.
  */
 function waitForTurn(options: ProbeOptions): ProbeOptions {
   const { hold, context } = options;

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * What a script exports for somebody to call, though nobody does: neither the runner, which calls a default function
- * alone, nor the file itself. In doubt it is called.
+ * Finds an export that looks made to be called but is not: the runner calls a default function only, and the file
+ * itself does not call it. In doubt, an export counts as called.
  *
  * @param exported the module, without a default function
- * @returns `it exports run(), which nothing calls`; null: nothing of the kind
+ * @returns `it exports run(), which nothing calls`; null: no such export
  */
 export function describeUncalled(exported: unknown, path: string): string | null {
   try {
@@ -14,13 +14,13 @@ export function describeUncalled(exported: unknown, path: string): string | null
     const code = readCode(path);
     return callable.find(({ name }) => !isUsed(code, name))?.sentence ?? null;
   } catch {
-    // Anything can be exported, and may throw when it is looked at.
+    // An export may be anything, and may throw when it is read.
     return null;
   }
 }
 
 interface Callable {
-  /** By which it is exported. */
+  /** The name under which it is exported. */
   readonly name: string;
   readonly sentence: string;
 }
@@ -53,7 +53,7 @@ function describeExport(name: string, value: unknown): string | null {
   return method === undefined ? null : `${name}, an object with ${method}()`;
 }
 
-/** Functions of an object and of its own class; none of what is built in, such as a promise. */
+/** Functions of an object and of its own class; built-in ones, such as a promise's, are left out. */
 function methodsOf(value: unknown): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return {};
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -63,7 +63,7 @@ function methodsOf(value: unknown): Record<string, unknown> {
   return Object.fromEntries(methods.map((name) => [name, readPlainly(value, name)]));
 }
 
-/** Not what a getter gives: it may do anything. */
+/** Does not call a getter, which may do anything. */
 function readPlainly(value: object, name: string): unknown {
   const found = Object.getOwnPropertyDescriptor(value, name);
   return (found ?? Object.getOwnPropertyDescriptor(Object.getPrototypeOf(value), name))?.value;
@@ -73,13 +73,13 @@ function isClass(value: unknown): boolean {
   return typeof value === 'function' && Function.prototype.toString.call(value).startsWith('class');
 }
 
-/** The file without comments and texts. */
+/** The file without comments and string literals. */
 function readCode(path: string): string {
   const source = readFileSync(path, 'utf8');
   return source.replace(/\/\*[\s\S]*?\*\/|\/\/.*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`[^`$]*`/g, ' ');
 }
 
-/** Where a name is exported or declared it is not used. */
+/** An export or a declaration of a name does not count as a use. */
 function isUsed(code: string, name: string): boolean {
   const local = name === DEFAULT ? /\bexport\s+default\s+([\w$]+)\s*(?:;|$)/m.exec(code)?.[1] : localName(code, name);
   const own = local ?? /\bmodule\.exports\s*=\s*([\w$]+)\s*(?:;|$)/m.exec(code)?.[1];
@@ -96,7 +96,7 @@ function isUsed(code: string, name: string): boolean {
   return new RegExp(`(?<![\\w$])${word}(?![\\w$])`).test(rest);
 }
 
-/** Of `export { job as run }`, the name by which its file knows it. */
+/** The name that the file itself uses: `job` for `run` in `export { job as run }`. */
 function localName(code: string, name: string): string {
   const word = name.replace(/\$/g, '\\$');
   return new RegExp(`([\\w$]+)\\s+as\\s+${word}(?![\\w$])`).exec(code)?.[1] ?? name;

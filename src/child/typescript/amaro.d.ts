@@ -1,4 +1,4 @@
-/** The part of amaro that is used here; the package brings no types. */
+/** The part of amaro that is used here; the package has no types. */
 declare module 'amaro' {
   export function transformSync(
     source: string,

@@ -10,9 +10,9 @@ export interface Compiled {
 }
 
 /**
- * Keeps what was compiled, so that a file is compiled once for each content. An entry holds the
- * source that it was made from and is used for exactly that one. Comparing costs nothing; loading
- * `node:crypto` for a hash would cost a script 5 ms at each start.
+ * Caches compiled code, so that each content of a file is compiled once. An entry contains the source that it was made
+ * from and is used for exactly that source. The comparison costs nothing; loading `node:crypto` for a hash would cost a
+ * script 5 ms at each start.
  */
 export function compileCached(folder: string, path: string, source: string, compile: () => Compiled): Compiled {
   const file = join(folder, `${fileKey(path)}.js`);
@@ -23,7 +23,7 @@ export function compileCached(folder: string, path: string, source: string, comp
   return compiled;
 }
 
-/** Two paths with one key take turns in one entry: slower, never wrong. FNV-1a, 32 bits. */
+/** Two paths with one key take turns in one entry: slower, never wrong. The hash is FNV-1a, 32 bits. */
 function fileKey(path: string): string {
   let hash = 0x811c9dc5;
   for (let index = 0; index < path.length; index += 1) {
@@ -34,7 +34,7 @@ function fileKey(path: string): string {
 
 function readEntry(file: string, source: string): Compiled | null {
   try {
-    // Whoever opens a named pipe waits for its other end.
+    // Opening a named pipe would wait for its other end.
     if (!lstatSync(file).isFile()) return null;
     const entry = readFileSync(file, 'utf8');
     const start = `${header('module')}${source}\n`;
@@ -58,7 +58,7 @@ function writeEntry(folder: string, file: string, source: string, compiled: Comp
   } catch {}
 }
 
-/** In the cache's own: where that is gone, its state folder may be somewhere else by now. */
+/** Makes the cache's own folder only: if its parent is gone, the state folder may be somewhere else by now. */
 function makeFolder(path: string): void {
   try {
     mkdirSync(path, { mode: 0o700 });
@@ -67,7 +67,7 @@ function makeFolder(path: string): void {
   }
 }
 
-/** Another Node may strip otherwise. */
+/** The header names the version: another Node may strip types differently. */
 function header(format: ModuleFormat): string {
   return `${process.version} ${format}\n`;
 }

@@ -2,10 +2,10 @@ import { stripTypeScriptTypes } from 'node:module';
 import { withoutSourceLine } from '../source-line.ts';
 import type { Compiled, ModuleFormat } from './cache.ts';
 
-/** The code of the error where what compiles is gone. */
+/** The code of the error when the compiler is gone. */
 export const PACKAGE_REPLACED = 'RUNNER_PACKAGE_REPLACED';
 
-/** Makes JavaScript of TypeScript, with the lines and columns of the source in every stack. */
+/** Compiles TypeScript to JavaScript whose stacks show the lines and columns of the source. */
 export function compileTypeScript(path: string, source: string): Compiled {
   const code = stripOrTransform(path, source);
   return { format: detectModuleFormat(path, code), code };
@@ -22,7 +22,7 @@ function stripOrTransform(path: string, source: string): string {
   }
 }
 
-/** Enums, namespaces and parameter properties need more than stripping, and a library for that. */
+/** Enums, namespaces and parameter properties need more than stripping, and a library for it. */
 function transform(path: string, source: string): string {
   const { transformTypeScript } = loadTransformer(path);
   try {
@@ -42,11 +42,11 @@ function loadTransformer(path: string): typeof import('./transform.ts') {
   }
 }
 
-/** What the code is decides, as Node itself does where no package.json says anything. */
+/** The code itself decides, as in Node without a package.json. */
 export function detectModuleFormat(path: string, code: string): ModuleFormat {
   if (/\.m[jt]s$/i.test(path)) return 'module';
   if (/\.c[jt]s$/i.test(path)) return 'commonjs';
-  // Loaded for this alone: from the second run on a script does without it.
+  // Loaded only for this: from its second run on, a script does without it.
   const { compileFunction } = process.getBuiltinModule('node:vm');
   try {
     compileFunction(code, ['exports', 'require', 'module', '__filename', '__dirname']);
@@ -67,12 +67,15 @@ function withoutWarning<T>(run: () => T): T {
   }
 }
 
-/** The compilers know neither the file nor that their own frames help nobody: `:3`, a line, a caret. */
+/**
+ * Puts the file's name into a compiler's error, whose stack begins with `:3`, a line, a caret. The compiler's own
+ * frames are dropped.
+ */
 function nameFile(error: unknown, path: string): Error {
   const [excerpt = ''] = String((error as Error).stack ?? error).split('\n    at ');
   const line = /^:(\d+)$/m.exec(excerpt)?.[1];
   const named = new SyntaxError(`${String((error as Error).message ?? error)} (${path}:${line})`);
-  // Without a frame Node would show it in brackets.
+  // Without a frame Node would print the error in brackets.
   named.stack = `${path}${excerpt}\n    at ${path}:${line}`;
   return named;
 }

@@ -7,8 +7,8 @@ import { compileCached } from './cache.ts';
 import { compileTypeScript, detectModuleFormat } from './compile.ts';
 
 /**
- * Lets scripts be TypeScript of any kind, on any Node: compiled once for each content, imported
- * with or without extension. What is not TypeScript goes the way it always goes.
+ * Lets scripts be TypeScript of any kind, on any Node: each content is compiled once, and imports work with or without
+ * an extension. All other files are loaded as usual.
  */
 export function installTypeScript(cacheFolder: string): void {
   const folder = join(cacheFolder, 'typescript');
@@ -33,41 +33,41 @@ const resolve: ResolveHookSync = (specifier, context, nextResolve) => {
       try {
         return nextResolve(candidate, context);
       } catch {
-        // The next one may be there; if none is, the first error says it best.
+        // The next candidate may exist; if none does, the first error describes it best.
       }
     }
     throw withoutInsides(error, context.parentURL);
   }
 };
 
-/** Where in Node a module was looked for says nothing to whoever lacks it. */
+/** Drops the frames inside Node: they do not help a reader who misses a module. */
 function withoutInsides(error: unknown, importer: string | undefined): unknown {
   if (!(error instanceof Error) || typeof error.stack !== 'string') return error;
   const isFrame = (line: string): boolean => /^ +at /.test(line);
   const isInside = (line: string): boolean => line.includes('node:internal/') || line.includes(__filename);
   const lines = error.stack.split('\n').filter((line) => !isFrame(line) || !isInside(line));
-  // Without a frame Node would show it in brackets.
+  // Without a frame Node would print the error in brackets.
   if (importer?.startsWith('file:') && !lines.some(isFrame)) lines.push(`    at ${fileURLToPath(importer)}`);
   error.stack = lines.join('\n');
   return withoutSourceLine(error);
 }
 
-/** A package.json that says "module" is taken at its word; "commonjs" is what `npm init` writes. */
+/** A package.json that says "module" is followed; "commonjs" proves nothing, because `npm init` writes it. */
 function isModule({ format }: LoadHookContext): boolean {
   return format?.startsWith('module') ?? false;
 }
 
-/** Packages come as JavaScript; Node, too, refuses TypeScript under node_modules. */
+/** Packages are JavaScript; Node refuses TypeScript under node_modules, too. */
 function isTypeScript(url: string): boolean {
   return /^file:.*\.[cm]?ts$/i.test(url) && !url.includes('/node_modules/');
 }
 
-/** Node knows extensions in small letters alone. */
+/** Node knows extensions in lower case only. */
 function isOddlyWritten(url: string): boolean {
   return /^file:.*\.[cm]?js$/i.test(url) && !/\.[cm]?js$/.test(url);
 }
 
-/** `./x` may be x.ts or x/index.ts, `./x.js` may be x.ts before it is compiled. */
+/** `./x` may be x.ts or x/index.ts; `./x.js` may be x.ts before compilation. */
 function alternatives(specifier: string): string[] {
   if (!/^(\.{0,2}\/|file:)/.test(specifier)) return [];
   const written = /^(.*)\.([cm]?)js$/.exec(specifier);

@@ -1,6 +1,6 @@
 import { transformSync } from 'amaro';
 
-/** JavaScript with an inline source map: unlike stripped code it does not keep its columns. */
+/** Returns JavaScript with an inline source map: unlike stripped code it does not keep its columns. */
 export function transformTypeScript(path: string, source: string): string {
   const { code, map } = transformSync(source, {
     mode: 'transform',

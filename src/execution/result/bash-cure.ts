@@ -1,20 +1,20 @@
 import { basename, extname } from 'node:path';
 import type { Script } from '../../discovery/script.ts';
 
-/** A shell script, and what it has printed. */
+/** A shell script and its output. */
 interface ShellRun {
   readonly script: Pick<Script, 'path' | 'launch' | 'options'>;
-  /** How messages name its file. */
+  /** The name of its file in messages. */
   readonly file: string;
   readonly source: string;
   readonly output: string;
-  /** Where bash is. */
+  /** The path of bash. */
   readonly bash: string;
 }
 
 /**
- * The cure of a script that is written in bash and run by `sh`: by what that says of one of its lines, and by what
- * stands there. Null: nothing says for sure that it is bash.
+ * The cure for a script that is written in bash but run by `sh`. It is found by a complaint of `sh` about a line and by
+ * the text of that line. Null: it is not certain that the script is bash.
  */
 export function describeBash(run: ShellRun): string | null {
   const { script, file, output, bash } = run;
@@ -34,23 +34,23 @@ function describeCure({ script, source }: ShellRun, bash: string): string {
   return `give it the first line #!${bash}, or name it ${name}.bash`;
 }
 
-/** `sh` by whatever path, also behind `env`; dash and ash know as little of bash. */
+/** Recognizes `sh` by any path, also after `env`; dash and ash know as little of bash. */
 function isPlainShell(command: readonly string[]): boolean {
   return command.slice(0, 2).some((word) => /^(?:.*\/)?(?:d?a)?sh$/.test(word));
 }
 
-/** Commands of bash alone: no package brings a program of such a name. */
+/** Commands that only bash has: no package contains a program of such a name. */
 const builtins = new Set(
   `source [[ pushd popd dirs shopt declare typeset let mapfile readarray builtin coproc disown function enable caller
   complete compgen compopt bind history suspend logout`.split(/\s+/),
 );
 
-/** Whether a shell that lacks it is no bash, rather than that a program is missing. */
+/** Whether a missing name means that the shell is not bash, rather than that a program is missing. */
 export function isBashWord(name: string): boolean {
   return builtins.has(name) || /^\w+\+=|^\(\(|^\w+(?:\+\+|--)$/.test(name);
 }
 
-/** What `sh` says, and what of bash its line then holds. */
+/** A complaint of `sh`, and the bash syntax that its line must contain. */
 const forms: readonly (readonly [RegExp, RegExp])[] = [
   [/^\S+: not found$/, /\(\(.*|\b\w+\+=\S*/],
   [/^exec: -a: not found$/, /\bexec -a\b/],
@@ -80,7 +80,7 @@ const forms: readonly (readonly [RegExp, RegExp])[] = [
   ],
 ];
 
-/** What of bash stands in the line that `sh` complains of: `[[ in line 3`. */
+/** The bash syntax in the line that `sh` complains about: `[[ in line 3`. */
 function findBash(words: string, { script, source }: ShellRun): string | null {
   const prefix = `${script.path}: `;
   if (!words.startsWith(prefix)) return null;

@@ -23,7 +23,7 @@ interface CauseEvidence {
   readonly exit: Exit | null;
 }
 
-/** What is likely behind it and how to cure it, by what the script has printed or thrown; null: nothing is known. */
+/** The likely cause and its cure, from what the script has printed or thrown; null: unknown. */
 export function findCure(request: CauseRequest, evidence: CauseEvidence, signs: readonly Sign[]): string | null {
   const { result, output } = evidence;
   const cures = [
@@ -39,17 +39,17 @@ export function findCure(request: CauseRequest, evidence: CauseEvidence, signs: 
 const HEAP =
   'a Node process that it started had its heap full: set NODE_OPTIONS=--max-old-space-size=512 for that, or more';
 
-/** A shell looks for programs where cron's and a login's PATH differ. */
+/** Explains that a shell did not find a program: cron's PATH and a login's PATH differ. */
 function describeMissing(name: string, request: CauseRequest): string | null {
   const path = searchPathOf(request);
-  // The script has set a PATH of its own, or the program has come since.
+  // The script has set its own PATH, or the program was installed since.
   if (/^\.*$|\\r'$|^\ufeff/.test(name) || isBashWord(name) || findProgram(name, path) !== null) return null;
   const elsewhere = findElsewhere(name, request.environment);
   if (elsewhere === null) return `${name} is not installed, or not on the PATH of scripts (${path})`;
   return `${name} is at ${elsewhere}, which is not on the PATH of scripts (${path}): write the full path, or set env.PATH in the settings`;
 }
 
-/** Which interpreter a script was to be run by, and where there is one; null: it is there, so it is not to blame. */
+/** The interpreter that a script asked for, and where one is; null: it exists, so it is not to blame. */
 export function describeMissingInterpreter(request: CauseRequest, command: readonly string[]): string | null {
   const { script, root, environment } = request;
   const path = searchPathOf(request);
@@ -75,7 +75,7 @@ function leadsBack(path: string): boolean {
   }
 }
 
-/** The kernel hands over all that stands behind `env` as one word. */
+/** The kernel passes all words after `env` as one word. */
 function describeOneWord(words: string, request: CauseRequest, [env = '']: readonly string[]): string | null {
   const [name = ''] = words.split(' ');
   if (findProgram(name, searchPathOf(request)) === null) return describeMissing(name, request);
@@ -86,7 +86,7 @@ function describeOneWord(words: string, request: CauseRequest, [env = '']: reado
 /** A `#!` line may hold anything, and cron would mail all of it. */
 const LONGEST_PATH = 200;
 
-/** What is wrong with the file itself. */
+/** A fault of the file itself; null: none. */
 function describeShell(request: CauseRequest, output: string): string | null {
   const { script } = request;
   if (!isShell(script.launch)) return null;
@@ -102,7 +102,7 @@ function describeShell(request: CauseRequest, output: string): string | null {
 
 const NO_KEYBOARD = 'Did the script wait for input? Scripts have no keyboard (stdin is empty).';
 
-/** `EOFError` alone is of a closed pipe or a short file. */
+/** `EOFError` alone does not count: it may come from a closed pipe or a short file. */
 const prompts =
   /^EOFError: EOF when reading a line$|^sudo: (?:a password is|a terminal is|no tty)|readline was closed|force closed the prompt|undefined method [`'](?:chomp|strip)' for nil/m;
 
@@ -113,13 +113,13 @@ function hasAsked({ script }: CauseRequest, { result, output, exit }: CauseEvide
   return isShell(script.launch) && readsKeyboard(script.path);
 }
 
-/** Of a top-level await, Node's own sentence asks already. */
+/** For a top-level await, Node's own message asks this question already. */
 function hasStoppedAtKeyboard(path: string, message: string): boolean {
   if (!message.includes('default function never settled')) return false;
   return /\b(?:stdin|readline|inquirer|prompts?)\b/.test(readIfPossible(path) ?? '');
 }
 
-/** `read answer`, and neither `while read line` nor `read name < file`: it fails at the end of an empty stdin. */
+/** Finds `read answer`, but neither `while read line` nor `read name < file`: `read` fails when stdin is empty. */
 function readsKeyboard(path: string): boolean {
   const source = readIfPossible(path) ?? '';
   return /^[ \t]*(?:(?:if|until|!)[ \t]+)?(?:IFS=\S*[ \t]+)?read\b(?:[^\n|<]|\|\|)*$/m.test(source);

@@ -4,21 +4,21 @@ import { readPlainFile } from '../../system/base/plain-file.ts';
 import { describeFound } from '../../system/base/values.ts';
 import type { Masker } from '../secrets.ts';
 
-/** The file that the variable RUNNER_COUNTS names: `name number` on each line. */
+/** The file named by the variable RUNNER_COUNTS: `name number` on each line. */
 export function countsFileOf({ temporary }: { readonly temporary: string }): string {
   return `${temporary}/.counts`;
 }
 
-/** What a run has counted; `warning`: what of it could not be understood. */
+/** The counts of a run; `warning` names the first line that could not be understood. */
 export interface ReadCounts {
   readonly counts?: Counts;
   readonly warning: string | null;
 }
 
 /**
- * Puts together what a run has written into its file of counts and what its Node process has counted itself.
+ * Combines the counts in a run's file with those that its Node process has made itself.
  *
- * @param own of its process
+ * @param own the counts of the Node process
  */
 export function readCounts(files: { readonly temporary: string }, own: Counts | undefined, masker: Masker): ReadCounts {
   const text = readIfThere(countsFileOf(files));
@@ -38,7 +38,7 @@ export function readCounts(files: { readonly temporary: string }, own: Counts | 
   return { ...(!isNone && { counts: maskCounts(Object.fromEntries(counts), masker) }), warning: problem };
 }
 
-/** A name can be a secret, too. */
+/** Masks the names, which may contain a secret. */
 export function maskCounts(counts: Counts, masker: Masker): Counts {
   return Object.fromEntries(Object.entries(counts).map(([name, value]) => [masker.text(name), value]));
 }
@@ -49,7 +49,7 @@ function addLine(counts: Map<string, number>, line: string): string | null {
   return addCount(counts, name, /^[-+]?[\d.]+(?:e[-+]?\d+)?$/i.test(number) ? Number(number) : null);
 }
 
-/** Null: there is none, as a rule. */
+/** Null: there is no file, which is usual. */
 function readIfThere(path: string): string | Error | null {
   try {
     return readPlainFile(path);
@@ -58,7 +58,7 @@ function readIfThere(path: string): string | Error | null {
   }
 }
 
-/** Whether it is what our side of a child reports: a handler can write there, too. */
+/** Whether a value has the form that the child's runtime reports: a handler can write there, too. */
 export function areCounts(value: unknown): value is Counts {
   if (typeof value !== 'object' || value === null || Object.keys(value).length > MOST_COUNTS) return false;
   return Object.entries(value).every(([name, number]) => addCount(new Map(), name, number) === null);

@@ -5,25 +5,28 @@ import { plainText, printableLine } from '../../system/base/text.ts';
 import { sizeOfOpen } from '../run-files.ts';
 import type { Masker } from '../secrets.ts';
 
-/** What a script demands of its output by `@fail-on` and `@expect`. */
+/** A pattern that a script demands or forbids in its output, by `@expect` or `@fail-on`. */
 interface Demand {
-  /** As it is written there. */
+  /** The pattern as written in the tag. */
   readonly pattern: string;
   readonly fits: (line: string) => boolean;
-  /** Why nothing can be told of it; null: it can be looked for. */
+  /** Why the pattern cannot be searched for; null: it can. */
   readonly problem: string | null;
-  /** The first line that fits; null: none did so far. */
+  /** The first line that fits; null: none so far. */
   line: string | null;
 }
 
-/** @returns null where nothing is demanded: then nothing is read */
+/** @returns null if nothing is demanded; then the output is not read */
 export async function createScan({ failOn = [], expect = [] }: ScriptOptions): Promise<OutputScan | null> {
   const refused = failOn.filter((pattern) => pattern !== KNOWN_SIGNS);
   if (refused.length + expect.length === 0) return null;
   return new OutputScan(await Promise.all(refused.map(toDemand)), await Promise.all(expect.map(toDemand)));
 }
 
-/** A regular expression by RE2's rules: it takes time in proportion to the line, whatever stands in either. */
+/**
+ * Compiles a regular expression by RE2's rules: its time is proportional to the line, whatever pattern and line
+ * contain.
+ */
 async function toDemand(pattern: string): Promise<Demand> {
   const expression = readRegularExpression(pattern);
   if (expression === null) return { pattern, fits: (line) => line.includes(pattern), problem: null, line: null };
@@ -39,19 +42,21 @@ async function toDemand(pattern: string): Promise<Demand> {
 
 const PIECE_BYTES = 256 * 1024;
 
-/** A longer line is looked at in parts. */
+/** Longest line, in characters; a longer one is searched in parts. */
 const LONGEST_LINE = 64 * 1024;
 
-/** Whatever else begins a line for its reader is looked for within these lines; a sequence never goes over one. */
+/**
+ * Other line beginnings, as a reader sees them, are found within these lines; no terminal sequence goes over their end.
+ */
 const lineEnds = /[\r\n\0]/;
 
-/** Looks through an output line by line, in the order in which it was written, also through what is not kept of it. */
+/** Searches an output line by line in the order in which it was written, including the parts that are not kept. */
 export class OutputScan {
   readonly #refused: readonly Demand[];
   readonly #expected: readonly Demand[];
   readonly #decoder = new TextDecoder();
   #begun = '';
-  /** How much of the file has been read. */
+  /** The number of bytes of the file that have been read. */
   #position = 0;
 
   constructor(refused: readonly Demand[], expected: readonly Demand[]) {
@@ -59,17 +64,17 @@ export class OutputScan {
     this.#expected = expected;
   }
 
-  /** To be called before the file is cut: what stands behind `end` then begins at `next`. */
+  /** Call it before the file is cut: the text after `end` then moves to `next`. */
   readBeforeCut(fd: number, end: number, next: number): void {
     while (this.#readPiece(fd, end));
     this.#position = next;
   }
 
-  /** Reads the rest; why the run has failed by it, in one sentence, or null. */
+  /** Searches the rest. Returns one sentence that says why the run has failed by it, or null. */
   async finish(fd: number, masker: Masker, size: number | null = sizeOfOpen(fd)): Promise<string | null> {
     if (size === null) return UNREADABLE;
     try {
-      // Other runs go on meanwhile.
+      // Let other runs go on meanwhile.
       while (this.#readPiece(fd, size)) await new Promise((resolve) => setImmediate(resolve));
     } catch (error) {
       if (!isOfSystem(error)) throw error;

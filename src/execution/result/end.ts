@@ -19,39 +19,39 @@ import {
   findMemoryFailure,
 } from './wording.ts';
 
-/** All that is known of a run that has ended. */
+/** All known facts about a run that has ended. */
 export interface Evidence extends Omit<Watched, 'droppedBytes'> {
   /** Null: its process lives on. */
   readonly exit: Exit | null;
   readonly pid: number;
   readonly durationMs: number;
-  /** What the process itself has told; null: nothing. */
+  /** The report of the process itself; null: none. */
   readonly result: ProbeResult | null;
   readonly measured: Measurement;
   readonly output: KeptOutput;
   readonly words: HandlerReply;
-  /** What it left running. */
+  /** Processes that it left running. */
   readonly left: readonly LeftProcess[];
   readonly isDiskFull: boolean;
   /** Why it never came to its first line; null: it may have. */
   readonly startFailure: string | null;
-  /** Why it was started a second time. */
+  /** Why it was started a second time; null: it was not. */
   readonly firstFailure: string | null;
-  /** It was ended because it wrote into the channel to the runner. */
+  /** The process was ended because it wrote into the channel to the runner. */
   readonly isGarbled?: boolean;
-  /** What kept it running though its code had come to its end; absent: nothing is known. */
+  /** Open resources that kept it running after its code had ended; absent or null: unknown. */
   readonly lingering?: Lingering | null;
-  /** What it has counted; absent: nothing. */
+  /** Its counts; absent: none. */
   readonly counts?: Counts | undefined;
-  /** What to say besides. */
+  /** Further warnings. */
   readonly notes?: readonly (string | null)[];
-  /** Reads why it has failed by what its script demands of its output; null: it has not. */
+  /** Checks the output against the script's demands; returns why the run has failed by them, or null. */
   readonly findRefutation: () => Promise<string | null>;
 }
 
 type EndRequest = Pick<RunRequest, 'script' | 'timeoutMs' | 'graceMs' | 'root' | 'environment' | 'variables'>;
 
-/** Puts together how a run ended: its process, or a handler alone. */
+/** Determines how a run ended: its process, or only its handler. */
 export async function judgeEnd(request: EndRequest, evidence: Evidence): Promise<RunEnd> {
   const { exit, result, measured, output, words, durationMs, counts, notes = [] } = evidence;
   const plain = { ...evidence, output: { ...output, text: plainText(output.text) } };
@@ -74,7 +74,7 @@ export async function judgeEnd(request: EndRequest, evidence: Evidence): Promise
     signal: exit?.signal ?? null,
     reason: describeEnd(facts),
     warning: joinWarnings(outcome === 'succeeded' ? doubt : null, warnings, words.warning, ...notes),
-    // What the script's own `uncaughtException` handler dealt with is no cause of anything.
+    // An error that the script's own `uncaughtException` handler dealt with is not a cause.
     error: outcome === 'succeeded' ? null : (result?.error ?? null),
     output,
     pid: evidence.pid,
@@ -83,9 +83,9 @@ export async function judgeEnd(request: EndRequest, evidence: Evidence): Promise
   };
 }
 
-/** What the output says of the end, and whether that counts. */
+/** The statements of the output about the end. */
 interface Said extends Pick<EndFacts, 'refutation' | 'cause'> {
-  /** What makes its success doubtful; null: nothing. */
+  /** A reason to doubt the success; null: none. */
   readonly doubt: string | null;
 }
 
@@ -106,13 +106,15 @@ async function readSaid(request: EndRequest, evidence: Evidence, seen: EndFacts)
   return failOn?.includes(KNOWN_SIGNS) ? { ...nothingSaid, refutation: doubt } : { ...nothingSaid, doubt };
 }
 
-/** A Node script's own error says more than what it has printed. */
+/** A Node script's own error tells more than its output. */
 function describeCause({ script }: EndRequest, signs: readonly Sign[], cure: string | null): string | null {
   const said = script.launch.kind === 'node' ? null : (signs.at(-1)?.line ?? null);
   return said === null || cure === null ? (said ?? cure) : `${said}; ${cure}`;
 }
 
-/** Ordinary runs need no cure, and do not load it. While the package is replaced there is none. */
+/**
+ * An ordinary run needs no cure, and does not load this module. While the package is replaced, no cure is available.
+ */
 async function explain(request: EndRequest, evidence: Evidence, signs: readonly Sign[]): Promise<string | null> {
   const causes = await import('./causes.ts').catch(() => null);
   return causes?.findCure(request, evidence, signs) ?? null;

@@ -14,9 +14,9 @@ import type { Masker } from '../secrets.ts';
 import type { RunRequest } from '../start/request.ts';
 import { describeScriptError, type RunEnd } from './result.ts';
 
-/** What a handler itself says of its end. */
+/** The reply of a handler at its end. */
 export interface HandlerReply {
-  /** Why it did not finish; null: it said nothing. */
+  /** Why it did not finish; null: it gave no reason. */
   readonly sentence: string | null;
   readonly warning: string | null;
   readonly ask?: HandlerDecision;
@@ -28,9 +28,9 @@ export interface HandlerReply {
 export const noWords: HandlerReply = { sentence: null, warning: null };
 
 /**
- * What a program that is a handler has left of words.
+ * Reads the reply of a program that is a handler.
  *
- * @param fd its output file's
+ * @param fd descriptor of its output file
  */
 export function readProgramWords({ job }: RunRequest, exitCode: number | null, fd: number): HandlerReply {
   if (job === undefined) return noWords;
@@ -61,7 +61,7 @@ function maskAsk(ask: HandlerDecision, masker: Masker): HandlerDecision {
   return ask.failure === undefined ? ask : { ...ask, failure: masker.text(ask.failure) };
 }
 
-/** What it gave back counts only where nothing else has ended the run. */
+/** The handler's result counts only if nothing else has ended the run. */
 export function fieldsOf(
   { ask, result, rssDeltaBytes }: HandlerReply,
   outcome: RunEnd['outcome'],
@@ -78,19 +78,19 @@ export function joinWarnings(...warnings: readonly (string | null)[]): string | 
   return all.length === 0 ? null : all.join('; ');
 }
 
-/** What a handler asked for; null: it asked wrongly. */
+/** The request of a handler; `ask` is null if the request is invalid. */
 interface AskReading {
   readonly ask: HandlerDecision | null;
-  /** What it asked for, or why it cannot have it. */
+  /** The request in words, or why it is refused. */
   readonly sentence: string;
 }
 
 type SpokenRetry = Extract<SpokenAsk, { readonly kind: 'retry' }>;
 
-/** By which a program asks to be tried again, as sendmail and its like do (EX_TEMPFAIL). */
+/** The exit code by which a program asks to be tried again, as sendmail and other programs do (EX_TEMPFAIL). */
 const RETRY_EXIT_CODE = 75;
 
-/** What programs and handlers ask for without more words. */
+/** A request for a retry without further wishes. */
 const plainRetry = {
   ask: { kind: 'retry' },
   sentence: 'asked for another try',
@@ -114,7 +114,7 @@ export function readAsk(spoken: SpokenAsk): AskReading {
   return { ask, sentence: failure ?? describeRetry(runAt === undefined ? delayMs : runAt, name) };
 }
 
-/** What the log would refuse, or nobody could take: the handler has failed then like any other. */
+/** Why the log would refuse the retry, or no worker could take it: the handler has failed then like any other. */
 function findProblem({ delay, runAt, priority, name, data }: SpokenRetry): string | null {
   if (delay !== undefined && runAt !== undefined) return 'retry() takes a delay or runAt, not both';
   if (runAt !== undefined && !isInstantText(runAt)) return describeWrong('a Date as runAt', runAt);
@@ -130,7 +130,7 @@ function findProblem({ delay, runAt, priority, name, data }: SpokenRetry): strin
   return excess === null ? null : `the data of retry() must be ${excess}`;
 }
 
-/** As a valid `Date` is written in JSON. */
+/** The form of a valid `Date` in JSON. */
 function isInstantText(text: unknown): boolean {
   return typeof text === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text) && isInstant(Date.parse(text));
 }
@@ -143,7 +143,7 @@ function describeWrong(expected: string, found: unknown): string {
   return `retry() needs ${expected}, found ${describeFound(found)}`;
 }
 
-/** @param next how long to wait, or until when */
+/** @param next how long to wait in milliseconds, or the time to wait for */
 function describeRetry(next: number | string, name: string | undefined): string {
   const until = typeof next === 'string' ? ` at ${next}` : ` in ${prettyMilliseconds(next)}`;
   const when = next === 0 ? '' : until;
@@ -151,15 +151,15 @@ function describeRetry(next: number | string, name: string | undefined): string 
   return `${plainRetry.sentence}${when}${as}`;
 }
 
-/** What a program's last line is worth as its result. */
+/** A program's last line, read as its result. */
 type LastLine = { readonly result: string | null; readonly warning: string | null };
 
 const PIECE_BYTES = 64 * 1024;
 const nothing: LastLine = { result: null, warning: null };
 
 /**
- * The last line of an output that is not empty, where it is a JSON object or array: a number or a
- * word may stand there by chance.
+ * Reads the last line of an output that is not blank, if it is a JSON object or array: a number or a word may stand
+ * there by chance.
  */
 function readLastJsonLine(fd: number): LastLine {
   let line = '';
@@ -181,7 +181,7 @@ const UNREAD = 'its output cannot be read, so its result is not known';
 
 const TOO_LONG = `its last line is longer than a result may be (${MAX_JSON_BYTES} bytes), and was ignored`;
 
-/** Without white space around it; what is longer than a result may be is cut off in front. */
+/** Trims white space. It reads only the end of a line that is longer than a result may be. */
 function readLastLine(fd: number): string {
   const { size } = fstatSync(fd);
   let text = Buffer.alloc(0);

@@ -7,7 +7,7 @@ import type { Script } from '../../discovery/script.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
 import { shellWord } from '../../system/base/values.ts';
 
-/** A Node script, and what it has thrown. */
+/** A Node script and its error. */
 interface ModuleRun {
   readonly script: Pick<Script, 'path'>;
   readonly root: string;
@@ -15,7 +15,7 @@ interface ModuleRun {
   readonly output: string;
 }
 
-/** The cure of a module that is not found, or not understood; null: nothing is known. */
+/** The cure for a module that is missing or not understood; null: unknown. */
 export function describeModule(run: ModuleRun): string | null {
   return describeMissing(run) ?? describeFormat(run) ?? describeSyntax(run);
 }
@@ -25,7 +25,7 @@ function describeMissing(run: ModuleRun): string | null {
   return wanted === undefined ? null : (describeAlias(run, wanted) ?? describePackage(run, wanted));
 }
 
-/** Node says what it does not find; that an alias of TypeScript is behind it, only its configuration tells. */
+/** Node names the missing module; only TypeScript's configuration tells that it is an alias. */
 function describeAlias({ script, root }: ModuleRun, wanted: string): string | null {
   for (const file of filesAbove(script.path, root, ['tsconfig.json', 'jsconfig.json'])) {
     const alias = aliasesIn(file).find((each) => isOfAlias(wanted, each));
@@ -35,20 +35,20 @@ function describeAlias({ script, root }: ModuleRun, wanted: string): string | nu
   return null;
 }
 
-/** Files of these names in the folders from a file's own up to the root. */
+/** Possible files of these names, in the folders from the file's own up to the root. */
 function filesAbove(path: string, root: string, names: readonly string[]): readonly string[] {
   const folders: string[] = [];
   for (let folder = dirname(path); folder.startsWith(root); folder = dirname(folder)) folders.push(folder);
   return folders.flatMap((folder) => names.map((name) => join(folder, name)));
 }
 
-/** It may hold comments: only these lines are looked for. */
+/** The file may hold comments, so this searches for these lines only. */
 function aliasesIn(file: string): readonly string[] {
   const [, paths = ''] = /"paths"\s*:\s*\{([^}]*)\}/.exec(readIfPossible(file) ?? '') ?? [];
   return [...paths.matchAll(/"([^"]+)"\s*:/g)].map(([, alias = '']) => alias);
 }
 
-/** Of `@/lib/db`, Node names the package: `@/lib`. */
+/** For `@/lib/db` Node names only the package: `@/lib`. */
 function isOfAlias(wanted: string, alias: string): boolean {
   const [prefix = '', after] = alias.split('*');
   return after === undefined
@@ -63,7 +63,7 @@ const installers: readonly (readonly [string, string])[] = [
   ['bun.lockb', 'bun add'],
 ];
 
-/** `express/lib/x` is of the package `express`; no other name than such a one is a package's. */
+/** `express/lib/x` belongs to the package `express`. Any other form is not the name of a package. */
 function describePackage({ script, root }: ModuleRun, wanted: string): string | null {
   const [name] = /^(?:@[a-z\d~-][\w.~-]*\/)?[a-z\d~-][\w.~-]*(?=$|\/)/i.exec(wanted) ?? [];
   if (name === undefined || builtinModules.includes(name)) return null;
@@ -80,7 +80,7 @@ function describePackage({ script, root }: ModuleRun, wanted: string): string | 
 const moduleSyntax =
   /^(?:Cannot use import statement outside a module|Unexpected token 'export'|Cannot use 'import\.meta' outside a module|await is only valid in async functions and the top level bodies of modules|Unexpected reserved word|Unexpected identifier)/;
 
-/** `npm init` writes `"type": "commonjs"`, and Node takes each .js file below it at that word. */
+/** `npm init` writes `"type": "commonjs"`, and Node then reads each .js file below it as CommonJS. */
 function describeFormat(run: ModuleRun): string | null {
   const { root } = run;
   const path = findModule(run);
@@ -91,11 +91,11 @@ function describeFormat(run: ModuleRun): string | null {
   return `${where} says "type": "commonjs", so that Node takes ${file} for CommonJS: name it ${basename(path, '.js')}.mjs, or remove "type" from ${where}`;
 }
 
-/** The file that is written as a module and taken for none; null: there is none. */
+/** The file that is written as a module but read as CommonJS; null: none. */
 function findModule(run: ModuleRun): string | null {
   const { script, error } = run;
   if (moduleSyntax.test(error.message)) return failedAt(run)?.path ?? script.path;
-  // Node 24 says first that a named export is not found; Node 22, behind a module hook, only the rest of it.
+  // Node 24 begins with the missing named export; Node 22, behind a module hook, says only the rest.
   const [, imported] =
     /^(?:Named export '.*' not found\. )?The requested module '(\.[^']+)' (?:is a CommonJS|does not provide an export)/.exec(
       error.message,
@@ -127,7 +127,7 @@ interface FailedAt {
   readonly line: string;
 }
 
-/** Node prints the file and the line of a syntax error; its stack has them only now and then. */
+/** Node prints the file and the line of a syntax error; the error's stack has them only sometimes. */
 function failedAt({ error, output }: ModuleRun): FailedAt | null {
   const form = /^(?:file:\/\/)?(\/[^\n]+):(\d+)\n([^\n]*)\n/m;
   const [, path, number, line = ''] = form.exec(error.stack ?? '') ?? form.exec(output) ?? [];

@@ -5,13 +5,13 @@ import { ifPossible, sizeOfOpen } from '../run-files.ts';
 import { headBytes, omission, type WrittenOutput } from '../watch/output-guard.ts';
 import type { CountedOutput, KeptOutput } from './result.ts';
 
-/** How much of a run's output its row holds. */
+/** How many bytes of a run's output its row holds. */
 const ROW_BYTES = 64 * 1024;
 const HALF_ROW_BYTES = ROW_BYTES / 2;
 
 /**
- * Reads what the row keeps of a run's output; the rest goes to one compressed file beside it. Both masked. Of a file
- * that cannot be read any more, nobody knows what was in it: the run has ended as it has all the same.
+ * Reads the part of a run's output that its row keeps; the rest goes to one compressed file. Both are masked. If the
+ * file can no longer be read, its content is unknown, but the end of the run stays as it is.
  */
 export async function keepOutput(output: WrittenOutput): Promise<KeptOutput> {
   const size = sizeOfOpen(output.fd);
@@ -38,12 +38,12 @@ async function keep(output: WrittenOutput, size: number): Promise<CountedOutput>
 
 type KeptFile = Pick<CountedOutput, 'droppedBytes' | 'file' | 'fileBytes'>;
 
-/** On a full disk only the row's part is kept: a run's end is recorded all the same. */
+/** On a full disk only the row's part is kept, so that the end of the run is recorded in any case. */
 async function keepFile(output: WrittenOutput, size: number): Promise<KeptFile> {
   const { droppedBytes } = output;
   const file = `${output.path}.gz`;
   try {
-    // Most runs write little: they load no streams and no zlib.
+    // Most runs write little and never load streams or zlib.
     await compressOutput(output, size, file);
     return { droppedBytes, file: basename(file), fileBytes: statSync(file).size };
   } catch {
@@ -56,7 +56,7 @@ async function keepFile(output: WrittenOutput, size: number): Promise<KeptFile> 
   }
 }
 
-/** A script can cut the file itself: `> /dev/stderr` does, as it does to any file. */
+/** A script can shorten the file itself: `> /dev/stderr` does, as with any file. */
 function readEnds(output: WrittenOutput, size: number, bytes: number): string {
   const head = readMasked(output, 0, Math.min(size, HALF_ROW_BYTES));
   const tailBytes = Math.min(size - Math.min(size, HALF_ROW_BYTES), HALF_ROW_BYTES);
@@ -64,7 +64,7 @@ function readEnds(output: WrittenOutput, size: number, bytes: number): string {
   return head + omission(bytes - Math.min(size, ROW_BYTES)) + tail;
 }
 
-/** Text that SQLite's own shell can show: no NUL, no broken UTF-8, and no secrets. */
+/** Reads text that SQLite's own shell can show: without NUL, broken UTF-8 and secrets. */
 export function readMasked(
   { fd, masker }: Pick<WrittenOutput, 'fd' | 'masker'>,
   position: number,
@@ -79,7 +79,7 @@ export function readMasked(
 
 const HEAD_BYTES = 8 * 1024;
 
-/** The beginning of an output file; empty where it cannot be read. */
+/** The beginning of an output file; empty if it cannot be read. */
 export function readHead(fd: number): string {
   const head = Buffer.alloc(HEAD_BYTES);
   let length = 0;
@@ -91,11 +91,11 @@ export function readHead(fd: number): string {
 
 const PIECE_BYTES = 256 * 1024;
 
-/** Compresses the first `size` bytes of an output file, masked, with a line where bytes were dropped. */
+/** Compresses the first `size` bytes of an output file, masked, with a line in the place of dropped bytes. */
 async function compressOutput(output: WrittenOutput, size: number, path: string): Promise<void> {
   const { createGzip } = await import('node:zlib');
   const { pipeline } = await import('node:stream/promises');
-  // What lies there already may be a link, or a named pipe that nobody reads.
+  // A file that lies there already may be a link, or a named pipe that nobody reads.
   rmSync(path, { force: true });
   await pipeline(readWithGap(output, size), createGzip(), createWriteStream(path, { flags: 'wx', mode: 0o600 }));
 }
@@ -109,7 +109,7 @@ async function* readWithGap(output: WrittenOutput, size: number) {
   if (size > head) yield* masker.stream(readPieces(fd, head, size), { start: true });
 }
 
-/** No stream: that closes the file when it is left early, as on a full disk, `autoClose` or not. */
+/** Reads without a stream: a stream that is left early, as on a full disk, closes the file even without `autoClose`. */
 export function* readPieces(fd: number, start: number, end: number): Generator<Buffer> {
   for (let position = start; position < end; ) {
     const piece = Buffer.alloc(Math.min(PIECE_BYTES, end - position));

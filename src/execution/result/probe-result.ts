@@ -4,9 +4,8 @@ import type { Masker } from '../secrets.ts';
 import { areCounts, maskCounts } from './counts.ts';
 
 /**
- * What a Node script's probe left at its end; null where it left nothing: it was killed, or it is
- * no Node script. A script can write there too, so nothing is taken for granted. What it says of an
- * error is masked.
+ * Reads the record that a Node script's probe left at its end; null: none, because the script was killed or is no Node
+ * script. A script can write there too, so every field is checked. Errors are masked.
  */
 export function readProbeResult(path: string, masker: Masker): ProbeResult | null {
   try {
@@ -17,7 +16,7 @@ export function readProbeResult(path: string, masker: Masker): ProbeResult | nul
   }
 }
 
-/** Whether the file tells how a script ended: while it runs, only what keeps it running stands there. */
+/** Whether the file tells how a script ended: while the script runs, the file only says what keeps it running. */
 export function tellsEnd(path: string): boolean {
   try {
     return 'exitCode' in (JSON.parse(readPlainFile(path)) as object);
@@ -26,7 +25,7 @@ export function tellsEnd(path: string): boolean {
   }
 }
 
-/** What a Node script that was ended has written down of what kept it running; null: nothing. */
+/** The resources that kept a Node script running before it was ended, by its own record; null: no record. */
 export function readLingering(path: string): Lingering | null {
   try {
     const { lingering } = JSON.parse(readPlainFile(path)) as { readonly lingering?: unknown };
@@ -52,7 +51,7 @@ function maskError(error: ProbeError, { text }: Masker): ProbeError {
   return { name: text(name), message: text(message), stack: stack === null ? null : text(stack) };
 }
 
-/** Whether it is what our side of a child writes: a handler can write there, too. */
+/** Whether a value has the form that the child's runtime writes: a handler can write there, too. */
 export function isProbeResult(value: unknown): value is ProbeResult {
   if (typeof value !== 'object' || value === null) return false;
   const result = value as Record<string, unknown>;

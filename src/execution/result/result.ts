@@ -6,14 +6,14 @@ import { now } from '../../system/base/clock.ts';
 import type { Exit } from '../start/process.ts';
 import { isReplaced } from '../start/start-failure.ts';
 
-/** What went wrong inside a Node script, as it reported it itself. */
+/** The error inside a Node script, as the script reported it. */
 interface ScriptError {
   readonly name: string;
   readonly message: string;
   readonly stack: string | null;
 }
 
-/** CPU time and peak memory of a run, and how they were found out. Unknown is null. */
+/** CPU time and peak memory of a run, and how they were measured. Unknown values are null. */
 export interface Measurement {
   readonly userCpuMs: number | null;
   readonly systemCpuMs: number | null;
@@ -28,21 +28,21 @@ export const unmeasured: Measurement = {
   measuredBy: null,
 };
 
-/** What is kept of a run's output. */
+/** The part of a run's output that is kept. */
 export interface KeptOutput {
-  /** All of it, or its head and tail with a line between them that says what is left out. */
+  /** The whole output, or its head and tail with a line between them that says how much is left out. */
   readonly text: string;
-  /** Bytes written in all; null where the runner that counted them died. */
+  /** Bytes written in all; null if the runner that counted them died. */
   readonly bytes: number | null;
-  /** Bytes that are kept nowhere; null likewise. */
+  /** Bytes that are kept nowhere; null if the runner that counted them died. */
   readonly droppedBytes: number | null;
-  /** File name in the output folder, where the text is not all that is kept. */
+  /** The file's name in the output folder, if more is kept than the text. */
   readonly file: string | null;
-  /** Size of that file, compressed. */
+  /** Size of the compressed file. */
   readonly fileBytes: number | null;
 }
 
-/** What the runner counted itself. */
+/** An output whose bytes the runner has counted itself. */
 export interface CountedOutput extends KeptOutput {
   readonly bytes: number;
   readonly droppedBytes: number;
@@ -52,29 +52,29 @@ export interface CountedOutput extends KeptOutput {
 export interface RunEnd extends Measurement {
   readonly outcome: Exclude<Outcome, 'running'>;
   readonly finishedAt: number;
-  /** Null where nobody saw it end. */
+  /** Null if nobody saw it end. */
   readonly durationMs: number | null;
   readonly exitCode: number | null;
   readonly signal: string | null;
-  /** One sentence; null when it succeeded. */
+  /** One sentence; null if it succeeded. */
   readonly reason: string | null;
-  /** What was noted though it did not end the run; null: nothing. */
+  /** A remark that did not end the run; null: none. */
   readonly warning: string | null;
   readonly error: ScriptError | null;
   readonly output: KeptOutput;
-  /** Its process; absent: there was none, or nobody knows it. */
+  /** The pid of its process; absent: there was none, or it is unknown. */
   readonly pid?: number;
   /** By how much a child that serves many jobs has grown with this one. */
   readonly rssDeltaBytes?: number;
-  /** What it has counted, by name. */
+  /** The sums that it has counted, by name. */
   readonly counts?: Counts;
-  /** What a handler gave back, as JSON. */
+  /** The result of a handler, as JSON. */
   readonly result?: string;
-  /** Set where a handler asked for it, whatever else has ended the run besides. */
+  /** The request of a handler, present even if something else ended the run. */
   readonly ask?: HandlerDecision;
 }
 
-/** What a call remembers of each of its runs: their outputs and results would fill its memory. */
+/** The part of a run's end that a call remembers: outputs and results would fill its memory. */
 export type KeptEnd = Pick<RunEnd, 'outcome'>;
 
 export const noOutput: KeptOutput = {
@@ -87,12 +87,12 @@ export const noOutput: KeptOutput = {
 
 type Unmeasured = Pick<RunEnd, 'outcome' | 'finishedAt' | 'durationMs' | 'reason' | 'output'>;
 
-/** A run of which nothing was measured. */
+/** The end of a run of which nothing was measured. */
 export function endUnmeasured(end: Unmeasured): RunEnd {
   return { ...unmeasured, exitCode: null, signal: null, warning: null, error: null, ...end };
 }
 
-/** A run that ended before it began: refused, or without an interpreter; given back if the runner was replaced. */
+/** The end of a run that never began: it was refused or had no interpreter; released if the runner was replaced. */
 export function endNotStarted(reason: string, durationMs: number): RunEnd {
   return endUnmeasured({
     outcome: isReplaced(reason) ? 'released' : 'not-started',
@@ -103,7 +103,7 @@ export function endNotStarted(reason: string, durationMs: number): RunEnd {
   });
 }
 
-/** "TypeError: x is not a function", of what a Node script reported of itself. */
+/** "TypeError: x is not a function", from the report of a Node script. */
 export function describeScriptError(result: ProbeResult | null): string | null {
   if (!result?.error) return null;
   const { name, message } = result.error;
@@ -116,7 +116,9 @@ export function measureBySelf(result: ProbeResult): Measurement {
   return { userCpuMs, systemCpuMs, maxRssBytes, measuredBy: 'self' };
 }
 
-/** The last sample is older than the end; what the kernel counted lacks children nobody waited for. */
+/**
+ * The last sample is older than the end, and the kernel's count lacks children that nobody waited for: take the larger.
+ */
 export function addCpu(sampled: Measurement, cpu: Exit['cpu']): Measurement {
   if (cpu === null) return sampled;
   return {
@@ -131,7 +133,7 @@ export function roundMs(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }
 
-/** A run's end as its row holds it. */
+/** Converts a run's end to the columns of its row. */
 export function toFinishedRun(end: RunEnd): FinishedRun {
   return {
     outcome: end.outcome,

@@ -1,14 +1,19 @@
-/** A line by which a program says that something did not work, whatever the script has made of that. */
+/** A line by which a program says that something failed, even if the script ignored it. */
 export interface Sign {
   readonly line: string;
-  /** The program that a shell has not found; null: it is about something else. */
+  /** The program that a shell did not find; null: the line is about something else. */
   readonly missing: string | null;
 }
 
-/** How a shell begins what it says of a script: by its path, in which spaces may be, or by its own name. */
+/**
+ * The beginning of a shell's complaint about a script: the script's path, which may contain spaces, or the shell's own
+ * name.
+ */
 const SHELL = String.raw`(?:(?:\.{0,2}/|jobs/)[^\n:]{1,255}|(?=[^\s:]*[/.]|\w*sh:)[^\s:]{1,255}): (?:-c: )?(?:eval: )?`;
 
-/** Dash names no line by a word: a page, or whatever else has an ending of its own, may be followed by a number too. */
+/**
+ * Dash puts no word before a line number: so the name of a web page, or of another file with an ending, is excluded.
+ */
 const DASH = String.raw`(?![^\n:]{0,255}\.(?!\w{0,8}sh:|\d+:)\w{1,10}: )${SHELL}`;
 
 const SIGNAL = '(?:Killed|Segmentation fault|Bus error|Aborted|Illegal instruction|Trace/breakpoint trap)';
@@ -17,8 +22,8 @@ const IMPOSSIBLE =
   '(?:No such file or directory|Permission denied|Is a directory|Not a directory|Read-only file system|No space left on device|Disk quota exceeded|Argument list too long|Cannot allocate memory|Text file busy)';
 
 /**
- * As these programs print them, in English and from the beginning of a line; parts are bounded, so that no line takes
- * long. What programs say in passing, and scripts may well expect (`grep: x: No such file or directory`), is left out.
+ * Error lines of these programs, in English and from the beginning of a line. Parts are bounded, so that no line takes
+ * long. Casual messages that a script may well expect (`grep: x: No such file or directory`) are left out.
  */
 const forms: readonly string[] = [
   // bash, and BusyBox with "line"
@@ -34,10 +39,10 @@ const forms: readonly string[] = [
   String.raw`[^\s:]{1,255}:\d+: (?:command not found: |no such file or directory: |permission denied: |parse error )`,
   String.raw`[^\s:[]{1,255}\[\d+\]: .{1,200}: not found\b`,
   String.raw`(?:(?:ba|da|k|z|a)?sh|sudo): [^\s:]{1,200}: (?:command )?not found$`,
-  // what starts other programs
+  // programs that start other programs
   String.raw`(?:/\S{1,255}/)?(?:env|nohup|timeout|nice|ionice|xargs|setsid|stdbuf|flock|time): (?:failed to (?:run command|execute) |cannot run )?.{1,200}: No such file or directory$`,
   'sudo: (?:a password is required|a terminal is required|no tty present)',
-  // a signal that ended a part of it
+  // a signal that ended a part of the script
   String.raw`${SIGNAL}(?: \(core dumped\))?$`,
   // PHP on a command line, in a log, as a web page
   String.raw`(?:PHP )?(?:Fatal|Parse) error: {1,2}\S`,
@@ -70,7 +75,7 @@ const forms: readonly string[] = [
   String.raw`rsync error: .{1,300} \(code \d+\) at `,
   'tar: (?:Exiting with failure status|Error is not recoverable|Error exit delayed)',
   'gzip: .{1,200}: (?:unexpected end of file|not in gzip format|No space left on device)',
-  // Behind its meter, which ends without a line feed.
+  // after curl's progress meter, which ends without a line feed
   String.raw`[ \d:kMGTP.-]{0,120}curl: \(\d+\) `,
   'wget: unable to resolve host address',
   String.raw`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ERROR \d{3}: `,
@@ -80,15 +85,15 @@ const forms: readonly string[] = [
   'Host key verification failed',
   String.raw`[\w.-]{1,64}@[\w.-]{1,255}: Permission denied \(`,
   'fatal: (?:not a git repository|unable to access|[Cc]ould not read|Authentication failed|Not possible to)',
-  // the package's own jobs, before somebody has said what they are to work on
+  // the package's own jobs, before anybody has configured them
   String.raw`Nothing is \w{1,20}: set [A-Z_]{1,40} to `,
-  // a full disk, whoever says so
+  // a full disk, reported by any program
   String.raw`[\w./-]{1,100}: .{0,300}(?:No space left on device|Disk quota exceeded)$`,
 ];
 
 const anySign = new RegExp(`^(?:${forms.join('|')})`, 'gm');
 
-/** So many tell all that there is to tell. */
+/** Most signs to collect; more add nothing. */
 const MOST_SIGNS = 100;
 
 /** The lines of an output by which it says that something failed, in their order. */
@@ -111,7 +116,7 @@ function lineAt(text: string, start: number): string {
   return line.replace(/^[ \d:kMGTP.-]+(?=curl: )/, '');
 }
 
-/** What Python and Node print first, or last, says less than the error itself. */
+/** The first line that Python prints, and the last one that Node prints, say less than the error itself. */
 function describeAt(text: string, start: number): string {
   const line = lineAt(text, start);
   if (line.startsWith('Traceback ')) return findAfter(text, start) ?? line;
@@ -120,7 +125,7 @@ function describeAt(text: string, start: number): string {
 
 const NEAR = 8_000;
 
-/** The first line behind a Python traceback that is not indented: "ValueError: boom". */
+/** The first line after a Python traceback that is not indented: "ValueError: boom". */
 function findAfter(text: string, start: number): string | null {
   const rest = text.slice(start, start + NEAR);
   const found = /\n(?=[^\s])/.exec(rest);

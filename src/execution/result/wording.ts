@@ -11,36 +11,36 @@ import type { MemoryExcess, MemoryWatch } from '../watch/watch.ts';
 import type { RunEnd } from './result.ts';
 import type { Sign } from './signs.ts';
 
-/** Everything that is known about the end of a process, before it has words. */
+/** All known facts about the end of a process, before they are put into words. */
 export interface EndFacts {
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly termination: Cause | null;
-  /** Whether SIGTERM was not enough to end it. */
+  /** Whether SIGTERM did not suffice to end it. */
   readonly killedAfterGrace: boolean;
   readonly timeoutMs: number;
   readonly graceMs: number;
   readonly durationMs: number;
-  /** What it was ended for, if that was its memory. */
+  /** The excess of memory for which it was ended; null: it was not ended for memory. */
   readonly memoryExcess: MemoryExcess | null;
-  /** Why it never came to the script's first line, in one sentence; null: it may have. */
+  /** One sentence that says why it never came to the script's first line; null: it may have. */
   readonly startFailure: string | null;
   /** The heap limit that was set; null: V8's own. */
   readonly heapLimitBytes: number | null;
-  /** What V8 ended it for: its own limit, or that the system gave it nothing more. */
+  /** Why V8 ended it: V8's own limit was reached, or the system refused more memory. */
   readonly memoryFailure: 'heap-limit' | 'refused' | null;
   readonly lastSeenRssBytes: number | null;
-  /** "TypeError: x is not a function", of a Node script. */
+  /** "TypeError: x is not a function", from a Node script. */
   readonly errorSentence: string | null;
-  /** What a handler itself says of its end; an exit code would add nothing to it. */
+  /** A handler's own sentence about its end; an exit code would add nothing to it. */
   readonly ownSentence?: string | null;
-  /** It was ended because it wrote into the channel to the runner. */
+  /** The process was ended because it wrote into the channel to the runner. */
   readonly isGarbled?: boolean;
-  /** What kept it running until its time limit though its code had come to its end; null: nothing is known. */
+  /** Open resources that kept it running until its time limit after its code had ended; null: unknown. */
   readonly lingering: Lingering | null;
-  /** Why it has failed though its exit code says otherwise. */
+  /** Why it has failed although its exit code says otherwise. */
   readonly refutation: string | null;
-  /** What its output tells of the cause of its failure, and the cure. */
+  /** The cause of its failure according to its output, and the cure. */
   readonly cause: string | null;
 }
 
@@ -66,7 +66,7 @@ function joinCause(error: string | null, cause: string | null): string | null {
   return error === null || cause === null ? (error ?? cause) : `${error}; ${cause}`;
 }
 
-/** @param cure what follows from it; null: nothing is known */
+/** @param cure the cure that follows from the signs; null: unknown */
 export function describeDoubt([first, ...more]: readonly Sign[], cure: string | null): string {
   const rest = more.length === 0 ? '' : ` (and ${more.length} more)`;
   return `${DOUBT}${first?.line}${rest}${cure === null ? '' : `; ${cure}`}`;
@@ -78,7 +78,7 @@ export function describeExit(exitCode: number | null, errorSentence: string | nu
   return errorSentence === null ? exit : `${exit}: ${errorSentence}`;
 }
 
-/** What is known of a run that ended with its runner, or unseen after it. */
+/** The reason of a run that died with its runner, or unseen after it. */
 export function describeCrash(runner: string, output: string, lastSeenRssBytes: number | null): string {
   const lastLine = output.trimEnd().split('\n').at(-1) ?? '';
   const memory = lastSeenRssBytes === null ? '' : `; last seen with ${size(lastSeenRssBytes)}`;
@@ -86,7 +86,7 @@ export function describeCrash(runner: string, output: string, lastSeenRssBytes: 
   return `the runner (${runner}) died while it ran${memory}${seen}`;
 }
 
-/** How a run ended that outlived its runner. */
+/** The reason of a run that outlived its runner and was ended at its time limit. */
 export function describeOverdue(runner: string): string {
   return `ran into its time limit after its runner (${runner}) had died, and was ended`;
 }
@@ -98,7 +98,7 @@ function describeTimeout(facts: EndFacts): string {
     .join('; ');
 }
 
-/** Whether its function was done and only something open kept the process running until its time limit. */
+/** Whether its function had ended, and only an open resource kept the process running until its time limit. */
 function hasReturned(
   facts: Pick<EndFacts, 'termination' | 'lingering' | 'exitCode' | 'errorSentence'>,
 ): facts is EndFacts & { readonly lingering: Lingering } {
@@ -107,7 +107,7 @@ function hasReturned(
   return termination === 'timeout' && lingering?.isFunction === true && isGood;
 }
 
-/** "its function returned after 40ms; an open server keeps the process running" */
+/** "its function returned after 40ms; an open server kept the process running" */
 function describeLingering({ isFunction, afterMs, resources }: Lingering): string {
   const end = isFunction
     ? `its function returned after ${duration(afterMs ?? 0)}`
@@ -115,7 +115,7 @@ function describeLingering({ isFunction, afterMs, resources }: Lingering): strin
   return `${end}; ${describeResources(resources)} kept the process running`;
 }
 
-/** By Node's own names of them. */
+/** Words for Node's own names of resources. */
 const resourceWords: readonly (readonly [RegExp, string])[] = [
   [/^TCPServerWrap$/, 'an open server'],
   [/^(?:Timeout|Immediate)$/, 'a timer (setInterval or setTimeout)'],
@@ -128,11 +128,11 @@ const resourceWords: readonly (readonly [RegExp, string])[] = [
   [/^MessagePort$/, 'a channel of messages'],
 ];
 
-/** Worker threads are not among them. */
+/** Node does not list worker threads among its resources. */
 const UNKNOWN_RESOURCE = 'something open, such as a worker thread,';
 
 function describeResources(resources: readonly string[]): string {
-  // Its pipes come with a process.
+  // A child process has pipes of its own, which need no mention.
   const own = resources.filter((name) => name !== 'PipeWrap' || !resources.includes('ProcessWrap'));
   const words = own.map((name) => resourceWords.find(([form]) => form.test(name))?.[1] ?? name);
   return words.length === 0 ? UNKNOWN_RESOURCE : [...new Set(words)].join(' and ');
@@ -164,7 +164,7 @@ function describeForeignKill(lastSeenRssBytes: number | null): string {
   return `killed by SIGKILL, not by the runner: probably the host's memory limit${seen}`;
 }
 
-/** The kernel's way of saying that a limit of the host is reached. */
+/** These signals are the kernel's way to report a limit of the host. */
 function describeSignal(signal: NodeJS.Signals): string {
   if (signal === 'SIGXFSZ') {
     return "killed by SIGXFSZ: a file grew beyond the host's limit of file size (ulimit -f)";
@@ -179,26 +179,26 @@ const duration = (ms: number): string => prettyMilliseconds(Math.round(ms));
 const size = (bytes: number): string =>
   formatBytes(bytes, { unitSeparator: ' ', decimalPlaces: 0 }) ?? `${bytes} bytes`;
 
-/** What is noted of a run though it did not end it. */
+/** Facts from which the warnings of a run follow. */
 interface WarningFacts {
-  /** Null: it has no limit of resident memory. */
+  /** Null: the run has no limit of resident memory. */
   readonly memory: MemoryWatch | null;
   /** The peak that a Node script measured itself. */
   readonly selfPeakBytes: number | null;
-  /** Whether the disk of its output has no room left. */
+  /** Whether the disk for its output is full. */
   readonly isDiskFull: boolean;
-  /** What it left running. */
+  /** Processes that it left running. */
   readonly left: readonly LeftProcess[];
   /** Why it had to be started a second time. */
   readonly firstFailure: string | null;
-  /** Why that failed, too. */
+  /** Why the second start failed, too. */
   readonly startFailure: string | null;
-  /** What a Node script exports though nothing calls it; null: nothing. */
+  /** An export of a Node script that nothing calls; null: none. */
   readonly uncalled: string | null;
   readonly end: EndFacts;
 }
 
-/** All of them in one line; null: nothing to note. */
+/** All warnings in one line; null: none. */
 export function describeWarnings(facts: WarningFacts): string | null {
   const all = [
     describeSecondStart(facts),
@@ -222,7 +222,7 @@ function describeUncalled(uncalled: string | null): string | null {
   return `${printableLine(uncalled)}: export default a function, and the runner calls that`;
 }
 
-/** Of one that failed both times, the reason tells. */
+/** If both starts failed, the reason of the run tells why. */
 function describeSecondStart({ firstFailure, startFailure }: WarningFacts): string | null {
   if (firstFailure === null) return null;
   return startFailure === null ? `was started a second time; the first time: ${firstFailure}` : 'was started twice';
@@ -248,10 +248,10 @@ function describeLeft(left: readonly LeftProcess[]): string | null {
   return `left ${processes} running: ${named.join(', ')}${more}; ${whose} further output is not kept`;
 }
 
-/** What V8 ended its own process for, by its last words. */
+/** Why V8 ended its own process, by its last words. */
 export function findMemoryFailure({ signal }: Exit, text: string): EndFacts['memoryFailure'] {
   if (signal !== 'SIGABRT' && signal !== 'SIGTRAP') return null;
-  // Either it asked the system and got nothing, or it kept to a limit of its own.
+  // Either V8 asked the system for memory and got none, or it reached its own limit.
   if (/semi space failed|process out of memory|bad_alloc/.test(text)) return 'refused';
   return /heap out of memory/i.test(text) ? 'heap-limit' : null;
 }
@@ -259,7 +259,7 @@ export function findMemoryFailure({ signal }: Exit, text: string): EndFacts['mem
 /** Less than the smallest file takes. */
 const NOTHING_BYTES = 4096;
 
-/** Whether nothing more can be written to a folder; what a used up quota leaves cannot be asked. */
+/** Whether nothing more can be written to a folder. The rest of a quota cannot be queried. */
 export function isDiskFull(folder: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(folder);
@@ -269,7 +269,7 @@ export function isDiskFull(folder: string): boolean {
   }
 }
 
-/** `killed` means by a signal that was not ours; one of ours is a time-out or a stop. */
+/** `killed` means by a signal from elsewhere; a signal of the runner is a time-out or a stop. */
 export function decideOutcome(facts: EndFacts, ask?: HandlerDecision): RunEnd['outcome'] {
   if (facts.termination === 'timeout' && !hasReturned(facts)) return 'timed-out';
   if (facts.termination === 'stop' || facts.termination === 'memory') return 'failed';
@@ -280,7 +280,7 @@ export function decideOutcome(facts: EndFacts, ask?: HandlerDecision): RunEnd['o
   return facts.refutation === null ? judgeExit(facts.exitCode, ask) : 'failed';
 }
 
-/** Of what came to its end alone: a handler that asked for another try has not failed, unless it says so. */
+/** Judges a run that ended by itself. A handler that asked for another try has not failed, unless it says so. */
 export function judgeExit(
   exitCode: number | null,
   ask: HandlerDecision | undefined,

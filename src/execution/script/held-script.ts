@@ -15,14 +15,14 @@ import type { StartRequest } from '../start/request.ts';
 import { signalGroup } from '../watch/terminate.ts';
 
 /**
- * So long a process waits for its turn. Where the script before it takes its time for once, it is not worth its
- * memory any more; and a process much older than its run would be taken for one that runs too long.
+ * Longest time that a process waits for its turn, in milliseconds. If the script before it is slow for once, waiting is
+ * not worth the memory; and a process much older than its run would count as running too long.
  */
 const HOLD_MS = 10_000;
 
 /**
- * The process of a Node script, started before its turn: it stands still before anything of the script is loaded.
- * It ends with this process, however that ends.
+ * The process of a Node script, started before its turn. It waits before anything of the script is loaded. It ends with
+ * this process, however that ends.
  */
 export interface HeldScript {
   readonly files: RunFiles;
@@ -30,13 +30,13 @@ export interface HeldScript {
   readonly process: StartedProcess;
   /** Lets the script begin. False: its process has ended. */
   release(latenessMs: number): boolean;
-  /** Once the process has ended: whether anything of the script was loaded. */
+  /** Settles when the process has ended, and says whether anything of the script was loaded. */
   hasBegun(): Promise<boolean>;
-  /** Ends the process, if it has not, and removes the files. */
+  /** Ends the process if necessary, and removes the files. */
   drop(): Promise<void>;
 }
 
-/** Null: it could not be started now. When its turn comes, it is tried as usual. */
+/** Null: it could not be started now. When its turn comes, it is started as usual. */
 export async function holdScript(request: StartRequest): Promise<HeldScript | null> {
   const files = runFilesOf(request.state, request.key);
   const hold = { heldOutput: heldOutputOf(files), output: files.output };
@@ -46,7 +46,7 @@ export async function holdScript(request: StartRequest): Promise<HeldScript | nu
   } catch {
     return null;
   }
-  // Where there is no room for it now, nobody is waited for.
+  // An aborted signal prevents waiting if there is no room now.
   const started = await startProcess({ ...request, stop: AbortSignal.abort() }, files, output, hold);
   if (!('failure' in started)) return toHeld(files, output, started);
   closeOutput(output);
@@ -60,7 +60,7 @@ function toHeld(files: RunFiles, output: OpenOutput, process: StartedProcess): H
   let isRefused = false;
   const timer = setTimeout(() => signalGroup(process.pid, 'SIGKILL'), HOLD_MS).unref();
   const closed = new Promise<void>((resolve) => channel.once('close', resolve));
-  // A process that has ended reads nothing: that is seen by its end.
+  // Writing fails if the process has ended; `exited` tells that.
   channel.on('error', () => {});
   channel.on('data', () => {
     isRefused = true;
@@ -92,19 +92,19 @@ function toHeld(files: RunFiles, output: OpenOutput, process: StartedProcess): H
   };
 }
 
-/** Two processes of Node, with what their scripts may need. */
+/** Enough for two processes of Node and for what their scripts may need. */
 const SPARE_MEMORY_BYTES = 512 * 1024 * 1024;
-/** Each of Node's threads counts as one, and scripts start processes of their own. */
+/** Each of Node's threads counts as a process, and scripts start processes of their own. */
 const SPARE_PROCESSES = 200;
-/** The runner itself has five or six open for each process that it keeps. */
+/** The runner itself has five or six files open per process that it keeps. */
 const SPARE_FILES = 256;
 
-/** Whether a process can be started before its turn without standing in the way of the script that runs. */
+/** Whether a process can be started before its turn without hindering the script that runs. */
 export function hasRoomToHold(): boolean {
   return availableParallelism() > 1 && hasRoomToSpare();
 }
 
-/** For a process that could be done without. */
+/** Whether the host has room for a process that is not indispensable. */
 export function hasRoomToSpare(): boolean {
   const isEnough = (found: number | null, wanted: number): boolean => found === null || found >= wanted;
   const limits = existsSync('/proc/self/limits') ? readFileSync('/proc/self/limits', 'latin1') : '';
@@ -115,7 +115,7 @@ export function hasRoomToSpare(): boolean {
   );
 }
 
-/** `ulimit -u`, `-n`; null: any number, or nobody tells. */
+/** The limit of `ulimit -u` or `-n`; null: none, or unknown. */
 function limitIn(limits: string, what: string): number | null {
   const [, soft] = new RegExp(`^Max ${what}\\s+(\\d+)`, 'm').exec(limits) ?? [];
   return soft === undefined ? null : Number(soft);

@@ -18,7 +18,7 @@ import { HANG_AFTER_MS, type Watched, watchRun } from '../watch/watch.ts';
 import type { HeldScript } from './held-script.ts';
 
 /**
- * Runs a script to its end, whatever that is: nothing a script does makes this throw.
+ * Runs a script to its end. It never throws, whatever the script does.
  *
  * @param output the files of the run, if they were made before it began
  */
@@ -30,7 +30,7 @@ export async function runScript(asked: RunRequest, output = openRunFiles(asked))
   return await endObserved(request, output, observing, startedAt);
 }
 
-/** The same with a process that was started before its turn. Null: that had ended before anything of it was loaded. */
+/** Like `runScript`, with a process that was started ahead. Null: it ended before anything of the script was loaded. */
 export async function runHeldScript(asked: RunRequest, held: HeldScript): Promise<RunEnd | null> {
   const request = await withScan(asked);
   const startedAt = performance.now();
@@ -55,7 +55,7 @@ async function endObserved(
   }
 }
 
-/** Where another interpreter is, only a failure asks for. While the package is replaced nobody knows. */
+/** Only a failure needs to know where another interpreter is. While the package is replaced, that is unknown. */
 async function addCure(request: RunRequest, failure: string): Promise<string> {
   if (isNode(request)) return failure;
   const causes = await import('../result/causes.ts').catch(() => null);
@@ -97,18 +97,18 @@ async function endRun(
   });
 }
 
-/** What was seen of a run from outside. */
+/** A run as seen from outside. */
 interface Observation extends Watched {
   readonly pid: number;
   readonly exit: Exit;
   readonly left: readonly LeftProcess[];
   /** Why it never came to its first line; null: it may have. */
   readonly startFailure: string | null;
-  /** Why it was started a second time. */
+  /** Why it was started a second time; null: it was not. */
   readonly firstFailure: string | null;
 }
 
-/** Null: the process ended before anything of the script was loaded, and nobody has told it to end. */
+/** Null: the process ended before anything of the script was loaded, and the runner did not stop it. */
 async function observeHeld(request: RunRequest, held: HeldScript): Promise<Observation | null> {
   const { process, output } = held;
   if (held.release(request.startedAt - request.scheduledFor)) {
@@ -123,8 +123,8 @@ async function observeHeld(request: RunRequest, held: HeldScript): Promise<Obser
 const RESTART_AFTER_MS = 500;
 
 /**
- * Starts a run's process and waits for its end. A Node that fails before the script's first line is
- * started a second time: nothing of the script has happened yet, and hosts are full only for moments.
+ * Starts a run's process and waits for its end. A Node that fails before the script's first line is started a second
+ * time: nothing of the script has happened yet, and hosts are often full only for a moment.
  */
 async function observeRun(
   request: RunRequest,
@@ -186,8 +186,8 @@ function describeFailure(
 }
 
 /**
- * What a handler finds on its standard input: one line of JSON. The data stays as it is written: a number may
- * have more digits than we could keep.
+ * The standard input of a handler: one line of JSON. The data is copied as text: a number may have more digits than
+ * JavaScript can keep.
  */
 function toProgramLine(job: HandlerJob): string {
   const fields: readonly (readonly [string, string])[] = [
@@ -205,7 +205,7 @@ function toProgramLine(job: HandlerJob): string {
   return `{${fields.map(([key, value]) => `"${key}":${value}`).join(',')}}\n`;
 }
 
-/** Within strings JSON writes them otherwise: here they are only white space. */
+/** Line breaks are only white space here: JSON escapes those within strings. */
 function onOneLine(json: string): string {
   return json.replace(/[\r\n]+/g, ' ');
 }

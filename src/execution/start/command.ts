@@ -8,7 +8,7 @@ import { countsFileOf } from '../result/counts.ts';
 import type { RunFiles } from '../run-files.ts';
 import type { StartRequest } from './request.ts';
 
-/** The argument vector that runs a script: Node with the probe, or the script's interpreter. */
+/** The arguments that run a script: Node with the probe, or the script's interpreter. */
 export function buildCommand(
   launch: Launch,
   scriptPath: string,
@@ -19,7 +19,7 @@ export function buildCommand(
   return buildNodeCommand(node.heapLimitBytes, '--require', node.probePath, scriptPath, ...args);
 }
 
-/** By the Node that runs this; without a limit by V8's own. */
+/** Uses the Node that runs this process. Without a limit V8's own applies. */
 export function buildNodeCommand(
   heapLimitBytes: number | null,
   ...args: readonly string[]
@@ -28,7 +28,7 @@ export function buildNodeCommand(
   return [findOwnNode(), ...heap, ...args];
 }
 
-/** The interpreter that `#!/usr/bin/env name` asks for, when it is nowhere on the script's PATH. */
+/** The interpreter that `#!/usr/bin/env name` asks for, if it is nowhere on the script's PATH. */
 export function findMissingInterpreter(command: readonly string[], path: string | undefined): string | null {
   const [program, name] = command;
   if (program === undefined || name === undefined) return null;
@@ -36,14 +36,14 @@ export function findMissingInterpreter(command: readonly string[], path: string 
   return findProgram(name, path ?? '') === null ? name : null;
 }
 
-/** What a script gets of the runner's environment without asking by `@env`. */
+/** Variables of the runner's environment that a script gets without `@env`. */
 const allowedNames = [
   'TZ',
-  // Without it a script that adds jobs would add them to a log of its own.
+  // Without them a script that adds jobs would add them to another log.
   ...['RUNNER_DATABASE_URL', 'RUNNER_DATABASE_URL_FILE'],
 ];
 
-/** What the environment of a run tells. */
+/** The fields that the environment of a run depends on. */
 type Described = Pick<
   StartRequest,
   | 'key'
@@ -60,9 +60,10 @@ type Described = Pick<
 >;
 
 /**
- * Fixed, but for what the settings and `@env` name: a script behaves under cron as it did by hand, and never sees the
- * runner's secrets. There is no TMPDIR, as under cron: sockets, locks and notes of programs are found again by the
- * next run, by daemons, and by the site. The run's own folder is there for what is to go with it.
+ * The environment is fixed, except for variables named by the settings and `@env`: a script behaves under cron as by
+ * hand and never sees the runner's secrets. As under cron there is no TMPDIR: sockets, locks and notes of programs must
+ * be found again by the next run, by daemons, and by the site. Files that should disappear with the run go to the run's
+ * own folder.
  */
 export function buildEnvironment(request: Described, files: RunFiles): Record<string, string | undefined> {
   return {
@@ -78,14 +79,14 @@ export function buildEnvironment(request: Described, files: RunFiles): Record<st
 
 type Variables = Pick<StartRequest, 'environment' | 'variables' | 'script'>;
 
-/** What is passed on of the runner's environment, and what the settings set. */
+/** The variables passed on from the runner's environment, and those of the settings. */
 function chosenVariables({ environment, variables, script }: Variables): Record<string, string | undefined> {
   const asked = new Set(script.options.env ?? []);
   const passed = Object.entries(environment).filter(([name]) => allowedNames.includes(name) || asked.has(name));
   return { ...Object.fromEntries(passed), ...variables };
 }
 
-/** Where a script looks for programs. */
+/** The PATH on which a script finds programs. */
 export function searchPathOf(request: Variables): string {
   return chosenVariables(request).PATH ?? defaultPath();
 }

@@ -16,28 +16,28 @@ import { describeNotStarted } from './start-failure.ts';
 export interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Null where it is not known. */
+  /** Null if unknown. */
   readonly cpu: CpuTime | null;
 }
 
 export interface StartedProcess {
   readonly pid: number;
-  /** Settles when the process itself has ended, whoever else still holds its output open. */
+  /** Settles when the process itself has ended, even if others still hold its output open. */
   readonly exited: Promise<Exit>;
-  /** The way to it, where one was asked for. */
+  /** The channel to the process, if one was asked for. */
   readonly channel: Duplex | null;
 }
 
-/** Why there is no process, in one sentence. */
+/** One sentence that says why there is no process. */
 export interface StartFailure {
   readonly failure: string;
 }
 
 /**
- * Starts the script as the leader of its own session and group, with nothing to read, its output in
- * a file, and an environment made from an allow-list.
+ * Starts the script as the leader of its own session and group. Its input is empty or one line, its output goes to a
+ * file, and its environment is made from an allow-list.
  *
- * @param hold of a Node script that is to wait for its turn
+ * @param hold for a Node script that waits for its turn
  */
 export async function startProcess(
   request: StartRequest,
@@ -57,12 +57,12 @@ export async function startProcess(
 }
 
 /**
- * Node starts its threads for files once it needs them, and aborts where the limit of processes allows none. They
- * begin before anything else of ours may take their room.
+ * Node starts its threads for files when it first needs them, and aborts if the limit of processes allows none. So they
+ * start before any other process of the runner can take their room.
  */
 let threads: Promise<unknown> | undefined;
 
-/** Starts a program in the root, as a leader; if there is a fourth `stdio`, its channel is that. */
+/** Starts a program in the root as a leader. The fifth `stdio`, if there is one, is its channel. */
 export async function startCommand(
   request: Pick<StartRequest, 'root' | 'script' | 'stop'>,
   [program, ...args]: readonly [string, ...string[]],
@@ -93,7 +93,7 @@ async function confirmStart(child: ChildProcess, { options }: Script): Promise<S
   return { pid, exited, channel: (child.stdio[4] as Duplex | undefined | null) ?? null };
 }
 
-/** The argument vector of a run. */
+/** The arguments of a run. */
 export function commandOf({
   script,
   probePath,
@@ -124,23 +124,23 @@ function probeVariable(request: StartRequest, files: RunFiles, hold: Hold | unde
   return { [PROBE_VARIABLE]: JSON.stringify(options) };
 }
 
-/** On top of the runner's own niceness: who is not root can only raise it. */
+/** Added to the runner's own niceness: only root can lower it. */
 function beNice(pid: number, nice: number | undefined): void {
   if (nice === undefined) return;
   try {
     setPriority(pid, Math.min(getPriority() + nice, constants.priority.PRIORITY_LOW));
   } catch {
-    // It has already ended, or is another user's by now: it runs all the same.
+    // The process has ended or belongs to another user by now; it runs all the same.
   }
 }
 
-/** Other processes end within seconds, as a rule: 5 s in all. */
+/** Other processes usually end within seconds: 5 s in all. */
 const DELAYS_MS = [100, 200, 400, 800, 1600, 1900];
 
-/** Full for the moment: processes, memory, open files of the whole host. */
+/** Shortages of the whole host that usually pass: processes, memory, open files. */
 const passing = ['EAGAIN', 'ENOMEM', 'ENFILE'];
 
-/** Tries again and again to start a process where the host has no room for it; not once stopped. */
+/** Retries the start of a process while the host has no room for it, but not after a stop. */
 export async function withBackoff<T>(
   start: () => Promise<T>,
   stop: AbortSignal,
@@ -158,7 +158,7 @@ export async function withBackoff<T>(
   }
 }
 
-/** CPU time of a run's process and of all that it has waited for. */
+/** CPU time of a run's process and of all processes that it has waited for. */
 interface CpuTime {
   readonly userCpuMs: number;
   readonly systemCpuMs: number;
@@ -171,15 +171,15 @@ let counted = readChildrenCpu();
 let waiting: ((cpu: CpuTime | null) => void)[] = [];
 
 /**
- * What the kernel has counted for a child that has just ended: a script ends between two samples, and
- * only this knows all of it. To be called in the child's `exit` event, for every child.
+ * The CPU time that the kernel counts for a child that has just ended. A script ends between two samples, and only this
+ * count includes all of its time. Call it in the `exit` event of every child.
  *
- * @returns null without `/proc`, or when several children ended together: the kernel keeps one sum
+ * @returns null without `/proc`, or if several children ended together: the kernel keeps one sum
  */
 function takeEndedChildCpu(): Promise<CpuTime | null> {
   return new Promise((resolve) => {
     waiting.push(resolve);
-    // Node reports all children that have ended, one after the other, before it goes on to this.
+    // Node first reports all children that have ended, one after the other; then `settle` runs.
     if (waiting.length === 1) setImmediate(settle);
   });
 }

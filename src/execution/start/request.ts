@@ -4,19 +4,19 @@ import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { OutputScan } from '../result/demands.ts';
 import type { Masker } from '../secrets.ts';
 
-/** Everything that one run needs to know. */
+/** All that one run needs. */
 export interface RunRequest {
-  /** Its number in the log, else a name that no other run has. */
+  /** Its number in the log, or a name that no other run has. */
   readonly key: string;
   readonly script: Script;
-  /** Left out: none. */
+  /** Default: none. */
   readonly args?: readonly string[];
   readonly root: string;
   readonly state: StateFolder;
-  /** The file that is loaded into Node scripts before they start. */
+  /** The file that Node scripts load before they start. */
   readonly probePath: string;
   readonly attempt: number;
-  /** Start of the period this run stands for; epoch milliseconds. */
+  /** Start of the period that this run stands for; epoch milliseconds. */
   readonly scheduledFor: number;
   /** Epoch milliseconds. */
   readonly startedAt: number;
@@ -25,47 +25,47 @@ export interface RunRequest {
   readonly timeoutMs: number;
   /** Time between SIGTERM and SIGKILL. */
   readonly graceMs: number;
-  /** How much of a run's output stays on the disk. */
+  /** How many bytes of a run's output stay on the disk. */
   readonly maxOutputBytes: number;
   /** Fixed variables from the settings. */
   readonly variables: Readonly<Record<string, string>>;
-  /** The runner's own environment, of which a script gets what is allowed. */
+  /** The runner's own environment; a script gets the allowed part of it. */
   readonly environment: NodeJS.ProcessEnv;
-  /** For all that is kept of what the script says. */
+  /** Masks all that is kept of the script's words. */
   readonly masker: Masker;
-  /** Aborted when the runner is told to stop. */
+  /** Aborted when the runner is stopped. */
   readonly stop: AbortSignal;
-  /** Aborted when it is to end at once. */
+  /** Aborted when the run must end at once. */
   readonly kill?: AbortSignal;
-  /** Called once the child has its process; again where it had to be started a second time. */
+  /** Called when the child has its process, and again if it had to be started a second time. */
   readonly onStarted: (pid: number) => void;
-  /** Called with the most memory that was seen so far, at every sample. */
+  /** Called at every sample with the highest memory seen so far. */
   readonly onSample?: (peakRssBytes: number) => void;
-  /** How long a Node script may stand still before its first line. Default: 30 s. */
+  /** How long a Node script may make no progress before its first line. Default: 30 s. */
   readonly hangAfterMs?: number;
-  /** Of a handler. */
+  /** The job of a handler. */
   readonly job?: HandlerJob;
-  /** Looks through its output for what its script demands of it; null or absent: it demands nothing. */
+  /** Searches its output for the script's demands; null or absent: none. */
   readonly scan?: OutputScan | null;
 }
 
-/** What is needed to start its process. */
+/** All that the start of its process needs. */
 export type StartRequest = Omit<RunRequest, 'onStarted' | 'onSample'>;
 
-/** What a job says of its run, in the place of what a tier's period does. */
+/** Fields that a handler's job determines; for a script the tier's period does. */
 type SaidByJob = 'attempt' | 'scheduledFor' | 'startedAt' | 'lastSuccess' | 'previouslyCrashed';
 
-/** Everything that one try at a job of the queue needs to know. */
+/** All that one try of a queued job needs. */
 export interface HandlerRequest extends Omit<RunRequest, SaidByJob> {
   readonly job: HandlerJob;
   /**
-   * Replaces the job's data (JSON) in the log. A rejection is told to the handler; the run has not
-   * ended before the last one is settled.
+   * Replaces the job's data (JSON) in the log. The handler is informed of a rejection. The run does not end before the
+   * last update is settled.
    */
   readonly onUpdate: (data: string) => void | Promise<void>;
 }
 
-/** The same with what looks through its output, where its script demands something of that. */
+/** Adds the search of the output, if the script has demands. */
 export async function withScan<Request extends Pick<RunRequest, 'script' | 'scan'>>(
   request: Request,
 ): Promise<Request> {
@@ -75,7 +75,7 @@ export async function withScan<Request extends Pick<RunRequest, 'script' | 'scan
   return { ...request, scan: await createScan(options) };
 }
 
-/** The same for a process of its own. */
+/** Converts the request to that of a separate process. */
 export function toRunRequest(request: HandlerRequest): RunRequest {
   return { ...request, ...factsOf(request.job) };
 }

@@ -9,8 +9,8 @@ const PACKAGE_REPLACED = 'the package changed during this pass; the next pass co
 const NODE_REPLACED = 'Node changed during this pass; the next pass continues';
 
 /**
- * Why this process can start no further child, as an upgrade or a removal has taken what that needs, or what records
- * its end; null: it can.
+ * Why this process can start no further child: an upgrade or a removal has taken away files that a start needs, or that
+ * record its end. Null: it can.
  */
 export function findReplaced(probePath: string): string | null {
   const isThere = keepPackage(dirname(probePath)) && existsSync(probePath);
@@ -21,18 +21,18 @@ function findReplacedNode(): string | null {
   return isExecutable(findOwnNode()) ? null : NODE_REPLACED;
 }
 
-/** A run that ended so has not begun: it is no try of its job. */
+/** A run that ended for this reason has not begun: it does not count as a try of its job. */
 export function isReplaced(reason: string): boolean {
   return reason === PACKAGE_REPLACED || reason === NODE_REPLACED;
 }
 
 const OPEN_FILES = "too many files are open for the host's limit (ulimit -n)";
 
-/** Why a script could not even be started. */
+/** Why a script could not be started at all. */
 export function describeNotStarted(error: NodeJS.ErrnoException, program: string): string {
   const replaced = program === basename(findOwnNode()) ? findReplacedNode() : null;
   if (replaced !== null) return replaced;
-  // By the same codes the kernel tells of the program.
+  // The kernel uses the same codes for the program itself.
   if (['ENOENT', 'EACCES', 'EPERM'].includes(error.code ?? '') && !isUsable(devNull)) {
     return `no program can be started: ${devNull} is missing on this host, or closed to your user; ask your host to restore it`;
   }
@@ -42,7 +42,7 @@ export function describeNotStarted(error: NodeJS.ErrnoException, program: string
   return sentence.replace('<program>', () => shown);
 }
 
-/** What every program of ours has as its input. */
+/** Each program gets this device as its input. */
 function isUsable(path: string): boolean {
   try {
     accessSync(path, constants.R_OK | constants.W_OK);
@@ -52,7 +52,7 @@ function isUsable(path: string): boolean {
   }
 }
 
-/** It is what a `#!` line says, and cron would mail all of it. */
+/** A `#!` line may hold anything, and cron would mail all of it. */
 const LONGEST_SHOWN = 200;
 
 const sentences: Readonly<Record<string, string>> = {
@@ -68,7 +68,7 @@ const sentences: Readonly<Record<string, string>> = {
   ENFILE: 'could not start <program>: too many files are open on the host',
 };
 
-/** A full disk, or a state folder that somebody else has changed. */
+/** The reason is a full disk, or a state folder that somebody else has changed. */
 export function describeNoFiles(error: NodeJS.ErrnoException): string {
   if (error.code === 'EMFILE') return `no output file could be opened: ${OPEN_FILES}`;
   const isForWantOfRoom = ['ENOSPC', 'EDQUOT'].includes(errorCode(error));
@@ -76,7 +76,7 @@ export function describeNoFiles(error: NodeJS.ErrnoException): string {
   return `${what}: ${error.message}`;
 }
 
-/** What Node prints, before all else, when it ends while it starts. */
+/** The first words of Node when it fails to start, and their meaning. */
 const failedStarts: readonly (readonly [RegExp, string])[] = [
   [
     /^[#\s]*Fatal process out of memory/,
@@ -90,7 +90,7 @@ const failedStarts: readonly (readonly [RegExp, string])[] = [
     /^node:internal\/.{0,100}\nError: Cannot find module '[^'\n]*\/(?:probe-[^'\n/]+'\nRequire stack:\n- internal\/preload|handler-host-[^'\n/]+')\n/s,
     PACKAGE_REPLACED,
   ],
-  // It was found, and gone before it was read.
+  // The file was found, but gone before it was read.
   [
     /^node:fs:.{0,400}\nError: ENOENT: .{0,80}, open '[^'\n]*\/(?:probe-[^'\n/]+|handler-host-[^'\n/]+)'\n.{0,2000}loadPreloadModules/s,
     PACKAGE_REPLACED,
@@ -98,16 +98,15 @@ const failedStarts: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * Why Node ended itself before the script's first line; null: it did not, as far as can be seen. Once
- * a script runs, Node's last words come behind the script's own, or with a JavaScript stack trace, or are those of
- * one of its worker threads.
+ * Why Node ended itself before the script's first line; null: as far as can be seen, it did not. Once a script runs,
+ * Node's last words follow the script's own, come with a JavaScript stack trace, or belong to a worker thread.
  */
 export function describeFailedStart(output: string): string | null {
   if (/JavaScript stack trace|node::worker::/.test(output)) return null;
   return failedStarts.find(([words]) => words.test(output))?.[1] ?? null;
 }
 
-/** Node ended before it could call a handler, for a reason that is not known here. */
+/** Node ended before it could call a handler, for an unknown reason. */
 export function describeEarlyEnd(end: number | string | null, output: string): string {
   const how = describeHow(end);
   const [lastLine = ''] = output.trimEnd().split('\n').slice(-1);
@@ -115,7 +114,7 @@ export function describeEarlyEnd(end: number | string | null, output: string): s
   return `the process for handlers ended ${how} before it called one${said}`;
 }
 
-/** A process that had served others was gone when its next job came. */
+/** A process that had served other jobs was gone when its next job came. */
 export function describeGone(end: number | string | null): string {
   return `the process that waited for it had ended ${describeHow(end)}, so another one was started`;
 }

@@ -22,21 +22,24 @@ import { signalGroup } from '../watch/terminate.ts';
 import { WarmFiles } from './files.ts';
 import { LONGEST_MESSAGE, readChildMessage, readStray, settleWithin } from './messages.ts';
 
-/** How long the last words of a process are waited for, as something it has started may hold them back. */
+/** How long to wait for a process's last words: a process that it has started may hold them back. */
 const DRAIN_MS = 1_000;
 
-/** The way to a warm child. */
+/** The runner's channel to a warm child. */
 interface WarmChannel {
-  /** Whether something that was sent is known not to have been read: the process died before that. */
+  /** Whether a message is known to be unread, because the process died before it read it. */
   readonly hasLost: boolean;
   send(message: ToChild): void;
-  /** To be awaited once the process has ended: all it has said was taken then. */
+  /** Await it once the process has ended: then all of its messages have been taken. */
   drain(): Promise<void>;
-  /** As if this end had died. */
+  /** Closes the channel as if the runner had died. */
   close(): void;
 }
 
-/** @param onGarbage what is said cannot be told any more from what a handler says; nothing further is taken */
+/**
+ * @param onGarbage called when the child's messages can no longer be distinguished from a handler's writing; nothing
+ * more is read
+ */
 function openWarmChannel(stream: Duplex, onMessage: (message: FromChild) => void, onGarbage: () => void): WarmChannel {
   const state = { hasLost: false, isGarbled: false };
   const closed = new Promise<void>((resolve) => stream.once('close', resolve));
@@ -49,7 +52,7 @@ function openWarmChannel(stream: Duplex, onMessage: (message: FromChild) => void
   };
   stream.setEncoding('utf8');
   stream.on('data', splitLines(take, LONGEST_MESSAGE));
-  // The kernel tells it of what lay unread when the other end was closed, or came after that.
+  // The kernel reports messages that lay unread when the other end was closed, or that came later.
   stream.on('error', () => {
     state.hasLost = true;
   });
@@ -69,7 +72,9 @@ function openWarmChannel(stream: Duplex, onMessage: (message: FromChild) => void
   };
 }
 
-/** Starts the process that calls handlers. By its environment the run is found that it begins with. */
+/**
+ * Starts the process that calls handlers. Its environment names the run that it begins with, by which the run is found.
+ */
 async function startHost(request: HandlerRequest, files: WarmFiles): Promise<StartedProcess | StartFailure> {
   const { state, root, script, key } = request;
   const { output, ledger, temporary, name } = files;
@@ -82,63 +87,63 @@ async function startHost(request: HandlerRequest, files: WarmFiles): Promise<Sta
   const hostPath = join(dirname(request.probePath), basename(request.probePath).replace('probe', 'handler-host'));
   const command = buildNodeCommand(script.options.memoryBytes ?? null, hostPath);
   return await startCommand(request, command, {
-    // Its file would be that of many runs: its handlers count by `log.count`.
+    // One counts file would serve many runs, so these handlers count by `log.count`.
     env: { ...environment, RUNNER_COUNTS: undefined, RUNNER_CHILD: name, [HANDLER_VARIABLE]: JSON.stringify(options) },
     stdio: ['ignore', files.appendFd, files.appendFd, files.fd, 'pipe'],
   });
 }
 
-/** Whether it wants a process that serves this one job. */
+/** Whether the handler wants a process for this one job. */
 export function isIsolated({ script }: HandlerRequest): boolean {
   return script.options.isolate === true;
 }
 
-/** What a process is given at its start, once for all. */
+/** The properties that a process gets at its start and keeps. */
 function kindOf({ script, root, state }: HandlerRequest): string {
   const { memoryBytes, nice, env } = script.options;
   return `${memoryBytes} ${nice} ${env} ${root} ${state.path}`;
 }
 
-/** How a child's part of a run ended. */
+/** How a run in a child ended. */
 export type ServedRun = { readonly message: EndMessage } | EndedChild;
 
-/** What a child is to do, and in which light. */
+/** The work of a child, and its conditions. */
 export interface Serving {
   /** One after the other. */
   readonly jobs: readonly JobMessage[];
-  /** So many of its last runs may not be in the log. */
+  /** How many of the child's last runs may be missing in the log. */
   readonly unsettled: number;
   readonly mostRssBytes: number;
-  /** Told of an update by the job of this index. */
+  /** Called for an update by the job of this index. */
   readonly onUpdate: (index: number, data: string) => void | Promise<void>;
 }
 
-/** A process that is gone, and was not to go. */
+/** A process that has ended although it was not asked to. */
 interface EndedChild {
   readonly exit: Exit;
-  /** It ended itself for what an earlier run had left behind. */
+  /** The failed leftover of an earlier run for which the process ended itself; null: none. */
   readonly stray: Stray | null;
-  /** It was gone before it had read what it was to do. */
+  /** The process ended before it had read its work. */
   readonly isUnread: boolean;
-  /** We have ended it for what it said. */
+  /** The runner ended it for invalid messages. */
   readonly isGarbled: boolean;
 }
 
 const CLOSE_MS = 1_000;
 
-/** A process that calls one handler for many jobs, one after the other, or for one job alone. */
+/** A process that calls one handler for many jobs, one after the other, or for one job only. */
 export class WarmChild {
   readonly pid: number;
   readonly startTicks: number | null;
   readonly startedAt = performance.now();
   readonly files: WarmFiles;
-  /** Of its handler. */
+  /** The path of its handler. */
   readonly path: string;
-  /** It ends with its one job. */
+  /** Whether it ends with its one job. */
   readonly isAlone: boolean;
   /** How many jobs it has begun. */
   jobs = 0;
-  /** Whether it has come as far as to wait for jobs. */
+  /** Whether it has come far enough to wait for jobs. */
   isReady = false;
   /** CPU time of all its jobs so far. */
   readonly usedCpu = { userCpuMs: 0, systemCpuMs: 0 };
@@ -148,18 +153,18 @@ export class WarmChild {
   #exit: Exit | null = null;
   #stray: Stray | null = null;
   #isGarbled = false;
-  /** In its present run: then it has read what it was to do. */
+  /** An update in the present run proves that the child has read its work. */
   #hasUpdated = false;
   #loaded: readonly FileState[] = [];
   #settle: (gone: EndedChild | null) => void = () => {};
-  /** How many jobs it was sent; some of them it has not begun. */
+  /** How many jobs it was sent; it may not have begun some of them. */
   #sent = 0;
-  /** What it is to do at present, and what of that has ended. */
+  /** The child's present work, and the ends so far. */
   #serving: Serving | null = null;
   #ends: EndMessage[] = [];
   #updates: Promise<void> = Promise.resolve();
 
-  /** Starts one for this handler. */
+  /** Starts a child for this handler. */
   static async start(request: HandlerRequest): Promise<WarmChild | StartFailure> {
     let files: WarmFiles;
     try {
@@ -197,17 +202,17 @@ export class WarmChild {
     return this.#ends.length;
   }
 
-  /** What an earlier run has left behind and that has failed while there was no job. */
+  /** A leftover of an earlier run that has failed while no job was running. */
   get stray(): Stray | null {
     return this.#stray;
   }
 
-  /** Whether it was started for this handler, with what that wants of its process. */
+  /** Whether it was started for this handler, with the properties that the handler wants. */
   isFor(request: HandlerRequest): boolean {
     return this.path === request.script.path && this.#kind === kindOf(request);
   }
 
-  /** Whether it can serve a job as if nothing had been. */
+  /** Whether it can serve a job as a fresh process would. */
   isUsable(request: HandlerRequest): boolean {
     return (
       this.#exit === null && this.isFor(request) && this.#loaded.every(isUnchanged) && !this.files.hasStrayOutput()
@@ -217,7 +222,7 @@ export class WarmChild {
   /**
    * Settles when all handlers have ended, or the process has.
    *
-   * @returns how those ended that have begun; one that the process was gone for also where none has
+   * @returns the ends of the jobs that have begun; if the process ended before any had, one end that says why
    */
   async serve(serving: Serving): Promise<readonly ServedRun[]> {
     const { jobs, unsettled, mostRssBytes } = serving;
@@ -226,7 +231,7 @@ export class WarmChild {
     this.#serving = serving;
     this.#ends = [];
     this.#hasUpdated = false;
-    // Waiting for the process's end anew with each job would add up until then.
+    // A promise on the process's end, made anew for each job, would accumulate until that end.
     const ended = new Promise<EndedChild | null>((resolve) => {
       this.#settle = resolve;
     });
@@ -236,7 +241,7 @@ export class WarmChild {
     await this.#updates;
     const served: ServedRun[] = this.#ends.map((message) => ({ message }));
     if (gone !== null) {
-      // What it has begun and not told of went with it; of none that has begun, the first is told why.
+      // The jobs that it had begun but not reported ended with it. If none had begun, the first one gets the reason.
       const begun = Math.max(this.#countBegun() ?? 0, served.length === 0 ? 1 : 0);
       while (served.length < begun) served.push(gone);
     }
@@ -245,22 +250,22 @@ export class WarmChild {
   }
 
   /**
-   * Has it begin none of its present jobs that it has not begun yet.
+   * Prevents the child from beginning any of its present jobs that it has not begun yet.
    *
-   * @returns how many have begun, the last of them perhaps not; null: nobody knows
+   * @returns how many have begun, the last of them perhaps not; null: unknown
    */
   revoke(): number | null {
     return this.files.revoke(this.#sent) ? this.#countBegun() : null;
   }
 
-  /** Of its present jobs. */
+  /** How many of its present jobs have begun; null: unknown. */
   #countBegun(): number | null {
     const before = this.#sent - (this.#serving?.jobs.length ?? 0);
     const begun = this.files.readBegun();
     return begun === null ? null : Math.max(begun - before, this.#ends.length);
   }
 
-  /** Settles when the process is gone; it leaves at once, as no job is there. */
+  /** Settles when the process is gone. It leaves at once, because no job is running. */
   async close(): Promise<Exit> {
     if (this.#exit === null) {
       this.#channel.send({ bye: true });
@@ -269,7 +274,7 @@ export class WarmChild {
     return await this.#gone;
   }
 
-  /** Leaves it alone, as a runner that dies does: it writes down what nobody has recorded, and leaves. */
+  /** Leaves the child alone, as a dead runner would: it writes down all ends that nobody has recorded, and leaves. */
   abandon(): void {
     this.#channel.close();
   }
@@ -290,7 +295,7 @@ export class WarmChild {
     if (this.#ends.length === this.#serving?.jobs.length) this.#settle(null);
   }
 
-  /** One after the other, as the handlers have sent them. */
+  /** Writes updates one after the other, in the order of the handlers. */
   #write(updated: number, data: string): void {
     this.#hasUpdated = true;
     const index = this.#ends.length;

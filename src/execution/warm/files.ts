@@ -11,7 +11,7 @@ import { ifPossible, openAll, type RunFiles, removeFolder, restoreFolders, sizeO
 
 let made = 0;
 
-/** Files of a child that serves many runs, under names that tell whose child it is. */
+/** The files of a child that serves many runs. Their name tells whose child it is. */
 export class WarmFiles {
   readonly name: string;
   readonly temporary: string;
@@ -20,13 +20,13 @@ export class WarmFiles {
   readonly fd: number;
   readonly #state: StateFolder;
   readonly output: string;
-  /** Where the child writes down which runs it has begun. */
+  /** The file in which the child notes the runs that it has begun. */
   readonly ledger: string;
   readonly #ledgerFd: number;
   #size = 0;
   #namedOutput: string | null = null;
 
-  /** @throws what the file system has against it */
+  /** @throws the error of the file system */
   constructor(state: StateFolder) {
     made += 1;
     this.#state = state;
@@ -37,7 +37,7 @@ export class WarmFiles {
     restoreFolders([this.output, this.temporary, this.ledger]);
     mkdirSync(this.temporary, { mode: 0o700 });
     [this.#ledgerFd, this.appendFd, this.fd] = this.#open();
-    // On a full disk nothing can be revoked; that is all.
+    // On a full disk nothing can be revoked; there is no other harm.
     ifPossible(() => writeSync(this.#ledgerFd, Buffer.alloc(ledgerPlaces.end), 0));
   }
 
@@ -55,44 +55,44 @@ export class WarmFiles {
     }
   }
 
-  /** Whether something was written since the last run ended: an earlier run is not over yet. */
+  /** Whether something was written since the last run ended: an earlier run is still active. */
   hasStrayOutput(): boolean {
     return (sizeOfOpen(this.fd) ?? this.#size) !== this.#size;
   }
 
-  /** To be called before each run but the first. */
+  /** Call it before each run but the first. */
   begin(): void {
     if (this.#size > 0) ftruncateSync(this.fd);
     this.#size = 0;
     this.#namedOutput = null;
   }
 
-  /** Whether the output is also found under this run's own name. */
+  /** Whether the output also has this run's own name. */
   isNamedFor({ output }: Pick<RunFiles, 'output'>): boolean {
     return this.#namedOutput === output;
   }
 
-  /** Gives the output a second name, by which it is found should the runner die. */
+  /** Gives the output a second name, by which it is found if the runner dies. */
   nameFor({ output }: RunFiles): void {
     this.#namedOutput = output;
-    // After a log was quarantined, ids start anew: what an older run left here is not ours.
+    // After a log was quarantined, ids start anew: a file that an older run left here is not this run's.
     linkAnew(this.output, output);
   }
 
-  /** A run that it was named for has not begun after all. */
+  /** Removes the second name, because the run that has it did not begin. */
   unname(): void {
     const name = this.#namedOutput;
     this.#namedOutput = null;
     if (name !== null) ifPossible(() => unlinkSync(name));
   }
 
-  /** How much the run has written; what comes from now on is none of its. */
+  /** How many bytes the run has written; later output is not its own. */
   end(): number {
     this.#size = sizeOfOpen(this.fd) ?? this.#size;
     return this.#size;
   }
 
-  /** The number of the last job that the child has begun; null: nobody knows. */
+  /** The number of the last job that the child has begun; null: unknown. */
   readBegun(): number | null {
     const number = Buffer.alloc(8);
     try {
@@ -103,7 +103,7 @@ export class WarmFiles {
     }
   }
 
-  /** Has the child begin no job up to this number that it has not begun yet. False: it could not be told. */
+  /** Prevents the child from beginning any job up to this number that it has not begun yet. False: that failed. */
   revoke(upTo: number): boolean {
     const number = Buffer.alloc(8);
     number.writeDoubleLE(upTo);
@@ -122,20 +122,20 @@ export class WarmFiles {
 
 const KIND = 'warm';
 
-/** A run that a child has begun which serves many. */
+/** A run that a child for many runs has begun. */
 export interface LedgerEntry {
-  /** Name of the child's files. */
+  /** The name of the child's files. */
   readonly child: string;
-  /** Of the last one; those before it have begun a moment sooner. Epoch milliseconds. */
+  /** Start of the child's last run; earlier ones began a moment before. Epoch milliseconds. */
   readonly startedAt: number;
 }
 
-/** Whether the files of this name are a child's of a runner that has died here. */
+/** Whether the files of this name belong to a child of a runner that has died here. */
 export function isLeftByRunner(name: string): boolean {
   return isOwnerDead(name, KIND);
 }
 
-/** Of all children, by the keys of the runs whose ends may not be in the log. */
+/** The entries of all children, by the keys of the runs whose ends may be missing in the log. */
 export function readLedgers({ results }: StateFolder): ReadonlyMap<string, LedgerEntry> {
   const ledgers = new Map<string, LedgerEntry>();
   for (const child of listNames(results).filter((each) => ownerOf(each, KIND) !== null)) {
@@ -149,7 +149,7 @@ export function readLedgers({ results }: StateFolder): ReadonlyMap<string, Ledge
   return ledgers;
 }
 
-/** `7.12-14 7.30` is four. Whoever can write there could name any number of them. */
+/** `7.12-14 7.30` is four runs. Others may write there and name any number, so ranges are limited. */
 function listRuns(keys: string): readonly string[] {
   return (keys.match(/[^\s\0]+/g) ?? []).flatMap((range) => {
     const [, worker, first, last] = /^(\d+\.)(\d+)-(\d+)$/.exec(range) ?? [];

@@ -3,10 +3,12 @@ import { type FromChild, STRAY_FILE, type Stray, type Trace } from '../../child/
 import { readPlainFile } from '../../system/base/plain-file.ts';
 import { isProbeResult } from '../result/probe-result.ts';
 
-/** Longer than any message of ours: a result of 1 MiB is written as JSON within JSON. */
+/** Longer than any valid message: a result of 1 MiB is written as JSON within JSON. */
 export const LONGEST_MESSAGE = 8 * 1024 * 1024;
 
-/** What a warm child says. Null: a handler has written there by its number, as into a file of its own. */
+/**
+ * Reads a warm child's message. Null: a handler has written to the descriptor by its number, as to a file of its own.
+ */
 export function readChildMessage(line: string): FromChild | null {
   try {
     const message: unknown = JSON.parse(line);
@@ -44,7 +46,7 @@ function isTrace(value: unknown): value is Trace {
   return isRecord(value) && (value.kind === 'changed' || value.kind === 'running') && typeof value.what === 'string';
 }
 
-/** Why a child that waited has ended itself; null: it has not. */
+/** Why a waiting child has ended itself; null: it has not. */
 export function readStray(temporary: string): Stray | null {
   try {
     const stray: unknown = JSON.parse(readPlainFile(join(temporary, STRAY_FILE)));
@@ -62,7 +64,7 @@ function isStray(value: unknown): value is Stray {
   return isJob && (lastKey === null || typeof lastKey === 'string') && typeof sentence === 'string';
 }
 
-/** Whether it has settled in time. */
+/** Whether the promise has settled in time. */
 export async function settleWithin(promise: Promise<unknown>, withinMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {

@@ -12,18 +12,18 @@ import { findLeft } from '../watch/terminate.ts';
 import type { Watched } from '../watch/watch.ts';
 import { isIsolated, type ServedRun, type Serving, WarmChild } from './child.ts';
 
-/** What was seen of a run in a child. */
+/** A run in a child, as seen from the runner. */
 interface WarmObservation extends Watched {
   readonly served: ServedRun;
   readonly files: RunFiles;
   readonly durationMs: number;
-  /** Of those that it has run one after the other, only the last can have printed anything. */
+  /** In a series of runs, only the last one can have printed anything. */
   readonly isLast: boolean;
-  /** What to say of the child besides. */
+  /** A further remark about the child; null: none. */
   readonly note: string | null;
 }
 
-/** Puts together how a run in a warm child ended: the handler alone, or the process with it. */
+/** Determines how a run in a warm child ended: only the handler, or the process with it. */
 export async function endWarmRun(
   request: HandlerRequest,
   child: WarmChild,
@@ -52,10 +52,10 @@ export async function endWarmRun(
   });
 }
 
-/** From itself; where its process ended with it, from the file that it has left at its end. */
+/** Takes the child's report; if its process ended with the run, the file that the process left. */
 function readResult({ masker }: HandlerRequest, { served, files }: WarmObservation): ProbeResult | null {
   if ('message' in served) return maskResult(served.message.end, masker);
-  // Who is killed writes nothing: what lies there is older than this run.
+  // A killed process writes nothing, so a file would be older than this run.
   return served.exit.signal === null ? readProbeResult(files.result, masker) : null;
 }
 
@@ -68,7 +68,7 @@ async function keepWarmOutput(
   return await keepOutput({ path, fd: child.files.fd, droppedBytes, maxBytes, masker });
 }
 
-/** What an earlier run has left behind and that failed after its end. */
+/** Words for a leftover of an earlier run that failed after the run's end. */
 export function describeStray(jobId: number | null, sentence: string): string {
   const what = jobId === null ? 'an error of an earlier run' : `something of an earlier run of job ${jobId}`;
   return `${what} failed after that run had ended (${sentence}), so its process was replaced`;
@@ -79,7 +79,7 @@ function describeTrace({ kind, what }: Trace): string {
   return `it ${left} of its process would have met, so its process was replaced`;
 }
 
-/** What the kernel has counted for the whole life of the process, without its earlier jobs. */
+/** The kernel's count for the whole life of the process, minus its earlier jobs. */
 function measureFromOutside(
   { usedCpu, isAlone }: WarmChild,
   { sampled }: WarmObservation,
@@ -100,7 +100,7 @@ function measureFromOutside(
   };
 }
 
-/** How many children are kept, and when one has served enough. */
+/** How many children are kept, and when a child has served enough. */
 interface KeepingRules {
   readonly executors: number;
   /** Whether the host has room for more children than executors. */
@@ -110,32 +110,35 @@ interface KeepingRules {
   readonly maxAgeMs: number;
 }
 
-/** Each takes 10 MB and what its handler loads, and 7 threads, which hosts count. */
+/** Each child takes 10 MB plus its handler's modules, and 7 threads, which hosts count. */
 const MOST_SPARE = 9;
 
-/** A child with what its keeper knows of it. */
+/** A child and its keeper's notes about it. */
 interface Kept {
   readonly child: WarmChild;
-  /** Whose runs it has served last. */
+  /** The keeper whose runs it served last. */
   keeper: WarmKeeper;
   isBusy: boolean;
-  /** It is to be replaced, but not before the ends of its runs are in the log: until then it alone may tell them. */
+  /**
+   * Whether it is to be replaced once the ends of its runs are in the log. Until then it may be the only one that knows
+   * them.
+   */
   isWorn: boolean;
-  /** Its runs that may not be in the log: of each nothing is left but its output, or not even that. */
+  /** Its runs that may be missing in the log. The value says whether the run has left an output file. */
   readonly runs: Map<string, boolean>;
 }
 
 /** A child that is ready for a run. */
 export interface TakenChild {
   readonly kept: Kept;
-  /** What became of the one before; null: nothing to tell. */
+  /** A remark about the child before it; null: none. */
   readonly note: string | null;
 }
 
-/** What the executors of a worker share: a child is kept for any of them. */
+/** The children that all executors of a worker share. */
 export class WarmPool {
   readonly rules: KeepingRules;
-  /** Those that have idled longest come first. */
+  /** The children that have idled longest come first. */
   readonly kept = new Set<Kept>();
   #starting = 0;
 
@@ -143,7 +146,7 @@ export class WarmPool {
     this.rules = rules;
   }
 
-  /** One for each executor has room, whatever else does not. */
+  /** A child for each executor is always allowed; more only if the host has room. */
   isFull(): boolean {
     const { executors, hasRoom } = this.rules;
     const count = [...this.kept].filter(({ isWorn }) => !isWorn).length + this.#starting;
@@ -159,8 +162,8 @@ export class WarmPool {
 }
 
 /**
- * Keeps a child for each of the handlers that were called last, as no handler is to feel what others have done to
- * built-in objects or shared modules; and replaces it when its next job could feel what those before it have left.
+ * Keeps a child for each of the handlers called last: a handler must not notice how others have changed built-in
+ * objects or shared modules. It replaces a child whose next job could notice leftovers of earlier ones.
  */
 export class WarmKeeper {
   readonly #pool: WarmPool;
@@ -170,12 +173,12 @@ export class WarmKeeper {
     this.#pool = pool;
   }
 
-  /** Whether one is to be replaced as soon as its runs are in the log. */
+  /** Whether a child is to be replaced as soon as its runs are in the log. */
   get isWorn(): boolean {
     return this.#own().some((each) => each.isWorn);
   }
 
-  /** The one that has served last. */
+  /** The waiting child that served last. */
   get waiting(): WarmChild | null {
     const waiting = this.#own().filter(({ child, isWorn }) => !isWorn && !child.hasEnded);
     return waiting.at(-1)?.child ?? null;
@@ -185,7 +188,7 @@ export class WarmKeeper {
     return this.#findFree(script.path)[0]?.child.isReady === true;
   }
 
-  /** A child of the handler that waits, if it fits, else a new one; for a job that is to be alone, one beside it. */
+  /** Takes a waiting child of the handler if it fits, otherwise a new one. An isolated job always gets a new one. */
   async take(request: HandlerRequest): Promise<TakenChild | StartFailure> {
     if (isIsolated(request)) return await this.#takeNew(request, null);
     let stray: Stray | null = null;
@@ -198,7 +201,7 @@ export class WarmKeeper {
     return await this.#takeNew(request, stray && describeStray(stray.jobId, stray.sentence));
   }
 
-  /** Those of the first that it can serve one after the other, before it is to be replaced. */
+  /** The requests from the start of the list that the child can serve in a row before it is to be replaced. */
   choose(
     { child }: Kept,
     [first, ...others]: readonly [HandlerRequest, ...HandlerRequest[]],
@@ -208,7 +211,7 @@ export class WarmKeeper {
     return [first, ...others.slice(0, Math.min(most, alike === -1 ? others.length : alike))];
   }
 
-  /** @param unsettled runs of which the child is to tell, should nobody else do so, if they were its own */
+  /** @param unsettled keys of runs; the child must be able to report those that are its own */
   serve(
     { child, runs }: Kept,
     { jobs, onUpdate, unsettled }: Pick<Serving, 'jobs' | 'onUpdate'> & { readonly unsettled: ReadonlySet<string> },
@@ -218,7 +221,7 @@ export class WarmKeeper {
     return child.serve({ jobs, onUpdate, unsettled: count, mostRssBytes });
   }
 
-  /** After a run, once its output is read. */
+  /** Call it after a run, once its output is read. */
   note(
     kept: Kept,
     key: string,
@@ -230,19 +233,19 @@ export class WarmKeeper {
       runs.set(key, child.files.isNamedFor(files));
       kept.isWorn ||= this.#isSpent(child, served.message);
     } else {
-      // At its end it has written down all that may not be in the log.
+      // At its end the child has written down all ends that may be missing in the log.
       runs.clear();
       this.#retire(kept);
     }
   }
 
-  /** After all of its runs. */
+  /** Call it after all runs of a request. */
   giveBack(kept: Kept): void {
     kept.isBusy = false;
     if (kept.child.isAlone) this.#retire(kept);
   }
 
-  /** Which files a run has left: just its output, or none; undefined: any. To be asked once. */
+  /** The files that a run has left: only its output, or none; undefined: any. It answers once per run. */
   forget(key: string): 'output' | 'none' | undefined {
     const kept = this.#own().find(({ runs }) => runs.has(key));
     if (kept === undefined) return undefined;
@@ -252,7 +255,7 @@ export class WarmKeeper {
     return isNamed ? 'output' : 'none';
   }
 
-  /** Without a log to record its end in, a child's own word is all there is. */
+  /** Without a log that records the ends, only the children themselves know them. */
   abandon(): void {
     for (const kept of this.#own()) {
       kept.child.abandon();
@@ -269,12 +272,12 @@ export class WarmKeeper {
     return [...this.#pool.kept].filter(({ keeper }) => keeper === this);
   }
 
-  /** Another's, too, once all that it has served is in the log. */
+  /** A child of another keeper is free, too, once all its runs are in the log. */
   #isFree({ keeper, isBusy, isWorn, runs }: Kept): boolean {
     return !isBusy && !isWorn && (keeper === this || runs.size === 0);
   }
 
-  /** Of a handler, those that wait, the last one first. */
+  /** The waiting children of a handler, the most recent first. */
   #findFree(path: string): Kept[] {
     return [...this.#pool.kept].filter((each) => each.child.path === path && this.#isFree(each)).toReversed();
   }
@@ -283,7 +286,7 @@ export class WarmKeeper {
     kept.child.files.begin();
     kept.keeper = this;
     kept.isBusy = true;
-    // It comes last now.
+    // Moves the child to the end.
     this.#pool.kept.delete(kept);
     this.#pool.kept.add(kept);
     return kept;
@@ -297,7 +300,7 @@ export class WarmKeeper {
     return { kept, note };
   }
 
-  /** Replaces those that have idled longest. */
+  /** Replaces the children that have idled longest. */
   #makeRoom(): void {
     for (const kept of this.#pool.kept) {
       if (!this.#pool.isFull()) return;
@@ -320,7 +323,7 @@ export class WarmKeeper {
     if (kept.runs.size === 0) this.#retire(kept);
   }
 
-  /** Nobody waits for it: the next one can start meanwhile. */
+  /** Does not wait: the next child can start meanwhile. */
   #retire(kept: Kept): void {
     const { child } = kept;
     this.#pool.kept.delete(kept);

@@ -17,59 +17,59 @@ import { describeStray, endWarmRun, type TakenChild, WarmKeeper, WarmPool } from
 
 /** Runs handlers, one at a time. */
 export interface HandlerRunner {
-  /** Of the process that has served last, and waits for the next job; null: none does. */
+  /** The pid of the waiting process that served last; null: none waits. */
   readonly pid: number | null;
-  /** Whether a child that waits is to be replaced before its next job, once its runs are in the log. */
+  /** Whether a waiting child is to be replaced before its next job, once its runs are in the log. */
   readonly isWorn: boolean;
-  /** Runs a job's handler to its end, whatever that is: nothing that it does makes this throw. */
+  /** Runs a job's handler to its end. It never throws, whatever the handler does. */
   run(request: HandlerRequest): Promise<RunEnd>;
   /**
-   * The same for several that are known to be short, one after the other. What has not begun when one of them
-   * lasts, has failed or has printed anything is left to be run anew.
+   * Runs several jobs that are known to be short, one after the other. If one of them lasts, fails or prints anything,
+   * the jobs that have not begun are left for another call.
    *
-   * @returns the ends of those that have begun, in their order, and when they began
+   * @returns the ends of the jobs that have begun, in order, and when each began
    */
   runSome(requests: ShortRuns): Promise<readonly BegunEnd[]>;
-  /** To be called once the end is in the log: until then a run's files are all there is of it. */
+  /** Call it once the end is in the log: until then a run's files are its only record. */
   removeFiles(state: StateFolder, key: string): void;
-  /** Ends the processes that wait. */
+  /** Ends the waiting processes. */
   close(): Promise<void>;
-  /** Lets it write down an end that could not be recorded, for whoever comes next. */
+  /** Lets a child write down an end that could not be recorded, for the next runner. */
   abandon(): void;
 }
 
 export interface ShortRuns {
   readonly requests: readonly [HandlerRequest, ...HandlerRequest[]];
-  /** The runs before these that may not be in the log. */
+  /** The keys of earlier runs that may be missing in the log. */
   readonly unsettled: ReadonlySet<string>;
-  /** Told that none but so many of these have begun, or will: one of them lasts. */
+  /** Called when one of the runs lasts: only this many of them have begun or will begin. */
   readonly onLasting?: (begun: number) => void;
 }
 
 export interface BegunEnd {
   readonly end: RunEnd;
-  /** How long after the first one. */
+  /** Milliseconds from the start of the first run. */
   readonly afterMs: number;
 }
 
 export interface HandlerRunnerOptions {
   /** How many jobs a process serves before it is replaced. */
   readonly childJobs: number;
-  /** One that holds more after a job is replaced. */
+  /** A process that uses more memory than this after a job is replaced. */
   readonly childMemoryBytes: number;
   /** Whether the host has room for more children than runners. */
   readonly hasRoom: () => boolean;
-  /** One that is older is replaced. Default: 2 h. */
+  /** An older process is replaced. Default: 2 h. */
   readonly maxAgeMs?: number;
 }
 
 const MAX_AGE_MS = 2 * 60 * 60_000;
 
 /**
- * A Node handler is called in a process that is kept for its next jobs, unless it asks by `@isolate` for one for each
- * job; a program is started for each job.
+ * A Node handler is called in a process that is kept for its next jobs, unless `@isolate` asks for one process per job.
+ * A program is started for each job.
  *
- * @returns so many, which share what they keep
+ * @returns `count` runners that share their processes
  */
 export function createHandlerRunners(count: number, options: HandlerRunnerOptions): HandlerRunner[] {
   const pool = new WarmPool({ maxAgeMs: MAX_AGE_MS, executors: count, ...options });
@@ -92,7 +92,7 @@ function createHandlerRunner(keeper: WarmKeeper): HandlerRunner {
     },
     removeFiles: (state, key) => {
       const files = runFilesOf(state, key);
-      // Looking for files that are not there takes longer than all else here.
+      // Looking for files that do not exist would take longer than the rest of this function.
       const left = keeper.forget(key);
       if (left === 'output') ifPossible(() => unlinkSync(files.output));
       if (left === undefined) removeRunFiles(files);
@@ -102,19 +102,19 @@ function createHandlerRunner(keeper: WarmKeeper): HandlerRunner {
   };
 }
 
-/** Whether a child that waits serves it. */
+/** Whether a waiting child can serve the script. */
 export function isKeptWarm({ launch, options }: Script): boolean {
   return launch.kind === 'node' && options.isolate !== true;
 }
 
 /** A run that has not begun: nothing of its handler has happened. */
 interface Unbegun {
-  /** Why, in one sentence. */
+  /** One sentence that says why. */
   readonly unbegun: string;
   readonly retryAfterMs: number;
 }
 
-/** A host that has no room has some a moment later, as a rule. */
+/** A host without room usually has some a moment later. */
 const RESTART_AFTER_MS = 500;
 
 async function runOne(keeper: WarmKeeper, request: HandlerRequest, unsettled: ShortRuns['unsettled']): Promise<RunEnd> {
@@ -122,7 +122,7 @@ async function runOne(keeper: WarmKeeper, request: HandlerRequest, unsettled: Sh
   return await runWarm(keeper, request, unsettled);
 }
 
-/** Runs a handler in a child that serves many. What did not even begin is tried a second time. */
+/** Runs a handler in a child for many runs. A run that did not even begin is tried a second time. */
 async function runWarm(keeper: WarmKeeper, asked: HandlerRequest, unsettled: ShortRuns['unsettled']): Promise<RunEnd> {
   const request = await withScan(asked);
   const startedAt = performance.now();
@@ -138,7 +138,7 @@ async function runWarm(keeper: WarmKeeper, asked: HandlerRequest, unsettled: Sho
   return { ...second, warning: joinWarnings(first.unbegun, second.warning) };
 }
 
-/** Where not even the first one has begun, that is run alone, as often as is due to it. */
+/** If not even the first one has begun, it is run alone, with its usual second try. */
 async function runSome(keeper: WarmKeeper, runs: ShortRuns): Promise<readonly BegunEnd[]> {
   const tried = await tryWarm(keeper, runs, performance.now());
   const ends: BegunEnd[] = [];
@@ -166,7 +166,7 @@ async function serve(
   startedAt: number,
 ): Promise<readonly (RunEnd | Unbegun)[]> {
   const { child } = kept;
-  // One that has just been started may take long to come to its first job.
+  // A child that has just been started may need long for its first job.
   const together = child.isReady ? keeper.choose(kept, requests) : ([requests[0]] as const);
   const files = together.map(({ state, key }) => runFilesOf(state, key));
   const stopWatching = watch(child, together, files, onLasting);
@@ -200,13 +200,13 @@ async function serve(
   return ends;
 }
 
-/** Of several runs, only the last can have been ended, or have lasted long enough to be looked at. */
+/** In a series of runs, only the last one can have been ended, or have lasted long enough to be sampled. */
 function unwatched({ termination }: Watched): Watched {
   const settled = { ...termination, cause: null, killed: false };
   return { termination: settled, sampled: unmeasured, memory: null, droppedBytes: 0 };
 }
 
-/** One that has just been started may hang before it comes to the job. */
+/** A child that has just been started may hang before it reaches the job. */
 function watch(
   child: WarmChild,
   requests: readonly [HandlerRequest, ...HandlerRequest[]],
@@ -222,9 +222,9 @@ function watch(
     return watchRun(child.pid, request, fd);
   }
   return watchShortRuns(child.pid, requests, fd, () => {
-    // What runs alone begins, however late.
+    // A single run counts as begun, however late it begins.
     const begun = requests.length === 1 ? 1 : child.revoke();
-    // If it cannot be revoked, all of them have begun as far as anybody else is concerned.
+    // If they cannot be revoked, all of them count as begun for everybody else.
     const index = Math.min(Math.max(begun ?? child.ended + 1, 1), requests.length) - 1;
     const lasting = requests[index] ?? request;
     child.files.nameFor(files[index] as RunFiles);

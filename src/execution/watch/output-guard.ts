@@ -7,12 +7,12 @@ import { ifPossible, sizeOfOpen } from '../run-files.ts';
 import type { Masker } from '../secrets.ts';
 import { signalGroup } from './terminate.ts';
 
-/** Fast writers fill gigabytes in a second; the quiet need not be looked at that often. */
+/** A fast writer fills gigabytes in a second; a quiet one needs fewer checks. */
 const FASTEST_CHECK_MS = 5;
 const SLOWEST_CHECK_MS = 100;
 const CHUNK_BYTES = 256 * 1024;
 const GAP_SAMPLE_BYTES = 4096;
-/** Of `stat`, whatever the file system's own are. */
+/** The block size of `stat`, whatever the file system uses itself. */
 const BLOCK_BYTES = 512;
 /** How long to wait for a stopped group to stand still: a write in progress is finished first. */
 const STANDSTILL_MS = 250;
@@ -25,18 +25,18 @@ interface OutputGuard {
 }
 
 /**
- * Lets the file grow to twice `maxBytes`, then cuts it back to its first and last half of that. The
- * script writes to the file itself, so that its output outlives a dead runner.
+ * Lets the file grow to twice `maxBytes`, then cuts it back to `maxBytes`: its head and its tail. The script writes to
+ * the file itself, so that its output outlives a dead runner.
  *
- * @param fd the output file's, for reading and writing
- * @param scan is shown what is cut out before it is gone
+ * @param fd descriptor of the output file, for reading and writing
+ * @param scan reads the part that is cut out before it is gone
  */
 export function guardOutput(fd: number, pid: number, maxBytes: number, scan: OutputScan | null = null): OutputGuard {
   let droppedBytes = 0;
   let last: Cut = { size: 0, kept: 0, droppedBytes: 0 };
   let bytesBefore = 0;
   let delayMs = FASTEST_CHECK_MS;
-  // A network home may go away in the middle: the run goes on, and its output is as long as it gets.
+  // A network home may go away meanwhile: the run goes on, and its output may grow without limit.
   const sizeNow = (): number => sizeOfOpen(fd) ?? 0;
   const cut = (): void => {
     last = whileStopped(pid, () => cutMiddle(fd, maxBytes, last, scan));
@@ -64,15 +64,15 @@ export function guardOutput(fd: number, pid: number, maxBytes: number, scan: Out
   };
 }
 
-/** How much of a kept file is its head, when something was dropped behind that. */
+/** Size of the head of a file from which something was dropped. */
 export function headBytes(maxBytes: number): number {
   return Math.floor(maxBytes / 2);
 }
 
 interface Cut {
-  /** The file's size before it. */
+  /** The file's size before the cut. */
   readonly size: number;
-  /** What was left of it. */
+  /** The file's size after the cut. */
   readonly kept: number;
   readonly droppedBytes: number;
 }
@@ -91,14 +91,14 @@ function cutMiddle(fd: number, maxBytes: number, last: Cut, scan: OutputScan | n
 }
 
 /**
- * `> /dev/stderr` opens the file a second time, with a position of its own: after a cut its writer
- * goes on where it was, and leaves a gap behind what was kept. Nobody has written that.
+ * The size of the gap that a writer leaves after a cut: `> /dev/stderr` opens the file a second time, with its own
+ * position, and its writer goes on there. No process has written the bytes in the gap.
  */
 function findGap(fd: number, last: Cut): number {
   const gap = last.size - last.kept;
   if (gap <= 0) return 0;
   const { size, blocks } = fstatSync(fd);
-  // Who writes zeros has them on the disk.
+  // Zeros that were written occupy blocks on the disk; a gap does not.
   if (size <= last.size || blocks * BLOCK_BYTES > size - gap / 2) return 0;
   const start = Buffer.alloc(Math.min(gap, GAP_SAMPLE_BYTES), 1);
   readSync(fd, start, 0, start.length, last.kept);
@@ -115,7 +115,7 @@ function moveDown(fd: number, from: number, to: number): void {
   }
 }
 
-/** What is written between reading the size and cutting would be lost without being counted. */
+/** Stops the group: bytes written between reading the size and cutting would be lost without being counted. */
 function whileStopped<T>(pid: number, cut: () => T): T {
   signalGroup(pid, 'SIGSTOP');
   try {
@@ -131,25 +131,25 @@ function waitForStandstill(pid: number): void {
   while (!listTree(pid).every(isStopped) && performance.now() < deadline);
 }
 
-/** T: stopped. Z: has ended. Without `/proc` nothing is known and nothing waited for. */
+/** T: stopped. Z: has ended. Without `/proc` the state is unknown, and nothing is waited for. */
 function isStopped(pid: number): boolean {
   const state = readStatFields(pid)?.[0];
   return state === undefined || state === 'T' || state === 'Z';
 }
 
-/** What is to be kept of which file. */
+/** An output file, and how much of it to keep. */
 export interface WrittenOutput {
   readonly path: string;
-  /** The file's, for reading: its path may lead to it no longer. */
+  /** Descriptor of the file, for reading: its path may no longer lead to it. */
   readonly fd: number;
-  /** What was already cut out of it. */
+  /** How many bytes were already cut out of it. */
   readonly droppedBytes: number;
-  /** How much of it stays on the disk, at most. */
+  /** How many bytes of it stay on the disk at most. */
   readonly maxBytes: number;
   readonly masker: Masker;
 }
 
-/** The line that stands for bytes left out. */
+/** The line in the place of bytes that are left out. */
 export function omission(bytes: number): string {
   return `\n[… ${bytes} bytes left out …]\n`;
 }

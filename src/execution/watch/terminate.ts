@@ -8,13 +8,13 @@ export const GRACE_MS = 10_000;
 export type Cause = 'timeout' | 'stop' | 'memory' | 'hung';
 
 export interface Termination {
-  /** Null while nothing has asked for it. */
+  /** Null while nothing has asked for its end. */
   readonly cause: Cause | null;
-  /** Whether SIGTERM was not enough. */
+  /** Whether SIGTERM did not suffice. */
   readonly killed: boolean;
-  /** The first cause counts. */
+  /** Only the first cause counts. */
   terminate(cause: Cause): void;
-  /** To be called when the run's process has ended. */
+  /** Call it when the run's process has ended. */
   settle(): void;
 }
 
@@ -26,8 +26,8 @@ interface TerminationLimits {
 }
 
 /**
- * SIGTERM to the whole group at the time limit, when told to stop, or for another cause; SIGKILL
- * after the grace. Who hangs hears nothing: SIGKILL at once.
+ * Sends SIGTERM to the whole group at the time limit, at a stop, or for another cause; SIGKILL after the grace period.
+ * A hanging process cannot react, so it gets SIGKILL at once.
  */
 export function watchLimits(pid: number, limits: TerminationLimits): Termination {
   const state = { cause: null as Cause | null, killed: false, terminate, settle };
@@ -40,8 +40,8 @@ export function watchLimits(pid: number, limits: TerminationLimits): Termination
   const onKill = (): void => signalGroup(pid, 'SIGKILL');
   limits.kill?.addEventListener('abort', onKill, { once: true });
 
-  // Who stood still (SIGSTOP, a log that was locked) finds its timers first, and only then an end that
-  // lies behind. That is no end of ours.
+  // A runner that stood still (SIGSTOP, a locked log) sees its timers first, and only then that the process ended
+  // before them. Such an end was not caused by the runner.
   function terminate(cause: Cause): void {
     asked ??= setImmediate(() => begin(cause));
   }
@@ -74,18 +74,18 @@ function isThere(pid: number): boolean {
   }
 }
 
-/** The group is the run's own (it was started as its leader), so nobody else's process is hit. */
+/** The group is the run's own, because the run was started as its leader; no other process is hit. */
 export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch (error) {
-    // EPERM: all that is left of it runs as somebody else, as after `exec sudo`.
+    // EPERM: the rest of the group runs as another user, as after `exec sudo`.
     const { code = '' } = error as NodeJS.ErrnoException;
     if (!['ESRCH', 'EPERM'].includes(code)) throw error;
   }
 }
 
-/** What was about to end with its script has ended by then. */
+/** Processes that end together with their script have ended by then. */
 const WAIT_MS = 50;
 const POLL_MS = 5;
 
@@ -97,11 +97,11 @@ export interface LeftProcess {
 }
 
 /**
- * The processes that a script has left behind in its group, and those that have left that and its session, by the
- * variables that they were started with; none without `/proc`. Asking costs next to nothing where there are none, as
- * with most scripts.
+ * The processes that a script has left behind: those in its group, and those that have left the group and its session,
+ * which are found by the variables that they were started with. Empty without `/proc`. The check costs almost nothing
+ * if there are none, as with most scripts.
  *
- * @param variables that no other run has
+ * @param variables `NAME=value` texts that together no other run has
  */
 export async function findLeft(leader: number, variables: readonly string[]): Promise<readonly LeftProcess[]> {
   const deadline = performance.now() + WAIT_MS;

@@ -8,7 +8,7 @@ import type { RunRequest } from '../start/request.ts';
 import { guardOutput } from './output-guard.ts';
 import { type Termination, watchLimits } from './terminate.ts';
 
-/** What was seen of a process while a run was in it. */
+/** A process as seen during a run. */
 export interface Watched {
   readonly termination: Termination;
   readonly sampled: Measurement;
@@ -23,10 +23,10 @@ type WatchRequest = Pick<
 >;
 
 /**
- * Looks after a process while a run is in it: its limits, what it uses, the size of its output.
+ * Watches a process during a run: its limits, its resources, the size of its output.
  *
- * @param fd the output file's, for reading and writing
- * @returns to be called when the run has ended
+ * @param fd descriptor of the output file, for reading and writing
+ * @returns a function to call when the run has ended
  */
 export function watchRun(pid: number, request: WatchRequest, fd: number): () => Watched {
   const termination = watchLimits(pid, request);
@@ -39,13 +39,13 @@ export function watchRun(pid: number, request: WatchRequest, fd: number): () => 
   };
 }
 
-/** Before that, all but the limits of a run would only be begun and ended again. */
+/** For a shorter run, everything but its limits would only be begun and ended again. */
 const SHORT_MS = 20;
 
 /**
- * The same for a process that has begun before, and may be through with these runs in no time.
+ * Like `watchRun`, for a process that has begun before and may finish these runs in no time.
  *
- * @param onLasting called once that is not so; of several runs it says which one it is that lasts
+ * @param onLasting called once the runs take longer; it returns the run that lasts
  */
 export function watchShortRuns(
   pid: number,
@@ -101,7 +101,7 @@ const LONGEST_GAP_WITH_LIMIT_MS = 500;
 function planSampling(pid: number, request: WatchRequest, memory: MemoryWatch | null): Sampling {
   const isNode = request.script.launch.kind === 'node';
   return {
-    // Only a limit is worth a look at all the machine's processes.
+    // Only a limit justifies a look at all processes of the machine.
     listMembers: () => (memory === null ? listTree(pid) : listGroup(pid)),
     firstDelayMs: isNode ? NODE_FIRST_SAMPLE_MS : FIRST_SAMPLE_MS,
     longestDelayMs: memory === null ? LONGEST_GAP_MS : LONGEST_GAP_WITH_LIMIT_MS,
@@ -112,13 +112,13 @@ function planSampling(pid: number, request: WatchRequest, memory: MemoryWatch | 
   };
 }
 
-/** Node hangs for ever where it gets some of the threads that it starts with, but not all. */
+/** Node hangs for ever if it gets some of the threads that it starts with, but not all. */
 export const HANG_AFTER_MS = 30_000;
 const LOOKS = 30;
 
 /**
- * Calls `onHung` when a Node script has neither come to the probe nor got on at all for so long. That
- * is counted in looks, not by the clock: while the runner itself stands still, nothing counts.
+ * Calls `onHung` when a Node script has neither reached the probe nor made any progress for `hangAfterMs`. The time is
+ * counted in looks, not by the clock: while the runner itself stands still, nothing counts.
  */
 function watchStart(pid: number, hangAfterMs: number, onHung: () => void): () => void {
   let looks = 0;
@@ -135,7 +135,7 @@ function watchStart(pid: number, hangAfterMs: number, onHung: () => void): () =>
   return () => clearInterval(timer);
 }
 
-/** Without `/proc`, or for a process of another user, nothing is known: it is taken for started. */
+/** Without `/proc`, or for a process of another user, nothing is known: it counts as started. */
 function isStarting(pid: number): boolean {
   try {
     const [output, sign] = [1, SIGN_OF_LIFE_FD].map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
@@ -145,7 +145,10 @@ function isStarting(pid: number): boolean {
   }
 }
 
-/** For reading and writing: not what a script gets that opens `/dev/stdout` and the same number. */
+/**
+ * Whether the descriptor is open for reading and writing. A script that opens `/dev/stdout` at the same number lacks
+ * that.
+ */
 function isForBoth(pid: number, fd: number): boolean {
   const info = readFileSync(`/proc/${pid}/fdinfo/${fd}`, 'latin1');
   const flags = Number.parseInt(/^flags:\s+([0-7]+)$/m.exec(info)?.[1] ?? '', 8);
@@ -155,14 +158,14 @@ function isForBoth(pid: number, fd: number): boolean {
 const ACCESS_MODE = constants.O_RDONLY | constants.O_WRONLY | constants.O_RDWR;
 
 interface ProcessSampler {
-  /** Ends the sampling; what was seen, with nulls where nothing was. */
+  /** Ends the sampling. Returns what was measured; values that were never seen are null. */
   stop(): Measurement;
 }
 
-/** Whom to look at, and how often. */
+/** Which processes to sample, and how often. */
 interface Sampling {
   readonly listMembers: () => readonly number[];
-  /** The first samples come this close together, the others ever less close. */
+  /** The delay between the first samples; it grows with each further one. */
   readonly firstDelayMs: number;
   readonly longestDelayMs: number;
   readonly onSample: (sample: Sample) => void;
@@ -171,14 +174,14 @@ interface Sampling {
 interface Sample {
   readonly usage: TreeUsage;
   readonly pids: readonly number[];
-  /** The most memory of this and all earlier samples. */
+  /** The highest memory of this and all earlier samples. */
   readonly peakRssBytes: number;
 }
 
-/** A script of a few milliseconds must be caught; one of an hour must not be watched that closely. */
+/** A script of a few milliseconds must be caught; one of an hour need not be watched that closely. */
 const CLOSE_DELAY_MS = 100;
 const CLOSE_UNTIL_MS = 10_000;
-/** What a sample takes of the time until the next one where there are many processes: 2 %. */
+/** With many processes, a sample takes 2 % of the time until the next one. */
 const COST_FACTOR = 50;
 
 /** Samples a run's processes from `/proc`. */
@@ -235,14 +238,14 @@ function toMeasurement(seen: TreeUsage | null, peakRssBytes: number | null): Mea
   return { userCpuMs, systemCpuMs, maxRssBytes: peakRssBytes, measuredBy: 'sampled' };
 }
 
-/** How much resident memory the processes of a run may have together; null: no limit. */
+/** How much resident memory the processes of a run may use together; null: no limit. */
 export interface MemoryLimits {
   readonly warnBytes: number | null;
   readonly maxBytes: number | null;
   readonly sustainMs: number;
 }
 
-/** What a run is ended for. */
+/** The excess of memory for which a run is ended. */
 export interface MemoryExcess {
   readonly usedBytes: number;
   readonly forMs: number;
@@ -251,7 +254,7 @@ export interface MemoryExcess {
 
 const DEFAULT_SUSTAIN_MS = 5_000;
 
-/** Null: none is set, and nobody need look at anything. */
+/** Null: no limit is set, so nothing has to be watched. */
 function memoryLimitsOf(options: ScriptOptions): MemoryLimits | null {
   const { warnRssBytes, maxRssBytes, rssSustainMs } = options;
   if (warnRssBytes === undefined && maxRssBytes === undefined) return null;
@@ -266,7 +269,7 @@ export interface MemoryWatch {
   readonly limits: MemoryLimits;
   /** Takes a sample of the run's processes. */
   look(usage: TreeUsage, pids: readonly number[]): void;
-  /** The most that was seen; null: nothing ever was. */
+  /** The highest use seen; null: nothing was seen. */
   peakBytes(): number | null;
   /** Set once the run has been above its limit for long enough. */
   excess(): MemoryExcess | null;
@@ -306,7 +309,10 @@ export function watchMemory(
   };
 }
 
-/** The sum counts shared pages several times, so it is never too low: only above a limit it pays to look closer. */
+/**
+ * The plain sum counts shared pages several times, so it is never too low. Only above a limit is an exact look worth
+ * its price.
+ */
 function weigh(rssBytes: number, pids: readonly number[], leastBytes: number): number {
   if (rssBytes <= leastBytes || pids.length === 1) return rssBytes;
   return readSharedRss(pids) ?? rssBytes;

@@ -38,8 +38,7 @@ export async function latestTime(
 
 /**
  * The shortest time between two times of a rule, in milliseconds, on a clock that never changes. Infinity for a rule
- * that
- * has only one time.
+ * that has only one time.
  */
 export function shortestGapMs({ on, times }: CalendarRule, fromMs: number): number {
   const [first = 0, last = 0] = [times[0], times.at(-1)];

@@ -22,8 +22,7 @@ export function parseRepeat(text: string): Parsed<RepeatRule> {
 
 /**
  * Parses the schedule of a script: the same rules, except those that count from the end of a job. `every 2 hours`
- * follows
- * the clock, and a day without a time means midnight.
+ * follows the clock, and a day without a time means midnight.
  *
  * @param zone the zone of `@timezone`, for a rule that names none; null: none
  */

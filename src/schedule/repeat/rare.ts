@@ -25,8 +25,8 @@ const form =
   /^(?:every |each |once an? |once every )?(?:(\d{1,3}|other|second|2nd|third|3rd|fourth|4th) ?)?([a-z]+)(?: (.*))?$/;
 
 /**
- * The rule that runs as often as words for several days, weeks or months: `every 2 weeks` for `biweekly on monday`,
- * `0 3 1 *\/3 *` for `quarterly at 03:00`. Null: the words name no such rhythm, or no rule has it.
+ * The rule that runs as often as words for several days, weeks or months: `every 2 weeks` for `biweekly on monday`, `0
+ * 3 1 *\/3 *` for `quarterly at 03:00`. Null: the words name no such rhythm, or no rule has it.
  */
 export function correctRhythm(text: string): string | null {
   const words = text

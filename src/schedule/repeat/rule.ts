@@ -64,8 +64,7 @@ export interface CalendarRule {
   readonly times: readonly number[];
   /**
    * `every 15min`: an interval follows what the clocks show, as in cron. It leaves out a time that the clocks skip and
-   * has
-   * twice a time that they show twice. Other times occur once on each day, whatever the clocks do.
+   * has twice a time that they show twice. Other times occur once on each day, whatever the clocks do.
    */
   readonly isInterval?: true;
   /** Null: the zone of the settings, otherwise the zone of the host that computes the time. */

@@ -9,11 +9,10 @@ export function baseOf(rule: RepeatRule): BaseMoment {
 
 /**
  * The next time by the rule alone, in epoch milliseconds and whole seconds, even if it has passed. `planNext` decides
- * when
- * the job runs.
+ * when the job runs.
  *
  * @returns null if the job lacks the moment from which the rule counts, as with `STARTED` in a job that has never run;
- *   also beyond the year 9999
+ * also beyond the year 9999
  */
 export async function nextTime(rule: RepeatRule, moments: Moments): Promise<number | null> {
   const baseMs = moments[baseOf(rule)];
@@ -29,8 +28,7 @@ export function leadsNowhere(rule: RepeatRule, fromMs: number): boolean {
 
 /**
  * When a job that was added without a time is first due: at once; with a rule such as `daily at 10:00`, the next time
- * that
- * the rule gives.
+ * that the rule gives.
  */
 export async function initialTime(rule: RepeatRule, nowMs: number): Promise<number> {
   return rule.kind === 'moment' ? nowMs : ((await nextTimeAfter(rule, nowMs)) ?? nowMs);
@@ -43,8 +41,7 @@ const FIRST_SUNDAY = 3 * DAY_MS;
 
 /**
  * Applies one modifier after the other as SQLite's `datetime(at, modifier)` does: in UTC, in whole seconds. Null if one
- * of
- * them leaves the years 0 to 9999.
+ * of them leaves the years 0 to 9999.
  */
 export function applyModifiers(atMs: number, modifiers: readonly Modifier[]): number | null {
   let at = startOfStep(atMs, SECOND_MS);
@@ -96,8 +93,7 @@ interface Stretch {
 
 /**
  * The times that modifiers give from a first one on, each computed from the one before. While the steps keep their
- * length,
- * arithmetic replaces the walk: years of missed minutes take no time.
+ * length, arithmetic replaces the walk: years of missed minutes take no time.
  */
 export function momentSeries(firstMs: number, modifiers: readonly Modifier[], nowMs: number): TimeSeries {
   const stretches: Stretch[] = [];

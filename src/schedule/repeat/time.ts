@@ -25,8 +25,7 @@ const form =
 
 /**
  * Epoch milliseconds of `2026-03-10` (midnight), `2026-03-10 13:00`, `2026-03-10 13:00:00`: in UTC unless the text has
- * a
- * zone such as `Z` or `+01:00`. Null for any other text.
+ * a zone such as `Z` or `+01:00`. Null for any other text.
  */
 export function parseInstant(text: string): number | null {
   const parts = form.exec(text.trim())?.groups;

@@ -1,17 +1,17 @@
-/** The time that all who use a log live by. */
+/** The clock that all users of a log share. */
 export interface LogClock {
-  /** UTC epoch milliseconds: by this machine's clock, or by that of the log's server. */
+  /** UTC epoch milliseconds: by this machine's clock, or by the clock of the log's server. */
   now(): number;
-  /** By how much it is ahead of this machine's own clock, in milliseconds. */
+  /** By how many milliseconds it is ahead of this machine's own clock. */
   offsetMs(): number;
   /**
-   * From now on it is the clock of a database server, which all machines of a fleet share. To be told again once this
-   * machine's own may have been set.
+   * Switches to the clock of a database server, which all machines of a fleet share. Call it again when this machine's
+   * own clock may have been set.
    */
   follow(aheadMs: number): void;
 }
 
-/** Clocks that differ by less agree: the way to the server takes time, too. */
+/** Clocks that differ by less, in milliseconds, count as equal: the way to the server takes time, too. */
 const SAME_CLOCK_MS = 500;
 
 export function createLogClock(): LogClock {
@@ -26,7 +26,7 @@ export function createLogClock(): LogClock {
   };
 }
 
-/** That of a command, which works for one log alone. A program that opens several has one for each. */
+/** The clock of a command, which works for one log only. A program that opens several logs has one clock for each. */
 export const commandClock = createLogClock();
 
 /** The time by the clock of this command, in UTC epoch milliseconds. */

@@ -1,4 +1,4 @@
-/** Each word that is a command after `runner`, as `--help` shows them. No tier can have such a name. */
+/** Each word that is a command after `runner`, grouped as in `--help`. No tier can have such a name. */
 export const commandGroups = {
   'The first day': ['init', 'new', 'list', 'run', 'cron', 'status', 'report', 'why', 'show', 'doctor'],
   Scripts: ['edit', 'disable', 'enable', 'due', 'pause', 'resume', 'repeat'],
@@ -23,7 +23,7 @@ export const commandNames = Object.values(commandGroups).flat();
 
 export type CommandName = (typeof commandNames)[number];
 
-/** Of shells and of the build. */
+/** Commands that only shells and the build call. */
 const hidden: readonly string[] = ['complete', 'man'];
 
 const reserved: ReadonlySet<string> = new Set([...commandNames, ...hidden, 'help']);

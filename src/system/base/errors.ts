@@ -1,18 +1,18 @@
 import { constants } from 'node:os';
 
 /**
- * Wrong use: the command prints the message, one sentence or one line per problem, and exits 2.
- * The message names what, where, what was expected, and how to cure it.
+ * Wrong use: the command prints the message, one sentence or one line per problem, and exits with 2. The message names
+ * the subject, the place, what was expected and the cure.
  */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** The files that this is started from, or loads, are not all there. */
+/** Files of the package that this process starts from, or loads, are missing. */
 export class PackageIncomplete extends Error {
   override readonly name = 'PackageIncomplete';
 
-  /** @param missing its first line is told */
+  /** @param missing an error message, of which the first line is shown */
   constructor(missing: string) {
     super(
       `the package is not complete (${missing.split('\n', 1)[0]}): it is being installed, or was removed. ` +
@@ -21,7 +21,7 @@ export class PackageIncomplete extends Error {
   }
 }
 
-/** What failed to load one of our files, or to find it, as that; null: the error is of another kind. */
+/** The error as `PackageIncomplete`, if one of the package's files was not found or not loaded; null: another error. */
 export function toPackageIncomplete(error: unknown): PackageIncomplete | null {
   if (error instanceof PackageIncomplete) return error;
   const isOfChunk = errorCode(error) === 'MODULE_NOT_FOUND' && MISSING_CHUNK.test((error as Error).message);
@@ -30,15 +30,15 @@ export function toPackageIncomplete(error: unknown): PackageIncomplete | null {
 
 const MISSING_CHUNK = /^Cannot find module '\.\/[\w-]+\.cjs'/;
 
-/** Whether the operating system has refused something: a file, a disk, a connection. */
+/** Whether the operating system refused something: a file, a disk, a connection. */
 export function isOfSystem(error: unknown): boolean {
   return /^E(?!RR_)[A-Z0-9]+$/.test(errorCode(error));
 }
 
-/** The code of an error of the operating system or of SQLite: `ENOSPC`, `SQLITE_BUSY`; '' where it has none. */
+/** The code of an error of the operating system or of SQLite: `ENOSPC`, `SQLITE_BUSY`; '' if it has none. */
 export function errorCode(error: unknown): string {
   if (!(error instanceof Error)) return '';
   const { code, errno } = error as NodeJS.ErrnoException;
-  // libuv has no name for a used up quota: its code is "Unknown system error -122".
+  // libuv has no name for an exhausted quota: its code is "Unknown system error -122".
   return errno === -constants.errno.EDQUOT ? 'EDQUOT' : (code ?? '');
 }

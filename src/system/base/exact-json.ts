@@ -1,35 +1,35 @@
 /**
- * JSON that is only passed on. It stays text, without the white space between its words: what is parsed
- * and written again loses the order of keys such as "10", keys that stand twice, and long numbers.
+ * JSON that is only passed on. It stays text, without the white space between its words: parsing and writing it again
+ * would lose the order of keys such as "10", duplicate keys, and the digits of long numbers.
  */
 export class ExactJson {
   readonly text: string;
 
-  /** @param text what is known to be valid */
+  /** @param text must be valid JSON */
   constructor(text: string) {
     this.text = text;
   }
 }
 
 /**
- * Reads JSON that is only to be written again; null is null.
+ * Reads JSON that is only written again; null is null.
  *
- * @throws {SyntaxError} if it is none
+ * @throws {SyntaxError} if the text is not JSON
  */
 export function parseExactly(text: string): ExactJson | null {
   if (JSON.parse(text) === null) return null;
   return new ExactJson(text.replace(words, (word) => word.trim()));
 }
 
-/** Texts, signs, and numbers and names; white space is a word, too, or stands around a number or name. */
+/** Matches strings, punctuation, numbers and names; white space matches alone or around a number or name. */
 const words = /"(?:[^"\\]+|\\.)*"|[[\]{},:]|[^"[\]{},:]+/g;
 
-/** The text of an object's key; undefined where it has none. */
+/** The text of one key of an object; undefined if the object lacks the key. */
 export function memberOf(json: ExactJson, key: string): ExactJson | undefined {
   return membersOf(json).get(key);
 }
 
-/** The texts of an object's keys. Of a key that stands twice, the last one counts. */
+/** The texts of an object's keys. If a key occurs twice, the last one counts. */
 export function membersOf({ text }: ExactJson): Map<string, ExactJson> {
   const members = new Map<string, ExactJson>();
   let name: string | null = null;
@@ -51,7 +51,7 @@ export function membersOf({ text }: ExactJson): Map<string, ExactJson> {
   return members;
 }
 
-/** The texts of a list's items. */
+/** The texts of the items of an array. */
 export function itemsOf({ text }: ExactJson): ExactJson[] {
   const items: ExactJson[] = [];
   let [depth, start] = [0, 1];
@@ -65,16 +65,16 @@ export function itemsOf({ text }: ExactJson): ExactJson[] {
   return items;
 }
 
-/** Not among TypeScript's types yet. */
+/** TypeScript's types lack it as yet. */
 const { rawJSON } = JSON as unknown as {
-  /** Stands for this text wherever it is written as JSON. */
+  /** An object that `JSON.stringify` writes as this text. */
   rawJSON(text: string): object;
 };
 
-/** As `JSON.stringify(value, null, 2)`, or on one line, with what is passed on word for word. */
+/** Like `JSON.stringify(value, null, 2)`, or on one line; an `ExactJson` is written word for word. */
 export function writeExactly(value: unknown, isLine = false): string {
   const texts: string[] = [];
-  // `JSON.stringify` never writes a digit as `\u0030`: nothing else looks like this.
+  // `JSON.stringify` never writes a digit as `\u0030`, so nothing else looks like this placeholder.
   const keepPlace = (_: string, each: unknown): unknown =>
     each instanceof ExactJson ? rawJSON(`"\\u0030${texts.push(each.text) - 1}"`) : each;
   const written = JSON.stringify(value, keepPlace, isLine ? 0 : 2);
@@ -87,7 +87,7 @@ export function writeExactly(value: unknown, isLine = false): string {
   );
 }
 
-/** Text without white space, two spaces deep. */
+/** Indents JSON text without white space by two spaces per level. */
 function indent(text: string, margin: string): string {
   let line = `\n${margin}`;
   return text.replace(words, (word, index: number) => {

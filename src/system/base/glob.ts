@@ -1,4 +1,4 @@
-/** What one character of a name must be; null: the character is any, or there is none. */
+/** Tests one character of a name; null stands for `*`: any number of any characters. */
 type Piece = ((character: string) => boolean) | null;
 
 /** A pattern with a bracket that is never closed matches nothing. */
@@ -6,13 +6,13 @@ const MATCHES_NOTHING = 'nothing';
 
 const parsed = new Map<string, readonly Piece[] | typeof MATCHES_NOTHING>();
 
-/** As SQLite's `GLOB` does: case-sensitive, `*` for anything, `?` for one character, `[a-z]`, `[^x]`. */
+/** Matches like SQLite's `GLOB`: case-sensitive, `*` for anything, `?` for one character, `[a-z]`, `[^x]`. */
 export function matchGlob(pattern: string, text: string): boolean {
   const pieces = piecesOf(pattern);
   return pieces !== MATCHES_NOTHING && matchPieces(pieces, [...text]);
 }
 
-/** A bracket in it is never closed. */
+/** Whether a bracket in the pattern is never closed. */
 export function matchesNothing(pattern: string): boolean {
   return piecesOf(pattern) === MATCHES_NOTHING;
 }
@@ -27,7 +27,7 @@ export function matchAny(patterns: readonly string[], text: string): boolean {
   return patterns.some((pattern) => matchGlob(pattern, text));
 }
 
-/** Only the last `*` is ever tried anew, so no pattern takes long; a regular expression might. */
+/** Retries only the last `*`, so no pattern takes long; a regular expression might. */
 function matchPieces(pieces: readonly Piece[], text: readonly string[]): boolean {
   let at = 0;
   let star: { readonly at: number; readonly index: number } | null = null;
@@ -66,7 +66,7 @@ function parse(pattern: readonly string[]): readonly Piece[] | typeof MATCHES_NO
 
 interface CharacterSet {
   readonly piece: Piece;
-  /** Where its closing bracket stands. */
+  /** The index of its closing bracket. */
   readonly end: number;
 }
 
@@ -84,7 +84,7 @@ function parseSet(pattern: readonly string[], start: number): CharacterSet | nul
     const isRange: boolean = pattern[at] === '-' && from !== null && pattern[at + 1] !== ']';
     if (isRange && to !== undefined) ranges.push([from as number, to]);
     else ranges.push([code, code]);
-    // What a range ends with begins no other, nor does a bracket at the start.
+    // Neither the end of a range nor a bracket at the start can begin another range.
     const isSingle: boolean = !isRange && pattern[at] !== ']';
     from = isSingle ? code : null;
     if (isRange) at += 1;

@@ -1,20 +1,20 @@
-/** From when to when a text's time goes, which only of a day is not the same. */
+/** The time that a text means. Start and end differ only for a day. */
 export interface MeantTime {
   readonly startMs: number;
   readonly endMs: number;
 }
 
-/** Where a text that leaves the day open lies: `monday` and `07:00` are the last or the next ones. */
+/** Whether an open day lies in the past or the future: `monday` and `07:00` mean the last or the next ones. */
 export type Direction = 'past' | 'future';
 
 const form =
   /^(?:(?<date>\d{4}-\d\d-\d\d)|(?<word>[a-z]+))?(?:(?:^| |(?<=\d)t)(?<time>\d?\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(?<zone>z|[+-]\d\d:?\d\d)?)?$/i;
 
 /**
- * Reads a time as people write it, by the clocks of this host: `2026-11-23`, `2026-11-23 07:00`, `yesterday`,
- * `tomorrow 07:00`, `monday`, `07:00`, `now`; with `Z` or `+01:00` behind a date's time, by that zone.
+ * Reads a time as people write it, on the clocks of this host: `2026-11-23`, `2026-11-23 07:00`, `yesterday`, `tomorrow
+ * 07:00`, `monday`, `07:00`, `now`. A time after a date may end in a zone, `Z` or `+01:00`.
  *
- * @returns null for what is no time, such as 30 February
+ * @returns null if the text is not a time, as with 30 February
  */
 export function readLocalTime(text: string, nowMs: number, direction: Direction): MeantTime | null {
   const groups = form.exec(text.trim())?.groups;
@@ -37,7 +37,7 @@ export function readLocalTime(text: string, nowMs: number, direction: Direction)
   return weekday === null ? null : nearest(at, nowMs, direction, (day) => new Date(...day).getDay() === weekday);
 }
 
-/** The words that stand for a day. */
+/** The words for a day. */
 export const dayWords = 'yesterday today tomorrow monday tuesday wednesday thursday friday saturday sunday'.split(' ');
 
 const relativeDays: ReadonlyMap<string, number> = new Map([
@@ -46,7 +46,7 @@ const relativeDays: ReadonlyMap<string, number> = new Map([
   ['tomorrow', 1],
 ]);
 
-/** 0 is Sunday, as with `Date`; also by its first three letters or more. */
+/** 0 is Sunday, as with `Date`; the first three letters of a name are enough. */
 function findWeekday(word: string): number | null {
   const index = word.length < 3 ? -1 : dayWords.slice(relativeDays.size).findIndex((name) => name.startsWith(word));
   return index === -1 ? null : (index + 1) % 7;
@@ -55,7 +55,7 @@ function findWeekday(word: string): number | null {
 type Day = readonly [year: number, month: number, day: number];
 type ClockTime = readonly [hour: number, minute: number, second: number, ms: number];
 
-/** The last such day that has begun, or the next one that has not: within a week and a day there is each. */
+/** The last such day that has begun, or the next one that has not. A week and a day always contain one. */
 function nearest(
   at: (day: Day) => MeantTime,
   nowMs: number,
@@ -80,7 +80,7 @@ function dayOf(nowMs: number, daysLater: number): Day {
 
 function readDate(text: string): Day | null {
   const date = new Date(`${text}T00:00Z`);
-  // `Date` takes 30 February for 2 March.
+  // `Date` reads 30 February as 2 March.
   if (Number.isNaN(date.getTime()) || !date.toISOString().startsWith(text)) return null;
   return [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
 }
@@ -100,7 +100,7 @@ function localTime(day: Day, clock: ClockTime): number {
   return new Date(...day, ...clock).getTime();
 }
 
-/** Not 24 hours: the day on which the clocks change has 23 or 25. */
+/** A day is not always 24 hours: when the clocks change it has 23 or 25. */
 function wholeDay([year, month, day]: Day): MeantTime {
   return { startMs: new Date(year, month, day).getTime(), endMs: new Date(year, month, day + 1).getTime() };
 }

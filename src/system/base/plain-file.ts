@@ -1,9 +1,9 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
 
 /**
- * Opens a file for reading. Without `O_NONBLOCK` a named pipe in its place would hold the process up for ever.
+ * Opens a file for reading. Without `O_NONBLOCK` a named pipe in its place would block the process for ever.
  *
- * @throws what the file system says, or that it is a pipe or a device
+ * @throws the error of the file system, or one that says that the path is a pipe or a device
  */
 export function openPlainFile(path: string, access = constants.O_RDONLY): number {
   const fd = openSync(path, access | constants.O_NONBLOCK);
@@ -12,10 +12,10 @@ export function openPlainFile(path: string, access = constants.O_RDONLY): number
   throw new Error(describeSpecial(path));
 }
 
-/** No file that we write and read again is larger: a result is JSON of 1 MB at most. */
+/** Largest file to read: all files that the runner writes and reads are smaller. A result is JSON of at most 1 MB. */
 const MOST_BYTES = 16 * 1024 * 1024;
 
-/** All of a file, unless it is so large that it cannot be what it should be. */
+/** Reads a whole file; refuses one that is too large to be what it should be. */
 export function readPlainFile(path: string, encoding: BufferEncoding = 'utf8'): string {
   const fd = openPlainFile(path);
   try {
@@ -27,7 +27,7 @@ export function readPlainFile(path: string, encoding: BufferEncoding = 'utf8'): 
   }
 }
 
-/** A folder is none: whoever opens it is told so at once. */
+/** A folder is not special: opening it fails at once. */
 export function isSpecial(stats: Stats): boolean {
   return !stats.isFile() && !stats.isDirectory();
 }

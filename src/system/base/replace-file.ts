@@ -2,11 +2,11 @@ import { closeSync, constants, fchmodSync, fsyncSync, openSync, renameSync, rmSy
 import { basename, dirname, join } from 'node:path';
 
 /**
- * Writes a file that others may read meanwhile: whoever opens it gets the old one or the new one, whole. The new one is
- * made beside it first, under a name that nobody can foresee, and never through a link that somebody else has made.
+ * Replaces a file that others may be reading: each reader gets the whole old one or the whole new one. The new file is
+ * written beside the old one first, under an unpredictable name, and never through a link that somebody else has made.
  *
- * @param mode whatever the umask says
- * @throws what the file system says; nothing is left then
+ * @param mode the mode of the file, independent of the umask
+ * @throws the error of the file system; nothing is left behind then
  */
 export function replaceFile(path: string, text: string, mode: number): void {
   const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;

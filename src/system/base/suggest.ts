@@ -3,8 +3,8 @@ import { distance } from 'fastest-levenshtein';
 const shortestPrefix = 4;
 
 /**
- * The candidate that `word` was probably meant to be: at most two letters off (one in words of up to
- * three letters), or begun with it (`@retry` for `@retry-delay`); else null.
+ * The candidate that was probably meant by `word`: at most two letters differ (one in words of up to three letters), or
+ * `word` is its beginning (`@retry` for `@retry-delay`); otherwise null.
  */
 export function nearestName(word: string, candidates: Iterable<string>): string | null {
   let nearest: string | null = null;
@@ -16,7 +16,7 @@ export function nearestName(word: string, candidates: Iterable<string>): string 
   return nearest;
 }
 
-/** The same of names with folders, which may be left out: `mail/welcome` for `welcome`. */
+/** Like `nearestName`, for paths whose folders may be left out: `mail/welcome` for `welcome`. */
 export function nearestPath(word: string, paths: readonly string[]): string | null {
   return nearestName(word, paths) ?? paths.find((path) => path.endsWith(`/${word}`)) ?? null;
 }
@@ -30,7 +30,7 @@ function distanceBetween(word: string, candidate: string): number {
   return isPrefix ? letters : Number.POSITIVE_INFINITY;
 }
 
-/** `1 min` and `1-min` are rather `1min` than `15min`. */
+/** Compares letters and digits only: `1 min` and `1-min` mean `1min` rather than `15min`. */
 function lettersOf(word: string): string {
   return word.replace(/[^\p{L}\p{N}]/gu, '');
 }

@@ -1,17 +1,17 @@
 import stripAnsi from 'strip-ansi';
 
 /**
- * Text that a script or a file name brought in, safe to show: terminal sequences (colours, cursor
- * moves, titles, links) are removed, every other control character is made visible, and so are the
- * characters that reverse or hide text. Line feeds and tabs stay.
+ * Makes text of a script or a file name safe to show: removes terminal sequences (colours, cursor moves, titles,
+ * links), and makes every other control character visible, as well as characters that reverse or hide text. Line feeds
+ * and tabs stay.
  */
 export function printable(text: string): string {
   return withoutSequences(text.replaceAll('\r\n', '\n')).replace(unsafe, makeVisible);
 }
 
 /**
- * Text as its reader takes it in, for whatever looks for words in it: what {@link printable} removes is missing here,
- * too, and so is what it makes visible. Wherever a terminal begins a line anew, a line feed or a carriage return stands.
+ * Text as a reader sees it, for searching words in it. Everything that {@link printable} removes or makes visible is
+ * removed. A line feed or a carriage return stands at each place where a terminal begins a line anew.
  */
 export function plainText(text: string): string {
   if (!mayBeUnplain.test(text)) return text;
@@ -20,11 +20,11 @@ export function plainText(text: string): string {
   );
 }
 
-/** A sequence ends in the line that it begins in: one without an end would take the lines after it along. */
+/** A sequence ends in its own line; otherwise one without an end would swallow the lines after it. */
 function withoutSequences(text: string): string {
-  // Looked for in each line by itself: a pattern of whole lines takes as long as the square of a line's length.
+  // Each line is searched by itself: a pattern for whole lines takes time quadratic in a line's length.
   if (!beginsSequence.test(text)) return text;
-  // Not `util.stripVTControlCharacters`: Node 22's leaves parts of terminal titles behind.
+  // `util.stripVTControlCharacters` does not do: in Node 22 it leaves parts of terminal titles.
   const lines = text.split('\n').map((line) => (beginsSequence.test(line) ? stripAnsi(line) : line));
   return lines.join('\n');
 }
@@ -32,29 +32,29 @@ function withoutSequences(text: string): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
 const beginsSequence = /[\x1b\x80-\x9f]/;
 
-/** Control characters but tabs and line ends, and whatever is not ASCII. */
+/** Control characters except tabs and line ends, and all that is not ASCII. */
 const mayBeUnplain = /[^\t\n\r -~]/;
 
-/** Moves to the first column, or to another line; zeros that stand where a file was cut. */
+/** Moves to the first column or to another line; also the zeros of a file that was cut. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
 const lineStarts = /[\0\v\f\x85]|(?:\x1b\[|\x9b)(?:[01]?G|\d*[EF]|[\d;]*[Hf])|\x1b[EDM]/g;
 
-/** The same for one line of a table or a sentence: line feeds and tabs are made visible as well. */
+/** Like `printable`, for one line of a table or a sentence: makes line feeds and tabs visible, too. */
 export function printableLine(text: string): string {
   return printable(text).replace(/[\n\t]/g, makeVisible);
 }
 
-/** A sentence of the log, which has its instants in UTC, with them as the reader has them. */
+/** Rewrites the UTC instants in a sentence of the log in the reader's format. */
 export function withInstants(sentence: string, write: (atMs: number) => string): string {
   return sentence.replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, (text) => write(Date.parse(text)));
 }
 
-/** As a sentence begins: `the queue` → `The queue`. */
+/** Capitalizes the first letter: `the queue` → `The queue`. */
 export function capitalized(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
-/** The first line of a text that says something, safe to show. */
+/** The first line of a text that is not blank, safe to show. */
 export function firstLine(text: string): string {
   const line = printable(text)
     .split('\n')
@@ -62,7 +62,7 @@ export function firstLine(text: string): string {
   return printableLine(line?.trim() ?? '');
 }
 
-/** The last line of a text that says something, safe to show. */
+/** The last line of a text that is not blank, safe to show. */
 export function lastLine(text: string): string {
   const line = printable(text)
     .split('\n')
@@ -70,12 +70,12 @@ export function lastLine(text: string): string {
   return printableLine(line?.trim() ?? '');
 }
 
-/** C0 without tab and line feed, DEL and C1, bidirectional controls, invisible ones, half characters. */
+/** C0 without tab and line feed, DEL, C1, bidirectional controls, invisible characters, unpaired surrogates. */
 const unsafe =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
   /[\0-\x08\x0b-\x1f\x7f-\x9f\p{Bidi_Control}\u200b\u2028\u2029\u2060\ufeff\p{Surrogate}]/gu;
 
-/** C0 has pictures of its own in Unicode, one for each: `␛`; the others show their number. */
+/** Unicode has a picture for each C0 character: `␛`; the others show their number. */
 function makeVisible(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   if (code < 0x20) return String.fromCodePoint(0x2400 + code);
@@ -83,12 +83,12 @@ function makeVisible(character: string): string {
   return `<U+${code.toString(16).toUpperCase().padStart(4, '0')}>`;
 }
 
-/** What might be a terminal sequence is held back no longer than this. */
+/** Longest text, in characters, that is held back because it may be a terminal sequence. */
 const LONGEST_HELD = 4096;
 
 /**
- * Makes a stream of pieces safe to show. A piece can end inside a terminal sequence: what may be
- * the beginning of one waits for the rest of its line, everything else is handed on at once.
+ * Makes a stream of pieces safe to show. A piece may end inside a terminal sequence: the possible beginning of one
+ * waits for the rest of its line, everything else is passed on at once.
  */
 export async function* toPrintableLines(pieces: AsyncIterable<string> | Iterable<string>): AsyncGenerator<string> {
   let held = '';
@@ -101,7 +101,7 @@ export async function* toPrintableLines(pieces: AsyncIterable<string> | Iterable
   if (held !== '') yield printable(held);
 }
 
-/** Everything up to the last line feed, and the line after it unless a sequence begins there. */
+/** The end of all complete lines, and of the line after them unless a sequence begins in it. */
 function findSafeEnd(text: string): number {
   const lineStart = text.lastIndexOf('\n') + 1;
   const begun = text.slice(lineStart).search(sequenceStart);
@@ -109,6 +109,6 @@ function findSafeEnd(text: string): number {
   return lineStart + begun;
 }
 
-/** ESC or CSI, or a carriage return whose line feed is still to come. */
+/** ESC or CSI, or a carriage return whose line feed may follow. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
 const sequenceStart = /[\x1b\x9b]|\r$/;

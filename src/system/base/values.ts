@@ -4,23 +4,23 @@ import { errorCode } from './errors.ts';
 /** The last instant that a date can hold, in UTC epoch milliseconds. */
 export const lastInstantMs = 8.64e15;
 
-/** Whether a date can be made of it: a row that plain SQL has written may hold anything. */
+/** Whether a value is a valid instant: a row written by plain SQL may hold anything. */
 export function isInstant(found: unknown): found is number {
   return typeof found === 'number' && Math.abs(found) <= lastInstantMs;
 }
 
 const LONGEST_SHOWN = 80;
 
-/** A value that somebody gave, as a sentence shows it. */
+/** A value from outside, as a message shows it. */
 export function describeFound(found: unknown): string {
   const text = writeFound(found);
   return text.length <= LONGEST_SHOWN ? text : `${text.slice(0, LONGEST_SHOWN)}…`;
 }
 
-/** Anything can be given: what holds a circle or a BigInt is no JSON. */
+/** The value may be anything: a cycle or a BigInt has no JSON. */
 function writeFound(found: unknown): string {
   if (typeof found === 'bigint') return `${found}n`;
-  // JSON has no NaN: it would be shown as null.
+  // JSON would show NaN as null.
   if (typeof found === 'number') return String(found);
   try {
     return JSON.stringify(found) ?? String(found);
@@ -34,20 +34,20 @@ export function shellWord(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** A line that works wherever it is pasted: `cd /home/me/site && npx folder-runner show 20`. */
+/** A command line that works in any folder: `cd /home/me/site && npx folder-runner show 20`. */
 export function commandIn(root: string, words: string): string {
   return `cd ${shellWord(root)} && npx folder-runner ${words}`;
 }
 
-/** C collation, as run-parts sorts: by the bytes of UTF-8. JavaScript's own order differs beyond U+FFFF. */
+/** The order of run-parts (C collation): by the bytes of UTF-8. JavaScript's own order differs beyond U+FFFF. */
 export function compareBytes(one: string, other: string): number {
   return Buffer.compare(Buffer.from(one), Buffer.from(other));
 }
 
-/** Control characters, and those that turn the direction of text: they would garble logs and mails. */
+/** Control characters, and characters that turn the direction of text: they would garble logs and mails. */
 const unprintable = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 
-/** The name with each unprintable character written as JSON does: `a\nb`. */
+/** The name with each unprintable character escaped as in JSON: `a\nb`. */
 export function printableName(name: string): string {
   return name.replace(unprintable, (character) => {
     const text = JSON.stringify(character).slice(1, -1);
@@ -55,12 +55,12 @@ export function printableName(name: string): string {
   });
 }
 
-/** UTC, so that the order of the names is the order in time: 20261231-235959. */
+/** A time in UTC whose order as text is the order in time: 20261231-235959. */
 export function utcStamp(ms: number): string {
   return new Date(ms).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-');
 }
 
-/** What is in a folder; nothing where there is no folder. */
+/** The names in a folder; empty if there is no folder. */
 export function listNames(folder: string): string[] {
   try {
     return readdirSync(folder);
@@ -70,18 +70,18 @@ export function listNames(folder: string): string[] {
   }
 }
 
-/** Far fewer than one statement of SQLite takes values (32,766), however many columns a row has. */
+/** Rows per statement: far below SQLite's limit of 32,766 values, however many columns a row has. */
 const PAGE = 500;
 
-/** In their order, so many at a time as one statement may name. */
+/** Splits a list into pages that one statement can take, in order. */
 export function* inPages<T>(all: readonly T[]): Generator<readonly T[]> {
   for (let start = 0; start < all.length; start += PAGE) yield all.slice(start, start + PAGE);
 }
 
 /**
- * Waits for all, even where one of them fails: in a transaction nothing may go on behind the back of whoever undoes it.
+ * Waits until all have ended, even if one fails: in a transaction nothing may still run while it is undone.
  *
- * @throws what failed first: a server refuses whatever follows it, and says nothing of the cause
+ * @throws the first failure: a server refuses all statements after it without naming the cause
  */
 export async function allEnded<const T extends readonly unknown[]>(
   asked: T,

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { nearestName } from './suggest.ts';
 
-/** Whether there are clocks of that zone here: `Europe/Berlin`, `UTC`. */
+/** Whether this host knows the zone: `Europe/Berlin`, `UTC`. */
 export function isZone(name: string): boolean {
   try {
     new Intl.DateTimeFormat('en-GB', { timeZone: name });
@@ -11,22 +11,21 @@ export function isZone(name: string): boolean {
   }
 }
 
-/** The zone of this process; UTC where `TZ` names one that there is not, as `Date` has it then. */
+/** The zone of this process; UTC if `TZ` names an unknown one, as `Date` assumes then. */
 export function hostZone(): string {
   const zone: string | undefined = new Intl.DateTimeFormat().resolvedOptions().timeZone;
   return zone !== undefined && isZone(zone) ? zone : 'UTC';
 }
 
 /**
- * The callers of a command have zones of their own: a shell's profile, a crontab, a panel. By each of them a daily
- * script would be due at another time, so no command takes `TZ` from its caller: until the settings name a zone, this
- * process lives in that of the machine.
+ * Drops the caller's `TZ`. A shell's profile, a crontab and a panel may have different zones, and a daily script would
+ * be due at another time for each of them. Until the settings name a zone, this process uses the machine's.
  */
 export function leaveCallersZone(): void {
   delete process.env.TZ;
 }
 
-/** From here on this process, and each that it starts, lives in the zone of the settings; null: they name none. */
+/** Sets the zone of the settings for this process and all that it starts; null: the settings name none. */
 export function enterZone(zone: string | null): void {
   if (zone !== null) process.env.TZ = zone;
 }
@@ -38,13 +37,16 @@ export function ruleZone(): string {
   return zoneOfRules ?? hostZone();
 }
 
-/** A program that opens the queue keeps a zone of its own; the rules of its jobs have that of all other callers. */
+/**
+ * Sets the zone of rules for a program that opens the queue: it keeps its own zone, but its jobs' rules follow the zone
+ * that all other callers use.
+ */
 export function keepRulesInZone(zone: string | null): void {
   const kept = zone ?? machineZone();
   zoneOfRules = kept !== null && isZone(kept) ? kept : null;
 }
 
-/** The zone that cron goes by, whatever this process lives in; null: nobody knows. */
+/** The zone that cron uses, whatever the zone of this process; null: unknown. */
 export function machineZone(): string | null {
   return linkedZone() ?? (existsSync('/etc/localtime') ? writtenZone() : 'UTC');
 }
@@ -57,7 +59,7 @@ function linkedZone(): string | null {
   }
 }
 
-/** Where the link is a copy: Debian's, and what containers have. */
+/** For hosts where the link is a copy: Debian and containers. */
 function writtenZone(): string | null {
   try {
     return shorten(readFileSync('/etc/timezone', 'utf8').trim());
@@ -70,7 +72,7 @@ function shorten(zone: string | null): string | null {
   return zone === 'Etc/UTC' ? 'UTC' : zone;
 }
 
-/** The zone that was probably meant: `Europe/Berlin` for `Europe/berln`, and for `berlin`. */
+/** The zone that was probably meant: `Europe/Berlin` for `Europe/berln` and for `berlin`. */
 export function nearestZone(name: string): string | null {
   const zones = Intl.supportedValuesOf('timeZone');
   const city = `/${name.toLowerCase().replaceAll(' ', '_')}`;

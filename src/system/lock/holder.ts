@@ -1,25 +1,25 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { checkLiveness, isStartKnown, type ProcessIdentity } from '../process/identity.ts';
 
-/** Who holds a lock, as it is written in it. */
+/** The holder of a lock, as the lock file names it. */
 export interface LockHolder extends ProcessIdentity {
   readonly since: number;
 }
 
-/** A holder's file. */
+/** The file of a lock's holder. */
 export interface HolderFile {
-  /** Null where the file makes no sense: cut off by a power loss. */
+  /** Null if the file is unreadable: a power loss cut it off. */
   readonly holder: LockHolder | null;
   /** The holder's last sign of life, by the clock of the file system. */
   readonly lastSeenAt: number;
 }
 
-/** How long a lock is believed that is not refreshed. */
+/** How long a lock without a refresh still counts as held. */
 export interface LockTiming {
   readonly refreshMs: number;
-  /** Of a holder that cannot be seen from here; far above any pause of a throttled host. */
+  /** For a holder that cannot be seen from here; far above any pause of a throttled host. */
   readonly staleMs: number;
-  /** Where a process has the holder's pid, but may be another one, as there is no `/proc` to ask. */
+  /** For a holder whose pid a process has, while no `/proc` can prove that it is the same process. */
   readonly unprovenMs: number;
 }
 
@@ -30,24 +30,25 @@ export const usualTiming: LockTiming = {
 };
 
 /**
- * A holder that can be seen from here is judged by who it is, however old its lock. Of any other the
- * lock's age tells, by the file system's clock: hosts that share one need not agree about the time.
+ * A holder that can be seen from here is alive or dead by its identity, however old its lock is. For any other holder
+ * the age of the lock decides, by the file system's clock: hosts that share a file system need not agree about the
+ * time.
  */
 export function isHolderAlive({ holder, lastSeenAt }: HolderFile, readNow: () => number, timing: LockTiming): boolean {
   const liveness = holder === null ? 'dead' : checkLiveness(holder);
   if (holder === null || liveness === 'dead') return false;
   if (liveness === 'alive' && isStartKnown(holder)) return true;
-  // A time far ahead proves no more than one far back: somebody has set the clock.
+  // A time far ahead proves as little as one far back: somebody has set the clock.
   const age = Math.abs(readNow() - lastSeenAt);
   return age < (liveness === 'alive' ? timing.unprovenMs : timing.staleMs);
 }
 
 const MOST_BYTES = 64 * 1024;
 
-/** What a holder's file says; null when it is gone. */
+/** Reads a holder's file; null if it is gone. */
 export function readHolderFile(path: string): HolderFile | null {
   try {
-    // Opened, not only looked at: on opening, an NFS client asks the server for the file's time.
+    // Opening matters: only then does an NFS client ask the server for the file's time.
     const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const stats = fstatSync(file);
@@ -63,7 +64,7 @@ export function readHolderFile(path: string): HolderFile | null {
   }
 }
 
-/** ESTALE: another host has just removed it from a network file system. */
+/** ESTALE: another host has just removed the file from a network file system. */
 function isGone(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR', 'ESTALE'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
@@ -84,12 +85,12 @@ export function describeHolder({ pid, host, since }: LockHolder): string {
 
 /** "pid 4711 on web3, dead since 2026-11-01T10:00:00.000Z (its last sign of life)" */
 export function describeDead(dead: DeadHolder, now: number): string {
-  // Ahead of now: the clock was set back meanwhile.
+  // A time ahead of now means that the clock was set back since.
   const at = Math.min(dead.lastSeenAt, now);
   return `pid ${dead.holder.pid} on ${dead.holder.host}, dead since ${toText(at)} (its last sign of life)`;
 }
 
-/** A dead holder of whom it is known who it was. */
+/** A dead holder whose identity is known. */
 export type DeadHolder = HolderFile & { readonly holder: LockHolder };
 
 const toText = (at: number): string => new Date(at).toISOString();

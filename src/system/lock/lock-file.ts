@@ -30,21 +30,21 @@ import {
 
 /** A lock that is held. */
 export interface LockFile {
-  /** Dead holders that it was taken over from, each told once. */
+  /** Dead holders from whom the lock was taken over; each is reported once. */
   readonly takenOverFrom: readonly HolderFile[];
-  /** Throws nothing: what was to be done is done, and who comes next clears leftovers away. */
+  /** Never throws: the work is done, and the next holder clears leftovers away. */
   release(): Promise<void>;
 }
 
-/** Each failed one means that somebody else got in and out again, or left something to clear away. */
+/** A failed attempt means that another process got in and out again, or left something to clear away. */
 const ATTEMPTS = 100;
 
 /**
- * Takes the lock `<name>.lock` in the folder. Safe without the log: of all processes that try, on
- * whatever host, one gets it. Never waits.
+ * Takes the lock `<name>.lock` in the folder. It needs no log: of all processes that try, on any host, one gets it. It
+ * never waits.
  *
- * @param onCompromised told, at most once, when the lock was lost while it was held
- * @returns the holder where it is held by a process that may be alive
+ * @param onCompromised called at most once, when the lock is lost while it is held
+ * @returns the holder if a process that may be alive holds the lock
  */
 export async function takeLockFile(
   folder: string,
@@ -66,10 +66,10 @@ export async function takeLockFile(
 }
 
 /**
- * Removes what the dead have left of a lock, without ever holding it: who takes it just now is not
- * to be refused for that.
+ * Removes what dead holders have left of a lock, without ever holding it: a process that takes the lock at this moment
+ * is not refused.
  *
- * @returns the dead holders, each told once
+ * @returns the dead holders; each is reported once
  */
 export function clearDeadLock(folder: string, name: string): readonly HolderFile[] {
   const path = lockPath(folder, name);
@@ -77,18 +77,18 @@ export function clearDeadLock(folder: string, name: string): readonly HolderFile
   if (findLiving(path, content, usualTiming) !== null) return [];
   removeLock(path, content);
   const readNow = () => readFileSystemTime(path);
-  // Without a holder: it is just being written, or was cut off, which who gets in clears away.
+  // A folder without a holder is being written just now, or was cut off; then the next holder clears it away.
   removeAbandoned(path, (file) => file.holder !== null && !isHolderAlive(file, readNow, usualTiming));
   return collectDeadHolders(path);
 }
 
-/** Who has the lock, by its file alone: all that tells of a worker without the log. */
+/** The holder of a lock by its file alone: without the log, nothing else tells about a worker. */
 export function findLockHolder(folder: string, name: string): LockHolder | null {
   const path = lockPath(folder, name);
   return findLiving(path, readLock(path), usualTiming);
 }
 
-/** Whether that very process holds the lock and may be alive: for one that cannot be seen from here. */
+/** Whether this very process holds the lock and may be alive; for a process that cannot be seen from here. */
 export function isLockHeldBy(folder: string, name: string, process: ProcessIdentity): boolean {
   const path = lockPath(folder, name);
   const living = findLiving(path, readLock(path), usualTiming);
@@ -112,15 +112,15 @@ function holdLock(entry: LockEntry, onCompromised: (reason: string) => void, tim
   }
 }
 
-/** After an attempt that failed, though the lock is still there. */
+/** Pause after a failed attempt, if the lock is still there. */
 const RETRY_MS = 1_000;
 
 /**
- * Its file is as fresh as can be when the lock is taken: until it is to be refreshed, nothing is loaded and nothing
- * started for that. Most passes have ended by then.
+ * The file is fresh when the lock is taken, so nothing is loaded or started before its first refresh is due. Most
+ * passes have ended by then.
  */
 function keepFresh(entry: LockEntry, onCompromised: (reason: string) => void, timing: LockTiming): () => Promise<void> {
-  // By a clock that nobody sets.
+  // A clock that nobody can set.
   const takenAtS = process.uptime();
   let isReleased = false;
   let refreshing: Promise<(() => Promise<void>) | null> | null = null;
@@ -149,8 +149,8 @@ function keepFresh(entry: LockEntry, onCompromised: (reason: string) => void, ti
 }
 
 /**
- * The library refreshes the lock and notices its loss. It is not asked who gets the lock: two can
- * take a stale one from it (https://github.com/moxystudio/node-proper-lockfile/issues/121).
+ * The library refreshes the lock and notices its loss. It does not decide who gets the lock: two processes can take a
+ * stale one from it (https://github.com/moxystudio/node-proper-lockfile/issues/121).
  */
 async function startRefreshing(
   entry: LockEntry,
@@ -170,14 +170,14 @@ async function startRefreshing(
 }
 
 /**
- * The library sets times by this host's clock; writing sets the file system's, which all hosts
- * share. The bytes are the same, in the same place: who reads meanwhile misses nothing.
+ * The library sets times by this host's clock; a write sets the time of the file system, which all hosts share. The
+ * write puts the same bytes in the same place, so a concurrent reader misses nothing.
  */
 function fileSystemThatTouches(entry: LockEntry) {
   const refresh = (path: string, at: Date, mtime: Date, done: (error: unknown) => void): void => {
     writeFile(holderPath(entry), JSON.stringify(entry.self), { flag: 'r+' }, (error) => {
       if (error?.code === 'ENOENT') done(error);
-      // A full disk takes no lock from anybody.
+      // A full disk costs nobody the lock.
       else utimes(path, at, mtime, done);
     });
   };
@@ -188,36 +188,36 @@ async function releaseLock(entry: LockEntry, stopRefreshing: () => Promise<void>
   try {
     await stopRefreshing();
   } catch {
-    // Lost, which was already reported, or removed by somebody.
+    // The lock was lost, which is reported already, or somebody has removed it.
   }
   try {
     leaveLock(entry);
   } catch {
-    // Files that another program puts there just now, or a disk that has become read-only.
+    // Another program puts files there at this moment, or the disk has become read-only.
   }
 }
 
 const lockPath = (folder: string, name: string): string => join(folder, `${name}.lock`);
 
 /*
- * A lock is a folder with its holder's file in it. The folder is made elsewhere, file and all, and
- * renamed into place, which succeeds only where there is no other, or an empty one: of any number of
- * processes one gets in, on NFS too. Whoever removes something from it names whose it is, by a token
- * that is never used twice, and so cannot hit a holder that got in meanwhile.
+ * A lock is a folder that contains its holder's file. The folder is made elsewhere, with its file, and renamed into
+ * place. The rename succeeds only if the place is empty or holds an empty folder, so one process gets in, on NFS too. A
+ * process that removes a file from the lock names the file's owner by a token that is never used twice, so it cannot
+ * hit a holder that got in meanwhile.
  */
 
 /** One attempt to get into a lock. */
 interface LockEntry {
   /** `.runner/locks/hourly.lock` */
   readonly path: string;
-  /** Never used twice. */
+  /** Unique for each attempt. */
   readonly token: string;
   readonly self: LockHolder;
 }
 
 interface LockContent {
   readonly holders: readonly (HolderFile & { readonly fileName: string })[];
-  /** What a dead holder, a backup program or NFS has left there. */
+  /** Leftovers of a dead holder, a backup program or NFS. */
   readonly otherNames: readonly string[];
 }
 
@@ -225,7 +225,7 @@ const holderPath = ({ path, token }: LockEntry): string => join(path, `${token}.
 const heartbeatPath = ({ path, token }: LockEntry): string => join(path, `${token}.lock`);
 const preparedPath = ({ path, token }: LockEntry): string => `${path}.${token}.new`;
 
-/** Gets into the lock, unless somebody's file is in it, be he dead or alive. */
+/** Gets into the lock, unless it contains the file of a holder, dead or alive. */
 function enterLock(entry: LockEntry): boolean {
   mkdirSync(preparedPath(entry), { mode: 0o700 });
   try {
@@ -234,7 +234,7 @@ function enterLock(entry: LockEntry): boolean {
     renameSync(preparedPath(entry), entry.path);
     return true;
   } catch (error) {
-    // On NFS the answer to a rename can get lost that was done.
+    // On NFS the answer to a successful rename can get lost.
     if (readHolderFile(holderPath(entry)) !== null) return true;
     rmSync(preparedPath(entry), { recursive: true, force: true });
     if (isOvertaken(error)) return false;
@@ -242,7 +242,7 @@ function enterLock(entry: LockEntry): boolean {
   }
 }
 
-/** What is in the lock. */
+/** Reads what is in the lock. */
 function readLock(path: string): LockContent {
   const names = listNames(path);
   const holders = names.filter(isHolderFile).flatMap((fileName) => {
@@ -252,7 +252,7 @@ function readLock(path: string): LockContent {
   return { holders, otherNames: names.filter((name) => !isHolderFile(name)) };
 }
 
-/** Removes what was found in the lock; dead holders are noted for who gets in next. */
+/** Removes what was found in the lock; keeps a note of each dead holder for the next process that gets in. */
 function clearLock(path: string, { holders, otherNames }: LockContent): void {
   unlessOvertaken(() => removeUnlessFolder(path));
   for (const name of otherNames) rmSync(join(path, name), { recursive: true, force: true });
@@ -261,7 +261,7 @@ function clearLock(path: string, { holders, otherNames }: LockContent): void {
   }
 }
 
-/** Gives the lock back, whatever else has got into it meanwhile. */
+/** Gives the lock back, even if something else has got into it meanwhile. */
 function leaveLock(entry: LockEntry): void {
   rmSync(heartbeatPath(entry), { recursive: true, force: true });
   rmSync(holderPath(entry), { force: true });
@@ -269,26 +269,26 @@ function leaveLock(entry: LockEntry): void {
   if (content.holders.length === 0) removeLock(entry.path, content);
 }
 
-/** Removes the lock with all that was found in it, unless somebody has got in meanwhile. */
+/** Removes the lock with everything that was found in it, unless somebody has got in meanwhile. */
 function removeLock(path: string, content: LockContent): void {
   clearLock(path, content);
   unlessOvertaken(() => rmdirSync(path));
 }
 
-/** The dead holders that were noted, each told to one who asks. */
+/** The noted dead holders; each is reported to one caller only. */
 function collectDeadHolders(path: string): HolderFile[] {
   return listBeside(path, '.dead').flatMap(takeNote);
 }
 
 /**
- * What was prepared to get into the lock. Only for who is in it: of one that still tries, the folder
- * could be renamed into place just when its file has been taken out.
+ * Removes folders that were prepared to get into the lock. Only the holder may do so: without a holder, such a folder
+ * could be renamed into place just when its file has been removed.
  */
 function removePrepared(path: string): void {
   for (const prepared of listBeside(path, '.new')) removeIfPossible(prepared);
 }
 
-/** The same, by anybody: what the dead have prepared. `isDead` judges by its holder's file. */
+/** Removes folders that dead processes have prepared; any process may do so. `isDead` judges by the holder's file. */
 function removeAbandoned(path: string, isDead: (file: HolderFile) => boolean): void {
   for (const prepared of listBeside(path, '.new')) {
     const [file] = listNames(prepared)
@@ -304,7 +304,7 @@ function listBeside(path: string, ending: string): string[] {
     .map((name) => join(dirname(path), name));
 }
 
-/** Of several that read a note one removes it. */
+/** If several processes read a note, only the one that removes it returns it. */
 function takeNote(path: string): HolderFile[] {
   const file = readHolderFile(path);
   let isOurs = false;
@@ -315,7 +315,7 @@ function takeNote(path: string): HolderFile[] {
   return isOurs && file !== null ? [file] : [];
 }
 
-/** What time the file system has: on a network home, the server's. */
+/** The time of the file system; on a network home, the server's time. */
 function readFileSystemTime(path: string): number {
   const file = `${path}.${newToken()}.new`;
   try {
@@ -327,7 +327,7 @@ function readFileSystemTime(path: string): number {
       removeIfPossible(file);
     }
   } catch {
-    // Who only reads may not be allowed to write here.
+    // A process that only reads may lack the right to write here.
     return Date.now();
   }
 }
@@ -347,7 +347,7 @@ function removeUnlessFolder(path: string): void {
   if (!isFolder(path)) unlinkSync(path);
 }
 
-/** A link is none, whatever it points to: that is nobody's business here. */
+/** A link does not count as a folder; what it points to does not matter here. */
 const isFolder = (path: string): boolean => lstatSync(path).isDirectory();
 
 function unlessOvertaken(remove: () => void): void {
@@ -358,7 +358,7 @@ function unlessOvertaken(remove: () => void): void {
   }
 }
 
-/** Somebody else got in, or has removed the same; ENOTDIR: a file lies in the lock's place. */
+/** Somebody else got in, or removed the same file. ENOTDIR: a file lies in the lock's place. */
 function isOvertaken(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException).code ?? '';
   return ['ENOTEMPTY', 'EEXIST', 'ENOENT', 'ENOTDIR', 'ESTALE'].includes(code);
@@ -368,13 +368,13 @@ function removeIfPossible(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });
   } catch {
-    // Somebody is still writing in it, or it is not ours to remove.
+    // Somebody is still writing in it, or this user may not remove it.
   }
 }
 
 let tokens = 0;
 
-/** A name that no process uses twice. Not from `node:crypto`, which a start would wait 5 ms for. */
+/** A name that no process uses twice. It does without `node:crypto`, which would delay a start by 5 ms. */
 function newToken(): string {
   tokens += 1;
   const random = Math.random().toString(36).slice(2, 12);

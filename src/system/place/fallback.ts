@@ -5,9 +5,9 @@ import { createStateFolder, listStateFolders, type StateFolder, stateFolderAt } 
 import { isPrivateGroup } from './trust.ts';
 
 /**
- * Where a root's state goes when its `.runner/` cannot be written: a folder under the system's temporary one, or, as
- * that name is anybody's to take, one in the home. Knowing where makes nothing. They never hold a log: that would be
- * a second truth.
+ * The folders for a root's state if its `.runner/` cannot be written: one under the system's temporary folder and,
+ * because anybody can take that name, one in the home. The call only names them and creates nothing. They never hold a
+ * log: it would be a second truth.
  */
 export function fallbackStateFoldersOf(root: string): readonly StateFolder[] {
   const hash = hashOf(realpathSync.native(root));
@@ -18,17 +18,17 @@ export function fallbackStateFoldersOf(root: string): readonly StateFolder[] {
   );
 }
 
-/** Those of them that are there, and that nobody else can have put something in: all that is ever read. */
+/** The existing fallback folders into which nobody else can have put anything. Only these are ever read. */
 export function trustedFallbacksOf(root: string): readonly StateFolder[] {
   return judgeFallbacks(root).flatMap(({ state, reason }) => (reason === null ? [state] : []));
 }
 
-/** Those of them that are there and are not read, with what speaks against them. */
+/** The existing fallback folders that are not read, each with the reason. */
 export function distrustedFallbacksOf(root: string): readonly { readonly path: string; readonly reason: string }[] {
   return judgeFallbacks(root).flatMap(({ state: { path }, reason }) => (reason === null ? [] : [{ path, reason }]));
 }
 
-/** One that goes while it is looked at is not there. */
+/** A folder that disappears during the check counts as missing. */
 function judgeFallbacks(root: string) {
   return fallbackStateFoldersOf(root).flatMap((state) => {
     try {
@@ -40,14 +40,14 @@ function judgeFallbacks(root: string) {
   });
 }
 
-/** As the XDG specification says: a path that is not absolute does not count. */
+/** The XDG specification ignores a path that is not absolute. */
 function stateHome(): string | null {
   const { XDG_STATE_HOME = '', HOME = '' } = process.env;
   if (isAbsolute(XDG_STATE_HOME)) return XDG_STATE_HOME;
   return isAbsolute(HOME) ? join(HOME, '.local/state') : null;
 }
 
-/** FNV-1a. It tells one user's roots apart, and is asked for at every start: SHA-256 would take a millisecond. */
+/** FNV-1a: tells the roots of one user apart. Every start needs it, and SHA-256 would take a millisecond. */
 function hashOf(text: string): string {
   let hash = 0xcbf29ce484222325n;
   for (const byte of Buffer.from(text)) {
@@ -57,9 +57,9 @@ function hashOf(text: string): string {
 }
 
 /**
- * Makes one of them, for this user alone.
+ * Creates a fallback folder for this user alone.
  *
- * @throws when somebody else may have made it, or something else by its name
+ * @throws if somebody else may have made it, or something else has its name
  */
 export function createFallbackStateFolder(state: StateFolder): void {
   if (lstatSync(state.path, { throwIfNoEntry: false }) === undefined) {
@@ -70,9 +70,9 @@ export function createFallbackStateFolder(state: StateFolder): void {
   createStateFolder(state);
 }
 
-/** Why a folder in a place where others write cannot be trusted; null: it is this user's alone. */
+/** Why a folder in a place where others can write is not trusted; null: it belongs to this user alone. */
 function reasonAgainstPrivateFolder(path: string): string | null {
-  // Names under /tmp can be guessed: another user can have put a symlink or a folder there first.
+  // Names under /tmp can be guessed: another user may have put a symlink or a folder there first.
   const stats = lstatSync(path);
   if (!stats.isDirectory()) return 'it is not a folder';
   if (!isOurs(stats)) return `it belongs to another user (uid ${stats.uid})`;
@@ -80,7 +80,7 @@ function reasonAgainstPrivateFolder(path: string): string | null {
   return reasonAgainstParent(dirname(path));
 }
 
-/** Whoever can rename a folder can put another one in its place. */
+/** A user who can rename a folder can put another one in its place. */
 function reasonAgainstParent(path: string): string | null {
   const stats = statSync(path);
   if (!isOurs(stats) && stats.uid !== 0) return `${path} belongs to another user (uid ${stats.uid})`;
@@ -93,7 +93,7 @@ function isOurs({ uid }: Stats): boolean {
   return uid === process.getuid?.();
 }
 
-/** With a umask of 002 a user's own group can, in which is nobody else. */
+/** With a umask of 002 the group may write, which is harmless if a user's own group contains nobody else. */
 function canOthersWrite({ uid, gid, mode }: Stats): boolean {
   return (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && !isPrivateGroup(gid, uid));
 }
@@ -103,20 +103,20 @@ function octal(mode: number): string {
 }
 
 /**
- * Once what it kept is in the log it is of no more use. Its cache goes with it: what is noted there of what was told is
- * over, and would be news if it came again.
+ * Removes a fallback folder once the log has all that it kept. Its cache goes, too: it notes which troubles were
+ * reported. They are over, and if they came again they would be news.
  */
 export function removeEmptyFallback(state: StateFolder): void {
   const [, ...all] = listStateFolders(state);
   const folders = all.filter((path) => path !== state.cache);
   try {
     if (folders.some((path) => readdirSync(path).length > 0)) return;
-    // That of the locks first: a pass that has just come has put something in there, and keeps the rest.
+    // Remove the folder of the locks first: if a pass has just put something in it, this fails and the rest stays.
     for (const path of folders) rmdirSync(path);
     rmSync(state.cache, { recursive: true, force: true });
     rmSync(join(state.path, '.gitignore'), { force: true });
     rmdirSync(state.path);
   } catch {
-    // Somebody uses it, or has taken a part of it away.
+    // Somebody uses it, or has removed a part of it.
   }
 }

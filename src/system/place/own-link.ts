@@ -2,19 +2,19 @@ import { lstatSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /**
- * The link on the way to a root that its user has made, such as `current` of a deploy, and can make lead elsewhere;
- * null: there is none. One that leads to all homes of a host is the host's own.
+ * The link on the way to a root that its user has made, such as `current` of a deploy, and can redirect; null: none. A
+ * link to all homes of a host is the host's own.
  */
 export function findOwnLink(path: string): string | null {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   const parent = dirname(path);
   if (parent === path || stats === undefined) return null;
-  // What lies at the top belongs to the system, also to a user root.
+  // An entry at the top of the file system belongs to the system, even if this user is root.
   const isOwn = stats.isSymbolicLink() && stats.uid === process.geteuid?.() && parent !== '/';
   return isOwn ? path : findOwnLink(parent);
 }
 
-/** What such a link leaves behind when it leads to another folder, and the cure; null: nothing. */
+/** The data that stays behind when such a link leads to another folder, and the cure; null: none. */
 export function findUnshared(root: string): { readonly fault: string; readonly cure: string } | null {
   const link = findOwnLink(root);
   if (link === null || lstatSync(join(root, '.runner'), { throwIfNoEntry: false })?.isSymbolicLink()) return null;
@@ -25,7 +25,7 @@ export function findUnshared(root: string): { readonly fault: string; readonly c
   };
 }
 
-/** Whether two paths lead to one folder, or to releases side by side of which a link of the user's names one. */
+/** Whether two paths lead to one folder, or to sibling releases of which a link of the user's names one. */
 export function areAlike(root: string, other: string): boolean {
   const [real, realOther] = [root, other].map((path) => realpathSync(path)) as [string, string];
   if (real === realOther) return true;

@@ -4,14 +4,17 @@ import { dirname, join } from 'node:path';
 import { UsageError } from '../base/errors.ts';
 import { nameUser } from './trust.ts';
 
-/** The user, other than root, whose site root was called in. */
+/** The user, other than root, who owns a site that root called the runner in. */
 export interface SiteOwner {
   readonly uid: number;
-  /** What of the site belongs to them. */
+  /** The part of the site that belongs to this user. */
   readonly path: string;
 }
 
-/** Null: this user is not root, or the site is root's own. One that is yet to be made is whose its place is. */
+/**
+ * Null: this user is not root, or the site is root's own. A site that does not exist yet belongs to the owner of the
+ * nearest folder above it.
+ */
 export function findOtherOwner(root: string): SiteOwner | null {
   if (process.geteuid?.() !== 0) return null;
   const path = nearestThere(root);
@@ -25,12 +28,12 @@ function nearestThere(path: string): string {
   return existsSync(path) ? path : nearestThere(dirname(path));
 }
 
-/** Root's where there is nothing. */
+/** Returns root if the path does not exist. */
 function ownerOf(path: string): number {
   return existsSync(path) ? lstatSync(path).uid : 0;
 }
 
-/** Why root does nothing there, and what to do instead; may go on with "or". */
+/** Says why root does nothing there and what to do instead; a caller may append "or …". */
 export function describeOwner({ uid, path }: SiteOwner): string {
   const name = nameUser(uid);
   const [, login] = /^(.*) \(uid \d+\)$/.exec(name) ?? [];
@@ -39,11 +42,12 @@ export function describeOwner({ uid, path }: SiteOwner): string {
 }
 
 /**
- * Makes this process the owner's, for good and in every respect: what it makes is theirs, and neither their links
- * nor their code reach what they could not reach themselves. Of root's environment only what is no secret is kept.
+ * Makes this process the owner's, for good and in every respect: what it creates is theirs, and their links and their
+ * code reach no more than they could reach themselves. It keeps only those variables of root's environment that are no
+ * secrets.
  *
- * @param programs what the owner must be able to read, besides the site
- * @throws {UsageError} where this root may not become another user, or the owner cannot read that
+ * @param programs files that the owner must be able to read, besides the site
+ * @throws {UsageError} if this root may not become another user, or the owner cannot read the site or the programs
  */
 export function becomeOwner({ uid, path }: SiteOwner, programs: readonly string[]): void {
   const refused = (why: string, error: unknown) => new UsageError(`${why} (${(error as Error).message})`);
@@ -52,7 +56,7 @@ export function becomeOwner({ uid, path }: SiteOwner, programs: readonly string[
     const user = actAs(uid, findUser);
     if (user === null) process.setgroups?.([]);
     else (process as GroupsOfUser).initgroups(user.username, user.gid);
-    // Without an entry the numbers must do: the group that is made with a user has the same one.
+    // Without an entry only the number is known: a user's own group usually has the same one.
     process.setgid?.(user?.gid ?? uid);
     takeEnvironmentOf(user);
   } catch (error) {
@@ -69,7 +73,7 @@ export function becomeOwner({ uid, path }: SiteOwner, programs: readonly string[
   process.setuid?.(uid);
 }
 
-/** Node has it, and its types forget it. */
+/** Node has this function; its types lack it. */
 type GroupsOfUser = typeof process & { initgroups(name: string, gid: number): void };
 
 function actAs<T>(uid: number, act: () => T): T {
@@ -81,7 +85,7 @@ function actAs<T>(uid: number, act: () => T): T {
   }
 }
 
-/** As the system finds it, which may ask a directory on the network; null: there is no entry. */
+/** Looks the user up in the system, which may ask a directory on the network; null: no entry. */
 function findUser(): UserInfo<string> | null {
   try {
     return userInfo();
@@ -99,7 +103,7 @@ function takeEnvironmentOf(user: UserInfo<string> | null): void {
   Object.assign(process.env, { HOME, USER, LOGNAME: USER });
 }
 
-/** Opened, as whether one may is otherwise asked for the real user, who is still root. */
+/** Opens the file: an access check would judge the real user, who is still root. */
 function demandReadable(path: string): void {
   closeSync(openSync(path, 'r'));
 }

@@ -12,7 +12,9 @@ export interface RootSearch {
   readonly cwd: string;
 }
 
-/** The root named by `--root`, else by `RUNNER_ROOT`, else the nearest folder upward with `jobs/`. */
+/**
+ * The root named by `--root`, otherwise by `RUNNER_ROOT`, otherwise the nearest parent folder that contains `jobs/`.
+ */
 export function findRoot(search: RootSearch): string {
   const { optionName = '--root' } = search;
   if (search.option === '') {
@@ -29,7 +31,7 @@ export function findRoot(search: RootSearch): string {
   );
 }
 
-/** The nearest folder upward with `jobs/`; null: there is none. */
+/** The nearest folder that contains `jobs/`, this one or one above it; null: none. */
 export function findRootAbove(folder: string): string | null {
   return upward(folder).find(holdsJobs) ?? null;
 }
@@ -41,7 +43,7 @@ function namedRoot(source: string, root: string): string {
   );
 }
 
-/** What makes a folder a root. */
+/** A folder is a root if it contains a folder `jobs/`. */
 export function holdsJobs(folder: string): boolean {
   const jobs = join(folder, 'jobs');
   return existsSync(jobs) && statSync(jobs).isDirectory();

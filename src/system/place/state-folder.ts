@@ -13,25 +13,25 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 
-/** Where everything lives that the runner itself writes: `<root>/.runner/`. */
+/** The folder of all that the runner itself writes: `<root>/.runner/`. */
 export interface StateFolder {
   readonly path: string;
   readonly database: string;
   readonly locks: string;
-  /** Output of running scripts, and compressed output too long for the log. */
+  /** Output of running scripts, and compressed output that is too long for the log. */
   readonly output: string;
-  /** What a child's probe leaves behind at its end. */
+  /** Files that the probe in a child leaves at its end. */
   readonly results: string;
   readonly cache: string;
-  /** One temporary folder for each running script. */
+  /** One temporary folder per running script. */
   readonly temporary: string;
   /** Records of runs that the log could not take. */
   readonly spool: string;
-  /** A file that is given up on a full disk, to make room for the last records. */
+  /** A file that is removed when the disk is full, to make room for the last records. */
   readonly reserve: string;
-  /** An import of the crontab that is under way, or was interrupted. */
+  /** Marks an import of the crontab that is under way or was interrupted. */
   readonly unsettledImport: string;
-  /** Names the database server, where the log is on one. */
+  /** The environment that names the database server, if the log is on one. */
   readonly env: NodeJS.ProcessEnv;
 }
 
@@ -55,48 +55,48 @@ export function stateFolderAt(path: string, env: NodeJS.ProcessEnv = process.env
   };
 }
 
-/** The folders that a pass writes in; the first one holds the others. */
+/** The folders that a pass writes to; the first one contains the others. */
 export function listStateFolders(state: StateFolder): readonly string[] {
   const { path, locks, output, results, cache, temporary, spool } = state;
   return [path, locks, output, results, cache, temporary, spool];
 }
 
-/** Modes are explicit: under cron's umask 000 other users could read what scripts print. */
+/** Sets modes explicitly: under cron's umask 000 other users could read what scripts print. */
 export function createStateFolder(state: StateFolder): void {
   const made = makeFolder(state.path);
-  // What a link leads to may serve something else, and keeps its modes.
+  // The target of a link may serve another purpose, so it keeps its modes.
   const isLink = lstatSync(state.path).isSymbolicLink();
   for (const path of listStateFolders(state)) {
     if (path !== state.path) makeFolder(path);
     if (!isLink) makePrivate(path);
   }
-  // It ignores itself, so that nobody's own `.gitignore` needs to be changed.
+  // The folder ignores itself, so that nobody has to change a `.gitignore`.
   if (made) writeFileSync(join(state.path, '.gitignore'), '*\n', { mode: 0o600 });
 }
 
-/** @returns whether it was missing */
+/** @returns true if the folder was missing */
 function makeFolder(path: string): boolean {
   return mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined;
 }
 
-/** Where each run has files of its own. @throws what the system says where this user cannot make them */
+/** @throws the system's error if this user cannot create the files of a run in its folders */
 export function demandRunFolders({ locks, output, results, temporary }: StateFolder): void {
   for (const path of [locks, output, results, temporary]) demandAccess(path);
 }
 
-/** @throws what the system says of a folder that is another user's, or whose mode shuts this one out */
+/** @throws the system's error if the folder belongs to another user, or its mode excludes this one */
 export function demandAccess(path: string): void {
   accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
 }
 
-/** One that was copied, made by hand, or made under a umask that shuts out its owner, too. */
+/** Closes a folder that was copied, made by hand, or made under a umask that excludes its owner, too. */
 function makePrivate(path: string): void {
   const stats = lstatSync(path);
   const isOpen = stats.isDirectory() && (stats.mode & 0o777) !== 0o700;
   if (isOpen && stats.uid === process.getuid?.()) chmodSync(path, 0o700);
 }
 
-/** `12.3.log.gz`: how the file of a long output is named. */
+/** `12.3.log.gz`: the name of a file with a long output. */
 const keptOutputForm = /^[\w-]+(?:\.\d+)?\.log\.gz$/;
 
 export function isKeptOutputName(name: string): boolean {
@@ -104,16 +104,16 @@ export function isKeptOutputName(name: string): boolean {
 }
 
 /**
- * The place of a kept output file. Its name comes from a log that others may write to: one of any other form, such as
- * `../../.ssh/authorized_keys`, is none of a file here, and null.
+ * The path of a kept output file. Its name comes from a log that others may write to: a name of another form, such as
+ * `../../.ssh/authorized_keys`, is refused with null.
  */
 export function keptOutputPath({ output }: StateFolder, name: string): string | null {
   return isKeptOutputName(name) ? join(output, name) : null;
 }
 
 /**
- * Removes kept output once its runs are in the log no more: a file without its row is clutter, a row
- * without its file is a lie. What cannot be removed is no more than clutter and keeps nobody from going on.
+ * Removes kept output after its runs are gone from the log: a file without its row is clutter, a row without its file
+ * is a lie. A file that cannot be removed is mere clutter and stops nobody.
  */
 export function removeOutput(state: StateFolder, files: readonly string[]): void {
   for (const path of files.flatMap((file) => keptOutputPath(state, file) ?? [])) {
@@ -124,10 +124,10 @@ export function removeOutput(state: StateFolder, files: readonly string[]): void
 }
 
 /**
- * Brings a kept output file to where a log looks for it. Whoever was interrupted in the middle of it, or
- * does the same in the same moment, changes nothing about the result.
+ * Moves a kept output file to the place where a log looks for it. An interruption, or another process that does the
+ * same at this moment, does not change the result.
  *
- * @returns whether it is there now
+ * @returns whether the file is there now
  */
 export function moveOutput(name: string, from: StateFolder, to: StateFolder): boolean {
   const source = keptOutputPath(from, name);
@@ -137,7 +137,7 @@ export function moveOutput(name: string, from: StateFolder, to: StateFolder): bo
   return statSync(target, { throwIfNoEntry: false })?.isFile() === true;
 }
 
-/** A source that is gone has been moved before, by whoever was interrupted, or is lost. */
+/** A source that is gone was moved before an interruption, or is lost. */
 function moveFile(source: string, target: string): void {
   try {
     rename(source, target);
@@ -155,7 +155,7 @@ function rename(source: string, target: string): void {
   }
 }
 
-/** To another file system: whole, or not at all. */
+/** Copies to another file system: the whole file or nothing. */
 function copyFile(source: string, target: string): void {
   const temporary = `${target}.${process.pid}`;
   try {

@@ -2,31 +2,31 @@ import { lstatSync, readFileSync, readlinkSync, realpathSync, type Stats, statSy
 import { dirname, join, relative } from 'node:path';
 import { shellWord } from '../base/values.ts';
 
-/** Why somebody else than the runner's user, or root, could have written a file. */
+/** Why somebody other than the runner's user and root could have written a file. */
 export interface Distrust {
   readonly path: string;
   /** Follows the path: "can be written by anybody (mode 0666)". */
   readonly reason: string;
-  /** "close it with: chmod go-w jobs/hourly/a.sh", of the path as it is to be named. */
+  /** Takes the path as the message names it: "close it with: chmod go-w jobs/hourly/a.sh". */
   readonly cure: (name: string) => string;
 }
 
-/** Of the variables of the environment: the one way to allow it that no file can take. */
+/** The environment variable that allows untrusted files: the only permission that no file can forge. */
 export const OVERRIDE_VARIABLE = 'RUNNER_ALLOW_UNSAFE';
 
 const GROUP_WRITES = 0o020;
 const ANYBODY_WRITES = 0o002;
 const STICKY = 0o1000;
 
-/** The root folder itself, wherever it leads: it is the last one that is judged, upwards. */
+/** Judges the root folder itself, wherever a link leads: folders above it are not judged. */
 export function judgeRoot(root: string): Distrust | null {
   return judge(root, statSync(root));
 }
 
 /**
- * Who else could have written what lies at a path below the root. Of a symlink, that is all that it
- * leads through: the links, what they lead to, and every folder outside the root on the way. A folder
- * above the root counts only if it is the end: then it is what is used.
+ * Judges who else could have written the file or folder at a path below the root. For a symlink, this covers the whole
+ * way: the links, their targets, and every folder outside the root on the way. A folder above the root counts only if
+ * it is the final target, which is then what is used.
  */
 export function judgePath(root: string, path: string): readonly Distrust[] {
   const stats = lstatSync(path);
@@ -43,7 +43,9 @@ function judge(path: string, { uid, gid, mode }: Stats): Distrust | null {
   return judgeMode(path, mode, `the group ${nameGroup(gid)}`, 'g-w');
 }
 
-/** Whoever has it open still writes it once it has been given away: only a copy is safe. */
+/**
+ * A process of the other user that has the file open still writes to it after a change of owner: only a copy is safe.
+ */
 function judgeOwner(path: string, uid: number, own: number): Distrust {
   const cure = () => 'look at it, and replace it by a copy of your own';
   const whose = own === 0 ? `${nameUser(uid)}, and root uses only files of its own` : `another user, ${nameUser(uid)}`;
@@ -58,7 +60,7 @@ function judgeMode(path: string, mode: number, who: string, change: string): Dis
 
 function judgeWay(root: string, path: string): readonly Distrust[] {
   const realRoot = realpathSync.native(root);
-  // Throws where links lead in a circle: below, that would have no end.
+  // Throws if links form a circle: the walk below would never end.
   realpathSync.native(path);
   const steps = [...stepsTo(realRoot, relative(root, path))];
   const end = steps.at(-1);
@@ -68,14 +70,14 @@ function judgeWay(root: string, path: string): readonly Distrust[] {
     .filter((distrust) => distrust !== null);
 }
 
-/** The root is judged by itself, and what is above it only where a link leads there. */
+/** The root is judged by itself; a folder above it only if a link leads to it. */
 function isAbove(path: string, root: string): boolean {
   return root === path || root.startsWith(path === '/' ? '/' : `${path}/`);
 }
 
 /**
- * Everybody can write a link, to no effect, and in a sticky folder such as `/tmp` nobody can replace
- * what is another's. Neither helps against who owns it.
+ * A link is writable for everybody, to no effect, and in a sticky folder such as `/tmp` nobody can replace another
+ * user's file. Neither protects against the owner.
  */
 function isHarmless({ stats }: Step, isEnd: boolean): boolean {
   const isOpenByNature = stats.isSymbolicLink() || (!isEnd && (stats.mode & STICKY) !== 0);
@@ -87,7 +89,7 @@ interface Step {
   readonly stats: Stats;
 }
 
-/** As the kernel goes: folder by folder, into every link, to what it leads to in the end. */
+/** Walks as the kernel does: folder by folder, into every link, to the final target. */
 function* stepsTo(root: string, path: string): Generator<Step> {
   const ahead = path.split('/');
   let folder = root;
@@ -100,7 +102,7 @@ function* stepsTo(root: string, path: string): Generator<Step> {
   }
 }
 
-/** Puts what the link says in front of what is still to go, and returns where to go on from. */
+/** Puts the link's target in front of the rest of the path, and returns the folder to go on from. */
 function resolveLink(path: string, ahead: string[]): string {
   const target = readlinkSync(path);
   ahead.unshift(...target.split('/'));
@@ -113,14 +115,14 @@ interface User {
   readonly gid: number;
 }
 
-/** Its members are those beside the users whose own group it is. */
+/** Its members do not include the users whose own group it is. */
 interface Group {
   readonly name: string;
   readonly gid: number;
   readonly members: readonly string[];
 }
 
-/** What `/etc/passwd` and `/etc/group` say; nothing where they cannot be read. */
+/** The entries of `/etc/passwd` and `/etc/group`; empty if they cannot be read. */
 interface UserDatabase {
   readonly users: readonly User[];
   readonly groups: readonly Group[];
@@ -141,8 +143,8 @@ export function parseUserDatabase(passwd: string, group: string): UserDatabase {
 }
 
 /**
- * Whether nobody but this user and root is in the group. Where the user or the group is not in the
- * files (LDAP, a container), the numbers must do: the group that is made with a user has the same one.
+ * Whether only this user and root are in the group. If the files lack the user or the group (LDAP, a container), the
+ * numbers decide: a group that was made with a user has the user's number.
  */
 export function isPrivateGroup(
   gid: number,
@@ -177,19 +179,19 @@ function readIfThere(path: string): string {
   }
 }
 
-/** Lines with `+` or `-` in front point elsewhere (NIS). */
+/** Lines that begin with `+` or `-` refer to another source (NIS). */
 function readEntries(text: string): readonly (readonly string[])[] {
   const lines = text.split('\n').filter((line) => /^[^#+-]/.test(line));
   return lines.map((line) => line.split(':'));
 }
 
-/** How a message ends about what settings cannot allow, as they are not to be trusted or not read. */
+/** The end of a message about a file that settings cannot allow, because they are untrusted or not yet read. */
 export const orAllowOutside = `or allow it with ${OVERRIDE_VARIABLE}=1 in the environment`;
 
-/** How a message ends about what is refused unless it is forced. */
+/** The end of a message about a file that is refused unless it is allowed. */
 export const orAllow = `or allow it with allowUnsafe: true in runner.config.* or ${OVERRIDE_VARIABLE}=1 in the environment`;
 
-/** One sentence: what, where, whose, and the cure; paths below the root as seen from there. */
+/** One sentence: the path (below the root, relative to it), the reason, the cure. */
 export function describeDistrust(root: string, distrust: Distrust, orElse = orAllow): string {
   const name = nameWithin(root, distrust.path);
   return `${name} ${distrust.reason}; ${distrust.cure(name)}, ${orElse}`;

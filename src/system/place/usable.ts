@@ -5,11 +5,11 @@ import { createFallbackStateFolder, fallbackStateFoldersOf, trustedFallbacksOf }
 import { createStateFolder, demandAccess, listStateFolders, type StateFolder, stateFolderOf } from './state-folder.ts';
 
 /**
- * The root's state folder, made and really written to, else one of those that take its place: rather one that is
- * there, as another pass may be at work in it. For when something has failed already: it costs a wait for the disk.
+ * The root's state folder, created and proved by writing to it; otherwise one of its fallbacks. An existing fallback
+ * comes first, because another pass may be at work in it. Call it only after a failure: it costs a wait for the disk.
  *
- * @param unusable what is known to speak against one of them, by its path
- * @throws {UsageError} when none can be written: then no script can be run
+ * @param unusable known reasons against some of these folders, by path
+ * @throws {UsageError} if none can be written: then no script can run
  */
 export function usableStateFolder(root: string, unusable: Readonly<Record<string, string>> = {}): StateFolder {
   refuseWithoutRoot(root);
@@ -33,7 +33,7 @@ export function usableStateFolder(root: string, unusable: Readonly<Record<string
   );
 }
 
-/** Else a folder would be made where nobody ever looks for what is in it. */
+/** Without this check a folder would be made where nobody ever looks. */
 function refuseWithoutRoot(root: string): void {
   if (existsSync(join(root, 'jobs'))) return;
   throw new UsageError(
@@ -53,13 +53,13 @@ function reasonAgainst(state: StateFolder, create: typeof createStateFolder): st
   }
 }
 
-/** Should its writer die before it is removed, whoever reconciles next sees and removes it. */
+/** If the writer dies before it removes the folder, the next reconciliation finds and removes it by this prefix. */
 export const TRY_PREFIX = 'try-';
 
-/** So much that a file system has to find a new block for it. */
+/** Enough bytes that a file system has to find a new block for them. */
 const TRIED_BYTES = 64 * 1024;
 
-/** A lock, a spool, and what some scripts have at a time: a file system may have no more inodes. */
+/** Files of a lock, a spool and a few scripts at a time: a file system may have no inodes left. */
 const TRIED_FILES = 16;
 
 function tryWrite({ temporary }: StateFolder): void {

@@ -4,7 +4,7 @@ import { shellWord } from '../base/values.ts';
 import type { StateFolder } from './state-folder.ts';
 import { orAllow } from './trust.ts';
 
-/** What is wrong with a root or its state folder inside a web root, and the cure; null: neither is in one. */
+/** Explains that a root or its state folder is inside a web root, with the cure; null: neither is. */
 export function describeServedPlace(root: string, state: StateFolder): string | null {
   const webRoot = findWebRoot(root);
   return webRoot === null ? describeServedState(state) : describeServedRoot(root, webRoot);
@@ -18,7 +18,7 @@ function describeServedRoot(root: string, webRoot: string): string {
   );
 }
 
-/** The same of the state folder of a root beside the web root: then it is a link into it. */
+/** Explains that the state folder is in a web root while its root is not: it is a link into the web root. */
 export function describeServedState({ path }: StateFolder): string | null {
   const webRoot = findWebRoot(path);
   if (webRoot === null) return null;
@@ -29,7 +29,7 @@ export function describeServedState({ path }: StateFolder): string | null {
   );
 }
 
-/** What is wrong with a file for a copy of the log; null: nothing. */
+/** Explains that a file for a copy of the log is inside a web root; null: it is not. */
 export function describeServedCopy(path: string): string | null {
   const webRoot = findWebRoot(dirname(path));
   if (webRoot === null) return null;
@@ -39,18 +39,18 @@ export function describeServedCopy(path: string): string | null {
   );
 }
 
-/** What hosts call the folder whose files the web server hands out. */
+/** Names that hosts give to the folder whose files the web server serves. */
 const WEB_ROOT_NAMES = new Set(['public_html', 'www', 'htdocs', 'httpdocs']);
 
-/** Where Plesk has its users' home folders, and what ISPConfig keeps for them beside the website. */
+/** Plesk's parent folder of users' homes, and ISPConfig's private folders beside a website. */
 const UNSERVED = /^\/var\/www\/(?:vhosts\/|(?:clients\/[^/]+\/)?[^/]+\/private(?:\/|$))/;
 
-/** The folder around a root, or the root itself, that a web server probably hands out; or null. */
+/** The root or the folder around it that a web server probably serves; null: none. */
 export function findWebRoot(root: string): string | null {
   return webRootIn(root) ?? webRootIn(realPathOf(root));
 }
 
-/** The part of the path that a web server probably serves, or null. */
+/** The part of the path that a web server probably serves; null: none. */
 function webRootIn(path: string): string | null {
   const [home = ''] = UNSERVED.exec(path) ?? [];
   const parts = path.slice(home.length).split('/');
@@ -58,7 +58,7 @@ function webRootIn(path: string): string | null {
   return index === -1 ? null : home + parts.slice(0, index + 1).join('/');
 }
 
-/** `~/www` is often a link to `public_html`, and the root's own folder may not be there yet. */
+/** Resolves links, because `~/www` is often a link to `public_html`. The root itself may not exist yet. */
 function realPathOf(path: string): string {
   if (existsSync(path)) return realpathSync.native(path);
   return join(realPathOf(dirname(path)), basename(path));

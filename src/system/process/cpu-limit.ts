@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Where the kernel's files are; tests have their own. */
+/** Prefix of the kernel's files; tests have their own. */
 const ROOT = '/';
 
 /**
- * How many processors the control groups of this process may use at the same time: 0.5 is half of one. A host's own
- * limits of another kind, such as CloudLinux's, cannot be seen from here.
+ * How many processors the control groups of this process may use at the same time: 0.5 is half of one. Other limits of
+ * a host, such as CloudLinux's, are invisible here.
  *
- * @returns null: there is no limit, or nobody tells
+ * @returns null: no limit, or an unknown one
  */
 export function readCpuLimit(root = ROOT): number | null {
   const lines = (readText(root, 'proc/self/cgroup') ?? '').split('\n');
@@ -25,12 +25,12 @@ export function readCpuLimit(root = ROOT): number | null {
   return known.length === 0 ? null : Math.min(...known);
 }
 
-/** Each group on the way to the top can have a limit of its own. */
+/** Each group on the way to the top can have its own limit. */
 function listFolders(mount: string, path: string): string[] {
   return path === '/' || path === '.' ? [mount] : [join(mount, path), ...listFolders(mount, dirname(path))];
 }
 
-/** https://docs.kernel.org/admin-guide/cgroup-v2.html: "max 100000", or "50000 100000" for half of one. */
+/** https://docs.kernel.org/admin-guide/cgroup-v2.html: "max 100000"; "50000 100000" is half a processor. */
 function readQuota(root: string, folder: string): number | null {
   return toLimit(...((readText(root, join(folder, 'cpu.max')) ?? '').trim().split(' ') as [string, string?]));
 }
@@ -40,7 +40,7 @@ function readOldQuota(root: string, folder: string): number | null {
   return toLimit(readText(root, join(folder, 'cpu.cfs_quota_us')) ?? '', period);
 }
 
-/** -1, or "max", is no limit. */
+/** -1 and "max" mean no limit. */
 function toLimit(quota: string, period = ''): number | null {
   const limit = Number.parseInt(quota, 10) / Number.parseInt(period, 10);
   return limit > 0 && Number.isFinite(limit) ? limit : null;

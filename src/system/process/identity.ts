@@ -7,8 +7,8 @@ export interface ProcessIdentity {
   /** The name of its machine. */
   readonly host: string;
   /**
-   * Changes with each boot; null without `/proc`. In a container, where a pid means something else
-   * than outside, followed by which one: `<boot> pid:[4026532201]`.
+   * Changes with each boot; null without `/proc`. In a container, where pids have another meaning than outside, the
+   * container follows: `<boot> pid:[4026532201]`.
    */
   readonly bootId: string | null;
   readonly pid: number;
@@ -16,13 +16,13 @@ export interface ProcessIdentity {
   readonly startTicks: number | null;
 }
 
-/** The variable that names a machine, where its host name does not tell it from others, or changes. */
+/** The environment variable that names a machine whose host name changes or is not unique. */
 const NAME_VARIABLE = 'RUNNER_HOST';
 
 /**
- * The name of this machine, by which others know it, and `@host` tags mean it.
+ * The name of this machine for other machines and for `@host` tags.
  *
- * @throws {UsageError} if the environment gives it one that cannot be
+ * @throws {UsageError} if the environment gives it an invalid name
  */
 export function machineName(): string {
   const name = process.env[NAME_VARIABLE];
@@ -40,7 +40,7 @@ export function identifyProcess(pid: number): ProcessIdentity {
   return { host: machineName(), bootId: readBootId(), pid, startTicks: readStartTicks(pid) };
 }
 
-/** Whether that very process still runs. Another host's or container's can't be seen from here. */
+/** Whether this very process still runs. A process of another host or container cannot be seen from here. */
 export function checkLiveness(process: ProcessIdentity): Liveness {
   const place = readBootId();
   if (process.host !== machineName()) return 'on-another-host';
@@ -50,7 +50,7 @@ export function checkLiveness(process: ProcessIdentity): Liveness {
   return differs(process.startTicks, readStartTicks(process.pid)) ? 'dead' : 'alive';
 }
 
-/** Whether the machine of that name was started anew since; or another one has the same name. */
+/** Whether the machine of that name has rebooted since; another machine of the same name looks alike. */
 export function isOfAnotherBoot({ bootId }: Pick<ProcessIdentity, 'bootId'>): boolean {
   return differs(bootOf(bootId), bootOf(readBootId()));
 }
@@ -58,27 +58,27 @@ export function isOfAnotherBoot({ bootId }: Pick<ProcessIdentity, 'bootId'>): bo
 const UNKNOWN = 'x';
 const ownedForm = /^([a-z]+)\.(.+)\.(\d+)\.(\d+|x)\.\d+$/;
 
-/** `<kind>.<host>.<pid>.<when that started>.<number>`: a name that tells that a file is this process's. */
+/** `<kind>.<host>.<pid>.<start ticks>.<number>`: a file name that says that the file is this process's. */
 export function nameOwnFile(kind: string, number: number): string {
   const startTicks = readStartTicks(process.pid) ?? UNKNOWN;
   return `${kind}.${machineName()}.${process.pid}.${startTicks}.${number}`;
 }
 
-/** Whose file this is; null: it is none of this kind. */
+/** The process that a file name of this kind names; null: the name is not of this kind. */
 export function ownerOf(name: string, kind: string): Omit<ProcessIdentity, 'bootId'> | null {
   const [, found, host, pid, startTicks] = ownedForm.exec(name) ?? [];
   if (host === undefined || found !== kind) return null;
   return { host, pid: Number(pid), startTicks: startTicks === UNKNOWN ? null : Number(startTicks) };
 }
 
-/** Whether the file is that of a process which has died here; another host's cannot be seen from here. */
+/** Whether the file's process has died here; a process of another host cannot be seen from here. */
 export function isOwnerDead(name: string, kind: string): boolean {
   const owner = ownerOf(name, kind);
   if (owner === null || owner.host !== machineName()) return false;
   return checkLiveness({ ...owner, bootId: readBootId() }) === 'dead';
 }
 
-/** Whether more speaks for it being alive than its pid, which may be another process's by now. */
+/** Whether the start time can confirm the process; its pid alone may belong to another process by now. */
 export function isStartKnown({ pid, startTicks }: ProcessIdentity): boolean {
   return startTicks !== null && readStartTicks(pid) !== null;
 }
@@ -92,7 +92,7 @@ export function isSameProcess(one: ProcessIdentity, other: ProcessIdentity): boo
   );
 }
 
-/** When the process started, in clock ticks since boot; null where it is gone or unknown. */
+/** Start of the process in clock ticks since boot; null if it is gone or unknown. */
 export function readStartTicks(pid: number): number | null {
   const fields = readStatFields(pid);
   return fields === null ? null : Number(fields[19]);
@@ -101,23 +101,23 @@ export function readStartTicks(pid: number): number | null {
 /** USER_HZ, the unit of `/proc/<pid>/stat`, is 100 on every Linux that Node runs on. */
 const MS_PER_TICK = 10;
 
-/** For how long a process has been running, whatever was done to the clock; null where it is unknown. */
+/** How long a process has been running, in milliseconds, even if the clock was set; null if unknown. */
 export function readAgeMs(pid: number): number | null {
   const startTicks = readStartTicks(pid);
   if (startTicks === null) return null;
   const ageMs = uptime() * 1000 - startTicks * MS_PER_TICK;
-  // In some containers the two are not counted from the same moment.
+  // In some containers uptime and start ticks do not count from the same moment.
   return ageMs >= 0 ? ageMs : null;
 }
 
-/** The fields of `/proc/<pid>/stat` from the third (state) on. */
+/** The fields of `/proc/<pid>/stat` from the third one (state) on. */
 export function readStatFields(pid: number): string[] | null {
   return readStat(pid)?.fields ?? null;
 }
 
 /**
- * The program's name, and the fields after it. The name may itself hold spaces and parentheses: only what follows
- * the last parenthesis can be split.
+ * The program's name and the fields after it. The name itself may contain spaces and parentheses, so only the text
+ * after the last parenthesis can be split.
  */
 export function readStat(pid: number): { readonly name: string; readonly fields: string[] } | null {
   if (!isProcOurs()) return null;
@@ -132,7 +132,7 @@ export function readStat(pid: number): { readonly name: string; readonly fields:
 
 let procIsOurs: boolean | null = null;
 
-/** In a container it can be the machine's `/proc`, where our pids are other processes'. */
+/** In a container `/proc` may be the machine's, where our pids belong to other processes. */
 function isProcOurs(): boolean {
   procIsOurs ??= readOwnPid() === process.pid;
   return procIsOurs;
@@ -146,7 +146,7 @@ function readOwnPid(): number | null {
   }
 }
 
-/** Of the machine, whatever container this is; null without `/proc`. */
+/** The boot id of the machine, without the container; null without `/proc`. */
 export function bootOfMachine(): string | null {
   return bootOf(readBootId());
 }
@@ -160,7 +160,7 @@ function readBootId(): string | null {
   }
 }
 
-/** Whose pids ours are, unless they are the machine's. */
+/** The pid namespace of this process, unless it is the machine's. */
 function readContainer(): string[] {
   try {
     return [readlinkSync('/proc/self/ns/pid')].filter((pids) => pids !== MACHINE_PIDS);
@@ -169,17 +169,17 @@ function readContainer(): string[] {
   }
 }
 
-/** The pids of the machine itself (PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h). */
+/** The pid namespace of the machine itself (PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h). */
 const MACHINE_PIDS = 'pid:[4026531836]';
 
 export const bootOf = (bootId: string | null): string | null => bootId?.split(' pid:')[0] ?? null;
 
-/** Dead, but nobody has asked for its exit code yet: a signal still reaches it. */
+/** A dead process whose exit code nobody has read yet: a signal still reaches it. */
 function isZombie(pid: number): boolean {
   return readStatFields(pid)?.[0] === 'Z';
 }
 
-/** An unknown figure proves nothing; only two known ones can differ. */
+/** Only two known values can differ; an unknown one proves nothing. */
 function differs<T>(one: T | null, other: T | null): boolean {
   return one !== null && other !== null && one !== other;
 }
@@ -189,7 +189,7 @@ function existsProcess(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // EPERM: it exists, and is somebody else's.
+    // EPERM: the process exists and belongs to another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
@@ -198,15 +198,15 @@ function existsProcess(pid: number): boolean {
 const scheduler = /crond?$|^(?:supercronic|atd)$/i;
 
 /**
- * Whether somebody called this by hand, although its output goes to no terminal: in `runner hourly | cat`, a script, a
- * command over ssh. What nobody can tell, as where `/proc` is hidden, counts as called by a scheduler.
- * Who knows better says so: the dashboard, in which somebody asks for a run, or a scheduler that calls over ssh.
+ * Whether a person made this call although its output goes to no terminal: in `runner hourly | cat`, a script, a
+ * command over ssh. An unclear case, such as a hidden `/proc`, counts as called by a scheduler. `RUNNER_CALLED_BY`
+ * overrides the guess: the dashboard sets it when a person asks for a run, and so may a scheduler that calls over ssh.
  */
 export function isCalledByHand({ RUNNER_CALLED_BY, SSH_CONNECTION }: NodeJS.ProcessEnv): boolean {
   if (RUNNER_CALLED_BY === 'person') return true;
   const own = readStat(process.pid);
   if (own === null || RUNNER_CALLED_BY === 'cron') return false;
-  // The fields: its parent, its terminal.
+  // Field 1 is the parent's pid, field 4 the terminal.
   const hasTerminal = own.fields[4] !== '0';
   for (let pid = Number(own.fields[1]); pid > 1; ) {
     const parent = readStat(pid);

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Where the kernel's files are; tests have their own. */
+/** Prefix of the kernel's files; tests have their own. */
 const ROOT = '/';
 
 /**
- * Memory that a new process could have: what the machine has left, or the control group of this
- * process where that has less. Caches that the kernel would give up count as free.
+ * Memory in bytes that a new process could have: what is left on the machine, or in the control group of this process
+ * if that is less. Caches that the kernel would give up count as free.
  *
- * @returns null where nobody tells
+ * @returns null if unknown
  */
 export function readFreeMemory(root = ROOT): number | null {
   const known = [readMachine(root), ...readControlGroups(root)].filter((each) => each !== null);
@@ -20,7 +20,7 @@ function readMachine(root: string): number | null {
   return match === null ? null : Number(match[1]) * 1024;
 }
 
-/** Each group on the way to the top can have a limit of its own. */
+/** Each group on the way to the top can have its own limit. */
 function readControlGroups(root: string): (number | null)[] {
   const lines = (readText(root, 'proc/self/cgroup') ?? '').split('\n');
   return lines.flatMap((line) => {
@@ -61,7 +61,7 @@ function listAncestors(path: string): string[] {
   return path === '/' || path === '.' ? ['/'] : [path, ...listAncestors(dirname(path))];
 }
 
-/** "max" is no limit; version 1 says so by a number that no machine has. */
+/** "max" means no limit; version 1 has a number instead that no machine reaches. */
 function readRoom(root: string, folder: string, version: Version): number | null {
   const limit = readText(root, join(folder, version.limit));
   const usage = readText(root, join(folder, version.usage));
@@ -79,11 +79,10 @@ function readText(root: string, path: string): string | null {
 }
 
 /**
- * Resident memory of several processes, in which a page that n processes share counts 1/n for each
- * (PSS). The kernel walks through all of their pages: about 10 µs for each MB.
+ * Resident memory of several processes, in bytes. A page that n processes share counts 1/n for each (PSS). The kernel
+ * walks through all of their pages: about 10 µs per MB.
  *
- * @returns null where the kernel does not tell: before Linux 4.14, without `/proc`, or for another
- *   user's process
+ * @returns null if the kernel does not tell: before Linux 4.14, without `/proc`, or for another user's process
  */
 export function readSharedRss(pids: readonly number[]): number | null {
   const each = pids.map(readPss);
@@ -96,7 +95,7 @@ function readPss(pid: number): number | null {
     const match = /^Pss:\s+(\d+) kB/m.exec(rollup);
     return match === null ? null : Number(match[1]) * 1024;
   } catch (error) {
-    // Ended since it was listed: it has none any more.
+    // The process has ended since it was listed, so it has no memory.
     return ['ESRCH', 'ENOENT'].includes((error as NodeJS.ErrnoException).code ?? '') ? 0 : null;
   }
 }

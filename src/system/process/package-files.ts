@@ -3,14 +3,14 @@ import { registerHooks } from 'node:module';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** Chunks have their hash in their names. */
+/** The name of a chunk contains its hash. */
 const CHUNK = /-[\w-]{8}\.cjs$/;
 
 let isKept = false;
 
 /**
- * Keeps in memory what this process may still load: an upgrade takes it off the disk, and what lies there then is of
- * another version. To be loaded all of it would take ten times as long as to be read.
+ * Keeps in memory all that this process may still load: an upgrade removes it from the disk and puts files of another
+ * version there. To load all of it would take ten times as long as to read it.
  *
  * @returns whether all of it was there
  */
@@ -29,7 +29,7 @@ function keepChunks(distFolder: string): boolean {
     }
     if (stateOf(distFolder) !== before || !hasOwn(kept)) return false;
   } catch {
-    // It is being replaced at this moment.
+    // The package is being replaced at this moment.
     return false;
   }
   registerHooks({
@@ -50,7 +50,7 @@ function stateOf(folder: string): string {
   return `${ino} ${mtimeNs}`;
 }
 
-/** What this process was loaded from; of another version that has another name. */
+/** Whether the files include the one that this process was loaded from; in another version it has another name. */
 function hasOwn(kept: ReadonlyMap<string, Buffer>): boolean {
   const own = import.meta.filename;
   return !CHUNK.test(basename(own)) || kept.has(pathToFileURL(own).href);

@@ -8,8 +8,8 @@ export function findProgram(name: string, path: string): string | null {
 }
 
 /**
- * The Node that runs this, by its full path. Without `/proc` it only knows what it was called by, and
- * `node` alone could be any other.
+ * The full path of the Node that runs this process. Without `/proc` Node only knows the name that it was called by, and
+ * `node` alone could be another one.
  */
 export function findOwnNode(): string {
   const { execPath, env } = process;
@@ -27,15 +27,15 @@ export function isExecutable(path: string): boolean {
   }
 }
 
-/** Where hosts have it: it is on nobody's PATH under cron. */
+/** The usual folders of sendmail; cron's PATH has none of them. */
 const foldersOfSendmail = ['/usr/sbin', '/usr/lib', '/usr/bin', '/usr/local/sbin', '/usr/local/bin'];
 
-/** The local mail program; null: there is none. */
+/** The local mail program; null: none. */
 export function findSendmail({ PATH = '' }: NodeJS.ProcessEnv): string | null {
   return findProgram('sendmail', [...foldersOfSendmail, ...PATH.split(':').filter(Boolean)].join(':'));
 }
 
-/** Where hosts and people have programs that are not on the PATH of cron; `*` stands for one folder. */
+/** The usual folders of programs that are not on cron's PATH; `*` stands for one folder. */
 const usualFolders = [
   ...['~/bin', '~/.local/bin', '~/.composer/vendor/bin', '~/.config/composer/vendor/bin', '~/.cargo/bin'],
   ...['~/.npm-global/bin', '~/.nvm/versions/node/*/bin', '/usr/local/sbin', '/usr/sbin', '/sbin', '/snap/bin'],
@@ -43,7 +43,7 @@ const usualFolders = [
   ...['/usr/local/*/bin', '/usr/lib/postgresql/*/bin', '/usr/lib/git-core'],
 ];
 
-/** A program that is not where it was looked for: on this process's own PATH, or in a usual place; null: nowhere there. */
+/** Looks for a program on this process's own PATH and in the usual folders; null: not there. */
 export function findElsewhere(name: string, { PATH = '', HOME }: NodeJS.ProcessEnv): string | null {
   const folders = usualFolders
     .filter((folder) => HOME !== undefined || !folder.startsWith('~'))
@@ -60,7 +60,7 @@ function expandFolder(pattern: string): readonly string[] {
       .toReversed()
       .map((name) => before + name + after);
   } catch {
-    // It is not there, or not for this user.
+    // The folder is missing, or closed to this user.
     return [];
   }
 }

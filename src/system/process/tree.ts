@@ -1,15 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { readStatFields } from './identity.ts';
 
-/** What a process and its living descendants have used so far. */
+/** Resources that a process and its living descendants have used so far. */
 export interface TreeUsage {
   readonly userCpuMs: number;
   readonly systemCpuMs: number;
-  /** Resident memory of all of them now. */
+  /** Present resident memory of all of them. */
   readonly rssBytes: number;
-  /** The largest peak of a single one. */
+  /** The largest peak of a single process. */
   readonly peakRssBytes: number;
-  /** False: none has waited yet, or used the CPU time in which a slow machine loads a program. */
+  /** False: no process has waited yet, or used as much CPU time as a slow machine needs to load a program. */
   readonly isLoaded: boolean;
 }
 
@@ -18,22 +18,22 @@ const MS_PER_TICK = 10;
 
 const LOADING_TICKS = 1;
 
-/** Less than any program has once it runs: it is seen between `exec` and its first instruction. */
+/** Less than any program uses once it runs: it is seen between `exec` and its first instruction. */
 const LEAST_BYTES = 256 * 1024;
 
-/** Null where there is no `/proc`, or the process is gone or not yet there. */
+/** Null without `/proc`, or if the process is gone or not yet there. */
 export function readTreeUsage(pid: number): TreeUsage | null {
   return readUsage(listTree(pid));
 }
 
-/** What these processes use together. */
+/** Sums up what these processes use. */
 export function readUsage(pids: readonly number[]): TreeUsage | null {
   const usages = pids.flatMap((pid) => readProcessUsage(pid) ?? []);
   const usage = usages.length === 0 ? null : usages.reduce(addUsage);
   return usage === null || usage.peakRssBytes < LEAST_BYTES ? null : usage;
 }
 
-/** The process and its living descendants; just itself where the kernel does not list children. */
+/** The process and its living descendants; only the process itself if the kernel does not list children. */
 export function listTree(pid: number): number[] {
   return [pid, ...listChildren(pid).flatMap(listTree)];
 }
@@ -52,7 +52,7 @@ function readProcessUsage(pid: number): TreeUsage | null {
   const stat = readStatFields(pid);
   const memory = readMemory(pid);
   if (stat === null || memory === null) return null;
-  // 11 to 14: utime, stime, and those of the children it has waited for.
+  // 11 to 14: utime, stime, and the same of the children it has waited for.
   const ticks = (index: number): number => Number(stat[index]);
   return {
     userCpuMs: (ticks(11) + ticks(13)) * MS_PER_TICK,
@@ -96,11 +96,11 @@ interface Listed {
 }
 
 /**
- * A process, whoever is of its group or session, and the descendants of all of these: also those
- * whose parent has ended, which the tree of its children lacks. Who has ended is left out. One look
- * at each process of the machine: about 20 µs for each.
+ * A process, all processes of its group or session, and the descendants of all of these. This includes processes whose
+ * parent has ended, which the tree of children lacks, and excludes those that have ended. It looks once at each process
+ * of the machine: about 20 µs each.
  *
- * @returns empty where there is no `/proc`, or nobody is left
+ * @returns empty without `/proc`, or if no process is left
  */
 export function listGroup(leader: number): number[] {
   const all = listPids().flatMap((pid) => readListed(pid) ?? []);
@@ -120,8 +120,8 @@ function readListed(pid: number): Listed | null {
 }
 
 /**
- * All processes that can be seen, in order of their start, mostly; where the host hides those of
- * others, the user's own. Empty where there is no `/proc`.
+ * All visible processes, mostly in order of their start. If the host hides those of others: the user's own. Empty
+ * without `/proc`.
  */
 export function listPids(): number[] {
   try {
@@ -134,8 +134,8 @@ export function listPids(): number[] {
 }
 
 /**
- * The living processes that were started after another one and with all of these variables (`NAME=value`), wherever in
- * the tree they are by now. Numbers of processes grow, until they begin anew: what began anew since then is missed.
+ * The living processes that started after another one with all of these variables (`NAME=value`), wherever in the tree
+ * they are now. Pids grow until they start over: a process that got a small pid since then is missed.
  */
 export function listStartedWith(before: number, variables: readonly string[]): number[] {
   if (variables.length === 0) return [];
@@ -146,27 +146,27 @@ export function listStartedWith(before: number, variables: readonly string[]): n
   });
 }
 
-/** What a process was started with, as `NAME=value`; none of one that has ended, or is another user's. */
+/** The environment that a process started with, as `NAME=value`; [''] if it has ended or is another user's. */
 export function readVariables(pid: number): readonly string[] {
   return readText(pid, 'environ', 'utf8').split('\0');
 }
 
-/** The first 15 bytes of its program's name; null: there is no such process. */
+/** The first 15 bytes of the program's name; null: no such process. */
 export function readProcessName(pid: number): string | null {
   return readText(pid, 'comm', 'utf8').trimEnd() || null;
 }
 
 /**
- * Something that changes whenever a process gets on: by CPU time, to the nanosecond where the kernel
- * tells it, or by reading and writing.
+ * A text that changes whenever a process makes progress: by CPU time, to the nanosecond if the kernel tells it, or by
+ * reading and writing.
  *
- * @returns null where there is no `/proc`, or the process is gone
+ * @returns null without `/proc`, or if the process is gone
  */
 export function readProgress(pid: number): string | null {
   const stat = readStatFields(pid);
   if (stat === null) return null;
   const [state] = stat;
-  // On its way, however slowly a throttled processor or disk lets it: no two looks are the same.
+  // The process is on its way, however much a throttled processor or disk slows it down: no two looks are the same.
   if (state === 'R' || state === 'D') return `${state} ${performance.now()}`;
   return [stat[11], stat[12], readText(pid, 'schedstat'), readText(pid, 'io')].join(' ');
 }

@@ -2,20 +2,20 @@ import { userInfo } from 'node:os';
 import { dirname } from 'node:path';
 import { findOwnNode } from './programs.ts';
 
-/** UTF-8 without the language of anybody, with bytes in their order: as cron's C locale, but for text. */
+/** UTF-8 without a language, sorted by bytes: like cron's C locale, but for text. */
 const LOCALE = 'C.UTF-8';
 
 /**
- * What programs of this user start with, whoever calls the runner: cron, a shell, a web server. A caller's own locale,
- * home or PATH would make a script work by hand that fails under cron.
+ * The environment that programs of this user start with, whoever calls the runner: cron, a shell, a web server. With
+ * the caller's own locale, home or PATH a script could work by hand and fail under cron.
  *
- * @param caller whose values count only for a user without an entry in the system, as in some containers
+ * @param caller its values count only for a user without an entry in the system, as in some containers
  */
 export function userEnvironment(caller: NodeJS.ProcessEnv): Readonly<Record<string, string>> {
   return { ...accountVariables(caller), SHELL: '/bin/sh', PATH: defaultPath(), LANG: LOCALE };
 }
 
-/** Where a script looks for programs, unless it is told otherwise. */
+/** The PATH of scripts, unless settings give another one. */
 export function defaultPath(): string {
   return [dirname(findOwnNode()), '/usr/local/bin', '/usr/bin', '/bin'].join(':');
 }
@@ -38,7 +38,10 @@ interface Account extends Record<string, string> {
 
 let known: { readonly uid: number | undefined; readonly account: Account | null } | null = null;
 
-/** Asked once: on some hosts a directory on the network answers. Root may become another user before it runs anything. */
+/**
+ * Asks the system once: on some hosts a directory on the network answers. Root may become another user before it runs
+ * anything.
+ */
 function findAccount(): Account | null {
   const uid = process.geteuid?.();
   if (known === null || known.uid !== uid) known = { uid, account: askForAccount() };
