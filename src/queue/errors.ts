@@ -1,12 +1,12 @@
 import type { JobState } from '../store/words.ts';
 
 /**
- * `invalid`: an argument. `no-such-job`. `wrong-state`: the job is not in a state for that.
- * `stale-claim`: another has the job by now, or nobody. `deadline-soon`: a claim is about to expire.
+ * `invalid`: a wrong argument. `no-such-job`. `wrong-state`: the job's state does not allow the call. `stale-claim`:
+ * the claim is over, and another worker or nobody has the job. `deadline-soon`: a claim is about to expire.
  */
 export type QueueErrorCode = 'invalid' | 'no-such-job' | 'wrong-state' | 'stale-claim' | 'deadline-soon';
 
-/** Wrong use of the queue, told in one sentence. */
+/** Wrong use of the queue, described in one sentence. */
 export class QueueError extends Error {
   override readonly name = 'QueueError';
   readonly code: QueueErrorCode;
@@ -17,12 +17,12 @@ export class QueueError extends Error {
   }
 }
 
-/** By what a sentence names a job. */
+/** The fields by which a sentence names a job. */
 interface NamedJob {
   readonly id: number;
   readonly name: string;
   readonly state: JobState;
-  /** Of a child. */
+  /** Set for a child. */
   readonly parent_id?: number | null;
 }
 
@@ -58,7 +58,7 @@ const rules: Readonly<Record<JobVerb, Rule>> = {
   requeue: { expected: 'job that waits for no children', done: 'requeued' },
 };
 
-/** What to do with a job in a state that the verb is not for. */
+/** The cure for a job whose state does not fit the verb. */
 const cures: Readonly<Record<JobState, Partial<Record<JobVerb | 'else', string>>>> = {
   queued: { kick: 'it is due, and will run in its turn', else: 'claim it first' },
   retrying: { kick: 'it is due, and will run in its turn', else: 'claim it first' },
@@ -80,12 +80,12 @@ export function wrongState(job: NamedJob, verb: JobVerb): QueueError {
   return refuse(job, `is ${job.state}, and only a ${expected} can be ${done}; ${cure}.`);
 }
 
-/** What a paused child waits for; null: it is none. */
+/** Says that a paused child waits for its parent; null: the job is not such a child. */
 function describeParent({ state, parent_id: parent = null }: NamedJob): string | null {
   return state === 'paused' && parent !== null ? `it waits for the end of its parent, job ${parent}` : null;
 }
 
-/** With words of its own: what is the matter, and what to do. */
+/** An error with its own words: the problem, and the cure. */
 export function refuse(job: NamedJob, matter: string): QueueError {
   return new QueueError('wrong-state', `${nameJob(job)} ${matter}`);
 }
@@ -101,12 +101,12 @@ export function staleClaim(job: NamedJob): QueueError {
   return refuseClaim(job, job.state === 'running' ? 'another worker has claimed it' : `the job is ${job.state}`);
 }
 
-/** Nobody else has the job yet. */
+/** The claim has expired, but no other worker has the job yet. */
 export function expiredClaim(job: NamedJob): QueueError {
   return refuseClaim(job, 'it was not renewed in time, and the job will be given to another worker');
 }
 
-/** Told instead of waiting for another one. */
+/** Ends a wait for another job. */
 export function deadlineSoon({ id, name }: NamedJob): QueueError {
   const what = `The claim of job ${id} (${name}) expires within a second`;
   return new QueueError('deadline-soon', `${what}, so no other job is waited for: end that job, or touch it.`);

@@ -1,13 +1,13 @@
 import { matchesNothing } from '../system/base/glob.ts';
 import { invalid } from './add/values.ts';
 
-/** One glob over names, or several: a name that fits any of them is meant. */
+/** One glob over names, or several: a name that matches any of them is meant. */
 export type Patterns = string | readonly string[];
 
 const LONGEST_PATTERN = 1_000;
 const MOST_PATTERNS = 500;
 
-/** @throws {QueueError} if there is none, or one is no text */
+/** @throws {QueueError} if the list is empty, or a pattern is not text */
 export function readPatterns(patterns: Patterns): readonly string[] {
   const list: unknown = typeof patterns === 'string' ? [patterns] : patterns;
   const isList = Array.isArray(list) && list.length > 0 && list.length <= MOST_PATTERNS;

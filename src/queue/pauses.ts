@@ -18,20 +18,20 @@ function findPattern(pauses: readonly Pause[], name: string): Pause | null {
 
 /** Globs over names of jobs. */
 interface PausedPatterns {
-  /** What fits one of these waits. */
+  /** Jobs that match one of these wait. */
   readonly paused: readonly string[];
-  /** What fits one of these fails once it is due. */
+  /** Jobs that match one of these fail once they are due. */
   readonly failFast: readonly string[];
 }
 
-/** What is not to be handed out of the queue now, of the pauses in force. */
+/** The jobs that the pauses in force keep from being handed out. */
 export function pausedPatterns(pauses: readonly Pause[]): PausedPatterns {
   const patternsOf = (wanted: PauseKind) =>
     pauses.filter(({ kind }) => kind === wanted).flatMap(({ name }) => pausedPattern(name) ?? []);
   return { paused: patternsOf('pause'), failFast: patternsOf('fail-fast') };
 }
 
-/** Pauses the name from now on; a pause that it had is replaced. To be called in a transaction. */
+/** Pauses the name from now on, and replaces an earlier pause of that name. Call it in a transaction. */
 export async function pause(session: StoreSession, pause: Pause): Promise<void> {
   const { name, kind, until, createdAt: at } = pause;
   await session.pauses.set(pause);
@@ -40,7 +40,7 @@ export async function pause(session: StoreSession, pause: Pause): Promise<void> 
   await session.events.record([{ at, event: 'paused', detail }]);
 }
 
-/** Ends pauses: this name's, or all there are. The names that were paused. To be called in a transaction. */
+/** Ends the pause of this name, or all pauses. Returns the names that were paused. Call it in a transaction. */
 export async function resume(session: StoreSession, name: string | null, at: number): Promise<string[]> {
   const ended = await session.pauses.remove(name);
   const names = ended.filter(({ until }) => until === null || until > at).map((each) => each.name);
@@ -54,24 +54,24 @@ export const EVERYTHING = '*';
 /** The name that stands for all jobs of the queue. */
 export const WHOLE_QUEUE = 'queue';
 
-/** Under which name a pause of jobs of the queue is kept: `queue/mail/*`. */
+/** The name under which a pause of queued jobs is stored: `queue/mail/*`. */
 export function pauseNameOf(pattern: string): string {
   return pattern === '*' ? WHOLE_QUEUE : `${WHOLE_QUEUE}/${pattern}`;
 }
 
-/** The glob over names of jobs that a pause holds back; null: it is one of a tier or a script. */
+/** The glob over names of jobs that a pause holds back; null: it pauses a tier or a script. */
 export function pausedPattern(name: string): string | null {
   if (name === EVERYTHING || name === WHOLE_QUEUE) return '*';
   return name.startsWith(`${WHOLE_QUEUE}/`) ? name.slice(WHOLE_QUEUE.length + 1) : null;
 }
 
-/** As people say it: `everything`, `hourly`, `the queue`, `mail/*`. */
+/** The name in words: `everything`, `hourly`, `the queue`, `mail/*`. */
 export function wordsOfPaused(name: string): string {
   if (name === EVERYTHING) return 'everything';
   return name === WHOLE_QUEUE ? 'the queue' : (pausedPattern(name) ?? name);
 }
 
-/** The command that ends it, to be pasted into a shell. */
+/** The command that ends the pause, ready to be pasted into a shell. */
 export function resumeCommandOf(name: string): string {
   if (name === EVERYTHING) return 'npx folder-runner resume';
   const word = name === WHOLE_QUEUE ? name : (pausedPattern(name) ?? name);

@@ -54,23 +54,23 @@ import {
 } from './settle/by-caller.ts';
 import { createPolicies, type PolicyOfName } from './settle/retry-policy.ts';
 
-/** Where the queue is; what is left out is found as the `runner` command finds it. */
+/** The place of the queue. Options that are left out are found as the `runner` command finds them. */
 export interface OpenQueueOptions {
-  /** The folder that holds `jobs/`. Default: `RUNNER_ROOT`, else the nearest one upward from `cwd`. */
+  /** The folder that contains `jobs/`. Default: `RUNNER_ROOT`, otherwise the nearest such folder from `cwd` upward. */
   readonly root?: string;
   /** Default: the current folder. */
   readonly cwd?: string;
-  /** Names the root, and the database that holds the log. Default: `process.env`. */
+  /** The environment that names the root and the database of the log. Default: `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** The clock, in UTC epoch milliseconds. Default: the machine's, or that of the database server. */
+  /** The clock, in UTC epoch milliseconds. Default: the machine's clock, or the clock of the database server. */
   readonly now?: () => number;
 }
 
 /**
- * Finds the place of a queue, opens its log, and puts the verbs over it.
+ * Finds a queue, opens its log, and returns its verbs.
  *
- * @param read how data and results of its jobs are read
- * @param clock follows that of the log's server; default: one of its own
+ * @param read parses data and results of jobs
+ * @param clock follows the clock of the log's server; default: a new one
  */
 export async function buildQueue(
   options: OpenQueueOptions,
@@ -80,16 +80,16 @@ export async function buildQueue(
   return createQueue(await openParts(options, read, clock));
 }
 
-/** One open log for many callers, each of whom is recorded with what they change. */
+/** One open log for many callers; each change is recorded with its caller. */
 export interface SharedQueue {
-  /** The verbs, as this caller's; to be closed by nobody. */
+  /** The verbs in this caller's name; do not close them. */
   as(actor: string): Queue;
-  /** Any other change of the log, whole or not at all. */
+  /** Any other change of the log, as a whole or not at all. */
   change<T>(actor: string, work: (session: VerbSession) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
-/** Opens the queue for callers who come and go, and may wait for jobs at the same time. */
+/** Opens the queue for callers that come and go, and may wait for jobs at the same time. */
 export async function openSharedQueue(
   options: OpenQueueOptions,
   read: JsonReader,
@@ -145,11 +145,11 @@ interface QueueParts {
   readonly log: QueueLog;
   readonly state: StateFolder;
   readonly settings: QueueSettings;
-  /** What is said of jobs that do not say themselves how often they are tried. */
+  /** The retry policies of handlers, for jobs without a policy of their own. */
   readonly policies: () => Promise<PolicyOfName>;
   /** UTC epoch milliseconds. */
   readonly now: () => number;
-  /** How data and results are read. */
+  /** Parses data and results. */
   readonly read: JsonReader;
 }
 
@@ -222,7 +222,7 @@ function endingVerbs(parts: QueueParts): Pick<Queue, 'finish' | 'retry' | 'fail'
     });
     removeOutput(state, archive.unnamed);
   };
-  // Its run tells how it has ended, and not by whom.
+  // A run's row says how it has ended, but not who ended it.
   const end = (job: JobRef, verb: string, work: Parameters<typeof change>[0]): Promise<void> =>
     change(async (session, context) => {
       await work(session, context);
@@ -313,16 +313,16 @@ interface Updating {
   readonly missedCap: number;
 }
 
-/** What was asked for, understood; what is undefined stays as it is. */
+/** The parsed change; an undefined field stays unchanged. */
 interface Change {
   readonly data: string | undefined;
   readonly priority: number | undefined;
   readonly runAt: number | undefined;
-  /** Null: it repeats no more. */
+  /** Null: the job stops repeating. */
   readonly rule: RepeatRule | null | undefined;
 }
 
-/** Changes a job in any state, without changing that. To be called in a transaction. */
+/** Changes a job in any state, without changing the state. Call it in a transaction. */
 async function updateJob(session: VerbSession, ref: JobRef, options: UpdateOptions, updating: Updating): Promise<void> {
   const { at } = updating;
   const change = await readChange(options, at);
@@ -369,7 +369,7 @@ function plainColumns({ data, priority, rule }: Change): Partial<JobRow> {
   };
 }
 
-/** A time that is said wins over one that a new rule gives. */
+/** A given time takes precedence over the time of a new rule. */
 async function timeColumns(job: JobHead, { runAt, rule }: Change, updating: Updating): Promise<Partial<JobRow>> {
   if (rule && job.parent_id !== null) throw refuseRepeatingChild(job);
   const repeats = rule === undefined ? job.repeat !== null : rule !== null;
@@ -377,7 +377,7 @@ async function timeColumns(job: JobHead, { runAt, rule }: Change, updating: Upda
   return rule && isWaiting(job.state) ? await timeOf(rule, job, updating) : {};
 }
 
-/** Of a job that waits; a running one gets its next time once it has finished. */
+/** The next time of a waiting job; a running one gets its next time once it has finished. */
 async function timeOf(rule: RepeatRule, job: JobHead, { at, missedCap }: Updating): Promise<Partial<JobRow>> {
   const moments = {
     scheduled: job.scheduled_for ?? job.run_at,
@@ -399,17 +399,17 @@ async function timeOf(rule: RepeatRule, job: JobHead, { at, missedCap }: Updatin
 interface Touching {
   /** UTC epoch milliseconds. */
   readonly at: number;
-  /** `30s`, `10m`; undefined: that of its claim, else of the job. */
+  /** `30s`, `10m`; undefined: the lease of its claim, otherwise the job's own. */
   readonly lease: string | undefined;
-  /** Of a job that does not say. */
+  /** The lease of a job that has none of its own. */
   readonly defaultLeaseMs: number;
 }
 
 /**
- * Begins the lease of a running job anew; only a lease that is said ends it sooner than it would end without.
- * To be called in a transaction.
+ * Begins the lease of a running job anew. Only an explicit lease can make it end sooner than before. Call it in a
+ * transaction.
  *
- * @returns until when it holds
+ * @returns when the lease ends
  */
 async function touchJob(session: VerbSession, ref: JobRef, { at, lease, defaultLeaseMs }: Touching): Promise<Date> {
   const leaseMs = lease === undefined ? null : readLeaseMs(lease);

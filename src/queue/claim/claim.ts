@@ -15,20 +15,20 @@ import { judgeChild, stateOfRetriedChild } from '../settle/families.ts';
 import { isRetry } from '../settle/retry-policy.ts';
 import { applyTransition, unclaimed } from '../settle/transition.ts';
 
-/** Which names somebody wants; null: whatever has a handler, or all. */
+/** The names of the jobs that a claimer wants. */
 export interface WantedNames {
-  /** The names that can be wanted at all, if there is a list of them. */
+  /** The names that can be wanted at all; null: no such list exists. */
   readonly names: readonly string[] | null;
   isWanted(name: string): boolean;
 }
 
-/** What may be handed out now. */
+/** Which jobs may be handed out now. */
 export interface QueueSelection extends Selection {
-  /** Whether jobs of this name fail instead of being taken. */
+  /** Whether jobs of this name fail instead of being claimed. */
   failsFast(name: string): boolean;
 }
 
-/** What is wanted, without what is paused. */
+/** Selects the wanted jobs, without the paused ones. */
 export function selectionOf(
   { names, isWanted }: WantedNames,
   pauses: readonly Pause[],
@@ -46,7 +46,7 @@ export function selectionOf(
 export interface QueueClaim extends Omit<ClaimRequest, 'selection'> {
   readonly selection: QueueSelection;
   readonly missedCap: number;
-  /** Takes up the jobs that fail instead of being taken, for what is wrong with their rows. */
+  /** Collects jobs that fail instead of being claimed because their rows are wrong. */
   readonly unbegun?: UnbegunJob[];
 }
 
@@ -56,10 +56,10 @@ export interface UnbegunJob {
   readonly reason: string;
 }
 
-/** So many jobs are refused in one transaction: nobody else can write meanwhile. */
+/** Most jobs to refuse in one transaction: nobody else can write during it. */
 const MOST_REFUSED = 500;
 
-/** Takes the jobs that are next, up to so many. To be called in a transaction. */
+/** Claims the next jobs, at most `count`. Call it in a transaction. */
 export async function claimJobs(session: StoreSession, claim: QueueClaim): Promise<ClaimedRow[]> {
   const { count } = claim;
   const claimed: ClaimedRow[] = [];
@@ -71,18 +71,17 @@ export async function claimJobs(session: StoreSession, claim: QueueClaim): Promi
     if (kept.length === next.length) break;
     refused += next.length - kept.length;
   }
-  // What is refused had a place in its group: another one of that came only behind what is in no group.
+  // A refused job had a place in its group. The group's next job therefore came only after jobs without a group.
   return refused === 0 ? claimed : claimed.toSorted(compareTurns);
 }
 
-/** Whether a job that was claimed is to be run, with nothing to be read or written first. */
+/** Whether a claimed job can run at once, without anything to read or write first. */
 export function isAccepted(job: JobRow, { selection }: QueueClaim): boolean {
   return selection.isWanted(job.name) && judge(job, selection).kind === 'run';
 }
 
 /**
- * Of jobs that were claimed before, those that are to be run; others end, or are given back. To be called in a
- * transaction.
+ * Checks jobs that were claimed before: returns those to run; the others end or are released. Call it in a transaction.
  */
 export async function acceptClaimed(
   session: StoreSession,
@@ -107,7 +106,7 @@ async function acceptAll(session: StoreSession, jobs: readonly ClaimedRow[], cla
     parents ??= await parentsOf(session, jobs);
     const taken = await accept(session, job, parents.get(job.parent_id ?? 0), claim);
     if (taken !== null) accepted.push(taken);
-    // Its family may have changed with it.
+    // The job's family may have changed with it.
     else parents = null;
   }
   return accepted;
@@ -119,13 +118,13 @@ async function parentsOf(session: StoreSession, jobs: readonly ClaimedRow[]): Pr
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** More than anybody can have made: somebody has written it by plain SQL. */
+/** More tries than are possible: plain SQL has written the row. */
 const MOST_ATTEMPTS = 1_000_000_000;
 
-/** What a claimed job comes to, or what is to be known of it first. */
+/** The decision about a claimed job, or what must be looked up first. */
 type Verdict = ReturnType<typeof judgeChild> | { readonly kind: 'ask-parent' | 'adopt-rule' };
 
-/** By its row alone, as that was before its claim counted as a try. */
+/** Judges by the row alone, in its state before the claim counted as a try. */
 function judge(job: JobRow, selection: QueueSelection): Verdict {
   const { name, attempts, parent_id, repeat, scheduled_for } = job;
   if (selection.failsFast(name)) return { kind: 'fail', reason: 'jobs of its name are set to fail at once' };
@@ -138,7 +137,7 @@ function judge(job: JobRow, selection: QueueSelection): Verdict {
   return { kind: repeat !== null && scheduled_for === null ? 'adopt-rule' : 'run' };
 }
 
-/** What plain SQL has written and each other entry refuses; null: nothing. */
+/** A value that plain SQL has written and that every other way to add a job refuses; null: none. */
 function describeWrong({ retry, unique_key, concurrency_key, run_at, created_at, data }: JobRow): string | null {
   if (retry !== null && !isRetry(retry)) {
     return `its retry must be retries and their delay such as 3 or "3 5m", found ${describeFound(retry)}`;
@@ -157,7 +156,7 @@ function describeWrongData(data: string): string | null {
   return isJson(data) ? null : `its data must be JSON, found ${describeFound(data)}`;
 }
 
-/** The tables of MySQL and MariaDB take any text. */
+/** A table of MySQL and MariaDB accepts any text. */
 function isJson(text: string): boolean {
   try {
     JSON.parse(text);
@@ -176,7 +175,7 @@ function areSeconds(instant: number): boolean {
   return instant > 0 && instant < LEAST_MS;
 }
 
-/** The claimed job as it is to be run; null: it was refused, as none of its tries is to begin now. */
+/** Returns the claimed job as it is to run; null: none of its tries may begin now. */
 async function accept(
   session: StoreSession,
   job: ClaimedRow,
@@ -187,7 +186,7 @@ async function accept(
   const own = judge(before, claim.selection);
   const verdict = own.kind === 'ask-parent' ? judgeChild(job, parent) : own;
   if ('reason' in verdict) {
-    // Whoever has set its name to fail needs no alert.
+    // The person who set its name to fail needs no alert.
     const isAskedFor = claim.selection.failsFast(job.name);
     return await end(session, before, { ...verdict, isAskedFor }, claim);
   }
@@ -195,7 +194,7 @@ async function accept(
   return verdict.kind === 'adopt-rule' ? await adoptRule(session, job, before, claim) : job;
 }
 
-/** As it was before its claim counted as a try. */
+/** The job before its claim counted as a try. */
 function asBefore(job: ClaimedRow): ClaimedRow {
   const attempts = job.attempts - 1;
   return { ...job, attempts, started_at: attempts === 0 ? null : job.started_at };
@@ -231,7 +230,7 @@ async function putBack(
   return null;
 }
 
-/** A rule counts from the time that it gave; whoever has added it by plain SQL has given none. */
+/** A rule counts from the time that it gave; a job added by plain SQL has no such time yet. */
 async function adoptRule(
   session: StoreSession,
   job: ClaimedRow,
@@ -239,7 +238,7 @@ async function adoptRule(
   claim: QueueClaim,
 ): Promise<ClaimedRow | null> {
   const text = (job.repeat as string).trim();
-  // None, as for whoever adds it in any other way.
+  // An empty rule means none, as for jobs added in any other way.
   const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
   const parsed = text === '' ? null : parseRepeat(text);
   if (parsed !== null && 'problem' in parsed) {
@@ -256,7 +255,7 @@ async function adoptRule(
 }
 
 /**
- * What was claimed has begun, and is seen by others from now on: once, however often that is told.
+ * Records that a claimed job has begun, so that others see it. Repeated calls record it once.
  *
  * @returns the number of the run's row; null: the claim was lost meanwhile
  */
@@ -273,8 +272,8 @@ export async function beginRun(session: StoreSession, claim: ClaimRef, run: Last
 }
 
 /**
- * Gives back what was claimed and has not begun. A child is only taken while its parent waits for it, and
- * that may have been cancelled meanwhile. To be called in a transaction.
+ * Gives back claimed jobs that have not begun. A child can be claimed only while its parent waits for it, and the
+ * parent may have been cancelled meanwhile. Call it in a transaction.
  */
 export async function releaseClaims(session: StoreSession, claims: readonly ClaimRef[], at: number): Promise<void> {
   const ids = claims.map(({ id }) => id);

@@ -7,30 +7,30 @@ import { decideRetry, LEASE_GRACE_MS, type PolicyOfName, policyOfJob } from '../
 import { toTransition } from '../settle/transition.ts';
 import { releaseClaims } from './claim.ts';
 
-/** A worker renews its leases so often while one lasts, so that a few late renewals do not lose it. */
+/** How many times a worker renews a claim during its lease, so that a few late renewals do not lose it. */
 const BEATS_PER_LEASE = 10;
 const LONGEST_BEAT_MS = 5_000;
 
-/** How long a worker waits between two renewals. */
+/** Time between two renewals of a worker, in milliseconds. */
 export function beatMs(leaseMs: number): number {
   return Math.min(leaseMs / BEATS_PER_LEASE, LONGEST_BEAT_MS);
 }
 
-/** What the settings say of leases, and of what follows the end of one. */
+/** Settings for leases and for jobs whose lease has ended. */
 interface LeaseSettings {
-  /** Of jobs that say nothing. */
+  /** The lease of jobs that have none of their own. */
   readonly leaseMs: number;
   readonly missedCap: number;
 }
 
 /**
- * Takes back jobs whose claim was not renewed in time, whether its holder lives or not: its late end is
- * refused. A worker of the runner is first given the time for another renewal, as being late alone loses
- * no claim: the log may have been locked for longer than a lease, the clock set, the machine stopped.
+ * Takes back jobs whose claim was not renewed in time, even if its holder lives: its late report is refused. A worker
+ * of the runner first gets the time for another renewal, because being late alone loses no claim: the log may have been
+ * locked for longer than a lease, the clock set, or the machine stopped.
  *
- * @param policies asked only if there is something to take back
- * @param now asked before and after the log's lock is waited for: who is no worker and had to wait, too,
- *   is left for another look
+ * @param policies called only if there is something to take back
+ * @param now called before and after the wait for the log's lock; if the wait was long, a claim of a holder that is no
+ * worker is left for a later look, because that holder had to wait, too
  * @returns how many were taken back
  */
 export async function endExpiredLeases(
@@ -45,7 +45,7 @@ export async function endExpiredLeases(
   return await store.transaction(async (session) => {
     const at = now();
     const expired = await session.claims.expired(at, LEASE_GRACE_MS);
-    // For the lock of the whole log, or of rows that a server has locked.
+    // It waited for the lock of the whole log, or of rows that a server has locked.
     const hasWaited = now() - before > LEASE_GRACE_MS / 2;
     let ended = 0;
     for (const claim of expired) {
@@ -61,12 +61,12 @@ export async function endExpiredLeases(
   });
 }
 
-/** It was not given more time yet; or its worker is dead, and its handler works on by itself. */
+/** True if the claim was not given more time yet, or if its worker is dead while its handler still works. */
 async function mayBeLate(session: StoreSession, claim: ExpiredClaim): Promise<boolean> {
   return claim.job.lease_extended === 0 || (await isOrphan(session, claim));
 }
 
-/** Whoever looks for what died leaves it alone until its time limit. */
+/** The recovery of dead workers leaves such a run alone until its time limit. */
 async function isOrphan(session: StoreSession, { job, workerId }: ExpiredClaim): Promise<boolean> {
   const run = await session.runs.running(job.id);
   const [worker] = workerId === null ? [] : await session.workers.byId([workerId]);
@@ -89,7 +89,7 @@ async function extendLeaseOnce(
 }
 
 function describeExpiry(expiresAt: number | null): string {
-  // Of a job that was claimed by plain SQL it can be anything.
+  // A job claimed by plain SQL can hold any value here.
   const at = isInstant(expiresAt) ? ` at ${new Date(expiresAt).toISOString()}` : '';
   return `its lease expired${at} without being renewed`;
 }
@@ -108,12 +108,12 @@ async function endExpired(
   const token = job.claim_token as string;
   const detail = describeExpiry(job.lease_expires_at);
   await session.events.record([{ at, event: 'job-lease-expired', workerId, jobId: job.id, detail }]);
-  // Nothing of it has begun, as far as anybody knows: its worker may have died before it did.
+  // As far as is known, nothing of it has begun: its worker may have died before.
   if (job.state === 'claimed') return await releaseClaims(session, [{ id: job.id, token }], at);
   const policy = policyOfJob(job.retry, handlerPolicy(job.name));
   const ended = { outcome: 'crashed', attempt: job.attempts, isRetryable: true, at } as const;
   const decided = toTransition(decideRetry(policy, ended));
-  // Who is no worker of the runner may just have been slow: the next one gets it at once.
+  // A holder that is no worker of the runner may just have been slow, so the next claimer gets the job at once.
   const isAtOnce = decided.kind === 'retry' && workerId === null;
   const transition = isAtOnce ? { ...decided, runAt: at } : decided;
   const context = { missedCap };

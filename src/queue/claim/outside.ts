@@ -34,7 +34,7 @@ import { claimJobs, type QueueSelection, selectionOf } from './claim.ts';
 import { endExpiredLeases } from './leases.ts';
 import { announceWait } from './waiters.ts';
 
-/** What a claim is made with, whoever asks for it. */
+/** The parts that every claim needs. */
 interface Claimer {
   readonly log: QueueLog;
   readonly state: StateFolder;
@@ -49,18 +49,18 @@ interface Wanted {
   readonly count: number;
   readonly leaseMs: number | null;
   readonly minPriority?: number | undefined;
-  /** No other job than this one. */
+  /** Claims this job only. */
   readonly id?: number;
-  /** Claims that must not expire meanwhile. */
+  /** Claims of the caller that must not expire meanwhile. */
   readonly held?: readonly ReadRef[];
 }
 
 const MOST_AT_ONCE = 1_000;
 
-/** Who holds a claim is told that it ends so long before. */
+/** How long before its end the holder of a claim is warned, in milliseconds. */
 export const SOON_MS = 1_000;
 
-/** Takes jobs for somebody who is no worker of the runner; waits for the first one, if asked to. */
+/** Claims jobs for a caller that is no worker of the runner; waits for the first one if `wait` is set. */
 export async function claimForCaller(
   claimer: Claimer,
   patterns: Patterns,
@@ -106,7 +106,7 @@ function readCount(count: unknown): number {
 }
 
 /**
- * Takes one job for somebody who is no worker of the runner; one that has failed or is not due yet is kicked.
+ * Claims one job for a caller that is no worker of the runner. A job that has failed or is not due yet is kicked.
  *
  * @throws {QueueError} if that is not possible; then nothing has changed
  */
@@ -135,7 +135,7 @@ async function claimOne(
   const [claimed] = await claimIn(session, claimer, wanted);
   if (claimed !== undefined) return claimed;
   const left = await findJob(session, id);
-  // It was added by plain SQL, and its rule has only now given it a time.
+  // The job was added by plain SQL, and its rule gave it a time only now.
   if (isDelayed(left)) return await claimOne(session, claimer, wanted);
   throw await describeUnclaimed(session, left, claimer, wanted);
 }
@@ -161,7 +161,7 @@ async function describeUnclaimed(
 
 interface Look {
   readonly claimed: ClaimedJob[];
-  /** When it is worth another look, though nobody has changed the log; null: never. */
+  /** When to look again even if nobody has changed the log; null: never. */
   readonly wakeAt: number | null;
 }
 
@@ -170,7 +170,7 @@ async function claimNow(claimer: Claimer, wanted: Wanted, waits: boolean): Promi
   const at = now();
   const look = await log.ask(async (store) => {
     await endExpiredLeases(store, now, settings, policies);
-    // Who waits looks often, and mostly in vain: that takes no lock.
+    // A waiting caller looks often, and mostly in vain; such a look takes no lock.
     const selection = await selectionFor(store, wanted, settings, at);
     if ((await store.claims.next(selection, at)) !== null) return null;
     const soonAt = await nextDeadline(store, wanted.held ?? [], at);
@@ -178,15 +178,15 @@ async function claimNow(claimer: Claimer, wanted: Wanted, waits: boolean): Promi
     return { claimed: [], wakeAt: soonAt === null ? wakeAt : Math.min(soonAt, wakeAt ?? soonAt) };
   });
   if (look !== null) return look;
-  // Whoever waits learns of the end when it goes on waiting.
+  // A waiting caller learns of the closing when it goes on waiting.
   if (log.isClosed()) return { claimed: [], wakeAt: null };
   const claimed = await log.change((session) => claimIn(session, claimer, wanted));
-  // Somebody else was sooner, or all were to fail at once: there may be others.
+  // Another claimer was faster, or all of the jobs had to fail at once: there may be others.
   return { claimed, wakeAt: claimed.length === 0 ? at : null };
 }
 
 /**
- * When the first of these claims is about to expire; null: none does.
+ * When the first of these claims is about to expire, in epoch milliseconds; null: none expires.
  *
  * @throws {QueueError} if that is now
  */
@@ -216,7 +216,7 @@ async function selectionFor(
 async function claimIn(session: VerbSession, { settings, now, read }: Claimer, wanted: Wanted): Promise<ClaimedJob[]> {
   const at = now();
   const rows = await claimJobs(session, {
-    // Asked in the transaction: what was paused while it waited for the log's lock counts.
+    // Read in the transaction, so that pauses set during the wait for the log's lock count.
     selection: await selectionFor(session, wanted, settings, at),
     count: wanted.count,
     at,
@@ -237,15 +237,15 @@ async function claimIn(session: VerbSession, { settings, now, read }: Claimer, w
 }
 
 /**
- * Nobody can guess it from the log's other rows. A lease that was asked for stands behind a slash: who renews
- * the claim gets as much again, and it is forgotten with the claim.
+ * A token that nobody can guess from other rows of the log. A slash and the requested lease follow it: a renewal of the
+ * claim has the same length, and the lease disappears with the claim.
  */
 function newToken(leaseMs: number | null): string {
   const random = crypto.randomUUID();
   return leaseMs === null ? random : `${random}/${leaseMs}`;
 }
 
-/** The lease that a claim was made with; null: none was asked for. */
+/** The lease that a claim was made with, in milliseconds; null: none was requested. */
 export function leaseOfToken(token: string | null): number | null {
   const [, leaseMs] = /^[0-9a-f-]{36}\/(\d{1,13})$/.exec(token ?? '') ?? [];
   return leaseMs === undefined ? null : Number(leaseMs);
@@ -253,7 +253,7 @@ export function leaseOfToken(token: string | null): number | null {
 
 const unknownProcess = { pid: null, startTicks: null, maxRssBytes: null };
 
-/** What a run of this job is known by from its beginning. */
+/** The facts of a job's run that are known from its beginning. */
 function startOf(job: ClaimedRow): RunStart {
   return {
     jobId: job.id,
@@ -268,7 +268,7 @@ function startOf(job: ClaimedRow): RunStart {
   };
 }
 
-/** A claim as it is told to who asked for it, with what belongs to the job's family. */
+/** A claim as its caller sees it, with the values of the job's family. */
 async function describeClaim(session: StoreSession, job: ClaimedRow, read: JsonReader): Promise<ClaimedJob> {
   const { parent_id: parentId } = job;
   const [parent] = parentId === null ? [] : await session.jobs.wholeById([parentId]);
@@ -283,11 +283,11 @@ async function describeClaim(session: StoreSession, job: ClaimedRow, read: JsonR
 
 /** The activity log as a queue uses it: for many calls at the same time, over one connection. */
 export interface QueueLog {
-  /** @throws {StoreUnavailable} instead of the engine's own words */
+  /** @throws {StoreUnavailable} instead of the engine's own error */
   ask<T>(work: (store: Store) => Promise<T>): Promise<T>;
   /**
-   * Changes the log, durably and whole or not at all, and wakes up who waits at this one. A job that begins
-   * at this moment is waited for; on a full disk the reserve is given up.
+   * Changes the log durably, as a whole or not at all, and wakes up callers that wait at this log. It waits for a job
+   * that begins at this moment; on a full disk it gives up the reserve.
    */
   change<T>(work: (session: VerbSession) => Promise<T>): Promise<T>;
   /** Call before looking for work; the returned sleep ends when there may be some. */
@@ -299,8 +299,8 @@ export interface QueueLog {
 }
 
 /**
- * Ends when anybody has changed the log since, at that instant, or when the signal tells to stop. False:
- * the log was closed meanwhile.
+ * Ends when the log has changed since, at that instant, or when the signal is aborted. False: the log was closed
+ * meanwhile.
  */
 type Sleep = (untilMs: number | null, signal: AbortSignal | undefined) => Promise<boolean>;
 
@@ -313,7 +313,7 @@ export async function openQueueLog(
   if (store.quarantined !== null) process.emitWarning(store.quarantined);
   const watch = watchOf(store);
   let isClosed = false;
-  // A connection is not told of its own writes; null: nobody waits for any.
+  // A connection gets no notice of its own writes; null: no caller waits for any.
   let ownWrite: AbortController | null = null;
   const underWay = new Set<Promise<unknown>>();
   const refuseClosed = (): void => {
@@ -340,7 +340,7 @@ export async function openQueueLog(
       ownWrite ??= new AbortController();
       const { signal: written } = ownWrite;
       return async (untilMs, signal) => {
-        // Not by AbortSignal.any: a signal that outlives many waits would keep something of each, in Node 22.
+        // `AbortSignal.any` does not do: in Node 22, a signal that outlives many waits would keep a part of each.
         const signals = signal === undefined ? [written] : [written, signal];
         await watch.changed(seen, untilMs, ...signals);
         return !isClosed;
@@ -358,7 +358,7 @@ export async function openQueueLog(
   };
 }
 
-/** The same log, of which each change is recorded as this caller's. */
+/** The same log; each change is recorded with this actor. */
 export function asActor(log: QueueLog, actor: string): QueueLog {
   return {
     ...log,
@@ -366,14 +366,14 @@ export function asActor(log: QueueLog, actor: string): QueueLog {
       log.change((session) => {
         const record: EventStore['record'] = (events) =>
           session.events.record(events.map((each) => ({ ...each, actor })));
-        // Not a copy: of some engines an area's methods are found only when they are asked for.
+        // A copy does not do: some engines create the methods of a store's area only when they are read.
         const events: EventStore = Object.create(session.events, { record: { value: record } });
         return work({ ...session, actor, events });
       }),
   };
 }
 
-/** A job that was claimed ends, lasts or is given back within this, unless its worker stands still. */
+/** A claimed job ends, lasts or is given back within this time, in milliseconds, unless its worker stands still. */
 const LONGEST_BEGINNING_MS = 500;
 const BEGINNING_LOOK_MS = 10;
 

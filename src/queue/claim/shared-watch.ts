@@ -2,11 +2,13 @@ import type { ChangeWatch, WaitEnd } from '../../store/contract/store.ts';
 import type { LogClock } from '../../system/base/clock.ts';
 
 /**
- * Lets any number of callers wait for a change of the log with one watch of its files. Each still has its own time
- * and its own signals.
+ * Lets any number of callers wait for a change of the log with one watch of its files. Each has its own deadline and
+ * signals.
  */
 export function shareWatch(watch: ChangeWatch, clock: LogClock): ChangeWatch {
-  /** Ends once the log differs from that version; whoever has seen the same one waits with it. */
+  /**
+   * The waits by version: each ends once the log differs from its version; callers that saw the same version share it.
+   */
   const underWay = new Map<number, Shared>();
   const share = (since: number): Shared => {
     const found = underWay.get(since);
@@ -40,12 +42,12 @@ export function shareWatch(watch: ChangeWatch, clock: LogClock): ChangeWatch {
 
 interface Shared {
   readonly end: Promise<WaitEnd>;
-  /** Lets go of the files. */
+  /** Releases the files. */
   readonly nobodyWaits: AbortController;
   waiting: number;
 }
 
-/** A timer takes no more, and would end at once. */
+/** The longest time of a timer; a longer one would end at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 async function firstOf(

@@ -5,11 +5,11 @@ import { isInstant } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness, identifyProcess, type ProcessIdentity } from '../../system/process/identity.ts';
 
-/** Somebody who is no worker of the runner and waits for a job. */
+/** A process that is no worker of the runner and waits for a job. */
 export interface Waiter {
   readonly host: string;
   readonly pid: number;
-  /** Names that are wanted: globs. */
+  /** Globs over the wanted names. */
   readonly patterns: readonly string[];
   readonly sinceMs: number;
   /** When the wait ends by itself. */
@@ -19,10 +19,10 @@ export interface Waiter {
 type Wait = Pick<Waiter, 'patterns' | 'sinceMs' | 'untilMs'>;
 
 /**
- * Lets others see a wait, by a file of its own: in the log, it would be a commit, which wakes all others who
- * wait. What the dead have left is removed. Where no file can be made, the wait is not seen, and goes on.
+ * Shows a wait to others by a separate file: in the log it would be a commit, which wakes all other waiting callers.
+ * Files of dead processes are removed. If no file can be made, the wait goes on unseen.
  *
- * @returns to be called at its end
+ * @returns a function to call at the end of the wait
  */
 export function announceWait(state: StateFolder, wait: Wait): () => void {
   const path = join(folderOf(state), crypto.randomUUID());
@@ -37,7 +37,7 @@ export function announceWait(state: StateFolder, wait: Wait): () => void {
   return () => remove(path);
 }
 
-/** Those who wait now, the longest ago first. */
+/** The present waits, the longest first. */
 export function listWaiters(state: StateFolder, nowMs: number): readonly Waiter[] {
   const waiting = listNotes(state).flatMap(({ noted }) => (noted !== null && !isOver(noted, nowMs) ? noted : []));
   return waiting
@@ -54,18 +54,18 @@ export function removeDeadWaiters(state: StateFolder): void {
 const folderOf = ({ cache }: StateFolder): string => join(cache, 'waiting');
 
 const DAY_MS = 86_400_000;
-/** More would take long to read, and nobody has so many processes. */
+/** Most files to read: more would take long, and a host never has that many such processes. */
 const MOST_NOTES = 1_000;
 
 type Noted = ProcessIdentity & Wait;
 
-/** Null: it is being written, or is none of ours. */
+/** A null note is being written, or is not a waiter's. */
 function listNotes(state: StateFolder): { readonly path: string; readonly noted: Noted | null }[] {
   const paths = listNotePaths(folderOf(state));
   return paths.slice(0, MOST_NOTES).map((path) => ({ path, noted: readNote(path) }));
 }
 
-/** None of a folder that may not be looked into: it is another user's. */
+/** Empty if the folder may not be read: it is another user's. */
 function listNotePaths(folder: string): string[] {
   try {
     return readdirSync(folder).map((name) => join(folder, name));
@@ -86,19 +86,19 @@ function readNote(path: string): Noted | null {
   }
 }
 
-/** Of another host, only the end of the wait is known. */
+/** On another host, only the end of the wait is known. */
 function isOver(noted: Noted, atMs: number): boolean {
   const liveness = checkLiveness(noted);
   return liveness === 'dead' || (liveness === 'on-another-host' && noted.untilMs < atMs);
 }
 
-/** It takes a moment to write one. */
+/** Writing a note takes a moment, so a new one is left alone. */
 function isOld(path: string): boolean {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats !== undefined && stats.mtimeMs < Date.now() - DAY_MS;
 }
 
-/** What cannot be removed tells of a process that is gone: nobody counts it. */
+/** A note that cannot be removed belongs to a dead process, which nobody counts. */
 function remove(path: string): void {
   try {
     rmSync(path, { force: true });

@@ -20,7 +20,7 @@ import {
   textOf,
 } from './foreign-queue.ts';
 
-/** The jobs of a Bedrock::Jobs database. @throws {UsageError} when it is none */
+/** The jobs of a Bedrock::Jobs database. @throws {UsageError} if the file is not such a database */
 export function readBedrock(database: ExternalDatabase, options: ImportOptions): ForeignQueue {
   const { table = 'jobs' } = options;
   const rows = openBedrockRows(database, table);
@@ -68,7 +68,7 @@ function readJob(row: ExternalRow, queue: BedrockQueue): ForeignJob {
   };
 }
 
-/** Without its creation, 1 of one database would be taken for 1 of another. */
+/** The key includes the time of creation: otherwise job 1 of one database would pass for job 1 of another. */
 function keyOf(id: string, created: string): string {
   return `import:bedrock:${id}@${created}`;
 }
@@ -84,7 +84,7 @@ function isWanted(id: string, state: string, { families, options }: BedrockQueue
   return options.withEnded || isOfUnfinishedFamily(families, id);
 }
 
-/** Made for a test only, itself or its parent. */
+/** Whether the job or its parent was made only for a test. */
 function isMocked(id: string, row: ExternalRow, families: Families): boolean {
   const { parent = null } = families.find(id) ?? {};
   return row.mockRequest !== null || (parent !== null && families.find(parent)?.isMocked === true);
@@ -119,7 +119,7 @@ function decideState(id: string, state: string, { families, bad }: BedrockQueue)
   return { state: 'queued', notes: [`${state}, so ${MAY_RUN_THERE}`] };
 }
 
-/** Kept word for word. @throws {QueueError} when it is none */
+/** Keeps the rule word for word. @throws {QueueError} if the text is not a rule */
 function readRule(repeat: string): { rule: string | null; notes: readonly string[] } {
   if (repeat === '') return { rule: null, notes: [] };
   const parsed = parseRepeat(repeat);
@@ -131,7 +131,7 @@ function readRule(repeat: string): { rule: string | null; notes: readonly string
   return { rule: repeat, notes: [`${repeat.toUpperCase()} means ${meaning}`] };
 }
 
-/** The document has one meaning, Bedrock's code another. */
+/** Rules whose meaning in Bedrock's documentation differs from that in its code. */
 const meanings: Readonly<Record<string, string>> = {
   HOURLY: 'FINISHED, +1 HOUR here; Bedrock itself runs it at the full hour',
   DAILY: 'FINISHED, +1 DAY here; Bedrock itself runs it at midnight UTC',
@@ -140,7 +140,7 @@ const meanings: Readonly<Record<string, string>> = {
 
 type Times = Pick<GoodJob, 'createdAt' | 'runAt' | 'startedAt' | 'scheduledFor' | 'finishedAt'>;
 
-/** A claim moves Bedrock's `nextRun` to when it would be given back; it notes the time before. */
+/** A claim sets Bedrock's `nextRun` to the time at which the job would be given back, and keeps the earlier time. */
 function readTimes(row: ExternalRow, state: JobState, isRepeating: boolean): Times {
   const createdAt = readNeededTime('created', row.created, readUtcClock);
   const runAt = readNeededTime('nextRun', row.nextRun, readUtcClock);
@@ -161,10 +161,10 @@ function readData(row: ExternalRow): string {
   return checkSize(text);
 }
 
-/** The tenth hand-out is the last one, there as here. */
+/** The tenth hand-out is the last one, in Bedrock as here. */
 const MOST_HAND_OUTS = 10;
 
-/** What throws there has failed at once: no tries of its own, only those that its handler gives. */
+/** In Bedrock an error fails a job at once. So the job gets no tries of its own, only those of its handler. */
 function readTries({ retryAfterCount }: ExternalRow) {
   const handOuts = Math.max(0, Math.trunc(Number(retryAfterCount ?? 0)) || 0);
   return { attempts: Math.min(handOuts, MOST_HAND_OUTS - 1), maxAttempts: null };
@@ -184,7 +184,10 @@ const unitMs: Readonly<Record<string, number>> = {
   DAY: 86_400_000,
 };
 
-/** Of `+1 HOUR, +30 MINUTES`. Null: no fixed time, such as `+1 MONTH` and `START OF DAY`, or none at all. */
+/**
+ * The sum of `+1 HOUR, +30 MINUTES` in milliseconds. Null: empty, or not a fixed time, as with `+1 MONTH` and `START OF
+ * DAY`.
+ */
 function parseDurations(text: string): number | null {
   const parts = text.toUpperCase().split(',');
   const durations = parts.map((part) => part.trim()).filter((part) => part !== '');
@@ -200,11 +203,11 @@ function durationOf(part: string): number {
 /** A job that is a parent or a child, in Bedrock's state. */
 interface Relative {
   readonly id: string;
-  /** Null: it is no child. */
+  /** Null: it is not a child. */
   readonly parent: string | null;
   readonly created: string;
   readonly state: string;
-  /** Made for a test only. */
+  /** Whether it was made only for a test. */
   readonly isMocked: boolean;
 }
 
@@ -217,7 +220,7 @@ const AT_WORK: readonly string[] = ['QUEUED', 'RUNNING', 'RUNQUEUED'];
 
 const isUnfinished = (state: string): boolean => state === 'PAUSED' || AT_WORK.includes(state);
 
-/** Few jobs have any, so that these fit into memory. */
+/** Few jobs have relatives, so these fit into memory. */
 function readFamilies(rows: Iterable<ExternalRow>): Families {
   const relatives = Array.from(
     rows,
@@ -237,23 +240,25 @@ function readFamilies(rows: Iterable<ExternalRow>): Families {
   };
 }
 
-/** Whether an ended job belongs to one that has not: as its child, whose end it is to learn, or its parent. */
+/**
+ * Whether an ended job belongs to an unfinished one: as its child, whose end it must still learn of, or as its parent.
+ */
 function isOfUnfinishedFamily(families: Families, id: string): boolean {
   const { parent = null } = families.find(id) ?? {};
   const family = parent === null ? families.childrenOf(id) : [families.find(parent)];
   return family.some((relative) => relative !== null && isUnfinished(relative.state));
 }
 
-/** What becomes of a paused job. */
+/** The state of a paused job after the import. */
 interface PausedState {
   readonly state: JobState;
   readonly notes: readonly string[];
 }
 
 /**
- * Whom a paused job waits for: a child for its parent's end, a parent for that of its children.
+ * Decides what a paused job waits for: a child for its parent's end, a parent for its children's end.
  *
- * @param bad numbers of jobs that cannot be taken over
+ * @param bad numbers of jobs that cannot be imported
  * @throws {QueueError} if it would wait for ever
  */
 function decidePaused(families: Families, id: string, bad: ReadonlySet<string>): PausedState {

@@ -7,59 +7,59 @@ import { addImportedJobs, type ImportedJob, type KnownJobs, readImportedJobs } f
 import { QueueError } from '../errors.ts';
 import { isEnded } from '../read/list.ts';
 
-/** The queue of another system, to be read as often as one likes. */
+/** The queue of another system; it can be read any number of times. */
 export interface ForeignQueue {
   /** `Bedrock`, `LaterJob`. */
   readonly system: string;
   readonly table: string;
-  /** What is to be known of the file as a whole. */
+  /** Notes about the file as a whole. */
   readonly notes: readonly string[];
   /**
-   * Each job, parents before children, else in the order in which they were added.
+   * Each job, parents before children, otherwise in the order in which they were added.
    *
-   * @param bad numbers of jobs that cannot be taken over, as far as that is known
+   * @param bad numbers of the jobs that are known so far to be impossible to import
    */
   read(bad: ReadonlySet<string>): Iterable<ForeignJob>;
 }
 
-/** A row of the queue, and what becomes of it. */
+/** A row of the foreign queue, and its fate. */
 export type ForeignJob = GoodJob | BadJob | LeftOutJob;
 
 export interface GoodJob extends ImportedJob {
-  /** Its number there. */
+  /** Its number in the foreign queue. */
   readonly id: string;
-  /** That of its parent. */
+  /** The number of its parent. */
   readonly parent: string | null;
-  /** What somebody should know of how it was taken over; the same words for each job alike. */
+  /** Notes about the import of this job; jobs of one kind have the same words. */
   readonly notes: readonly string[];
 }
 
-/** It cannot be taken over. */
+/** A job that cannot be imported. */
 export interface BadJob {
   readonly id: string;
   readonly problem: string;
 }
 
-/** It is not taken over on purpose. */
+/** A job that is left out on purpose. */
 interface LeftOutJob {
   readonly leftOut: 'ended' | 'mocked';
 }
 
-/** What the caller wants. */
+/** The caller's options. */
 export interface ImportOptions {
-  /** The table; default: the one that the system makes. */
+  /** The table; default: the table that the system makes. */
   readonly table?: string;
-  /** Ended jobs as well. Those that a parent is still to be told of are always taken over. */
+  /** Whether to import ended jobs as well. Ended children that a parent must still learn of are always imported. */
   readonly withEnded: boolean;
-  /** Of repeating jobs. */
+  /** The policy of repeating jobs for missed times. */
   readonly missed: MissedPolicy;
-  /** Of LaterJob's jobs, which have none. Default: the table's. */
+  /** The name for LaterJob's jobs, which have none. Default: the table's name. */
   readonly name?: string;
-  /** In which LaterJob's times are told. Default: UTC. */
+  /** The time zone of LaterJob's times. Default: UTC. */
   readonly timeZone?: string;
 }
 
-/** What a row gives, or why it gives nothing. */
+/** Reads a row's job, or says why it cannot be imported. */
 export function orBad(id: unknown, read: () => ForeignJob): ForeignJob {
   try {
     return read();
@@ -69,7 +69,7 @@ export function orBad(id: unknown, read: () => ForeignJob): ForeignJob {
   }
 }
 
-/** Why a job cannot be taken over: the rest of a sentence that begins with its number. */
+/** Why a job cannot be imported: the rest of a sentence that begins with its number. */
 export function invalidJob(problem: string): QueueError {
   return new QueueError('invalid', problem);
 }
@@ -79,7 +79,7 @@ export function textOf(value: unknown): string {
   return value === null || value === undefined ? '' : String(value);
 }
 
-/** The characters of a column. @throws {QueueError} when these bytes are no text */
+/** The characters of a column. @throws {QueueError} if the bytes are not text */
 export function readUtf8(what: string, bytes: unknown): string {
   if (bytes === null || bytes === undefined) return '';
   const content = Buffer.from(bytes as Uint8Array);
@@ -95,19 +95,19 @@ export function readForeignNumber(what: string, value: unknown): number {
   throw invalidJob(`${what} is ${JSON.stringify(text)}, not a whole number`);
 }
 
-/** @throws {QueueError} when it is more than a job may have */
+/** @throws {QueueError} if the JSON is larger than a job may have */
 export function checkSize(json: string): string {
   const bytes = Buffer.byteLength(json);
   if (bytes <= MAX_JSON_BYTES) return json;
   throw invalidJob(`its data has ${bytes} bytes; a job's data is JSON of at most 1 MiB`);
 }
 
-/** Epoch milliseconds of what a clock shows, which is given as if it were one of UTC. */
+/** Epoch milliseconds for the time that a clock shows; `wallMs` is that time read as UTC. */
 export type ClockReader = (wallMs: number) => number;
 
 export const readUtcClock: ClockReader = (wallMs) => wallMs;
 
-/** Of `2026-07-31 13:00:00`, `2026-07-31`; null where there is none. @throws {QueueError} */
+/** Reads `2026-07-31 13:00:00` or `2026-07-31`; null if the column is empty. @throws {QueueError} */
 export function readTime(what: string, value: unknown, readClock: ClockReader): number | null {
   const text = textOf(value).trim();
   if (text === '') return null;
@@ -116,49 +116,49 @@ export function readTime(what: string, value: unknown, readClock: ClockReader): 
   throw invalidJob(`its ${what} is ${JSON.stringify(text)}, expected such as 2026-12-24 18:00:00`);
 }
 
-/** @throws {QueueError} also where there is none */
+/** @throws {QueueError} also if the column is empty */
 export function readNeededTime(what: string, value: unknown, readClock: ClockReader): number {
   const at = readTime(what, value, readClock);
   if (at === null) throw invalidJob(`it has no ${what}`);
   return at;
 }
 
-/** What is done with a job of the file. */
+/** How a job of the file is treated. */
 type ImportStep = ForeignJob | { readonly known: true };
 
-/** What an import has done, or would do. */
+/** The result of an import, or of its dry run. */
 export interface ImportReport {
   readonly system: string;
   readonly table: string;
   readonly isDryRun: boolean;
-  /** Nothing was taken over, because of the bad ones. */
+  /** True: nothing was imported, because of the bad jobs. */
   readonly isRefused: boolean;
-  /** How many jobs were taken over, by their states here. */
+  /** How many jobs were imported, by their state in this queue. */
   readonly imported: Readonly<Partial<Record<JobState, number>>>;
-  /** What those of them are called that have not ended. */
+  /** The names of the imported jobs that have not ended. */
   readonly names: readonly string[];
-  /** How many an earlier import had taken over. */
+  /** How many jobs an earlier import had taken over. */
   readonly known: number;
-  /** How many were left out because they have ended, or were made for a test only. */
+  /** How many jobs were left out because they have ended, or were made only for a test. */
   readonly leftOut: { readonly ended: number; readonly mocked: number };
   readonly bad: readonly BadJob[];
   readonly notes: readonly ImportNote[];
 }
 
-/** What somebody should know of some of the jobs. */
+/** A note about some of the jobs. */
 export interface ImportNote {
   readonly note: string;
-  /** 0: it is about the file as a whole. */
+  /** 0: the note is about the file as a whole. */
   readonly count: number;
-  /** Numbers there of the first of them. */
+  /** The numbers of the first jobs, in the foreign queue. */
   readonly ids: readonly string[];
 }
 
-/** Gathers what an import does, job by job. */
+/** Collects the steps of an import, job by job. */
 interface ReportWriter {
   add(step: ImportStep): void;
   done(): ImportReport;
-  /** Nothing is taken over. */
+  /** The report if nothing is imported. */
   refused(bad: readonly BadJob[]): ImportReport;
 }
 
@@ -207,24 +207,24 @@ function startReport(queue: ForeignQueue, isDryRun: boolean): ReportWriter {
 interface Importing {
   /** UTC epoch milliseconds. */
   readonly at: number;
-  /** Nothing is written. */
+  /** True: nothing is written. */
   readonly isDryRun: boolean;
-  /** Jobs that cannot be taken over are left out; otherwise one of them keeps all others back. */
+  /** True: jobs that cannot be imported are left out. False: one of them prevents the import of all. */
   readonly skipBad: boolean;
 }
 
-/** Takes over the jobs of a file that have not been taken over before, all or none. */
+/** Imports all jobs of a file that were not imported before, or none. */
 export async function importJobs(
   store: Store | null,
   queue: ForeignQueue,
   { at, isDryRun, skipBad }: Importing,
 ): Promise<ImportReport> {
   const report = startReport(queue, isDryRun);
-  // Before the transaction: as long as that lasts, nobody else can write.
+  // Before the transaction: nobody else can write during it.
   const known = store === null ? new Map() : await readImportedJobs(store);
   const bad = findBad(queue, known);
   if (bad.length > 0 && !skipBad) return report.refused(bad);
-  // Read again with all that is bad known, as whom a parent waits for depends on it.
+  // The second reading knows all bad jobs: the jobs that a parent waits for depend on them.
   const badIds = new Set(bad.map(({ id }) => id));
   function* choose(knownNow: KnownJobs): Iterable<ImportedJob> {
     for (const step of planImport(queue, knownNow, badIds)) {
@@ -249,7 +249,7 @@ function findBad(queue: ForeignQueue, known: KnownJobs): BadJob[] {
   return bad;
 }
 
-/** Each job's turn, in the order of the file. */
+/** The step for each job, in the order of the file. */
 function* planImport(queue: ForeignQueue, known: KnownJobs, bad: ReadonlySet<string>): Iterable<ImportStep> {
   for (const job of queue.read(bad)) {
     if (!('key' in job)) yield job;
@@ -257,7 +257,7 @@ function* planImport(queue: ForeignQueue, known: KnownJobs, bad: ReadonlySet<str
   }
 }
 
-/** A job whose parent was taken over before depends on what has become of that since. */
+/** A job whose parent was imported earlier depends on the parent's present state. */
 function planJob(job: GoodJob, known: KnownJobs): GoodJob | BadJob {
   const parent = job.parentKey === null ? undefined : known.get(job.parentKey);
   if (parent === undefined || (parent !== null && isEnded(job.state))) return job;

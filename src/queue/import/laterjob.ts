@@ -22,7 +22,7 @@ import {
   textOf,
 } from './foreign-queue.ts';
 
-/** The jobs of one of LaterJob's queues. @throws {UsageError} when it is none */
+/** The jobs of one of LaterJob's queues. @throws {UsageError} if the table is not such a queue */
 export async function readLaterJob(database: ExternalDatabase, options: ImportOptions): Promise<ForeignQueue> {
   const { table = 'later_job_queue' } = options;
   const rows = openLaterJobRows(database, table);
@@ -42,7 +42,7 @@ export async function readLaterJob(database: ExternalDatabase, options: ImportOp
   };
 }
 
-/** The clocks of a zone; undefined: of UTC. @throws {UsageError} when there is no such zone */
+/** Reads times in a zone; undefined: UTC. @throws {UsageError} if the zone is unknown */
 async function clockReaderOf(zone: string | undefined): Promise<ClockReader> {
   if (zone === undefined || zone === 'UTC') return readUtcClock;
   if (!isZone(zone)) throw new UsageError(describeUnknownZone(zone));
@@ -60,7 +60,7 @@ function describeUnknownZone(zone: string): string {
 }
 
 interface LaterQueue {
-  /** LaterJob's jobs have no names: each queue has one sort of them. */
+  /** LaterJob's jobs have no names: each queue holds one kind of job. */
   readonly name: string;
   readonly readClock: ClockReader;
   readonly options: ImportOptions;
@@ -116,7 +116,7 @@ function readState(stateId: string): State {
 
 type Times = Pick<GoodJob, 'createdAt' | 'runAt' | 'startedAt' | 'scheduledFor' | 'finishedAt'>;
 
-/** What a worker has locked is left to it for as long as that holds. */
+/** A job that a worker has locked is left to it until the end of the lock. */
 function readTimes(row: ExternalRow, state: JobState, readClock: ClockReader): Times {
   const createdAt = readNeededTime('dte_add', row.dte_add, readClock);
   const retryAt = readTime('retry_last', row.retry_last, readClock);
@@ -133,7 +133,7 @@ function readTimes(row: ExternalRow, state: JobState, readClock: ClockReader): T
   };
 }
 
-/** `retry_count` is how often it may still fail; it then has one try more. */
+/** `retry_count` is how often the job may still fail; it has one try more than that. */
 function readTries({ starts, retry_count }: ExternalRow, state: JobState) {
   const attempts = readForeignNumber('its count of starts', starts);
   const left = Math.max(0, readForeignNumber('its retry_count', retry_count));
@@ -146,7 +146,7 @@ interface Data {
   readonly note: string | null;
 }
 
-/** What PHP's `serialize` writes. */
+/** The format of PHP's `serialize`. */
 const serialized = /^(?:N;|b:[01];|[id]:[-\dINFA.E+]+;|[saOCE]:\d+:)/;
 
 function readData({ data, isJson }: ExternalRow): Data {

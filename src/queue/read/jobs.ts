@@ -8,13 +8,13 @@ import type { Job, JobRef, JsonValue, ListedJob } from '../api.ts';
 import { expiredClaim, noSuchJob, staleClaim } from '../errors.ts';
 import { LEASE_GRACE_MS, readRetry } from '../settle/retry-policy.ts';
 
-/** A job as it was referred to; token null: whoever holds it. */
+/** A reference to a job; a null token stands for any holder. */
 export interface ReadRef {
   readonly id: number;
   readonly token: string | null;
 }
 
-/** @throws {QueueError} if no job can have that number, or it is no token */
+/** @throws {QueueError} if the number is impossible, or the token is not text */
 export function readRef(ref: JobRef): ReadRef {
   const { id, token = null } = typeof ref === 'object' && ref !== null ? ref : { id: ref };
   if (token !== null && typeof token !== 'string') {
@@ -28,28 +28,28 @@ export function readJobId(id: unknown): number {
   throw invalid("A job's number", 'a whole number above 0', id);
 }
 
-/** A job of somebody's worker that has not begun yet, or whose run is too short to be known of. */
+/** A job that a worker has claimed but not begun, or whose run is too short to be recorded as begun. */
 export class JobIsBeginning extends Error {}
 
-/** What a verb asks the store with. */
+/** A session for the verbs of the queue. */
 export interface VerbSession extends StoreSession {
-  /** When the verb was called: what waits for the log's lock is not late for that. Epoch milliseconds. */
+  /** When the verb was called, in epoch milliseconds: a wait for the log's lock does not make a call late. */
   readonly askedAt: number;
-  /** Whether a job that is claimed counts as running; else it is waited for, as it begins in a moment. */
+  /** Whether a claimed job counts as running; otherwise the verb waits for it, because it begins in a moment. */
   readonly takesClaimed?: boolean;
-  /** Who asks, through the API; null or none: a worker, or somebody at a shell. */
+  /** The caller of the API; null or absent: a worker, or a person at a shell. */
   readonly actor?: string | null;
 }
 
-/** Records what else would not tell who did it. */
+/** Records who made a change that otherwise would not name its author. */
 export async function recordActor({ actor = null, events }: VerbSession, done: readonly NewEvent[]): Promise<void> {
   if (actor !== null) await events.record(done);
 }
 
 /**
- * A job of the queue; to be asked in the transaction that changes it.
+ * Finds a job of the queue. Call it in the transaction that changes the job.
  *
- * @throws {QueueError} if there is none of that number, or a token is given that does not hold it, or no longer
+ * @throws {QueueError} if no job has the number, or the given token does not hold it, or no longer does
  * @throws {JobIsBeginning} if it may begin at any moment
  */
 export async function findJob(session: VerbSession, ref: JobRef): Promise<JobHead> {
@@ -61,16 +61,16 @@ export async function findJob(session: VerbSession, ref: JobRef): Promise<JobHea
   return job;
 }
 
-/** Whoever looks takes the job back from then on: that nobody has looked yet makes no difference. */
+/** From its expiry on any look takes the job back; it makes no difference that nobody has looked yet. */
 async function hasExpired({ claims, askedAt }: VerbSession, { id, lease_expires_at }: JobHead): Promise<boolean> {
   if (lease_expires_at === null || lease_expires_at >= askedAt) return false;
   const expired = await claims.expired(askedAt, LEASE_GRACE_MS);
-  // That of a worker of the runner is over only once it was given more time.
+  // A claim of the runner's worker is over only after it was given more time.
   return expired.some(({ job, workerId }) => job.id === id && workerId === null);
 }
 
 /**
- * Null: the queue has none of that number.
+ * Null: no job has this number.
  *
  * @throws {JobIsBeginning} if it may begin at any moment
  */
@@ -82,19 +82,19 @@ export async function findRow(session: VerbSession, id: number): Promise<JobHead
   return { ...job, state: 'running', attempts: job.attempts + 1 };
 }
 
-/** Null: the queue has no job of that number. */
+/** Null: no job has this number. */
 export async function readJob(session: StoreSession, id: number, read?: JsonReader): Promise<Job | null> {
   const [row] = await session.jobs.wholeById([readJobId(id)]);
   return row === undefined ? null : await toJob(session, row, read);
 }
 
-/** The same as a list has it. */
+/** Like `readJob`, in the form of a list. */
 export async function readListedJob(session: StoreSession, id: number, read?: JsonReader): Promise<ListedJob | null> {
   const [row] = await session.jobs.listById([readJobId(id)]);
   return row === undefined ? null : await toListedJob(session, row, read);
 }
 
-/** A row of the queue as it is told of; what plain SQL has made of it that cannot be is unknown. */
+/** Converts a row of the queue to a job. An impossible value that plain SQL has written becomes unknown. */
 export async function toJob(session: StoreSession, row: JobRow | ListedJobRow, read?: JsonReader): Promise<Job> {
   const { retries } = row.retry === null ? { retries: null } : readRetry(row.retry);
   return {
@@ -123,7 +123,7 @@ export async function toJob(session: StoreSession, row: JobRow | ListedJobRow, r
   };
 }
 
-/** The same of a list's row. */
+/** Like `toJob`, for a row of a list. */
 export async function toListedJob(session: StoreSession, row: ListedJobRow, read?: JsonReader): Promise<ListedJob> {
   return {
     ...(await toJob(session, row, read)),
@@ -132,7 +132,7 @@ export async function toListedJob(session: StoreSession, row: ListedJobRow, read
   };
 }
 
-/** Null as JSON. Only of a row that the log's own checks would refuse. */
+/** JSON shows it as null. It occurs only in a row that the log's own checks would refuse. */
 function invalidDate(): Date {
   return new Date(Number.NaN);
 }
@@ -141,10 +141,10 @@ function toDate(atMs: number | null): Date | null {
   return isInstant(atMs) ? new Date(atMs) : null;
 }
 
-/** How JSON is read: by `JSON.parse`, unless it is only to be written again. */
+/** Parses JSON: `JSON.parse`, unless the value is only written again. */
 export type JsonReader = (text: string) => unknown;
 
-/** What a row holds as JSON; null where that cannot be read: plain SQL may have written it. */
+/** Reads the JSON of a row; null if it is invalid: plain SQL may have written it. */
 export function readStoredJson(text: string | null, read: JsonReader = JSON.parse): JsonValue {
   try {
     return text === null ? null : (read(text) as JsonValue);

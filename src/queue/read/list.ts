@@ -18,10 +18,10 @@ export const jobStates = [
   'cancelled',
 ] as const satisfies readonly JobState[];
 
-/** To be taken, now or once it is due. */
+/** Jobs that can be claimed, now or once they are due. */
 const waitingStates = ['queued', 'retrying'] as const satisfies readonly JobState[];
 
-/** It comes to no further run by itself. */
+/** Jobs that will not run again by themselves. */
 const endedStates: readonly JobState[] = ['finished', 'failed', 'cancelled'];
 
 export const isWaiting = (state: JobState): boolean => waitingStates.some((waiting) => waiting === state);
@@ -33,13 +33,13 @@ type Order = NonNullable<ListOptions['order']>;
 
 const orders: readonly Order[] = ['newest', 'oldest', 'next', 'soonest', 'kick'];
 
-/** With what only a list by pages needs. */
+/** Options that only a paged list needs. */
 export interface ListPageOptions extends ListOptions {
-  /** So many are left out first; not with the order `kick`. Default 0. */
+  /** How many jobs to skip first; not allowed with the order `kick`. Default 0. */
   readonly offset?: number;
 }
 
-/** Jobs of the queue; without an order, the newest first. */
+/** Lists jobs of the queue; without an order, the newest first. */
 export async function listJobs(
   session: StoreSession,
   options: ListPageOptions,
@@ -68,26 +68,26 @@ async function toListedJobs(
   return jobs;
 }
 
-/** What a search has come to. */
+/** The result of a search. */
 export interface JobsFound {
   readonly jobs: readonly ListedJob[];
-  /** How many jobs were looked at. */
+  /** How many jobs were searched. */
   readonly looked: number;
-  /** The last one of these: a search `before` it, or `after` it, goes on; null: there is no further one. */
+  /** The last one of these: a search with `before` or `after` it goes on; null: there are no more jobs. */
   readonly last: number | null;
 }
 
 export interface SearchOptions extends Omit<ListOptions, 'order'> {
   readonly order?: 'newest' | 'oldest';
-  /** In data, result or reason, as it stands there; A to Z in either case. */
+  /** Searched in data, result and reason as they are stored; A to Z match in either case. */
   readonly text: string;
-  /** Whether it has taken long enough; asked from time to time. */
+  /** Called from time to time; returns whether the search has taken long enough. */
   readonly isLate: () => boolean;
 }
 
 const MOST_SEARCHED = 100_000;
 
-/** Jobs that hold a text. It looks at each, so it stops after a while, or after 100,000, and says where. */
+/** Finds jobs that contain a text. It reads each job, so it stops after a while, or after 100,000, and says where. */
 export async function searchJobs(
   session: StoreSession,
   { text, isLate, order = 'newest', limit = 50, ...options }: SearchOptions,
@@ -129,8 +129,8 @@ async function listKicked(
 }
 
 /**
- * Jobs that a kick takes, in its order: those that have failed, the longest ago first; only if there are none
- * that can be queued again, those that are not due yet, the next ones first.
+ * The jobs that a kick takes, in its order: failed jobs, the oldest failure first. Only if none of them can be queued
+ * again: jobs that are not due yet, the next ones first.
  */
 export async function nextToKick(
   { jobs }: StoreSession,
@@ -142,7 +142,7 @@ export async function nextToKick(
   return failed.length > 0 ? failed : await jobs.delayed(patterns, count, at);
 }
 
-/** Undefined: any. What is claimed runs in a moment, or does already. */
+/** The wanted states; undefined: any. A claimed job counts as running: it runs already, or in a moment. */
 function readStates({ state, due, order }: ListOptions): readonly JobState[] | undefined {
   const isOfWaiting = due !== undefined || order === 'next' || order === 'soonest';
   if (due !== undefined && due !== 'ready' && due !== 'delayed') {
@@ -157,7 +157,10 @@ function readStates({ state, due, order }: ListOptions): readonly JobState[] | u
   throw invalid('A state', `one of ${jobStates.join(', ')}`, state);
 }
 
-/** How many jobs of each handler are in which state, by its name: with parameters each job may have its own. */
+/**
+ * How many jobs of each handler are in each state. Names are counted without their parameters, which may differ for
+ * each job.
+ */
 export async function countJobs(session: StoreSession, patterns: Patterns, at: number): Promise<JobCount[]> {
   const rows = await session.jobs.count(readPatterns(patterns), at);
   const byName = Map.groupBy(rows, ({ handler }) => handler);
@@ -181,7 +184,7 @@ function toCount(name: string, rows: readonly JobCountRow[]): JobCount {
   };
 }
 
-/** What has happened to the jobs of each handler since the log began. */
+/** Counts the events of each handler's jobs since the log began. */
 export async function totalJobs(session: StoreSession, patterns: Patterns): Promise<JobTotals[]> {
   const rows = await session.jobs.totals(readPatterns(patterns));
   return [...Map.groupBy(rows, ({ handler }) => handler)].map(([name, counts]) => toTotals(name, counts));

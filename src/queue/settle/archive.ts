@@ -8,16 +8,16 @@ import { refuse, wrongState } from '../errors.ts';
 import { findJob, type VerbSession } from '../read/jobs.ts';
 import { resumeParentIfDone } from './families.ts';
 
-/** What is kept of jobs of the queue once they have ended. For one attempt at a transaction. */
+/** Decides which ended jobs of the queue are kept. Make a new one for each attempt at a transaction. */
 export interface Archive {
   /** Whether everything is kept. */
   readonly keepsAll: boolean;
   keeps(name: string, state: JobState): boolean;
-  /** Files in the output folder that nothing names any more, once the transaction is committed. */
+  /** Files in the output folder that no row names any more, once the transaction is committed. */
   readonly unnamed: string[];
 }
 
-/** By the settings: of several globs that fit, the last one counts. */
+/** Creates it from the settings: if several globs match, the last one counts. */
 export function createArchive(policies: Readonly<Record<string, ArchivePolicy>>): Archive {
   const entries = Object.entries(policies);
   return {
@@ -31,14 +31,14 @@ export function createArchive(policies: Readonly<Record<string, ArchivePolicy>>)
 }
 
 /**
- * Removes a job that does not run, or that is held by the claim given, with its runs and its children. To
- * be called in a transaction.
+ * Removes a job that is not running, or whose running claim is given, with its runs and its children. Call it in a
+ * transaction.
  *
  * @returns names of output files that no run has any more
  */
 export async function deleteJob(session: VerbSession, ref: JobRef, at: number): Promise<readonly string[]> {
   const job = await findJob(session, ref);
-  // With a token that holds no more, `findJob` has refused.
+  // `findJob` has already refused a token that no longer holds the job.
   const isHeld = typeof ref === 'object' && ref.token !== undefined;
   if (job.state === 'running' && !isHeld) throw wrongState(job, 'delete');
   const jobs = [...(await endedChildren(session, job)), job];
@@ -50,7 +50,7 @@ export async function deleteJob(session: VerbSession, ref: JobRef, at: number): 
   return files;
 }
 
-/** @throws {QueueError} if one of them has not ended: it would be left alone */
+/** @throws {QueueError} if a child has not ended: it would be left without its parent */
 async function endedChildren(session: StoreSession, job: JobHead): Promise<JobHead[]> {
   const children = await session.jobs.children(job.id);
   const pending = children.filter(({ finished_at }) => finished_at === null);

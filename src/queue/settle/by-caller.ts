@@ -23,7 +23,7 @@ import {
   unclaimed,
 } from './transition.ts';
 
-/** What an end depends on besides its job. All of these are to be called in a transaction. */
+/** The conditions of an end, besides its job. Call all functions of this file in a transaction. */
 export interface CallerContext extends TransitionContext {
   /** UTC epoch milliseconds. */
   readonly at: number;
@@ -57,27 +57,27 @@ export async function failRunningJob(
   await endClaim(session, job, transition, context, { reason, outcome: 'failed' });
 }
 
-/** As after a failed run of the runner's own. */
+/** Decides as after a failed run of the runner's own. */
 function decideFailedTry({ retry, attempts: attempt }: JobHead, handler: RetryPolicy, at: number): Transition {
   const failed = { outcome: 'failed', attempt, isRetryable: true, at } as const;
   return toTransition(decideRetry(policyOfJob(retry, handler), failed));
 }
 
-/** @throws {QueueError} if it does not run, or not for who has this claim */
+/** @throws {QueueError} if the job is not running, or not under this claim */
 async function findRunningJob(session: VerbSession, ref: JobRef, verb: JobVerb): Promise<JobHead> {
   const job = await findJob(session, ref);
   if (job.state !== 'running') throw wrongState(job, verb);
   return job;
 }
 
-/** The data that replaces a job's, as its row holds it. */
+/** The new data of a job, as a row holds it. */
 function dataOf(data: unknown): { readonly data?: string } {
   return data === undefined ? {} : { data: writeJson("A job's data", data) };
 }
 
 /**
- * Gives a running job back, to be taken again: a repeating one at its next time, unless that is to be
- * ignored; else at the time that is said, else after the delay.
+ * Puts a running job back into the queue: a repeating one at its next time, unless that is ignored; any other one at
+ * the given time, or after the delay.
  */
 export async function retryRunningJob(
   session: VerbSession,
@@ -104,10 +104,10 @@ function readRetryOptions(options: RetryOptions, at: number): Transition {
   };
 }
 
-/** It begins anew: what was tried before is no try of the next time's. */
+/** The next time begins anew: earlier tries do not count for it. */
 async function setNextTime(session: StoreSession, job: JobHead, { at, missedCap }: CallerContext): Promise<void> {
   const planned = await planRepeat(job, at, missedCap);
-  // A rule without a further time leaves it to be taken as was said otherwise.
+  // If the rule gives no further time, the time of the retry stays.
   if (planned === null) return;
   if ('problem' in planned) throw new QueueError('wrong-state', planned.problem);
   const { runAt: run_at, scheduledFor: scheduled_for } = planned;
@@ -115,7 +115,7 @@ async function setNextTime(session: StoreSession, job: JobHead, { at, missedCap 
   await session.jobs.change([{ id: job.id, set }], at);
 }
 
-/** Sets a job that runs, or waits to be taken, aside until it is kicked. */
+/** Sets a running or waiting job aside until it is kicked. */
 export async function buryJob(
   session: VerbSession,
   ref: JobRef,
@@ -128,14 +128,11 @@ export async function buryJob(
     kind: 'bury',
     ...(priority !== undefined && { priority: readPriority(priority) }),
   } as const;
-  // Whatever the archive says: it is to be kicked.
+  // No archive applies: the job must stay, so that it can be kicked.
   await endClaim(session, job, transition, { at, missedCap: 0 }, { reason, outcome: 'failed' });
 }
 
-/**
- * Ends a job that waits, or has failed, as cancelled, and with it what waits of its children; one that
- * is cancelled stays as it is.
- */
+/** Ends a waiting or failed job as cancelled, and its waiting children with it. A cancelled job stays as it is. */
 export async function cancelJob(session: VerbSession, id: number, context: CallerContext): Promise<void> {
   const job = await findJob(session, id);
   if (job.state === 'cancelled') return;
@@ -162,8 +159,8 @@ async function endClaim(
 }
 
 /**
- * A worker of the runner ends the process of a job that others have moved on. Until then its claim counts: nobody else
- * begins the job, its group has one place less, and no other job of its unique key begins.
+ * A worker of the runner still has to end the process of a job that others have ended. Until then its claim counts:
+ * nobody else begins the job, its group has one place less, and no other job with its unique key begins.
  */
 async function keepClaim(session: StoreSession, { id, claim_token }: JobHead, at: number): Promise<void> {
   if (claim_token === null || workerOf(claim_token) === null) return;
@@ -198,7 +195,7 @@ export async function endRunOfClaim(
     ended = await endRun(session, run, { ...end, duration_ms }, left);
   }
   const isKept = await removeUnkept(session, job, leftJob, context.archive);
-  // Who cancels a job or sets it aside knows of it.
+  // A person who cancels or buries a job knows about it.
   const isMeant = transition.kind === 'cancel' || transition.kind === 'bury';
   if (run === null || ended === null || isMeant) return;
   await noteEnd(session, { ...run, ...ended, runId: isKept ? ended.runId : null, leftJob, at });
@@ -208,7 +205,7 @@ type OpenRun = Pick<StartedRunRow, 'jobId' | 'key' | 'script' | 'startedAt' | 'a
   readonly id: number | null;
 };
 
-/** The run of a job; of one that was claimed and that nobody has seen begin, it begins now. */
+/** The run of a job. A job that was claimed, and that nobody has seen begin, gets a run that begins now. */
 async function findOpenRun(
   session: StoreSession,
   { id: jobId, name, state, attempts: attempt, claim_token }: JobHead,
@@ -221,7 +218,7 @@ async function findOpenRun(
   return { id: null, jobId, key: null, script, startedAt: at, attempt, timeoutMs: null };
 }
 
-/** Ends a run, whatever becomes of its job. To be called in a transaction. */
+/** Ends a run, whatever happens to its job. Call it in a transaction. */
 async function endRun(
   session: StoreSession,
   { id: runId, ...run }: OpenRun,
@@ -233,7 +230,7 @@ async function endRun(
   return { runId: written, end };
 }
 
-/** Nothing of it is known but that it is over. */
+/** The columns of a run of which only the end is known. */
 const nothingKnown = {
   ...{ duration_ms: null, user_cpu_ms: null, system_cpu_ms: null, max_rss_bytes: null },
   ...{ rss_delta_bytes: null, measured_by: null, exit_code: null, signal: null, warning: null },
@@ -247,10 +244,10 @@ function durationOf(startedAt: number, endedAt: number): number | null {
 }
 
 /**
- * Kicks jobs of these names, in the order of {@link nextToKick}. What cannot be queued again is passed over: a
- * child whose parent has ended, a job whose unique key another one has by now. To be called in a transaction.
+ * Kicks jobs of these names, in the order of {@link nextToKick}. It skips jobs that cannot be queued again: a child
+ * whose parent has ended, a job whose unique key belongs to another one by now. Call it in a transaction.
  *
- * @returns how many
+ * @returns how many were kicked
  */
 export async function kickJobs(session: StoreSession, patterns: Patterns, count: number, at: number): Promise<number> {
   const globs = readPatterns(patterns);
@@ -259,7 +256,7 @@ export async function kickJobs(session: StoreSession, patterns: Patterns, count:
   }
   const ids = await nextToKick(session, globs, count, at);
   await session.jobs.lock(ids);
-  // Somebody may have been sooner.
+  // Somebody may have been faster.
   const jobs = (await session.jobs.byId(ids)).filter((job) => mayBeKicked(job, at));
   for (const job of jobs) await kick(session, job, at);
   return jobs.length;
@@ -269,7 +266,7 @@ function mayBeKicked({ state, run_at }: JobHead, at: number): boolean {
   return state === 'failed' || (isWaiting(state) && run_at > at);
 }
 
-/** Queues a job that has failed, or is not due yet, at once, with all its tries. To be called in a transaction. */
+/** Makes a failed or delayed job due at once, with all its tries. Call it in a transaction. */
 export async function kickJob(session: VerbSession, id: number, at: number): Promise<void> {
   const job = await findJob(session, id);
   if (!mayBeKicked(job, at)) throw wrongState(job, 'kick');
@@ -284,10 +281,10 @@ async function kick(session: StoreSession, job: JobHead, at: number): Promise<vo
 }
 
 /**
- * Queues jobs anew from whatever state they are in, due since they were added; all or none. Numbers that
- * no job has are passed over. A claim that one of them is held by is over. To be called in a transaction.
+ * Queues jobs anew from any state, due since they were added; all or none. Numbers that no job has are skipped. A claim
+ * that holds one of them ends. Call it in a transaction.
  *
- * @returns how many there were
+ * @returns how many were queued
  */
 export async function requeueJobs(
   session: VerbSession,
@@ -330,7 +327,7 @@ async function requeue(session: StoreSession, job: JobHead, requeueing: Requeuei
   await session.events.record([{ at, event: 'job-requeued', jobId: job.id }]);
 }
 
-/** What its worker may tell of it later is refused. */
+/** A later report by its worker is refused. */
 async function endOpenRun(
   session: StoreSession,
   job: JobHead,
@@ -342,7 +339,7 @@ async function endOpenRun(
   await endRun(session, run, { ...nothingKnown, outcome: 'released', reason, finished_at }, 'queued');
 }
 
-/** How a job's row looks that begins anew. */
+/** The columns of a job that begins anew. */
 const asUnfinished = {
   finished_at: null,
   result: null,
@@ -351,8 +348,8 @@ const asUnfinished = {
 } as const satisfies Partial<JobRow>;
 
 /**
- * In which state a job begins anew: queued, unless it is a child whose parent does not wait for it now, or
- * a parent with a child that still runs, which it waits for.
+ * The state in which a job begins anew: queued, except for a child whose parent does not wait for it now, and for a
+ * parent that must wait for a child that still runs.
  *
  * @throws {QueueError} if its parent has ended, or another job has its unique key by now
  */
@@ -369,7 +366,7 @@ async function stateOfRevived(session: StoreSession, job: JobHead): Promise<Extr
   );
 }
 
-/** Of one that has ended, only those children have not that ran then. */
+/** After a parent's end, only children that were running then can still be open. */
 async function stateOfParent(session: StoreSession, { id, state }: JobHead): Promise<'queued' | 'paused'> {
   return isEnded(state) && (await session.jobs.hasOpenChildren(id)) ? 'paused' : 'queued';
 }

@@ -9,10 +9,10 @@ import { QueueError } from '../errors.ts';
 import { type JsonReader, readStoredJson } from '../read/jobs.ts';
 
 /**
- * In which state a new child begins: a running parent's waits until that has finished. The parent is
- * locked by who asks.
+ * The state in which a new child begins: the child of a running parent waits until the parent has finished. The caller
+ * locks the parent.
  *
- * @throws {QueueError} if this job can have no children, or none now
+ * @throws {QueueError} if the job can have no children, or none now
  */
 export async function stateOfNewChild(session: StoreSession, parentId: number): Promise<JobState> {
   const [parent] = await session.jobs.byId([parentId]);
@@ -26,7 +26,7 @@ export async function stateOfNewChild(session: StoreSession, parentId: number): 
     throw new QueueError('wrong-state', why);
   }
   if (parent.state === 'claimed') await markParent(session, parent);
-  // A job that is claimed begins in a moment, or has begun: nobody else can know its number to add to it.
+  // A claimed job begins in a moment, or has begun: only its own handler can know its number to add a child.
   if (parent.state === 'running' || parent.state === 'claimed') return 'paused';
   if (parent.state === 'paused') return 'queued';
   throw new QueueError(
@@ -36,15 +36,15 @@ export async function stateOfNewChild(session: StoreSession, parentId: number): 
 }
 
 /**
- * A server finishes claimed jobs by one statement, which may have begun before they had children: by this it sees that
- * there are some. It is what they all do unless they say so.
+ * A server finishes claimed jobs by one statement, which may have begun before they had children. This mark shows the
+ * statement that there are some. `resume` is the default anyway.
  */
 async function markParent(session: StoreSession, { id, on_child_failure, run_at }: JobHead): Promise<void> {
   if (on_child_failure !== null) return;
   await session.jobs.change([{ id, set: { on_child_failure: 'resume' } }], run_at);
 }
 
-/** In which state a child goes on that is to be tried again: it is only taken while its parent waits. */
+/** The state in which a retried child goes on: a child is claimed only while its parent waits. */
 export async function stateOfRetriedChild(
   session: StoreSession,
   parentId: number,
@@ -55,10 +55,11 @@ export async function stateOfRetriedChild(
 }
 
 /**
- * Whether a child that was claimed may run: only while its parent waits for it. By plain SQL anything can be its
- * parent, at any time.
+ * Whether a claimed child may run: only while its parent waits for it. Plain SQL can make any job its parent, at any
+ * time.
  *
- * @param parent as it is now, though not locked: who ends it finds the child claimed, or has ended the child, too
+ * @param parent in its present state, not locked: a caller that ends the parent finds the child claimed, or has ended
+ * it, too
  */
 export function judgeChild({ id, parent_id }: JobHead, parent: JobHead | undefined): ChildsTurn {
   if (parent_id === null) return { kind: 'run' };
@@ -74,7 +75,7 @@ export function judgeChild({ id, parent_id }: JobHead, parent: JobHead | undefin
 
 type ChildsTurn = { readonly kind: 'run' | 'wait' } | { readonly kind: 'fail' | 'cancel'; readonly reason: string };
 
-/** Lets the children of a parent that has paused be taken. */
+/** Queues the children of a parent that has paused. */
 export async function releaseChildren(session: StoreSession, parentId: number, at: number): Promise<void> {
   const paused = (await session.jobs.children(parentId)).filter(({ state }) => state === 'paused');
   await session.jobs.change(
@@ -87,7 +88,7 @@ export async function releaseChildren(session: StoreSession, parentId: number, a
   await session.events.record(paused.map(({ id }) => ({ at, event: 'job-queued' as const, jobId: id })));
 }
 
-/** Ends what waits of the children of a parent that has failed or was cancelled. */
+/** Cancels the waiting children of a parent that has failed or was cancelled. */
 export async function cancelChildren(session: StoreSession, parentId: number, at: number): Promise<void> {
   const reason = `its parent, job ${parentId}, has ended without having finished`;
   const waiting = (await session.jobs.children(parentId)).filter(({ state }) =>
@@ -108,14 +109,14 @@ export async function cancelChildren(session: StoreSession, parentId: number, at
 }
 
 /**
- * To be called once a child has ended: when it was the last one, its waiting parent is queued again,
- * or fails if it wants to. The parent is locked before anybody looks, so that of two last children that end at
- * the same time one finds the other ended.
+ * Call it once a child has ended. After the last child its waiting parent is queued again, or fails if its policy says
+ * so. The parent is locked before the look at its children: if the last two children end at the same time, one of them
+ * finds the other ended.
  */
 export async function resumeParentIfDone(session: StoreSession, parentId: number | null, at: number): Promise<void> {
   if (parentId === null) return;
   const [, [parent]] = await allEnded([session.jobs.lock([parentId]), session.jobs.byId([parentId])]);
-  // One that runs meanwhile is told at its end; one that has ended wants to know no more.
+  // A running parent learns of its children at its end; an ended one no longer needs to.
   if (parent?.state !== 'paused' || (await session.jobs.hasOpenChildren(parentId))) return;
   const failed = parent.on_child_failure === 'fail' ? await findFailedChild(session, parentId) : null;
   if (failed === null) await resumeParent(session, parentId, at);
@@ -142,7 +143,7 @@ async function findFailedChild(session: StoreSession, parentId: number): Promise
   return child === undefined ? null : `its child, job ${child.id} (${child.name}),`;
 }
 
-/** Children that have ended and that their parent was not told of yet. */
+/** Ended children that their parent has not received yet. */
 export async function unreportedChildren(session: StoreSession, parentId: number): Promise<SizedJobRow[]> {
   return (await session.jobs.children(parentId)).filter(
     ({ finished_at, reported_to_parent }) => finished_at !== null && reported_to_parent === 0,
@@ -153,7 +154,7 @@ function withValues(session: StoreSession, children: readonly JobHead[]): Promis
   return session.jobs.wholeById(children.map(({ id }) => id));
 }
 
-/** The same as a caller is told of them. */
+/** Like `unreportedChildren`, as a caller of the API gets them. */
 export async function readEndedChildren(
   session: StoreSession,
   parentId: number,
@@ -173,13 +174,13 @@ function toChild({ id, name, data, result }: JobRow, read?: JsonReader): ChildJo
   return { id, name, data: readStoredJson(data, read), result: readStoredJson(result, read) };
 }
 
-/** They are held several times at once, here and in the handler's process. */
+/** The values are held several times at once, here and in the handler's process. */
 const MOST_BYTES = 64 * 1024 * 1024;
 
-/** Of a child besides its name, its data and its result. */
+/** Bytes of a child's JSON besides its name, its data and its result. */
 const FRAME_BYTES = 64;
 
-/** What a handler is told of its children that have ended, as JSON; or why it cannot be told. */
+/** The ended children for their parent's handler, as JSON; or why they cannot be passed on. */
 export async function describeChildren(
   session: StoreSession,
   parentId: number,
@@ -205,7 +206,7 @@ function sizeOf({ name, data_bytes, result_bytes }: SizedJobRow): number {
   return FRAME_BYTES + Buffer.byteLength(name) + data_bytes + (result_bytes ?? 0);
 }
 
-/** Theirs is text that is only passed through. */
+/** The values of children stay text, which is only passed on. */
 function toText({ id, name, data, result }: JobRow): string {
   return `{"id":${id},"name":${JSON.stringify(name)},"data":${toJson(data)},"result":${toJson(result)}}`;
 }

@@ -8,22 +8,22 @@ import { DOUBTFUL, FAILING } from '../../store/words.ts';
 interface FailedRun {
   readonly script: string;
   readonly startedAt: number;
-  /** Null: it has no row, or none any more. */
+  /** Null: the run has no row, or no longer has one. */
   readonly runId: number | null;
   readonly end: Failure & Pick<FinishedRun, 'reason' | 'warning'>;
   /** UTC epoch milliseconds. */
   readonly at: number;
-  /** Whether it is told late, from a spool: it may be over long since. */
+  /** Whether the report comes late, from a spool: the trouble may be over. */
   readonly isLate: boolean;
 }
 
-/** Of errors that are different each time, one incident each would be thousands. */
+/** Most open incidents of a subject: errors that differ each time would open thousands. */
 const MOST_OPEN = 5;
 
-/** What all further errors of a subject count under. */
+/** The fingerprint under which all further errors of a subject count. */
 const OTHERS = 'others';
 
-/** Opens an incident of a script or handler that has failed, or counts it. To be called in the settling transaction. */
+/** Opens an incident for a failed script or handler, or counts it. Call it in the settling transaction. */
 export async function noteFailure({ incidents, runs }: StoreSession, run: FailedRun): Promise<void> {
   const { script: subject, startedAt, end, runId, at, isLate } = run;
   if (isLate && isAfter((await runs.history(subject)).lastSuccess, startedAt)) return;
@@ -38,7 +38,10 @@ export async function noteFailure({ incidents, runs }: StoreSession, run: Failed
   if (!(await incidents.count(others))) await incidents.open(others);
 }
 
-/** The same of a job that fails, though no run of it has: before its first try, or as its rule gives no next time. */
+/**
+ * Like `noteFailure`, for a job that fails without a failed run: before its first try, or because its rule gives no
+ * next time.
+ */
 export async function noteUnbegun(
   session: StoreSession,
   { name }: Pick<JobRow, 'name'>,
@@ -53,7 +56,7 @@ export async function noteUnbegun(
   await noteFailure(session, { script, startedAt: at, runId: null, end, at, isLate: false });
 }
 
-/** The same of one that succeeded, though its output says otherwise: of a script there is one such incident. */
+/** Like `noteFailure`, for a success that its own output contradicts: a script has one such incident at most. */
 export async function noteDoubt({ incidents, runs }: StoreSession, run: FailedRun): Promise<void> {
   const { script: subject, startedAt, end, runId, at, isLate } = run;
   if (isLate && isAfter((await runs.history(subject)).lastSuccess, startedAt)) return;
@@ -77,7 +80,7 @@ function isAfter(lastSuccess: number | null, startedAt: number): boolean {
 
 const LONGEST_MESSAGE = 1_000;
 
-/** What is enough of a line to tell it from others. */
+/** Characters of a line that suffice to distinguish it. */
 const LONGEST_LINE = 300;
 
 type Failure = Pick<
@@ -85,7 +88,10 @@ type Failure = Pick<
   'outcome' | 'exit_code' | 'signal' | 'error_name' | 'error_message' | 'error_stack' | 'output'
 >;
 
-/** Tells one error from another, and is the same for the same error at another time, place or with other values. */
+/**
+ * Distinguishes errors; the same error has the same fingerprint at another time, at another place, or with other
+ * values.
+ */
 export function fingerprintOf(run: Failure): string {
   const { outcome, exit_code, signal, error_name, error_message, output } = run;
   const said = error_message === null ? lastLineOf(output ?? '') : (error_message.trim().split('\n', 1)[0] ?? '');
@@ -104,7 +110,7 @@ function lastLineOf(output: string): string {
   );
 }
 
-/** What differs each time, the longest forms first: a date holds numbers, a path may hold anything. */
+/** Parts that differ each time, the longest forms first: a date contains numbers, a path may contain anything. */
 const variable: readonly (readonly [form: RegExp, stands: string])[] = [
   [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '<uuid>'],
   [/\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?/g, '<time>'],
@@ -112,7 +118,7 @@ const variable: readonly (readonly [form: RegExp, stands: string])[] = [
   [/\b\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?\b/g, '<time>'],
   [/(?:\.{0,2}|~)?(?:\/[\w.@%+~-]+)+\/?/g, '<path>'],
   [/\b0x[0-9a-f]+\b/gi, '<hex>'],
-  // With a digit in it: what holds letters alone may be a word.
+  // It must contain a digit: letters alone may be a word.
   [/\b(?=[a-f]*\d)[0-9a-f]{7,}\b/gi, '<hex>'],
   [/\d+(?:[.,_]\d+)*/g, '<n>'],
 ];

@@ -10,28 +10,28 @@ import type { Settings } from '../../settings/settings.ts';
 import type { JobState, Outcome } from '../../store/words.ts';
 import { lastInstantMs } from '../../system/base/values.ts';
 
-/** How often a job is tried, and when again. */
+/** How often a job is tried, and when it is tried again. */
 export interface RetryPolicy {
   readonly maxAttempts: number;
   readonly delay: RetryDelay;
   readonly onCrash: CrashPolicy | null;
-  /** How many tries a crash leaves at least; without it only as many as any failure does. */
+  /** How many tries a crash leaves at least; without it a crash leaves as many as any failure. */
   readonly crashTries?: number;
 }
 
 /**
- * A job of the queue that its worker died under is tried again, as nobody else will see to it; but one
- * that brings down whoever touches it must not do so for ever.
+ * A queued job whose worker died is tried again, because nobody else cares for it. But a job that brings down each of
+ * its workers must not do so for ever.
  */
 const QUEUE_CRASH_TRIES = 10;
 
-/** A claim of who is no worker of the runner is over only this long after its lease. */
+/** How long after its lease a claim ends whose holder is no worker of the runner. */
 export const LEASE_GRACE_MS = 2_000;
 
-/** Jobs of a handler fail one by one: they do so no longer once none has for an hour. */
+/** Jobs of a handler fail one by one: the failure counts as over once none has failed for an hour. */
 export const CALM_MS = 60 * 60_000;
 
-/** What a script or handler says of itself; nothing is known of one that is gone. */
+/** The policy of a script or handler; a missing one has the defaults. */
 export function policyOf({ retries, retryDelay, onCrash }: ScriptOptions = {}): RetryPolicy {
   return {
     maxAttempts: 1 + (retries ?? 0),
@@ -40,10 +40,10 @@ export function policyOf({ retries, retryDelay, onCrash }: ScriptOptions = {}): 
   };
 }
 
-/** What is said of the queue's jobs of a name, by their handler or the settings. */
+/** The policy for the queued jobs of a name, by their handler or the settings. */
 export type PolicyOfName = (name: string) => RetryPolicy;
 
-/** The handlers are looked for, and their code is loaded, only once this is asked: most calls end no try. */
+/** Looks for the handlers and loads their code only on demand: most calls end no try. */
 export function createPolicies(root: string, settings: Settings): () => Promise<PolicyOfName> {
   let opened: Promise<Handlers> | null = null;
   return async () => {
@@ -54,7 +54,7 @@ export function createPolicies(root: string, settings: Settings): () => Promise<
   };
 }
 
-/** A queued job's own policy; what it does not say itself, its handler says. */
+/** The policy of a queued job; its handler fills what the job leaves out. */
 export function policyOfJob(retry: string | null, handler: RetryPolicy): RetryPolicy {
   const own = retry === null ? { retries: null, delay: null } : readRetry(retry);
   return {
@@ -65,7 +65,7 @@ export function policyOfJob(retry: string | null, handler: RetryPolicy): RetryPo
   };
 }
 
-/** How a job's row holds what it says of further tries: `3`, `3 5m`, `- exponential 30s 6h`. */
+/** The form in which a job's row stores its own retries: `3`, `3 5m`, `- exponential 30s 6h`. */
 export function writeRetry(retries: number | undefined, delay: string | undefined): string | null {
   if (retries === undefined && delay === undefined) return null;
   return [retries ?? '-', ...(delay === undefined ? [] : [delay.trim()])].join(' ');
@@ -78,14 +78,14 @@ interface OwnRetry {
 
 export const MOST_RETRIES = 100;
 
-/** Whether a row says this in a way that {@link writeRetry} writes; plain SQL may have put there anything. */
+/** Whether a row has a form that {@link writeRetry} writes; plain SQL may have written anything. */
 export function isRetry(text: string): boolean {
   const [, first = '', rest = ''] = /^\s*(\S*)\s*(.*)$/s.exec(text) ?? [];
   const isCount = first === '' || first === '-' || (/^\d{1,3}$/.test(first) && Number(first) <= MOST_RETRIES);
   return isCount && (rest === '' || 'value' in readRetryDelay(rest));
 }
 
-/** What is wrong counts as not said: its job fails before its first try, unless that was written after it had begun. */
+/** Ignores a wrong value: its job fails before its first try, unless the value was written after the job had begun. */
 export function readRetry(text: string): OwnRetry {
   const [, first = '', rest = ''] = /^\s*(\S+)\s*(.*)$/s.exec(text) ?? [];
   const delay = rest === '' ? null : readRetryDelay(rest);
@@ -100,24 +100,24 @@ export interface EndedTry {
   readonly outcome: Outcome;
   /** 1 for the first. */
   readonly attempt: number;
-  /** False: another try would end alike, as of a script that is refused. */
+  /** False: another try would end alike, as with a script that is refused. */
   readonly isRetryable: boolean;
-  /** When it ended, or that became known; epoch milliseconds. */
+  /** When it ended, or when that became known; epoch milliseconds. */
   readonly at: number;
 }
 
-/** What becomes of the job; `runAt` is when its next try is due. */
+/** The next state of the job; `runAt` is when its next try is due. */
 export type RetryDecision =
   | { readonly state: Extract<JobState, 'finished' | 'failed' | 'cancelled'> }
   | { readonly state: 'retrying'; readonly runAt: number };
 
-/** Of a grown delay this part is left to chance, so that what failed together is not retried together. */
+/** The random part of a grown delay, so that jobs that failed together are not retried together. */
 const JITTER = 0.25;
 
 /**
- * Pure but for chance. A crash counts as a try: what crashes its machine must not do so for ever.
+ * Pure except for chance. A crash counts as a try: a job that crashes its machine must not do so for ever.
  *
- * @param random from 0 up to, but not including, 1
+ * @param random returns a number from 0 up to, but not including, 1
  */
 export function decideRetry(policy: RetryPolicy, ended: EndedTry, random = Math.random): RetryDecision {
   if (ended.outcome === 'succeeded') return { state: 'finished' };

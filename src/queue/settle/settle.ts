@@ -9,50 +9,50 @@ import { allEnded } from '../../system/base/values.ts';
 import { CALM_MS, decideRetry, policyOfJob, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
 import { applyTransition, removeUnkept, type Transition, type TransitionContext, toTransition } from './transition.ts';
 
-/** A run that is over, and what is known of it. */
+/** The facts of a run that is over. */
 export interface RunToSettle {
   readonly claim: ClaimRef;
-  /** `attempt` is what the run was told; the job's own count decides. */
+  /** `attempt` is the number that the run was given; the job's own count decides. */
   readonly start: RunStart;
-  /** Its row, if it has lasted long enough to have one. */
+  /** The number of its row, if it lasted long enough to have one. */
   readonly runId: number | null;
   readonly end: FinishedRun;
-  /** JSON that the handler gave back; null: it gave none. */
+  /** The handler's result as JSON; null: none. */
   readonly result: string | null;
   readonly decision: HandlerDecision | null;
   /** False: another try would end alike. */
   readonly isRetryable: boolean;
-  /** What the script or handler says of further tries. */
+  /** The retry policy of the script or handler. */
   readonly policy: RetryPolicy;
-  /** The job as it was claimed, which it mostly still is; left out: it may have become anything. */
+  /** The job when it was claimed, which usually is its present state; absent: it may have changed in any way. */
   readonly claimed?: JobHead;
   readonly spoolId?: string | null;
 }
 
-/** What the settling of a run depends on besides itself. */
+/** The conditions of settling a run, besides the run itself. */
 export interface SettleContext extends TransitionContext {
-  /** When it became known, if later than it happened; epoch milliseconds. */
+  /** When the end became known, if later than it happened; epoch milliseconds. */
   readonly observedAt?: number;
-  /** Whether somebody watches the runs: their failures open no incident. Default false. */
+  /** Whether a person watches the runs: then their failures open no incident. Default false. */
   readonly isWatched?: boolean;
-  /** Scripts whose success was noted a moment ago: another one is no news. Left out: all are noted. */
+  /** Scripts whose success was recorded a moment ago, so that another success is no news. Absent: all are recorded. */
   readonly calm?: ReadonlySet<string>;
 }
 
-/** What a settled run leaves behind. */
+/** The result of settling a run. */
 export interface Settled {
   /** Null if the claim was lost; the job's present owner decides. */
   readonly decision: RetryDecision | null;
   /** Null: its row was not written. */
   readonly runId: number | null;
-  /** Why the log has refused its end, which was recorded as a failed one; null or left out: it has not. */
+  /** Why the log refused its end, which was then recorded as a failure; null or absent: it did not. */
   readonly refusal?: string | null;
 }
 
 /**
- * The one place where the outcome of a try is turned into what follows: of scripts and of the queue's jobs,
- * whether the worker itself tells of it, or whoever finds it dead, or a spool. To be called in a
- * transaction; what it reads is locked there.
+ * The one place that turns the outcome of a try into its consequences: for scripts and for queued jobs, whether the
+ * report comes from the worker, from the recovery of a dead worker, or from a spool. Call it in a transaction; it locks
+ * the rows that it reads.
  */
 export async function settleRuns(
   session: StoreSession,
@@ -68,12 +68,12 @@ type Finished = ReadonlyMap<RunToSettle, Settled>;
 
 const noneFinished: Finished = new Map();
 
-/** Whether all have succeeded, and nothing follows from that: as far as is known of their jobs. */
+/** Whether all runs have succeeded without consequences, as far as their jobs are known. */
 export function arePlain(runs: readonly RunToSettle[], context: SettleContext): boolean {
   return runs.every((run) => isPlain(run, context));
 }
 
-/** Whether nothing at all follows: their scripts have succeeded a moment ago, too. */
+/** Whether nothing at all follows: their scripts have also succeeded a moment ago. */
 export function areUneventful(runs: readonly RunToSettle[], context: SettleContext): boolean {
   const isNews = ({ start, end }: RunToSettle) => isDoubtful(end.warning) || !context.calm?.has(start.script);
   return arePlain(runs, context) && !runs.some(isNews);
@@ -87,7 +87,7 @@ function isPlain({ claimed, runId, end, spoolId = null }: RunToSettle, context: 
   return archive === undefined || archive.keepsAll || archive.keeps(claimed.name, 'finished');
 }
 
-/** Settles those of plain runs whose jobs are still as they were claimed. To be called in a transaction. */
+/** Settles the plain runs whose jobs are unchanged since their claim. Call it in a transaction. */
 export async function finishPlain(
   session: StoreSession,
   runs: readonly RunToSettle[],
@@ -111,7 +111,7 @@ export function asFinished({ claim, start, end, result }: RunToSettle): Finished
   return { ...start, key: claim.token, end, result };
 }
 
-/** @param finished those of them that are settled already */
+/** @param finished the runs that are settled already */
 export async function settleOthers(
   session: StoreSession,
   runs: readonly RunToSettle[],
@@ -145,8 +145,7 @@ async function settleEach(
 }
 
 /**
- * Its claim was lost: only what it has printed is still written down. Others may have the job from now on: its process
- * has ended.
+ * The claim was lost, so only the output is still recorded. From now on others may have the job: its process has ended.
  */
 async function keepLate(session: StoreSession, run: RunToSettle, { observedAt }: SettleContext): Promise<void> {
   const { runId, claim, end, start } = run;
@@ -164,7 +163,7 @@ interface EndedJob {
   readonly at: number;
 }
 
-/** @param changes takes up what becomes of a job that has no family: many of these are one statement */
+/** @param changes collects the changes of jobs without a family, so that one statement can write many */
 async function endJob(
   session: StoreSession,
   held: HeldRow,
@@ -209,23 +208,23 @@ async function writeEnds(
   return runIds;
 }
 
-/** A run that has ended, and what became of its job. */
+/** A run that has ended, and the new state of its job. */
 interface NotedEnd extends Pick<RunStart, 'script' | 'startedAt'> {
   readonly runId: number | null | undefined;
   readonly end: FinishedRun;
   readonly leftJob: JobState | null;
   /** UTC epoch milliseconds. */
   readonly at: number;
-  /** Whether it is told late, from a spool. */
+  /** Whether the report comes late, from a spool. */
   readonly isLate?: boolean;
   readonly isWatched?: boolean;
 }
 
 /**
- * What people are told follows from it: that its script has failed for good, or does so no longer. To be called in
- * the transaction that settles the run.
+ * Opens, counts or closes the incidents of a script after a run's end: people learn from them that it has failed for
+ * good, or no longer fails. Call it in the transaction that settles the run.
  *
- * @param calm scripts of which nothing is open since a success that was noted in the same transaction
+ * @param calm scripts without an open incident since a success that was recorded in the same transaction
  */
 export async function noteEnd(session: StoreSession, run: NotedEnd, calm: Set<string> = new Set()): Promise<void> {
   const { script, end, leftJob, at, isLate = false, isWatched = false } = run;
@@ -246,18 +245,18 @@ export async function noteEnd(session: StoreSession, run: NotedEnd, calm: Set<st
   }
 }
 
-/** A repeating job that succeeded is queued at once: it has finished all the same. */
+/** A repeating job that succeeded is queued at once, but it has finished nevertheless. */
 function isQueuedAgain(state: JobState, { outcome }: FinishedRun): boolean {
   return state === 'queued' && outcome === 'succeeded';
 }
 
-/** What was claimed and has not been recorded as begun has begun all the same. */
+/** A claimed job that was not recorded as begun has begun nevertheless. */
 function asBegun(job: HeldRow, { startedAt }: RunStart): HeldRow {
   if (job.state !== 'claimed') return job;
   return { ...job, state: 'running', attempts: job.attempts + 1, started_at: startedAt };
 }
 
-/** Of what was given back without a word. */
+/** The decision for a job that was given back without a request. */
 const atOnce: Extract<HandlerDecision, { kind: 'retry' }> = { kind: 'retry', delayMs: 0 };
 
 interface Decided {
@@ -289,17 +288,17 @@ function decide(job: JobHead, run: RunToSettle, at: number): Decided {
   return { transition: toTransition(decision), decision };
 }
 
-/** What a handler's process may have said of itself. */
+/** Columns whose values may come from the handler's process. */
 const unsaid = {
   ...{ user_cpu_ms: null, system_cpu_ms: null, max_rss_bytes: null, rss_delta_bytes: null },
   ...{ measured_by: null, error_name: null, error_message: null, error_stack: null },
 } as const;
 
 /**
- * Records an end that the log has refused, for what its handler said of it or for what somebody wrote into its job: as
- * a failed one and, refused again, without its words. One run must not stand in the way of all others.
+ * Records an end that the log has refused because of its handler's words, or of values that somebody wrote into its
+ * job: as a failure and, if that is refused again, without any words. One run must not block all others.
  *
- * @throws the error itself where it is no refusal: the log or the runner is to blame then, not the run
+ * @throws the error itself if it is not a refusal: then the log or the runner is to blame, not the run
  */
 export async function recordRefused<T>(
   end: FinishedRun,
@@ -315,13 +314,13 @@ export async function recordRefused<T>(
   });
 }
 
-/** Its output stays in its file, if it has one. */
+/** The output stays in its file, if it has one. */
 function withoutWords({ counts, ...end }: FinishedRun): FinishedRun {
   const dropped = end.output_file === null ? end.output_bytes : end.output_dropped_bytes;
   return { ...end, output: null, output_dropped_bytes: dropped, warning: null };
 }
 
-/** @param end the end as it is recorded instead */
+/** @param end the end to record instead */
 export function asRefused(run: RunToSettle, end: FinishedRun): RunToSettle {
   return { ...run, end, result: null, decision: null, isRetryable: false };
 }

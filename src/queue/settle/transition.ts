@@ -8,13 +8,13 @@ import type { Archive } from './archive.ts';
 import { cancelChildren, releaseChildren, resumeParentIfDone, stateOfRetriedChild } from './families.ts';
 import type { RetryDecision } from './retry-policy.ts';
 
-/** What becomes of a job whose claim, or whose wait, ends. */
+/** The change of a job whose claim, or whose wait, ends. */
 export type Transition =
   | { readonly kind: 'finish'; readonly result?: string | null; readonly data?: string }
   | {
       readonly kind: 'retry';
       readonly runAt: number;
-      /** False: it was given back, and has all the tries that it had before. */
+      /** False: the job was given back, and keeps all its tries. */
       readonly isTry: boolean;
       readonly priority?: number;
       readonly name?: string;
@@ -23,47 +23,47 @@ export type Transition =
   | {
       readonly kind: 'fail';
       readonly data?: string;
-      /** It has no tries left; nobody has said that it is to fail for good. */
+      /** True: it has no tries left, but nobody has decided that it fails for good. */
       readonly isSpent?: boolean;
     }
   | { readonly kind: 'bury'; readonly priority?: number }
   | { readonly kind: 'cancel' };
 
-/** What a decision makes of a job. */
+/** Converts a decision to the job's transition. */
 export function toTransition(decision: RetryDecision): Transition {
   if (decision.state === 'retrying') return { kind: 'retry', runAt: decision.runAt, isTry: true };
   if (decision.state === 'finished') return { kind: 'finish' };
   return decision.state === 'cancelled' ? { kind: 'cancel' } : { kind: 'fail', isSpent: true };
 }
 
-/** What the transition of a job depends on besides the job, whoever asks for it. */
+/** The conditions of a transition that do not depend on the job or the caller. */
 export interface TransitionContext {
   /** How many missed times of a repeating job are made up for. */
   readonly missedCap: number;
-  /** What is kept of jobs that have ended; without it, all. */
+  /** Decides which ended jobs are kept; absent: all. */
   readonly archive?: Archive;
 }
 
 export interface TransitionFacts {
   /** UTC epoch milliseconds. */
   readonly at: number;
-  /** One sentence; null: there is nothing to be said. */
+  /** One sentence; null: no reason. */
   readonly reason: string | null;
   readonly context: TransitionContext;
-  /** A run's row tells of it; else an event does. */
+  /** Whether a run's row records the end; otherwise an event does. */
   readonly isRun: boolean;
-  /** Takes up what is to be written of the job, by whoever asks; left out: it is written at once. */
+  /** Collects the changes of the job for the caller to write; absent: they are written at once. */
   readonly changes?: JobChange[];
 }
 
-/** What a claim leaves behind when it is over. */
+/** The columns of a job without a claim. */
 export const unclaimed = { claim_token: null, lease_expires_at: null, lease_extended: 0 } as const;
 
 /**
- * Moves a job, and with it what depends on it of its family. To be called in a transaction, with the row
- * as it is in that.
+ * Moves a job to its next state, and the jobs of its family that depend on it. Call it in a transaction, with the row
+ * read in that transaction.
  *
- * @returns the state that the job is in now
+ * @returns the new state of the job
  */
 export async function applyTransition(
   session: StoreSession,
@@ -78,10 +78,10 @@ export async function applyTransition(
 
 type Columns = Partial<JobRow>;
 
-/** Most jobs have no children, and whoever holds a claim knows it: nothing is looked for then. */
+/** Most jobs have no children. The holder of a claim knows it, which saves looking for them. */
 type SettledJob = JobHead & Partial<Pick<HeldRow, 'has_children'>>;
 
-/** `attempts` and `started_at` stand in the row only now, if its run was a short one. */
+/** For a short run, `attempts` and `started_at` are written to the row only now. */
 async function change(
   session: StoreSession,
   job: JobHead,
@@ -111,7 +111,7 @@ async function finish(
     return 'paused';
   }
   if (isParent) await session.jobs.markReported(job.id);
-  // A child with a rule, which only plain SQL could give it, would keep its parent waiting for ever.
+  // A child with a rule, which only plain SQL can give it, would keep its parent waiting for ever.
   if (job.repeat !== null && job.parent_id === null) {
     return await repeat(session, job, done, facts);
   }
@@ -133,7 +133,7 @@ async function repeat(session: StoreSession, job: JobHead, done: Columns, facts:
   const planned = await planRepeat(job, facts.at, facts.context.missedCap);
   if (planned === null) return await finishForGood(session, job, done, facts);
   if ('problem' in planned) {
-    // Only plain SQL could put it there.
+    // Only plain SQL can have written this rule.
     const reason = `its rule ${JSON.stringify(job.repeat)} gives no next time: ${planned.problem}`;
     const failed = { ...done, state: 'failed' as const, finished_at: facts.at, reason };
     await (await import('./incidents.ts')).noteUnbegun(session, job, reason, facts.at);
@@ -146,7 +146,7 @@ function toNext({ runAt, scheduledFor }: PlannedTime) {
   return { state: 'queued', run_at: runAt, scheduled_for: scheduledFor, attempts: 0 } as const;
 }
 
-/** Null: its rule gives no time any more. */
+/** Null: its rule gives no further time. */
 export async function planRepeat(job: JobHead, at: number, cap: number) {
   const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
   const parsed = parseRepeat(job.repeat as string);
@@ -200,7 +200,7 @@ async function giveUp(
   return await endForGood(session, job, transition, facts);
 }
 
-/** Only a rule in plain words says when a job runs, whatever became of it; Bedrock's say what follows a finish. */
+/** Only a rule in plain words gives a job its time whatever its outcome; Bedrock's rules apply after a finish. */
 function repeatsAfterFailure({ repeat, parent_id }: JobHead): boolean {
   return repeat !== null && parent_id === null && isPlainRule(repeat);
 }
@@ -241,7 +241,7 @@ async function endForGood(
     ...(kind === 'bury' && transition.priority !== undefined && { priority: transition.priority }),
   } as const;
   await change(session, job, columns, facts);
-  // That it was buried is more than that its run has failed.
+  // A burial is more than the failure of a run, so it has its own event.
   if (!facts.isRun || kind === 'bury') {
     await session.events.record([{ at, event: eventsOfEnds[kind], jobId: job.id, detail: reason }]);
   }
@@ -251,8 +251,8 @@ async function endForGood(
 }
 
 /**
- * Removes a job of the queue that has just ended, with its runs, if it is not to be kept. A child is kept
- * for its parent, which is to be told of it.
+ * Removes a queued job that has just ended, with its runs, unless it is to be kept. A child is kept until its parent
+ * has learned of its end.
  *
  * @returns whether it was kept
  */
@@ -266,10 +266,10 @@ export async function removeUnkept(
   if (archive === undefined || archive.keepsAll || tier !== null || !hasEnded) return true;
   if (parent_id !== null || archive.keeps(name, state)) return true;
   const [job] = await session.jobs.byId([id]);
-  // One that repeats has not ended.
+  // A repeating job has not ended.
   if (job?.finished_at == null) return true;
   const children = (await session.jobs.children(id)).filter(
-    // One that runs on goes when it is old.
+    // A child that still runs is removed later, when it is old.
     (child) => child.finished_at !== null && !archive.keeps(child.name, child.state),
   );
   archive.unnamed.push(...(await session.jobs.delete([id, ...children.map((child) => child.id)])));
