@@ -12,27 +12,27 @@ import type { PassJob } from '../record/run-recorder.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
 import type { Slots } from './slots.ts';
 
-/** For whom jobs are collected. */
+/** The pass that collects its jobs, and the facts it needs. */
 export interface Collector {
-  /** That of a transaction: what is collected is seen whole. */
+  /** The session of a transaction, so that all rows are of one moment. */
   readonly session: StoreSession;
   readonly events: WorkerEvents;
   readonly workerId: number;
   readonly request: TierRequest;
   readonly scheduledFor: number | null;
-  /** Null: no script of the tier has times of its own. */
+  /** Null: no script of the tier has its own times. */
   readonly slots: Slots | null;
   readonly at: number;
   readonly pauses: readonly Pause[];
-  /** The tier's, in the order they are to be run. */
+  /** The open jobs of the tier, in the order in which they will run. */
   readonly openJobs: readonly ScriptJobRow[];
   /** Runs that outlived their runner. */
   readonly orphans: readonly Orphan[];
 }
 
 /**
- * What a pass is to run: first what an earlier one left open, then each script that has no open job.
- * So no script is ever twice under way, and what was deferred is first in line.
+ * The jobs that a pass runs: first those that an earlier pass left open, then one for each script without an open job.
+ * So no script ever runs twice at once, and deferred jobs come first.
  */
 export async function collectJobs(collector: Collector): Promise<readonly PassJob[]> {
   const open = await freeUnheld(collector, chooseOpenJobs(collector));
@@ -43,7 +43,7 @@ export async function collectJobs(collector: Collector): Promise<readonly PassJo
   return [...left, ...(await addJobs(collector, open))];
 }
 
-/** By hand only that one script is run, whatever else waits. */
+/** A script started by hand runs alone, whatever else waits. */
 function chooseOpenJobs({ openJobs, request }: Collector): readonly ScriptJobRow[] {
   if (request.kind !== 'script') return openJobs;
   const wanted = new Set(request.scripts.map(({ name }) => name));
@@ -51,8 +51,8 @@ function chooseOpenJobs({ openJobs, request }: Collector): readonly ScriptJobRow
 }
 
 /**
- * What no worker has that is at work, nobody runs, whatever its row says: somebody else has written it, or the log
- * has refused how it ended.
+ * Frees jobs that no working worker holds. They are not running, even if their rows say so: another program has
+ * written the row, or the log has refused the end of the run.
  */
 async function freeUnheld(
   { session, at, orphans }: Collector,
@@ -74,7 +74,7 @@ async function freeUnheld(
   return open.map((job) => (unheld.includes(job) ? { ...job, ...free(job) } : job));
 }
 
-/** Who starts a script by hand waits neither for the time of its next try nor for the end of a pause. */
+/** A script started by hand waits neither for the time of its next try nor for the end of a pause. */
 export function mayRun(
   { request, at, pauses, orphans }: Pick<Collector, 'request' | 'at' | 'pauses' | 'orphans'>,
   job: ScriptJobRow,
@@ -99,7 +99,9 @@ function toPassJob(request: TierRequest, job: ScriptJobRow): PassJob | null {
     : { id: job.id, script, scheduledFor: job.scheduled_for, attempt: job.attempts + 1 };
 }
 
-/** What still runs is not started a second time; who finds it ended records that. */
+/**
+ * Reports scripts that still run and are not started a second time. The worker that finds one ended records its end.
+ */
 export async function recordRunning(
   { session, events, workerId, at, orphans, request }: Collector,
   open: readonly ScriptJobRow[],
@@ -140,7 +142,7 @@ async function addJobs(collector: Collector, open: readonly ScriptJobRow[]): Pro
   const taken = new Set([...open.map(({ name }) => name), ...orphans.map(({ script }) => script)]);
   const isWanted = ({ name }: Script): boolean => {
     if (taken.has(name)) return false;
-    // Two files of one name are both refused: that is told once.
+    // Two files of one name are both refused, and reported once.
     taken.add(name);
     return true;
   };
@@ -156,15 +158,15 @@ async function addJobs(collector: Collector, open: readonly ScriptJobRow[]): Pro
   return queued.filter((_, index) => !waits(wanted[index] as Wanted)).map((job) => ({ ...job, attempt: 1 }));
 }
 
-/** A script that is to be queued. */
+/** A script to be queued. */
 export interface Wanted extends Omit<QueuedJob, 'id'> {
-  /** Why its time is not made up for; null: it is run. */
+  /** Why its time is not made up for; null: it runs. */
   readonly missed: string | null;
 }
 
 /**
- * For what a script is to be queued, if it is. By hand it is always, and that is no time of its own. One that has
- * times of its own is queued in a pause, too, and waits for the end of that.
+ * The time for which to queue a script; empty: do not queue it. A script started by hand is always queued, without a
+ * time of its schedule. A script with its own times is queued during a pause, too, and waits for the end of the pause.
  */
 export function chooseSlot(
   { request, slots, scheduledFor, pauses }: Pick<Collector, 'request' | 'slots' | 'scheduledFor' | 'pauses'>,
@@ -179,7 +181,7 @@ export function chooseSlot(
   return isPaused ? [] : [{ script, scheduledFor, missed: null }];
 }
 
-/** What was missed is recorded as that, once: its row knows of the time. To be called in a transaction. */
+/** Records a missed time once, as cancelled: the row keeps the time. Call it in a transaction. */
 export async function cancelMissed(
   session: StoreSession,
   jobs: readonly { readonly id: number | null; readonly missed: string | null }[],
@@ -198,7 +200,7 @@ interface Leaving {
   readonly kind: WorkerKind;
 }
 
-/** What a pass did not start: the next pass of any tier does, or nobody does. */
+/** Leaves or cancels the jobs that a pass did not start. The next pass of any tier runs the ones that are left. */
 export async function leaveRest(
   store: Store,
   rest: readonly PassJob[],
@@ -207,7 +209,8 @@ export async function leaveRest(
   const jobs = rest.flatMap(({ id }) => (id === null ? [] : { id }));
   if (jobs.length === 0) return;
   const why = { workerId, at, reason: stop.reason ?? 'its pass was aborted' };
-  // What an earlier pass has left nobody meant who interrupts this one; what another machine has begun, neither.
+  // A person who interrupts this pass does not mean jobs that an earlier pass has left, or that another machine has
+  // begun.
   const isCancelled = stop.rest === 'cancel' && kind !== 'backlog';
   await store.transaction(async (session) => {
     const open = new Set((await session.scriptJobs.open(tier)).filter((job) => !isHeld(job)).map(({ id }) => id));

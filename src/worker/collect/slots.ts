@@ -11,15 +11,15 @@ import { clockOffsetMs } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 
-/** What a pass does with a script that has times of its own. */
+/** The time for which a pass queues a script that has its own times. */
 export interface Slot {
   /** The time of its schedule. */
   readonly scheduledFor: number;
-  /** Why it is not made up for: then it is recorded as missed; null: it is to be run. */
+  /** Why the time is not made up for and counts as missed; null: the script runs. */
   readonly missed: string | null;
 }
 
-/** By the names of scripts that have times of their own; null: it waits. A script that is not among them has none. */
+/** By the names of scripts that have their own times; null: the script waits. Other scripts are not in the map. */
 export type Slots = ReadonlyMap<string, Slot | null>;
 
 interface SlotQuery {
@@ -30,8 +30,8 @@ interface SlotQuery {
 }
 
 /**
- * Which scripts are to be run now for a time of their own. On many machines each goes by its own clock, as cron does,
- * and names the same time.
+ * The scripts that run now for a time of their own. In a fleet each machine uses its own clock, as cron does, and finds
+ * the same time.
  */
 export async function readSlots(
   call: Pick<StoreInvocation, 'store' | 'runner'>,
@@ -45,7 +45,7 @@ export async function readSlots(
   const ofHere = store.fleet === null ? {} : { host: machineName() };
   const [last] = await store.workers.passes(tier.name, { states: ['finished'], limit: 1, ...ofHere });
   const rows = await store.scriptJobs.ofTier(tier.name);
-  // A tier that was never called begins with what comes after `runner due` has first seen it.
+  // A tier that was never called begins with the first time after `runner due` has seen it.
   const lookedAt = last?.startedAt ?? (await store.chores.doneAt(dueChore(tier.name)));
   const passAt = lookedAt === null ? null : lookedAt - aheadMs;
   for (const script of scheduled) {
@@ -66,10 +66,10 @@ function rowOf(rows: readonly ScriptJobRow[], script: Script): ScriptJobRow | un
   return rows.find(({ name, host }) => name === script.name && host === hostOf(script));
 }
 
-/** More would drown the rest. */
+/** More would hide the rest of the output. */
 const MOST_TOLD = 5;
 
-/** Tells somebody at a terminal which scripts a pass does not run, as their time has not come. */
+/** Tells a person at a terminal which scripts a pass does not run because their time has not come. */
 export async function tellWaiting({ events }: StoreInvocation, scripts: readonly Script[], slots: Slots, at: number) {
   const waiting = scripts.filter(({ name }) => slots.get(name) === null);
   for (const { name, options } of waiting.slice(0, MOST_TOLD)) {
@@ -83,12 +83,12 @@ export async function tellWaiting({ events }: StoreInvocation, scripts: readonly
   if (more > 0) events.emit('deferred', `${more} more wait for their time: \`npx folder-runner status\` shows them`);
 }
 
-/** `2026-11-30 07:00`, by the clock of this host. */
+/** `2026-11-30 07:00`, in local time. */
 function localTime(atMs: number): string {
   return new Date(atMs).toLocaleString('sv-SE', { dateStyle: 'short', timeStyle: 'short' });
 }
 
-/** What waits for the end of a pause is made up for then, unless it is not to be. */
+/** A time that fell into a pause is made up for after it, unless the tier does not catch up. */
 function whyMissed(
   { runner }: Pick<StoreInvocation, 'runner'>,
   tier: Tier,

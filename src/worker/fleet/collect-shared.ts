@@ -17,12 +17,12 @@ import { MACHINE_KEPT_MS } from '../housekeeping/prune-log.ts';
 import type { StoreInvocation, TierRequest } from '../invocation/invocation.ts';
 import type { PassJob } from '../record/run-recorder.ts';
 
-/** For whom jobs are collected, where many machines share the log. */
+/** The pass that collects its jobs, if several machines share the log. */
 export type SharedCollector = Omit<Collector, 'session' | 'openJobs' | 'events'>;
 
 /**
- * What a pass may run of a tier that other machines run, too: whatever is open of it, whoever has queued it. Each job is
- * this machine's once it has claimed it; nothing is locked before that.
+ * The jobs that a pass may run of a tier that other machines run, too: all open ones, whichever machine has queued
+ * them. A job belongs to this machine once it has claimed it; nothing is locked before.
  */
 export async function collectShared(call: StoreInvocation, collector: SharedCollector): Promise<readonly PassJob[]> {
   const { store, events } = call;
@@ -39,9 +39,9 @@ export async function collectShared(call: StoreInvocation, collector: SharedColl
 }
 
 /**
- * Queues a pass's scripts, each of them once for its slot, whichever machine is first. By hand they are queued again.
+ * Queues a pass's scripts once for each slot, whichever machine is first. Scripts started by hand are queued again.
  *
- * @returns the numbers of those that this machine has queued
+ * @returns the numbers of the jobs that this machine has queued
  */
 export async function queueScripts(
   { store, trigger }: StoreInvocation,
@@ -74,7 +74,7 @@ export async function queueScripts(
   return ids.filter((id) => id !== null);
 }
 
-/** Whether a script may be queued for this slot, as far as can be seen: the log has the last word. */
+/** Whether a script may be queued for this slot, as far as these rows show; the log decides. */
 export function isNew(rows: readonly ScriptJobRow[], script: Script, slot: number | null): boolean {
   const row = rows.find(({ name, host }) => name === script.name && host === hostOf(script));
   if (row === undefined) return true;
@@ -86,7 +86,7 @@ export function isNew(rows: readonly ScriptJobRow[], script: Script, slot: numbe
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-/** A tier without a period is called at the same minute everywhere, as each machine's own clock shows it. */
+/** A tier without a period is called at the same minute everywhere, on each machine's own clock. */
 function minuteOf(at: number): number {
   const ownMs = at - clockOffsetMs();
   return ownMs - (ownMs % MINUTE_MS);
@@ -98,7 +98,7 @@ function isForHere({ request }: SharedCollector, job: ScriptJobRow): boolean {
   return script !== undefined && job.host === hostOf(script);
 }
 
-/** What other machines run is theirs; only who asks for a script by name is told. */
+/** Jobs that run on other machines are reported only to a person who asks for a script by name. */
 async function tellRunning(
   call: StoreInvocation,
   collector: SharedCollector,
@@ -122,7 +122,10 @@ async function tellRunning(
   }
 }
 
-/** A script that no machine has any more, that is now for every machine, or no longer, or whose machine is gone. */
+/**
+ * Cancels jobs of scripts that no machine has any more, that are now for every machine or no longer so, or whose
+ * machine is gone.
+ */
 async function cancelGone(
   { store }: StoreInvocation,
   { request, at }: SharedCollector,
@@ -140,7 +143,10 @@ async function cancelGone(
   await cancel(store, gone, { at, reason: 'its script no longer exists' });
 }
 
-/** Of one machine alone, which the log has forgotten. A machine that has not introduced itself yet has queued lately. */
+/**
+ * Jobs for a single machine that the log has forgotten. A machine that is still unknown to the log has queued its jobs
+ * only lately, so only old jobs count.
+ */
 async function findStranded(
   { machines }: StoreInvocation['store'],
   open: readonly ScriptJobRow[],
@@ -174,7 +180,7 @@ async function cancel(
   });
 }
 
-/** What an earlier slot has left comes first, then this one's by the order of their files. */
+/** Puts jobs that an earlier slot has left first, then this slot's jobs in the order of their files. */
 function inOrder(
   { request, scheduledFor, slots }: SharedCollector,
   jobs: readonly ScriptJobRow[],
@@ -194,7 +200,7 @@ function toPassJob({ request, ...collector }: SharedCollector, job: ScriptJobRow
   return [{ id, script, attempt: attempts + 1, seen: { attempts, scheduled_for }, scheduledFor }];
 }
 
-/** Lets the other machines know that this one is there, and what it has of a tier. */
+/** Informs the other machines of this one, and of its scripts of a tier. */
 async function noteMachine({ store, runner }: StoreInvocation, { tier }: TierRequest): Promise<void> {
   const host = machineName();
   await store.machines.note({

@@ -5,31 +5,31 @@ import type { WorkerEvents } from '../invocation/events.ts';
 import type { StopRequest } from '../invocation/stop.ts';
 import { BEAT_MS, LEASE_MS } from '../lock/lease.ts';
 
-/** What tells other machines that the workers of this process live. */
+/** Shows other machines that the workers of this process are alive. */
 export interface Heartbeat {
-  /** Until when a worker is believed to live that begins at this instant. */
+  /** The end of the lease of a worker that begins at this instant. */
   leaseFrom(at: number): number;
-  /** Renews a worker's lease, until it ends. */
+  /** Renews a worker's lease until `end`. */
   begin(workerId: number): void;
-  /** To be called before its row ends. */
+  /** Call it before the worker's row ends. */
   end(workerId: number): void;
   /**
-   * To be asked right before something is started. False: others may have taken over what this process has claimed, and
-   * nothing is started any more.
+   * Call it right before starting something. False: others may have taken over the claims of this process, so it starts
+   * nothing more.
    */
   mayStart(): boolean;
   /**
-   * Renews a worker's lease in the transaction that claims something for it: what a worker claims that was given up is
-   * taken from it at once. False: it was.
+   * Renews a worker's lease in the transaction that claims something for it: a claim of a worker that was given up is
+   * taken from it at once. False: the worker was given up.
    */
   confirm(session: Pick<StoreSession, 'workers'>, workerId: number): Promise<boolean>;
   stop(): void;
 }
 
-/** So much sooner than others a worker takes its lease for over. */
+/** How much earlier than others a worker considers its own lease to be over, in milliseconds. */
 const MARGIN_MS = 5_000;
 
-/** Beats of many machines that were started at the same moment drift apart. */
+/** Random part of the time between beats: beats of machines that started together drift apart. */
 const JITTER = 0.2;
 
 interface Caller {
@@ -42,7 +42,7 @@ interface Beating {
   readonly beatMs?: number;
 }
 
-/** One timer for all workers of the process, which have their turns one after the other. */
+/** One timer for all workers of the process, which take turns. */
 export function startHeartbeat(
   { stop, events }: Caller,
   store: Store,
@@ -64,7 +64,7 @@ export function startHeartbeat(
   const renew = async (workerId: number): Promise<void> => {
     const sent = readClocks();
     const isAlive = await store.workers.heartbeat(workerId, now() + leaseMs);
-    // It has ended meanwhile, as it was to.
+    // A worker that has ended as planned meanwhile does not count.
     if (workers.has(workerId)) note(isAlive, sent);
   };
   const note = (isAlive: boolean, sent: Clocks): void => {
@@ -72,7 +72,7 @@ export function startHeartbeat(
     else lose(describeTakeover());
   };
   const beat = async (): Promise<void> => {
-    // What goes wrong is tried again: all that counts is whether it has succeeded in time.
+    // A failure is retried at the next beat: only a success in time counts.
     await store.fleet?.followClock().catch(() => {});
     await Promise.allSettled([...workers].map(renew));
     mayStart();
@@ -111,7 +111,7 @@ export function startHeartbeat(
   };
 }
 
-/** The one stands still while the machine sleeps, the other can be set. */
+/** The monotonic clock stands still while the machine sleeps; the wall clock can be set. */
 interface Clocks {
   readonly monotonicMs: number;
   readonly wallMs: number;

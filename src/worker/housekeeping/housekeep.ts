@@ -9,13 +9,13 @@ import { machineName } from '../../system/process/identity.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 
 interface HousekeepingDue extends DueChores {
-  /** The environment names a collector of telemetry, which is told of every invocation. */
+  /** Whether the environment names a collector of telemetry, which receives every invocation. */
   readonly telemetry: boolean;
 }
 
 /**
- * What follows from the log, once the jobs are done: hours are closed, checks are run, incidents are told. Each step
- * stands in the log before the next one begins, so that whoever is killed here leaves the rest to the next invocation.
+ * The work on the log once the jobs are done: it closes hours, runs checks and reports incidents. Each step is in the
+ * log before the next one begins, so a process that is killed here leaves the rest to the next invocation.
  */
 export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Promise<void> {
   const { store, runner, events, stop } = call;
@@ -29,7 +29,8 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
   }
   const hasEnded = due.open && (await endGone(call));
   const hasNoted = ((due.checks || due.ownChecks) && (await check(call, due))) || hasEnded;
-  // Asked anew where what was done here may be the reason: mostly it is not, and neither telling nor sending is loaded.
+  // Ask again only if this call may have changed the answer: usually it has not, and neither reporting nor sending is
+  // loaded.
   const ask = () => store.chores.due(runner.now(), 0);
   let open = due.usual || hasNoted ? await ask() : due;
   if (open.incidents) {
@@ -42,7 +43,7 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
     await store.transaction(({ telemetry }) => telemetry.request('otlp', runner.now()));
     open = await ask();
   }
-  // Last, and for seconds only: what the steps before have found stands in the log, whatever becomes of this one.
+  // This comes last and takes only seconds: the findings of earlier steps are in the log, whatever happens here.
   if (open.deliveries && !stop.isTold) {
     const { deliverDue } = await import('../../monitor/alert/deliver.ts');
     const onUnsent = (unsent: UnsentMail) => void events.emit('unsent', unsent);
@@ -50,16 +51,16 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
   }
 }
 
-/** @returns whether an incident has ended with its script, handler or tier */
+/** @returns whether an incident has ended because its script, handler or tier is gone */
 async function endGone({ store, runner }: StoreInvocation): Promise<boolean> {
   const { endGone } = await import('../../monitor/alert/incidents/end-gone.ts');
   return await endGone(store, { root: runner.root, settings: runner.settings, nowMs: runner.now() });
 }
 
 /**
- * Mostly all is well, and was: then there is nothing to note.
+ * Runs the checks. Usually all is well and was before; then nothing is noted.
  *
- * @returns whether there was
+ * @returns whether something was noted
  */
 async function check({ store, runner }: StoreInvocation, due: HousekeepingDue): Promise<boolean> {
   const at = runner.now();
@@ -82,7 +83,7 @@ async function check({ store, runner }: StoreInvocation, due: HousekeepingDue): 
   const { noteFindings } = await import('../../monitor/alert/incidents/note-findings.ts');
   await store.transaction(async (session) => {
     await session.incidents.lock();
-    // Another machine has checked the same in the same moment.
+    // Another machine made the same check at the same moment.
     const isTold = due.checks && isKnown !== undefined && (await session.chores.doneAt('checks')) !== checkedAt;
     if (isTold) return;
     await noteFindings(session, findings, at, isKnown);
@@ -91,7 +92,7 @@ async function check({ store, runner }: StoreInvocation, due: HousekeepingDue): 
   return true;
 }
 
-/** Which scripts fail, or succeed with a warning, is known from their runs. */
+/** Checks of runs are left out: the runs themselves show which scripts fail or succeed with a warning. */
 async function codesOf({ checks }: HousekeepingDue): Promise<readonly CheckCode[]> {
   if (!checks) return (await import('../../monitor/checks/finding.ts')).placeCodes;
   const { checkCodes } = await import('../../monitor/checks/run-checks.ts');
@@ -103,7 +104,7 @@ async function knownHere(store: Store, at: number, codes: readonly CheckCode[]) 
   return await readKnownHere(store, at, codes);
 }
 
-/** Who checks for all checks its own place, too. */
+/** A machine that runs the checks for all has checked its own place, too. */
 async function setChecked({ chores }: StoreSession, { checks, ownChecks }: HousekeepingDue, at: number): Promise<void> {
   if (checks) await chores.setDone('checks', at);
   if (ownChecks !== undefined) await chores.setDone(`checks ${machineName()}`, at);

@@ -3,20 +3,20 @@ import type { PruneStep } from '../../store/contract/housekeeping.ts';
 import type { Store, StoreSession } from '../../store/contract/store.ts';
 import { removeOutput, type StateFolder } from '../../system/place/state-folder.ts';
 
-/** Small, so that no step holds the write lock for long; a backlog is worked off over many passes. */
+/** A small step does not hold the write lock for long; a backlog is pruned over many passes. */
 const ROWS_PER_STEP = 500;
 const STEPS_PER_PASS = 4;
 const PAGES_PER_PASS = 1_000;
 
 /**
- * A machine that was not seen for so long is forgotten, with what it has: longer than any month, so that one whose only
- * crontab line is monthly stays known.
+ * How long a machine that shows no sign of life stays known, with its scripts: longer than any month, for a machine
+ * whose only crontab line is monthly.
  */
 export const MACHINE_KEPT_MS = 35 * 86_400_000;
 
 type Prune = (pruning: StoreSession['pruning']) => Promise<PruneStep>;
 
-/** Deletes what is older than the settings keep, then the oldest while the log is too large. */
+/** Deletes rows older than the settings allow, then the oldest ones while the log is too large. */
 export async function pruneLog(runner: Runner, store: Store, workerId: number): Promise<void> {
   const { retention } = runner.settings;
   const at = runner.now();
@@ -31,7 +31,7 @@ export async function pruneLog(runner: Runner, store: Store, workerId: number): 
   ];
   for (const step of steps) counts.push(await repeatStep(runner.state, store, step));
   await repeatStep(runner.state, store, (pruning) => pruning.events(succeeded, ROWS_PER_STEP));
-  // Their runs are gone by then, but for those of jobs that have not ended.
+  // Their runs are gone by now, except those of jobs that have not ended.
   const longest = Math.min(succeeded, failed);
   await repeatStep(runner.state, store, (pruning) => pruning.workers(longest, ROWS_PER_STEP));
   if (store.fleet !== null) {
@@ -55,7 +55,10 @@ async function repeatStep(state: StateFolder, store: Store, step: Prune): Promis
   return deleted;
 }
 
-/** So many as the excess amounts to at their average size: 500 large ones could be the whole log. */
+/**
+ * Deletes as many of the oldest rows as the excess contains at their average size: 500 large ones could be the whole
+ * log.
+ */
 async function pruneOverSize(pruning: StoreSession['pruning'], maxDatabaseBytes: number): Promise<PruneStep> {
   const bytes = await pruning.usedBytes();
   const excessBytes = bytes - maxDatabaseBytes;

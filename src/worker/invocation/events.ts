@@ -5,11 +5,14 @@ import type { PrintedIncident } from '../../monitor/alert/incidents/tell.ts';
 
 export interface PassStarted {
   readonly tier: string;
-  /** What it is going to run. */
+  /** The scripts that it will run. */
   readonly scripts: readonly string[];
-  /** Whether the tier holds any. */
+  /** Whether the tier contains any script. */
   readonly hasScripts: boolean;
-  /** What a script's last successful runs took; null: it has none, or the log cannot be asked. Left out: there is no log. */
+  /**
+   * The usual duration of a script's last successful runs in milliseconds; null: none, or the log cannot be read.
+   * Absent: no log.
+   */
   readonly usualDurationMs?: (script: string) => Promise<number | null>;
 }
 
@@ -24,39 +27,39 @@ interface PassFinished {
 }
 
 export interface RunStarted {
-  /** By which its files are named, and its output is found while it runs. */
+  /** The key that names its files, by which its output is found while it runs. */
   readonly key: string;
   readonly script: string;
-  /** The file that it writes to, until its end is recorded; null: jobs before and after it write there, too. */
+  /** The file of its output until its end is recorded; null: jobs before and after it write to the same file. */
   readonly output: string | null;
 }
 
 export interface RunFinished extends Omit<RunStarted, 'output'> {
-  /** Its number in the log; null: it is not there, or not yet. */
+  /** Its number in the log; null: not in the log, or not yet. */
   readonly runId: number | null;
-  /** The number of a job of the queue; null: it was a script's run. */
+  /** The number of a job of the queue; null: the run of a script. */
   readonly jobId: number | null;
   readonly end: RunEnd;
-  /** When a failed one is tried again; null: it isn't, or that is not known yet. */
+  /** When a failed run is tried again; null: never, or not known yet. */
   readonly nextTryAt: number | null;
 }
 
-/** What happens during a pass: the terminal and the summary for cron's mail subscribe to it. */
+/** The events of a pass; the terminal and the summary for cron's mail listen to them. */
 interface WorkerEventMap {
   'pass-skipped': [PassSkipped];
   'pass-started': [PassStarted];
   'run-started': [RunStarted];
   'run-finished': [RunFinished];
-  /** What somebody has to see to, in one sentence: the log is lost, or was quarantined. */
+  /** One sentence about a problem that needs a person: the log is lost, or was quarantined. */
   problem: [string];
-  /** Why something is not run now, in one sentence: it still runs, or is left to the next pass. */
+  /** One sentence that says why something does not run now: it still runs, or is left to the next pass. */
   deferred: [string];
-  /** What does not keep the pass from going on, in one sentence. */
+  /** One sentence about a problem that does not stop the pass. */
   warning: [string];
   'pass-finished': [PassFinished];
-  /** Nothing is run any more, and no lock is held: what a listener adds is waited for before the log is closed. */
+  /** Nothing runs any more, and no lock is held. The log is closed only after the promises that listeners add. */
   closing: [Promise<unknown>[]];
-  /** What is to be printed for cron's mail; decided only if somebody listens. */
+  /** The incidents to print for cron's mail; they are computed only if there is a listener. */
   incidents: [readonly PrintedIncident[]];
   /** An alert that a mail channel could not send. */
   unsent: [UnsentMail];

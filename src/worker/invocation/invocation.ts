@@ -15,58 +15,55 @@ import type { Orphan } from '../recovery/reconcile.ts';
 import type { WorkerEvents } from './events.ts';
 import type { StopRequest } from './stop.ts';
 
-/**
- * Asked before a script is started: null, or why it is to be left to the next pass. It may take its
- * time, and wait for room.
- */
+/** Called before a script starts: null, or why it is left to the next pass. It may take time, and wait for room. */
 export type Admission = (script: Script) => Promise<string | null>;
 
-/** What all passes of one call of the runner share. */
+/** The parts that all passes of one call of the runner share. */
 export interface Invocation {
   readonly runner: Runner;
   readonly trigger: Trigger;
   readonly stop: StopRequest;
   readonly events: WorkerEvents;
-  /** How long the call may take, by the clock of `performance.now()`; null: as long as it takes. */
+  /** How long the call may take, on the clock of `performance.now()`; null: no limit. */
   readonly budget: Budget | null;
-  /** What the script gets as arguments that somebody runs by hand. They are written down nowhere. */
+  /** The arguments of a script that a person runs by hand. They are recorded nowhere. */
   readonly args?: readonly string[];
-  /** Somebody watches what it is asked to run: a failure is recorded as a run, and opens no incident. Default false. */
+  /** Whether a person watches the runs: then a failure is recorded as a run, but opens no incident. Default false. */
   readonly isWatched?: boolean;
-  /** Where many machines share the log: what tells them that this process lives. */
+  /** Present if several machines share the log: shows them that this process is alive. */
   readonly heartbeat?: Heartbeat;
-  /** When cron calls the tiers, which tells how late a pass is. Left out: nobody knows. */
+  /** The times at which cron calls the tiers, from which a pass's delay follows. Absent: unknown. */
   readonly crontab?: ReadCrontab;
 }
 
-/** A call that has the log, which tells the truth. */
+/** A call with an open log, which is up to date. */
 export interface StoreInvocation extends Invocation {
   readonly store: Store;
-  /** Their scripts are not to be started a second time. */
+  /** Runs that outlived their runner; their scripts must not be started a second time. */
   readonly orphans: readonly Orphan[];
-  /** Tiers of which the log does not tell the truth until what was spooled is taken in. */
+  /** Tiers for which the log is incomplete until their spooled runs are taken in. */
   readonly spooledTiers: Set<string>;
 }
 
-/** One worker at work on one tier, whose lock it holds. */
+/** One worker's pass of one tier, whose lock it holds. */
 export interface TierPass extends Invocation {
   readonly tier: string;
   readonly recorder: RunRecorder;
-  /** What must hold before a script is started; null: nothing, so that the next one can be prepared meanwhile. */
+  /** The condition for starting a script; null: none, so the next one can be prepared ahead. */
   readonly admit: Admission | null;
 }
 
-/** What is to be run of a tier. */
+/** The part of a tier that is to run. */
 export interface TierRequest {
   readonly kind: WorkerKind;
   readonly tier: Tier;
-  /** Those that get a job if they have none that is open: all of the tier, one of it, or none. */
+  /** Scripts that get a job if they have no open one: all of the tier, one of it, or none. */
   readonly scripts: readonly Script[];
-  /** Whether it is called because the tier is due, by whomever. Left out: no. */
+  /** Whether the call was made because the tier is due, by any caller. Default: no. */
   readonly isDue?: true;
 }
 
-/** This process as the worker of a pass that begins now. */
+/** Describes this process as the worker of a pass that begins now. */
 export function describeWorker(
   call: Invocation,
   { kind, tier: { name: tier } }: Pick<TierRequest, 'kind' | 'tier'>,
@@ -76,7 +73,7 @@ export function describeWorker(
   return { ...worker, tier, scheduledFor: slotOf(tier, worker.startedAt - aheadMs, aheadMs) };
 }
 
-/** This process as a worker that begins now. */
+/** Describes this process as a worker that begins now. */
 export function describeSelf({ runner, trigger, heartbeat }: Invocation, kind: WorkerKind): NewWorker {
   const startedAt = runner.now();
   return {
@@ -93,13 +90,13 @@ export function describeSelf({ runner, trigger, heartbeat }: Invocation, kind: W
 }
 
 /**
- * Ends the worker's row; what kept it from starting everything is its reason. Another host may have found it
- * dead meanwhile, and taken the tier over: that stays said.
+ * Ends the worker's row; its reason says why it did not start everything. If another host has found the worker dead
+ * meanwhile and taken the tier over, the row keeps saying so.
  */
 export async function finishWorker(call: Invocation, store: Store, workerId: number): Promise<void> {
   const { stop, runner, heartbeat } = call;
   heartbeat?.end(workerId);
   const end = { state: 'finished', at: runner.now(), reason: stop.reason } as const;
-  // Nobody is told of it before the log is closed, which has it on the disk.
+  // The log is closed before this end is reported to anybody, and closing writes it to the disk.
   await store.transaction((session) => session.workers.end(workerId, end), 'soon');
 }

@@ -13,18 +13,18 @@ interface PingedCall extends Invocation {
   readonly store?: Store;
 }
 
-/** So long a ping may take. Scripts go on meanwhile; only the end of the process waits for it. */
+/** Longest time of a ping, in milliseconds. Scripts go on meanwhile; only the end of the process waits for it. */
 const LONGEST_MS = 10_000;
 
-/** When a ping that did not arrive is tried again first. */
+/** Time until the first retry of a ping that did not arrive. */
 const RETRY_MS = 60_000;
 
-/** Services take at least 10 KB; the last lines say most. */
+/** Services accept at least 10 KB; the last lines say most. */
 const LONGEST_TEXT = 8_000;
 
 /**
- * Runs a pass, and lets the services that its scripts or its tier name know: of each start, success and failure.
- * Starts that do not arrive are let go; ends are queued, and sent by later invocations.
+ * Runs a pass and informs the services that its scripts or its tier name: of each start, success and failure. A start
+ * that does not arrive is dropped; an end is queued, and later invocations send it.
  */
 export async function pingAround(
   call: PingedCall,
@@ -34,7 +34,7 @@ export async function pingAround(
   const { events, runner } = call;
   const sender = new PingSender(call);
   const urls = new Map(tier.scripts.flatMap(({ name, options }) => (options.ping ? [[name, options.ping]] : [])));
-  // A retry that another tier's pass runs is no sign of life of cron's line for this one.
+  // A retry in another tier's pass does not prove that cron's line for this tier works.
   const ofTier = kind === 'tier' ? runner.settings.tiers[tier.name]?.ping : undefined;
   const onPass = ({ tier: name }: PassStarted) =>
     name === tier.name && ofTier && sender.start(tier.name, ofTier, 'pass');
@@ -77,7 +77,7 @@ function judgePass(ends: readonly KeptEnd[]): Judged {
 
 class PingSender {
   readonly #call: PingedCall;
-  /** By what is pinged: its number, and its start on the way. */
+  /** The number of each pinged run, and the sending of its start. */
   readonly #started = new Map<string, { readonly runId: string; readonly sent: Promise<unknown> }>();
   readonly pending: Promise<unknown>[] = [];
 
@@ -95,7 +95,7 @@ class PingSender {
   end(subject: string, url: string, key: string, judged: Judged): void {
     const started = this.#started.get(`${subject} ${key}`);
     const said = { runId: started?.runId ?? randomUUID(), ...judged };
-    // Never before its start has arrived, or failed.
+    // Wait until the start has arrived or failed.
     this.pending.push(Promise.resolve(started?.sent).then(() => this.#sendOrQueue(subject, url, said)));
   }
 
@@ -104,7 +104,7 @@ class PingSender {
     const sent = await this.#send({ url, ...said });
     if (store === undefined) return;
     await ifLogAllows(this.#call, async () => {
-      // An older end would say what is no longer so.
+      // An older end would report an outdated state.
       await store.deliveries.supersede('ping', subject);
       if (sent.ok || said.state === 'log') return;
       const at = runner.now() + RETRY_MS;

@@ -1,26 +1,26 @@
-/** What becomes of scripts that were not started: left to the next pass of any tier, or given up. */
+/** How scripts that were not started are treated: left to the next pass of any tier, or cancelled. */
 type Rest = 'defer' | 'cancel';
 
-/** Why no further script may start; the first reason stays. */
+/** The reason why no further script may start; the first reason stays. */
 export interface StopRequest {
-  /** Null while nothing speaks against going on. */
+  /** Null while work may go on. */
   readonly reason: string | null;
   readonly rest: Rest;
-  /** Whether somebody else wants it, as by a signal: then whatever else ends may have been meant, too. */
+  /** Whether someone else asked for the stop, as by a signal: then other ends at that time may have the same cause. */
   readonly isTold: boolean;
-  /** Aborted as soon as there is a reason: whoever waits for work waits no longer. */
+  /** Aborted as soon as there is a reason, so that all waits for work end. */
   readonly noMore: AbortSignal;
-  /** Aborted when running scripts, too, are to end. */
+  /** Aborted when running scripts must end, too. */
   readonly signal: AbortSignal;
-  /** Aborted when they are to end without a word. */
+  /** Aborted when running scripts must end at once. */
   readonly kill: AbortSignal;
-  /** Lets what runs come to its end and starts nothing more. */
+  /** Starts nothing more; running scripts finish. */
   startNothing(reason: string): void;
-  /** The same, as somebody else wants it. */
+  /** Like `startNothing`, at someone else's request. */
   finish(reason: string): void;
-  /** Ends what runs and starts nothing more. */
+  /** Ends running scripts, and starts nothing more. */
   endAll(reason: string, rest: Rest): void;
-  /** Ends what runs at once, by SIGKILL. */
+  /** Ends running scripts at once, by SIGKILL. */
   killAll(): void;
 }
 

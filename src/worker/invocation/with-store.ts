@@ -13,10 +13,10 @@ import type { Orphan } from '../recovery/reconcile.ts';
 import type { Invocation, StoreInvocation } from './invocation.ts';
 
 /**
- * Opens the log, puts right what does not tell the truth in it, and lets it be used. Where that
- * cannot be done, `without` has the say, and somebody is told.
+ * Opens the log, corrects it after crashes, and passes it to `use`. If that fails, it reports the problem and calls
+ * `without` instead.
  *
- * @param without told why there is no log: what follows "because"
+ * @param without gets the reason why there is no log: the words after "because"
  */
 export async function withStore<T>(
   call: Invocation,
@@ -52,11 +52,11 @@ async function close({ events }: Invocation): Promise<void> {
   if (waits.length > 0) await Promise.all(waits);
 }
 
-/** A tier that is not called is known within minutes; a run that lasts too long by the next pass of any tier. */
+/** A tier that is not called is noticed within minutes; a run that lasts too long, by the next pass of any tier. */
 const CHECKS_EVERY_MS = 5 * 60_000;
 const WHILE_RUNNING_MS = 50_000;
 
-/** What concerns no job: last, when no lock is held that somebody could wait for. */
+/** Work that concerns no job. It comes last, when no lock is held that somebody could wait for. */
 async function housekeepIfDue(call: StoreInvocation): Promise<void> {
   const { store, runner } = call;
   const due = await store.chores.due(runner.now(), CHECKS_EVERY_MS, WHILE_RUNNING_MS);
@@ -66,7 +66,7 @@ async function housekeepIfDue(call: StoreInvocation): Promise<void> {
   await housekeep(call, { ...due, telemetry });
 }
 
-/** Where one of them is set, a collector is told of all runs. */
+/** If one of them is set, a collector receives all runs. */
 const telemetryVariables = ['', 'TRACES_', 'METRICS_'].map((kind) => `OTEL_EXPORTER_OTLP_${kind}ENDPOINT`);
 
 async function openLog(call: Invocation): Promise<StoreInvocation | string> {
@@ -74,7 +74,7 @@ async function openLog(call: Invocation): Promise<StoreInvocation | string> {
   try {
     createStateFolder(call.runner.state);
     store = await openStore(call.runner.state);
-    // No run could begin, and each would use up a try of its job.
+    // Without these folders no run could begin, and each attempt would use up a try of its job.
     demandRunFolders(call.runner.state);
     keepReserve(call.runner.state);
     if (store.quarantined !== null) call.events.emit('problem', store.quarantined);
@@ -91,15 +91,16 @@ async function openLog(call: Invocation): Promise<StoreInvocation | string> {
   }
 }
 
-/** Puts right what does not tell the truth in the log; in nearly all calls there is nothing. */
+/** Corrects the log after crashes; in nearly all calls there is nothing to correct. */
 export async function reconcileIfNeeded(call: Invocation, store: Store): Promise<readonly Orphan[]> {
   return (await mayNeedReconciling(call.runner, store)) ? await reconcileNow(call, store) : [];
 }
 
 /**
- * The same in the middle of a call: another one may have lost the log, and run what is queued here.
+ * Like `reconcileIfNeeded`, in the middle of a call: another call may have lost the log and run jobs that are queued
+ * here.
  *
- * @returns null when there is nothing new
+ * @returns null if there is nothing new
  */
 export async function reconcileIfSpooled(call: Invocation, store: Store): Promise<readonly Orphan[] | null> {
   return isSpooled(call.runner) ? await reconcileNow(call, store) : null;
@@ -113,10 +114,10 @@ async function reconcileNow({ runner, events }: Invocation, store: Store): Promi
 }
 
 /**
- * Has somebody see to the log, and has it looked at when it is opened next. Scripts run whatever becomes of
- * the log: so the error may be any, also one that nobody has foreseen.
+ * Reports the problem and marks the log for a check at its next opening. Scripts run whatever happens to the log, so
+ * the error may be of any kind, even an unforeseen one.
  *
- * @returns what was reported
+ * @returns the sentence reported
  */
 export function reportStoreFailure({ runner, events }: Invocation, error: unknown): string {
   const incomplete = toPackageIncomplete(error);
@@ -126,7 +127,7 @@ export function reportStoreFailure({ runner, events }: Invocation, error: unknow
   return sentence;
 }
 
-/** What has run has run: that something about it could not be recorded is told, and undoes nothing. */
+/** A run stays as it is even if something about it cannot be recorded; the failure is only reported. */
 export async function ifLogAllows(call: Invocation, record: () => Promise<unknown>): Promise<void> {
   try {
     await record();

@@ -2,18 +2,18 @@ import type { WorkerRow } from '../../store/schema.ts';
 import { now } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
 
-/** So long other machines believe that a worker lives of which they hear nothing. */
+/** How long other machines consider a silent worker to be alive, in milliseconds. */
 export const LEASE_MS = 60_000;
 
-/** How often a worker says that it lives. */
+/** Time between two signs of life of a worker. */
 export const BEAT_MS = 10_000;
 
-/** Of a worker that gives signs of life: whether none has come for the length of its lease. */
+/** Whether a worker with a lease has given no sign of life for as long as the lease lasts. */
 export function isLeaseOver({ lease_expires_at }: Pick<WorkerRow, 'lease_expires_at'>): boolean {
   return lease_expires_at !== null && lease_expires_at < now();
 }
 
-/** Whether a worker is another machine's, whose processes and files cannot be seen from here. */
+/** Whether a worker belongs to another machine, whose processes and files cannot be seen from here. */
 export function isElsewhere({ host, lease_expires_at }: Pick<WorkerRow, 'host' | 'lease_expires_at'>): boolean {
   return lease_expires_at !== null && host !== machineName();
 }

@@ -6,7 +6,7 @@ import { type DeadHolder, describeDead, describeHolder, type LockHolder } from '
 import { isSameProcess, type Liveness } from '../../system/process/identity.ts';
 import { describeSilence, isElsewhere } from './lease.ts';
 
-/** Who asks for a tier, and what for. */
+/** A worker that asks for a tier. */
 export interface WorkerRequest extends NewWorker {
   readonly tier: string;
 }
@@ -16,10 +16,10 @@ export type TierSlot =
   | { readonly free: false; readonly reason: string };
 
 /**
- * The second guard of the tier lock: the worker's row, added in one transaction and only if no live worker
- * has the tier. A dead one is marked as crashed on the way.
+ * The second guard of the tier lock: adds the worker's row in one transaction, and only if no live worker has the tier.
+ * A dead worker's row is marked as crashed.
  *
- * @param deadHolders whom the lock file was taken over from
+ * @param deadHolders holders from which the lock file was taken over
  */
 export function takeTierSlot(
   store: Store,
@@ -29,7 +29,7 @@ export function takeTierSlot(
 ): Promise<TierSlot> {
   const { tier, startedAt: at } = request;
   return store.transaction(async (session) => {
-    // Of many machines each has the tier for itself: a script is run by whichever claims it.
+    // In a fleet each machine has the tier for itself: a script is run by the machine that claims it.
     const [worker] = await session.workers.running(tier, store.fleet === null ? undefined : request.host);
     if (worker !== undefined && checkWorker(worker) !== 'dead') {
       const holder = holderOf(worker);
@@ -46,25 +46,25 @@ export function takeTierSlot(
       })),
     );
     return { free: true, workerId, takenOverFrom: dead.join(' and ') || null };
-    // Who goes on to start something has it on the disk before that.
+    // A worker that goes on to start something syncs this to the disk first.
   }, 'soon');
 }
 
 /**
  * Why a pass is skipped: "another pass of hourly is running: pid 4711 on web3, since …".
  *
- * @param verb `was` in the log, where it is read later
+ * @param verb `was` in the log, which is read later
  */
 export function describeHeld(tier: string, holder: LockHolder, verb: 'is' | 'was'): string {
   return `another pass of ${tier} ${verb} running: ${describeHolder(holder)}`;
 }
 
-/** Records a call that did not get to run the tier. */
+/** Records a call that could not run the tier. */
 export async function skipTier(store: Store, request: WorkerRequest, code: SkipCode, reason: string): Promise<void> {
   await store.transaction((session) => session.workers.skip(request, code, reason));
 }
 
-/** The process of a worker, as the holder of its tier. */
+/** A worker's process as the holder of its tier. */
 export function holderOf(worker: WorkerRow): LockHolder {
   return {
     host: worker.host,
@@ -75,7 +75,7 @@ export function holderOf(worker: WorkerRow): LockHolder {
   };
 }
 
-/** A dead worker is one of those that left the lock file, or its lock file is gone already. */
+/** Adds a dead worker, unless it is one of those that left the lock file; its own lock file may be gone already. */
 function addWorker(dead: readonly DeadHolder[], worker?: WorkerRow): readonly DeadHolder[] {
   if (worker === undefined) return dead;
   const holder = holderOf(worker);
@@ -83,7 +83,7 @@ function addWorker(dead: readonly DeadHolder[], worker?: WorkerRow): readonly De
   return [...dead, { holder, lastSeenAt: holder.since }];
 }
 
-/** Ends the row of a worker whose process, or machine, is gone. */
+/** Ends the row of a worker whose process or machine is gone. */
 export async function markCrashed(session: StoreSession, worker: WorkerRow, at: number): Promise<void> {
   const reason = isElsewhere(worker) ? describeSilence(worker) : 'its process has gone without finishing';
   await session.workers.end(worker.id, { state: 'crashed', at, reason });

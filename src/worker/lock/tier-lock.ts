@@ -13,11 +13,11 @@ import {
 import { isLeaseOver } from './lease.ts';
 import { describeHeld, holderOf, skipTier, type TierSlot, takeTierSlot, type WorkerRequest } from './registry.ts';
 
-/** A tier's lock: held until released, or lost on the way (`onCompromised`). */
+/** A tier's lock: held until it is released, or lost meanwhile (`onCompromised`). */
 export interface TierLock {
   readonly held: true;
   readonly workerId: number;
-  /** "pid 4711 on web3, dead since … (its last sign of life)"; null: it was free. */
+  /** "pid 4711 on web3, dead since … (its last sign of life)"; null: the lock was free. */
   readonly takenOverFrom: string | null;
   /** Gives the lock file back; the slot ends with the worker's row. */
   release(): Promise<void>;
@@ -30,10 +30,10 @@ export interface TierLockRefused {
 }
 
 /**
- * Takes a tier: first its lock file, which all hosts see, then its slot in the log, which holds when
- * somebody removes the lock file. A dead holder loses both at once. Never waits for a live one.
+ * Takes a tier: first its lock file, which all hosts see, then its slot in the log, which holds even if somebody
+ * removes the lock file. A dead holder loses both at once. It never waits for a live holder.
  *
- * @param onCompromised told, at most once, when the lock file was lost while it was held
+ * @param onCompromised called at most once, when the lock file is lost while it is held
  */
 export async function takeTier(
   store: Store,
@@ -65,18 +65,21 @@ async function takeSlot(store: Store, state: StateFolder, request: WorkerRequest
   }
 }
 
-/** Whether a worker that the log believes to be at work still is. */
+/** Whether a worker whose row says that it is working is alive. */
 export function checkWorker(state: StateFolder, worker: WorkerRow): Liveness {
   const holder = holderOf(worker);
   const liveness = checkLiveness(holder);
   if (worker.lease_expires_at !== null) return checkLeased(worker, liveness);
   if (liveness === 'dead' || worker.tier === null) return liveness;
   if (liveness === 'alive' && isStartKnown(holder)) return liveness;
-  // It had its lock file before its row, and refreshes it for as long as it lives.
+  // A worker makes its lock file before its row, and refreshes the file as long as it lives.
   return isLockHeldBy(state.locks, worker.tier, holder) ? liveness : 'dead';
 }
 
-/** One of many machines: another's process says so itself. Two that have one name cannot tell their reboots apart. */
+/**
+ * Judges a worker of a fleet: a process of another machine shows itself that it is alive. Two machines of one name
+ * cannot tell their reboots apart.
+ */
 function checkLeased(worker: WorkerRow, liveness: Liveness): Liveness {
   const holder = holderOf(worker);
   const isHere = holder.host === machineName() && !isOfAnotherBoot(holder);

@@ -4,20 +4,20 @@ import type { Script } from '../../discovery/script.ts';
 /** How long one call of the runner may take, over all its passes. */
 export interface Budget {
   readonly budgetMs: number;
-  /** When the call began, by `performance.now()`. */
+  /** Start of the call, by `performance.now()`. */
   readonly startedAt: number;
-  /** Set once a script was started within it. */
+  /** Set once a script was started within the budget. */
   isBegun: boolean;
 }
 
-/** Null: it is not known how long the script takes. */
+/** Null: the duration of the script is unknown. */
 export type UsualDuration = (script: Script) => Promise<number | null>;
 
 /**
- * Starts no script that usually takes longer than the time that is left. The first one is started
- * whatever it takes, and however late the host has come to it: else it would never have its turn.
+ * Starts no script that usually takes longer than the time left. The first script starts however long it takes and
+ * however late the host is: otherwise it would never run.
  *
- * @returns asked before a script is started: null, or why not now
+ * @returns a function to call before a script starts: null, or why it must not start now
  */
 export function admitWithinBudget(
   budget: Budget,

@@ -10,7 +10,7 @@ import { readStartTicks } from '../../system/process/identity.ts';
 import type { Invocation } from '../invocation/invocation.ts';
 import type { RunProgress } from '../record/run-recorder.ts';
 
-/** All that the process of any run is started with. */
+/** The parts of a request that the process of any run needs. */
 export function requestOfEach({ runner, stop }: Invocation, script: Script, state: StateFolder) {
   return {
     script,
@@ -34,14 +34,14 @@ interface Known {
 
 const known = new WeakMap<Runner, Known>();
 
-/** @param state where the run has its files: there is noted, before its process starts, how its secrets are found */
+/** @param state the folder of the run's files; before its process starts, a note about its secrets is left there */
 function maskerOf(runner: Runner, state: StateFolder): Masker {
   const { noted, masker } = known.get(runner) ?? findOut(runner);
   leaveNote(state, noted);
   return masker;
 }
 
-/** Looking for secrets in the environment is too dear for each run. */
+/** A search for secrets in the environment for each run would be too slow. */
 function findOut(runner: Runner): Known {
   const secrets = findSecrets(runner.settings, runner.environment);
   const found = { noted: secrets.map(noteSecret), masker: maskSecrets(secrets) };
@@ -49,31 +49,33 @@ function findOut(runner: Runner): Known {
   return found;
 }
 
-/** What is given back for it is due at once, and would not begin then either, again and again. */
+/**
+ * Starts nothing more: a job given back for a replaced package is due at once, and would fail to begin again and again.
+ */
 export function stopIfReplaced({ stop }: Invocation, { reason }: RunEnd): void {
   if (reason !== null && isReplaced(reason)) stop.startNothing(reason);
 }
 
-/** @param refusal why the log has refused the end as it was; null: it has not */
+/** @param refusal why the log refused the original end; null: it did not */
 export function asRecorded(end: RunEnd, refusal: string | null = null): RunEnd {
   return refusal === null ? end : { ...end, outcome: 'failed', reason: refusal, error: null };
 }
 
 interface ProgressReport {
   start(pid: number): void;
-  /** Takes the most memory that the run was seen with so far. */
+  /** Takes the highest memory of the run so far. */
   sample(maxRssBytes: number): void;
-  /** To be awaited once the run has ended. */
+  /** Await it once the run has ended. */
   settle(): Promise<void>;
 }
 
-/** Most scripts are over before anybody could ask who they are; a write right after a fork is dear. */
+/** Most scripts end before anybody could ask about them, and a write right after a fork is slow. */
 const RECORD_AFTER_MS = 100;
 
-/** How old the last memory seen may be of a run that dies with its runner. */
+/** How old the last recorded memory of a run may be if it dies with its runner, in milliseconds. */
 const REPEAT_MS = 10_000;
 
-/** Writes down which process a run is, for the report and for whoever finds it without its runner. */
+/** Records the process of a run, for the report and for the recovery of a run without its runner. */
 export function createProgressReport(
   write: (progress: RunProgress) => Promise<void>,
   onFailure: (error: unknown) => void,
@@ -84,7 +86,7 @@ export function createProgressReport(
   let written: number | null = null;
   const record = (pid: number, startTicks: number | null): void => {
     written = maxRssBytes;
-    // Nobody waits for it before the script's end: unhandled until then, it would end the runner.
+    // This promise is not awaited before the script ends: until then, an unhandled rejection would end the runner.
     recorded = recorded.then(() => write({ pid, startTicks, maxRssBytes })).catch(onFailure);
   };
   return {

@@ -17,14 +17,14 @@ import { createFileWatch, createPace, createWorkLimits, type WorkLimits, type Wo
 import { createRunStop, type HandlerEquipment } from './run-handlers.ts';
 import { createSelector } from './selection.ts';
 
-/** All that a worker works with, until it is closed. */
+/** The equipment of a worker, until it is closed. */
 interface Equipped {
-  /** One for each job at the same time. */
+  /** One for each job that runs at the same time. */
   readonly executors: readonly Equipment[];
   close(): void;
 }
 
-/** How often is looked at what is too dear to be looked at for each job. */
+/** Time between two looks at values that are too slow to read for each job. */
 const LOOK_MS = 1_000;
 
 export async function equipExecutors(
@@ -92,7 +92,7 @@ export async function equipExecutors(
   };
 }
 
-/** Whoever counts runs counts it as one, though it has none. */
+/** Emits the events of a run for a job that failed without one, so that it is counted. */
 function tellUnbegun(
   { events, store }: StoreInvocation,
   { job, reason }: UnbegunJob,
@@ -118,7 +118,7 @@ function limitWork({ stop }: StoreInvocation, request: WorkRequest): WorkLimits 
   });
 }
 
-/** Who waits for jobs waits as long for room; who does not, as long as a script would. */
+/** A worker that waits for jobs waits as long for room; any other one, as long as a script would. */
 function limitsOf({ runner }: StoreInvocation, { maxLoad, waitMs, isAdaptive }: WorkRequest) {
   const { settings } = runner;
   const limits = {
@@ -131,13 +131,13 @@ function limitsOf({ runner }: StoreInvocation, { maxLoad, waitMs, isAdaptive }: 
   return { limits, isHeldBack: isLimited || isAdaptive };
 }
 
-/** For a child more than there are executors: it must not be what keeps the worker from its next job. */
+/** Whether there is room for more children than executors: they must not keep the worker from its next job. */
 function hasRoomWithin(limits: Limits, { maxMemoryBytes }: WorkRequest): boolean {
   const usedBytes = maxMemoryBytes === null ? null : (readTreeUsage(process.pid)?.rssBytes ?? null);
   return hasRoomToSpareOf(limits) && (usedBytes === null || usedBytes < (maxMemoryBytes ?? 0) / 2);
 }
 
-/** What an executor works with: what all of a worker share, and what each has of its own. */
+/** The equipment of one executor: the parts that all of a worker share, and its own. */
 export interface Equipment extends HandlerEquipment {
   readonly watch: ChangeWatch;
   readonly wake: WakeSignal;
@@ -146,21 +146,21 @@ export interface Equipment extends HandlerEquipment {
   readonly work: WorkLimits;
   readonly ahead: ClaimAhead;
   readonly limits: Limits;
-  /** Whether it may have to wait before it takes a job, though one is due. */
+  /** Whether it may have to wait before it takes a due job. */
   readonly isHeldBack: boolean;
   /** How long it waits for a job when none is due. */
   readonly waitMs: number;
-  /** Settles when this one may take a job, as fewer are to run at the same time; false: it is not needed. */
+  /** Settles when this executor may take a job, while fewer executors may work; false: it is not needed. */
   readonly admit: () => Promise<boolean>;
-  /** To be called when it takes no more. */
+  /** Call it when the executor takes no more jobs. */
   readonly leave: () => void;
-  /** Told of each run once its end cannot be lost any more. */
+  /** Called for each run once its end cannot be lost any more. */
   readonly onSettled: (ended: HandledRun, settled: Settled) => void;
 }
 
 type Limits = Parameters<typeof waitForRoom>[0];
 
-/** How many jobs are claimed at once, and run together. */
+/** Decides how many jobs are claimed at once and run together. */
 interface ClaimAhead {
   window(): number;
   note(run: HandledRun): void;
@@ -168,18 +168,19 @@ interface ClaimAhead {
 
 const MOST_AHEAD = 32;
 
-/** Whatever they do, with what it takes to begin and to end them. */
+/** The shortest job in milliseconds, including its beginning and its end. */
 const SHORTEST_MS = 0.5;
 
-/** What is claimed together is to be done within this: nobody else can begin it meanwhile. */
+/** Jobs that are claimed together must be done within this time: nobody else can begin them meanwhile. */
 const LONGEST_AHEAD_MS = 20;
 
-/** One that lasts longer is remembered no longer than one of this: for a dozen jobs. */
+/** A longer job counts as this long, so that it is remembered for a dozen jobs only. */
 const LONGEST_NOTED_MS = 200;
 
 /**
- * Only as long as jobs are known to be short, and hold no place that others wait for. One that has printed or
- * failed is in the log before the next begins: what was sent with it would be sent again.
+ * Claims several jobs only while jobs are known to be short, and hold no place in a group that others wait for. A job
+ * that has printed anything or failed is in the log before the next one begins, because jobs sent with it would be sent
+ * again.
  */
 function createClaimAhead({ runner }: StoreInvocation): ClaimAhead {
   const isAlone = runner.settings.queue.groupLimit !== null;
@@ -202,28 +203,28 @@ function createClaimAhead({ runner }: StoreInvocation): ClaimAhead {
   };
 }
 
-/** What it has printed, and why it failed, is to be in the log before the next one begins. */
+/** Whether a run left nothing that must be in the log before the next one begins: no output, and no failure. */
 export function isPlain({ end }: HandledRun): boolean {
   return end.outcome === 'succeeded' && (end.output.bytes ?? 0) === 0;
 }
 
 /**
- * Wakes the executors of a worker that have nothing to do: the log's watch tells them only of what others have
- * written, and an end may free a group, release children, or set a retry.
+ * Wakes the idle executors of a worker. The log's watch reports only changes by others, and an end may free a group,
+ * release children, or set a retry.
  */
 interface WakeSignal {
-  /** Aborted when it rings next; to be asked for before looking for work, not after it. */
+  /** Aborted at the next ring; ask for it before looking for work, not after. */
   next(): AbortSignal;
   ring(): void;
 }
 
-/** @param noMore rings, too: nobody is to wait then */
+/** @param noMore also rings when it is aborted, because then nobody may wait */
 export function createWakeSignal(noMore: AbortSignal): WakeSignal {
   let controller = new AbortController();
   const ring = (): void => {
     const rung = controller;
     controller = new AbortController();
-    // Without a reason Node makes an error with a stack for each job: 20 µs.
+    // Without a reason Node would create an error with a stack for each job, which takes 20 µs.
     rung.abort('rung');
   };
   noMore.addEventListener('abort', ring, { once: true });
@@ -231,18 +232,18 @@ export function createWakeSignal(noMore: AbortSignal): WakeSignal {
 }
 
 /**
- * Which executors of a worker have a job in hand: its end may bring others, such as its children, so none of
- * the executors leaves before it.
+ * Records which executors of a worker are running a job. The end of a job may bring others, such as its children, so no
+ * executor leaves before it.
  */
 interface ActiveExecutors {
   begin(executor: object): void;
-  /** Nothing happens if it had none. */
+  /** Does nothing if the executor had no job. */
   end(executor: object): void;
-  /** How much is left of this time without a job in any executor; infinite while there is one. */
+  /** How much of this time is left without a job in any executor; infinite while one runs. */
   leftMs(restMs: number): number;
 }
 
-/** @param onRest told when the last one has ended its job and has taken no other */
+/** @param onRest called when the last executor has ended its job and taken no other */
 export function createActiveExecutors(onRest: () => void, now = () => performance.now()): ActiveExecutors {
   const busy = new Set<object>();
   let restSince = now();

@@ -8,14 +8,14 @@ import { listPids } from '../../system/process/tree.ts';
 import type { Admission, Invocation } from '../invocation/invocation.ts';
 import { admitWithinBudget, type UsualDuration } from './budget.ts';
 
-/** What of the machine the limits are about; null where it is not known. */
+/** The machine's values that limits apply to; null if unknown. */
 export interface MachineLoad {
   readonly load: number | null;
   readonly freeMemoryBytes: number | null;
   readonly processes: number | null;
 }
 
-/** Only what is asked for is looked up. */
+/** Reads only the wanted values. */
 function readMachine(wanted: Readonly<Record<keyof MachineLoad, boolean>>): MachineLoad {
   return {
     load: wanted.load ? readLoad() : null,
@@ -24,7 +24,7 @@ function readMachine(wanted: Readonly<Record<keyof MachineLoad, boolean>>): Mach
   };
 }
 
-/** Of the last minute. Without `/proc` Node says 0, or asks the kernel past what a container may see. */
+/** The load of the last minute. Without `/proc` Node reports 0, or a value that a container may not see. */
 function readLoad(): number | null {
   return existsSync('/proc/loadavg') ? (loadavg()[0] ?? null) : null;
 }
@@ -43,7 +43,7 @@ function describeLack(limits: Limits, machine: MachineLoad): string | null {
   return null;
 }
 
-/** Whether no more than half of what they allow is in use: room for what could be done without. */
+/** Whether at most half of what the limits allow is in use: room for a process that is not indispensable. */
 export function hasRoomToSpareOf(limits: Limits): boolean {
   const { minFreeMemoryBytes, maxProcesses } = limits;
   const halved = {
@@ -55,7 +55,7 @@ export function hasRoomToSpareOf(limits: Limits): boolean {
   return describeLack(halved, readMachine(wantedBy(halved))) === null;
 }
 
-/** Limits that nobody can watch here, in one sentence; null: there are none. */
+/** One sentence about limits that cannot be watched here; null: none. */
 function describeUnknown(limits: Limits, machine: MachineLoad): string | null {
   const unknown = [
     limits.maxLoad !== null && machine.load === null ? 'maxLoad' : null,
@@ -66,7 +66,7 @@ function describeUnknown(limits: Limits, machine: MachineLoad): string | null {
   return `${unknown.join(' and ')} cannot be watched here: there is no /proc`;
 }
 
-/** An unknown figure, or no limit, speaks against nothing. */
+/** An unknown value, or no limit, never blocks. */
 function isAbove(one: number | null, other: number | null): boolean {
   return one !== null && other !== null && one > other;
 }
@@ -74,14 +74,14 @@ function isAbove(one: number | null, other: number | null): boolean {
 const size = (bytes: number | null): string =>
   formatBytes(bytes ?? 0, { unitSeparator: ' ', decimalPlaces: 0 }) ?? `${bytes} bytes`;
 
-/** How many processes this user has, the runner's own included; null where there is no `/proc`. */
+/** How many processes this user has, including the runner's own; null without `/proc`. */
 export function countOwnProcesses(): number | null {
   const uid = process.getuid?.();
   const pids = listPids();
   return pids.length === 0 ? null : pids.filter((pid) => readOwner(pid) === uid).length;
 }
 
-/** Null for a process that has ended, or that nobody may look at. */
+/** Null if the process has ended, or may not be read. */
 function readOwner(pid: number): number | null {
   try {
     return statSync(`/proc/${pid}`).uid;
@@ -90,10 +90,7 @@ function readOwner(pid: number): number | null {
   }
 }
 
-/**
- * What the call's budget and the settings' limits ask for; the first that speaks against it has the say. Null:
- * they ask for nothing.
- */
+/** Combines the call's budget with the limits of the settings; the first refusal counts. Null: there are no limits. */
 export function createAdmission(call: Invocation, usualDurationMs: UsualDuration): Admission | null {
   const { budget, stop, runner, events } = call;
   if (budget === null && !hasLimit(runner.settings.limits)) return null;
@@ -105,24 +102,23 @@ export function createAdmission(call: Invocation, usualDurationMs: UsualDuration
 
 const POLL_MS = 1_000;
 
-/** One script after the other asks; what cannot be watched is said once. */
+/** Scripts ask one after the other; a limit that cannot be watched is reported once. */
 const noted = new WeakSet<Limits>();
 
 interface Waiting {
-  /** Is told, once, of limits that cannot be watched here. */
+  /** Called once about limits that cannot be watched here. */
   readonly note?: (sentence: string) => void;
   readonly pollMs?: number;
-  /** How much time there is at most, whatever the limits say. */
+  /** Longest wait in milliseconds, whatever the limits say. */
   readonly leftMs?: number;
-  /** What the machine has; tests have their own. */
+  /** Reads the machine's values; tests replace it. */
   readonly read?: () => MachineLoad;
 }
 
 /**
- * Waits until the machine has the room that the limits ask for, `maxWaitMs` at most.
+ * Waits until the machine has the room that the limits require, for at most `maxWaitMs`.
  *
- * @returns null when there is room, or the wait was stopped; else why the rest is to be left to the
- *   next pass
+ * @returns null if there is room, or the wait was stopped; otherwise why the rest is left to the next pass
  */
 export async function waitForRoom(limits: Limits, stop: AbortSignal, waiting: Waiting = {}): Promise<string | null> {
   if (!hasLimit(limits)) return null;

@@ -2,31 +2,31 @@ import { findReplaced } from '../../execution/start/start-failure.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { StopRequest } from '../invocation/stop.ts';
 
-/** Takes jobs and runs them, some after the others: scripts of a pass, or jobs of the queue. */
+/** Takes jobs and runs them one after the other: scripts of a pass, or jobs of the queue. */
 export interface Executor<Turn> {
-  /** What is to be run next, claimed by this worker; null: nothing more is to be started. */
+  /** The next turn, claimed by this worker; null: nothing more starts. */
   next(): Promise<Turn | null>;
-  /** Runs it to its end, which may be recorded in one commit with the claim of what comes next. */
+  /** Runs a turn to its end, which may be recorded in one commit with the next claim. */
   run(turn: Turn): Promise<void>;
-  /** To be called when nothing runs, and nothing more is to: gives back what was claimed and has not begun. */
+  /** Call it when nothing runs or will run any more: gives back claims that have not begun. */
   giveBack(): Promise<void>;
 }
 
-/** For whom executors work. */
+/** The pass or worker that executors work for. */
 interface Employer {
   readonly name: 'pass' | 'worker';
   readonly stop: StopRequest;
-  /** For what it starts its children with. */
+  /** Used to start its children. */
   readonly runner: Pick<Runner, 'probePath'>;
-  /** Told at once why an executor breaks off. */
+  /** Called at once with the error that breaks an executor off. */
   readonly onBroken?: (error: unknown) => void;
 }
 
 /**
- * Lets executors work side by side, until none has anything more to do. Once one breaks off, for want of the log or
- * the disk, nothing more is started, and the others end what they run.
+ * Lets executors work side by side until none has anything left to do. If one breaks off, because the log or the disk
+ * fails, nothing more starts, and the others finish their jobs.
  *
- * @returns why executors have broken off, the first one first; empty: all have come to their end
+ * @returns the errors of executors that broke off, the first one first; empty: all have come to their end
  */
 export async function runExecutors<Turn>(
   executors: readonly Executor<Turn>[],

@@ -8,20 +8,20 @@ import type { Executor } from './loop.ts';
 import { isLikeMost, runHandlers } from './run-handlers.ts';
 
 /**
- * Runs jobs of the queue. The end of some and the claim of the next are one commit, which is made while others run,
- * as long as they are short.
+ * Runs jobs of the queue. The ends of some jobs and the claim of the next ones are one commit. While jobs are short, it
+ * is made while others run.
  */
 export class QueueExecutor implements Executor<readonly HeldJob[]> {
   readonly #equipment: Equipment;
-  /** Claimed, and not begun. */
+  /** Claimed, but not begun. */
   #waiting: readonly HeldJob[] = [];
-  /** Over, and not in the log yet. */
+  /** Ended, but not in the log yet. */
   #ended: readonly HandledRun[] = [];
-  /** Why that is so, when the log did not take it. */
+  /** The error of the log, if it did not take the ends. */
   #failure: unknown = null;
-  /** Which version of the log was seen before the claim. */
+  /** The version of the log that was seen before the claim. */
   #version = Number.NaN;
-  /** What was to be run with what lasts so long that others begin it sooner; null: nothing lasts. */
+  /** Jobs that were given back because a job before them lasts; null: no job lasts. */
   #givenBack: readonly HeldJob[] | null = null;
 
   constructor(equipment: Equipment) {
@@ -44,7 +44,7 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
     }
   }
 
-  /** What was claimed ahead is given back as soon as it is not to begin any more. */
+  /** Gives claims ahead back as soon as they must not begin any more. */
   async #keepWaiting(version: number): Promise<void> {
     const { call, recorder, work, wake } = this.#equipment;
     if (call.stop.reason !== null) return await this.#giveBackWaiting();
@@ -57,7 +57,7 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
     if (lost > 0) wake.ring();
   }
 
-  /** Those that can be run together, by one handler. What is left of several is run before more is claimed. */
+  /** The next jobs that one handler can run together. The rest runs before more is claimed. */
   #choose(): readonly HeldJob[] {
     const waiting = this.#waiting;
     const other = waiting.findIndex((each) => !isLikeMost(each) || each.handler !== waiting[0]?.handler);
@@ -66,10 +66,12 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
     return waiting.slice(0, count);
   }
 
-  /** Empty, and not idle: somebody was sooner, or what came first was to fail at once. There may be others. */
+  /**
+   * An empty turn that is not idle: somebody was faster, or the first jobs had to fail at once. There may be others.
+   */
   async #takeTurn(version: number): Promise<Turn> {
     const { active, isHeldBack } = this.#equipment;
-    // What has ended waits for nothing.
+    // Ended jobs do not wait for room.
     if (isHeldBack && this.#ended.length > 0) {
       await this.#record(0);
       active.end(this);
@@ -86,14 +88,14 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
     const wanted = isAdmitted ? work.reserve(ahead.window()) : 0;
     const turn = await this.#record(wanted);
     this.#waiting = turn.next;
-    // What is claimed counts once it has run: it may be given back.
+    // A claim counts once its job has run, because it may be given back.
     work.settle(wanted - turn.next.length, 0);
     return wanted === 0 ? idleTurn : turn;
   }
 
   /**
-   * Meanwhile settles what has ended before, and claims what comes after. What has printed anything, or failed, is in
-   * the log before the next one begins.
+   * Runs jobs; meanwhile it settles those that ended before, and claims the next ones. A job that has printed anything
+   * or failed is in the log before the next one begins.
    */
   async run(chosen: readonly HeldJob[]): Promise<void> {
     const { active, ahead, isHeldBack, runner, watch, work } = this.#equipment;
@@ -106,7 +108,7 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
     });
     const isAhead = this.#waiting.length === 0 && ahead.window() > 1 && !isHeldBack;
     const taking = isAhead ? this.#takeAhead() : Promise.resolve();
-    // Whatever becomes of the log, what runs comes to its end.
+    // Running jobs finish, whatever happens to the log.
     await Promise.allSettled([running, taking]);
     const ran = await running;
     for (const run of ran) ahead.note(run);
@@ -124,7 +126,7 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
     if (this.#givenBack !== null) await this.#leaveToOthers(this.#givenBack);
   }
 
-  /** @param unbegun what was to be run together with what lasts, and has not begun */
+  /** @param unbegun jobs that were to run together with one that lasts, and have not begun */
   async #leaveToOthers(unbegun: readonly HeldJob[]): Promise<void> {
     const more = unbegun.filter((each) => !this.#givenBack?.includes(each));
     this.#givenBack = unbegun;
@@ -133,7 +135,7 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
     await this.#record(0);
   }
 
-  /** Settles what has ended, and claims so many in the same commit. */
+  /** Settles the ended jobs, and claims up to `wanted` more in the same commit. */
   async #record(wanted: number): Promise<Turn> {
     const ended = this.#ended;
     this.#ended = [];
@@ -153,7 +155,7 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
   }
 
   async giveBack(): Promise<void> {
-    // A child that still serves writes down what it has done, for the next invocation.
+    // A child that is still serving writes down its ends for the next invocation.
     this.#equipment.runner.abandon();
     const ended = this.#ended;
     this.#ended = [];
@@ -199,14 +201,14 @@ function notifyEnds(equipment: Equipment, ended: readonly HandledRun[], settled:
   wake.ring();
   call.store.onDurable((failure) => {
     for (const [index, run] of ended.entries()) {
-      // What the log may lose, they still tell.
+      // The files stay if the log may lose the ends.
       if (failure === null) runner.removeFiles(call.runner.state, run.claimed.claim.token);
       onSettled(run, settled[index] ?? { decision: null, runId: null });
     }
   });
 }
 
-/** A full machine is waited for as long as the limits say, if there is something to take; then the rest is left. */
+/** Waits for room on a full machine as long as the limits say, if there is a job to take; then leaves the rest. */
 async function hasRoom(equipment: Equipment): Promise<boolean> {
   const { call, recorder, limits, isHeldBack, work } = equipment;
   const { stop, events } = call;
@@ -220,13 +222,13 @@ async function hasRoom(equipment: Equipment): Promise<boolean> {
   return false;
 }
 
-/** What there was before it was looked for work. */
+/** The state of the log and of the wake signal before a look for work. */
 interface Seen {
   readonly version: number;
   readonly rung: AbortSignal;
 }
 
-/** Waits until there may be something to do; false: nothing will come in time. */
+/** Waits until there may be work; false: none will come in time. */
 async function idle(equipment: Equipment, seen: Seen): Promise<boolean> {
   const { call, watch, waitMs, active, work } = equipment;
   await call.store.sync();
@@ -242,12 +244,12 @@ async function idle(equipment: Equipment, seen: Seen): Promise<boolean> {
   return call.stop.reason === null;
 }
 
-/** How soon a handler is found that was not there yet when its job was due. */
+/** How soon a missing handler is noticed, if it appears after its job was due. */
 const HANDLER_LOOK_MS = 2_000;
 
-/** When there may be something to take, though nobody changes the log; infinite: never. */
+/** When there may be a job to take even if nobody changes the log; infinite: never. */
 async function findNextLook({ store }: StoreInvocation, at: number): Promise<number> {
   const wakeAt = (await store.claims.nextWake(at, LEASE_GRACE_MS)) ?? Number.POSITIVE_INFINITY;
-  // What is due and was not taken may wait for its handler: nobody tells when that appears.
+  // A due job that was not taken may wait for its handler, whose arrival nobody reports.
   return (await store.claims.hasDue(at)) ? Math.min(wakeAt, at + HANDLER_LOOK_MS) : wakeAt;
 }

@@ -4,15 +4,15 @@ import prettyMilliseconds from 'pretty-ms';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import type { StopRequest } from '../invocation/stop.ts';
 
-/** Whether a worker goes on taking jobs. */
+/** Whether a worker may take more jobs. */
 export interface WorkLimits {
-  /** Counts the jobs that are going to be asked for, up to so many; 0: none is to be taken, at least not now. */
+  /** Reserves up to `wanted` jobs for a claim; 0: none may be taken, at least not now. */
   reserve(wanted: number): number;
-  /** How many of those that were asked for were there. */
+  /** Ends a reservation of `reserved` jobs, of which `taken` have run. */
   settle(reserved: number, taken: number): void;
-  /** How long the worker still takes jobs; infinite without a limit. */
+  /** How long the worker still takes jobs, in milliseconds; infinite without a limit. */
   leftMs(): number;
-  /** Looks at what is too dear to be looked at for each job. */
+  /** Reads values that are too slow to read for each job. */
   look(): void;
 }
 
@@ -21,7 +21,7 @@ interface Ruled {
   readonly stop: StopRequest;
   readonly files: FileWatch;
   readonly startedAt: number;
-  /** Resident memory of the worker with its children; null where nobody knows. */
+  /** Resident memory of the worker with its children; null if unknown. */
   readonly readMemoryBytes: () => number | null;
 }
 
@@ -55,13 +55,16 @@ export function createWorkLimits({ request, stop, files, startedAt, readMemoryBy
   };
 }
 
-/** Of an adaptive worker, only as many executors take jobs as the machine bears. */
+/** In an adaptive worker, only as many executors take jobs as the machine can bear. */
 interface Pace {
-  /** A job has ended, after so long. */
+  /** Call it when a job has ended, with its duration. */
   note(durationMs: number): void;
-  /** Settles when the executor of this number may take a job; false: it will not be needed any more. */
+  /** Settles when the executor of this number may take a job; false: it is no longer needed. */
   admit(executor: number): Promise<boolean>;
-  /** The executor of this number takes no more; once the first one does not, which is always admitted, none that waits is needed. */
+  /**
+   * The executor of this number takes no more jobs. Once the first one leaves, which is always admitted, no waiting one
+   * is needed.
+   */
   leave(executor: number): void;
 }
 
@@ -93,13 +96,13 @@ export function createPace(
 }
 
 /**
- * Finds out how many jobs at the same time a machine bears: one more after the other as long as they
- * take no longer than before, a fifth fewer when they do (additive increase, multiplicative decrease).
+ * Finds out how many jobs at the same time a machine can bear: one more at a time while jobs take no longer than
+ * before, a fifth fewer when they do (additive increase, multiplicative decrease).
  */
 interface AdaptiveLimit {
   /** How many jobs may run now. */
   limit(): number;
-  /** A job has ended, after so long. */
+  /** Call it when a job has ended, with its duration. */
   note(durationMs: number): void;
 }
 
@@ -151,7 +154,7 @@ function isSlower(current: Window, previous: Window): boolean {
   return current.totalMs / current.jobs > (previous.totalMs / previous.jobs) * SLOWER_FACTOR;
 }
 
-/** Tells that a deploy has taken place. */
+/** Notices a deploy. */
 interface FileWatch {
   /** The path of a file that was changed, made or removed since; null: none. */
   findChanged(): string | null;
@@ -164,7 +167,7 @@ export function createFileWatch(paths: readonly string[]): FileWatch {
   };
 }
 
-/** A file that cannot be looked at is as good as missing. */
+/** A file that cannot be read counts as missing. */
 function markOf(path: string): string {
   try {
     const { ino, size, mtimeMs } = statSync(path);
@@ -174,22 +177,22 @@ function markOf(path: string): string {
   }
 }
 
-/** What a worker of the queue is to do, and for how long. */
+/** The task of a queue worker, and its limits. */
 export interface WorkRequest {
-  /** Globs over job names; none: all that there are handlers of. */
+  /** Globs over job names; empty: all names that have a handler. */
   readonly patterns: readonly string[];
-  /** How many jobs at the same time. */
+  /** How many jobs run at the same time. */
   readonly concurrency: number;
-  /** Finds its own number of jobs at the same time, up to `concurrency`. */
+  /** Whether it finds its own number of jobs at the same time, up to `concurrency`. */
   readonly isAdaptive: boolean;
-  /** After that no further job is taken; null: no limit. */
+  /** After this time it takes no further job; null: no limit. */
   readonly forMs: number | null;
-  /** How long to wait for a job when none is due; null: to the end of `forMs`. */
+  /** How long to wait for a job when none is due; null: until the end of `forMs`. */
   readonly waitMs: number | null;
   readonly maxJobs: number | null;
-  /** The worker's own resident memory, with that of its children, beyond which it takes no more. */
+  /** The worker takes no more jobs once its own resident memory and that of its children exceed this. */
   readonly maxMemoryBytes: number | null;
-  /** Load average above which no job is taken; null: as the settings say. */
+  /** Load average above which it takes no job; null: the settings decide. */
   readonly maxLoad: number | null;
   /** Whether jobs whose name has no handler here fail, instead of waiting for a machine that has one. */
   readonly failsUnknown: boolean;

@@ -11,7 +11,7 @@ import type { StoreInvocation } from '../invocation/invocation.ts';
 import type { HandledRun, HeldJob, LeaseHeartbeat, QueueRecorder } from '../record/queue-recorder.ts';
 import { createProgressReport, requestOfEach, stopIfReplaced } from './each-run.ts';
 
-/** What one executor needs to run the handlers of its jobs. */
+/** The parts that one executor needs to run the handlers of its jobs. */
 export interface HandlerEquipment {
   readonly call: StoreInvocation;
   readonly recorder: QueueRecorder;
@@ -20,19 +20,19 @@ export interface HandlerEquipment {
   readonly runStop: RunStop;
 }
 
-/** What ends the runs of one executor: the stop of its worker, or that the job of its present run was taken from it. */
+/** Ends the runs of one executor: when its worker stops, or when the job of its present run was taken from it. */
 export interface RunStop {
-  /** For the next runs. */
+  /** The signal for the next runs. */
   next(): AbortSignal;
-  /** Ends the present run alone. */
+  /** Ends the present run only. */
   end(): void;
-  /** Whether that was called since the last `next`. */
+  /** Whether `end` was called since the last `next`. */
   readonly isEnded: boolean;
 }
 
 export function createRunStop(ofWorker: AbortSignal): RunStop {
   let own = new AbortController();
-  // One for many runs: each signal more costs a short run much of its time.
+  // Many runs share one signal: each further signal takes a large part of a short run's time.
   let signal = AbortSignal.any([ofWorker, own.signal]);
   return {
     next: () => {
@@ -48,15 +48,15 @@ export function createRunStop(ofWorker: AbortSignal): RunStop {
   };
 }
 
-/** Among which other runs these are. */
+/** The other runs that these runs are a part of. */
 interface Serving {
-  /** The runs of this executor that may not be in the log. */
+  /** The runs of this executor that may be missing in the log. */
   readonly unsettled: ReadonlySet<string>;
-  /** Told once a run has lasted a moment, and that none but so many have begun, or will. */
+  /** Called once a run has lasted a moment; only `begun` runs have begun or will begin. */
   readonly onLasting?: (begun: number) => Promise<void>;
 }
 
-/** Runs a claimed job's handler once; whatever it does is a value. */
+/** Runs a claimed job's handler once. It returns a value, whatever the handler does. */
 export async function runHandler(
   executor: HandlerEquipment,
   claimed: HeldJob,
@@ -78,9 +78,9 @@ export async function runHandler(
 }
 
 /**
- * Runs claimed jobs that are known to be short, one after the other, in the child that waits.
+ * Runs claimed jobs that are known to be short, one after the other, in a waiting child.
  *
- * @param claimed jobs that are like most
+ * @param claimed jobs for which {@link isLikeMost} holds
  * @returns the runs of those that have begun
  */
 export async function runHandlers(
@@ -100,10 +100,10 @@ export async function runHandlers(
   return await executeHandler(executor, calls, serving);
 }
 
-/** So short a limit is that of one run, not of some. */
+/** A shorter limit applies to one run, not to several. */
 const SHORTEST_LIMIT_MS = 1_000;
 
-/** Whether all that its handler is told of is in its row, and it shares a process with others. */
+/** Whether the row contains all that the handler needs, and the handler shares a process with other jobs. */
 export function isLikeMost({ job, handler, attempt, timeoutMs }: HeldJob): boolean {
   if (handler === null || handler.refusals.length > 0 || !isKeptWarm(handler)) return false;
   if (handler.options.failOn !== undefined || handler.options.expect !== undefined) return false;
@@ -128,8 +128,9 @@ function describePlain({ job, attempt }: HeldJob, startedAt: number): DescribedJ
 }
 
 /**
- * One job must not take the worker with it, nor the jobs of its other executors; without the log, none can be
- * recorded. A file that is missing is any file of the run's.
+ * The end of a run in which the runner failed. One job must not end the worker, or the jobs of its other executors.
+ * Only an error of the log is thrown, because without the log no job can be recorded; a missing file belongs to the
+ * run.
  */
 function endDefect({ runner }: HandlerEquipment, error: unknown): RunEnd {
   if (isLogFailure(error)) throw error;
@@ -147,25 +148,25 @@ function endDefect({ runner }: HandlerEquipment, error: unknown): RunEnd {
 
 const atOnce: Extract<HandlerDecision, { kind: 'retry' }> = { kind: 'retry', delayMs: 0 };
 
-/** It failed because it was ended with its worker, by that or by whoever ended both: that is no try of its own. */
+/** A handler that failed because it was ended with its worker has not used a try of its own. */
 function releaseIfEnded({ stop }: StoreInvocation, end: RunEnd): RunEnd {
   const { outcome, signal } = end;
   const isToldToo = outcome === 'killed' && ['SIGTERM', 'SIGINT', 'SIGHUP'].includes(signal ?? '');
   const isEnded = stop.signal.aborted || (stop.isTold && isToldToo);
-  // A time limit was reached before that.
+  // The time limit was reached before the stop.
   if (!isEnded || !isFailure(outcome) || outcome === 'timed-out') return end;
   const { failure: _, kind: __, ...asked } = end.ask?.kind === 'retry' ? end.ask : atOnce;
   return { ...end, outcome: 'released', ask: { ...atOnce, ...asked } };
 }
 
-/** Its job has its end from whoever moved it on; neither that nor this run is a failure of the handler. */
+/** The job got its end from the caller that moved it on; neither that end nor this run is a failure of the handler. */
 function releaseIfTaken({ runStop }: HandlerEquipment, end: RunEnd): RunEnd {
   if (!runStop.isEnded || !isFailure(end.outcome) || end.outcome === 'timed-out') return end;
   const reason = 'ended because somebody else had failed, buried, requeued or deleted its job';
   return { ...end, outcome: 'released', reason };
 }
 
-/** What a handler is told of its job. */
+/** The facts of its job for a handler. */
 type DescribedJob = HandlerRequest['job'];
 
 async function prepare(
@@ -191,7 +192,7 @@ async function prepare(
   };
 }
 
-/** A handler that is to be called. */
+/** A call of a handler. */
 interface Call {
   readonly claimed: HeldJob;
   readonly script: Script;
@@ -206,7 +207,7 @@ async function executeHandler(
   const { recorder, call, heartbeat, runStop } = executor;
   const stop = runStop.next();
   let begun = calls.length;
-  // Of several, only one can last.
+  // At most one of these runs can last, and only a lasting run has its process recorded.
   let lasting = calls[0] as Call;
   let startedAt = lasting.job.startedAt;
   const progress = createProgressReport(

@@ -22,19 +22,22 @@ import { asRecorded, createProgressReport, requestOfEach, stopIfReplaced } from 
 export interface ScriptTurn {
   readonly run: ClaimedRun;
   readonly history: KnownHistory;
-  /** Its process, where that was started before its turn. */
+  /** Its process, if it was started before its turn; null: it was not. */
   readonly held: HeldScript | null;
 }
 
-/** What others have to do while a job is run, and when it has ended. */
+/** Callbacks for the work around a run: while it runs, and when it has ended. */
 interface Surroundings {
-  /** Called once the script's process is started. */
+  /** Called once the script's process has started. */
   onStarted(): void;
   /** Records its end. */
   end(ended: EndedScript): Promise<RecordedRun>;
 }
 
-/** Runs a job's script once and records how it ended; null: it was not: its root was moved, or it is another machine's. */
+/**
+ * Runs a job's script once and records its end; null: it did not run, because its root was moved or another machine has
+ * it.
+ */
 export async function runJob(
   pass: TierPass,
   turn: ScriptTurn,
@@ -52,7 +55,7 @@ export async function runJob(
   const recorded = asRecorded(end, refusal);
   const nextTryAt = decision?.state === 'retrying' ? decision.runAt : null;
   recorder.onDurable((failure) => {
-    // What the log may lose, they still tell.
+    // The files stay if the log may lose the end.
     if (failure === null) removeRunFiles(runFilesOf(run.state, run.key));
     events.emit('run-finished', { key: run.key, script: script.name, runId, jobId: null, end: recorded, nextTryAt });
   });
@@ -99,8 +102,8 @@ async function begin({ recorder, events }: TierPass, claimed: ClaimedRun): Promi
 }
 
 /**
- * Before the run counts as begun: where its files cannot be made, it and all after it go where they can. The log
- * may be fine, and what is beside it changed, or without room. Null: nothing is to be started any more.
+ * Creates the files before the run counts as begun. If they cannot be made, this run and all after it move to a place
+ * where they can: the log may be intact, but the files beside it changed or out of room. Null: nothing more may start.
  */
 async function openFiles(recorder: RunRecorder, claimed: ClaimedRun) {
   const output = createFiles(claimed);
@@ -117,7 +120,7 @@ function createFiles({ state, key }: ClaimedRun) {
   }
 }
 
-/** No other place helps where this process may open no more files. */
+/** If this process may open no more files, no other place helps. */
 function isOfProcess(error: unknown): boolean {
   return ['EMFILE', 'ENFILE'].includes(errorCode(error));
 }
@@ -149,7 +152,7 @@ async function execute<End>(
   return await start(request).finally(() => progress.settle());
 }
 
-/** All that its process is started with; of a run that has not begun, as if it did now. */
+/** The request to start its process; for a run that has not begun, as if it began now. */
 export function toRequest(
   pass: TierPass,
   claimed: ClaimedRun | BegunRun,

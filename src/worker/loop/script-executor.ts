@@ -28,17 +28,17 @@ import { runJob, type ScriptTurn, toRequest } from './run-job.ts';
 
 interface WorkedOff {
   readonly ends: readonly KeptEnd[];
-  /** What was not started: the pass was told to stop, or has to wait for a better time. */
+  /** Jobs that were not started, because the pass was stopped or has to wait for a better time. */
   readonly rest: readonly PassJob[];
 }
 
-/** Runs the jobs in their order, so many at a time. */
+/** Runs the jobs in order, up to the tier's concurrency at a time. */
 export async function workOff(pass: WorkingPass, wanted: readonly PassJob[]): Promise<WorkedOff> {
   const jobs = await findDueTimes(pass, wanted);
   const { settings } = pass.runner;
   const concurrency = settings.tiers[pass.tier]?.concurrency ?? settings.concurrency;
   const count = Math.min(concurrency, jobs.length);
-  // Several at a time leave no processor to start one more on.
+  // Several scripts at a time leave no processor to start another one ahead.
   const mayHold = count === 1 && jobs.length > 1 && pass.admit === null && hasRoomToHold();
   const shared: SharedPass = { ...pass, waiting: [...jobs], ends: [], mayHold };
   const executors = Array.from({ length: count }, () => new ScriptExecutor(shared));
@@ -51,7 +51,7 @@ export async function workOff(pass: WorkingPass, wanted: readonly PassJob[]): Pr
   return { ends, rest: waiting };
 }
 
-/** A script has the time of its own schedule, else that of the line by which cron calls its tier. */
+/** Adds the due times: from a script's own schedule, or from the crontab line of its tier. */
 async function findDueTimes(pass: WorkingPass, jobs: readonly PassJob[]): Promise<readonly PassJob[]> {
   const isByCron =
     pass.trigger !== 'manual' && pass.worker.kind !== 'script' && jobs.some(({ script }) => !hasOwnTimes(script));
@@ -68,7 +68,9 @@ async function findDueTimes(pass: WorkingPass, jobs: readonly PassJob[]): Promis
   return await Promise.all(jobs.map(async (job) => ({ ...job, dueAt: await dueAtOf(job) })));
 }
 
-/** Scripts are run although nobody knows when they were due: the package may be gone, with what reads the crontab. */
+/**
+ * Scripts run even if their due time is unknown: the package may be gone, and with it the code that reads the crontab.
+ */
 async function readCrontabOf({ crontab }: WorkingPass): Promise<CrontabTimes | null> {
   try {
     return (await crontab?.()) ?? null;
@@ -77,10 +79,10 @@ async function readCrontabOf({ crontab }: WorkingPass): Promise<CrontabTimes | n
   }
 }
 
-/** A pass, and how it works. */
+/** A pass and its way of working. */
 interface WorkingPass extends TierPass {
   readonly worker: Pick<WorkerRequest, 'kind' | 'startedAt'>;
-  /** Where other machines have the tier, too: what nobody has claimed; null: it cannot be asked. */
+  /** The ids of jobs that nobody has claimed, if other machines have the tier, too; null: unknown. */
   readonly findFree?: () => Promise<ReadonlySet<number | null> | null>;
 }
 
@@ -90,18 +92,18 @@ interface SharedPass extends WorkingPass {
   readonly mayHold: boolean;
 }
 
-/** What runs before a held process is short: it does not wait for long. */
+/** Longest usual duration of a run before a held process, in milliseconds: that process must not wait long. */
 const LONGEST_BEFORE_HELD_MS = 5_000;
 
 /**
- * One job after the other. Where nothing can speak against the next one, it is claimed in the commit that settles
- * the one before; and while that one runs, the process of the next is started, and held until then.
+ * Runs one job after the other. If nothing can prevent the next job, it is claimed in the commit that settles the one
+ * before. While that one runs, the next process is started, and held until its turn.
  */
 class ScriptExecutor implements Executor<ScriptTurn> {
   readonly #pass: SharedPass;
-  /** Claimed, and not begun. */
+  /** Claimed, but not begun. */
   readonly #claimed: ClaimedRun[] = [];
-  /** The one whose process is started, or is being started. */
+  /** The turn whose process is started or starting. */
   #held: Promise<ScriptTurn | null> | null = null;
 
   constructor(pass: SharedPass) {
@@ -112,14 +114,14 @@ class ScriptExecutor implements Executor<ScriptTurn> {
     let turn = await this.#findNext();
     for (; turn !== null && isGone(this.#pass, turn.run.script); turn = await this.#findNext())
       await this.#leaveOut(turn);
-    // Claimed long ago, perhaps: another machine may have it by now.
+    // It may have been claimed long ago, so another machine may have it by now.
     if (turn === null || this.#pass.heartbeat?.mayStart() !== false) return turn;
     if (turn.held === null) this.#claimed.unshift(turn.run);
     else this.#held = Promise.resolve(turn);
     return null;
   }
 
-  /** An earlier script of the pass has removed, renamed or moved its file. */
+  /** Leaves out a job whose file an earlier script of the pass has removed, renamed or moved. */
   async #leaveOut({ run, held }: ScriptTurn): Promise<void> {
     await held?.drop();
     await this.#pass.recorder.cancel(run, FILE_GONE);
@@ -147,7 +149,7 @@ class ScriptExecutor implements Executor<ScriptTurn> {
     return null;
   }
 
-  /** Another machine was sooner: it is not raced for each of the others. */
+  /** Another machine was faster: do not race it for each of the other jobs. */
   async #leaveTaken(): Promise<void> {
     const free = await this.#pass.findFree?.();
     if (free == null) return;
@@ -156,7 +158,7 @@ class ScriptExecutor implements Executor<ScriptTurn> {
     this.#pass.waiting.splice(0, Number.POSITIVE_INFINITY, ...left.slice(first), ...left.slice(0, first));
   }
 
-  /** Taken out before anybody is asked, so that no two executors wait for the same job. */
+  /** Takes the job out before it asks for admission, so that no two executors wait for the same job. */
   async #admitNext(): Promise<PassJob | null> {
     const { stop, admit } = this.#pass;
     const job = stop.reason === null ? this.#pass.waiting.shift() : undefined;
@@ -179,10 +181,10 @@ class ScriptExecutor implements Executor<ScriptTurn> {
   /** Starts the process of the next job while this one runs. */
   #holdNext(running: ScriptTurn): void {
     const job = this.#claimed[0] ?? this.#pass.waiting[0];
-    // It may have had to be started a second time.
+    // This job's process may have been started a second time.
     if (this.#held !== null || !this.#isToBeHeld(job, running)) return;
     this.#held = this.#hold();
-    // Whoever comes to its turn meets it.
+    // The turn itself meets the error.
     this.#held.catch(() => {});
   }
 
@@ -208,7 +210,7 @@ class ScriptExecutor implements Executor<ScriptTurn> {
     return recorded;
   }
 
-  /** Behind one whose process is held already, only what is to be held, too, while that one runs. */
+  /** Behind a job whose process is held already, claim only a job that will be held in turn. */
   async #isNextWanted(): Promise<boolean> {
     const { admit, stop } = this.#pass;
     const held = await this.#held?.catch(() => null);
@@ -229,7 +231,7 @@ class ScriptExecutor implements Executor<ScriptTurn> {
 
 const FILE_GONE = 'its file is gone';
 
-/** Not where all of `jobs/` is away, nor of a link whose target is: then its run tells. */
+/** Not if all of `jobs/` is gone, and not for a link whose target is gone: then the run itself reports it. */
 function isGone({ runner }: Pick<SharedPass, 'runner'>, { path }: PassJob['script']): boolean {
   try {
     lstatSync(path);
@@ -239,7 +241,7 @@ function isGone({ runner }: Pick<SharedPass, 'runner'>, { path }: PassJob['scrip
   }
 }
 
-/** What a worker that has its tier is to do. */
+/** The work of a worker that has its tier. */
 interface Work {
   readonly worker: WorkerRequest;
   readonly workerId: number;
@@ -247,8 +249,7 @@ interface Work {
 }
 
 /**
- * Runs the jobs of a pass, then keeps the log in bounds. Should the log be lost on the way, the rest
- * is recorded in the spool.
+ * Runs the jobs of a pass, then keeps the log within bounds. If the log is lost meanwhile, the spool records the rest.
  */
 export async function workPass(call: StoreInvocation, work: Work): Promise<readonly KeptEnd[]> {
   const { runner, stop, store } = call;
@@ -257,7 +258,7 @@ export async function workPass(call: StoreInvocation, work: Work): Promise<reado
   const recorder = createFailoverRecorder({
     first: createStoreRecorder(store, workerId, runner, {
       heartbeat: call.heartbeat,
-      // Nobody has asked for what is left of other passes.
+      // A person who starts a script by hand does not watch jobs that other passes have left.
       isWatched: call.isWatched === true && worker.kind !== 'backlog',
     }),
     isShared: store.fleet !== null,
@@ -293,10 +294,10 @@ export function closeAll(spools: readonly OpenSpool[]): void {
   for (const spool of spools) spool.close();
 }
 
-/** As many runs as tell what is usual now, not what it was last year. */
+/** Enough runs to show the present duration, not last year's. */
 const RUNS = 20;
 
-/** The median of a script's last successful runs, in milliseconds; null: there were none, or nobody can tell. */
+/** The median duration of a script's last successful runs, in milliseconds; null: none, or unknown. */
 export function askUsualDuration(store: Store, script: string): Promise<number | null> {
   return unlessLost(() => readUsualDuration(store, script));
 }
@@ -306,7 +307,7 @@ async function readUsualDuration(store: Store, script: string): Promise<number |
   return durations.sort((one, other) => one - other)[Math.floor(durations.length / 2)] ?? null;
 }
 
-/** What the log cannot be asked any more is unknown. */
+/** Null if the log can no longer be read. */
 async function unlessLost<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask();

@@ -6,12 +6,12 @@ import type { StoreSession } from '../../store/contract/store.ts';
 import { matchAny } from '../../system/base/glob.ts';
 import type { WorkRequest } from './queue-limits.ts';
 
-/** Which jobs a worker takes, as it is now. */
+/** Selects the jobs that a worker takes, by the present pauses and handlers. */
 export interface Selector {
   /**
-   * To be asked before each claim.
+   * Call it before each claim.
    *
-   * @param session that of the claim's transaction: what was paused while it waited for the log's lock counts
+   * @param session the session of the claim's transaction, so that pauses set during the wait for the log's lock count
    */
   select(at: number, session: StoreSession): Promise<QueueSelection>;
 }
@@ -20,20 +20,20 @@ interface Selecting {
   readonly handlers: Handlers;
   readonly request: Pick<WorkRequest, 'patterns' | 'failsUnknown'>;
   readonly groupLimit: number | null;
-  /** Moves with every change of the log by somebody else. */
+  /** Changes with every change of the log by others. */
   readonly version: () => number;
 }
 
-/** What was read of the pauses, and how long that is true. */
+/** The pauses as they were read, and how long they are valid. */
 interface Known {
   readonly version: number;
-  /** Before and from then on they are others: the clock was set back, or one has ended by itself. */
+  /** Outside of this time the pauses differ: the clock was set back, or a pause has ended by itself. */
   readonly from: number;
   readonly until: number;
   readonly selection: QueueSelection;
 }
 
-/** Pauses count at once: they are read anew whenever anybody has changed the log. */
+/** A pause takes effect at once: pauses are read again whenever anybody has changed the log. */
 export function createSelector({ handlers, request, groupLimit, version }: Selecting): Selector {
   let known: Known | null = null;
   const isAsked = (name: string): boolean => request.patterns.length === 0 || matchAny(request.patterns, name);

@@ -24,13 +24,13 @@ import { describeHeld } from '../lock/registry.ts';
 import { waitForRoom } from '../loop/limits.ts';
 import { askUsualDuration } from '../loop/script-executor.ts';
 
-/** What a pass would do with a script. */
+/** The effect of a pass on a script. */
 export type Fate = 'runs' | 'refused' | 'deferred' | 'waits' | 'paused' | 'running' | 'gone';
 
 /** Why something would not run now. */
 export interface WhyNot {
   readonly reason: string;
-  /** "until" stands between the two; null: it waits for no time that is known. */
+  /** A message puts "until" before this time; null: it does not wait for a known time. */
   readonly untilMs: number | null;
 }
 
@@ -41,17 +41,17 @@ export interface PlannedRun {
   readonly why: WhyNot | null;
   readonly attempt: number;
   readonly timeoutMs: number;
-  /** The median of its last successful runs; null: unknown. */
+  /** The median duration of its last successful runs in milliseconds; null: unknown. */
   readonly usualDurationMs: number | null;
   readonly command: readonly string[];
-  /** Secret values stand by their names; null: known only once it runs. */
+  /** Secret values are replaced by their names; null: the value is known only in a run. */
   readonly environment: Readonly<Record<string, string | null>>;
 }
 
-/** What a pass would do if it began now. */
+/** The plan of a pass that would begin now. */
 export interface PassPlan {
   readonly tier: string;
-  /** Why all of it would be skipped; null: it would not. */
+  /** Why the whole pass would be skipped; null: it would not. */
   readonly skipped: WhyNot | null;
   /** In the order of the pass. */
   readonly runs: readonly PlannedRun[];
@@ -59,14 +59,14 @@ export interface PassPlan {
 
 export interface Planning {
   readonly runner: Runner;
-  /** Null: there is no log. */
+  /** Null: no log. */
   readonly store: Store | null;
   readonly args: readonly string[];
-  /** Null: as long as it takes. */
+  /** Null: no limit. */
   readonly budgetMs: number | null;
 }
 
-/** What a pass would do. Nothing is changed for it, and no lock is taken. */
+/** Plans a pass. It changes nothing and takes no lock. */
 export async function planPass(planning: Planning, request: TierRequest): Promise<PassPlan> {
   const { runner, store } = planning;
   const at = runner.now();
@@ -89,7 +89,7 @@ interface Judged {
   readonly attempt: number;
 }
 
-/** First comes what an earlier pass has left open. */
+/** Jobs that an earlier pass left open come first. */
 function judgeOpen(
   request: TierRequest,
   open: readonly ScriptJobRow[],
@@ -112,7 +112,7 @@ function judgeOpen(
   });
 }
 
-/** By name, why scripts with times of their own do not run now. */
+/** Why scripts with their own times do not run now, by name. */
 async function findWaiting(
   { runner, store }: Planning,
   { kind, tier, scripts }: TierRequest,
@@ -144,7 +144,7 @@ function judgeOthers(
   return request.scripts.flatMap((script): readonly Judged[] => {
     const { name } = script;
     if (taken.has(name)) return [];
-    // Two files of one name are both refused: that is told once.
+    // Two files of one name are both refused, and reported once.
     taken.add(name);
     const pause = request.kind === 'script' ? null : findPause(pauses, name);
     const why = waits.get(name);
@@ -168,7 +168,7 @@ function whyPaused({ until }: Pause): WhyNot {
   return until === null ? because('paused until it is resumed') : { reason: 'paused', untilMs: until };
 }
 
-/** Why no script of it would run, whatever they are. */
+/** Why no script of the tier would run at all; null: they would. */
 async function findWhySkipped(
   { runner, store }: Planning,
   request: TierRequest,
@@ -211,7 +211,7 @@ async function describeRun(planning: Planning, request: TierRequest, judged: Jud
   };
 }
 
-/** What only a run itself has. */
+/** Variables whose values only a run has. */
 const ofRun = [
   'RUNNER_RUN',
   'RUNNER_COUNTS',
@@ -235,7 +235,7 @@ function describeEnvironment({ runner }: Planning, script: Script, attempt: numb
   );
 }
 
-/** By the limits of the machine now, and by the budget if each script takes as long as it usually does. */
+/** Defers runs by the present limits of the machine, and by the budget if each script takes its usual time. */
 async function deferWhatLacksRoom(
   { runner, budgetMs }: Planning,
   runs: readonly PlannedRun[],
@@ -245,7 +245,7 @@ async function deferWhatLacksRoom(
   return budgetMs === null ? runs : deferBeyond(budgetMs, runs);
 }
 
-/** The first one is started whatever it takes; after one that has no time, none is. */
+/** The first script always starts; after one that has too little time, none does. */
 function deferBeyond(budgetMs: number, runs: readonly PlannedRun[]): readonly PlannedRun[] {
   let leftMs = budgetMs;
   let isBegun = false;

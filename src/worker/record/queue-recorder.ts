@@ -43,11 +43,11 @@ import { findDeadWorkers } from '../recovery/dead-workers.ts';
 import { hasOrphanedClaim } from '../recovery/needed.ts';
 import type { RunProgress } from './run-recorder.ts';
 
-/** A claimed job that is going to be run, or is. */
+/** A claimed job that runs or is going to run. */
 export interface HeldJob {
   readonly job: ClaimedRow;
   readonly claim: ClaimRef;
-  /** Null: there is none here. */
+  /** Null: there is no handler here. */
   readonly handler: Script | null;
   /** `queue/mail/welcome` */
   readonly script: string;
@@ -55,7 +55,7 @@ export interface HeldJob {
   readonly timeoutMs: number;
 }
 
-/** A run of a handler that is over, and not in the log yet. */
+/** A handler's run that has ended, and is not in the log yet. */
 export interface HandledRun {
   readonly claimed: HeldJob;
   readonly startedAt: number;
@@ -65,16 +65,16 @@ export interface HandledRun {
 }
 
 export interface Turn {
-  /** One for each run that has ended. */
+  /** One for each ended run. */
   readonly settled: readonly Settled[];
   readonly next: readonly HeldJob[];
 }
 
-/** What was done of a turn before any other step. */
+/** The part of a turn that was done before any other step. */
 interface BegunTurn {
   readonly finished: ReadonlyMap<RunToSettle, Settled>;
   readonly claimed: readonly ClaimedRow[];
-  /** Whether nothing is left to do of what was claimed. */
+  /** Whether the claimed jobs need no further step. */
   readonly isWhole: boolean;
 }
 
@@ -82,27 +82,27 @@ const notBegun: BegunTurn = { finished: new Map(), claimed: [], isWhole: false }
 
 /** Records the runs of a queue worker. */
 export interface QueueRecorder {
-  /** Settles what has ended and claims what is next, up to `wanted`, in one commit. */
+  /** Settles the ended runs and claims the next jobs, up to `wanted`, in one commit. */
   turn(ended: readonly HandledRun[], wanted: number): Promise<Turn>;
-  /** Whether there is a job to take, were there room for it. */
+  /** Whether there is a job to take if there is room. */
   isAnyDue(): Promise<boolean>;
-  /** Gives back what was claimed and has not begun. */
+  /** Gives back claims that have not begun. */
   release(claims: readonly ClaimRef[]): Promise<void>;
-  /** Of what was claimed ahead, that which may still begin, though others have changed the log. */
+  /** Returns those jobs claimed ahead that may still begin after others have changed the log; gives the others back. */
   keepHeld(claimed: readonly HeldJob[]): Promise<HeldJob[]>;
-  /** To be called once a run has lasted a moment: from then on it is seen by others. */
+  /** Call it once a run has lasted a moment: from then on others see it. */
   recordProgress(claimed: HeldJob, startedAt: number, progress: RunProgress): Promise<void>;
-  /** Hands ends over that the log cannot take: to whoever finds that this worker has ended. */
+  /** Hands over ends that the log cannot take, to the process that finds that this worker has ended. */
   handOver(ended: readonly HandledRun[], error: unknown): Promise<void>;
   /**
-   * Progress: the job's data as its handler wants it from now on.
+   * Replaces the job's data at its handler's request.
    *
-   * @throws {QueueError} if the claim holds no more
+   * @throws {QueueError} if the claim is no longer valid
    */
   update(claim: ClaimRef, data: string): Promise<void>;
 }
 
-/** So long after a success of a script was noted, no other one is. */
+/** How long after a recorded success of a script no other one is recorded, in milliseconds. */
 const CALM_FOR_MS = 1_000;
 
 interface Recording {
@@ -111,15 +111,15 @@ interface Recording {
   readonly runner: Runner;
   readonly handlers: Handlers;
   readonly selector: Selector;
-  /** Takes ends that the log cannot take; left out: their files tell of them. */
+  /** Takes ends that the log cannot take; absent: the files of the runs tell about them. */
   readonly spool?: (ended: readonly RunToSettle[], error: unknown) => Promise<void>;
-  /** Told, in one sentence, of an end that the log has refused. */
+  /** Called with one sentence about an end that the log has refused. */
   readonly onRefused: (sentence: string) => void;
-  /** Told of a job that has failed before its first try, once that is committed; left out: nobody counts them. */
+  /** Called for a job that failed before its first try, once that is committed; absent: nobody counts them. */
   readonly onUnbegun?: (unbegun: UnbegunJob) => void;
 }
 
-/** There was nothing to settle, and nothing to take. */
+/** A turn with nothing to settle and nothing to take. */
 export const idleTurn: Turn = { settled: [], next: [] };
 
 export function createQueueRecorder(recording: Recording): QueueRecorder {
@@ -128,12 +128,12 @@ export function createQueueRecorder(recording: Recording): QueueRecorder {
 
 class LogQueueRecorder implements QueueRecorder {
   readonly #recording: Recording;
-  /** Both of the attempt at a transaction that is under way. */
+  /** Both belong to the current attempt at a transaction. */
   #archive: Archive;
   #unbegun: UnbegunJob[] = [];
-  /** Rows of runs that have lasted long enough to have one: a worker forgets them with their jobs. */
+  /** Rows of runs that lasted long enough to have one; an entry disappears with its job. */
   readonly #rows = new WeakMap<HeldJob, number>();
-  /** Scripts that have succeeded, which is noted. */
+  /** Scripts whose success is recorded. */
   readonly #calm = new Set<string>();
   #calmUntil = 0;
   #claims = 0;
@@ -153,7 +153,7 @@ class LogQueueRecorder implements QueueRecorder {
   }
 
   async turn(ended: readonly HandledRun[], wanted: number): Promise<Turn> {
-    // A transaction for nothing would be a commit, too, and wake whoever else waits.
+    // A transaction without work would still be a commit, and wake all others that wait.
     if (ended.length === 0 && (wanted === 0 || !(await this.isAnyDue()))) return idleTurn;
     const runs = ended.map((run) => this.#toSettle(run));
     const begun = await this.#turnAtOnce(runs, wanted);
@@ -166,7 +166,7 @@ class LogQueueRecorder implements QueueRecorder {
     return { settled: runs.map((run) => begun.finished.get(run) ?? (left.next().value as Settled)), next };
   }
 
-  /** What a server does of it in one trip, and commits: mostly all. */
+  /** Does what a server can do in one round trip with its commit: usually everything. */
   async #turnAtOnce(runs: readonly RunToSettle[], wanted: number): Promise<BegunTurn> {
     const { store } = this.#recording;
     const mayFollow = runs.length === 0 || wanted === 0 || !areUneventful(runs, this.#settleContext());
@@ -174,7 +174,7 @@ class LogQueueRecorder implements QueueRecorder {
     const claim = await this.#claimOf(wanted, store);
     const turn = await store.turn(runs.map(asFinished), claim).catch((error) => {
       if (!isRefusal(error)) throw error;
-      // One of them is refused, and all is undone: step by step it is found which.
+      // The server has refused one run and undone all; single steps find out which one.
       return null;
     });
     if (turn === null) return notBegun;
@@ -200,7 +200,7 @@ class LogQueueRecorder implements QueueRecorder {
     }
   }
 
-  /** Plain ends and the next claim go to a server together: each way there takes longer than what is done there. */
+  /** Sends plain ends and the next claim to a server together: each round trip takes longer than the work there. */
   async #settleAndClaim(
     session: StoreSession,
     runs: readonly RunToSettle[],
@@ -218,7 +218,7 @@ class LogQueueRecorder implements QueueRecorder {
     return { settled: await settleOthers(session, runs, finished, context), next };
   }
 
-  /** @param claimed what was claimed before: of these, those that are to be run */
+  /** @param claimed jobs claimed before; those that may run are returned, too */
   async #claimNext(session: StoreSession, wanted: number, claimed: readonly ClaimedRow[] = []): Promise<HeldJob[]> {
     if (wanted === 0) return [];
     const claim = await this.#claimOf(wanted, session);
@@ -264,7 +264,7 @@ class LogQueueRecorder implements QueueRecorder {
     return { missedCap, archive: this.#archive, ...(isCalm && { calm: this.#calm }) };
   }
 
-  /** On a server, looking for what is open of a script costs as much as a run. */
+  /** On a server, a look for open incidents of a script costs as much as a run. */
   #noteCalm(runs: readonly RunToSettle[]): void {
     if (this.#recording.store.fleet === null) return;
     if (performance.now() >= this.#calmUntil) {
@@ -277,7 +277,7 @@ class LogQueueRecorder implements QueueRecorder {
     }
   }
 
-  /** One after the other, so that what is wrong with one of them is its own matter. */
+  /** Settles runs one after the other, so that a faulty one does not affect the others. */
   async #settleApart(runs: readonly RunToSettle[]): Promise<Settled[]> {
     const settled: Settled[] = [];
     for (const run of runs) {
@@ -349,7 +349,7 @@ class LogQueueRecorder implements QueueRecorder {
   async update({ id, token }: ClaimRef, data: string): Promise<void> {
     const { store, runner } = this.#recording;
     if (await store.jobs.updateData(id, token, data)) return;
-    // Its handler works in vain: the refusal says why.
+    // The handler works in vain; the refusal says why.
     const askedAt = runner.now();
     await store.transaction((session) => findJob({ ...session, askedAt }, { id, token }));
   }
@@ -369,7 +369,7 @@ function startOf(claimed: HeldJob, workerId: number, startedAt: number): RunStar
   };
 }
 
-/** A run belongs to its handler, whatever parameters stand in the name of its job. */
+/** A run belongs to its handler, whatever parameters the name of its job contains. */
 function describeClaimed(job: ClaimedRow, handlers: Handlers): HeldJob {
   const handler = handlers.find(job.name);
   return {
@@ -385,20 +385,22 @@ function describeClaimed(job: ClaimedRow, handlers: Handlers): HeldJob {
 const SHORTEST_BEAT_MS = 200;
 
 export interface LeaseHeartbeat {
-  /** A job's own lease may be shorter than all the others. */
+  /** Takes a job's own lease into account, which may be shorter than all others. */
   note(leaseMs: number | null): void;
-  /** Has a run that lasts ended once its job is no longer its own: somebody else has failed, buried or requeued it. */
+  /**
+   * Calls `end` for a lasting run once its job is no longer its own: somebody else has failed, buried or requeued it.
+   */
   guard(claim: ClaimRef, end: () => void): void;
-  /** To be called once its process has ended. */
+  /** Call it once the run's process has ended. */
   unguard(claim: ClaimRef): void;
   stop(): void;
 }
 
 interface Beating {
   readonly workerId: number;
-  /** What the handler of a job of this name says of further tries. */
+  /** The retry policy for jobs of this name, by their handler. */
   readonly policyOfName: PolicyOfName;
-  /** Told when jobs were taken back that somebody may take now. */
+  /** Called when jobs were taken back that others may claim now. */
   readonly onTakenBack: () => void;
 }
 
@@ -417,8 +419,8 @@ function guardRuns(store: Store) {
 }
 
 /**
- * Renews the claims of a worker, and takes back what others have let expire or have died under. A beat that
- * fails is made up for by the next one: being late alone gives no claim up.
+ * Renews the claims of a worker, and takes back claims that others have let expire or whose workers have died. The next
+ * beat makes up for a failed one: being late alone loses no claim.
  */
 export function renewLeases(call: StoreInvocation, { workerId, policyOfName, onTakenBack }: Beating): LeaseHeartbeat {
   const { store, runner } = call;
@@ -427,7 +429,7 @@ export function renewLeases(call: StoreInvocation, { workerId, policyOfName, onT
   let shortestMs = defaultLeaseMs;
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
-  // It may have to end what runs beyond its time limit: the renewals do not wait for that.
+  // The rescue may have to end overdue runs, and the renewals do not wait for that.
   let isRescuing = false;
   const isOrphaned = async (): Promise<boolean> =>
     (await findDeadWorkers(store, runner.state)).length > 0 || (await hasOrphanedClaim(store));
@@ -438,13 +440,13 @@ export function renewLeases(call: StoreInvocation, { workerId, policyOfName, onT
       onTakenBack();
     } catch (error) {
       if (isStopped || isStoreFailure(error)) return;
-      // The jobs in hand go on: the next invocation meets the same, and says so.
+      // The present jobs go on: the next invocation meets the same error and reports it.
       call.events.emit('warning', `the recovery after dead processes failed: ${String(error)}`);
     } finally {
       isRescuing = false;
     }
   };
-  /** What the dead have left may tell how their runs have ended: before their leases are looked at. */
+  /** Leftovers of dead workers may tell how their runs ended, so they come before expired leases. */
   const takeBack = async (): Promise<void> => {
     if (isRescuing) return;
     if (await isOrphaned()) void rescueDead();
@@ -453,7 +455,7 @@ export function renewLeases(call: StoreInvocation, { workerId, policyOfName, onT
   const { endLost, ...guarding } = guardRuns(store);
   const beat = async (): Promise<void> => {
     let heldMs = shortestMs;
-    // What is claimed meanwhile is noted; a claim that has ended by then is not.
+    // Claims made meanwhile are noted, and claims that have ended by then are not.
     shortestMs = defaultLeaseMs;
     try {
       const renewed = await store.transaction(
@@ -464,7 +466,7 @@ export function renewLeases(call: StoreInvocation, { workerId, policyOfName, onT
       await endLost();
       await takeBack();
     } catch (error) {
-      // Once it is stopped, the log may be closed under it; nobody else hears of what a timer throws.
+      // After a stop the log may be closed during a beat. An error in a timer would reach nobody else.
       if (!isStopped && !isStoreFailure(error)) reportStoreFailure(call, error);
     }
     shortestMs = Math.min(shortestMs, heldMs);

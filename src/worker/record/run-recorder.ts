@@ -15,26 +15,26 @@ import type { Heartbeat } from '../fleet/heartbeat.ts';
 
 /** A script that a pass is to run. */
 export interface PassJob {
-  /** Null: the log knows nothing of it. */
+  /** Null: the log does not know the job. */
   readonly id: number | null;
   readonly script: Script;
-  /** By which its period is told: when that began, or the time of its own schedule. */
+  /** The time that identifies its period: the period's start, or the time of its own schedule. */
   readonly scheduledFor: number | null;
-  /** When it was to begin, by the crontab or its own schedule; left out or null: not known. */
+  /** When it was due by the crontab or its own schedule; absent or null: unknown. */
   readonly dueAt?: number | null;
   /** 1 for the first try. */
   readonly attempt: number;
-  /** Its row as it was seen: another machine may run it first. */
+  /** Its row as last read: another machine may run it first. */
   readonly seen?: ScriptClaim['seen'];
 }
 
-/** A job that this worker has, and that has not begun. */
+/** A job that this worker has claimed and not begun. */
 export interface ClaimedRun extends PassJob {
-  /** By which its files and its process are found. */
+  /** The key by which its files and its process are found. */
   readonly key: string;
-  /** Where its files go: beside the record of it. */
+  /** The folder of its files, beside its record. */
   readonly state: StateFolder;
-  /** What settles it in the log; null: the log knows nothing of it. */
+  /** The claim by which the log settles it; null: the log does not know the job. */
   readonly claim: ClaimRef | null;
 }
 
@@ -44,35 +44,35 @@ export interface BegunRun extends ClaimedRun {
   readonly timeoutMs: number;
 }
 
-/** What is known of a run while it goes on. */
+/** The facts about a run while it goes on. */
 export interface RunProgress {
   readonly pid: number;
   readonly startTicks: number | null;
-  /** The most memory seen so far; null: none was. */
+  /** The highest memory seen so far; null: none. */
   readonly maxRssBytes: number | null;
 }
 
-/** What a script is told of its own past. */
+/** The facts of its own past for a script. */
 export interface ScriptHistory {
-  /** When its last successful run started. */
+  /** Start of its last successful run. */
   readonly lastSuccess: number | null;
   /** Whether its last run died with its runner. */
   readonly previouslyCrashed: boolean;
 }
 
-/** What is known of a script's past. */
+/** The known past of a script. */
 export interface KnownHistory extends ScriptHistory {
-  /** How long its last successful run took; null: it is not known. */
+  /** How long its last successful run took, in milliseconds; null: unknown. */
   readonly lastDurationMs: number | null;
 }
 
-/** A run whose end is recorded; what becomes of its job, and its number in the log, may not be known yet. */
+/** A run whose end is recorded. The next state of its job, and its number in the log, may not be known yet. */
 export interface RecordedRun extends Settled {
-  /** What was claimed with it; null: nothing was. */
+  /** The run claimed in the same commit; null: none. */
   readonly next: ClaimedRun | null;
 }
 
-/** A run that is over, and not recorded yet. */
+/** A run that has ended, and is not recorded yet. */
 export interface EndedScript {
   readonly run: BegunRun;
   readonly end: RunEnd;
@@ -80,39 +80,44 @@ export interface EndedScript {
   readonly isRetryable: boolean;
 }
 
-/** Where a pass records its runs. */
+/** Records the runs of a pass. */
 export interface RunRecorder {
   /** Null: another worker has the job. */
   claim(job: PassJob): Promise<ClaimedRun | null>;
-  /** Gives back what has not begun. */
+  /** Gives back a claim that has not begun. */
   release(run: ClaimedRun): Promise<void>;
-  /** Cancels what has not begun. Where other machines share the log it is given back: they may have the script. */
+  /**
+   * Cancels a claim that has not begun. If other machines share the log it is given back instead: they may have the
+   * script.
+   */
   cancel(run: ClaimedRun, reason: string): Promise<void>;
   /**
-   * Of one whose files cannot be made where they belong: has it, and all that comes after it, recorded elsewhere.
-   * Null: nothing is to be started any more.
+   * Moves the recording of this run and all later ones elsewhere, if its files cannot be made in their place. Null:
+   * nothing more may start.
    */
   moveElsewhere(run: ClaimedRun, error: unknown): Promise<ClaimedRun | null>;
   readHistory(run: ClaimedRun): Promise<KnownHistory>;
-  /** To be called right before the script is started. Null: it is not to be, as another machine has taken it over. */
+  /** Call it right before the script starts. Null: it must not start, because another machine has taken it over. */
   begin(run: ClaimedRun): Promise<BegunRun | null>;
-  /** To be called once the run has lasted a moment: from then on it is seen by others. */
+  /** Call it once the run has lasted a moment: from then on others see it. */
   recordProgress(run: BegunRun, progress: RunProgress): Promise<void>;
-  /** @param next the job to be claimed in the same commit; null: none */
+  /** @param next a job to claim in the same commit; null: none */
   end(ended: EndedScript, next: PassJob | null): Promise<RecordedRun>;
-  /** Calls back once all that was recorded by now survives a power loss, or cannot be known to. */
+  /**
+   * Calls back once all that is recorded by now survives a power loss, or with the failure that leaves this uncertain.
+   */
   onDurable(notify: NotifyDurable): void;
 }
 
-/** One that records in one place alone. */
+/** A recorder with a single place. */
 export interface PlacedRecorder extends Omit<RunRecorder, 'moveElsewhere'> {
-  /** Where the files of its runs go. */
+  /** The folder of its runs' files. */
   readonly state: StateFolder;
 }
 
 interface LogRecorderOptions {
   readonly heartbeat?: Pick<Heartbeat, 'confirm'> | undefined;
-  /** Whether somebody watches the runs: {@link SettleContext.isWatched}. Default false. */
+  /** Whether a person watches the runs: {@link SettleContext.isWatched}. Default false. */
   readonly isWatched?: boolean;
 }
 
@@ -132,7 +137,7 @@ class LogRecorder implements PlacedRecorder {
   readonly #runner: Pick<Runner, 'state' | 'now' | 'settings'>;
   readonly #heartbeat: Pick<Heartbeat, 'confirm'> | undefined;
   readonly #isWatched: boolean;
-  /** Rows of runs that have lasted long enough to have one. */
+  /** Rows of runs that lasted long enough to have one. */
   readonly #rows = new Map<string, number>();
   #claims = 0;
 
@@ -163,7 +168,7 @@ class LogRecorder implements PlacedRecorder {
     if (this.#store.fleet !== null) return null;
     const row = (await session.scriptJobs.ofTier(job.script.tier)).find(({ id }) => id === job.id);
     if (row !== undefined && !(await isUnheld(session, row))) return null;
-    // Nobody else runs it then.
+    // In that case nobody else runs it.
     const change = row === undefined ? 'removed' : 'changed';
     throw new StoreUnavailable('changed', `the row of ${job.script.name} was ${change} during its pass`);
   }
@@ -190,7 +195,9 @@ class LogRecorder implements PlacedRecorder {
     return { ...known, previouslyCrashed: lastOutcome === 'crashed' };
   }
 
-  /** Where others take over what is silent they must know that it has begun; alone, its files tell. */
+  /**
+   * Other machines take over silent runs, so they must know that this one has begun. Without them, its files tell it.
+   */
   async begin(claimed: ClaimedRun): Promise<BegunRun | null> {
     const run = toBegun(claimed, this.#runner.now());
     const heartbeat = this.#heartbeat;
@@ -201,7 +208,8 @@ class LogRecorder implements PlacedRecorder {
         if (!(await heartbeat.confirm(session, this.#workerId))) return null;
         return await beginRun(session, claimOf(run), start);
       });
-    // What is lost during its commit may be stored: once the database is back, the run begins, or has begun already.
+    // A commit during which the connection is lost may still be stored. Once the database is back, the run begins, or
+    // has begun already.
     const row = await record().catch((error) => {
       if (kindOfStoreFailure(error) !== 'away') throw error;
       return record();
@@ -253,7 +261,7 @@ class LogRecorder implements PlacedRecorder {
   }
 }
 
-/** It has not ended, and no worker has it that is at work, whatever its row says. */
+/** Whether a job has not ended and no working worker holds it, whatever its row says. */
 async function isUnheld(session: StoreSession, { id, state }: ScriptJobRow): Promise<boolean> {
   if (!['queued', 'retrying', 'claimed', 'running'].includes(state)) return false;
   return (await session.claims.ofWorkers()).every(({ job, worker }) => job.id !== id || worker.state !== 'running');
@@ -279,24 +287,24 @@ function claimOf({ script, claim }: ClaimedRun): ClaimRef {
   return claim;
 }
 
-/** The recorder that a pass begins with, and what takes its place should that fail on the way. */
+/** The first recorder of a pass, and a way to replace one that fails. */
 interface Failover {
   readonly first: PlacedRecorder;
-  /** Whether other machines may take over what cannot be recorded: it is not started then. */
+  /** Whether other machines may take over runs that cannot be recorded; such runs are not started. */
   readonly isShared?: boolean;
-  /** Called when the one before cannot be written to. @throws when there is no other place either */
+  /** Called when the present recorder cannot be written to. @throws if there is no other place either */
   replace(error: unknown): Promise<PlacedRecorder>;
 }
 
 /**
- * Goes on elsewhere when the log, or the spool, is lost in the middle of a pass, and stays there. A defect of the
- * runner is no loss: it would be met elsewhere too, or hidden.
+ * Continues elsewhere if the log or the spool is lost in the middle of a pass, and stays there. A defect of the runner
+ * is not such a loss: it would occur elsewhere, too, or be hidden.
  */
 export function createFailoverRecorder({ first, replace, isShared = false }: Failover): RunRecorder {
   const begun = Promise.resolve(first);
   let current = begun;
   const replaceOnce = (failed: Promise<PlacedRecorder>, error: unknown): Promise<PlacedRecorder> => {
-    // With several scripts at a time, another one may have found it lost meanwhile.
+    // If several scripts run at a time, another one may have noticed the loss first.
     if (current === failed) current = replace(error);
     return current;
   };
@@ -317,7 +325,7 @@ export function createFailoverRecorder({ first, replace, isShared = false }: Fai
       const used = current;
       const isThere = (await used).state.path === run.state.path;
       await (isThere ? replaceOnce(used, error) : used);
-      // What cannot be given back now is by whoever finds that this worker has ended.
+      // A claim that cannot be given back now is released by the process that finds that this worker has ended.
       await first.release(run).catch(() => {});
       return await attempt((recorder) => recorder.claim(run));
     },
@@ -335,7 +343,7 @@ export function createFailoverRecorder({ first, replace, isShared = false }: Fai
     },
     recordProgress: async (run, progress) => {
       if (!isShared) return await attempt((recorder) => recorder.recordProgress(run, progress));
-      // The run goes on, and its end tells all of it: a server may be back by then.
+      // The run goes on, and its end contains everything: a server may be back by then.
       await (await current).recordProgress(run, progress).catch(() => {});
     },
     end: (ended, next) => attempt((recorder) => recorder.end(ended, next)),

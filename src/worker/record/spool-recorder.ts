@@ -39,26 +39,26 @@ import { usableStateFolder } from '../../system/place/usable.ts';
 import type { Invocation } from '../invocation/invocation.ts';
 import { type BegunRun, type ClaimedRun, type PassJob, type PlacedRecorder, toBegun } from './run-recorder.ts';
 
-/** What a worker records its runs in that has no log. */
+/** The place where a worker without a log records its runs. */
 export interface OpenSpool {
   readonly recorder: PlacedRecorder;
-  /** For ends of runs that have begun in the log. */
+  /** Adds ends of runs that have begun in the log. */
   append(entry: SpoolEntry): void;
-  /** Hands the records over to whoever has the log next; throws nothing. */
+  /** Hands the records over to the next process that has the log; never throws. */
   close(): void;
 }
 
 /**
  * Finds a place to write, and makes room there.
  *
- * @param reason what follows "because"
- * @throws {UsageError} when nothing at all can be written
+ * @param reason the words after "because"
+ * @throws {UsageError} if nothing can be written anywhere
  */
 export function openSpool(call: Invocation, worker: NewWorker, reason: string): OpenSpool {
   const { runner, stop, events } = call;
   const movedTo = findMovedRoot(runner.state);
   if (movedTo !== null) tellMoved(call, movedTo);
-  // On a full disk there is no other room than what was kept for this.
+  // On a full disk the reserve is the only room.
   releaseReserve(runner.state);
   const state = movedTo === null ? usableStateFolder(runner.root) : stateFolderOf(movedTo);
   const spool = createSpoolWriter(state, { ...worker, reason });
@@ -77,14 +77,14 @@ export function openSpool(call: Invocation, worker: NewWorker, reason: string): 
       try {
         spool.close({ finishedAt: runner.now(), reason: stop.reason });
       } catch (error) {
-        // All that has ended is recorded: without its last line the file is taken in, too.
+        // All ends are recorded: even without its last line the file is taken in.
         events.emit('warning', (error as Error).message);
       }
     },
   };
 }
 
-/** By its old path nothing can be started any more; what is left the next pass runs at the new place. */
+/** Nothing can start under the old path any more; the next pass runs the rest at the new place. */
 function tellMoved({ runner, stop, events }: Invocation, movedTo: string): void {
   stop.startNothing(`${runner.root} was moved to ${movedTo}`);
   events.emit(
@@ -93,7 +93,7 @@ function tellMoved({ runner, stop, events }: Invocation, movedTo: string): void 
   );
 }
 
-/** Records runs beside the log, for as long as it cannot be written; what the log knows is unknown then. */
+/** Records runs beside the log while it cannot be written; the contents of the log are unknown then. */
 function createSpoolRecorder(
   spool: SpoolWriter,
   { state, now }: Pick<Runner, 'state' | 'now'>,
@@ -105,7 +105,7 @@ function createSpoolRecorder(
   return {
     state,
     claim: async (job) => claim(job),
-    // What was claimed in the log is given back by whoever finds that this worker has ended.
+    // A claim made in the log is released by the process that finds that this worker has ended.
     release: async () => {},
     cancel: async () => {},
     readHistory: async () => ({
@@ -130,7 +130,7 @@ function createSpoolRecorder(
   };
 }
 
-/** On a full disk there is no other room than what was kept for this. */
+/** On a full disk the reserve is the only room. */
 function append(spool: SpoolWriter, state: StateFolder, entry: SpoolEntry): void {
   try {
     spool.append(entry);
@@ -140,7 +140,7 @@ function append(spool: SpoolWriter, state: StateFolder, entry: SpoolEntry): void
   }
 }
 
-/** A run that began in the log is known there by its claim; the spool tells its records apart by ids. */
+/** The log knows a run that began there by its claim; the spool identifies its records by ids. */
 function toSpoolRun({ key, claim, script, timeoutMs, dueAt = null, ...run }: BegunRun): SpoolRun {
   const host = hostOf(script);
   return {
@@ -161,10 +161,10 @@ function toSpoolRun({ key, claim, script, timeoutMs, dueAt = null, ...run }: Beg
 const DESCRIPTORS = '/proc/self/fd';
 
 /**
- * Where the root is by now whose log this process has open, if it was moved as a whole: who looks for
- * what ran will look there.
+ * The present place of the root whose log this process has open, if the root was moved as a whole: that is where people
+ * look for the runs.
  *
- * @returns null: it was not moved, or nobody can tell where it is
+ * @returns null: it was not moved, or its place is unknown
  */
 function findMovedRoot({ database }: StateFolder): string | null {
   const moved = listNames(DESCRIPTORS).map(readTarget).find(isLogOfRoot);
@@ -176,7 +176,7 @@ const isLogOfRoot = (path: string): boolean =>
 
 const rootOf = (database: string): string => dirname(dirname(database));
 
-/** '' of what has no name: of the descriptor by which the folder itself was read, for one. */
+/** '' for a descriptor without a name, such as the one by which this folder itself was read. */
 function readTarget(fd: string): string {
   try {
     return readlinkSync(join(DESCRIPTORS, fd));
@@ -190,24 +190,24 @@ function isSameFile(one: string, other: string): boolean {
   return first?.ino === second?.ino && first?.dev === second?.dev;
 }
 
-/** A worker's spool file, open for adding to. */
+/** A worker's spool file, open for appending. */
 interface SpoolWriter {
   /**
    * Once it returns, the record survives a power loss.
    *
-   * @throws {SpoolError} when it could not be written; the file holds what it held before, and the
-   *   same record may be tried again
+   * @throws {SpoolError} if the record could not be written; the file is unchanged, and the same record may be tried
+   * again
    */
   append(entry: SpoolEntry): void;
   /**
-   * The file's end: from now on any worker that has the log takes it in.
+   * Ends the file: from now on any worker that has the log takes it in.
    *
-   * @throws {SpoolError} when the last line could not be written; the file is handed over all the same
+   * @throws {SpoolError} if the last line could not be written; the file is handed over nevertheless
    */
   close(finish: Omit<SpoolFinish, 'type'>): void;
 }
 
-/** A record that is not on the disk; `code` is the file system's: `ENOSPC` … */
+/** A record that is not on the disk; `code` comes from the file system: `ENOSPC` … */
 class SpoolError extends Error {
   override readonly name = 'SpoolError';
   readonly code: string | undefined;
@@ -219,7 +219,7 @@ class SpoolError extends Error {
   }
 }
 
-/** Tells one run from every other; also the name of its files, as the log has no number for it. */
+/** Identifies a run; also the name of its files, because the log has no number for it. */
 export function newSpoolId(): string {
   return randomUUID();
 }
@@ -227,7 +227,7 @@ export function newSpoolId(): string {
 /**
  * Makes the worker's spool file, with its first line on the disk.
  *
- * @throws {SpoolError} when it cannot be made; nothing is left then
+ * @throws {SpoolError} if it cannot be made; nothing is left behind then
  */
 export function createSpoolWriter(state: StateFolder, worker: SpoolingWorker): SpoolWriter {
   const path = newSpoolPath(state, worker);
@@ -264,7 +264,7 @@ function handOver(path: string, folder: string): void {
   syncFolder(folder);
 }
 
-/** Without it a power loss could leave the file's bytes on the disk, and no name for them. */
+/** Without this, a power loss could leave the file's bytes on the disk without a name. */
 function syncFolder(path: string): void {
   const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
@@ -274,7 +274,7 @@ function syncFolder(path: string): void {
   }
 }
 
-/** Adds whole lines, or nothing: each is written behind the last one that is known to be on the disk. */
+/** Adds whole lines or nothing: each line is written behind the last one that is known to be on the disk. */
 function createLineFile(path: string, fd: number) {
   let length = 0;
   let isTorn = false;
@@ -302,14 +302,14 @@ function createLineFile(path: string, fd: number) {
   };
 }
 
-/** A disk that fills up takes a part first, and complains of the rest. */
+/** A disk that becomes full first takes a part, and fails for the rest. */
 function writeWhole(fd: number, bytes: Buffer, position: number): void {
   for (let written = 0; written < bytes.length; ) {
     written += writeSync(fd, bytes, written, bytes.length - written, position + written);
   }
 }
 
-/** The half line is then cut off before the next one is written, or dropped by whoever reads it. */
+/** The half line is cut off before the next one is written, or dropped by its reader. */
 function ignoreFailure(work: () => void): void {
   try {
     work();
@@ -324,14 +324,17 @@ function orSpoolError<T>(path: string, work: () => T): T {
   }
 }
 
-/** Whether it runs while nobody can be asked: a log that is a file tells of this machine alone, which knows itself. */
+/**
+ * Whether a script runs while the log cannot be read. A log in a file concerns this machine only, which knows its own
+ * runs.
+ */
 export function mayRunAlone({ options }: Pick<Script, 'options'>): boolean {
   return options.offline === 'run' || !isOnServer();
 }
 
 const MOST_NAMED = 5;
 
-/** Why nothing becomes of these scripts for now: one sentence. */
+/** One sentence that says why these scripts do not run for now. */
 export function describeWaiting(names: readonly string[]): string {
   const more = names.length - MOST_NAMED;
   const named = `${names.slice(0, MOST_NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
@@ -340,8 +343,8 @@ export function describeWaiting(names: readonly string[]): string {
 }
 
 /**
- * Has ends of jobs of the queue delivered by this machine's next invocation: until then another one may take the
- * jobs over, once their leases have expired, and has the say then.
+ * Leaves ends of queued jobs to this machine's next invocation, which delivers them. Until then another machine may
+ * take the jobs over, once their leases have expired; its result then counts.
  */
 export function spoolEnds(call: Invocation, worker: NewWorker, ended: readonly RunToSettle[], error: unknown): void {
   const spool = openSpool(call, worker, describeStoreFailure(error, call.runner.state));

@@ -45,7 +45,7 @@ import { checkWorker } from '../lock/tier-lock.ts';
 import { seenFrom } from './needed.ts';
 import { findHostProcess, findRunProcess, findServingProcess, isProcessOfRun } from './sweep.ts';
 
-/** Ends the rows of workers that the log believes to be at work and whose process is gone. */
+/** Ends the rows of workers that count as working although their process is gone. */
 export async function markDeadWorkers(store: Store, state: StateFolder, at: number): Promise<void> {
   const dead = await findDeadWorkers(store, state);
   if (dead.length === 0) return;
@@ -54,13 +54,13 @@ export async function markDeadWorkers(store: Store, state: StateFolder, at: numb
   });
 }
 
-/** Those that the log believes to be at work and whose process is gone. */
+/** Workers that count as working although their process is gone. */
 export async function findDeadWorkers(store: Store, state: StateFolder): Promise<WorkerRow[]> {
   const suspects = await store.workers.suspects(seenFrom(store));
   return suspects.filter((worker) => checkWorker(state, worker) === 'dead');
 }
 
-/** Removes the locks that dead processes have left, and records whom each was taken over from. */
+/** Removes the locks of dead processes, and records from whom each was taken over. */
 export async function clearDeadLocks(store: Store, state: StateFolder, at: number): Promise<void> {
   for (const tier of listLockedTiers(state)) {
     const dead = clearDeadLock(state.locks, tier);
@@ -71,7 +71,7 @@ export async function clearDeadLocks(store: Store, state: StateFolder, at: numbe
   }
 }
 
-/** Tiers with a lock, or with what was left beside one: `hourly.lock.<token>.new`. */
+/** Tiers with a lock, or with leftovers beside one: `hourly.lock.<token>.new`. */
 function listLockedTiers({ locks }: StateFolder): readonly string[] {
   const tiers = listNames(locks).flatMap((name) => /^(.+?)\.lock(?:\.|$)/.exec(name)?.[1] ?? []);
   return [...new Set(tiers)];
@@ -81,37 +81,37 @@ export interface Rescue {
   readonly at: number;
   /** How many missed times of a repeating job are made up for. */
   readonly missedCap: number;
-  /** What a job's script or handler says of further tries. */
+  /** The retry policy of a job, by its script or handler. */
   readonly policyOf: (job: JobHead) => Promise<RetryPolicy>;
-  /** Told of what could not be recorded as it was, one sentence each. */
+  /** Called with one sentence about each end that could not be recorded unchanged. */
   readonly onRefused: (sentence: string) => void;
 }
 
-/** A run that has begun and whose worker has ended without having settled it. */
+/** A run that has begun, and whose worker has ended without settling it. */
 export interface LostRun {
   readonly claim: ClaimOfWorker;
   readonly start: RunStart;
 }
 
-/** What is known of the end of a lost run; of a handler's also what it gave back or asked for. */
+/** The known end of a lost run; for a handler also its result or its request. */
 export interface LostEnd {
   readonly run: FinishedRun;
   readonly result: string | null;
   readonly decision: HandlerDecision | null;
 }
 
-/** How a lost run ended; null: its process outlived its runner and still runs. */
+/** Determines how a lost run ended; null: its process outlived its runner and still runs. */
 export type EndLostRun = (run: LostRun) => Promise<LostEnd | null>;
 
 interface Rescued {
   readonly ended: readonly LostRun[];
-  /** They outlived their runner: their scripts are not to be started a second time. */
+  /** Runs that outlived their runner; their scripts must not be started a second time. */
   readonly alive: readonly LostRun[];
 }
 
 /**
- * What workers have left that have ended, whichever way: runs that nobody ends any more, and claims of
- * what had not begun, which are given back untouched.
+ * Finds the leftovers of workers that have ended, in whatever way: it returns runs that nobody ends any more, and gives
+ * back claims that had not begun.
  */
 export async function findLostRuns(store: Store, state: StateFolder, at: number): Promise<readonly LostRun[]> {
   const ended = await store.claims.ofEndedWorkers();
@@ -132,7 +132,7 @@ export async function findLostRuns(store: Store, state: StateFolder, at: number)
   return lost;
 }
 
-/** Others have moved the rest on: what their workers still held is free. */
+/** A job in any other state was moved on by others: its worker's claim is free. */
 function isOpen({ job: { state } }: ClaimOfWorker): boolean {
   return state === 'claimed' || state === 'running';
 }
@@ -146,7 +146,7 @@ async function withoutOthers(
   return await leftToUs(store, dirname(path), claims);
 }
 
-/** When a claimed job's run began, by what it has left; null: it has not begun. */
+/** When a claimed job's run began, by the files that it left; null: it has not begun. */
 function beganAt(
   state: StateFolder,
   { job, token, worker }: ClaimOfWorker,
@@ -155,9 +155,9 @@ function beganAt(
   if (job.state === 'running') return job.started_at;
   if (isElsewhere(worker)) return null;
   const files = runFilesOf(state, token);
-  // Its process was started before its turn, and waits for that: without this file it never begins.
+  // Its process was started ahead and waits for its turn: without this file it never begins.
   if (ifPossible(() => unlinkSync(heldOutputOf(files)))) return null;
-  // The output of a child that serves many runs is older than the run.
+  // The output of a child for many runs is older than the run.
   const written = ledgers.get(token)?.startedAt ?? timeOf(files.output) ?? timeOf(files.result);
   return written === null ? null : notBefore(job.run_at, written);
 }
@@ -169,7 +169,7 @@ function notBefore(dueAt: number, at: number): number {
 function timeOf(path: string): number | null {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return null;
-  // A copy was made later than what it is one of was written.
+  // A copy has a later time of creation than its contents.
   return Math.round(Math.min(stats.birthtimeMs || stats.mtimeMs, stats.mtimeMs));
 }
 
@@ -182,14 +182,14 @@ function startOf({ job, token, run, worker }: ClaimOfWorker, startedAt: number):
     script,
     contentHash: null,
     attempt: run?.attempt ?? job.attempts + 1,
-    // When a script was due only its pass knew.
+    // Only a script's pass knew when the script was due.
     scheduledFor: job.tier === null ? job.scheduled_for : null,
     startedAt,
     timeoutMs: run?.timeoutMs ?? null,
   };
 }
 
-/** Settles runs whose runner is gone, each by what is known of it. */
+/** Settles runs whose runner is gone, each by its known facts. */
 export async function rescueRuns(
   store: Store,
   lost: readonly LostRun[],
@@ -206,7 +206,7 @@ export async function rescueRuns(
   return { ended, alive };
 }
 
-/** What is wrong with one of them must not keep the others, nor all commands, from going on. */
+/** An error in one run must not stop the others, or all commands. */
 async function settleIfPossible(store: Store, lost: LostRun, end: LostEnd, rescue: Rescue): Promise<boolean> {
   const { job, token, run } = lost.claim;
   const told: RunToSettle = {
@@ -233,14 +233,14 @@ async function settle(store: Store, run: RunToSettle, { at: observedAt, missedCa
   return settled !== undefined && settled.decision !== null;
 }
 
-/** A run that lost its runner, and what it may do. */
+/** A run that lost its runner, and its limits. */
 export interface LostRunRequest {
-  /** By which its files and its process are found. */
+  /** The key by which its files and its process are found. */
   readonly key: string;
   readonly root: string;
   readonly state: StateFolder;
   readonly startedAt: number;
-  /** Its process; a pid of null was not written down before the runner died. */
+  /** Its process; a null pid was not recorded before the runner died. */
   readonly process: Omit<ProcessIdentity, 'pid'> & { readonly pid: number | null };
   /** "pid 4711 on web3" */
   readonly runner: string;
@@ -248,7 +248,7 @@ export interface LostRunRequest {
   readonly graceMs: number;
   readonly maxOutputBytes: number;
   readonly masker: Masker;
-  /** The most memory it was seen with; null: it never was. */
+  /** The highest memory seen; null: none. */
   readonly lastSeenRssBytes: number | null;
   /** UTC epoch milliseconds. */
   readonly now: number;
@@ -257,8 +257,8 @@ export interface LostRunRequest {
 const POLL_MS = 20;
 
 /**
- * The true end of a run whose runner died: what its script wrote down itself, else a crash. A script
- * that still runs is left alone until its time limit, and then ended as its runner would have done.
+ * Determines the true end of a run whose runner died: the end that its script recorded itself, otherwise a crash. A
+ * script that still runs is left alone until its time limit, and then ended as its runner would have done.
  *
  * @returns null while it runs
  */
@@ -266,7 +266,7 @@ export async function endLostRun(request: LostRunRequest): Promise<RunEnd | null
   const identity = identifyLost(request);
   const liveness = identity === null ? 'dead' : checkLiveness(identity);
   if (liveness !== 'dead' && !isOverdue(request, identity)) return null;
-  // Another host's process, and one of which only the log says that it is the run's, can be waited for, not ended.
+  // A process of another host can only be waited for, and so can one that only the log assigns to the run.
   const isTerminated = identity !== null && liveness === 'alive' && isOfLost(request, identity);
   if (isTerminated) await terminate(identity, request.graceMs);
   const files = runFilesOf(request.state, request.key);
@@ -282,21 +282,21 @@ function isOfLost({ root, state, key }: LostRunRequest, { pid }: ProcessIdentity
   return isProcessOfRun(root, state, key, pid);
 }
 
-/** The clock may have been set since it began; its process's own age is not altered by that. */
+/** The clock may have been set since the run began; the age of its process does not depend on the clock. */
 function isOverdue({ now, startedAt, timeoutMs }: LostRunRequest, identity: ProcessIdentity | null): boolean {
   const isHere = identity !== null && checkLiveness(identity) === 'alive';
   const ageMs = isHere ? readAgeMs(identity.pid) : null;
   return (ageMs ?? now - startedAt) > timeoutMs;
 }
 
-/** Its process, also where its runner died before it wrote it down; null: there is none. */
+/** The run's process, even if its runner died before recording it; null: none. */
 export function identifyLost({
   process,
   root,
   state,
   key,
 }: Pick<LostRunRequest, 'process' | 'root' | 'state' | 'key'>): ProcessIdentity | null {
-  // Another host's processes cannot be looked through from here.
+  // Processes of another host cannot be searched from here.
   if (process.host !== machineName()) return { ...process, pid: process.pid ?? 0 };
   const pid = process.pid ?? findRunProcess(root, key) ?? findServingProcess(root, state, key);
   if (pid === null) return null;
@@ -304,7 +304,7 @@ export function identifyLost({
   return checkLiveness(identity) === 'dead' ? findReplacement(identity, root, key) : identity;
 }
 
-/** A run can begin in a new process in the place of the one that was written down at its claim. */
+/** A run can begin in a new process that replaces the one recorded at its claim. */
 function findReplacement(dead: ProcessIdentity, root: string, key: string): ProcessIdentity {
   const pid = findHostProcess(root, key);
   return pid === null ? dead : { ...dead, pid, startTicks: readStartTicks(pid) };
@@ -339,7 +339,7 @@ function endBySelf({ state, key, startedAt, masker }: LostRunRequest, result: Pr
   };
 }
 
-/** Null where the clock was set back in between: then nobody knows. */
+/** Null if the clock was set back in between: the duration is unknown then. */
 function elapsedMs(from: number, to: number): number | null {
   return to < from ? null : to - from;
 }
@@ -359,12 +359,12 @@ function endCrashed(request: LostRunRequest, output: KeptOutput): RunEnd {
   return { ...endUnmeasured(end), ...lastSeenMemory(request.lastSeenRssBytes) };
 }
 
-/** Its runner wrote it down now and then. */
+/** The runner recorded the memory from time to time. */
 export function lastSeenMemory(lastSeenRssBytes: number | null): Partial<RunEnd> {
   return lastSeenRssBytes === null ? {} : { maxRssBytes: lastSeenRssBytes, measuredBy: 'sampled' };
 }
 
-/** The file is gone where the runner died between writing the end and saying so. */
+/** The file is gone if the runner died between recording the end and reporting it. */
 async function keepLostOutput(path: string, { maxOutputBytes: maxBytes, masker }: LostRunRequest): Promise<KeptOutput> {
   let fd: number;
   try {
@@ -374,7 +374,7 @@ async function keepLostOutput(path: string, { maxOutputBytes: maxBytes, masker }
   }
   try {
     const kept = await keepOutput({ path, fd, droppedBytes: 0, maxBytes, masker });
-    // A file of this size may have been cut before, by the runner that alone knew by how much.
+    // A file of this size may have been cut before; only its runner knew by how much.
     return (kept.bytes ?? 0) < maxBytes ? kept : { ...kept, bytes: null, droppedBytes: null };
   } finally {
     closeSync(fd);

@@ -11,11 +11,11 @@ import { machineName } from '../../system/process/identity.ts';
 
 type Place = Pick<Runner, 'root' | 'state'>;
 
-/** Whether the log may not tell the truth. Asked at every start, and cheap: mostly it does. */
+/** Whether the log may need corrections. It is called at every start, so it is fast; usually there are none. */
 export async function mayNeedReconciling(place: Place, store: Store): Promise<boolean> {
   const { temporary, locks, results } = place.state;
-  // A run's temporary folder is the last that goes, and a worker's lock: without them nothing is left, but for a result
-  // that its process died over.
+  // A run's temporary folder is removed last, and so is a worker's lock. Without them nothing is left, except for a
+  // result during whose writing its process died.
   return (
     isSpooled(place) ||
     [temporary, locks, results].some((folder) => listNames(folder).length > 0) ||
@@ -25,17 +25,17 @@ export async function mayNeedReconciling(place: Place, store: Store): Promise<bo
   );
 }
 
-/** Left out: all processes are this machine's. */
+/** Undefined: all processes belong to this machine. */
 export function seenFrom({ fleet }: Store): SeenFrom | undefined {
   return fleet === null ? undefined : { host: machineName(), at: now() };
 }
 
-/** Whether runs may lie beside the log. */
+/** Whether runs may be recorded beside the log. */
 export function isSpooled({ root, state }: Place): boolean {
   return [state, ...trustedFallbacksOf(root)].some(hasSpool);
 }
 
-/** Whether a job is still held by a worker that has ended. */
+/** Whether a worker that has ended still holds a job. */
 export async function hasOrphanedClaim(store: Store): Promise<boolean> {
   return (await store.claims.ofEndedWorkers()).length > 0;
 }

@@ -34,16 +34,16 @@ import { isSpooled } from './needed.ts';
 import { type LostSpooledRun, replaySpool } from './replay-spool.ts';
 import { sweepRunFiles } from './sweep.ts';
 
-/** What reconciling needs to know of the runner. */
+/** The parts of the runner that reconciling needs. */
 type Reconciler = Pick<Runner, 'root' | 'state' | 'settings'>;
 
-/** A run that outlived its runner: its script is not to be started a second time. */
+/** A run that outlived its runner; its script must not be started a second time. */
 export interface Orphan {
   readonly script: string;
   /** Null: it began without the log. */
   readonly jobId: number | null;
   readonly pid: number | null;
-  /** On another host: whether it runs on cannot be seen from here. */
+  /** Whether it is on another host; then it cannot be seen from here whether it still runs. */
   readonly isElsewhere: boolean;
   /** "pid 4711 on web3" */
   readonly runner: string;
@@ -51,26 +51,26 @@ export interface Orphan {
 
 interface Reconciled {
   readonly orphans: readonly Orphan[];
-  /** What somebody should know, one sentence each. */
+  /** Notes for a person, one sentence each. */
   readonly notes: readonly string[];
 }
 
 /**
- * Makes the log tell the truth about what died: what was recorded without it is replayed, workers whose
- * process is gone have crashed, and each run that lost its runner ends by what is known of it. A run that
- * outlived its runner is left alone until its time limit.
+ * Corrects the log after crashes: it replays records made without the log, marks workers whose process is gone as
+ * crashed, and ends each run that lost its runner by its known facts. A run that outlived its runner is left alone
+ * until its time limit.
  *
  * @param at UTC epoch milliseconds
  */
 export async function reconcile(reconciler: Reconciler, store: Store, at: number): Promise<Reconciled> {
   const { state, root, settings } = reconciler;
   const { missedCap } = settings.queue;
-  // First: whoever dies from now on leaves runs that are not found below.
+  // List the notes first: a process that dies from now on leaves runs that are not found below.
   const folders = [state, ...trustedFallbacksOf(root)];
   const secretNotes = folders.flatMap(listDeadNotes);
   const policies = createPolicies(root, settings);
   const policyOf = createPolicyBook(reconciler, policies);
-  // First: what ended without the log would be taken for dead by what follows.
+  // Replay first: the following steps would consider runs dead that ended without the log.
   const replayed = await replaySpool(store, folders, {
     ...{ workerId: null, at, state, missedCap, policyOf },
     endLostRun: async (lost) => (await endRun(reconciler, describeSpooled(lost), at))?.run ?? null,
@@ -87,10 +87,10 @@ export async function reconcile(reconciler: Reconciler, store: Store, at: number
   );
   await recordOrphans(store, reconciler, rescued.alive, at);
   if (store.fleet !== null) await keepOrphans(store, rescued.alive);
-  // Last: by now the log knows whose handler works on, and how others have ended.
+  // Leases come last: by now the log knows which handlers still work, and how others have ended.
   await endExpiredLeases(store, () => at, settings.queue, policies);
   await sweepRunFiles(store, reconciler);
-  // Only once all runs are in the log: by the notes is found what is to be masked in what they have printed.
+  // Only after all runs are in the log: the notes are needed to mask secrets in their output.
   const isAllTold = rescued.ended.length === lost.length && !isSpooled(reconciler);
   for (const note of isAllTold ? secretNotes : []) ifPossible(() => unlinkSync(note));
   removeSecondName(state);
@@ -102,7 +102,7 @@ export async function reconcile(reconciler: Reconciler, store: Store, at: number
   };
 }
 
-/** Another machine's run ends with that machine, as far as anybody can know. */
+/** As far as is known, another machine's run ends with that machine. */
 function endElsewhere({ worker, run }: LostRun['claim'], at: number): LostEnd {
   const output = { text: '', bytes: null, droppedBytes: null, file: null, fileBytes: null };
   const reason = describeSilence(worker);
@@ -110,7 +110,10 @@ function endElsewhere({ worker, run }: LostRun['claim'], at: number): LostEnd {
   return { run: toFinishedRun({ ...end, ...lastSeenMemory(run?.maxRssBytes ?? null) }), result: null, decision: null };
 }
 
-/** Their runner has died, and no other machine sees that they go on: it leaves them alone as long as we do. */
+/**
+ * Their runner has died, and other machines do not see that they go on: the lease makes them wait as long as this
+ * machine does.
+ */
 async function keepOrphans(store: Store, alive: readonly LostRun[]): Promise<void> {
   for (const { claim, start } of alive) {
     const untilMs = start.startedAt + (start.timeoutMs ?? timeoutOf(start.script)) + GRACE_MS + LEASE_MS;
@@ -118,7 +121,7 @@ async function keepOrphans(store: Store, alive: readonly LostRun[]): Promise<voi
   }
 }
 
-/** What tells one lost run from another, wherever it began. */
+/** The facts about a lost run, wherever it began. */
 type Lost = Pick<
   LostRunRequest,
   'key' | 'state' | 'startedAt' | 'process' | 'runner' | 'timeoutMs' | 'lastSeenRssBytes'
@@ -199,8 +202,8 @@ function isOnAnotherHost(process: ProcessIdentity): boolean {
 }
 
 /**
- * Writes down runs that outlived their worker, where that had no time to: whoever looks at a job's lease sees
- * by its process that its handler works on.
+ * Records the processes of runs that outlived their worker, if it had no time to do so: a later check of a job's lease
+ * then sees that its handler still works.
  */
 async function recordOrphans(
   store: Store,
@@ -235,8 +238,8 @@ async function recordBeginning(
 }
 
 /**
- * What scripts and handlers say of further tries, as their files are now. Each tier is read once, and only if it
- * is asked for; of a script or a tier that is gone, or is only on other machines, nothing is known.
+ * The retry policies of scripts and handlers, from their present files. Each tier is read once, and only on demand. A
+ * script or a tier that is gone, or is only on other machines, has the default policy.
  */
 function createPolicyBook(
   { root, settings }: Pick<Runner, 'root' | 'settings'>,

@@ -17,37 +17,37 @@ import { moveOutput, type StateFolder } from '../../system/place/state-folder.ts
 export interface LostSpooledRun {
   readonly run: SpoolRun;
   readonly worker: SpoolHeader;
-  /** Where its files are. */
+  /** The folder of its files. */
   readonly state: StateFolder;
 }
 
 export interface SpoolReplay extends SpoolTaker {
-  /** Where the log is, and with it the output files that it tells of. */
+  /** The folder of the log, and of the output files that the log names. */
   readonly state: StateFolder;
-  /** How a lost run ended; null: its process outlived its runner and still runs. */
+  /** Determines how a lost run ended; null: its process outlived its runner and still runs. */
   readonly endLostRun: (lost: LostSpooledRun) => Promise<FinishedRun | null>;
 }
 
 interface ReplayedSpool {
-  /** How many runs are in the log that were not there before. */
+  /** How many runs were added to the log. */
   readonly runs: number;
-  /** Lost runs that have been ended: their files can go. */
+  /** Lost runs that have been ended: their files can be removed. */
   readonly ended: readonly LostSpooledRun[];
-  /** Lost runs that still run: their scripts are not to be started a second time. */
+  /** Lost runs that still run; their scripts must not be started a second time. */
   readonly alive: readonly LostSpooledRun[];
-  /** What somebody should know, one sentence each. */
+  /** Notes for a person, one sentence each. */
   readonly notes: readonly string[];
 }
 
-/** So many runs are recorded at once, so that others need not wait long for the log. */
+/** Runs per transaction, so that others need not wait long for the log. */
 const RUNS_PER_STEP = 200;
 
 /**
- * Replays what was recorded without the log, each run once: whoever is killed on the way, at
- * any point, or does the same in the same moment. What cannot be replayed stays where it is, and a
- * note tells why.
+ * Replays records made without the log. Each run is recorded once, even if the process is killed at any point, or
+ * another one does the same at that moment. A file that cannot be replayed stays in its place, and a note says why.
  *
- * @param folders where spools are looked for: the state folder, and those that nobody else can have written that took its place
+ * @param folders the folders that may contain spools: the state folder, and its fallbacks that nobody else can have
+ * written
  */
 export async function replaySpool(
   store: Store,
@@ -85,9 +85,9 @@ async function tryFile(context: Context, folder: StateFolder, file: SpoolFile): 
   try {
     if (isReady(file, context.taking.at)) await takeInFile(context, folder, file);
   } catch (error) {
-    // The runs that it tells of would be taken for lost by what follows.
+    // The following steps would consider the runs in this file lost.
     if (isLogFailure(error)) throw error;
-    // Another worker took it in, or its own one has just closed it.
+    // Another worker has taken the file in, or its own worker has just closed it.
     if (!existsSync(file.path)) return;
     context.notes.push(`${file.path} stays where it is: ${(error as Error).message}.`);
   }
@@ -100,9 +100,9 @@ interface Taking {
   readonly file: SpoolFile;
   worker: SpoolHeader | null;
   finish: SpoolFinish | null;
-  /** Without an end so far. */
+  /** Runs without an end so far. */
   readonly begun: Map<string, SpoolRun>;
-  /** Read, and not yet recorded. */
+  /** Read, but not recorded yet. */
   ended: (SpooledRun | SpooledEnd)[];
   problem: string | null;
   /** Why one of its runs cannot be recorded at all. */
@@ -118,7 +118,7 @@ async function takeInFile(context: Context, folder: StateFolder, file: SpoolFile
   };
   for (const line of readSpool(file.path)) {
     noteLine(taking, line);
-    // Without its first line nobody knows whose the others are.
+    // Without the first line, the owner of the other lines is unknown.
     if (taking.worker === null) break;
     if (taking.ended.length >= RUNS_PER_STEP) await recordStep(taking, taking.worker);
   }
@@ -151,7 +151,7 @@ function noteLine(taking: Taking, line: SpoolLine): void {
   }
 }
 
-/** Records what is left, the lost runs last; those that still run are the answer. */
+/** Records the rest, the lost runs last; returns the lost runs that still run. */
 async function conclude(taking: Taking, worker: SpoolHeader): Promise<LostSpooledRun[]> {
   const { context } = taking;
   const { lost, alive } = await endLostRuns(taking, worker);
@@ -180,7 +180,7 @@ async function endLostRuns({ context, folder, file, begun, ended }: Taking, work
   return { lost, alive };
 }
 
-/** Runs whose ends are in other files: their worker could not write to this one any more. */
+/** Runs whose ends are in other files, because their worker could no longer write to this one. */
 function readEndedElsewhere(context: Context, path: string): ReadonlySet<string> {
   const ids = new Set<string>();
   for (const file of context.folders.flatMap((folder) => listReadable(context, folder))) {
@@ -188,7 +188,7 @@ function readEndedElsewhere(context: Context, path: string): ReadonlySet<string>
     try {
       for (const line of readSpool(file.path)) if (line.type === 'run') ids.add(line.spoolId);
     } catch {
-      // What cannot be read is told of when its turn comes.
+      // A file that cannot be read is reported when its turn comes.
     }
   }
   return ids;
@@ -221,7 +221,7 @@ async function recordStep(
   await recordApart(taking, { worker, end, runs });
 }
 
-/** What the log refuses of several is found by halves: each run that it takes is recorded. */
+/** Finds a refused run among several by halves, so that each other run is recorded. */
 async function recordApart(taking: Taking, spooled: SpooledRuns): Promise<void> {
   const { context } = taking;
   const { store, taking: taker } = context;
@@ -238,7 +238,7 @@ async function recordApart(taking: Taking, spooled: SpooledRuns): Promise<void> 
   }
 }
 
-/** A run that cannot be recorded at all keeps its file where it is, and no other run from being recorded. */
+/** A run that cannot be recorded at all keeps its file in place, but does not stop other runs from being recorded. */
 async function recordRefusedRun(taking: Taking, spooled: RefusedRun, error: unknown): Promise<void> {
   const { context } = taking;
   const [run] = spooled.runs;
@@ -255,7 +255,10 @@ async function recordRefusedRun(taking: Taking, spooled: RefusedRun, error: unkn
   }
 }
 
-/** Once all of it is in the log. Killed before that, whoever comes next finds nothing new in it. */
+/**
+ * Call it once the whole file is in the log. If the process is killed before, the next one finds nothing new in the
+ * file.
+ */
 function putAway({ context, file, worker, problem, isTorn }: Taking): void {
   const { path } = file;
   if (isTorn) context.notes.push(`The last line of ${path} is incomplete; it was never acknowledged.`);
@@ -271,20 +274,20 @@ function putAway({ context, file, worker, problem, isTorn }: Taking): void {
   );
 }
 
-/** The run as it is to be recorded: without its output file, if that is nowhere any more. */
+/** The run to record: without its output file, if that no longer exists anywhere. */
 function withMovedOutput(run: FinishedRun, from: StateFolder, to: StateFolder): FinishedRun {
   if (run.output_file === null) return run;
   return moveOutput(run.output_file, from, to) ? run : withoutFile(run);
 }
 
-/** The row must not promise what is not there; what it holds itself is still kept. */
+/** The row must not name a missing file; the part of the output in the row is still kept. */
 function withoutFile(run: FinishedRun): FinishedRun {
   const { output_bytes: bytes, output } = run;
   const dropped = bytes === null ? null : Math.max(0, bytes - Buffer.byteLength(output ?? ''));
   return { ...run, output_file: null, output_file_bytes: null, output_dropped_bytes: dropped };
 }
 
-/** How a worker without the log ended, as far as is known. */
+/** The known end of a worker without the log. */
 interface SpoolWorkerEnd {
   readonly state: 'finished' | 'crashed';
   readonly finishedAt: number;
@@ -301,28 +304,28 @@ interface RefusedRun extends SpooledRuns {
   readonly runs: readonly [ToldRun];
 }
 
-/** `isRetryable`, of a run: false where another try would end alike. */
+/** `isRetryable`, for a run: false if another try would end alike. */
 type ToldRun = (SpooledRun & { readonly isRetryable?: boolean }) | SpooledEnd;
 
-/** Who replays them; null: no worker. */
+/** The process that replays the runs; a null `workerId`: it is no worker. */
 interface SpoolTaker {
   readonly workerId: number | null;
   readonly at: number;
   /** How many missed times of a repeating job are made up for. */
   readonly missedCap: number;
-  /** What a job's script says of further tries. */
+  /** The retry policy of a job, by its script. */
   readonly policyOf: (job: JobHead) => Promise<RetryPolicy>;
 }
 
 /**
- * Settles runs that were recorded without the log, with their worker, in one transaction: each of them once,
- * however often it is told. How many were not in the log.
+ * Settles runs that were recorded without the log, together with their worker, in one transaction. Repeated calls
+ * record each run once. Returns how many were missing in the log.
  */
 function recordSpooledRuns(store: Store, { worker, end, runs }: SpooledRuns, taker: SpoolTaker): Promise<number> {
   return store.transaction(async (session) => {
     const row = await session.workers.find(worker);
     const ended = toWorkerEnd(worker, end);
-    // Of its tier another one may be at work by now.
+    // Another worker may have its tier by now.
     const workerId = row?.id ?? (await session.workers.addEnded(worker, ended));
     const isNews = row === null || mayCorrect(row, end);
     if (row !== null && isNews) await session.workers.correct(workerId, ended);
@@ -347,7 +350,7 @@ function describe(count: number, reason: string): string {
   return `${what} that ${count > 1 ? 'were' : 'was'} recorded without the log, because ${reason}`;
 }
 
-/** What the worker said of itself counts more than that it was found dead. */
+/** A worker's own report counts more than the discovery that it is dead. */
 function mayCorrect({ state }: WorkerRow, end: SpoolWorkerEnd): boolean {
   return state === 'running' || (state === 'crashed' && end.state === 'finished');
 }
@@ -359,21 +362,21 @@ function toWorkerEnd({ reason: cause }: SpoolHeader, { state, finishedAt: at, re
 
 interface Replaying extends SpoolTaker {
   readonly spoolWorkerId: number;
-  /** Whether its worker had begun in this log: one that was made anew, or put back, knows nothing of it. */
+  /** Whether its worker began in this log: a log that was made anew, or restored, does not know it. */
   readonly isOfThisLog: boolean;
 }
 
-/** False: the log knows of it, as far as whoever took its job over meanwhile leaves that to it. */
+/** False: nothing was added, because the log has the run already, or no longer has its job. */
 async function replay(session: StoreSession, run: ToldRun, replaying: Replaying): Promise<boolean> {
   if (run.type === 'end') {
     const { claim, policy, isRetryable } = run;
-    // Whoever spooled it did not know whether it had lasted long enough to have a row, nor whether its end was
-    // committed when the database was lost.
+    // Its spooler did not know whether the run had lasted long enough to have a row, nor whether its end was committed
+    // when the database was lost.
     const runId = await session.runs.ofClaim(claim);
     const { result = null, decision = null } = run;
     const told = { ...toSettle(run, claim, replaying, { policy, isRetryable, runId }), result, decision };
     if (await settle(session, told, replaying)) return true;
-    // A job of the queue that this log does not know is none of it.
+    // A queued job that this log does not know belongs to another log.
     if (replaying.isOfThisLog || run.script.startsWith('queue/'))
       return runId === null && (await recordOvertaken(session, told, run.tier));
   }
@@ -391,8 +394,8 @@ async function replay(session: StoreSession, run: ToldRun, replaying: Replaying)
 }
 
 /**
- * What its worker had claimed when it went on without the log, and could not give back, is what this run is of: as
- * somebody else's it would be recorded beside the job, and the job run once more.
+ * Releases the job that the run's own worker had claimed when it lost the log, and could not give back. Otherwise the
+ * claim would count as somebody else's: the run would be recorded beside the job, and the job would run once more.
  */
 async function releaseOwn(
   { claims }: StoreSession,
@@ -405,25 +408,28 @@ async function releaseOwn(
   if (workerOf(token) === spoolWorkerId) await claims.release([{ id, token }], startedAt);
 }
 
-/** Without the log there was nothing that could have tried it again. */
+/** Without the log nothing could have tried it again. */
 const once: RetryPolicy = {
   maxAttempts: 1,
   delay: { firstMs: 0, factor: 1, longestMs: 0 },
   onCrash: null,
 };
 
-/** Of what waited in the log, its script says how it is tried again. */
+/** The policy of the script, for a job that waited in the log. */
 async function policyFor(waiting: JobHead | null, { policyOf }: Replaying): Promise<RetryPolicy> {
   return waiting === null || waiting.attempts === 0 ? once : await policyOf(waiting);
 }
 
 interface FoundJob {
   readonly id: number;
-  /** The row that this run settles; null: somebody else has the say by now. */
+  /** The row that this run settles; null: another worker decides about it by now. */
   readonly waiting: JobHead | null;
 }
 
-/** The script's row: what it was queued for when the log was lost, else begun anew unless it is younger. */
+/**
+ * The script's row: its open one at the time the log was lost, otherwise one that begins anew unless the row is
+ * younger.
+ */
 async function findJob(
   session: StoreSession,
   { script, tier, onlyHost, jobId, scheduledFor, startedAt: at }: SpooledRun | SpooledEnd,
@@ -454,7 +460,7 @@ function toSettle(
   const start: RunStart = {
     jobId: claim.id,
     workerId: spoolWorkerId,
-    // A claim of another log says nothing in this one.
+    // A claim from another log means nothing in this one.
     key: run.type === 'end' && claim.token === run.claim.token ? claim.token : null,
     script: run.script,
     contentHash: run.contentHash,
@@ -468,14 +474,16 @@ function toSettle(
 }
 
 async function settle(session: StoreSession, run: RunToSettle, { at, missedCap }: Replaying): Promise<boolean> {
-  // Only what is tried again counts from now on.
+  // Only a run that is tried again counts from now on.
   const isTriedAgain = run.end.outcome !== 'succeeded' && run.policy !== once;
   const context = { missedCap, ...(isTriedAgain && { observedAt: at }) };
   const [settled] = await settleRuns(session, [run], context);
   return settled !== undefined && settled.decision !== null;
 }
 
-/** Somebody took it for not begun, and has run its job since: it was run all the same. */
+/**
+ * Records a run that somebody considered unbegun: its job has run again since, but this run took place nevertheless.
+ */
 async function recordOvertaken(session: StoreSession, run: RunToSettle, tier: string | null): Promise<boolean> {
   const { id } = run.claim;
   const rows = tier === null ? await session.jobs.byId([id]) : await session.scriptJobs.ofTier(tier);
@@ -484,7 +492,7 @@ async function recordOvertaken(session: StoreSession, run: RunToSettle, tier: st
   return true;
 }
 
-/** Of a script that is run by somebody else by now: its job is left alone. */
+/** Records a run without its job: by now somebody else runs the script. */
 async function recordAlone(session: StoreSession, run: RunToSettle): Promise<void> {
   const leftJob = run.end.outcome === 'succeeded' ? null : ('failed' as const);
   const { start, end, spoolId = null } = run;

@@ -15,19 +15,19 @@ import { listPids, readVariables } from '../../system/process/tree.ts';
 
 type Place = Pick<Runner, 'root' | 'state'>;
 
-/** The key of the run that a file is of: `12.3.log`, `12.3.log.gz`, `12.3.json.4711`, `12.3`. */
+/** The key of the run that a file belongs to: `12.3.log`, `12.3.log.gz`, `12.3.json.4711`, `12.3`. */
 const runKey = /^(\d+\.\d+|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?:\.|$)/;
 
-/** Removes files of runs that have ended: whoever was to do so died before. */
+/** Removes files of ended runs whose process died before it could remove them. */
 export async function sweepRunFiles(store: Store, { root, state }: Place): Promise<void> {
-  // Listed first: the log, or the spool, knows a run before it has files.
+  // List the files first: the log, or the spool, knows a run before it has files.
   const names = [state.output, state.results, state.temporary].flatMap(listNames);
   const keys = new Set(names.flatMap((name) => runKey.exec(name)?.[1] ?? []));
   const held = new Set((await store.claims.ofWorkers()).map(({ token }) => token));
   const isSpooled = hasSpool(state);
   const ended = [...keys].filter((key) => {
     const isOpen = held.has(key) || (!isClaim(key) && isSpooled);
-    // One that a quarantined log knows may still go on.
+    // A run that a quarantined log knows may still go on.
     return !isOpen && findRunProcess(root, key) === null;
   });
   for (const key of ended) removeRunFiles(runFilesOf(state, key));
@@ -40,7 +40,7 @@ export async function sweepRunFiles(store: Store, { root, state }: Place): Promi
   sweepWarmFiles(root, state);
 }
 
-/** A process that died while it wrote its result down has left that under a name of its own. */
+/** A process that died while it wrote its result has left a file under a separate name. */
 function sweepUnfinishedResults({ results }: StateFolder, names: readonly string[], ended: ReadonlySet<string>): void {
   for (const name of names) {
     const [, key] = /^(.+)\.json\.\d+$/.exec(name) ?? [];
@@ -48,12 +48,12 @@ function sweepUnfinishedResults({ results }: StateFolder, names: readonly string
   }
 }
 
-/** Else it is that of a run which began without the log. */
+/** Any other key belongs to a run that began without the log. */
 function isClaim(key: string): boolean {
   return key.includes('.');
 }
 
-/** Compressed output that no run names: its run was deleted, or is recorded without it. */
+/** Removes compressed output that no run names: its run was deleted, or is recorded without it. */
 async function sweepKeptOutput(
   store: Store,
   { output }: StateFolder,
@@ -71,7 +71,7 @@ async function sweepKeptOutput(
   }
 }
 
-/** Removes files of children that serve many runs, where neither their runner lives nor they do. */
+/** Removes files of children for many runs, if both the child and its runner are dead. */
 export function sweepWarmFiles(root: string, state: StateFolder): void {
   const names = new Set([state.output, state.results, state.temporary].flatMap(listNames));
   for (const name of names) {
@@ -80,16 +80,16 @@ export function sweepWarmFiles(root: string, state: StateFolder): void {
 }
 
 /**
- * The process of a run, by the variables that it was started with; null where there is none, or no
- * `/proc`. For a run whose runner died before it wrote the pid down.
+ * The process of a run, found by the variables that it was started with; null: none, or no `/proc`. Needed for a run
+ * whose runner died before it recorded the pid.
  */
 export function findRunProcess(root: string, key: string): number | null {
   return findByVariables([`RUNNER_ROOT=${root}`, `RUNNER_RUN=${key}`], () => true);
 }
 
 /**
- * The process that was started to call a handler for this run, and perhaps for others after it. It
- * leads a group of its own, and what it has started lacks the last of these variables.
+ * The process that was started to call a handler for this run, and perhaps for others after it. It leads its own group;
+ * its child processes lack the last one of these variables.
  */
 export function findHostProcess(root: string, key: string): number | null {
   const wanted = [`RUNNER_ROOT=${root}`, `RUNNER_RUN=${key}`];
@@ -98,20 +98,20 @@ export function findHostProcess(root: string, key: string): number | null {
   );
 }
 
-/** A process of a child that serves many runs, by the name of its files. */
+/** A process of a child for many runs, by the name of its files. */
 function findChildProcess(root: string, name: string): number | null {
   return findByVariables([`RUNNER_ROOT=${root}`, `RUNNER_CHILD=${name}`], () => true);
 }
 
-/** The child that serves many runs and has begun this one last. */
+/** The child for many runs that has begun this one last. */
 export function findServingProcess(root: string, state: StateFolder, key: string): number | null {
   const entry = readLedgers(state).get(key);
   return entry === undefined ? null : findChildProcess(root, entry.child);
 }
 
 /**
- * Whether this very process was started for the run, by what it was started with or writes to. A pid in the log says
- * nothing of that: others may write to the log, and each process of this user could be meant.
+ * Whether this very process was started for the run, judged by its variables or by the file it writes to. A pid in the
+ * log proves nothing: others may write to the log, and could name any process of this user.
  */
 export function isProcessOfRun(root: string, state: StateFolder, key: string, pid: number): boolean {
   const variables = readVariables(pid);
@@ -121,7 +121,7 @@ export function isProcessOfRun(root: string, state: StateFolder, key: string, pi
   return (isStarted && isIn('RUNNER_ROOT', root)) || writesTo(pid, runFilesOf(state, key).output);
 }
 
-/** One that was started without its variables, as by `exec env -i`, has kept its output. */
+/** A process that was started without its variables, as by `exec env -i`, still has its output. */
 function writesTo(pid: number, path: string): boolean {
   try {
     const [own, found] = [statSync(path), statSync(`/proc/${pid}/fd/1`)];
@@ -131,9 +131,9 @@ function writesTo(pid: number, path: string): boolean {
   }
 }
 
-/** The process of any run of a script: for when no log tells which runs there are. */
+/** The process of any run of a script; for the case that no log lists the runs. */
 export function findScriptProcess(root: string, script: string): number | null {
-  // What it left in the background on purpose has its variables too, but leads no group.
+  // A process that a script left in the background on purpose has its variables too, but leads no group.
   return findByVariables([`RUNNER_ROOT=${root}`, `RUNNER_SCRIPT=${script}`], leadsGroup);
 }
 
@@ -141,7 +141,7 @@ function findByVariables(
   wanted: readonly string[],
   isWanted: (pid: number, variables: readonly string[]) => boolean,
 ): number | null {
-  // A script comes before what it started itself.
+  // A script comes before the processes that it started.
   const pid = listPids().find((each) => {
     const variables = readVariables(each);
     return wanted.every((variable) => variables.includes(variable)) && isWanted(each, variables);

@@ -5,12 +5,12 @@ import { now } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { isElsewhere, isLeaseOver } from '../lock/lease.ts';
 
-/** A machine that was not seen for so long will not come soon to see to what it alone can judge. */
+/** A machine not seen for this long will not come soon to judge its own runs. */
 const RECENT_MS = 86_400_000;
 
 /**
- * Of claims whose workers have ended, those that this machine is to see to: its own; those of a machine that gives no
- * sign of life, unless only others have the script, whose tags say what follows a crash.
+ * Selects the claims of ended workers that this machine must settle: its own ones, and those of a silent machine. A
+ * silent machine's script is left out if only other machines have it, because its tags decide what follows a crash.
  */
 export async function leftToUs(
   store: Store,
@@ -21,7 +21,7 @@ export async function leftToUs(
   const names = new Set(silent.flatMap(({ job }) => (job.tier === null ? [] : job.name)));
   const seenAfter = now() - RECENT_MS;
   const copies = names.size === 0 ? [] : await store.machines.copies({ names: [...names], seenAfter });
-  // What this machine has, it may not have told the others yet.
+  // The other machines may not know this machine's scripts yet.
   const own = copies.length === 0 ? new Set() : new Set(discoverNames(root).tiers.flatMap(({ scripts }) => scripts));
   const isOurs = ({ job, worker }: ClaimOfWorker): boolean =>
     job.tier === null ||

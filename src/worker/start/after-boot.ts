@@ -8,15 +8,15 @@ import { UsageError } from '../../system/base/errors.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 
-/** Of a machine that the log meets for the first time, only a boot that is no longer ago than this one is news. */
+/** For a machine that the log does not know yet, only a boot within this time is news. */
 const RECENT_MS = 3_600_000;
 
-/** For a script that was imported since the boot, cron's line has run. */
+/** Cron's line has run a script that was imported since the boot. */
 const wasThere = (script: Script): boolean => (fileChangedMs(script) ?? 0) <= Date.now() - uptime() * 1000;
 
 /**
- * Queues the scripts of all tiers that run once after each boot, for this machine. The boot is noted with them, in one
- * transaction: so each of them is queued once, whoever dies when, and the next pass of any tier runs what is left.
+ * Queues the scripts of all tiers that run once after each boot, for this machine. The boot is noted in the same
+ * transaction: so each script is queued once, even after a crash, and the next pass of any tier runs the rest.
  */
 export async function queueAfterBoot({ store, runner }: StoreInvocation, boot: MachineBoot): Promise<void> {
   const tiers = await findTiers(runner);
@@ -29,18 +29,18 @@ export async function queueAfterBoot({ store, runner }: StoreInvocation, boot: M
     const found = await session.chores.noteBoot(boot, at);
     const isNews = found === 'next' || (found === 'first' && uptime() * 1000 < RECENT_MS);
     if (!isNews) return;
-    // One that the log knows is no import: its file was changed since.
+    // A script that the log knows is not an import: its file was changed since.
     const known = found === 'first' ? new Set<string>() : await findKnown(session, wanted);
     const queued = wanted.filter((script) => wasThere(script) || known.has(script.name));
     if (queued.length === 0) return;
-    // One that is open from before, such as a try that the boot has cut off, runs anyway.
+    // A job that is still open, such as a try that the boot has cut off, runs anyway.
     await session.scriptJobs.enqueueOnce(
       queued.map((script) => ({ ...newJobOf({ script, scheduledFor: null }, at), isAgain: true })),
     );
   });
 }
 
-/** The names of those that were queued on this machine before. */
+/** The names of the scripts that were queued on this machine before. */
 async function findKnown({ scriptJobs }: StoreSession, scripts: readonly Script[]): Promise<ReadonlySet<string>> {
   const known = new Set<string>();
   for (const tier of new Set(scripts.map((script) => script.tier))) {
@@ -50,7 +50,7 @@ async function findKnown({ scriptJobs }: StoreSession, scripts: readonly Script[
   return known;
 }
 
-/** Null: they cannot be read. Then the next pass looks again; `list`, `status` and `runner due` say why. */
+/** Null: they cannot be read. Then the next pass tries again; `list`, `status` and `runner due` say why. */
 async function findTiers({ root, settings }: StoreInvocation['runner']): Promise<readonly Tier[] | null> {
   try {
     return (await discover(root, settings)).tiers;

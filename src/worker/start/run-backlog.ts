@@ -12,8 +12,8 @@ import type { StoreInvocation } from '../invocation/invocation.ts';
 import { runPass } from './run-pass.ts';
 
 /**
- * Runs what is due in any tier besides its passes: retries whose time has come, and what a pass has
- * deferred or died before. A tier whose worker lives is left to it.
+ * Runs what is due in any tier outside of its passes: retries whose time has come, and jobs that a pass has deferred,
+ * or did not reach before it died. A tier with a living worker is left to it.
  */
 export async function runBacklog(call: StoreInvocation): Promise<readonly KeptEnd[]> {
   const ends: KeptEnd[] = [];
@@ -39,7 +39,7 @@ async function runTiers(call: StoreInvocation, tiers: readonly string[]): Promis
   return ends;
 }
 
-/** As its files say: what seems to be too far ahead may have a long delay of its own. */
+/** Decides by the present files: a job that seems too far ahead may have its own long delay. */
 async function isAnyDue({ store, runner }: StoreInvocation, tier: Tier): Promise<boolean> {
   const scripts = new Map(tier.scripts.map((script) => [script.name, script]));
   const open = (await store.scriptJobs.open(tier.name)).filter(isForHere);
@@ -47,12 +47,12 @@ async function isAnyDue({ store, runner }: StoreInvocation, tier: Tier): Promise
   return open.some((job) => isOurs(job) && isDue(job, scripts.get(job.name), runner.now()));
 }
 
-/** Tiers with something due that no worker has and nobody has paused. */
+/** Tiers with a due job that no worker has and nobody has paused. */
 async function findTiers(call: StoreInvocation): Promise<readonly string[]> {
   const { runner, stop, spooledTiers, store } = call;
   const at = runner.now();
   const open = (await store.scriptJobs.open()).filter(isForHere);
-  // A script's own delay is not known before its file is read.
+  // A script's own delay is unknown until its file is read.
   const isWaiting = (job: ScriptJobRow): boolean =>
     isDue(job, undefined, at) && (store.fleet === null || job.host !== null || isLeftOver(job, at));
   if (stop.reason !== null || !open.some(isWaiting)) return [];
@@ -74,14 +74,14 @@ function isForHere({ host }: ScriptJobRow): boolean {
   return host === null || host === machineName();
 }
 
-/** What the crontabs of other machines have called just now is left to the same line here. */
+/** A job queued just now by another machine's crontab is left to the same line here. */
 const JOIN_AFTER_MS = 60_000;
 
 function isLeftOver({ state, run_at }: ScriptJobRow, at: number): boolean {
   return state !== 'queued' || run_at <= at - JOIN_AFTER_MS;
 }
 
-/** What was asked for has run: that there may be more is told, and undoes nothing. */
+/** The requested work has run, so a problem with further work is only reported. */
 function namesOrReport({ runner, events }: StoreInvocation): readonly string[] | null {
   try {
     return tierNames(runner.root);
@@ -92,7 +92,7 @@ function namesOrReport({ runner, events }: StoreInvocation): readonly string[] |
   }
 }
 
-/** What a living worker has queued it runs itself; dead ones were found out before. */
+/** A living worker runs the jobs that it has queued; dead ones were found before. */
 async function withoutHeld(store: Store, tiers: ReadonlySet<string>) {
   const here = store.fleet === null ? undefined : machineName();
   const taken = new Set((await store.workers.running(undefined, here)).map(({ tier }) => tier));

@@ -22,7 +22,7 @@ import { runBacklog } from './run-backlog.ts';
 import { runPass, withPings } from './run-pass.ts';
 import { type CallSummary, seeBoot, serveQueue } from './run-tier.ts';
 
-/** Runs each tier that is due, then whatever else is. */
+/** Runs each due tier, then everything else that is due. */
 export async function runDue(call: Invocation): Promise<CallSummary> {
   const { tiers, unread } = await discover(call.runner.root, call.runner.settings);
   const missing = unread.filter(({ tier }) => tierPeriodMs(tier) !== null);
@@ -40,7 +40,7 @@ async function runDueTiers(call: StoreInvocation, tiers: readonly Tier[]): Promi
   const collect = (run: () => Promise<readonly KeptEnd[]>) =>
     ifLogAllows(call, async () => ends.push(...(await run())));
   await ifLogAllows(call, () => seeBoot(call));
-  // First in line is what earlier calls have deferred.
+  // Jobs deferred by earlier calls come first.
   await collect(() => runBacklog(call));
   for (const tier of tiers) {
     if (call.stop.reason === null) await collect(() => runIfDue(call, tier));
@@ -68,8 +68,8 @@ async function runIfDue(call: StoreInvocation, tier: Tier): Promise<readonly Kep
 }
 
 /**
- * Null: nothing is to be run, not even an empty pass. Scripts that have times of their own are taken along by each
- * pass, and have one for themselves when the time of one has come.
+ * Null: nothing runs, not even an empty pass. Each pass includes the scripts with their own times; they have a pass for
+ * themselves when the time of one has come.
  */
 async function findDue(call: StoreInvocation, tier: Tier): Promise<readonly Script[] | null> {
   const { store } = call;
@@ -108,7 +108,7 @@ async function findDueByPeriod(
   return crashes === 0 ? tier.scripts : await withoutDone(store, tier, scheduledFor);
 }
 
-/** Of many machines any may have called the tier: what counts is which scripts were not queued for the slot yet. */
+/** In a fleet any machine may have called the tier: the scripts that were not queued for the slot yet count. */
 async function findDueInFleet(
   call: StoreInvocation,
   tier: Tier,
@@ -130,8 +130,8 @@ async function findDueInFleet(
 }
 
 /**
- * A pass that died is taken up where it stopped: what is done with in this period, whichever way, is not run
- * again. A crash that nothing was to follow is not done with: it was the pass that died, not the script.
+ * Continues a pass that died where it stopped: scripts that are done in this period, in whatever way, do not run again.
+ * A crash without a policy for it does not count as done: the pass died, not the script.
  */
 async function withoutDone(store: Store, tier: Tier, start: number): Promise<readonly Script[]> {
   const done = new Set<string>();
@@ -169,7 +169,7 @@ interface MissedWorker extends WorkerRequest {
   readonly scheduledFor: number;
 }
 
-/** Records, once for each period, that a pass was missed and is not made up for. */
+/** Records once for each period that a pass was missed and is not made up for. */
 async function skipMissed(store: Store, worker: MissedWorker): Promise<string | null> {
   const { tier, scheduledFor, startedAt } = worker;
   if (await isMissRecorded(store, tier, scheduledFor)) return null;

@@ -26,16 +26,16 @@ interface Loss {
 }
 
 /**
- * One pass: takes the tier's lock, runs what is to be run, lets go. What the log cannot take goes to
+ * Runs one pass: takes the tier's lock, runs the jobs, and releases the lock. Records that the log cannot take go to
  * the spool.
  *
- * @returns null when it was skipped: the tier is paused, or another worker has it
+ * @returns null if it was skipped: the tier is paused, or another worker has it
  */
 export async function runPass(call: StoreInvocation, request: TierRequest): Promise<readonly KeptEnd[] | null> {
   return await withPings(call, request, () => runUnpinged(call, request));
 }
 
-/** Lets services know that notice silence, where a tier or a script of it names one. */
+/** Informs services that notice silence, if a tier or one of its scripts names one. */
 export async function withPings(
   call: Invocation,
   request: TierRequest,
@@ -57,7 +57,7 @@ async function runUnpinged(call: StoreInvocation, request: TierRequest): Promise
   try {
     return await takeAndWork(call, request, worker, begin);
   } catch (error) {
-    // Not once scripts are started: from then on, each record finds its own way.
+    // Not after the first script has started: from then on each record finds its own way.
     if (isBegun || error instanceof UsageError || request.kind === 'backlog') throw error;
     call.spooledTiers.add(request.tier.name);
     const { runWithoutLog } = await import('./run-without-store.ts');
@@ -91,11 +91,11 @@ async function takeAndWork(
   const { workerId } = lock;
   call.heartbeat?.begin(workerId);
   const holder = { request, worker, pauses, workerId, begin };
-  // The slot goes before the lock file: of a worker on another host the file is all that is seen.
+  // Release the slot before the lock file: a worker on another host is visible only by its file.
   return await holdTier(call, holder, losses).finally(lock.release);
 }
 
-/** Many machines have the slot together: who is busy lets the others begin with it. */
+/** In a fleet all machines share the slot: a busy machine lets the others begin with it. */
 async function queueForOthers(
   call: StoreInvocation,
   { request, pauses, worker }: Pick<Holder, 'request' | 'pauses' | 'worker'>,
@@ -111,7 +111,7 @@ async function queueForOthers(
 /** A worker that has its tier. */
 interface Holder extends Pick<Collector, 'request' | 'pauses' | 'workerId'> {
   readonly worker: WorkerRequest;
-  /** To be called before the first script is started. */
+  /** Call it before the first script starts. */
   readonly begin: () => void;
 }
 
@@ -147,12 +147,12 @@ async function prepare(call: StoreInvocation, holder: Holder): Promise<readonly 
     const collector = { ...holder, session, events, scheduledFor, slots, at, openJobs, orphans };
     return await collectJobs(collector);
   }, 'soon');
-  // Its number names the files of its runs: a power loss must not give it to another worker.
+  // The worker's number names the files of its runs, so a power loss must not give the number to another worker.
   if (jobs.length > 0) await store.sync();
   return jobs;
 }
 
-/** By hand a script is run whatever its times; what reads them is loaded where there are any. */
+/** A script started by hand runs whatever its times. The code that reads times is loaded only if there are any. */
 async function findSlots(
   call: StoreInvocation,
   { request, pauses, worker }: Pick<Holder, 'request' | 'pauses' | 'worker'>,
@@ -166,12 +166,12 @@ async function findSlots(
   return slots;
 }
 
-/** One with a script for every host has a row for each. */
+/** A script for every host has one row per host. */
 function isForHere({ host }: ScriptJobRow): boolean {
   return host === null || host === machineName();
 }
 
-/** An empty tier is looked at every few minutes: it loads nothing of what runs scripts. */
+/** An empty tier is checked every few minutes, without loading the code that runs scripts. */
 async function workOn(
   call: StoreInvocation,
   { worker, workerId }: Holder,
@@ -198,7 +198,7 @@ function reportSkipped({ events }: Invocation, tier: string, reason: string): nu
   return null;
 }
 
-/** "hourly is paused until 2026-11-01T10:00:00.000Z"; in the log, where it is read later, it was. */
+/** "hourly is paused until 2026-11-01T10:00:00.000Z"; in the log, which is read later, it "was" paused. */
 function describePause({ name, until }: Pause, verb: 'is' | 'was'): string {
   const end = until === null ? `until \`${resumeCommandOf(name)}\`` : `until ${new Date(until).toISOString()}`;
   return `${wordsOfPaused(name)} ${verb} paused ${end}`;

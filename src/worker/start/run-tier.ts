@@ -5,17 +5,17 @@ import { ifLogAllows, withStore } from '../invocation/with-store.ts';
 import { runBacklog } from './run-backlog.ts';
 import { runPass, withPings } from './run-pass.ts';
 
-/** How a call went. */
+/** The result of a call. */
 export interface CallSummary {
-  /** Null: what was asked for was skipped. */
+  /** Null: the requested work was skipped. */
   readonly ends: readonly KeptEnd[] | null;
-  /** Whether what was asked for could not be done, or not all of it. Default false. */
+  /** Whether the requested work could not be done, or only in part. Default false. */
   readonly isBroken?: boolean;
 }
 
 /**
- * Runs a tier, or one script of it, and then whatever is due of other tiers. Throws nothing about a
- * script, and nothing about the log: without one the runs are recorded in the spool.
+ * Runs a tier, or one script of it, and then everything that is due in other tiers. Neither a script nor the log makes
+ * it throw: without a log the spool records the runs.
  */
 export async function runTier(call: Invocation, request: TierRequest): Promise<CallSummary> {
   return await withStore(
@@ -25,7 +25,7 @@ export async function runTier(call: Invocation, request: TierRequest): Promise<C
       await ifLogAllows(call, () => seeBoot(logged));
       const more: KeptEnd[] = [];
       const collect = () => ifLogAllows(call, async () => more.push(...(await runBacklog(logged))));
-      // With little time, what has waited already comes first.
+      // If time is short, jobs that have waited already come first.
       if (call.budget !== null) await collect();
       const ends = await runPass(logged, request);
       await collect();
@@ -40,7 +40,7 @@ export async function runTier(call: Invocation, request: TierRequest): Promise<C
   );
 }
 
-/** Queues what is to run once after each boot. That there was none since is told by one look into the log. */
+/** Queues the scripts that run once after each boot. One look into the log tells whether there was a boot. */
 export async function seeBoot(call: StoreInvocation): Promise<void> {
   const boot = bootOfMachine();
   if (boot === null) return;
@@ -50,12 +50,12 @@ export async function seeBoot(call: StoreInvocation): Promise<void> {
   await queueAfterBoot(call, ofHere);
 }
 
-/** So long a pass serves the queue at most: who wants more calls `runner work`. */
+/** Longest time that a pass serves the queue, in milliseconds; `runner work` serves it longer. */
 const LONGEST_MS = 10 * 60_000;
 
 /**
- * Works off what is due in the queue, so that a site with little to do needs no line of the crontab for
- * it. Nothing of that is loaded where there is nothing to do.
+ * Processes due jobs of the queue, so that a site with few jobs needs no crontab line for them. If there is nothing to
+ * do, it loads nothing for it.
  */
 export async function serveQueue(call: StoreInvocation): Promise<readonly KeptEnd[]> {
   const { store, runner, stop, budget } = call;

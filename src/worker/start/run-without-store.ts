@@ -19,12 +19,12 @@ import { describeWaiting, mayRunAlone, type OpenSpool, openSpool } from '../reco
 import { findScriptProcess } from '../recovery/sweep.ts';
 
 /**
- * A pass that records its runs in the spool: scripts run, whatever becomes of the log. Only the lock
- * file guards the tier then, and what earlier passes have left is not known.
+ * A pass that records its runs in the spool: scripts run, whatever happens to the log. Only the lock file guards the
+ * tier then, and leftovers of earlier passes are unknown.
  *
- * @param reason why there is no log: what follows "because"
- * @param worker who it was in the log before that was lost
- * @returns null when another worker has the tier, or all of its scripts wait until there is a log again
+ * @param reason why there is no log: the words after "because"
+ * @param worker the worker's identity in the log, from before the log was lost
+ * @returns null if another worker has the tier, or all of its scripts wait until there is a log again
  */
 export async function runWithoutLog(
   call: Invocation,
@@ -39,7 +39,7 @@ export async function runWithoutLog(
   if (waiting.length > 0 && waiting.length === chosen.size) return null;
   const { tier, host, bootId, pid, startTicks, startedAt } = worker;
   const holder = { host, bootId, pid, startTicks, since: startedAt };
-  // On a full disk there is no other room than what was kept for this.
+  // On a full disk the reserve is the only room.
   releaseReserve(call.runner.state);
   const lock = await takeWhereUsable(call.runner.root, (state) =>
     takeLockFile(state.locks, tier, holder, (reason) => stop.startNothing(`the lock of ${tier} was lost: ${reason}`)),
@@ -49,12 +49,12 @@ export async function runWithoutLog(
   return null;
 }
 
-/** Whether scripts of it wait until there is a log again. */
+/** Whether some of its scripts wait until there is a log again. */
 export function leavesSome({ scripts }: TierRequest): boolean {
   return !scripts.every(mayRunAlone);
 }
 
-/** What another user has put into the folder of the locks may stand in the way of one. */
+/** A file that another user has put into the folder of the locks may prevent a lock there. */
 async function takeWhereUsable<T>(root: string, take: (state: StateFolder) => Promise<T>): Promise<T> {
   const state = usableStateFolder(root);
   try {
@@ -90,21 +90,21 @@ async function work(
   return ends;
 }
 
-/** It outlived its runner, which had no log either: it is not started a second time. */
+/** A script that outlived its runner, which had no log either, is not started a second time. */
 function isRunning({ runner, events }: Invocation, { name }: Script): boolean {
   const pid = findScriptProcess(runner.root, name);
   if (pid !== null) events.emit('deferred', `${name} is still running (pid ${pid}), left by a runner that died`);
   return pid !== null;
 }
 
-/** Two files of one name are both refused: that is told once. */
+/** Two files of one name are both refused, and reported once. */
 function withoutRivals(scripts: readonly Script[]): readonly Script[] {
   return [...new Map(scripts.map((script) => [script.name, script])).values()];
 }
 
 /**
- * Those that have times of their own only if one has come since such a call came last. When that was only the log
- * knows, and the spool: so it is taken for one period ago, or for as long as `runner due` looks back.
+ * Scripts with their own times run only if one has come since the last call. Only the log and the spool know that call:
+ * so it is assumed to be one period ago, or as long ago as `runner due` looks back.
  */
 async function chooseScripts(
   call: Invocation,
@@ -117,7 +117,7 @@ async function chooseScripts(
   return new Map(wanted.map((script) => [script, due.get(script) ?? scheduledFor]));
 }
 
-/** With the time for which each is run. */
+/** The time for which each script runs. */
 type ChosenScripts = ReadonlyMap<Script, number | null>;
 
 interface Since {
@@ -138,12 +138,12 @@ async function findDueScripts(call: Invocation, tier: Tier, { at, periodMs }: Si
   return due;
 }
 
-/** A period that began longer ago has had its pass, most likely: only the log knows. */
+/** A period that began longer ago has most likely had its pass; only the log knows. */
 const RECENT_MS = 3_600_000;
 
 /**
- * Tiers to be run while nobody can ask the log: those whose period began within the last hour, and
- * that the spool knows no pass of since; of the others, scripts that have had a time of their own meanwhile.
+ * Tiers to run while the log cannot be read: those whose period began within the last hour, if the spool has no pass of
+ * them since. For other tiers: the scripts whose own time has come meanwhile.
  */
 export async function findDueWithoutLog(
   call: Invocation,
@@ -165,14 +165,14 @@ export async function findDueWithoutLog(
   return due;
 }
 
-/** Passes of which the spool tells, the oldest first. */
+/** Passes that the spool records, the oldest first. */
 function readPasses({ runner }: Invocation): readonly SpoolHeader[] {
   const spools = [runner.state, ...trustedFallbacksOf(runner.root)].flatMap(listReadable);
   const passes = spools.flatMap(({ path }) => readHeader(path) ?? []).filter(({ kind }) => kind === 'tier');
   return passes.toSorted((one, other) => one.startedAt - other.startedAt);
 }
 
-/** What cannot be read tells nothing. */
+/** A spool that cannot be read tells nothing. */
 function listReadable(state: StateFolder): readonly SpoolFile[] {
   try {
     return listSpoolFiles(state);
@@ -185,7 +185,7 @@ function readHeader(path: string): SpoolHeader | null {
   try {
     for (const line of readSpool(path)) return line.type === 'worker' ? line : null;
   } catch {
-    // Another user's, or just taken in: it tells nothing.
+    // The file is another user's, or was just taken in: it tells nothing.
   }
   return null;
 }

@@ -12,18 +12,18 @@ import { QueueExecutor } from '../loop/queue-executor.ts';
 import type { WorkRequest } from '../loop/queue-limits.ts';
 import { createSelector } from '../loop/selection.ts';
 
-/** The name under which the queue stands beside the tiers. */
+/** The name of the queue beside the names of tiers. */
 const QUEUE = 'queue';
 
-/** What a worker has done. */
+/** The work of a worker. */
 interface WorkedOff {
   /** How its first thousand runs ended, and whether one has failed; null: there are enough workers already. */
   readonly ends: readonly KeptEnd[] | null;
-  /** Whether it lost the log on the way. Default false. */
+  /** Whether it lost the log meanwhile. Default false. */
   readonly isBroken?: boolean;
 }
 
-/** Works jobs of the queue off, until none is due or a limit is reached. */
+/** Processes queued jobs until none is due or a limit is reached. */
 export async function workQueue(call: StoreInvocation, request: WorkRequest): Promise<WorkedOff> {
   const started = await startQueueWorker(call);
   if ('refusal' in started) {
@@ -63,7 +63,7 @@ async function work(
     const report = (error: unknown) => isStoreFailure(error) && reportStoreFailure(call, error);
     const errors = await runExecutors(working, { ...call, name: 'worker', onBroken: report });
     await ifLogAllows(call, () => call.store.sync());
-    // A defect; but what the other executors had in hand was finished first.
+    // It is a defect, but the other executors have finished their jobs first.
     for (const error of errors) if (!isStoreFailure(error)) throw error;
     return errors.length > 0;
   } finally {
@@ -71,7 +71,7 @@ async function work(
   }
 }
 
-/** Works off what is due and has a handler here; without a worker's row where there is no such job. */
+/** Processes due jobs that have a handler here; it adds no worker's row if there is no such job. */
 export async function workOnceIfAny(call: StoreInvocation, forMs: number): Promise<readonly KeptEnd[]> {
   const request = {
     patterns: [],
@@ -100,7 +100,7 @@ interface StartedWorker {
   readonly worker: NewWorker;
 }
 
-/** Adds a worker of the queue, unless there are as many as there may be. Dead ones were found out before. */
+/** Adds a worker of the queue, unless the maximum is reached. Dead workers were found before. */
 export async function startQueueWorker(call: StoreInvocation): Promise<StartedWorker | { readonly refusal: string }> {
   const { max } = call.runner.settings.workers;
   const worker = describeSelf(call, 'queue');
