@@ -16,7 +16,7 @@ import type { Ignored, Launch, Script } from './script.ts';
 import { hashWithImports, type ScriptFile } from './script-file.ts';
 import { readScriptTags, type ScriptTags } from './tags.ts';
 
-/** `label` is the script's name within its tier. */
+/** @param label the script's name within its tier */
 export function buildScript(place: TierPlace, path: string, label: string, content: ScriptFile): Script | Ignored {
   const file = fileName(place, path);
   const choice = chooseLaunch(path, file, content);
@@ -53,7 +53,9 @@ export function buildScript(place: TierPlace, path: string, label: string, conte
   };
 }
 
-/** A file that looks like a script and cannot be run, be it only for its name: a pass records it as not started. */
+/**
+ * A file that looks like a script but cannot run, perhaps only because of its name. A pass records it as not started.
+ */
 export function refuseScript(
   place: TierPlace,
   path: string,
@@ -79,12 +81,12 @@ export function scriptName({ tier }: TierPlace, label: string): string {
   return cutScriptName(`${tier}/${printableName(label)}`);
 }
 
-/** One that is too long is cut: its script is refused, and must have a name for that. */
+/** Cuts a name that is too long: its script is refused, but needs a name for that. */
 export function cutScriptName(name: string): string {
   return isTooLong(name.slice(0, name.indexOf('/')), name) ? `${[...name].slice(0, LONGEST_NAME - 1).join('')}…` : name;
 }
 
-/** A handler's jobs are called without `queue/`: how long it may be is known where its folder is read. */
+/** Names of jobs lack the `queue/`; their length is checked when a handler's folder is read. */
 function isTooLong(tier: string, name: string): boolean {
   return tier !== QUEUE_TIER && name.length > LONGEST_NAME;
 }
@@ -106,7 +108,7 @@ function refuseName(place: TierPlace, path: string, label: string): readonly str
   return isNotUtf8(path) ? [`${file}: its name is not valid UTF-8; rename it`] : [];
 }
 
-/** Such a name arrives with this sign in it, and the file cannot be opened by what arrives. */
+/** Such a name arrives with this character in it, and does not open the file. */
 export function isNotUtf8(path: string): boolean {
   return path.includes('\ufffd');
 }
@@ -120,20 +122,20 @@ function readTags(choice: Choice, file: string, { head }: ScriptFile): ScriptTag
   return comments === null ? noTags : readScriptTags(head.toString('utf8'), comments, file);
 }
 
-/** Null: nothing says what runs it. */
+/** Null: nothing says which program runs it. */
 function launchOf(choice: Choice, path: string, { shell }: ScriptOptions, content: ScriptFile): Launch | null {
   if (shell !== undefined && isShellsOwn(choice, content)) return launchByShell(path, shell);
   return 'refusal' in choice ? null : choice.launch;
 }
 
-/** Whether it is for a shell, and it does not say itself for which one. */
+/** Whether a shell runs it, and it does not name the shell itself. */
 function isShellsOwn(choice: Choice, { head }: ScriptFile): boolean {
   if ('refusal' in choice) return choice.lacksShebang === true;
   const { launch } = choice;
   return isShell(launch) && head.toString('latin1', 0, 2) !== '#!';
 }
 
-/** Where settings say it of many scripts, it is meant for those that it fits. */
+/** Refuses a tag only: settings for many scripts are meant for those that they fit. */
 function refuseShell(choice: Choice, file: string, { options }: ScriptTags, content: ScriptFile): readonly string[] {
   if (options.shell === undefined || isShellsOwn(choice, content)) return [];
   const line = parseShebang(content.head.toString('utf8'))?.line;
@@ -183,28 +185,28 @@ function warnOfUse(launch: Launch, file: string, { options }: ScriptTags, { head
   return [ofMemory, ends, mark, warnOfTruncation(file, lines), warnOfOwnLog(file, lines)].flat();
 }
 
-/** Of a shell script, whose end tells that, too; null: its first line ends as it should. */
+/** Warns about a shell script, and explains its failure, too; null: its first line ends correctly. */
 export function warnOfWindowsEnds(file: string, source: string): string | null {
   if (!/^[^\n]*\r\n/.test(source)) return null;
   const cure = String.raw`sed -i 's/\r$//' ${shellWord(file)}`;
   return `${file}: its lines end as on Windows (CRLF), which a shell takes as part of each command; convert it with: ${cure}`;
 }
 
-/** Editors of Windows write it. Before `#!` such a script is refused. */
+/** Editors of Windows write such a mark. A script that has one before `#!` is refused. */
 export function warnOfByteOrderMark(file: string, source: string): string | null {
   if (!source.startsWith(byteOrderMark)) return null;
   return `${file}:1: it begins with a byte-order mark, which a shell takes as part of the first command; remove it with: ${removeMark(file)}`;
 }
 
-/** The text of a here-document, a sign behind a backslash, quoted text, or a comment. */
+/** The text of a here-document, a character after a backslash, quoted text, or a comment. */
 const noCode = /(?<=<<-? *['"\\]?(\w+)\b.*)\n[\s\S]*?^\t*\1$|\\.|'[^']*'|"(\\[\s\S]|[^"\\])*"|(?<!\S)#.*/gm;
 
-/** The same lines without a `>` that redirects nothing; it does not look into `"$(…)"` and what `sh -c` gets. */
+/** The same lines without each `>` that redirects nothing. It does not look into `"$(…)"` or the text for `sh -c`. */
 function codeOf(script: string): string {
   return script.replace(noCode, (text) => text.replaceAll('>', '_'));
 }
 
-/** The run's output is a file: what is opened by `>` is emptied, as it is under `cron … >> log 2>&1`. */
+/** The run's output is a file, so `>` empties it when it opens it, as under `cron … >> log 2>&1`. */
 function warnOfTruncation(file: string, lines: readonly string[]): readonly string[] {
   return lines.flatMap((line, index) => {
     const [, device] = /(?<![>&])>\s*(\/dev\/std(?:err|out))\b/.exec(line) ?? [];
@@ -213,11 +215,11 @@ function warnOfTruncation(file: string, lines: readonly string[]): readonly stri
   });
 }
 
-/** `exec >> file`, and what sends both outputs of a command to a file of its own, unless it runs on by itself. */
+/** `exec >> file`, and a command that sends both outputs to a separate file, unless it runs in the background. */
 const ownLog =
   /(?<=^\s*exec\s+)[12&]?>>?\s*[^\s&>(;|]+|(?:(?<!\d)1?>>?\s*[^\s&>(;|]+\s+2>&1|&>>?\s*[^\s&>(;|]+)(?=[\s)};]*$)/;
 
-/** Its runs look as if it printed nothing. One line of it is enough to be told. */
+/** Its runs look as if it printed nothing. One warning is enough. */
 function warnOfOwnLog(file: string, lines: readonly string[]): readonly string[] {
   for (const [index, line] of lines.entries()) {
     const [redirection] = ownLog.exec(line) ?? [];
@@ -230,7 +232,7 @@ function warnOfOwnLog(file: string, lines: readonly string[]): readonly string[]
   return [];
 }
 
-/** Which options win: a script's tags, then globs (later ones first), then its tier, then the defaults. */
+/** The precedence of options: a script's tags, then globs (later ones first), then its tier, then the defaults. */
 export function mergeOptions(
   settings: Settings,
   tier: string,
@@ -244,7 +246,7 @@ export function mergeOptions(
   return Object.assign({}, settings.defaults, ofTier(settings, tier), ...byPattern, tags);
 }
 
-/** What is said of the tier itself is no option of its scripts. */
+/** Leaves out settings of the tier itself, which are no options of its scripts. */
 function ofTier({ tiers }: Settings, tier: string): ScriptOptions {
   if (!Object.hasOwn(tiers, tier)) return {};
   const { concurrency: _, catchUp: __, ping: ___, ...options }: TierSettings = tiers[tier] ?? {};

@@ -6,12 +6,12 @@ import { isScriptExtension } from './launch.ts';
 import { QUEUE_TIER } from './place.ts';
 import { isExecutableFile } from './script-file.ts';
 
-/** What the name of a file, or of a script's folder, ends in while nothing is to run it. */
+/** The ending of a file, or of a script's folder, that must not run. */
 export const DISABLED = '.disabled';
 
 /** A script or handler that `runner disable` has renamed: `clean-tmp.sh.disabled`. */
 export interface DisabledScript {
-  /** The name that it has once it is enabled: `hourly/clean-tmp`. */
+  /** Its name once it is enabled: `hourly/clean-tmp`. */
   readonly name: string;
   readonly tier: string;
   /** Absolute, with the ending. */
@@ -32,7 +32,7 @@ export function findDisabled(root: string): readonly DisabledScript[] {
   });
 }
 
-/** Of a folder that cannot be read, discovery tells. */
+/** Discovery reports a folder that cannot be read. */
 function listNames(folder: string, isDeep: boolean): readonly string[] {
   try {
     const names = readdirSync(folder, { recursive: isDeep, encoding: 'utf8' });
@@ -42,7 +42,7 @@ function listNames(folder: string, isDeep: boolean): readonly string[] {
   }
 }
 
-/** Not where the script is there as well, after a deploy perhaps. */
+/** False if the enabled script exists as well, perhaps after a deploy. */
 function isScriptOnceEnabled(folder: string, file: string): boolean {
   const enabled = withoutEnding(file);
   if (enabled.split('/').some((part) => part === '' || reasonToIgnore(part) !== null)) return false;

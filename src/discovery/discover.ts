@@ -10,13 +10,13 @@ import { createPatternMatcher, enterJobs, type JobsPlace, matchableNames, QUEUE_
 import type { Discovery, Ignored, Script, Tier, Unread } from './script.ts';
 
 export interface DiscoverOptions {
-  /** Only this tier's folder is read: what a pass needs. */
+  /** Reads only this tier's folder, as a pass needs it. */
   readonly tier?: string;
 }
 
 /**
- * Finds the scripts of all tiers and the handlers, or the scripts of one tier, and what under `jobs/` is
- * no script, and why.
+ * Finds the scripts of all tiers and the handlers, or the scripts of one tier; also the entries under `jobs/` that are
+ * no scripts, with the reasons.
  *
  * @throws {UsageError} if there is no tier of that name
  */
@@ -27,14 +27,14 @@ export async function discover(root: string, settings: Settings, { tier }: Disco
   return await withSchedules(found);
 }
 
-/** The tier with its scripts; a name that is none is wrong use, answered with the nearest. */
+/** Finds the tier with its scripts. An unknown name is wrong use; the error suggests the nearest one. */
 export async function findTier(runner: Pick<Runner, 'root' | 'settings'>, name: string): Promise<Tier> {
   const { tiers, unread } = await discover(runner.root, runner.settings, { tier: name });
   for (const { reason } of unread) throw new UsageError(reason);
   return tiers[0] as Tier;
 }
 
-/** What reads schedules is loaded where there is one. */
+/** Loads the code that reads schedules only if a script has one. */
 async function withSchedules(found: Discovery): Promise<Discovery> {
   const hasSchedule = ({ options }: Script): boolean => options.schedule !== undefined;
   if (!found.tiers.some(({ scripts }) => scripts.some(hasSchedule))) return found;
@@ -42,14 +42,14 @@ async function withSchedules(found: Discovery): Promise<Discovery> {
   return { ...found, tiers: found.tiers.map((tier) => ({ ...tier, scripts: checkSchedules(tier.scripts) })) };
 }
 
-/** What there is in `jobs/`, by names alone. */
+/** The contents of `jobs/`, from names only. */
 export interface DiscoveredNames {
-  /** Names of scripts by tier; those of handlers as of a tier `queue`, if there are any. */
+  /** Names of scripts by tier; handlers, if there are any, count as a tier `queue`. */
   readonly tiers: readonly { readonly tier: string; readonly scripts: readonly string[] }[];
   readonly unread: readonly Unread[];
 }
 
-/** For readers of the log: it opens hardly any file, and no settings are asked. */
+/** For readers of the log: it opens hardly any file and reads no settings. */
 export function discoverNames(root: string): DiscoveredNames {
   const place = enterJobs(root, { ...defaultSettings, allowUnsafe: true }, () => false);
   const folders = tierNames(root).map((tier) => {
@@ -80,7 +80,7 @@ async function discoverAll(place: JobsPlace): Promise<Discovery> {
   };
 }
 
-/** The most frequent first; tiers that only run by hand last. */
+/** The most frequent tiers first; tiers that only run by hand last. */
 function byPeriod(one: Tier, other: Tier): number {
   const longest = Number.MAX_SAFE_INTEGER;
   return (one.periodMs ?? longest) - (other.periodMs ?? longest);
@@ -93,13 +93,13 @@ function discoverTier(place: JobsPlace, tier: string): Discovery {
   return { tiers: unread.length > 0 ? [] : [found], unread, handlers: [], ignored, elsewhere, warnings: [] };
 }
 
-/** More would drown the rest of the list. */
+/** More would hide the rest of the list. */
 const MOST_FILES_LISTED = 20;
 
-/** A folder that is no script may hold files that were meant to be: they are named, up to a number. */
+/** A folder that is no script may contain files that were meant to be: names them, up to a number. */
 async function listPlainFolders(ignored: readonly Ignored[]): Promise<readonly Ignored[]> {
   if (!ignored.some(({ isPlainFolder }) => isPlainFolder)) return ignored;
-  // Not before it is needed: a pass does without the glob library.
+  // Loaded only on demand: a pass does without the glob library.
   const { globSync } = await import('glob');
   return ignored.flatMap((one) => {
     if (!one.isPlainFolder) return [one];
@@ -113,7 +113,7 @@ async function listPlainFolders(ignored: readonly Ignored[]): Promise<readonly I
   });
 }
 
-/** Keys of the settings that fit no tier, or no script: they may be written wrong. */
+/** Keys of the settings that match no tier or script: they may be misspelled. */
 function warnOfUnusedSettings(
   place: JobsPlace,
   tiers: readonly Tier[],

@@ -13,7 +13,7 @@ import { describeHosts, type Script, type Tier } from './script.ts';
 
 type Place = Pick<Runner, 'root' | 'settings'>;
 
-/** Where a file may be named from. */
+/** The folders that a file's name may be relative to. */
 type PlaceOfCall = Place & { readonly cwd?: string };
 
 interface Found {
@@ -21,7 +21,9 @@ interface Found {
   readonly script: Script;
 }
 
-/** The script of that name, or file, with its tier; without the tier's name where only one has such a script. */
+/**
+ * The script of that name or file, with its tier. The tier's name may be left out if only one tier has such a script.
+ */
 export async function findScript(runner: PlaceOfCall, word: string): Promise<Found> {
   const name = scriptNameOf(word, { cwd: runner.root, ...runner });
   const [tierName = '', ...rest] = name.split('/');
@@ -38,7 +40,7 @@ export async function findScript(runner: PlaceOfCall, word: string): Promise<Fou
   return { tier, script };
 }
 
-/** By its whole name, or by that within its tier. */
+/** Finds it by its whole name, or by its name within its tier. */
 async function refuseDisabled(root: string, word: string): Promise<void> {
   const found = findDisabled(root).find(({ name, tier }) => name === word || name === `${tier}/${word}`);
   if (found === undefined) return;
@@ -55,7 +57,7 @@ function namesHandler(word: string): UsageError {
 async function findByShortName(runner: Place, word: string): Promise<Found> {
   const { tiers, handlers } = await discover(runner.root, runner.settings);
   const scripts = tiers.flatMap((tier) => tier.scripts.map((script) => ({ tier, script })));
-  // Two files of one name in a tier are both refused: either tells why.
+  // Two files of one name in a tier are both refused, and either one says why.
   const matches = new Map(
     scripts.filter(({ tier, script }) => script.name === `${tier.name}/${word}`).map((each) => [each.tier.name, each]),
   );
@@ -89,7 +91,7 @@ function unknownScript(root: string, name: string, scripts: readonly Script[]): 
   );
 }
 
-/** By what stands after the tier: `clean-tmp`. */
+/** Compares the part after the tier: `clean-tmp`. */
 function nearestByEnd(word: string, names: readonly string[]): string | null {
   const endOf = (name: string): string => name.slice(name.indexOf('/') + 1);
   const nearest = nearestName(word, names.map(endOf));
@@ -102,15 +104,15 @@ interface From {
 }
 
 /**
- * The name of the script or handler whose file is meant, as seen from the current folder, the root or `jobs/`:
- * `hourly/x` for `jobs/hourly/x.sh`, `./x.sh`, or `x.sh` where only one tier has it. Any other word stays as it is.
+ * The name of the script or handler of a file, seen from the current folder, the root or `jobs/`: `hourly/x` for
+ * `jobs/hourly/x.sh`, `./x.sh`, or `x.sh` if only one tier has it. Any other word is returned unchanged.
  */
 export function scriptNameOf(word: string, { root, cwd }: From): string {
   if (!/[/.]/.test(word)) return word;
   try {
     return cutScriptName(findName(word, { root, cwd }) ?? word);
   } catch {
-    // Of what cannot be read tells whoever looks the name up.
+    // The later look-up of the name reports a folder that cannot be read.
     return word;
   }
 }
@@ -133,14 +135,14 @@ function findName(word: string, { root, cwd }: From): string | null {
   return name ?? nameInTiers(jobs, word);
 }
 
-/** Of several, what they have in common: whoever looks that up tells which they are. */
+/** If several tiers have the file, the name that they share: the later look-up lists them. */
 function nameInTiers(jobs: string, file: string): string | null {
   if (file.includes('/')) return null;
   const [name = null, ...others] = listNames(jobs).flatMap((tier) => nameOfPath(jobs, join(jobs, tier, file)) ?? []);
   return others.length === 0 ? name : basename(name as string);
 }
 
-/** Null: no script lies there. */
+/** Null: no script is there. */
 function nameOfPath(jobs: string, path: string): string | null {
   const parts = relative(jobs, path).split(sep);
   if (parts.length < 2) return null;
@@ -155,7 +157,7 @@ function nameOfPath(jobs: string, path: string): string | null {
   return parts.length > 2 && isMain(tier, basename(folder), file) ? nameUpTo(-1) : nameUpTo(-1, labelOf(file));
 }
 
-/** What makes a folder one script; each other file of a handlers' folder is one of its own. */
+/** Whether a file makes its folder one script; each other file in a folder of handlers is a separate script. */
 function isMain(tier: string, folder: string, file: string): boolean {
   const isCalledAlike = tier !== QUEUE_TIER && [file, labelOf(file)].includes(withoutDisabled(folder));
   return isCalledAlike || labelOf(file) === 'index';

@@ -11,24 +11,24 @@ import { describeReadFailure, enterFolder, fileName, type JobsPlace, QUEUE_TIER,
 import type { Ignored, Script, Unread } from './script.ts';
 import { isExecutableFile, readScriptFile } from './script-file.ts';
 
-/** What the folder of a tier, or of the handlers, holds. */
+/** The contents of a tier's folder, or of the handlers' folder. */
 export interface FolderContent {
   readonly scripts: readonly Script[];
-  /** Those that say that they run on other machines. */
+  /** Scripts that name other machines to run on. */
   readonly elsewhere: readonly Script[];
   readonly ignored: readonly Ignored[];
-  /** The folder itself, where it cannot be read. */
+  /** The folder itself, if it cannot be read. */
   readonly unread: readonly Unread[];
-  /** Every folder that was read, absolute. */
+  /** All folders that were read, as absolute paths. */
   readonly folders: readonly string[];
 }
 
-/** What a file or a folder turns out to be. */
+/** The result of reading a file or a folder. */
 type Found = Script | Ignored;
 
 export const PLAIN_FOLDER = 'a folder without an index.* file';
 
-/** Names of folders that hold code for scripts: their `index.*` is there to be imported. */
+/** Names of folders with code for scripts: their `index.*` is meant to be imported. */
 const codeFolders =
   /^(?:lib|libs|library|src|inc|include|includes|shared|util|utils|utilities|helper|helpers|common|vendor|modules|types|test|tests|__tests__|fixtures|mocks|__mocks__)$/i;
 
@@ -38,7 +38,7 @@ function describeCodeFolder(name: string): string {
 
 const special = 'not a file: a pipe, a socket or a device';
 
-/** Reads `jobs/queue/` with all folders in it. There need not be one. */
+/** Reads `jobs/queue/` with all its folders; it may be missing. */
 export function readHandlers(jobs: JobsPlace): FolderContent {
   const folder = join(jobs.root, 'jobs', QUEUE_TIER);
   const isThere = statSync(folder, { throwIfNoEntry: false }) !== undefined;
@@ -47,7 +47,7 @@ export function readHandlers(jobs: JobsPlace): FolderContent {
 
 const nothing: FolderContent = { scripts: [], elsewhere: [], ignored: [], unread: [], folders: [] };
 
-/** Reads one tier's folder: one `readdir`, and one `read` for each script. */
+/** Reads one tier's folder: one `readdir`, and one `read` per script. */
 export function readTier(outside: TierPlace, folder: string): FolderContent {
   const place = enterFolder(outside, folder);
   const entries = tryEntries(place, folder);
@@ -65,7 +65,7 @@ export function readTier(outside: TierPlace, folder: string): FolderContent {
   };
 }
 
-/** The names of its scripts, of which files with an extension of scripts are not even opened. */
+/** The names of a tier's scripts; it does not even open files with a script's extension. */
 export function readScriptNames(place: TierPlace, folder: string): readonly string[] | Unread {
   const entries = tryEntries(place, folder);
   if ('reason' in entries) return entries;
@@ -105,22 +105,22 @@ function isForHere({ options: { host } }: Script): boolean {
   return host === undefined || matchAny(host, machineName());
 }
 
-/** Where in the tree a folder is. */
+/** The place of a folder in the tree. */
 interface Within {
   readonly place: TierPlace;
-  /** What the names of the scripts in it begin with: `mail/`. */
+  /** The beginning of the names of its scripts: `mail/`. */
   readonly prefix: string;
-  /** The folders on the way to it, as the file system knows them: a link may lead back to one. */
+  /** The folders above it, by device and inode: a link may lead back to one. */
   readonly above: readonly string[];
   readonly folders: string[];
-  /** How many entries of folders are still looked at. */
+  /** How many more entries of folders may be read. */
   readonly walk: { left: number };
 }
 
-/** In folders of `jobs/queue`, all together: a link may lead to a disk full of files. */
+/** Most entries in the folders of `jobs/queue` together: a link may lead to a disk full of files. */
 const MOST_ENTRIES = 5_000;
 
-/** As the file system knows them, the folder itself included. */
+/** The folder and all folders above it, by device and inode. */
 function listAncestors(folder: string): string[] {
   const path = realpathSync(folder);
   const parent = dirname(path);
@@ -148,7 +148,7 @@ function readEntry(within: Within, folder: string, entry: Dirent): readonly Foun
   return found === 'folder' ? readSubfolder(within, path, within.prefix + entry.name) : [found];
 }
 
-/** Why an entry of a folder is no script, as far as can be said without opening it: that alone rewinds a tape. */
+/** Why an entry of a folder is no script, without opening it: opening alone can rewind a tape. */
 function reasonAgainst(entry: Dirent): string | null {
   const mayBeScript = entry.isFile() || entry.isDirectory() || entry.isSymbolicLink();
   return reasonToIgnore(entry.name) ?? (mayBeScript ? null : special);
@@ -162,7 +162,7 @@ function withoutExtension(name: string): string {
   return name.slice(0, name.length - extname(name).length);
 }
 
-/** Reads what may be a script, or says that it is a folder, behind a link perhaps. */
+/** Reads a possible script, or says that it is a folder, perhaps behind a link. */
 function readScript(place: TierPlace, path: string, label: string): Found | 'folder' {
   try {
     const content = readScriptFile(path);
@@ -182,8 +182,8 @@ function explainFailure(place: TierPlace, path: string, label: string, error: un
 }
 
 /**
- * A folder is one script if it has an `index.*`, whatever else it holds. Else each file in it is one of the
- * handlers; in a tier only the executable that is called as the folder is.
+ * A folder with an `index.*` is one script, whatever else it contains. Otherwise each file in it is a handler; in a
+ * tier, only the executable with the folder's name is a script.
  */
 function readSubfolder(parent: Within, folder: string, label: string): readonly Found[] {
   try {
@@ -227,7 +227,7 @@ function descend(within: Within, folder: string, entries: readonly Dirent[]): re
   return readEntries({ ...within, above: [...within.above, self] }, folder, entries);
 }
 
-/** Two files with one script name: which one is meant is not for the runner to guess, so none runs. */
+/** Two files have one script name. The runner must not guess which one is meant, so none runs. */
 function rejectDuplicates(root: string, scripts: readonly Script[]): readonly Script[] {
   const byName = Map.groupBy(scripts, ({ name }) => name);
   return scripts.map((script) => {

@@ -10,29 +10,29 @@ import { readHandlers } from './folder.ts';
 import { createPatternMatcher, enterJobs, type JobsPlace, QUEUE_TIER } from './place.ts';
 import type { Script } from './script.ts';
 
-/** The handlers in `jobs/queue/`, as they are now. */
+/** The present handlers in `jobs/queue/`. */
 export interface Handlers {
-  /** Why there are none, where their folder could not be read at first; null: it could. */
+  /** Why there are none, if their folder could not be read at first; null: it could. */
   readonly problem: string | null;
   /**
-   * The names of jobs that there are handlers for, refused ones included, sorted by bytes; the same
-   * object as long as nothing changes.
+   * The names of jobs that have a handler, including refused ones, sorted by bytes. It is the same object as long as
+   * nothing changes.
    */
   names(): readonly string[];
   /**
-   * The handler of jobs of this name, with or without its parameters; null: there is none here. It is
-   * the same object as long as the handler is unchanged. A refused one says why.
+   * The handler of jobs of this name, with or without its parameters; null: none here. It is the same object as long as
+   * the handler is unchanged. A refused one says why.
    */
   find(name: string): Script | null;
-  /** What is said of jobs of this name: by their handler, else by the settings alone. */
+  /** The options of jobs of this name: from their handler, otherwise from the settings alone. */
   optionsOf(name: string): ScriptOptions;
 }
 
-/** Folders and files are looked at no more often: a worker asks some times for each job. */
+/** Shortest time between two looks at folders and files, in milliseconds: a worker asks several times per job. */
 const FOLDERS_LOOK_MS = 500;
 const FILE_LOOK_MS = 10;
 
-/** Reads the handlers of a root, and reads them again when a folder or a file has changed. */
+/** Reads the handlers of a root, and reads them again after a folder or a file has changed. */
 export async function openHandlers(root: string, settings: Settings): Promise<Handlers> {
   const matches = await createPatternMatcher(Object.keys(settings.scripts));
   const read = () => orNone(() => readHandlerIndex(enterJobs(root, settings, matches)));
@@ -70,7 +70,7 @@ function findIn({ scripts }: HandlerIndex, name: string): Script | null {
   return scripts.get(name) ?? scripts.get(withoutParameters(name)) ?? null;
 }
 
-/** What is read may just be replaced by another version: for a moment nothing is there. */
+/** The files may be replaced at this moment by another version: for an instant nothing is there. */
 function orNone(read: () => HandlerIndex): HandlerIndex {
   try {
     return read();
@@ -80,7 +80,7 @@ function orNone(read: () => HandlerIndex): HandlerIndex {
   }
 }
 
-/** True for each thing once in so many milliseconds, the first time when they have passed. */
+/** True once per `everyMs` milliseconds for each thing; the first time after they have passed. */
 function createTurns(everyMs: number): (what: string) => boolean {
   const openedMs = performance.now();
   const lastMs = new Map<string, number>();
@@ -92,23 +92,23 @@ function createTurns(everyMs: number): (what: string) => boolean {
   };
 }
 
-/** The handlers that were found, and by what it can be told that they are still those. */
+/** The handlers that were found, and marks that show whether they are unchanged. */
 interface HandlerIndex {
-  /** Of jobs, sorted by bytes. */
+  /** Names of jobs, sorted by bytes. */
   readonly names: readonly string[];
-  /** Why their folder cannot be read. */
+  /** Why their folder cannot be read; null: it can. */
   readonly problem: string | null;
-  /** By the names of their jobs. */
+  /** The handlers by the names of their jobs. */
   readonly scripts: ReadonlyMap<string, Script>;
-  /** What decides which handlers there are, and whether they are trusted. */
+  /** The folders that decide which handlers exist, and whether they are trusted. */
   readonly folders: readonly string[];
-  /** Of all folders and of the handlers' files. */
+  /** The marks of all folders and of the handlers' files. */
   readonly marks: ReadonlyMap<string, string>;
-  /** False: something was changed so shortly before that it must be read again. */
+  /** False: something changed so recently that it must be read again. */
   readonly isSettled: boolean;
 }
 
-/** To be read again before long. */
+/** Must be read again soon. */
 const noHandlers: HandlerIndex = {
   names: [],
   problem: null,
@@ -134,12 +134,12 @@ export function readHandlerIndex(place: JobsPlace): HandlerIndex {
   };
 }
 
-/** Whether the same handlers would be found, be it with another content. */
+/** Whether a new search would find the same handlers, perhaps with other contents. */
 export function isCurrent({ isSettled, folders, marks }: HandlerIndex): boolean {
   return isSettled && folders.every((folder) => marks.get(folder) === markOf(folder));
 }
 
-/** The new one, with the very objects of the old one for what is the same. */
+/** The new index, with the old index's objects for unchanged parts. */
 function keepUnchanged(old: HandlerIndex, index: HandlerIndex): HandlerIndex {
   const keep = (name: string, script: Script): Script => {
     const before = old.scripts.get(name);
@@ -152,15 +152,15 @@ function keepUnchanged(old: HandlerIndex, index: HandlerIndex): HandlerIndex {
   };
 }
 
-/** `mail/welcome` of the script `queue/mail/welcome`. */
+/** `mail/welcome` for the script `queue/mail/welcome`. */
 function jobNameOf({ name }: Script): string {
   return name.slice(QUEUE_TIER.length + 1);
 }
 
-/** What has changed only just may change again without another time stamp. */
+/** A recent change may be followed by another one with the same time stamp. */
 const SETTLED_MS = 2_000;
 
-/** Differs from the one before if a file or folder was changed or replaced, or its mode or owner was. */
+/** A text that changes when a file or folder is changed or replaced, or gets another mode or owner. */
 export function markOf(path: string): string {
   const stats = statOf(path);
   if (stats === null) return '';
@@ -168,13 +168,13 @@ export function markOf(path: string): string {
   return [dev, ino, size, mtimeMs, ctimeMs].join(' ');
 }
 
-/** Only then does its mark tell of every change since. */
+/** Only a settled file's mark shows every later change. */
 export function isSettled(path: string): boolean {
   const stats = statOf(path);
   return stats === null || Date.now() - stats.ctimeMs > SETTLED_MS;
 }
 
-/** Null for what is not there, or cannot be looked at. */
+/** Null if the path is missing or cannot be read. */
 function statOf(path: string): Stats | null {
   try {
     return statSync(path);

@@ -8,7 +8,7 @@ import { compareBytes, printableName } from '../system/base/values.ts';
 import { describeReadFailure, QUEUE_TIER } from './place.ts';
 import type { Ignored } from './script.ts';
 
-/** Names that are no scripts, whatever the file holds, and why. The first that fits counts. */
+/** Names that are never scripts, whatever the file contains, with the reasons. The first match counts. */
 const ignoredNames: readonly (readonly [RegExp, string])[] = [
   [/^node_modules$/, 'node_modules contains packages, not scripts'],
   [/^\./, 'hidden: its name begins with a dot'],
@@ -27,15 +27,15 @@ const ignoredNames: readonly (readonly [RegExp, string])[] = [
   [/\.json$/i, 'data'],
 ];
 
-/** Why a file or folder of this name is no script; null if its name does not forbid it. */
+/** Why a file or folder of this name is no script; null: its name allows it. */
 export function reasonToIgnore(name: string): string | null {
   return ignoredNames.find(([form]) => form.test(name))?.[1] ?? null;
 }
 
-/** Files of its lock are called after it, with more behind that; encrypted homes take names of 143 bytes. */
+/** Names of its lock's files begin with it and are longer; encrypted homes allow names of 143 bytes. */
 const LONGEST_TIER_BYTES = 100;
 
-/** Why a folder of this name directly under `jobs/` is no tier; null if it is one. */
+/** Why a folder of this name directly under `jobs/` is no tier; null: it is one. */
 function reasonAgainstTier(name: string): string | null {
   if (name === QUEUE_TIER) return 'it contains the handlers of queued jobs';
   if (isCommandName(name)) return `\`npx folder-runner ${name}\` is a command; rename the folder`;
@@ -46,7 +46,7 @@ function reasonAgainstTier(name: string): string | null {
   return reasonToIgnore(name);
 }
 
-/** What lies directly under `jobs/`, each in the order of the names. */
+/** The entries directly under `jobs/`, in the order of their names. */
 export interface JobsFolder {
   readonly tiers: readonly string[];
   readonly ignored: readonly Ignored[];
@@ -61,7 +61,7 @@ export function readJobsFolder(root: string): JobsFolder {
     const path = join(jobs, name);
     const reason = reasonAgainst(name, path);
     if (reason === null) tiers.push(name);
-    // The folder of the handlers is no tier, but not ignored either.
+    // The handlers' folder is no tier, but it is not ignored either.
     else if (name !== QUEUE_TIER || !isFolder(path)) ignored.push({ path, reason });
   }
   return { tiers, ignored };
@@ -84,7 +84,7 @@ function namesIn(jobs: string): readonly string[] {
   }
 }
 
-/** False for whatever cannot be looked at: a broken symlink, one that leads back to itself. */
+/** False for an entry that cannot be read: a broken symlink, or one that leads back to itself. */
 function isFolder(path: string): boolean {
   try {
     return statSync(path).isDirectory();
@@ -93,7 +93,7 @@ function isFolder(path: string): boolean {
   }
 }
 
-/** The folder of a tier that somebody named. @throws {UsageError} with the nearest name there is */
+/** The folder of a tier by its name. @throws {UsageError} that suggests the nearest name */
 export function tierFolder(root: string, name: string): string {
   const isName = name !== '' && !name.includes('/') && reasonAgainstTier(name) === null;
   const folder = join(root, 'jobs', name);
@@ -111,7 +111,7 @@ function describeUnknownTier(root: string, name: string): string {
   return `There is no tier ${JSON.stringify(name)} in ${join(root, 'jobs')}; ${hintAtTiers(tierMeant(root, name) ?? name, tiers)}`;
 }
 
-/** The tier whose folder is named, as seen from the root or from above: `jobs/hourly/` is `hourly`; null: none is. */
+/** The tier whose folder is named, relative to the root or from above: `jobs/hourly/` is `hourly`; null: none. */
 export function tierMeant(root: string, path: string): string | null {
   const name = relative(join(root, 'jobs'), resolve(root, path));
   const folder = path.includes('/') ? name : path;

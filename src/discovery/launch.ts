@@ -4,7 +4,7 @@ import type { Ignored, Launch } from './script.ts';
 import type { ScriptFile } from './script-file.ts';
 import type { CommentStyle } from './tags.ts';
 
-/** The `#!` line, taken apart as the kernel does: everything after the interpreter is one argument. */
+/** The `#!` line, split as the kernel does: all text after the interpreter is one argument. */
 interface Shebang {
   readonly line: string;
   readonly interpreter: string;
@@ -38,7 +38,7 @@ export type LaunchChoice =
 
 const nodeExtensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.cts', '.js', '.mjs', '.cjs']);
 
-/** Node strips a byte-order mark and a `#!` line, but not both from CommonJS. */
+/** Node strips a byte-order mark or a `#!` line from CommonJS, but not both. */
 const commonJsExtensions: ReadonlySet<string> = new Set(['.js', '.cjs', '.cts']);
 
 const usualInterpreters: ReadonlyMap<string, string> = new Map([
@@ -53,7 +53,7 @@ const usualInterpreters: ReadonlyMap<string, string> = new Map([
 export const byteOrderMark = '\ufeff';
 const elfMagic = '\x7fELF';
 
-/** `file` is how messages name it. */
+/** @param file its name in messages */
 export function chooseLaunch(path: string, file: string, content: ScriptFile): LaunchChoice {
   const extension = extname(path).toLowerCase();
   const source = content.head.toString('utf8');
@@ -73,7 +73,7 @@ function isRunnable(extension: string, { isExecutable }: ScriptFile): boolean {
   return isExecutable || isScriptExtension(extension);
 }
 
-/** Whatever is in such a file, it is a script. */
+/** A file with such an extension is a script, whatever it contains. */
 export function isScriptExtension(extension: string): boolean {
   const known = extension.toLowerCase();
   return nodeExtensions.has(known) || usualInterpreters.has(known);
@@ -87,7 +87,7 @@ function describeUnrunnable(extension: string, file: string, shebang: Shebang | 
   return { ignored: `${reason}; to run it by its #! line: ${chmod}`, chmod };
 }
 
-/** The kernel would look for an interpreter called `/bin/sh\r`, or see no `#!` at all. */
+/** The kernel would look for an interpreter named `/bin/sh\r`, or see no `#!` at all. */
 function refuseFirstLine(extension: string, file: string, source: string): string | null {
   if (source.startsWith(`${byteOrderMark}#!`)) {
     const works = nodeExtensions.has(extension) && !commonJsExtensions.has(extension);
@@ -124,7 +124,7 @@ function describeMissingShebang(file: string, { head }: ScriptFile): string {
 
 function launchByShebang(path: string, content: ScriptFile, { interpreter, argument }: Shebang): LaunchChoice {
   const extension = extname(path).toLowerCase();
-  // Under cron's bare PATH `env` finds no node; the runner's own is there for sure.
+  // On cron's bare PATH `env` may find no node; the runner's own Node certainly exists.
   const isNode = basename(interpreter) === 'env' && argument === 'node' && extension === '';
   if (isNode) return launchNode(content);
   const command = argument === null ? [interpreter, path] : [interpreter, argument, path];
@@ -139,7 +139,7 @@ function launchNode({ head, isWhole }: ScriptFile): LaunchChoice {
   };
 }
 
-/** What asks whether it is the main module starts itself, and must not be started twice. */
+/** A file that asks whether it is the main module starts itself, and must not be started twice. */
 function mayExport(source: string): boolean {
   if (!/\bexports?\b/.test(source)) return false;
   const code = source.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
@@ -150,13 +150,13 @@ function launchProgram([program = '', ...args]: readonly string[], comments: Com
   return { launch: { kind: 'program', command: [program, ...args] }, comments };
 }
 
-/** The shell, with its flags, of a script that does not say itself what runs it. */
+/** The launch by a shell and its flags, for a script that does not say itself what runs it. */
 export function launchByShell(path: string, shell: readonly string[]): Launch {
   const [program = '', ...flags] = shell;
   return { kind: 'program', command: [program, ...flags, path] };
 }
 
-/** Whether a shell reads it line by line, as its interpreter or behind `env`. */
+/** Whether a shell reads the file line by line, as its interpreter or after `env`. */
 export function isShell(launch: Launch): boolean {
   if (launch.kind === 'node') return false;
   return launch.command.slice(0, 2).some((word) => /(?:^|\/)(?:ba|da|k|z|a)?sh$/.test(word));

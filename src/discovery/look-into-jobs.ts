@@ -6,15 +6,15 @@ import { discover } from './discover.ts';
 import { openHandlers } from './handlers.ts';
 import type { Discovery } from './script.ts';
 
-/** What is in `jobs/`, and what is wrong with the settings. */
+/** The contents of `jobs/`, and the fault of the settings. */
 interface JobsFound {
   readonly discovery: Discovery;
   readonly disabled: readonly DisabledScript[];
-  /** Null: nothing; else the defaults were taken in their place. */
+  /** Null: the settings are correct; otherwise the defaults were used. */
   readonly settingsProblem: string | null;
 }
 
-/** For what does not run anything: wrong settings don't keep it from finding the scripts. */
+/** For commands that run nothing: wrong settings do not prevent finding the scripts. */
 export async function lookIntoJobs(root: string): Promise<JobsFound> {
   const disabled = findDisabled(root);
   try {
@@ -31,9 +31,9 @@ export async function discoverScripts(root: string): Promise<Discovery> {
 }
 
 /**
- * The names of jobs that there are handlers for in `jobs/queue/` here, whatever the settings say.
+ * The names of jobs that have a handler in `jobs/queue/` here, even if the settings are wrong.
  *
- * @param onWrongSettings is told what is wrong with them
+ * @param onWrongSettings called with the fault of the settings
  */
 export async function listHandlerNames(
   root: string,

@@ -5,18 +5,18 @@ import { reasonToIgnore } from './jobs-folder.ts';
 import { fileName } from './place.ts';
 import type { Ignored } from './script.ts';
 
-/** A file with a `#!` line, which somebody has written to be run, and which nothing runs. */
+/** A file with a `#!` line, which was written to be run, but which nothing runs. */
 export interface NeverRun {
-  /** As messages name it. */
+  /** Its name in messages. */
   readonly file: string;
-  /** The command that has it run: `chmod +x jobs/hourly/backup`. */
+  /** The command that makes it run: `chmod +x jobs/hourly/backup`. */
   readonly cure: string;
 }
 
-/** More would drown the rest. */
+/** More would hide the rest. */
 const MOST_ENTRIES = 1_000;
 
-/** Those among ignored files, and in the folders of tiers that are no scripts. */
+/** Finds such files among ignored files, and in folders of tiers that are no scripts. */
 export function findNeverRun(root: string, ignored: readonly Ignored[]): readonly NeverRun[] {
   return ignored.flatMap(({ path, isPlainFolder, chmod }) => {
     if (chmod !== undefined) return [{ file: fileName({ root }, path), cure: chmod }];
@@ -43,7 +43,7 @@ function listScripts(folder: string): readonly string[] {
   }
 }
 
-/** Without `O_NONBLOCK` a named pipe would stop the call for ever. */
+/** Without `O_NONBLOCK` a named pipe would block the call for ever. */
 function hasShebang(path: string): boolean {
   let file: number | null = null;
   try {
@@ -67,7 +67,7 @@ export function describeNeverRun(found: readonly NeverRun[]): string {
   return `${count} with a #! line never ${verb}: ${names.join(', ')}${more}`;
 }
 
-/** How to have the first ones run. */
+/** The commands that make the first ones run. */
 export function describeCures(found: readonly NeverRun[]): string {
   const commands = found.slice(0, MOST_NAMED).map(({ cure }) => `\`${cure}\``);
   return `${commands.join(', ')}; \`npx folder-runner list\` shows each ignored file.`;

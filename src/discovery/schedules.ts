@@ -3,7 +3,7 @@ import { shortestGapMs } from '../schedule/repeat/calendar.ts';
 import { parseSchedule } from '../schedule/repeat/parse.ts';
 import type { Script } from './script.ts';
 
-/** Refuses scripts whose schedule cannot be read, or comes more often than their tier. */
+/** Refuses scripts whose schedule is invalid, or more frequent than their tier. */
 export function checkSchedules(scripts: readonly Script[]): readonly Script[] {
   return scripts.map((script) => {
     const refusal = refuse(script);
@@ -23,7 +23,7 @@ function refuse({ tier, options: { schedule, timezone } }: Script): string | nul
   return `its schedule ${JSON.stringify(schedule)} is more frequent than jobs/${tier}: move it to jobs/${tierFor(gapMs)}`;
 }
 
-/** Its time comes, and no line of `runner cron` calls its tier. */
+/** Its times come, but no crontab line of `runner cron` calls its tier. */
 function warnOfNoPeriod({ tier, options }: Script): string | null {
   if (options.schedule === undefined || shortestPeriodMs(tier) !== null) return null;
   return (
@@ -34,7 +34,7 @@ function warnOfNoPeriod({ tier, options }: Script): string | null {
 
 const MINUTE_MS = 60_000;
 
-/** The longest of the usual tiers that is called as often as this. */
+/** The longest usual tier that is called at least this often. */
 function tierFor(gapMs: number): string {
   const usual = ['weekly', 'daily', 'hourly', '15min', '5min'];
   const fits = (tier: string): boolean => (shortestPeriodMs(tier) ?? 0) <= gapMs;

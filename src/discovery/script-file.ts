@@ -2,13 +2,13 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, readSync, stat
 import { dirname, relative, resolve } from 'node:path';
 import { sha256 } from '@noble/hashes/sha2.js';
 
-/** What the runner knows of a file without running it. */
+/** The facts about a file that the runner knows without running it. */
 export interface ScriptFile {
-  /** The first 64 KB, at most. */
+  /** The first 64 KB at most. */
   readonly head: Buffer;
-  /** Whether that is all of it. */
+  /** Whether `head` is the whole file. */
   readonly isWhole: boolean;
-  /** SHA-256 of the whole file, hex; null: it is too large to be read by each pass. */
+  /** SHA-256 of the whole file, in hex; null: it is too large to be read by each pass. */
   readonly contentHash: string | null;
   readonly isExecutable: boolean;
 }
@@ -20,9 +20,9 @@ const wholeBytes = 1024 * 1024;
 const mostHashedBytes = 64 * 1024 * 1024;
 
 /**
- * Reads a file, or says what else it is. Without `O_NONBLOCK` a named pipe would stop the pass for ever.
+ * Reads a file, or says what else it is. Without `O_NONBLOCK` a named pipe would block the pass for ever.
  *
- * @throws what the file system says: no such file, no permission …
+ * @throws the error of the file system: no such file, no permission …
  */
 export function readScriptFile(path: string): ScriptFile | FileKind {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -52,12 +52,12 @@ function readWhole(file: number) {
   return { head, isWhole: head.length === content.length, contentHash: hashSmall(content) };
 }
 
-/** In JavaScript: loading `node:crypto` would take 5 ms and 3.5 MB, more than hashing a tier. */
+/** Hashes in JavaScript: loading `node:crypto` would take 5 ms and 3.5 MB, more than hashing a tier. */
 function hashSmall(content: Buffer): string {
   return Buffer.from(sha256(content)).toString('hex');
 }
 
-/** A large program must not be held in memory: spawning would slow down with it. */
+/** A large program must not be held in memory: it would slow down each start of a process. */
 function readInPieces(file: number, isHashed: boolean) {
   const head = Buffer.alloc(headBytes);
   const length = readSync(file, head, 0, headBytes, 0);
@@ -72,29 +72,29 @@ function hashInPieces(file: number): string {
   return sum.digest('hex');
 }
 
-/** What stands in a Node script for a file of its own: `import … from './lib.ts'`, `require('../lib')`. */
+/** The text by which a Node script imports one of its own files: `import … from './lib.ts'`, `require('../lib')`. */
 const importPattern = /\b(?:from|import|require)\b\s{0,9}\(?\s{0,9}(['"])(\.{1,2}\/[^'"\n]+)\1/g;
 
 const suffixes = ['', '.ts', '.mts', '.cts', '.js', '.mjs', '.cjs', '.json', '/index.ts', '/index.js'];
 
-/** More than any script has, and no more than a pass can read in a moment. */
+/** More than any script has, and few enough for a pass to read in a moment. */
 const MOST_FILES = 200;
 
 interface Content {
   readonly mark: string;
   readonly hash: string | null;
-  /** Paths of what it imports. */
+  /** Paths of the files that it imports. */
   readonly imports: readonly string[];
 }
 
-/** Scripts share what they import: each file is read once, and again when it has changed. */
+/** Scripts share imports: each file is read once, and again after it has changed. */
 const known = new Map<string, Content>();
 
 /**
- * The hash of a Node script with all that it imports by relative paths, these files' imports included, as far as it lies
- * in the root. Packages are left out.
+ * The hash of a Node script with all files that it imports by relative paths, including their imports, within the root.
+ * Packages are left out.
  *
- * @returns the script's own hash where it imports nothing
+ * @returns the script's own hash if it imports nothing
  */
 export function hashWithImports(root: string, path: string, contentHash: string | null, source: string): string | null {
   const waiting = [...findImports(path, source)];
@@ -115,7 +115,7 @@ function findImports(path: string, source: string): string[] {
   return [...source.matchAll(importPattern)].flatMap(([, , name = '']) => findFile(resolve(dirname(path), name)));
 }
 
-/** As TypeScript has it, `./lib.js` may be `./lib.ts`. */
+/** As in TypeScript, `./lib.js` may be `./lib.ts`. */
 function findFile(path: string): string[] {
   const candidates = [...suffixes.map((suffix) => path + suffix), path.replace(/\.([cm]?)js$/, '.$1ts')];
   const file = candidates.find((each) => statSync(each, { throwIfNoEntry: false })?.isFile());

@@ -6,25 +6,25 @@ import { machineName } from '../system/process/identity.ts';
 export interface Script {
   /** `<tier>/<file without extension>`: `hourly/clean-tmp`, `queue/mail/welcome`. */
   readonly name: string;
-  /** Of a handler: `queue`. */
+  /** `queue` for a handler. */
   readonly tier: string;
-  /** Absolute path of the file that is run (a folder's `index.*` included). */
+  /** Absolute path of the file that runs; for a folder, of its `index.*`. */
   readonly path: string;
   readonly launch: Launch;
   readonly options: ScriptOptions;
-  /** SHA-256 of the file, hex; of a Node script with what it imports of the root. Null if it could not be read. */
+  /** SHA-256 of the file, in hex; for a Node script, with its imports within the root. Null if it could not be read. */
   readonly contentHash: string | null;
-  /** What keeps it from running: one clear sentence each. Empty: it runs. */
+  /** Reasons why it does not run, one clear sentence each. Empty: it runs. */
   readonly refusals: readonly string[];
-  /** What looks like a mistake but does not keep it from running: `@timout`. */
+  /** Probable mistakes that do not prevent it from running: `@timout`. */
   readonly warnings: readonly string[];
 }
 
-/** `node`: run by the runner's own Node with the probe. `program`: by this argument vector. */
+/** `node`: run by the runner's own Node with the probe. `program`: run by these arguments. */
 export type Launch =
   | {
       readonly kind: 'node';
-      /** It exports nothing that could be called: looking for that costs each start 1 ms. */
+      /** It exports nothing that could be called; looking for exports costs 1 ms at each start. */
       readonly exportsNothing?: true;
     }
   | { readonly kind: 'program'; readonly command: readonly [string, ...string[]] };
@@ -36,18 +36,20 @@ export interface Ignored {
   readonly reason: string;
   /** It is a folder without `index.*`, whose files may have been meant to run. */
   readonly isPlainFolder?: true;
-  /** The command after which it is a script; absent: there is none. */
+  /** The command that makes it a script; absent: none. */
   readonly chmod?: string;
 }
 
-/** Whether it has times of its own: passes of its tier do not run it at each call. A refused one is told by each. */
+/**
+ * Whether it has its own times: then passes of its tier do not run it at each call. Each pass reports a refused script.
+ */
 export function hasOwnTimes({ options, refusals }: Pick<Script, 'options' | 'refusals'>): boolean {
   return refusals.length === 0 && (options.schedule !== undefined || options.reboot === true);
 }
 
 /**
- * When its file was put there or last changed; null: it cannot be looked at. Not the time of its content: a file that
- * was moved here, or made executable, is new as a script.
+ * When its file was put there or last changed, in epoch milliseconds; null: it cannot be read. The time of its content
+ * does not suffice: a file that was moved here, or made executable, is new as a script.
  */
 export function fileChangedMs({ path }: Pick<Script, 'path'>): number | null {
   try {
@@ -62,7 +64,7 @@ export interface Tier {
   /** Null: a tier that only runs by hand. */
   readonly periodMs: number | null;
   readonly scripts: readonly Script[];
-  /** Scripts that say that they run on other machines. Left out: none. */
+  /** Scripts that name other machines to run on. Default: none. */
   readonly elsewhere?: readonly Script[];
 }
 
@@ -71,23 +73,23 @@ export function describeHosts({ options }: Script): string {
   return `runs on ${(options.host ?? []).join(', ')}; this is ${machineName()}`;
 }
 
-/** A folder of `jobs/` that cannot be read: what is in it is unknown. */
+/** A folder of `jobs/` that cannot be read, so its contents are unknown. */
 export interface Unread {
-  /** Its name; of the handlers' folder `queue`. */
+  /** Its name; `queue` for the handlers' folder. */
   readonly tier: string;
-  /** In one sentence. */
+  /** One sentence. */
   readonly reason: string;
 }
 
 export interface Discovery {
   readonly tiers: readonly Tier[];
-  /** The others go on without them. */
+  /** Other folders are used without them. */
   readonly unread: readonly Unread[];
-  /** When all of `jobs/` was looked at. */
+  /** Filled if all of `jobs/` was read. */
   readonly handlers: readonly Script[];
   readonly ignored: readonly Ignored[];
-  /** Scripts and handlers that say that they run on other machines. */
+  /** Scripts and handlers that name other machines to run on. */
   readonly elsewhere: readonly Script[];
-  /** Settings that fit nothing here, when all tiers were looked at: one sentence each. */
+  /** Settings that match nothing here, one sentence each; filled if all tiers were read. */
   readonly warnings: readonly string[];
 }

@@ -3,7 +3,7 @@ import type { Problem } from '../settings/problem.ts';
 import { type ScriptOptions, type ScriptSetting, scriptSettings } from '../settings/readers.ts';
 import { shellWord } from '../system/base/values.ts';
 
-/** `slashes`: JavaScript and its kin. `hashes`: shells, Python, Perl, Ruby. `php`: both, within `<?php`. */
+/** `slashes`: JavaScript and the like. `hashes`: shells, Python, Perl, Ruby. `php`: both, within `<?php`. */
 export type CommentStyle = 'slashes' | 'hashes' | 'php';
 
 interface CommentLine {
@@ -27,7 +27,7 @@ const markers: Readonly<Record<CommentStyle, Markers>> = {
   php: { line: /^(?:\/\/+|#+(?!\[))/, opensBlock: true },
 };
 
-/** The comment blocks of a script; what stands beside code is none. */
+/** The comment blocks of a script; a comment beside code is none. */
 export function readCommentBlocks(source: string, style: CommentStyle): readonly CommentBlock[] {
   const lines = codeLines(source, style);
   const blocks: CommentBlock[] = [];
@@ -39,7 +39,7 @@ export function readCommentBlocks(source: string, style: CommentStyle): readonly
   return blocks;
 }
 
-/** Without what may stand before the first comment: the `#!` line and the tag that opens PHP. */
+/** Removes what may precede the first comment: the `#!` line and the tag that opens PHP. */
 function codeLines(source: string, style: CommentStyle): readonly CommentLine[] {
   const lines = source.replace(/^\ufeff/, '').split('\n');
   return lines.map((line, index) => {
@@ -80,7 +80,7 @@ function findFrom(lines: readonly CommentLine[], start: number, isWanted: (text:
   return index;
 }
 
-/** Tags of JSDoc, TSDoc, phpDocumentor, YARD and Doxygen: other people's, however near to ours. */
+/** Tags of JSDoc, TSDoc, phpDocumentor, YARD and Doxygen: they are not the runner's, however similar. */
 const foreignTags: ReadonlySet<string> = new Set(
   `abstract access alias alpha api arg argument async attention attr attribute augments author beta borrows
   brief bug callback category class classdesc code const constant constructor constructs copyright date decorator
@@ -103,7 +103,7 @@ function isForeignTag(name: string): boolean {
   return foreignTags.has(name);
 }
 
-/** What the tags of a script say, and all that is wrong with them. */
+/** The options in the tags of a script, and all faults in them. */
 export interface ScriptTags {
   readonly options: ScriptOptions;
   readonly problems: readonly Problem[];
@@ -120,10 +120,10 @@ const noTags: ScriptTags = { options: {}, problems: [], warnings: [] };
 const settingsByTag = new Map(scriptSettings.map((setting) => [setting.tag, setting]));
 const accumulating: ReadonlySet<string> = new Set(['env', 'tags', 'fail-on', 'expect']);
 
-/** Whatever stands behind these is theirs. */
+/** All text after these tags belongs to them. */
 const prose: ReadonlySet<string> = new Set(['description', 'fail-on', 'expect']);
 
-/** Reads the tags in the first comment block of `source`; `file` is how messages name it. */
+/** Reads the tags in the first comment block of `source`; `file` is its name in messages. */
 export function readScriptTags(source: string, style: CommentStyle, file: string): ScriptTags {
   if (!source.includes('@')) return noTags;
   const [block = [], ...laterBlocks] = readCommentBlocks(source, style);
@@ -146,7 +146,10 @@ function byLine(one: Problem, other: Problem): number {
   return (one.line ?? 0) - (other.line ?? 0);
 }
 
-/** A tag's value is the rest of its line, up to another tag of ours; only a description goes on until the next tag. */
+/**
+ * A tag's value is the rest of its line, up to another tag of the runner; only a description continues until the next
+ * tag.
+ */
 function parseTags(block: CommentBlock): readonly Tag[] {
   const tags: Tag[] = [];
   for (const { line, text } of block) {
@@ -160,7 +163,7 @@ function parseTags(block: CommentBlock): readonly Tag[] {
   return tags;
 }
 
-/** `@timeout 20s`, `@timeout: 20s`, `@timeout=20s`; `@timeout 20s @retries 2` are two. */
+/** `@timeout 20s`, `@timeout: 20s`, `@timeout=20s`; `@timeout 20s @retries 2` are two tags. */
 function parseTagLine(text: string, line: number): readonly Tag[] {
   const [, name, rest = ''] = /^@([A-Za-z][\w-]*)(?![\w/-])(?:[:=]|\s+[:=](?=\s))?\s*(.*)$/.exec(text) ?? [];
   if (name === undefined) return [];
@@ -170,7 +173,7 @@ function parseTagLine(text: string, line: number): readonly Tag[] {
   return [{ name, line, value: rest.slice(0, next).trim() }, ...parseTagLine(rest.slice(next), line)];
 }
 
-/** Where in the value of a tag another one of ours begins, or what must be a misspelled one; -1: nowhere. */
+/** The index in a tag's value at which another tag of the runner begins, or a misspelled one; -1: none. */
 function findSecondTag(value: string, setting?: ScriptSetting): number {
   const isRight = (text: string): boolean => setting !== undefined && 'value' in setting.read(tidy(text));
   const isMisspelled = (name: string, index: number): boolean =>
@@ -199,7 +202,7 @@ function readTag(setting: ScriptSetting, tag: Tag, file: string): Reading {
   return { options: {}, problems: [problemOf(tag, file, reading.expected)] };
 }
 
-/** `@expect done @timeout 20s`: what is searched for may hold anything, so nobody can tell what is meant. */
+/** `@expect done @timeout 20s`: a searched text may contain anything, so the meaning is unclear. */
 function refuseSecondTag(tag: Tag, file: string): readonly Problem[] {
   const { name, value } = tag;
   const next = name === 'description' ? -1 : findSecondTag(value);
@@ -213,7 +216,7 @@ function tidy(value: string): string {
   return value.replace(/[\s\p{Cc}]+/gu, ' ').trim();
 }
 
-/** Other people's templates leave it empty. */
+/** Other tools' templates leave it empty. */
 function isEmptyDescription(tag: Tag): boolean {
   return tag.name === 'description' && tidy(tag.value) === '';
 }
@@ -228,7 +231,7 @@ function repetitions([first, ...repeated]: readonly Tag[], file: string): readon
   return repeated.map((tag) => ({ ...problemOf(tag, file, 'one value'), statement }));
 }
 
-/** Lists add up; of a repeated tag that does not, the problem is told elsewhere. */
+/** Lists add up; any other repeated tag is reported elsewhere. */
 function combine(options: readonly ScriptOptions[]): ScriptOptions {
   const lists = (['env', 'tags', 'failOn', 'expect'] as const).map((key) => {
     const words = unique(options.flatMap((one) => one[key] ?? []));
@@ -262,7 +265,7 @@ function describeEnvFile(name: string, file: string, line: number): string {
   return `${file}:${line}: @${name} is not known and has no effect; ${cure}`;
 }
 
-/** JSDoc has `@description` too, and every function may have one. */
+/** JSDoc has `@description`, too, and every function may have one. */
 function warnOfUnread(tags: readonly Tag[], file: string): readonly string[] {
   return tags
     .filter(({ name }) => settingsByTag.has(name) && !isForeignTag(name))

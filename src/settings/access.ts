@@ -15,7 +15,7 @@ import { describeServedCopy, describeServedPlace } from '../system/place/web-exp
 import type { Settings } from './settings.ts';
 
 /**
- * Refuses to run anything where others could read the state folder, or have written it.
+ * Refuses to run anything if others could read the state folder, or could have written to it.
  *
  * @throws {UsageError} unless `allowUnsafe` is set
  */
@@ -30,7 +30,7 @@ function refuse(reason: string | null): void {
 }
 
 /**
- * The same for what only reads the log, and not the settings.
+ * Like `checkPlace`, for commands that only read the log and load no settings.
  *
  * @throws {UsageError} unless `RUNNER_ALLOW_UNSAFE` is set
  */
@@ -39,10 +39,9 @@ export function checkStateFolder(root: string, state: StateFolder, environment: 
 }
 
 /**
- * The same for what makes the log or writes it, and has to work with wrong settings, too.
+ * Like `checkPlace`, for commands that create or write the log, and must work with wrong settings, too.
  *
- * @throws {UsageError} unless `RUNNER_ALLOW_UNSAFE` is set; inside a web root, also unless the settings
- *   allow it
+ * @throws {UsageError} unless `RUNNER_ALLOW_UNSAFE` is set; inside a web root, also unless the settings allow it
  */
 export async function checkWritable(
   root: string,
@@ -53,7 +52,7 @@ export async function checkWritable(
   await refuseUnlessAllowed(root, describeServedPlace(root, state), environment);
 }
 
-/** The same for a copy of the log. @throws {UsageError} where a web server probably hands it out */
+/** Like `checkPlace`, for a copy of the log. @throws {UsageError} if a web server probably serves the path */
 export async function checkCopy(
   root: string,
   path: string,
@@ -69,8 +68,8 @@ async function refuseUnlessAllowed(root: string, reason: string | null, environm
 }
 
 /**
- * One's own folder that is only too open is left to be closed, which is done before it is written to,
- * unless others could have put something in already.
+ * This user's own folder with a too open mode is accepted, because it is closed before anything is written to it; but
+ * not if others could have put something in already.
  */
 function refuseUnsafeState(root: string, { path }: StateFolder, orElse: string): void {
   if (!existsSync(path)) return;
@@ -87,7 +86,7 @@ function judgeContent(root: string, folder: string, { mode }: Stats): readonly D
     try {
       return judgePath(root, join(folder, name));
     } catch (error) {
-      // It has gone, or is a link that leads nowhere or in a circle: nobody could read anything by it.
+      // The entry is gone, or is a link that leads nowhere or in a circle: nobody could read anything through it.
       if (/^(ENOENT|ENOTDIR|ELOOP)$/.test(errorCode(error))) return [];
       throw error;
     }

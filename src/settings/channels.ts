@@ -11,9 +11,9 @@ import {
 } from './readers.ts';
 import { type ChannelKind, type ChannelSettings, presets } from './settings.ts';
 
-/** What is wrong with one option of a channel. */
+/** A fault of one option of a channel. */
 export interface ChannelIssue {
-  /** Null: with the channel as a whole. */
+  /** Null: the channel as a whole is at fault. */
   readonly key: string | null;
   readonly expected: string;
   readonly found: unknown;
@@ -23,7 +23,7 @@ type CheckedChannel = { readonly channel: ChannelSettings } | { readonly issues:
 
 const addressForm = /^[^\s<>@,;:"'()[\]\\\p{Cc}-][^\s<>@,;:"'()[\]\\\p{Cc}]*@[^\s<>@,;:"'()[\]\\\p{Cc}]+$/u;
 
-/** One address; a name beside it would only be one more thing to quote. */
+/** Accepts one address without a name, which would only be one more text to quote. */
 const readAddress: Reader<string> = (found) =>
   typeof found === 'string' && isAddressOrName(found.trim())
     ? { value: found.trim() }
@@ -37,14 +37,14 @@ const readAddresses: Reader<string> = (found) => {
   return { value: all.map((each: string) => each.trim()).join(', ') };
 };
 
-/** Whether it may stand on a mail program's command line, and in a header. */
+/** Whether a text is safe on a mail program's command line, and in a header. */
 export function isAddress(text: string): boolean {
   return addressForm.test(text) && text.length <= 254;
 }
 
 const isAddressOrName = (text: string): boolean => variableReference.test(text) || isAddress(text);
 
-/** A server that asks for a password is named by a variable as a whole. */
+/** If the server needs a password, a variable holds the whole URL. */
 const readSmtp: Reader<string> = (found) => {
   const text = typeof found === 'string' ? found.trim() : '';
   if (variableReference.test(text)) return { value: text };
@@ -55,12 +55,12 @@ const readSmtp: Reader<string> = (found) => {
   return url.username + url.password === '' ? { value: text } : { expected: describeSecret('a URL without password') };
 };
 
-/** Whether a URL leads to this machine, where nobody stands in between. */
+/** Whether a URL leads to this machine, with nobody in between. */
 export function isLocalHost(host: string): boolean {
   return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(host);
 }
 
-/** Whether whoever is on the way could read what is sent there. */
+/** Whether others on the way could read a message to this URL. */
 export function isInClear(url: URL): boolean {
   return url.protocol === 'http:' && !isLocalHost(url.hostname);
 }
@@ -78,7 +78,7 @@ const readLine: Reader<string> = (found) =>
 const readProgram: Reader<string> = (found) =>
   typeof found === 'string' && found.startsWith('/') ? { value: found } : { expected: 'the full path of a program' };
 
-/** An id is mostly digits, which somebody may have written as a number. */
+/** An id is mostly digits, and may be written as a number. */
 const readId: Reader<string> = (found) => readLine(typeof found === 'number' ? String(found) : found);
 
 const readVariableNames: Reader<string> = (found) => {
@@ -86,7 +86,7 @@ const readVariableNames: Reader<string> = (found) => {
   return 'value' in reading ? { value: reading.value.join(' ') } : reading;
 };
 
-/** What each kind may have, the target first. */
+/** The options of each kind of channel, the target first. */
 const shapes: Readonly<Record<ChannelKind, Readonly<Record<string, Reader<string>>>>> = {
   mail: { to: readAddresses, from: readAddress, smtp: readSmtp, sendmail: readProgram },
   webhook: { url: readUrl, preset: readChoice(...presets), token: readSecret, chat: readId, user: readId },
@@ -100,7 +100,7 @@ const readName: Reader<string> = (found) =>
 
 const ofAll = { name: readName, severity: readChoice('warning', 'critical'), tags: readTagWords };
 
-/** Services of one address, and what they cannot do without. */
+/** Services with one fixed address, and the options that they need. */
 const needed: Readonly<Record<string, readonly string[]>> = {
   telegram: ['token', 'chat'],
   pushover: ['token', 'user'],
@@ -146,7 +146,7 @@ function readOptions(kind: ChannelKind, given: ReadonlyMap<string, unknown>): Ch
   return issues.length > 0 ? { issues } : { channel: toChannel(kind, target, values) };
 }
 
-/** Of a webhook whose token, or whose URL itself, nobody on the way may read. */
+/** Whether a webhook would send a secret, its token or its own URL, without encryption. */
 function isToldInClear(values: ReadonlyMap<string, unknown>): boolean {
   const url = URL.parse(String(values.get('url') ?? ''));
   const hasSecret = values.has('token') || (values.get('preset') ?? 'json') !== 'json';
@@ -175,7 +175,7 @@ function toChannel(kind: ChannelKind, target: string, values: ReadonlyMap<string
   };
 }
 
-/** Gives each a name of its own: the second `webhook` is `webhook-2`. */
+/** Gives each channel a unique name: the second `webhook` is `webhook-2`. */
 export function nameChannels(channels: readonly ChannelSettings[]): readonly ChannelSettings[] {
   const taken = new Set<string>();
   return channels.map((channel) => {
@@ -186,13 +186,13 @@ export function nameChannels(channels: readonly ChannelSettings[]): readonly Cha
   });
 }
 
-/** The variables that channels are read from. */
+/** The names of the variables that hold values of channels. */
 export function variablesOf(channels: readonly ChannelSettings[]): readonly string[] {
   const values = channels.flatMap(({ target, options }) => [...target.split(', '), ...Object.values(options)]);
   return [...new Set(values.filter((value) => variableReference.test(value)).map((value) => value.slice(1)))];
 }
 
-/** In one word of `RUNNER_ALERTS`, what stands before the colon. */
+/** The words before the colon in `RUNNER_ALERTS`. */
 const wordKinds: Readonly<Record<string, (target: string) => Readonly<Record<string, unknown>>>> = {
   mail: (to) => ({ kind: 'mail', to }),
   webhook: (url) => ({ kind: 'webhook', url }),
@@ -208,10 +208,10 @@ const wordKinds: Readonly<Record<string, (target: string) => Readonly<Record<str
 export const ALERTS_VARIABLE = 'RUNNER_ALERTS';
 
 /**
- * The channels of `RUNNER_ALERTS=mail:me@example.org`, several separated by spaces or commas. Mail goes by the
- * server in `SMTP_URL`, where that is set.
+ * The channels of `RUNNER_ALERTS=mail:me@example.org`; spaces or commas separate several. Mail uses the server in
+ * `SMTP_URL` if that is set.
  *
- * @returns also what is wrong, one sentence for each word; it shows no value, as that may be a secret
+ * @returns also the faults, one sentence per word, without the value, which may be a secret
  */
 export function parseAlertsVariable(text: string, environment: NodeJS.ProcessEnv) {
   const found: ChannelSettings[] = [];

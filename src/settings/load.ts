@@ -16,11 +16,11 @@ const extensions = ['ts', 'mts', 'cts', 'js', 'mjs', 'cjs', 'json'];
 const fileNames: readonly string[] = extensions.map((extension) => `runner.config.${extension}`);
 
 /**
- * The settings of the root's `runner.config.*`, or the defaults if it has none. `RUNNER_ALLOW_UNSAFE`
- * in the environment counts as `allowUnsafe`.
+ * The settings of the root's `runner.config.*`, or the defaults if it has none. `RUNNER_ALLOW_UNSAFE` in the
+ * environment counts as `allowUnsafe`.
  *
- * @throws {UsageError} if others could have written the file, if it cannot be loaded, or with one line
- *   for each wrong setting
+ * @throws {UsageError} if others could have written the file, if it cannot be loaded, or with one line for each wrong
+ * setting
  */
 export async function loadSettings(root: string, environment: NodeJS.ProcessEnv = process.env): Promise<Settings> {
   const allowUnsafe = environment[OVERRIDE_VARIABLE] === '1';
@@ -32,7 +32,7 @@ export async function loadSettings(root: string, environment: NodeJS.ProcessEnv 
     : settings;
 }
 
-/** For those without a settings file: what it says of channels wins. */
+/** For users without a settings file: channels in that file take precedence. */
 async function takeChannels(settings: Settings, text: string, environment: NodeJS.ProcessEnv): Promise<Settings> {
   const { parseAlertsVariable, variablesOf } = await import('./channels.ts');
   const { channels, problems } = parseAlertsVariable(text, environment);
@@ -42,9 +42,9 @@ async function takeChannels(settings: Settings, text: string, environment: NodeJ
 }
 
 /**
- * The same, for what goes on without them: the defaults where they are wrong.
+ * Like `loadSettings`, for commands that also work without settings: wrong settings are replaced by the defaults.
  *
- * @param onWrong is told what is wrong with them, unless somebody else tells of it
+ * @param onWrong called with the fault, unless another part reports it
  */
 export async function loadSettingsIfRight(
   root: string,
@@ -59,12 +59,12 @@ export async function loadSettingsIfRight(
   }
 }
 
-/** Where a root may have its settings. */
+/** The paths at which a root may have its settings. */
 export function settingsFilesOf(root: string): readonly string[] {
   return fileNames.map((name) => join(root, name));
 }
 
-/** The name of the root's settings file; null: it has none, or several, of which none counts. */
+/** The name of the root's settings file; null: none, or several, of which none counts. */
 export function findSettingsFile(root: string): string | null {
   const [name = null, other] = fileNames.filter((file) => existsSync(join(root, file)));
   return other === undefined ? name : null;
@@ -78,12 +78,15 @@ async function loadFile(root: string, allowUnsafe: boolean): Promise<Settings> {
   return checkConfigFile(await readConfigFile(root, name));
 }
 
-/** Why no settings file of this root can be read, by the names alone: nothing of it is run. Null: one can, or none is there. */
+/**
+ * Why no settings file of this root can be read, judged by names alone, without running any. Null: one can, or there is
+ * none.
+ */
 export function findUnreadFile(root: string): string | null {
   return chooseFile(root).problem;
 }
 
-/** The file that holds the settings; null: there is none. */
+/** The file with the settings; null: none. */
 function chooseFile(root: string): { readonly name: string | null; readonly problem: string | null } {
   const names = findNames(root);
   const [name = null, other] = [...fileNames.filter((file) => names.includes(file)), ...names.filter(isOfOtherFormat)];
@@ -95,17 +98,19 @@ function chooseFile(root: string): { readonly name: string | null; readonly prob
 
 const otherFormats = ['json5', 'jsonc', 'yaml', 'yml', 'toml', 'ini', 'tsx', 'jsx', 'php', 'py', 'xml'];
 
-/** A slip swaps, doubles or leaves out letters of the word that is meant. */
+/** A misspelling swaps, doubles or omits letters of the word. */
 const nearName =
   /^\.?(?:folder[-_. ]?)?(?:[rune]{4,8}s?|jobs?)[-_. ]?(?:rc|cfg|c[onfig]{2,6}s?|configuration|set+ings?)$/i;
-/** Turned round, with the ending that Windows adds, or as other programs name what holds on one machine alone. */
+/**
+ * The words in reverse order, an ending that Windows adds, or other programs' names for settings of a single machine.
+ */
 const nearFile =
   /^(?:config\.runner|runner\.config\.(?:local|dev|development|prod|production))\.(?:[cm]?[jt]s|json)$|^runner\.config\.(?:[cm]?[jt]s|json)\.txt$/i;
 const nearFormat = /^\.(?:[cm]?[jt]s+x?|[json]{3,5}[c5]?|[yaml]{3,5}|[toml]{4,5}|ini)$/i;
 
 /**
- * Whoever has such a file means the settings: without them scripts would run without their limits. Code that is only
- * called `runner`, and data that are only called `jobs`, are likely a site's own.
+ * Whether a file of this name is meant as settings: if it were ignored, scripts would run without their limits. Code
+ * that is only named `runner`, and data that is only named `jobs`, probably belong to the site.
  */
 function isLikeSettings(name: string): boolean {
   const format = extname(name);
@@ -115,7 +120,7 @@ function isLikeSettings(name: string): boolean {
   return nearName.test(name) || (nearName.test(stem) && nearFormat.test(format));
 }
 
-/** What is called as the settings are, or nearly so. */
+/** Files whose names are those of the settings, or similar. */
 function findNames(root: string): readonly string[] {
   try {
     const entries = readdirSync(root, { withFileTypes: true });
@@ -123,7 +128,7 @@ function findNames(root: string): readonly string[] {
       .filter((entry) => fileNames.includes(entry.name) || (isLikeSettings(entry.name) && !entry.isDirectory()))
       .map(({ name }) => name);
   } catch {
-    // A folder may be entered, and not be listed.
+    // A folder may allow access without allowing a listing.
     return fileNames.filter((name) => existsSync(join(root, name)));
   }
 }
@@ -141,7 +146,7 @@ function describeUnread(root: string, name: string): string {
   return `${root}/${name} is not read: the settings file must be called runner.config.${format}. Rename it, or remove it.`;
 }
 
-/** Its code runs at once, so what it says itself cannot allow it. */
+/** The file's code runs as soon as it is loaded, so its own settings cannot allow it. */
 function refuseUnsafeFile(root: string, name: string): void {
   const ofRoot = judgeRoot(root);
   const distrusted = [...(ofRoot === null ? [] : [ofRoot]), ...judgePath(root, join(root, name))];
@@ -154,14 +159,14 @@ function describeRivals(root: string, name: string, other: string): string {
   return `${root} has both ${name} and ${other}, but only one settings file is allowed; remove one of them.`;
 }
 
-/** The schema is loaded only here: most roots have no settings, and zod costs every start. */
+/** Loads the schema only here: most roots have no settings, and zod would slow down every start. */
 async function checkConfigFile(file: ConfigFile): Promise<Settings> {
   const { validateSettings } = await import('./schema.ts');
   let checked: ReturnType<typeof validateSettings>;
   try {
     checked = validateSettings(file.content);
   } catch (error) {
-    // A getter is code of the file's, which runs only now.
+    // A getter is code of the file, which runs only now.
     throw cannotLoad(file.name, error);
   }
   if ('settings' in checked) return checked.settings;
@@ -176,14 +181,14 @@ function problemsOf(file: ConfigFile, issues: readonly SettingIssue[]): readonly
     expected,
     found,
     statement,
-    // Cron would mail it.
+    // Cron would mail the value.
     isSecret: isSecretAt(path) && found !== path[1],
   }));
   const lineOf = ({ line }: Problem) => line ?? Number.MAX_SAFE_INTEGER;
   return problems.toSorted((one, other) => lineOf(one) - lineOf(other));
 }
 
-/** A URL may be one, or hold one. */
+/** A URL may be a secret, or contain one. */
 function isSecretAt(path: readonly string[]): boolean {
   const [first] = path;
   const last = path.at(-1) ?? '';
@@ -198,7 +203,7 @@ interface ConfigFile {
   readonly content: unknown;
 }
 
-/** @throws {UsageError} naming the file and what keeps it from being read or run */
+/** @throws {UsageError} that names the file and the reason why it cannot be read or run */
 async function readConfigFile(root: string, name: string): Promise<ConfigFile> {
   const path = join(root, name);
   try {
@@ -240,10 +245,10 @@ interface SettingsModule {
 }
 
 /**
- * A loop that never ends keeps all else from ending it, and each call of cron would leave one more such process.
- * `vm` does, at no cost.
+ * Loads the settings with a time limit. An endless loop would block every other way to stop it, and each call by cron
+ * would leave one more such process; the timeout of `vm` ends the loop at no cost.
  *
- * @returns null if the settings await anything: nothing of them has run then
+ * @returns null if the settings await anything; none of their code has run then
  */
 export function requireSettings(path: string, timeout = LONGEST_MS): SettingsModule | null {
   const quoted = JSON.stringify(path);
@@ -259,7 +264,7 @@ export function requireSettings(path: string, timeout = LONGEST_MS): SettingsMod
   }
 }
 
-/** Of a file that exports nothing, CommonJS makes an empty object. */
+/** CommonJS makes an empty object for a file that exports nothing. */
 function isNothing(exported: unknown, path: string): boolean {
   const isEmpty = typeof exported === 'object' && exported !== null && Object.keys(exported).length === 0;
   return isEmpty && !/\bexports\b/.test(readPlainFile(path));
@@ -279,10 +284,10 @@ const guardCode = `
 `;
 
 /**
- * A loop behind an `await` is seen by another thread alone, which takes 30 ms to start, so that only such settings
- * pay for it; and all that it can do is to kill the process.
+ * Only another thread notices a loop after an `await`. The thread takes 30 ms to start, so only such settings pay for
+ * it, and all it can do is kill the process.
  *
- * @returns ends it
+ * @returns a function that ends the guard
  */
 export function guardAgainstLoop(name: string, longestMs = LONGEST_MS + 1_000): () => void {
   const over = new Int32Array(new SharedArrayBuffer(4));
@@ -290,7 +295,7 @@ export function guardAgainstLoop(name: string, longestMs = LONGEST_MS + 1_000): 
   const { Worker } = process.getBuiltinModule('node:worker_threads');
   const guard = new Worker(guardCode, { eval: true, execArgv: [], workerData: { over, longestMs, sentence } });
   guard.unref();
-  // Where the host allows no further thread, it goes on without.
+  // If the host allows no further thread, loading goes on without the guard.
   guard.on('error', () => {});
   return () => {
     Atomics.store(over, 0, 1);
@@ -299,7 +304,7 @@ export function guardAgainstLoop(name: string, longestMs = LONGEST_MS + 1_000): 
 }
 
 /**
- * Settings may wait for what never comes. It would look as if there had been nothing to do.
+ * Settings may wait for something that never comes; the call would then seem to have had nothing to do.
  *
  * @throws {Error} that says so
  */
@@ -309,7 +314,7 @@ export async function waitForSettings<T>(loading: Promise<T>, longestMs = LONGES
     giveUp = (why) => reject(new Error(why));
   });
   const onIdle = () => giveUp(UNSETTLED);
-  // A turn later: a process that stood still finds both its time over and its settings loaded.
+  // Waits one more turn: a process that stood still finds its time over and its settings loaded together.
   const onLate = () => setImmediate(giveUp, describeLate(longestMs));
   const timer = setTimeout(onLate, longestMs).unref();
   process.once('beforeExit', onIdle);
@@ -324,8 +329,8 @@ export async function waitForSettings<T>(loading: Promise<T>, longestMs = LONGES
 type LoadHook = NonNullable<Parameters<typeof registerHooks>[0]['load']>;
 
 /**
- * A package.json with `"type": "commonjs"`, as `npm init` writes it, makes Node refuse `export default`
- * in a .ts or .js file, and one without `type` makes it warn, which cron would mail.
+ * A package.json with `"type": "commonjs"`, as written by `npm init`, makes Node refuse `export default` in a .ts or
+ * .js file. One without `type` makes Node warn, which cron would mail.
  */
 const loadByContent: LoadHook = (url, context, nextLoad) => {
   const format = moduleFormat(url);
@@ -349,7 +354,7 @@ function describeCause(error: unknown, file: string): string {
   return cause;
 }
 
-/** `JSON.parse` quotes what stands around its mistake, which may be a password. */
+/** `JSON.parse` quotes the text around the error, which may be a password. */
 function withoutSource(message: string): string {
   return message.replace(/^(Unexpected token) .* is not valid JSON$/s, '$1: it is not valid JSON');
 }
@@ -360,21 +365,21 @@ function placeIn(file: string, error: Error): string {
 }
 
 /**
- * The line of a setting in a config file, by searching for its keys one after another; null if they
- * are not written there as keys, as in settings put together by code.
+ * The line of a setting in a config file, found by searching for its keys one after another; null if they are not
+ * written there as keys, as in settings built by code.
  */
 export function findSettingLine(source: string, path: readonly string[]): number | null {
   if (path.length === 0) return null;
   const lines = source.split('\n');
   let index = -1;
   for (const [depth, key] of path.entries()) {
-    // A place in a list of channels: each says of what kind it is.
+    // An index in a list of channels: each channel has the key `kind`.
     const isPlace = /^\d+$/.test(key);
     const form = keyForm(isPlace ? 'kind' : key);
     const from = Math.max(index, 0);
     const found = lines.flatMap((line, at) => (at >= from && form.test(line) ? [at] : []));
     const next = found[isPlace ? Number(key) : 0] ?? null;
-    // What a channel lacks is told where it stands.
+    // A key that a channel lacks is reported at the line of the channel.
     if (next === null) return /^\d+$/.test(path[depth - 1] ?? '') ? index + 1 : null;
     index = next;
   }

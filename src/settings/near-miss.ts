@@ -1,6 +1,6 @@
 import { nearestName } from '../system/base/suggest.ts';
 
-/** What other runners, and common sense, call it. */
+/** Names from other runners and common words, with the setting that is meant. */
 const otherNames: Readonly<Record<string, string>> = {
   ...{ retry: 'retries', tries: 'retries', attempts: 'retries', backoff: 'retry-delay' },
   ...{ cron: 'schedule', every: 'schedule', at: 'schedule', interval: 'schedule' },
@@ -12,7 +12,9 @@ const otherNames: Readonly<Record<string, string>> = {
   ...{ healthcheck: 'ping', hosts: 'host' },
 };
 
-/** The setting that was probably meant, in the form of `known`: `retryDelay` or `retry-delay`; null: none is near. */
+/**
+ * The setting that was probably meant, in the form of `known`: `retryDelay` or `retry-delay`; null: none is similar.
+ */
 export function nearestSetting(word: string, known: Iterable<string>): string | null {
   const names = [...known];
   const meant = otherNames[toTag(word)];

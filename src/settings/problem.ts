@@ -3,14 +3,14 @@ export interface Problem {
   /** Relative to the root. */
   readonly file: string;
   readonly line: number | null;
-  /** As it is written there: `@timeout`, `tiers.hourly.timeout`. */
+  /** As written in the file: `@timeout`, `tiers.hourly.timeout`. */
   readonly setting: string;
   /** Completes "must be …". */
   readonly expected: string;
   readonly found: unknown;
   /** Completes the setting's name instead of "must be …, found …". */
   readonly statement?: string | undefined;
-  /** Whether only the kind of what was found may be told. */
+  /** Whether a message may name only the kind of the value found. */
   readonly isSecret?: boolean;
 }
 

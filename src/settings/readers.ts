@@ -3,7 +3,7 @@ import ms from 'ms';
 import { matchesNothing } from '../system/base/glob.ts';
 import { isZone, nearestZone } from '../system/base/zone.ts';
 
-/** A value that was understood, or what was expected in its place. */
+/** A parsed value, or a description of what was expected. */
 export type ParseResult<T> = { readonly value: T } | { readonly expected: string };
 
 export type Reader<T> = (found: unknown) => ParseResult<T>;
@@ -14,7 +14,7 @@ export const readText: Reader<string> = (found) =>
 export const readBoolean: Reader<boolean> = (found) =>
   typeof found === 'boolean' ? { value: found } : { expected: 'true or false' };
 
-/** As a tag it says yes by being there. */
+/** A tag without a value means true. */
 const readFlag: Reader<boolean> = (found) => {
   if (found === true || found === '' || found === 'true') return { value: true };
   return found === false || found === 'false' ? { value: false } : { expected: 'true or false' };
@@ -40,7 +40,7 @@ export const readDurationMs: Reader<number> = (found) => {
   return durationMs === null ? { expected: expectedDuration(found) } : { value: durationMs };
 };
 
-/** How long to wait, which may be not at all: `0s`. */
+/** A time to wait, which may be zero: `0s`. */
 export const readDelayMs: Reader<number> = (found) => {
   const delayMs = typeof found === 'string' ? parseDelayMs(found.trim()) : null;
   return delayMs === null ? { expected: expectedDuration(found) } : { value: delayMs };
@@ -62,7 +62,7 @@ export function readByteSize(smallest: string): Reader<number> {
   };
 }
 
-/** A number, or its digits: a tag is always text. */
+/** A number, or its digits: the value of a tag is always text. */
 export function readWholeNumber(least: number, most: number): Reader<number> {
   return (found) => {
     const isDigits = typeof found === 'string' && /^\d{1,9}$/.test(found.trim());
@@ -96,13 +96,13 @@ function splitWords(text: string): readonly string[] {
   return text.split(/[\s,]+/).filter((word) => word !== '');
 }
 
-/** What becomes of a job whose runner or machine died under it. */
+/** How a job is treated whose runner or machine died during its run. */
 export type CrashPolicy = 'retry' | 'skip' | 'fail';
 
 /** `run`: without knowing what other machines do. */
 export type OfflinePolicy = 'run' | 'wait';
 
-/** What a script's tags or the settings say about how it is run. Every option is optional. */
+/** Options of a script from its tags or the settings. Each one is optional. */
 export interface ScriptOptions {
   readonly description?: string;
   /** Default: the tier's period, at most one hour. */
@@ -110,66 +110,66 @@ export interface ScriptOptions {
   /** How many times a failed job is tried again. Default 0. */
   readonly retries?: number;
   readonly retryDelay?: RetryDelay;
-  /** Default: a crash is a failure like any other, and `retries` says what follows. */
+  /** Default: a crash is a failure like any other, and `retries` decides what follows. */
   readonly onCrash?: CrashPolicy;
-  /** What becomes of it while the database of many machines is away. Default: it waits. */
+  /** How it is treated while the database of a fleet is away. Default: it waits. */
   readonly offline?: OfflinePolicy;
   /** Heap limit of a Node script. Default: V8's own. */
   readonly memoryBytes?: number;
-  /** Resident memory of the run's processes together: above this it is noted. Default: no limit. */
+  /** Resident memory of all processes of a run above which a warning is noted. Default: no limit. */
   readonly warnRssBytes?: number;
-  /** Above this, for `rssSustainMs`, the run is ended. Default: no limit. */
+  /** Resident memory above which, after `rssSustainMs`, the run is ended. Default: no limit. */
   readonly maxRssBytes?: number;
   /** How long the memory may be above its limit. Default 5 s. */
   readonly rssSustainMs?: number;
-  /** How much of its output is kept on disk. Default: the settings' `maxOutput`. */
+  /** How many bytes of its output are kept on disk. Default: the settings' `maxOutput`. */
   readonly maxOutputBytes?: number;
   /** Added to the process's niceness, 0 to 19. Default 0. */
   readonly nice?: number;
   /** Names of environment variables that the script gets from the runner's environment. */
   readonly env?: readonly string[];
-  /** Of a handler: a fresh process for each job. Default false: one serves many. */
+  /** For a handler: a fresh process for each job. Default false: one process serves many jobs. */
   readonly isolate?: boolean;
-  /** Failures in a row before people are told. Default: the settings' `alerts.after`. */
+  /** Failures in a row before an alert is sent. Default: the settings' `alerts.after`. */
   readonly alertAfter?: number;
   readonly tags?: readonly string[];
   /** The machines that it runs on: globs over their names. Default: any. */
   readonly host?: readonly string[];
-  /** Each of these machines runs it by itself. Default false: whichever comes first. */
+  /** Whether each of these machines runs it. Default false: the first one that comes runs it. */
   readonly everyHost?: boolean;
   /** URL of a service that notices silence, or the variable that holds it: `$NAME`. */
   readonly ping?: string;
-  /** When it runs, within its tier: a rule of docs/scripts.md, as it is written. Default: in each pass. */
+  /** When it runs within its tier: a rule of docs/scripts.md, as written. Default: in each pass. */
   readonly schedule?: string;
-  /** The zone of a schedule that names none. Default: that of the host. */
+  /** The zone of a schedule that names none. Default: the host's zone. */
   readonly timezone?: string;
-  /** It runs once after each boot of its machine. */
+  /** Whether it runs once after each boot of its machine. */
   readonly reboot?: boolean;
   /**
-   * A run whose output has a line that fits one of these has failed: texts, `/regular expressions/`, or `KNOWN_SIGNS`.
-   * None of them: its output may say what it likes.
+   * A run has failed if a line of its output matches one of these: texts, `/regular expressions/`, or `KNOWN_SIGNS`. An
+   * empty list: any output is accepted.
    */
   readonly failOn?: readonly string[];
-  /** So has one whose output has no line for one of these. */
+  /** A run has failed if no line of its output matches one of these. */
   readonly expect?: readonly string[];
-  /** The shell, and its flags, of a shell script without a `#!` line. Default: `/bin/sh`. */
+  /** The shell, with its flags, for a shell script without a `#!` line. Default: `/bin/sh`. */
   readonly shell?: readonly [string, ...string[]];
 }
 
 /** How long a failed job waits before its next try. */
 export interface RetryDelay {
-  /** Before the second try. */
+  /** The delay before the second try. */
   readonly firstMs: number;
-  /** By how much it grows with each further try; 1: always the same. */
+  /** The factor by which the delay grows with each further try; 1: it stays the same. */
   readonly factor: number;
-  /** It never grows beyond this. */
+  /** The delay never grows beyond this. */
   readonly longestMs: number;
 }
 
 const oneMinuteMs = 60_000;
 const oneHourMs = 60 * oneMinuteMs;
 
-/** Of scripts that are retried and say no more about it. */
+/** For scripts that are retried and set no delay. */
 export const defaultRetryDelay: RetryDelay = {
   firstMs: oneMinuteMs,
   factor: 1,
@@ -191,7 +191,7 @@ function parseRetryDelay(text: string): RetryDelay | null {
   return delayMs === null ? null : { firstMs: delayMs, factor: 1, longestMs: delayMs };
 }
 
-/** A unit may stand apart from its number, so the words alone don't tell the two durations apart. */
+/** A unit may be separated from its number, so words alone do not separate the two durations. */
 function parseExponential(text: string): RetryDelay | null {
   const [first, longest, ...others] = text.match(/\d[\d.]*\s*[a-z]+/g) ?? [];
   if (others.length > 0 || text.replace(/\d[\d.]*\s*[a-z]+/g, '').trim() !== '') return null;
@@ -206,30 +206,30 @@ function parseWaitMs(text: string): number | null {
   return waitMs !== null && waitMs <= longestTimerMs ? waitMs : null;
 }
 
-/** Timers cannot wait longer: with more, Node's `setTimeout` fires at once. */
+/** Longest time of a timer: with more, Node's `setTimeout` fires at once. */
 export const longestTimerMs = 2 ** 31 - 1;
 
 const LONGEST_DAYS = 100_000;
 
-/** Nobody waits longer, and with any of these, before or after now, there is a date. */
+/** The longest duration that a setting can have: added to or subtracted from now, it still gives a valid date. */
 export const longestDurationMs = LONGEST_DAYS * 24 * 60 * 60 * 1000;
 
 const durationForm =
   /^\d+(?:\.\d+)? ?(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)$/;
 
-/** Milliseconds of `30s`, `10m`, `1.5 hours`; null unless it is a positive number with its unit. */
+/** Milliseconds of `30s`, `10m`, `1.5 hours`; null unless the text is a positive number with a unit. */
 export function parseDurationMs(text: string): number | null {
   const durationMs = toMs(text);
   return durationMs > 0 && durationMs <= longestDurationMs ? durationMs : null;
 }
 
-/** The same for a wait, which may also be none: `0s`, `0`. */
+/** Like `parseDurationMs`, for a wait, which may be zero: `0s`, `0`. */
 export function parseDelayMs(text: string): number | null {
   const isNone = text === '0' || (durationForm.test(text) && toMs(text) === 0);
   return isNone ? 0 : parseDurationMs(text);
 }
 
-/** What to expect where this is no duration: one such as these, or a shorter one. */
+/** The expectation to name in place of a wrong duration: an example, or the longest one. */
 export function expectedDuration(found: unknown, examples = '30s, 10m or 2h'): string {
   const isTooLong = typeof found === 'string' && toMs(found.trim()) > longestDurationMs;
   return isTooLong ? `a duration of at most ${LONGEST_DAYS}d` : `a duration such as ${examples}`;
@@ -242,7 +242,8 @@ function toMs(text: string): number {
 const sizeForm = /^(\d+(?:\.\d+)?) ?(?:b|([kmgt])(?:i?b)?)$/i;
 
 /**
- * Bytes of `64kb`, `256M`, `1.5 GB`, `1GiB` (1 kb is 1024 bytes); null unless it is a positive number with its unit.
+ * Bytes of `64kb`, `256M`, `1.5 GB`, `1GiB` (1 kb is 1024 bytes); null unless the text is a positive number with a
+ * unit.
  */
 export function parseByteSize(text: string): number | null {
   const [, number, unit = ''] = sizeForm.exec(text) ?? [];
@@ -251,7 +252,7 @@ export function parseByteSize(text: string): number | null {
   return size !== null && Number.isSafeInteger(size) && size > 0 ? size : null;
 }
 
-/** How one option is written, in a tag and in the settings, and read from there. */
+/** One option: its names in a tag and in the settings, and its reader. */
 export interface ScriptSetting {
   /** Its key in the settings: `retryDelay`. */
   readonly key: string;
@@ -263,8 +264,8 @@ export interface ScriptSetting {
 export const variableName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /**
- * By these a program loads or runs code that nobody has asked it for. What the runner happened to be started
- * with must not get into scripts that way; the settings, a file that is checked, may still set them.
+ * Variables that make a program load or run further code. They must not reach scripts from the environment in which the
+ * runner happened to be started; the settings, a file that is checked, may still set them.
  */
 const codeLoaders = new RegExp(
   `^(?:${[
@@ -285,10 +286,10 @@ const codeLoaders = new RegExp(
   ].join('|')})$`,
 );
 
-/** `$SLACK_URL`: the value stands in this variable of the runner's environment. */
+/** `$SLACK_URL`: this variable of the runner's environment holds the value. */
 export const variableReference = /^\$[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** A password in it would stand in a file. */
+/** A password in the URL would be stored in a file. */
 export const readUrl: Reader<string> = (found) => {
   const text = typeof found === 'string' ? found.trim() : '';
   if (variableReference.test(text)) return { value: text };
@@ -297,7 +298,7 @@ export const readUrl: Reader<string> = (found) => {
   return url.username + url.password === '' ? { value: text } : { expected: describeSecret('a URL without password') };
 };
 
-/** What to expect where a secret was written into a file. */
+/** The expectation to name if a secret was written into a file. */
 export function describeSecret(otherwise?: string): string {
   const name = 'the name of a variable that holds it, such as $NAME';
   return otherwise === undefined ? name : `${otherwise}, or ${name}`;
@@ -305,7 +306,7 @@ export function describeSecret(otherwise?: string): string {
 
 const readVariables = readWords(variableName, 'names of environment variables such as API_KEY');
 
-/** Whether `@env` refuses it: its value is code, or leads to code, that programs load. */
+/** Whether `@env` refuses the variable: programs load its value as code, or load code from it. */
 export function loadsCode(name: string): boolean {
   return codeLoaders.test(name);
 }
@@ -336,11 +337,11 @@ export const readTagWords = readWords(/^[^\s,\p{Cc}]+$/u, 'one or more words');
 
 const expectedRule = 'a time or a rule such as daily at 02:30, weekly on monday at 07:00 or 0 7 * * 1';
 
-/** What reads such rules is large, and loaded where there is one. */
+/** The code that reads such rules is large, and loaded only on demand. */
 const readRuleText: Reader<string> = (found) => {
   const text = typeof found === 'string' ? found.trim() : null;
   if (text === null) return { expected: expectedRule };
-  // Nothing is left of `*/15 * * * *` in such a comment.
+  // A comment of the form `/* … */` ends within `*/15 * * * *`, so nothing of it is left.
   return text === ''
     ? { expected: `${expectedRule} (in a /* comment, */15 ends it: write every 15min)` }
     : { value: text };
@@ -351,7 +352,7 @@ const readZoneName: Reader<string> = (found) =>
     ? { value: found.trim() }
     : { expected: 'one time zone such as Europe/Berlin or UTC' };
 
-/** Also for `TZ`, which knows names alone: `+02:00` means the opposite there. */
+/** The zone must also suit `TZ`, which knows only names: there `+02:00` means the opposite. */
 export const readSiteZone: Reader<string> = (found) => {
   const reading = readZoneName(found);
   if ('expected' in reading || (/^[a-z]/i.test(reading.value) && isZone(reading.value))) return reading;
@@ -368,7 +369,7 @@ const readHostPatterns: Reader<readonly string[]> = (found) => {
 const expectedHosts = 'names of machines such as web-1, or globs over them such as web-*';
 const readHostWords = readWords(/^[\w.*?[\]^!-]+$/, expectedHosts);
 
-/** In `failOn`: any line by which programs are known to say that something failed. */
+/** In `failOn`: any line by which programs usually say that something failed. */
 export const KNOWN_SIGNS = '';
 
 interface RegularExpression {
@@ -376,13 +377,13 @@ interface RegularExpression {
   readonly ignoresCase: boolean;
 }
 
-/** Of `/^ERROR\b/i`; null: it is a plain text. */
+/** The parts of `/^ERROR\b/i`; null: the pattern is plain text. */
 export function readRegularExpression(pattern: string): RegularExpression | null {
   const [, source, flags] = /^\/(.+)\/([a-z]*)$/.exec(pattern) ?? [];
   return source === undefined ? null : { source, ignoresCase: flags === 'i' };
 }
 
-/** What takes more time than a line is long, on some lines. */
+/** Constructs whose time is not proportional to the length of a line. */
 const unbounded = /\(\?<?[=!]|\\[1-9]|\\k</;
 
 function describeWrongPattern(pattern: string): string | null {
@@ -398,14 +399,14 @@ function describeWrongPattern(pattern: string): string | null {
   }
 }
 
-/** Whoever writes `"no rows"` does not look for quotes. */
+/** Removes quotes: a user who writes `"no rows"` does not search for them. */
 function withoutQuotes(text: string): string {
   return /^(["'])(.*)\1$/.exec(text)?.[2]?.trim() ?? text;
 }
 
 const expectedPattern = 'a text such as done, or /a regular expression/';
 
-/** One or more of them. Where the known signs are allowed, yes or no, as of `readFlag`, is about these. */
+/** Reads one or more patterns. If the known signs are allowed, true and false, as in `readFlag`, refer to them. */
 function readPatterns(allowsSigns: boolean): Reader<readonly string[]> {
   return (found) => {
     const flag = allowsSigns ? readFlag(found) : { expected: expectedPattern };
@@ -421,14 +422,14 @@ function readPatterns(allowsSigns: boolean): Reader<readonly string[]> {
 const shellName = /^(?:\/\S*\/)?(?:ba|da|a|k|mk|z|ya)?sh$/;
 const shellFlag = /^(?:[-+](?!.*[csi])[a-zA-Z]+|--[a-z][a-z-]*|[a-z]+)$/;
 
-/** `bash -euo pipefail`: the script's path is put behind it. */
+/** `bash -euo pipefail`; the script's path is appended. */
 export const readShell: Reader<readonly [string, ...string[]]> = (found) => {
   const [shell = '', ...flags] = typeof found === 'string' ? found.trim().split(/\s+/) : [];
   const isRight = shellName.test(shell) && flags.every((flag) => shellFlag.test(flag));
   return isRight ? { value: [shell, ...flags] } : { expected: 'a shell with its flags such as bash -euo pipefail' };
 };
 
-/** One list for both places, so that a value is right or wrong in both alike. */
+/** One list for tags and settings, so that a value is valid in both or in neither. */
 export const scriptSettings: readonly ScriptSetting[] = [
   define('description', 'description', 'description', readText),
   define('timeout', 'timeout', 'timeoutMs', readTimerMs),
@@ -457,10 +458,10 @@ export const scriptSettings: readonly ScriptSetting[] = [
   define('shell', 'shell', 'shell', readShell),
 ];
 
-/** No job's name has more characters. */
+/** Longest name of a job, in characters. */
 export const LONGEST_NAME = 255;
 
-/** A job's name is a path below `jobs/queue/`, and none that leads out of it; then perhaps `?` and more. */
+/** A job's name is a path within `jobs/queue/`, optionally followed by `?` and parameters. */
 export const readJobName: Reader<string> = (found) =>
   isJobName(found)
     ? { value: found }
@@ -471,7 +472,7 @@ function isJobName(name: unknown): name is string {
   return isText && isHandlerPath(withoutParameters(name)) && !hasControl(name);
 }
 
-/** `mail/welcome` of `mail/welcome?user=7`: parameters tell jobs apart, and their handler is the same. */
+/** `mail/welcome` for `mail/welcome?user=7`: parameters distinguish jobs of the same handler. */
 export function withoutParameters(name: string): string {
   const end = name.indexOf('?');
   return end === -1 ? name : name.slice(0, end);

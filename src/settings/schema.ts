@@ -26,7 +26,7 @@ import {
   type TierSettings,
 } from './settings.ts';
 
-/** Zod checks the structure; each value is read as in tags. An issue's message is what was expected. */
+/** Zod checks the structure; each value is read as in tags. The message of an issue says what was expected. */
 function readWith<T>(read: Reader<T>) {
   return z.optional(
     z.pipe(
@@ -48,7 +48,7 @@ const scriptOptions = z.pipe(
   z.transform((found): ScriptOptions => Object.assign({}, ...Object.values(found))),
 );
 
-/** One URL for all scripts of a site would tell nothing of any of them. */
+/** A single URL for all scripts of a site would say nothing about any of them. */
 const { ping: _, ...sharedShape } = scriptShape;
 
 const sharedOptions = z.pipe(
@@ -156,7 +156,7 @@ const checksShape = {
   alertsUndelivered: readCheck(readDurationMs),
 } satisfies Record<CheckSetting, unknown>;
 
-/** A check that is switched off has no threshold, and one that is switched on that of its default. */
+/** `false` switches a check off: its threshold is null. `true` means its default threshold. */
 function readCheck(read: Reader<number>) {
   const readThreshold: Reader<number | null | undefined> = (found) => {
     if (typeof found === 'boolean') return { value: found ? undefined : null };
@@ -172,7 +172,7 @@ const reportShape = {
   protect: readWith(readBoolean),
 };
 
-/** Text, as JSON has no octal numbers. What would take rights from its owner shuts the runner out, too. */
+/** A text, because JSON has no octal numbers. A mask that takes rights from the owner would exclude the runner, too. */
 function readUmask(found: unknown) {
   const isMask = typeof found === 'string' && /^0{0,2}[0-7]{2}$/.test(found);
   return isMask ? { value: Number.parseInt(found, 8) } : { expected: "a text such as '022' or '077'" };
@@ -242,7 +242,7 @@ function withDefaults(found: FoundSettings): Settings {
     },
     workers: { max: found.workers?.max ?? workers.max },
     allowUnsafe: found.allowUnsafe ?? defaultSettings.allowUnsafe,
-    // What channels are read from must not stand in what scripts print, should one get it.
+    // Masks the variables that channels are read from, in case a script gets one and prints it.
     secrets: [...new Set([...(found.secrets ?? []), ...variablesOf(channels)])],
     alerts: {
       channels,
@@ -256,13 +256,13 @@ function withDefaults(found: FoundSettings): Settings {
   };
 }
 
-/** `process.env.X` in a config file may be undefined: that variable is not set. */
+/** `process.env.X` in a config file may be undefined: then the variable is not set. */
 function withoutUndefined<Value>(found: Readonly<Record<string, Value | undefined>>) {
   const isSet = (entry: [string, Value | undefined]): entry is [string, Value] => entry[1] !== undefined;
   return Object.fromEntries(Object.entries(found).filter(isSet));
 }
 
-/** One wrong value, or a key that there is not. */
+/** One wrong value, or an unknown key. */
 export interface SettingIssue {
   readonly path: readonly string[];
   readonly expected: string;

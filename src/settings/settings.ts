@@ -1,13 +1,13 @@
 import type { StateFolder } from '../system/place/state-folder.ts';
 import type { ScriptOptions } from './readers.ts';
 
-/** What `runner.config.*` says, with every default filled in. */
+/** The settings of `runner.config.*`, with all defaults filled in. */
 export interface Settings {
   readonly defaults: ScriptOptions;
   readonly tiers: Readonly<Record<string, TierSettings>>;
-  /** By glob over script names (`hourly/clean-*`) or file names (`hourly/*.sh`); later ones win. */
+  /** Options by glob over script names (`hourly/clean-*`) or file names (`hourly/*.sh`); later ones win. */
   readonly scripts: Readonly<Record<string, ScriptOptions>>;
-  /** The zone of all times: periods, rules that name none, what is shown. Null: that of the machine. */
+  /** The zone of all times: periods, rules that name none, and displayed times. Null: the machine's zone. */
   readonly timezone: string | null;
   /** How many scripts of a tier run at the same time. */
   readonly concurrency: number;
@@ -15,35 +15,35 @@ export interface Settings {
   readonly exitZeroOnFailure: boolean;
   /** Variables that every script gets, with these values. */
   readonly env: Readonly<Record<string, string>>;
-  /** Of scripts and handlers. */
+  /** The umask of scripts and handlers. */
   readonly umask: number;
   readonly retention: Retention;
-  /** How much of one run's output is kept on disk. */
+  /** How many bytes of one run's output are kept on disk. */
   readonly maxOutputBytes: number;
   readonly limits: Limits;
   readonly queue: QueueSettings;
   readonly workers: WorkersSettings;
-  /** Files that others could have written are run and read all the same. */
+  /** Whether files that others could have written are run and read nevertheless. */
   readonly allowUnsafe: boolean;
   /** Variables whose values are masked in stored output, besides those whose names look secret. */
   readonly secrets: readonly string[];
   readonly alerts: AlertSettings;
-  /** What is left out is as `monitor/checks/all-well.ts` says. */
+  /** Thresholds that are left out have the defaults of `monitor/checks/all-well.ts`. */
   readonly checks: CheckSettings;
   readonly report: ReportSettings;
 }
 
 /** The dashboard as a file, written after passes. */
 export interface ReportSettings {
-  /** As it is written: from the root, or from the user's home by `~/`; null: none is written. */
+  /** The path as written: relative to the root, or with `~/` to the user's home; null: no file is written. */
   readonly html: string | null;
-  /** Also what scripts have printed and thrown, and what jobs carry. */
+  /** Whether it includes the output and errors of scripts, and the data of jobs. */
   readonly withOutput: boolean;
-  /** Kept from anybody but whom it is for, where a web server serves its folder. */
+  /** Whether a web server keeps it from everybody except its intended readers. */
   readonly protect: boolean;
 }
 
-/** The checks by the names that they have in the settings. */
+/** The names of the checks in the settings. */
 export type CheckSetting =
   | 'tierOverdue'
   | 'tierSkipped'
@@ -63,19 +63,19 @@ export type CheckSetting =
   | 'diskFull'
   | 'alertsUndelivered';
 
-/** From where on each check complains: a count, milliseconds or bytes; null: never. */
+/** The threshold of each check: a count, milliseconds or bytes; null: the check is off. */
 export type CheckSettings = Readonly<Partial<Record<CheckSetting, number | null>>>;
 
-/** Whom to tell what is wrong, when, and how often. */
+/** The recipients of alerts, and when and how often they get them. */
 export interface AlertSettings {
   readonly channels: readonly ChannelSettings[];
-  /** Failures in a row before a script's incident is told; `@alert-after` wins. */
+  /** Failures in a row before an alert for a script's incident; `@alert-after` takes precedence. */
   readonly after: number;
-  /** How often people are reminded of an incident that is not over. */
+  /** Time between two reminders of an open incident. */
   readonly remindMs: number;
-  /** Minutes of the local day, from and until, in which only `critical` incidents are told; null: none. */
+  /** Minutes of the local day, from and until, during which only `critical` incidents cause alerts; null: none. */
   readonly quiet: { readonly from: number; readonly until: number } | null;
-  /** Messages of one channel within an hour. */
+  /** Most messages per channel and hour. */
   readonly perHour: number;
 }
 
@@ -83,77 +83,74 @@ export type ChannelKind = 'mail' | 'webhook' | 'command';
 
 export type ChannelOption = 'from' | 'smtp' | 'sendmail' | 'preset' | 'token' | 'chat' | 'user' | 'env';
 
-/** Services whose messages have a form of their own; `json`: the message as it is. */
+/** Services that need their own form of message; `json`: the message unchanged. */
 export const presets = ['json', 'slack', 'discord', 'teams', 'ntfy', 'telegram', 'pushover'] as const;
 
 export type Preset = (typeof presets)[number];
 
 /**
- * Where messages go. Values that begin with `$` name variables of the runner's environment, whose values are read
- * as a message is sent.
+ * A channel for messages. Values that begin with `$` name variables of the runner's environment, which are read when a
+ * message is sent.
  */
 export interface ChannelSettings {
-  /** As it is called in the settings, else its preset or kind; a further one of that name is `webhook-2`. */
+  /** Its name in the settings, otherwise its preset or kind; a second channel of that name is `webhook-2`. */
   readonly name: string;
   readonly kind: ChannelKind;
-  /** Of mail, the addresses; of a webhook, the URL, '' where its preset has one; of a command, its text. */
+  /** For mail, the addresses; for a webhook, the URL, or '' if its preset has one; for a command, its text. */
   readonly target: string;
   /** Further options of its kind: `smtp`, `from`, `preset`, `token` … */
   readonly options: Readonly<Partial<Record<ChannelOption, string>>>;
-  /** Only incidents at least as bad; null: all. */
+  /** Only incidents of at least this severity; null: all. */
   readonly severity: 'warning' | 'critical' | null;
   /** Only incidents of scripts with one of these tags; empty: all. */
   readonly tags: readonly string[];
 }
 
-/** What `runner due` makes of passes that were missed: one for all of them, or none. */
+/** How `runner due` treats missed passes: one pass for all of them, or none. */
 export type CatchUp = 'once' | 'skip';
 
-/** `ping` is that of the tier's passes, not of its scripts. */
+/** `ping` is for the tier's passes, not for its scripts. */
 export interface TierSettings extends ScriptOptions {
   readonly concurrency?: number;
   /** Default: `once`. */
   readonly catchUp?: CatchUp;
 }
 
-/** What the machine must have left before a pass starts a script; null: whatever it has. */
+/** Limits of the machine's use that a pass observes before it starts a script; null: no limit. */
 export interface Limits {
   /** The machine's load average of the last minute. */
   readonly maxLoad: number | null;
   readonly minFreeMemoryBytes: number | null;
-  /** The user's processes, threads not counted. */
+  /** The user's processes, without threads. */
   readonly maxProcesses: number | null;
   /** How long to wait for room before the rest is deferred to the next pass. */
   readonly maxWaitMs: number;
 }
 
-/**
- * What is kept of jobs that have ended: all until it is pruned; only what failed; nothing but the
- * activity.
- */
+/** Which ended jobs are kept: all until pruning; only failed ones; none except for their activity. */
 export type ArchivePolicy = 'keep' | 'keep-failed' | 'remove';
 
 export interface QueueSettings {
-  /** How long a claim holds unless it is renewed. */
+  /** How long a claim is valid unless it is renewed. */
   readonly leaseMs: number;
-  /** By glob over job names; later ones win. */
+  /** Policies by glob over job names; later ones win. */
   readonly archive: Readonly<Record<string, ArchivePolicy>>;
   /** How many jobs of one group may run at the same time; null: any number. */
   readonly groupLimit: number | null;
   /** How many jobs a child serves before it is replaced. */
   readonly childJobs: number;
-  /** A child that holds more after a job is replaced. */
+  /** A child that uses more memory than this after a job is replaced. */
   readonly childMemoryBytes: number;
-  /** How many missed times of a repeating job are made up for at most. */
+  /** Most missed times of a repeating job that are made up for. */
   readonly missedCap: number;
 }
 
 interface WorkersSettings {
-  /** How many workers of the queue may live at the same time. */
+  /** Most workers of the queue at the same time. */
   readonly max: number;
 }
 
-/** How long the activity log keeps what. */
+/** How long the activity log keeps runs, and its largest size. */
 export interface Retention {
   readonly succeededMs: number;
   readonly failedMs: number;
@@ -171,7 +168,7 @@ export const defaultSettings: Settings = {
   concurrency: 1,
   exitZeroOnFailure: false,
   env: {},
-  // A shell's may differ from cron's: files of scripts have the same mode, whoever calls.
+  // A shell's umask may differ from cron's: files of scripts get the same mode, whoever the caller is.
   umask: 0o022,
   retention: {
     succeededMs: 90 * dayMs,
@@ -196,21 +193,21 @@ export const defaultSettings: Settings = {
   report: { html: null, withOutput: false, protect: true },
 };
 
-/** What every worker of one root shares. */
+/** The parts that all workers of one root share. */
 export interface Runner {
   readonly root: string;
   readonly state: StateFolder;
   readonly settings: Settings;
-  /** Of which scripts get what is allowed. */
+  /** The environment from which scripts get the allowed variables. */
   readonly environment: NodeJS.ProcessEnv;
-  /** The file that is loaded into Node scripts before they start. */
+  /** The file that Node scripts load before they start. */
   readonly probePath: string;
   readonly version: string;
   /** UTC epoch milliseconds. */
   readonly now: () => number;
 }
 
-/** Options of scripts as they are written in `runner.config.*`, the same forms as in tags. */
+/** Options of scripts as written in `runner.config.*`, in the same forms as in tags. */
 export interface ScriptOptionsInput {
   readonly description?: string;
   /** A run that takes longer is ended: `30s`, `10m`, `2h`. Default: the tier's period, at most `1h`. */
@@ -220,22 +217,21 @@ export interface ScriptOptionsInput {
   /** How long to wait before the next try: `5m`, `exponential 30s 6h`. Default `1m`. */
   readonly retryDelay?: string;
   /**
-   * What follows when the runner or the machine died under a run: `retry` (at least once), `skip`
-   * (until its tier's next pass), `fail` (no more tries). Default: as after any failure.
+   * How a run is treated during which the runner or the machine died: `retry` (at least once), `skip` (until its tier's
+   * next pass), `fail` (no more tries). Default: as after any failure.
    */
   readonly onCrash?: 'retry' | 'skip' | 'fail';
   /**
-   * While the database of many machines is away: `run`, without knowing what other machines do, or `wait`. Default
-   * `wait`.
+   * While the database of a fleet is away: `run`, without knowing what other machines do, or `wait`. Default `wait`.
    */
   readonly offline?: 'run' | 'wait';
   /** Heap limit of Node scripts: `256mb`, at least `16mb`. Default: V8's own. */
   readonly memory?: string;
-  /** Resident memory of a run's processes together that is worth a note: `200mb`. */
+  /** Resident memory of all processes of a run above which a warning is noted: `200mb`. */
   readonly warnRss?: string;
   /** Resident memory at which a run is ended: `400mb`. Default: no limit. */
   readonly maxRss?: string;
-  /** How long it may be above that. Default `5s`. */
+  /** How long the memory may be above that limit. Default `5s`. */
   readonly rssSustain?: string;
   /** How much of one run's output is kept on disk, at least `64kb`. Default: the root's `maxOutput`. */
   readonly maxOutput?: string;
@@ -243,32 +239,33 @@ export interface ScriptOptionsInput {
   readonly nice?: number | string;
   /** Names of variables that scripts get from the runner's environment: `['API_KEY']`. */
   readonly env?: string | readonly string[];
-  /** Of handlers in `jobs/queue/`: a fresh process for each job. Default false. */
+  /** For handlers in `jobs/queue/`: a fresh process for each job. Default false. */
   readonly isolate?: boolean | string;
-  /** Failures in a row before people are told, 1 to 1000. Default: `alerts.after`. */
+  /** Failures in a row before an alert is sent, 1 to 1000. Default: `alerts.after`. */
   readonly alertAfter?: number | string;
   readonly tags?: string | readonly string[];
   /** The machines that it runs on, by `RUNNER_HOST` or host name: `web-*`, `['web-1', 'web-2']`. Default: any. */
   readonly host?: string | readonly string[];
-  /** Of many machines, each runs it. Default false: of a period, one of them does. */
+  /** In a fleet, each machine runs it. Default false: one machine runs it per period. */
   readonly everyHost?: boolean | string;
   /**
    * A URL that is called when a run starts, succeeds and fails, in the style of healthchecks.io; or the variable that
-   * holds it: `$HEALTHCHECK_URL`. Of a tier: when a pass does. Not among `defaults`.
+   * holds it: `$HEALTHCHECK_URL`. For a tier, it is called for its passes. Not allowed in `defaults`.
    */
   readonly ping?: string;
-  /** When it runs, within its tier: `daily at 02:30`, `0 7 * * 1`, see docs/scripts.md. Default: in each pass. */
+  /** When it runs within its tier: `daily at 02:30`, `0 7 * * 1`, see docs/scripts.md. Default: in each pass. */
   readonly schedule?: string;
-  /** The zone of a schedule that names none: `Europe/Berlin`. Default: that of the settings. */
+  /** The zone of a schedule that names none: `Europe/Berlin`. Default: the zone of the settings. */
   readonly timezone?: string;
-  /** It runs once after each boot of the machine. Default false. */
+  /** Run once after each boot of the machine. Default false. */
   readonly reboot?: boolean | string;
   /**
-   * A run has failed that has printed such a line: a text, `/a regular expression/`, or several; `true`: any line by
-   * which shells, PHP, Python, mysqldump and others say that something failed; `false`: such a line is no warning either.
+   * A run has failed if it has printed such a line: a text, `/a regular expression/`, or several; `true`: any line by
+   * which shells, PHP, Python, mysqldump and others say that something failed; `false`: such a line causes no warning
+   * either.
    */
   readonly failOn?: string | readonly string[] | boolean;
-  /** A run has failed that has not printed a line with this text, or for `/this regular expression/`. */
+  /** A run has failed unless it has printed a line with this text, or one that matches `/this regular expression/`. */
   readonly expect?: string | readonly string[];
   /** The shell of shell scripts without a `#!` line: `bash -euo pipefail`. Default: `/bin/sh`. */
   readonly shell?: string;
@@ -277,17 +274,23 @@ export interface ScriptOptionsInput {
 export interface TierSettingsInput extends ScriptOptionsInput {
   /** How many scripts of this tier run at the same time, 1 to 64. */
   readonly concurrency?: number;
-  /** Passes that `runner due` finds missed: made up for by one (`once`), or not. Default `once`. */
+  /**
+   * How to treat passes that `runner due` finds missed: make up for them by one (`once`), or not at all (`skip`).
+   * Default `once`.
+   */
   readonly catchUp?: 'once' | 'skip';
 }
 
-/** What the machine must have left before a script is started; else the pass waits, then defers it. */
+/**
+ * Limits of the machine's use that a pass observes before it starts a script; otherwise it waits, then defers the
+ * script.
+ */
 interface LimitsInput {
   /** The load average of the last minute: `4`, `1.5`. */
   readonly maxLoad?: number;
   /** `200mb` */
   readonly minFreeMemory?: string;
-  /** Of this user, threads not counted. */
+  /** This user's processes, without threads. */
   readonly maxProcesses?: number;
   /** How long to wait for room. Default `1m`. */
   readonly maxWait?: string;
@@ -304,33 +307,33 @@ export interface RetentionInput {
 
 /** The job queue. */
 interface QueueInput {
-  /** How long a claim holds unless it is renewed. Default `1m`. */
+  /** How long a claim is valid unless it is renewed. Default `1m`. */
   readonly lease?: string;
   /**
-   * What is kept of jobs that have ended, by glob over their names, later ones winning: `keep` (until
-   * it is pruned), `keep-failed`, `remove`. Default `keep`.
+   * Which ended jobs are kept, by glob over their names; later ones win: `keep` (until pruning), `keep-failed`,
+   * `remove`. Default `keep`.
    */
   readonly archive?: Readonly<Record<string, 'keep' | 'keep-failed' | 'remove'>>;
   /** How many jobs of one group may run at the same time. Default: any number. */
   readonly groupLimit?: number;
   /** How many jobs a warm child serves before it is replaced. Default 10000. */
   readonly childJobs?: number;
-  /** A warm child that holds more than this after a job is replaced. Default `256mb`. */
+  /** A warm child that uses more memory than this after a job is replaced. Default `256mb`. */
   readonly childMemory?: string;
-  /** How many missed times of a repeating job are made up for at most, 1 to 10000. Default 100. */
+  /** Most missed times of a repeating job that are made up for, 1 to 10000. Default 100. */
   readonly missedCap?: number;
 }
 
 interface WorkersInput {
-  /** How many workers of the queue may live at the same time on one log. Default 8. */
+  /** Most workers of the queue at the same time on one log. Default 8. */
   readonly max?: number;
 }
 
-/** What every channel may have. */
+/** Options of every channel. */
 interface AnyChannelInput {
-  /** By which `runner alert test` calls it. Default: its preset or kind. */
+  /** The name for `runner alert test`. Default: its preset or kind. */
   readonly name?: string;
-  /** Only incidents at least as bad. Default: all. */
+  /** Only incidents of at least this severity. Default: all. */
   readonly severity?: 'warning' | 'critical';
   /** Only incidents of scripts with one of these tags. Default: all. */
   readonly tags?: string | readonly string[];
@@ -343,7 +346,7 @@ interface MailInput extends AnyChannelInput {
   readonly from?: string;
   /** `$SMTP_URL`, which holds `smtps://user:password@mail.example.org`. Default: the local sendmail. */
   readonly smtp?: string;
-  /** Full path of a program that takes mail as sendmail does. Default: where hosts have it. */
+  /** Full path of a program that accepts mail as sendmail does. Default: the usual places of sendmail. */
   readonly sendmail?: string;
 }
 
@@ -351,9 +354,9 @@ interface WebhookInput extends AnyChannelInput {
   readonly kind: 'webhook';
   /** `https://…`, or `$NAME`. Telegram and Pushover need none. */
   readonly url?: string;
-  /** The form of the messages. Default: by the URL's host, else `json`. */
+  /** The form of the messages. Default: by the URL's host, otherwise `json`. */
   readonly preset?: Preset;
-  /** `$NAME`: what the service asks for; of `json` and `ntfy`, sent as `Authorization: Bearer …`. */
+  /** `$NAME`: the token of the service; with `json` and `ntfy` it is sent as `Authorization: Bearer …`. */
   readonly token?: string;
   /** Telegram: the number of the chat. */
   readonly chat?: string;
@@ -369,20 +372,20 @@ interface CommandInput extends AnyChannelInput {
   readonly env?: string | readonly string[];
 }
 
-/** Whom to tell what is wrong, when, and how often. */
+/** The recipients of alerts, and when and how often they get them. */
 interface AlertsInput {
   readonly channels?: readonly (MailInput | WebhookInput | CommandInput)[];
-  /** Failures in a row before a script's incident is told, 1 to 1000. Default 1. */
+  /** Failures in a row before an alert for a script's incident, 1 to 1000. Default 1. */
   readonly after?: number;
-  /** How often people are reminded of an incident that is not over. Default `1d`. */
+  /** Time between two reminders of an open incident. Default `1d`. */
   readonly remind?: string;
-  /** Local times between which only critical incidents are told: `22:00-07:00`. Default: none. */
+  /** Local times between which only critical incidents cause alerts: `22:00-07:00`. Default: none. */
   readonly quiet?: string;
-  /** Messages of one channel within an hour, 1 to 1000. Default 10. */
+  /** Most messages per channel and hour, 1 to 1000. Default 10. */
   readonly perHour?: number;
 }
 
-/** From where on health checks complain: `true` as by default, `false` never. */
+/** Thresholds of the health checks: `true` for the default, `false` for never. */
 interface ChecksInput {
   /** Calls of a tier that did not come, from 1. Default 1. */
   readonly tierOverdue?: number | boolean;
@@ -390,11 +393,11 @@ interface ChecksInput {
   readonly tierSkipped?: number | boolean;
   /** Jobs of a script in a row that have failed, tries included. Default 1. */
   readonly scriptFailing?: number | boolean;
-  /** Runs of a script or handler that have succeeded with a warning since it began to. Default 1. */
+  /** Successes with a warning of a script or handler since it began to warn. Default 1. */
   readonly scriptWarning?: number | boolean;
   /** Periods of its tier for which a script has not run. Default 3. */
   readonly scriptOverdue?: number | boolean;
-  /** How many times its usual time a run may last. Default 3. */
+  /** How many times as long as usual a run may last. Default 3. */
   readonly runUnusual?: number | boolean;
   /** Jobs of the queue that have failed within an hour. Default 10. */
   readonly jobsFailing?: number | boolean;
@@ -412,25 +415,28 @@ interface ChecksInput {
   readonly utilization?: number | false;
   /** How long jobs may take on average from when they are due to their end. Default: any. */
   readonly serviceTime?: string | false;
-  /** How long a log that was quarantined is told of. Default `7d`. */
+  /** How long a quarantined log is reported. Default `7d`. */
   readonly logUnusable?: string | boolean;
   /** How much of the disk must be free. Default `100mb`. */
   readonly diskFull?: string | boolean;
-  /** How long a message may be on its way. Default `1h`. */
+  /** How long the delivery of a message may take. Default `1h`. */
   readonly alertsUndelivered?: string | boolean;
 }
 
-/** The dashboard as a file for a browser, written after each pass that ran something, else every 15 minutes. */
+/** The dashboard as a file for a browser, written after each pass that ran something, otherwise every 15 minutes. */
 interface ReportInput {
-  /** Where: `../public_html/status/index.html`, from the root; `~/` is your home. Default: nowhere. */
+  /** Its path: `../public_html/status/index.html`, relative to the root; `~/` is your home. Default: no file. */
   readonly html?: string;
-  /** Also output, errors and data of jobs, which are left out by default. */
+  /** Include output, errors and data of jobs, which are left out by default. */
   readonly withOutput?: boolean;
-  /** Where a web server serves the folder, a new `.htaccess` lets nobody read it until you say who. Default true. */
+  /**
+   * If a web server serves the folder, write a new `.htaccess` that lets nobody read it until you say who. Default
+   * true.
+   */
   readonly protect?: boolean;
 }
 
-/** What `runner.config.{ts,js,json}` may hold; every setting is optional. */
+/** The settings that `runner.config.{ts,js,json}` may contain; each one is optional. */
 export interface SettingsInput {
   /** Options of every script. */
   readonly defaults?: ScriptOptionsInput;
@@ -440,7 +446,7 @@ export interface SettingsInput {
   readonly scripts?: Readonly<Record<string, ScriptOptionsInput>>;
   /**
    * The time zone in which days begin, rules that name none are read, and times are shown: `Europe/Berlin`. Scripts get
-   * it as `TZ`. Default: that of the machine; `TZ` of the caller never counts.
+   * it as `TZ`. Default: the machine's zone; the caller's `TZ` never counts.
    */
   readonly timezone?: string;
   /** How many scripts of a tier run at the same time, 1 to 64. Default 1. */
@@ -449,7 +455,7 @@ export interface SettingsInput {
   readonly exitZeroOnFailure?: boolean;
   /** Variables that every script gets, with these values. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Of scripts and handlers, octal. Default `'022'`. */
+  /** The umask of scripts and handlers, octal. Default `'022'`. */
   readonly umask?: string;
   readonly retention?: RetentionInput;
   /** How much of one run's output is kept on disk, at least `64kb`. Default `10mb`. */
@@ -467,8 +473,8 @@ export interface SettingsInput {
 }
 
 /**
- * Gives the settings in `runner.config.ts` their types; it returns them as they are.
- * A script's own tags win over `scripts`, `scripts` over `tiers`, `tiers` over `defaults`.
+ * Gives the settings in `runner.config.ts` their types; it returns them unchanged. A script's own tags win over
+ * `scripts`, `scripts` over `tiers`, `tiers` over `defaults`.
  *
  * @example
  * ```ts
