@@ -41,7 +41,7 @@ const sentences: Readonly<Record<FileFailureKind, Describe>> = {
     'Check the disk it is on, your quota, and the owner and mode of the file and its folder.',
 };
 
-/** What happened to the log and what to do about it, for people. */
+/** Explains to people what happened to the log and what to do about it. */
 export function describeStoreFailure(error: unknown, folder: StateFolder): string {
   return toStoreUnavailable(error, folder).message;
 }
@@ -56,7 +56,7 @@ export function toStoreUnavailable(error: unknown, folder: StateFolder): StoreUn
   return new StoreUnavailable(kind, describe(error, kind, folder), { cause: error });
 }
 
-/** What SQLite says to all who had the file of a log open when it was moved, and who are no runners. */
+/** The error by which SQLite informs every program that had the log's file open when it was moved, and is no runner. */
 export function tellMovedFile(place: string): string {
   return `this log was moved to ${place}, and takes no more here`;
 }
@@ -80,7 +80,7 @@ export async function toldPlainly<T>(folder: StateFolder, work: () => Promise<T>
   }
 }
 
-/** What a server is known to refuse has been told by then. */
+/** Known refusals of a server have been described before. */
 function describeUnforeseen(error: unknown): string {
   return `The activity log on the database server could not be used (${reasonOf(error)}). \`npx folder-runner doctor\` checks it.`;
 }
@@ -136,7 +136,7 @@ function isOfPlace(error: unknown): boolean {
   return isOfSystem(error) || /^SQLITE_(CANTOPEN|IOERR|READONLY)/.test(errorCode(error));
 }
 
-/** What somebody has put where a folder or a file of ours belongs. */
+/** An entry that somebody has put in the place of a folder or a file of the runner. */
 function findObstacle(folder: StateFolder): string | null {
   const { path, database } = folder;
   const folders = listStateFolders(folder).map((each) => judgeKind(each, 'folder', (stats) => stats.isDirectory()));
@@ -186,7 +186,7 @@ function isOpen(path: string): boolean {
   }
 }
 
-/** Of a used up quota Node has nothing to say but a number; what nobody has foreseen is found by its place. */
+/** For an exhausted quota Node only has a number; an unforeseen error needs its place in the code. */
 function reasonOf(error: unknown): string {
   if (errorCode(error) === 'EDQUOT') return 'EDQUOT: the disk quota is exceeded';
   if (!(error instanceof Error)) return String(error);

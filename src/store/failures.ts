@@ -12,14 +12,14 @@ const kindsByCode: readonly (readonly [StoreFailureKind, RegExp])[] = [
   ['io', /^(SQLITE_(IOERR\w*|CANTOPEN\w*|NOMEM|NOLFS)|EIO|EEXIST|ENOENT|ENOTDIR|ESTALE|EMFILE|ENFILE)$/],
 ];
 
-/** What is wrong with the log; null: the error tells of something else, a defect for example. */
+/** The kind of failure of the log; null: the error has another cause, such as a defect. */
 export function kindOfStoreFailure(error: unknown): StoreFailureKind | null {
   if (error instanceof StoreUnavailable) return error.kind;
   const code = errorCode(error);
   return kindsByCode.find(([, codes]) => codes.test(code))?.[0] ?? null;
 }
 
-/** True when not the work is to blame, but what the log is on: disk, locks, rights, the file itself. */
+/** True if the work is not to blame, but the log's ground: disk, locks, rights, or the file itself. */
 export function isStoreFailure(error: unknown): boolean {
   return kindOfStoreFailure(error) !== null;
 }
@@ -59,8 +59,8 @@ export function isSuspicious(error: unknown): boolean {
 }
 
 /**
- * True when room on the disk may be all that is missing. SQLite tells of a full disk by a code of its
- * own, but not of a used up quota, nor when it needs the room for the files beside the log.
+ * True if the disk may only lack room. SQLite has a separate code for a full disk, but not for an exhausted quota, nor
+ * for a lack of room for the files beside the log.
  */
 export function mayBeFull(error: unknown): boolean {
   return /^(SQLITE_FULL|SQLITE_IOERR_(WRITE|FSYNC|TRUNCATE|SHM\w+)|SQLITE_CANTOPEN|ENOSPC|EDQUOT)$/.test(
@@ -79,9 +79,9 @@ export type StoreFailureKind =
   | 'foreign'
   | 'no-driver'
   | 'io'
-  /** Of a server: it cannot be reached, or has no room for a connection. */
+  /** Only for a server: it cannot be reached, or has no room for a connection. */
   | 'away'
-  /** Of a server: it does not let this user in, or do what is needed. */
+  /** Only for a server: it rejects this user, or what must be done. */
   | 'refused';
 
 /** The activity log cannot be opened. The message says what happened and what to do about it. */

@@ -75,21 +75,21 @@ export interface JobsTable {
   readonly name: string;
   /** Null: it is one of the queue. */
   readonly tier: string | null;
-  /** Of a script that runs on every machine, the one that this row is for; null: any. */
+  /** The machine that the row of a script for every machine belongs to; null: any machine. */
   readonly host: string | null;
   readonly state: Generated<JobState>;
   /**
-   * Of a job of the queue that waits: 1 once its time has come, 0 until then, or until somebody has
-   * looked. Null: it does not wait. It says in which of two small indexes the row stands.
+   * For a waiting job of the queue: 1 once its time has come, 0 until then or until somebody has looked. Null: it does
+   * not wait. It decides which of two small indexes contains the row.
    */
   readonly ready: Generated<number | null>;
   /** JSON, for the handler. */
   readonly data: Generated<string>;
-  /** JSON, of the handler; null: it gave none. */
+  /** JSON from the handler; null: none. */
   readonly result: string | null;
   /** Higher ones are taken first. */
   readonly priority: Generated<number>;
-  /** Of a script, the start of its period; of a repeating job, when it was to run, retries aside. */
+  /** For a script, the start of its period; for a repeating job, the time for which it was to run, retries aside. */
   readonly scheduled_for: number | null;
   readonly run_at: Generated<number>;
   /** When its last try began. */
@@ -103,28 +103,28 @@ export interface JobsTable {
   readonly missed_policy: Generated<MissedPolicy>;
   /** No other job that has not ended has it. */
   readonly unique_key: string | null;
-  /** What shares a limit of jobs at the same time. */
+  /** Jobs with the same key share a limit of jobs at the same time. */
   readonly concurrency_key: string | null;
   readonly parent_id: number | null;
-  /** 1: its parent was told how it ended, and has finished since. */
+  /** 1: its parent was informed of its end, and has finished since. */
   readonly reported_to_parent: Generated<number>;
   /** Null: `resume`. */
   readonly on_child_failure: ChildFailurePolicy | null;
-  /** Null: as the settings say. */
+  /** Null: the settings decide. */
   readonly lease_ms: number | null;
   /** Until when its claim holds unless it is renewed; null: it is not claimed, or is a script's. */
   readonly lease_expires_at: number | null;
-  /** 1: its worker was late once and has been given more time. */
+  /** 1: its worker was late once, and was given more time. */
   readonly lease_extended: Generated<number>;
   /**
-   * Who has it: only who holds this token may settle the job. `<worker>.<n>` of a worker of the runner,
-   * a random one of anybody else. It also names the files of the run. Null: nobody has it.
+   * Only the holder of this token may settle the job. It is `<worker>.<n>` for a worker of the runner, random for any
+   * other holder. It also names the files of the run. Null: nobody holds the job.
    */
   readonly claim_token: string | null;
   readonly created_at: Generated<number>;
   /** Null: it has not ended. */
   readonly finished_at: number | null;
-  /** Why it is as it is: one sentence. */
+  /** One sentence about the reason for its state. */
   readonly reason: string | null;
 }
 
@@ -140,18 +140,18 @@ export interface RunsTable {
   readonly script_id: number;
   /** Null: its content is unknown. */
   readonly version_id: number | null;
-  /** Of its claim's token, behind the number of the worker: both name its files. */
+  /** The number in its claim's token after the worker's number: both together name its files. */
   readonly claim_number: number | null;
   /** 1 for the first try. */
   readonly attempt: number;
   readonly outcome: Outcome;
   /** State in which it left its job; null: `finished`, or it has not ended. */
   readonly left_job: JobState | null;
-  /** When it was due: of a script by the crontab's line or its own schedule, not the start of its period. */
+  /** When it was due: for a script by its crontab line or its own schedule, not the start of its period. */
   readonly scheduled_for: number | null;
   readonly started_at: number;
   readonly finished_at: number | null;
-  /** Of a run that lasts: when it is ended by whoever has the say. */
+  /** For a run that lasts: the time limit at which it is ended. */
   readonly timeout_ms: number | null;
   readonly duration_ms: number | null;
   readonly user_cpu_ms: number | null;
@@ -166,7 +166,7 @@ export interface RunsTable {
   readonly signal: string | null;
   /** How it ended, in one sentence; null when it succeeded. */
   readonly reason: string | null;
-  /** What was noted though it did not end the run: memory above its soft limit. */
+  /** A remark that did not end the run: memory above its soft limit. */
   readonly warning: string | null;
   readonly error_name: string | null;
   readonly error_message: string | null;
@@ -178,11 +178,11 @@ export interface RunsTable {
   /** File name in `.runner/output/` of output too long for the log, gzip-compressed. */
   readonly output_file: string | null;
   readonly output_file_bytes: number | null;
-  /** What tells a run that was recorded without the log from every other; it is replayed once. */
+  /** Identifies a run that was recorded without the log, so that it is replayed once. */
   readonly spool_id: string | null;
 }
 
-/** What a run has written, apart from its row, so that reports never read it. */
+/** The output of a run, apart from its row, so that reports never read it. */
 export interface OutputsTable {
   readonly run_id: number;
   readonly output: string;
@@ -204,22 +204,22 @@ export interface UncomparedTable {
 export interface DeviationsTable {
   readonly run_id: number;
   readonly measure: Measure;
-  /** What was counted; of all else ''. */
+  /** The name of a count; '' for other measures. */
   readonly name: string;
   readonly value: number;
-  /** The median of the runs before; of memory that creeps, what it was weeks ago. */
+  /** The median of earlier runs; for growing memory, its value weeks ago. */
   readonly usual: number;
   /** How many runs it was compared with. */
   readonly runs: number;
-  /** Since when memory has been growing; null: it is no creep. */
+  /** Since when memory has been growing; null: the deviation is not a growth. */
   readonly since: number | null;
 }
 
-/** What is not to be run for a while. */
+/** Pauses of tiers, scripts and jobs. */
 export interface PausesTable {
   /** `*`: everything; a tier's name; a script's: `hourly/clean-tmp`; `queue/` and a glob of job names. */
   readonly name: string;
-  /** `fail-fast`: what is due of it fails instead of waiting. */
+  /** `fail-fast`: due jobs fail instead of waiting. */
   readonly kind: Generated<PauseKind>;
   /** Null: until it is resumed. */
   readonly until: number | null;
@@ -235,7 +235,7 @@ export interface EventsTable {
   readonly run_id: number | null;
   /** Values of the event for people: a name, a reason. No code reads it. */
   readonly detail: string | null;
-  /** Who did it through the API: `token laptop`, `user 1000`; null: a worker, or somebody at a shell. */
+  /** The user of the API: `token laptop`, `user 1000`; null: a worker, or a person at a shell. */
   readonly actor: string | null;
 }
 
@@ -248,18 +248,18 @@ export interface ActivityView {
   readonly run_id: number | null;
   readonly detail: string | null;
   readonly actor: string | null;
-  /** Of the end of a run. */
+  /** The warning at the end of a run. */
   readonly warning: string | null;
 }
 
-/** What is wrong with one subject, from its first sign until it is over. */
+/** A problem of one subject, from its first sign until it is over. */
 export interface IncidentsTable {
   readonly id: Generated<number>;
   /** A script or handler (`hourly/clean-tmp`, `queue/mail/welcome`), a tier, `queue`, `log`, `disk`, `alerts`. */
   readonly subject: string;
   /** `script-failing`, `script-warning`, or the code of the check that has found it. */
   readonly code: string;
-  /** Tells one error of a script from another; '' for what a check has found. */
+  /** Distinguishes the errors of a script; '' for findings of checks. */
   readonly fingerprint: string;
   readonly severity: Severity;
   /** When it was first seen. */
@@ -267,14 +267,14 @@ export interface IncidentsTable {
   readonly last_at: number;
   /** Failures, or findings, so far. */
   readonly occurrences: Generated<number>;
-  /** Of a handler's failures: when a job of it first succeeded since the last one; null: none has. */
+  /** For a handler's failures: when a job of it first succeeded since the last one; null: never. */
   readonly succeeded_at: number | null;
   readonly first_run_id: number | null;
   readonly last_run_id: number | null;
-  /** Why the last run failed, or what a check says; and what cures it. One sentence each, as they were at last. */
+  /** One sentence each: why the last run failed, or the finding of a check; and the cure. Both are the latest ones. */
   readonly message: string | null;
   readonly hint: string | null;
-  /** When the channels were first told of it; null: not yet, or there is nothing to be told. */
+  /** When the channels first got an alert about it; null: not yet, or none is needed. */
   readonly told_at: number | null;
   readonly reminded_at: number | null;
   /** When a pass under cron last printed it, for cron's mail; null: not yet, or it has printed that it is over. */
@@ -282,19 +282,19 @@ export interface IncidentsTable {
   /** Null: it is not over. */
   readonly recovered_at: number | null;
   readonly recovery_told_at: number | null;
-  /** Since then nobody is reminded of it. */
+  /** Since then nobody gets reminders of it. */
   readonly acknowledged_at: number | null;
-  /** When there may be something to be told of it; null: not before something happens. */
+  /** When it may need an alert; null: not before something happens. */
   readonly due_at: number | null;
 }
 
-/** When a channel was told something: it is told only so much within an hour. */
+/** When a channel got a message: each channel has a limit per hour. */
 export interface TellingsTable {
   readonly channel: string;
   readonly at: number;
 }
 
-/** Of what nobody is to be told for a while. */
+/** Subjects without alerts for a while. */
 export interface MutesTable {
   /** A glob over subjects. */
   readonly name: string;
@@ -303,7 +303,7 @@ export interface MutesTable {
   readonly created_at: number;
 }
 
-/** Who may use the dashboard and its API from elsewhere. */
+/** A token, by which its holder may use the dashboard and its API from another machine. */
 export interface TokensTable {
   /** Never used twice. */
   readonly id: Generated<number>;
@@ -354,7 +354,7 @@ export interface DeliveriesTable {
   readonly reason: string | null;
 }
 
-/** What has happened to a script since the log began: what is pruned stays counted. */
+/** Totals of a script's events since the log began; pruned rows stay counted. */
 export interface CountersTable {
   readonly script_id: number;
   /** `added`: jobs of the queue; else the outcome of runs. */
@@ -375,8 +375,8 @@ export interface ToldRunsTable {
 }
 
 /**
- * What happened of one script or handler in one hour, all of it mergeable: counts and sums are added up, of minima
- * and maxima the outermost stays. A figure that no run has told is null.
+ * The events of one script or handler in one hour. All values can be merged: counts and sums are added, minima and
+ * maxima keep the extreme. A value that no run has reported is null.
  */
 export interface MetricsTable {
   readonly script_id: number;
@@ -392,14 +392,14 @@ export interface MetricsTable {
   readonly errors: number;
   readonly failed: number;
   readonly crashed: number;
-  /** Runs that succeeded with a warning, as their output tells of a failure. */
+  /** Runs that succeeded with a warning because their output reports a failure. */
   readonly warned: number;
-  /** Of runs that ended: how long they took. The histogram says how many of them are known. */
+  /** How long the runs that ended took. The histogram says how many of the durations are known. */
   readonly run_ms: number | null;
   readonly run_min_ms: number | null;
   readonly run_max_ms: number | null;
   readonly run_histogram: Uint8Array | null;
-  /** Of jobs of the queue that finished or failed: how long since they were added. */
+  /** For queued jobs that finished or failed: the time since they were added. */
   readonly service_ms: number | null;
   readonly service_min_ms: number | null;
   readonly service_max_ms: number | null;
@@ -417,13 +417,13 @@ export interface MetricsTable {
   readonly waiting_ms: number | null;
 }
 
-/** What workers of one kind did in one hour. */
+/** The activity of workers of one kind in one hour. */
 export interface WorkerMetricsTable {
   readonly kind: WorkerKind;
-  /** `queue` of those that process the queue. */
+  /** `queue` for workers that process the queue. */
   readonly tier: string;
   readonly hour: number;
-  /** Those at work at some time of it; calls that were skipped. */
+  /** Workers that were active during the hour, and calls that were skipped. */
   readonly workers: number;
   readonly skipped: number;
   readonly crashed: number;
@@ -441,8 +441,8 @@ export interface WorkerMetricsTable {
 }
 
 /**
- * What no hour has counted, and what will not be found in its table when it is: the row was deleted before its hour
- * was closed, or written after that.
+ * Events that no hour has counted, and that will be missing in their table when it is counted: the row was deleted
+ * before its hour was closed, or written after that.
  */
 export interface UncountedTable {
   readonly id: Generated<number>;
@@ -508,7 +508,7 @@ export type IncidentRow = Selectable<IncidentsTable>;
 /** A worker with the host that it ran on. */
 export type WorkerRow = Selectable<WorkersTable> & Omit<Selectable<HostsTable>, 'id'>;
 
-/** What is known of a run once it has ended, as its row and its output hold it. */
+/** The facts about a run once it has ended, as in its row and its output. */
 export type FinishedRun = Omit<
   RunRow,
   | 'id'
@@ -527,8 +527,8 @@ export type FinishedRun = Omit<
   | 'spool_id'
 > & {
   readonly output: string | null;
-  /** Its process; null or absent: none is known but the one that the row may have. */
+  /** The pid of its process; null or absent: only the pid in the row, if any, is known. */
   readonly pid?: number | null;
-  /** What the script has counted, by name. */
+  /** The script's counts, by name. */
   readonly counts?: Readonly<Record<string, number>>;
 };

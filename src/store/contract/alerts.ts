@@ -1,17 +1,17 @@
 import type { IncidentRow } from '../schema.ts';
 import type { DeliveryKind, MeasuredBy, Outcome, Severity, Trigger } from '../words.ts';
 
-/** What there is to be done besides jobs, by whichever invocation comes first. */
+/** Work besides jobs that is due; the first invocation that comes does it. */
 export interface DueChores {
-  /** An hour is over, or something became known of one that was closed. */
+  /** An hour is over, or something became known about a closed hour. */
   readonly hours: boolean;
   readonly checks: boolean;
-  /** On a fleet: of what each machine checks for itself. */
+  /** On a fleet: checks that each machine makes for itself are due. */
   readonly ownChecks?: boolean;
   /** There are runs to be compared. */
   readonly usual: boolean;
   readonly deliveries: boolean;
-  /** Of an incident there may be something to be told. */
+  /** An incident may need an alert. */
   readonly incidents: boolean;
   /** An incident is open, and its subject may be gone. */
   readonly open: boolean;
@@ -24,12 +24,12 @@ export interface MachineBoot {
 }
 
 /**
- * What invocations do from time to time, whichever comes first: `checks`, `digest`. Of each machine `boot <host> <id>`,
- * on a fleet also `checks <host>`: {@link MachineStore.forget} knows them.
+ * Chores that the first invocation that comes does from time to time: `checks`, `digest`. For each machine there is
+ * `boot <host> <id>`, on a fleet also `checks <host>`; {@link MachineStore.forget} removes these.
  */
 export interface ChoreStore {
   /**
-   * Asked at the end of every invocation, and cheap: mostly it is nothing.
+   * Called at the end of every invocation, so it is fast; usually nothing is due.
    *
    * @param whileRunningMs how often checks are due while a run goes on; default: as often as otherwise
    */
@@ -82,12 +82,12 @@ export interface DeliveryStore {
   prune(before: number): Promise<void>;
 }
 
-/** A run that has ended, as somebody outside is told of it. */
+/** A run that has ended, in the form for telemetry. */
 export interface EndedRunFacts {
   readonly id: number;
   readonly script: string;
   readonly jobId: number;
-  /** Null: it was run by somebody who is no worker of the runner. */
+  /** Null: a caller that is no worker of the runner ran it. */
   readonly host: string | null;
   readonly trigger: Trigger | null;
   readonly outcome: Outcome;
@@ -118,11 +118,11 @@ export interface ToldRun {
 }
 
 export interface UntoldQuery {
-  /** Of a log of which nothing was told so far, only runs that began since then. */
+  /** In a log that has sent nothing so far: only runs that began since this time. */
   readonly firstSince: number;
-  /** What ended before is told to nobody. */
+  /** Runs that ended before this time are never sent. */
   readonly since: number;
-  /** How many runs are looked at. */
+  /** Most runs to look at. */
   readonly limit: number;
 }
 
@@ -168,11 +168,14 @@ export interface SiteState {
   readonly logBytes: number;
 }
 
-/** Which runs were sent to a collector. Whoever asks holds a delivery of that kind: nobody else does meanwhile. */
+/**
+ * Records which runs were sent to a collector. The caller holds a delivery of that kind, so nobody else sends
+ * meanwhile.
+ */
 export interface TelemetryStore {
-  /** Asks for a delivery, unless one is on its way. */
+  /** Requests a delivery, unless one is on its way. */
   request(channel: string, at: number): Promise<void>;
-  /** Runs that have ended and were not told yet, each once, whatever was deleted meanwhile. */
+  /** Runs that have ended and were not sent yet, each once, even if rows were deleted meanwhile. */
   untold(query: UntoldQuery): Promise<UntoldRuns>;
   keepTold(told: readonly ToldRun[]): Promise<void>;
   /** Adds to what has happened since the log began. */
@@ -183,7 +186,7 @@ export interface TelemetryStore {
   state(at: number): Promise<SiteState>;
 }
 
-/** That something is wrong, as it was seen once. */
+/** One observation of a problem. */
 export interface IncidentSign extends Pick<IncidentRow, 'subject' | 'code' | 'fingerprint' | 'severity'> {
   readonly at: number;
   readonly runId: number | null;
@@ -194,12 +197,12 @@ export interface IncidentSign extends Pick<IncidentRow, 'subject' | 'code' | 'fi
 /** A run of a subject that has succeeded. */
 export interface SubjectSuccess {
   readonly subject: string;
-  /** What it ends. */
+  /** The codes of the incidents that it ends. */
   readonly codes: readonly string[];
   readonly at: number;
-  /** Failures are over only once the last one is so long ago; null: at once. */
+  /** Failures are over only if the last one is at least this long ago; null: at once. */
   readonly calmMs: number | null;
-  /** Only what was last seen by then is over: it is told late. */
+  /** Only incidents last seen by this time are over, because the report comes late. */
   readonly seenBy?: number;
 }
 
@@ -231,18 +234,18 @@ export interface IncidentChange {
   readonly set: Partial<Omit<IncidentRow, 'id'>>;
 }
 
-/** What is wrong, and what was told of it. */
+/** Incidents, and the alerts about them. */
 export interface IncidentStore {
-  /** Until the transaction ends, nobody else tells of any, or ends one: to be called first in it. */
+  /** Until the transaction ends, nobody else reports or ends an incident. Call it first in the transaction. */
   lock(): Promise<void>;
-  /** Counts for what is open of it. False: nothing is. */
+  /** Counts the sign for an open incident. False: none is open. */
   count(sign: IncidentSign): Promise<boolean>;
   open(sign: IncidentSign): Promise<void>;
-  /** The one statement that follows each success, which mostly finds nothing. */
+  /** The one statement after each success; usually it finds nothing. */
   succeed(success: SubjectSuccess): Promise<void>;
-  /** What is not over: all, or of these subjects. */
+  /** The open incidents: all, or those of these subjects. */
   current(subjects?: readonly string[]): Promise<IncidentRow[]>;
-  /** Of which there may be something to be told, in the order in which they were seen. */
+  /** Incidents that may need an alert, in the order in which they were seen. */
   due(at: number): Promise<IncidentRow[]>;
   /** All that is known, the newest first. */
   list(limit: number): Promise<IncidentRow[]>;
@@ -254,16 +257,16 @@ export interface IncidentStore {
   mutes(at: number): Promise<Mute[]>;
   /** Replaces one of the same name. */
   mute(mute: Mute): Promise<void>;
-  /** Those that there were. */
+  /** Returns the mutes that existed. */
   unmute(names: readonly string[]): Promise<Mute[]>;
-  /** Whatever was to be looked at later is looked at now. */
+  /** Makes incidents due now that were to be looked at later. */
   lookAgain(at: number): Promise<void>;
-  /** When a channel was told something since. Older ones are forgotten. */
+  /** When a channel got messages since this time. Older records are deleted. */
   tellings(channel: string, since: number): Promise<number[]>;
   addTelling(channel: string, at: number): Promise<void>;
-  /** What a channel is to be told later, and nobody has tried to yet. */
+  /** A message to a channel that is due later, and that nobody has tried to send yet. */
   pending(channel: string, at: number): Promise<Pick<DeliveryRow, 'id' | 'body'> | null>;
   rewrite(delivery: number, body: string): Promise<void>;
-  /** Deletes what was over before, and of each subject all but the newest. */
+  /** Deletes incidents that were over before this time, and for each subject all but the newest. */
   prune(before: number, newest: number): Promise<number>;
 }

@@ -7,7 +7,7 @@ export interface NewEvent {
   readonly jobId?: number | null;
   readonly runId?: number | null;
   readonly detail?: string | null;
-  /** Who asked for it through the API. */
+  /** The caller of the API who asked for it. */
   readonly actor?: string | null;
 }
 
@@ -48,9 +48,9 @@ export interface PruneStore {
   workers(before: number, limit: number): Promise<PruneStep>;
   /** Bytes of the log in use, output files included; free space inside the file does not count. */
   usedBytes(): Promise<number>;
-  /** How many there are of what `oldest` deletes next: runs, or where there are none ended jobs. */
+  /** How many rows remain for `oldest` to delete: runs, or ended jobs if there are no runs. */
   rows(): Promise<number>;
-  /** Gives so many free pages back to the disk, unless others write just now. */
+  /** Gives up to this many free pages back to the disk, unless others are writing. */
   shrink(pages: number): Promise<void>;
 }
 

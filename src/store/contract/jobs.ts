@@ -41,10 +41,10 @@ export type NewJobRow = Pick<
 > &
   Partial<Pick<JobRow, 'attempts' | 'started_at' | 'finished_at' | 'result' | 'reason'>>;
 
-/** What changes of a job. The store keeps `ready` in step with `state` and `run_at` at the instant `at`. */
+/** A change of a job's columns. The store keeps `ready` in step with `state` and `run_at` at the instant `at`. */
 export interface JobChange {
   readonly id: number;
-  /** It has no children: should somebody have added one meanwhile, the whole transaction is done again. */
+  /** The job has no children. If somebody has added one meanwhile, the whole transaction is repeated. */
   readonly isChildless?: boolean;
   readonly set: Partial<Omit<JobRow, 'id' | 'ready'>>;
 }
@@ -56,30 +56,33 @@ export interface JobStore {
   lock(ids: readonly number[]): Promise<void>;
   /** Jobs of the queue by number, in ascending order; those that are not there are left out. */
   byId(ids: readonly number[]): Promise<JobHead[]>;
-  /** The same with all that they carry: few at a time. */
+  /** Like `byId`, with data and results; for a few jobs at a time. */
   wholeById(ids: readonly number[]): Promise<JobRow[]>;
-  /** The unfinished jobs that have these keys, locked. Of several keys nobody else adds some before the end. */
+  /**
+   * The unfinished jobs that have these keys, locked. Until the transaction's end nobody else adds a job with one of
+   * them.
+   */
   byUniqueKeys(keys: readonly string[]): Promise<JobHead[]>;
   change(changes: readonly JobChange[], at: number): Promise<void>;
   /** Data of a job, merged with this by RFC 7396. */
   mergeData(id: number, patch: string): Promise<string>;
-  /** Replaces the data of a job while this claim holds. False: it does not. */
+  /** Replaces the data of a job while this claim is valid. False: it is not. */
   updateData(id: number, token: string, data: string): Promise<boolean>;
   /** In ascending order, locked. */
   children(parentId: number): Promise<SizedJobRow[]>;
   hasOpenChildren(parentId: number): Promise<boolean>;
-  /** What has ended is no news for the parent any more. */
+  /** Marks ended children as reported, so they are no news for the parent any more. */
   markReported(parentId: number): Promise<void>;
   /** Deletes jobs with their runs; names of output files that no run has any more. */
   delete(ids: readonly number[]): Promise<readonly string[]>;
   list(filter: JobFilter): Promise<ListedJobRow[]>;
   /** Those of these numbers, in ascending order, as a list has them. */
   listById(ids: readonly number[]): Promise<ListedJobRow[]>;
-  /** Those of the list, by number, that hold a text. Rows are read one after another, so it stops in time. */
+  /** Jobs of the list, by number, that contain a text. It reads rows one after another, so it can stop in time. */
   search(filter: JobFilter & { readonly order: 'newest' | 'oldest' }, wanted: JobSearch): Promise<FoundJobs>;
   /** By name and state; what waits also by whether it is due at `at`. */
   count(patterns: readonly string[], at: number): Promise<JobCountRow[]>;
-  /** What has happened to the jobs of each handler since the log began, by name; also to those that are gone. */
+  /** Counts of events of each handler's jobs since the log began, by name, including jobs that are gone. */
   totals(patterns: readonly string[]): Promise<JobTotalRow[]>;
   /** Failed jobs that can be queued again, the longest ago first. */
   revivable(patterns: readonly string[], limit: number): Promise<number[]>;
@@ -109,17 +112,17 @@ export interface JobFilter {
   readonly until?: number | undefined;
   readonly order: 'newest' | 'oldest' | 'next' | 'soonest';
   readonly limit: number;
-  /** So many are left out first. Default 0. */
+  /** How many rows to skip first. Default 0. */
   readonly offset?: number | undefined;
   readonly at: number;
 }
 
 export interface JobSearch {
-  /** In data, result or reason, letter by letter as it stands there; A to Z in either case. */
+  /** Searched in data, result and reason as stored; A to Z match in either case. */
   readonly text: string;
-  /** So many jobs are looked at. */
+  /** Most jobs to look at. */
   readonly most: number;
-  /** Asked from time to time; true: it has taken long enough. */
+  /** Called from time to time; true: the search has taken long enough. */
   readonly isLate: () => boolean;
 }
 
@@ -142,7 +145,7 @@ export interface JobCountRow {
 export interface JobTotalRow {
   /** The jobs' name without parameters. */
   readonly handler: string;
-  /** Of runs their outcome; `lost`: their job was deleted before they ended. */
+  /** For runs the outcome; `lost`: the job was deleted before its run ended. */
   readonly what: 'added' | Outcome | 'lost' | 'job-lease-expired' | 'job-buried' | 'job-kicked';
   readonly times: number;
 }
@@ -221,18 +224,18 @@ export interface ClaimStore {
   hasDue(at: number): Promise<boolean>;
   /** When something can be taken that cannot be now: a job becomes due, a lease expires, a pause ends. */
   nextWake(at: number, graceMs: number): Promise<number | null>;
-  /** Takes the jobs that are next, up to so many. To be called in a transaction. */
+  /** Claims the next jobs, at most `count`. Call it in a transaction. */
   claim(request: ClaimRequest): Promise<ClaimedRow[]>;
   /** Rows of jobs whose claim still holds, locked; without those that others have moved on. */
   held(claims: readonly ClaimRef[]): Promise<HeldRow[]>;
   /**
-   * Gives back what was claimed and has not begun, untouched: it waits as one that was tried, or was not. Of a job that
+   * Gives back claims that have not begun, unchanged: a job waits as before, whether tried or not. For a job that
    * others have moved on, only the claim ends.
    */
   release(claims: readonly ClaimRef[], at: number): Promise<void>;
   /** Renews all claims of a worker, each by its own lease; the shortest of these, null: it has none. */
   renew(workerId: number, at: number, defaultLeaseMs: number): Promise<number | null>;
-  /** Claims whose lease has expired at that instant; of who is no worker, this much later. */
+  /** Claims whose lease has expired at that instant; `graceMs` later if the holder is no worker. */
   expired(at: number, graceMs: number): Promise<ExpiredClaim[]>;
   /** Gives a worker that was late more time. */
   extend(id: number, leaseExpiresAt: number): Promise<void>;

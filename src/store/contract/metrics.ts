@@ -8,7 +8,7 @@ export type MeasuredRow = Selectable<UncountedTable>;
 /** A worker that was there in an hour. */
 export type PresentWorker = Pick<WorkerRow, 'id' | 'kind' | 'tier' | 'state' | 'started_at' | 'finished_at'>;
 
-/** Of a script or handler: `hourly/clean-tmp`, `queue/mail/welcome`. */
+/** The figures of a script or handler: `hourly/clean-tmp`, `queue/mail/welcome`. */
 export type ScriptMetrics = Omit<Selectable<MetricsTable>, 'script_id'> & { readonly name: string };
 
 export type WorkerMetrics = Selectable<WorkerMetricsTable>;
@@ -43,20 +43,23 @@ export interface MeasuredPage {
   readonly next: PagePlace | null;
 }
 
-/** Where a page ended, as only the store understands it. */
+/** The end of a page; only the store knows its meaning. */
 export type PagePlace = readonly number[];
 
 /** Hours begin at whole hours of UTC and end before the next one. */
 export interface MetricStore {
-  /** Until the transaction ends nobody else counts, nor writes of hours that may be counted: to be called first in it. */
+  /**
+   * Until the transaction ends nobody else counts, or writes rows of hours that may be counted. Call it first in the
+   * transaction.
+   */
   lock(): Promise<void>;
-  /** All that happened before is counted; null: nothing is. */
+  /** Everything before this time is counted; null: nothing is. */
   countedUntil(): Promise<number | null>;
-  /** Nobody is to count it again: what no row tells any more is forgotten. */
+  /** Sets the time up to which all is counted, for good: counts whose rows are gone are deleted. */
   setCountedUntil(at: number): Promise<void>;
-  /** The first instant from this one on at which anything began, ended or was added; null: there is none. */
+  /** The first instant from this one on at which anything began, ended or was added; null: none. */
   nextAt(from: number): Promise<number | null>;
-  /** Runs that were going on at some time of it or ended in it, and jobs that failed alone; about so many at once. */
+  /** Runs that were active or ended in the span, and jobs that failed without a run; about `limit` at once. */
   measured(span: Span, after: PagePlace | null, limit: number): Promise<MeasuredPage>;
   /** By handler and hour. */
   added(span: Span): Promise<AddedJobs[]>;
@@ -64,19 +67,19 @@ export interface MetricStore {
   uncounted(before: number, after: PagePlace | null, limit: number): Promise<MeasuredPage>;
   /** Workers that were there, and calls that were skipped. */
   workers(span: Span): Promise<PresentWorker[]>;
-  /** What is due and waits now, of what was due at that instant. */
+  /** Jobs that are due and waiting now, among those that were due at that instant. */
   waiting(at: number): Promise<WaitingJobs[]>;
   /** Hours that begin in this span, of these scripts or of all; by script, the oldest first. */
   read(span: Span, names: readonly string[] | null): Promise<ScriptMetrics[]>;
   readWorkers(span: Span): Promise<WorkerMetrics[]>;
-  /** In place of what is known of the same hour. */
+  /** Replaces the earlier figures of the same hours. */
   write(scripts: readonly ScriptMetrics[], workers: readonly WorkerMetrics[]): Promise<void>;
   /** Deletes hours that began before; how many rows. */
   prune(before: number, limit: number): Promise<number>;
 }
 
-/** What health checks ask of the log, each with a few steps into an index. */
-/** From when on, and how much of it, is too much to be overlooked. UTC epoch milliseconds. */
+/** The questions that health checks ask the log; each takes a few steps into an index. */
+/** The thresholds from which a glance finds something suspicious. UTC epoch milliseconds. */
 export interface GlanceFrom {
   readonly at: number;
   /** Runs in progress that have begun by then. */
@@ -89,7 +92,7 @@ export interface GlanceFrom {
   readonly undeliveredSince: number;
 }
 
-/** What a glance at the log tells. */
+/** The result of a glance at the log. */
 export interface Glance {
   /** Something may be wrong with runs, the queue, workers or messages, or is known to be with what checks look at. */
   readonly isSuspicious: boolean;
@@ -97,9 +100,9 @@ export interface Glance {
 }
 
 export interface TierGlance extends Pick<TierCallRow, 'tier' | 'calledAt' | 'isDue'> {
-  /** Whether its last call has found the lock held; null: it was never called. */
+  /** Whether its last call found the lock held; null: it was never called. */
   readonly isHeld: boolean | null;
-  /** Of its scripts that do not run now, when the first one was last tried, or queued; null: it has none. */
+  /** When the oldest of its scripts that do not run now was last tried or queued; null: no such script. */
   readonly idleSince: number | null;
 }
 

@@ -30,11 +30,11 @@ export interface HostCopy extends ScriptCopy {
   readonly tier: string;
 }
 
-/** Which copies are asked for. Left out: all that are known. */
+/** A filter for copies. Default: all known copies. */
 export interface CopiesOf {
-  /** Of these scripts. */
+  /** Only copies of these scripts. */
   readonly names?: readonly string[];
-  /** Of machines that were seen after this. */
+  /** Only copies on machines that were seen after this. */
   readonly seenAfter?: number;
 }
 
@@ -43,17 +43,17 @@ export interface MachineStore {
   note(machine: Machine): Promise<void>;
   /** By host. */
   list(): Promise<Machine[]>;
-  /** Of workers that were started since then, in the order of the first of each boot. */
+  /** The boots of workers started since then, in the order of the first worker of each boot. */
   boots(sinceMs: number): Promise<HostBoot[]>;
-  /** In place of what is known of this tier there; writes only what differs. */
+  /** Replaces the known copies of this tier on this host; writes only differences. */
   noteCopies(host: string, tier: string, copies: readonly ScriptCopy[]): Promise<void>;
   /** By name, then host. */
   copies(of?: CopiesOf): Promise<HostCopy[]>;
-  /** Machines that were not seen since, with all that is known of what they have. At most so many; how many. */
+  /** Deletes machines that were not seen since, with all known copies; at most `limit`. Returns how many. */
   forget(seenBefore: number, limit: number): Promise<number>;
 }
 
-/** A credential of the dashboard, without what it is checked by. */
+/** A credential of the dashboard, without its hash. */
 export interface Token {
   readonly id: number;
   readonly name: string;

@@ -7,11 +7,11 @@ export interface ClaimRef {
   readonly token: string;
 }
 
-/** What a run is known by from its beginning. */
+/** The facts of a run that are known from its beginning. */
 export interface RunStart {
   readonly jobId: number;
   readonly workerId: number | null;
-  /** Its claim's token, by which its files are named; null: it has none of a worker. */
+  /** Its claim's token, by which its files are named; null: it has no claim of a worker. */
   readonly key: string | null;
   /** `hourly/clean-tmp`, `queue/mail/welcome`. */
   readonly script: string;
@@ -66,7 +66,7 @@ export interface RunRef {
   readonly jobId: number;
 }
 
-/** What the newest runs of a script tell. */
+/** The past of a script, from its newest runs. */
 export interface RunHistory {
   /** When its last success began, and how long that took. */
   readonly lastSuccess: number | null;
@@ -77,13 +77,14 @@ export interface RunHistory {
 export interface RunStore {
   /** Writes rows of runs that go on; their numbers. */
   start(runs: readonly LastingRun[]): Promise<number[]>;
-  /** What is known of a run that goes on. */
+  /** Records the progress of a run that goes on. */
   progress(run: RunRef, seen: { pid: number; startTicks: number | null; maxRssBytes: number | null }): Promise<void>;
   /** Writes how runs ended; their numbers. */
   end(runs: readonly EndedRun[]): Promise<number[]>;
   /**
-   * Ends runs that have succeeded, and finishes their jobs; numbers of the runs. Null: more may follow from its end,
-   * or its claim was lost; it is to be settled like any other, as all are where this costs no less.
+   * Ends runs that have succeeded, and finishes their jobs; returns the numbers of the runs. Null: the end may have
+   * further consequences, or its claim was lost; it must be settled like any other. An engine returns null for all if
+   * this saves nothing.
    */
   finish(runs: readonly FinishedClaim[]): Promise<(number | null)[]>;
   /** The job's run that goes on, if it has a row. */
@@ -94,8 +95,8 @@ export interface RunStore {
   addOutput(run: RunRef, end: FinishedRun): Promise<void>;
   history(script: string): Promise<RunHistory>;
   /**
-   * Whether an earlier try of the job died with its worker, or its lease expired. Of a repeating job only the
-   * tries of this time count: they begin with the last first one that was not given back.
+   * Whether an earlier try of the job died with its worker, or its lease expired. For a repeating job only the tries of
+   * the present time count: they begin with the last first try that was not given back.
    */
   hasTryCrashed(jobId: number): Promise<boolean>;
   /** When the job's last successful run began; null: it has none. */
@@ -110,7 +111,7 @@ export interface RunStore {
   knownSpoolIds(ids: readonly string[]): Promise<string[]>;
 }
 
-/** What a successful run is compared by. Unknown figures are null. */
+/** The values by which a successful run is compared. Unknown values are null. */
 export interface MeasuredRun {
   readonly id: number;
   readonly script: string;
@@ -124,11 +125,11 @@ export interface MeasuredRun {
 
 export type Deviation = Omit<DeviationsTable, 'run_id'>;
 
-/** That a script's content is another one since it last succeeded. Epoch milliseconds. */
+/** A change of a script's content since its last success. Epoch milliseconds. */
 export interface ContentChange {
   /** When the new content first ran. */
   readonly changedAt: number;
-  /** When the last run with another content began that succeeded. */
+  /** Start of the last successful run with another content. */
   readonly lastSuccessAt: number;
 }
 
@@ -141,6 +142,6 @@ export interface UsualStore {
   setCompared(runs: readonly { readonly id: number; readonly deviations: readonly Deviation[] }[]): Promise<void>;
   /** Runs that go on, the oldest first; those of dead workers too. */
   running(): Promise<{ readonly id: number; readonly script: string; readonly startedAt: number }[]>;
-  /** Of a run, or of a script's newest one; null: its content is what it was, or it is not known. */
+  /** The change of a run, or of a script's newest run; null: its content is unchanged, or unknown. */
   change(of: { readonly runId: number } | { readonly script: string }): Promise<ContentChange | null>;
 }

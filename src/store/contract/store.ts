@@ -9,33 +9,36 @@ import type { FinishedClaim, RunStore, UsualStore } from './runs.ts';
 import type { WorkerStore } from './workers.ts';
 
 /**
- * What the product asks of a store, in its own words. Domain code decides on values; a store reads and
- * writes them. An engine implements it in a folder of its own; nothing here supposes one writer at a time.
+ * The product's demands on a store, in its own terms. Domain code decides on values; a store reads and writes them.
+ * Each engine implements it in its own folder; nothing here assumes one writer at a time.
  */
 export interface Store extends StoreSession {
   readonly engine: 'sqlite' | 'postgres' | 'mysql';
-  /** What machines that share the log must know; null: it is a file, beside the jobs. */
+  /** The part for machines that share the log; null: the log is a file beside the jobs. */
   readonly fleet: Fleet | null;
-  /** True where the log can only be read: writing to it fails. */
+  /** True if the log can only be read: writing to it fails. */
   readonly isReadOnly: boolean;
-  /** That a broken log was quarantined, and where it is now: a sentence for people. */
+  /** One sentence for people that says that a broken log was quarantined, and where it is now; null: it was not. */
   readonly quarantined: string | null;
   /**
-   * Does work whole or not at all, seen by nobody before its end. What it has locked of jobs, nobody else changes until
-   * then. Every write of more than one row goes through it.
+   * Does work as a whole or not at all. Until its end, no other process sees its changes, nor changes the jobs that it
+   * has locked. Every write of more than one row goes through it.
    */
   transaction<T>(work: (session: StoreSession) => Promise<T>, durability?: Durability): Promise<T>;
   /**
-   * What a worker mostly asks for between its jobs, on a server in one trip: {@link RunStore.finish}, and
-   * {@link ClaimStore.claim} of what is next. Null: nothing was done, as it takes more than that. Left out: a
-   * transaction is no slower.
+   * A worker's usual work between its jobs, on a server in one round trip: {@link RunStore.finish}, and {@link
+   * ClaimStore.claim} of the next jobs. Null: nothing was done, because it takes more than that. Absent: a transaction
+   * is no slower.
    */
   turn?(ended: readonly FinishedClaim[], request: ClaimRequest): Promise<StoreTurn | null>;
-  /** Has all that was committed on the disk. */
+  /** Writes all that was committed to the disk. */
   sync(): Promise<void>;
-  /** Called once all that is committed by now survives a power loss, or cannot be known to; at once if that is so. */
+  /**
+   * Calls back once all that is committed by now survives a power loss, or with the failure that leaves this uncertain;
+   * at once if that is so already.
+   */
   onDurable(notify: NotifyDurable): void;
-  /** For what must not be lost: on a full disk the reserve is given up, and the work tried once more. */
+  /** For work that must not be lost: on a full disk it gives up the reserve and tries once more. */
   retryWhenFull<T>(work: () => Promise<T>): Promise<T>;
   /** For reports: portable queries, built by Kysely, which is loaded only now. They change nothing. */
   queries(): Promise<Kysely<ActivityLog>>;
@@ -92,7 +95,7 @@ export interface ChangeWatch {
    * never), or a signal tells to stop; not at all if that is so already.
    */
   changed(since: number, untilMs: number | null, ...signals: AbortSignal[]): Promise<WaitEnd>;
-  /** There was something to do. Who never finds anything while others write is woken less often. */
+  /** Call it after a wake-up that found work. A caller that never finds any while others write is woken less often. */
   found(): void;
   close(): void;
 }

@@ -44,32 +44,31 @@ export interface SeenFrom {
 export interface WorkerStore {
   start(worker: NewWorker): Promise<number>;
   /**
-   * Adds one of the queue, unless so many of them are at work: on a database server, on its machine. To be called in a
-   * transaction: of those that begin at once, each sees the others.
+   * Adds a worker of the queue, unless `most` of them are working: on a database server, on its machine. Call it in a
+   * transaction: workers that begin at the same time see each other.
    *
-   * @returns its number, or how many are at work
+   * @returns its number, or how many are working
    */
   startOneOf(worker: NewWorker, most: number): Promise<{ readonly id: number } | { readonly living: number }>;
   skip(worker: NewWorker, code: SkipCode, reason: string): Promise<number>;
-  /** Writes down a worker that has ended without the log. */
+  /** Records a worker that has ended without the log. */
   addEnded(worker: NewWorker, end: WorkerEnd): Promise<number>;
-  /** Only while it is believed to be at work. False: somebody else has ended it. */
+  /** Only while its row says that it is working. False: somebody else has ended it. */
   end(id: number, end: WorkerEnd): Promise<boolean>;
-  /** Only while it is believed to be at work. False: somebody else has ended it. */
+  /** Only while its row says that it is working. False: somebody else has ended it. */
   heartbeat(id: number, leaseExpiresAt: number): Promise<boolean>;
-  /** Of one that has ended: what it began runs on there, and is left alone until then. */
+  /** Extends the lease of a worker that has ended: its runs go on there, and are left alone until then. */
   extendLease(id: number, leaseExpiresAt: number): Promise<void>;
-  /** Workers that are believed to be at work: of a tier, or all; on one machine, or all. */
+  /** Workers whose rows say that they are working: of a tier or all; on one machine or all. */
   running(tier?: string, host?: string): Promise<WorkerRow[]>;
   /**
-   * Those of them that may be dead: all, but on a fleet only those of this machine, and of others once their lease has
-   * expired.
+   * Workers that may be dead: all; on a fleet, those of this machine, and others only after their lease has expired.
    */
   suspects(seen?: SeenFrom): Promise<WorkerRow[]>;
   byId(ids: readonly number[]): Promise<WorkerRow[]>;
-  /** The worker that this description fits. */
+  /** The worker that matches this description. */
   find(worker: NewWorker): Promise<WorkerRow | null>;
-  /** What its spool says of a worker that ran without the log counts more than that it was found dead. */
+  /** A worker's own report in its spool counts more than the discovery that it is dead. */
   correct(id: number, end: WorkerEnd): Promise<void>;
   /** When each tier was last called by schedule, whether it could run or not. */
   lastCalls(): Promise<ReadonlyMap<string, number>>;

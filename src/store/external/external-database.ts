@@ -11,7 +11,7 @@ export type ExternalRow = Readonly<Record<string, unknown>>;
 
 /** Another program's SQLite file, as it is at one moment. */
 export interface ExternalDatabase {
-  /** Of a table; none: there is no such one. @throws {UsageError} where reading it would run what the file says */
+  /** The columns of a table; none: no such table. @throws {UsageError} if reading it would run code from the file */
   columnsOf(table: string): string[];
   select(query: string): Iterable<ExternalRow>;
 }
@@ -43,12 +43,12 @@ export async function readExternalDatabase<T>(
 
 /** One transaction, so that all is read as of one moment. */
 function begin(connection: Connection, path: string): void {
-  // What its schema says is not trusted, and conditions in it are not looked at.
+  // The schema is not trusted, and conditions in it are not checked.
   connection.exec('pragma trusted_schema = off; pragma ignore_check_constraints = on; begin');
   if (Number(connection.pragma('application_id')) === APPLICATION_ID) {
     throw new UsageError(`${path} is an activity log of this runner; name the queue of another system.`);
   }
-  // SQLite takes what is missing of a file that was cut off for zeros.
+  // SQLite reads the missing part of a file that was cut off as zeros.
   for (const table of plainTables(connection)) {
     const answer = String(connection.pragma(`quick_check(${quoteName(table)})`));
     if (answer !== 'ok') throw Object.assign(new Error(answer.replaceAll('\n', ' ')), { code: 'SQLITE_CORRUPT' });
@@ -104,8 +104,8 @@ function quoteText(text: string): string {
 }
 
 /**
- * With WAL, reading makes files beside the database, and leaves them there, unless SQLite is told
- * that nobody writes. Nobody does where its journal is empty or missing.
+ * Whether no program is writing to a database in WAL mode: its journal is then empty or missing. Reading such a
+ * database creates files beside it and leaves them there, unless the connection declares that no program writes.
  */
 function hasNoUser(path: string): boolean {
   const header = readHeader(path);
@@ -209,7 +209,7 @@ function rejectTable(system: string, what: string): never {
   );
 }
 
-/** What these columns say may change what is to become of the jobs. */
+/** The meaning of these columns may affect the jobs. */
 function rejectNewer(system: string, table: string, unknown: readonly string[]): never {
   throw new UsageError(
     `The table ${table} was made by another version of ${system} than the runner knows: it cannot tell what ` +

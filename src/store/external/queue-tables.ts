@@ -54,7 +54,7 @@ function selectBedrockJobs(table: string, optional: ReadonlySet<string>): string
     order by ${IS_CHILD}, createdOrder, idOrder`;
 }
 
-/** What Bedrock keeps among a job's data. */
+/** Bedrock's own keys within a job's data. */
 const OWN_KEYS = ['retryAfterCount', 'originalNextRun'];
 
 const EXTRACTED = [...OWN_KEYS, 'mockRequest'].map(

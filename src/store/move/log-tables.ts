@@ -5,9 +5,12 @@ import { migrateFile } from '../sqlite/migrations.ts';
 export interface LogTable {
   readonly name: string;
   readonly columns: readonly LogColumn[];
-  /** What tells its rows apart; none: nothing does. */
+  /** The columns that distinguish its rows; empty: none do. */
   readonly key: readonly string[];
-  /** The first column of the key, where that is a number: it is copied in ranges of it. Null: as a whole. */
+  /**
+   * The first column of the key if it is a number: the table is copied in ranges of it. Null: the table is copied as a
+   * whole.
+   */
   readonly page: string | null;
 }
 

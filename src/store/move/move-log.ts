@@ -8,14 +8,14 @@ export interface Move {
   readonly source: SourcePlace;
   readonly target: TargetPlace;
   readonly isDryRun: boolean;
-  /** So long what runs may still take to end. */
+  /** How long to wait for present runs to end, in milliseconds. */
   readonly waitMs: number;
   readonly now: () => number;
   readonly onProgress: (progress: Progress) => void;
 }
 
 export interface Progress {
-  /** `complete`: nobody else writes; what has changed meanwhile is copied, and all is compared. */
+  /** `complete`: nobody else writes; later changes are copied, and all rows are compared. */
   readonly phase: 'copy' | 'wait' | 'complete';
   readonly table: string;
   readonly rows: number;
@@ -25,13 +25,13 @@ export interface Progress {
 export interface MovedTable {
   readonly table: string;
   readonly rows: number;
-  /** Of all rows, as they were read of both; null: nothing was copied. */
+  /** The checksum over all rows, as read from both places; null: nothing was copied. */
   readonly checksum: string | null;
 }
 
 export interface MoveReport {
   readonly tables: readonly MovedTable[];
-  /** What could not be kept as it was, or would not be; sentences. */
+  /** One sentence about each value that was altered, or would be. */
   readonly notes: readonly string[];
 }
 
@@ -70,13 +70,13 @@ export async function moveLog(move: Move): Promise<MoveReport> {
     for (const table of tables) compared.set(table.name, await completeTable(sync('complete', table, altered), table));
     for (const table of tables) await handNumbersOver(source, target, table);
     assertEqual(compared, target);
-    // Else a call was killed when all but the handing over was done.
+    // Otherwise an earlier call was killed after everything but the handing over was done.
     if (source.state === 'log') await source.setAside(target.name);
     isHandedOver = true;
     await target.finish(move.now());
     return { tables: [...compared].map(toMoved), notes: describeAltered(altered, target) };
   } catch (error) {
-    // The target may be in use by now, whatever has failed: the same call finishes what is left.
+    // The target may be in use by now, whatever has failed: the same call finishes the rest.
     if (source.state === 'log' && !isHandedOver) await source.thaw();
     throw error;
   }
@@ -100,9 +100,9 @@ function assertStates({ state: from, name }: SourcePlace, { state: to, name: whe
   }
 }
 
-/** Of both versions' tables: neither may lack what the other holds. */
+/** Compares the tables of both versions: neither may lack a column that the other has. */
 async function assertSameColumns(tables: readonly LogTable[], source: LogPlace, target: TargetPlace): Promise<void> {
-  // Nothing is there yet: its tables will be those of this runner.
+  // Nothing exists there yet: its tables will be those of this runner.
   const places = target.state === 'none' ? [source] : [source, target];
   for (const place of places) {
     const found = await place.readColumns();
@@ -122,7 +122,7 @@ async function assertSameColumns(tables: readonly LogTable[], source: LogPlace, 
   }
 }
 
-/** What the target has no room for is found before anything is copied. */
+/** Finds values that do not fit into the target before anything is copied. */
 async function assertFits(tables: readonly LogTable[], source: LogPlace, target: TargetPlace): Promise<void> {
   if (source.engine === target.engine) return;
   const limits = await target.readColumns();
@@ -151,14 +151,17 @@ async function countRows(place: LogPlace, tables: readonly LogTable[]): Promise<
   return counts;
 }
 
-/** What comes while it is copied may refer to what was not there before: of each table, no more than that. */
+/**
+ * Rows that arrive during the copying may refer to others that did not exist before. So each table is copied only up to
+ * its end at the start.
+ */
 async function copyAll(
   tables: readonly LogTable[],
   source: SourcePlace,
   copy: (table: LogTable, upTo: number | null) => Promise<void>,
 ): Promise<void> {
   const ends = new Map<LogTable, number | null>();
-  // Rows before those that they refer to, whose tables are read later: so all of these are among them.
+  // Read the end of each table before the ends of the tables that it refers to: so these include all rows referred to.
   for (const table of tables.toReversed().filter(({ page }) => page !== null)) {
     const text = `select max("${table.page}") as newest from "${table.name}"`;
     const [row] = await source.all<{ readonly newest: number | null }>(text);
@@ -180,7 +183,7 @@ async function freeze({ source, waitMs, onProgress }: Move): Promise<void> {
     try {
       await assertQuiet(source);
       await source.shut();
-      // Of who has begun in between.
+      // Checks again for callers that have begun in between.
       return await assertQuiet(source);
     } catch (error) {
       await source.thaw();

@@ -1,6 +1,6 @@
 import type { Store } from '../contract/store.ts';
 
-/** Where a log is, or is to be: one file, or a database on a server. Its SQL has `?` for values. */
+/** The present or future place of a log: one file, or a database on a server. Its SQL has `?` for values. */
 export interface LogPlace {
   readonly engine: Store['engine'];
   /** For people; without secrets. */
@@ -45,19 +45,19 @@ export interface SourcePlace extends LogPlace {
   freeze(): Promise<void>;
   /** Nor anybody who is connected, where the server can keep them from it: MySQL and MariaDB cannot. */
   shut(): Promise<void>;
-  /** All is as before. */
+  /** Restores the earlier state. */
   thaw(): Promise<void>;
-  /** For good: whoever still comes is told where the log is now. */
+  /** Closes the log for good: later callers get the new place of the log. */
   setAside(to: string): Promise<void>;
 }
 
 export interface TargetPlace extends LogPlace {
-  /** Makes the tables where there are none, which nobody but this call uses until it is finished. */
+  /** Creates missing tables, which only this call uses until it is finished. */
   begin(): Promise<void>;
   finish(nowMs: number): Promise<void>;
 }
 
-/** What was asked for cannot be done now; nothing has changed. */
+/** The move is impossible now; nothing has changed. */
 export class MoveRefused extends Error {
   override readonly name = 'MoveRefused';
 }

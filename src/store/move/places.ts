@@ -32,7 +32,7 @@ export function readEnds({ from: fromWord, to: toWord, root, env }: NamedEnds): 
   );
 }
 
-/** Where the log is now; who has set the variable for the new place before has it in the file still. */
+/** The present place of the log; if the variable already names the new place, the log is still in the file. */
 function usualSource(to: NamedPlace, root: string, env: NodeJS.ProcessEnv): NamedPlace {
   const current = readDatabaseUrl(root, env) ?? 'sqlite';
   return to !== 'sqlite' && areSame(current, to) ? 'sqlite' : current;
@@ -44,7 +44,7 @@ function areSame(one: NamedPlace, other: NamedPlace): boolean {
   return keys.every((key) => one[key] === other[key]) && (one.engine === 'mysql' || one.schema === other.schema);
 }
 
-/** Where the log is now, or the place that was named. */
+/** The present place of the log, or the named one. */
 export function readPlaceOrUsual(word: string | undefined, root: string, env: NodeJS.ProcessEnv): NamedPlace {
   return word === undefined ? (readDatabaseUrl(root, env) ?? 'sqlite') : readPlace(word, '--from', root, env);
 }
@@ -63,7 +63,7 @@ function readPlace(word: string, option: string, root: string, env: NodeJS.Proce
   );
 }
 
-/** Whoever else has an account on the host sees the arguments of all programs. */
+/** Other accounts of the host can see the arguments of all programs. */
 function readBareAddress(address: string, option: string, root: string): DatabaseTarget {
   const target = /^[^/]+:\/\/[^/?#]*:[^/?#]*@/.test(address) ? null : parseDatabaseUrl(address, option, root);
   if (target?.password === '') return target;

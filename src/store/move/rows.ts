@@ -36,7 +36,7 @@ export async function findPageEnd(place: LogPlace, table: LogTable, range: Range
   return end;
 }
 
-/** Of one row, about. */
+/** The approximate size of one row. */
 function sizeOf(place: LogPlace, { columns }: LogTable): string {
   const long = columns.filter(({ kind }) => kind === 'text' || kind === 'blob');
   const own = String(8 * columns.length);
@@ -99,7 +99,7 @@ function fitText(cell: NonNullable<Cell>, { engine }: LogPlace, altered: Altered
   return text.replaceAll('\0', '\uFFFD');
 }
 
-/** Of rows in whatever order: the same for the same values, whichever engine they were read from. */
+/** A checksum that does not depend on the order of rows: equal values give the same one, from any engine. */
 export class Checksum {
   rows = 0;
   #sum = 0n;
@@ -130,7 +130,7 @@ function digestRow(row: Row): bigint {
   return createHash('sha256').update(row.map(encodeCell).join('')).digest().readBigUInt64BE(0);
 }
 
-/** What tells a row from all others of its table; of one without a key, nothing does. */
+/** The key that distinguishes a row within its table; '' in a table without a key. */
 export function keyOf(row: Row, { columns, key }: LogTable): string {
   return key.map((name) => encodeCell(row[columns.findIndex((column) => column.name === name)] ?? null)).join('');
 }

@@ -34,7 +34,7 @@ export async function openServerTarget(target: DatabaseTarget): Promise<TargetPl
       await version.lock();
       if (place.state === 'filling') return;
       await version.mark('filling');
-      // What was moved away from here is replaced.
+      // A log that was moved away from here is replaced.
       await version.clear('moved');
     },
     finish: () => version.clear('filling'),
@@ -99,7 +99,7 @@ interface VersionMarks {
   mark(what: keyof typeof moveVersions): Promise<void>;
   clear(what: keyof typeof moveVersions): Promise<void>;
   has(what: keyof typeof moveVersions): Promise<boolean>;
-  /** What was moved away is closed to those who have it open, too, until that mark is cleared. */
+  /** Closes a log that was moved away also for those who have it open, until the mark is cleared. */
   shut(): Promise<void>;
   /** Only one call at a time fills it. */
   lock(): Promise<void>;
@@ -212,7 +212,7 @@ interface ServerSql {
   setLast(ask: Ask, table: string, last: number): Promise<void>;
 }
 
-/** Where whatever somebody adds or does leaves something. */
+/** Tables to which every change of the log adds a row. */
 const growing = ['jobs', 'workers', 'runs', 'events', 'pauses'];
 
 const dialects: Readonly<Record<DatabaseTarget['engine'], ServerSql>> = {
@@ -261,7 +261,7 @@ const dialects: Readonly<Record<DatabaseTarget['engine'], ServerSql>> = {
     open: [],
     digits: (column) => `cast(${column} as char)`,
     bytes: (column) => `length(${column})`,
-    // What `information_schema` says of it may be a day old.
+    // `information_schema` may be a day old.
     readLast: async (ask, table) => {
       const [row] = await ask<Record<string, string>>(`show create table "${table}"`);
       const text = Object.values(row ?? {}).join(' ');

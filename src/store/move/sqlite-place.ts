@@ -48,7 +48,7 @@ export async function openSqliteSource(state: StateFolder): Promise<SourcePlace>
   };
 }
 
-/** What has the file open already, or is no runner, is told so by SQLite itself. */
+/** SQLite itself informs programs that have the file open already, or are no runners. */
 const closed = ['jobs', 'workers', 'runs', 'events', 'pauses'].flatMap((table) =>
   ['insert', 'update'].map((verb) => ({ name: `moved_${table}_${verb}`, table, verb })),
 );
@@ -117,7 +117,7 @@ interface FilledPlace extends LogPlace {
 
 async function openFilled(path: string, opening: Opening): Promise<FilledPlace> {
   const connection = opening.driver.open(path, { timeoutMs: 0 });
-  // Who else would fill it is kept out, and told so.
+  // Keeps others that would fill it out, and gives them an error.
   connection.exec('pragma locking_mode = exclusive; pragma synchronous = normal; begin immediate; commit');
   return { ...placeOf(connection, path, 'filling'), connection };
 }
@@ -138,7 +138,7 @@ function replaceMoved(path: string, filled: string, nowMs: number, opening: Open
   if (existsSync(path)) {
     const old = opening.driver.open(path, { timeoutMs: opening.busyTimeoutMs });
     try {
-      // What is beside it would be taken for that of the new one.
+      // Files beside the old log would count as those of the new one.
       if (old.pragma('journal_mode = delete') !== 'delete')
         throw new MoveRefused(`${path} is still in use; wait for its end with --wait 10m.`);
     } finally {

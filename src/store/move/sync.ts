@@ -13,7 +13,7 @@ import {
   readRows,
 } from './rows.ts';
 
-/** What both hold of a table, by what was read of each. */
+/** The checksums of a table in both places, from all rows read. */
 export interface Compared {
   readonly source: Checksum;
   readonly target: Checksum;
@@ -27,8 +27,9 @@ export interface TableSync {
 }
 
 /**
- * Brings the target's table up to the source's, page by page. What is there already is compared, and only what differs
- * is written: so it goes on where it broke off. It may go up to some row, so that no row comes whose job comes later.
+ * Updates the target's table from the source, page by page. Existing rows are compared, and only differences are
+ * written, so an interrupted copy continues. It may go only up to a certain row, so that no row arrives before the job
+ * that it refers to.
  */
 export async function copyTable(sync: TableSync, table: LogTable, upTo: number | null): Promise<void> {
   if (table.page === null) return void (await syncRange(sync, table, everything));
@@ -131,7 +132,7 @@ async function insert(sync: TableSync, table: LogTable, rows: readonly Row[]): P
   await sync.target.transaction(() => insertAll(sync, table, rows));
 }
 
-/** In one statement so many bytes at most: servers of shared hosts take none that is much longer. */
+/** Most bytes in one statement: servers of shared hosts accept none that is much longer. */
 const STATEMENT_BYTES = 300_000;
 
 async function insertAll({ target }: TableSync, table: LogTable, rows: readonly Row[]): Promise<void> {

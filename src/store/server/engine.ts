@@ -3,11 +3,11 @@ import type { Compiler } from '../shared/queries.ts';
 import type { DatabaseTarget } from './connect/url.ts';
 import type { Dialect } from './sql/dialect.ts';
 
-/** What a database server is asked through, whichever it is. */
+/** The interface to a database server of any kind. */
 export interface ServerEngine {
   readonly name: DatabaseTarget['engine'];
   readonly dialect: Dialect;
-  /** @throws whatever keeps it from being reached, in the driver's words */
+  /** @throws the driver's own error if the server cannot be reached */
   connect(target: DatabaseTarget, dialect: Dialect): Promise<ServerConnection>;
   kindOf(error: unknown): ServerFailure | null;
   /** Statements that make the tables, by version of the schema: those of version 1 come first. */
@@ -60,10 +60,10 @@ export interface ServerConnection {
 /** Code of what a driver says of a server that talks otherwise than those that it is for. */
 export const STRANGE_SERVER = 'STRANGE_SERVER';
 
-/** So long a server may take to let go. */
+/** How long a server may take to close a connection, in milliseconds. */
 const LAST_WORDS_MS = 2_000;
 
-/** Whatever becomes of it: whoever ends a connection waits no longer. */
+/** Waits for the end of a connection, but not for long, whatever its result. */
 export async function lastWords(end: Promise<unknown>): Promise<void> {
   await Promise.race([end, sleep(LAST_WORDS_MS, undefined, { ref: false })]);
 }

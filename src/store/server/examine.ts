@@ -4,7 +4,7 @@ import { demandUsable } from './migrate.ts';
 import { openSession } from './open.ts';
 import type { ServerSession } from './session.ts';
 
-/** What a database says of itself, and of what this user may do there. */
+/** Facts about a database, and the rights of this user in it. */
 export interface DatabaseFacts {
   /** Without user and password. */
   readonly name: string;
@@ -20,9 +20,9 @@ export interface DatabaseFacts {
   /** 0: there are no tables yet. */
   readonly schemaVersion: number;
   readonly connections: { readonly used: number; readonly limit: number };
-  /** What this user may not do and a pass has to: `update`, `create`. */
+  /** Rights that a pass needs and this user lacks: `update`, `create`. */
   readonly missingRights: readonly string[];
-  /** A setting of the server with which nothing can be written; null: there is none. */
+  /** A setting of the server with which nothing can be written; null: none. */
   readonly pitfall: string | null;
 }
 
@@ -52,9 +52,9 @@ export async function examineDatabase(root: string, env: NodeJS.ProcessEnv): Pro
 }
 
 /**
- * By a change of no row, where there are tables: what keeps it from being made is told by the server itself.
+ * Tries a change of no row, if there are tables: the server itself then gives the reason for a refusal.
  *
- * @throws {StoreUnavailable} where all that is written is refused
+ * @throws {StoreUnavailable} if every write is refused
  */
 async function demandWritable(session: ServerSession, target: DatabaseTarget, asked: Asked): Promise<void> {
   if (asked.missingRights.length > 0) return;
@@ -183,7 +183,7 @@ function patternOf(name: string): RegExp {
   return new RegExp(`^${parts.join('')}$`, 's');
 }
 
-/** Of rights that come by roles nothing is known: then none is missed. */
+/** Rights from roles are unknown; in that case none counts as missing. */
 function missingIn(grants: readonly string[], database: string, wanted: readonly string[]): string[] {
   const given = grants.flatMap((grant) => {
     const [, list = '', called = ''] = /^grant (.+?) on (\*|[`"][^`"]+[`"])\.\*/i.exec(grant) ?? [];

@@ -25,7 +25,7 @@ export async function openExistingServerStore(target: DatabaseTarget): Promise<S
   const session = await openSession(target);
   const { patienceMs } = session;
   return await orClosed(session, async () => {
-    // Whoever only looks is not kept waiting for long.
+    // A caller that only looks must not wait for long.
     session.patienceMs = target.connectTimeoutMs;
     const version = await readSchemaVersion(session, target);
     session.patienceMs = patienceMs;

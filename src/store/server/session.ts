@@ -10,32 +10,32 @@ export interface ServerStatements {
   readonly dialect: Dialect;
   all<Row>(text: string, values?: readonly unknown[], news?: Announcement): Promise<Row[]>;
   first<Row>(text: string, values?: readonly unknown[]): Promise<Row | undefined>;
-  /** How many rows it has changed. Others are told soon that something has, unless it is news to nobody. */
+  /** Returns how many rows it has changed. Others soon get a notice of the change, unless `news` is `none`. */
   run(text: string, values?: readonly unknown[], news?: Announcement): Promise<number>;
   /** Numbers of the rows that it has added, in their order. */
   insert(text: string, values: readonly unknown[], rows?: number): Promise<number[]>;
-  /** Has others told, once it is committed, that there may be something to do. */
+  /** Notifies others after the commit that there may be work. */
   noteWork(): void;
-  /** Grows with each transaction that was undone: what was remembered of it is wrong. */
+  /** Grows with each transaction that was undone: values remembered from it are wrong. */
   readonly rollbacks: number;
-  /** Grows with each transaction, or statement outside of one: what was read before may be old. */
+  /** Grows with each transaction, or statement outside of one: values read before may be old. */
   readonly turn: number;
   /** Whether what is read may be locked until the transaction ends. */
   readonly inTransaction: boolean;
 }
 
-/** What others who wait may be told of: that there may be something to do, or that something is not as it was. */
+/** A notice to waiting sessions: there may be work, or something has changed. */
 export type Announcement = 'work' | 'change' | 'none';
 
-/** A server that cannot be reached, or has no room, is tried again for as long as so many attempts may take. */
+/** A server that cannot be reached, or has no room, is retried for as long as this many attempts may take. */
 const PATIENCE_ATTEMPTS = 3;
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 1_000;
 
-/** So long nobody is made to wait for a server that was just found to be away. */
+/** How long nobody waits for a server that was just found to be away, in milliseconds. */
 const AWAY_MS = 1_000;
 
-/** A server that says nothing for so long is gone, though nobody has told so: no lock is waited for as long. */
+/** A server silent for this long counts as gone, even without an error: no wait for a lock lasts as long. */
 const SILENCE_MS = 60_000;
 /** Reports read a lot. */
 const REPORT_SILENCE_MS = 15 * 60_000;
@@ -46,10 +46,13 @@ const MOST_TAKEN = 3;
 /** Servers of shared hosts give each user few connections: one that rests is given back. */
 const IDLE_MS = 5_000;
 
-/** Others are told at most so often: each notice takes a lock of the whole server, and wakes all who wait. */
+/**
+ * Shortest time between two notices, in milliseconds: each one takes a lock of the whole server, and wakes all waiting
+ * sessions.
+ */
 const ANNOUNCE_EVERY_MS = { work: 20, change: 200 } as const;
 
-/** Nobody knows whether what was to be committed is. */
+/** It is unknown whether the commit took place. */
 export class CommitUnknown extends Error {
   readonly code = 'ERR_COMMIT_UNKNOWN';
 }
@@ -65,15 +68,15 @@ export class RowTaken extends Error {
 }
 
 /**
- * The one connection of a process, opened late and given back while it rests. Transactions and statements come one
- * after the other, whoever asks for them. What a conflict or a lost connection has undone is done again.
+ * The one connection of a process, opened late and closed while idle. Transactions and statements run one after the
+ * other, whoever asks for them. Work that a conflict or a lost connection has undone is repeated.
  */
 export class ServerSession implements ServerStatements {
   readonly engine: ServerEngine;
   readonly dialect: Dialect;
   readonly #target: DatabaseTarget;
   readonly #turns = new Turns();
-  /** Numbers of rows of one statement differ by so much: in a cluster by more than 1. */
+  /** The distance between the numbers of rows added by one statement: more than 1 in a cluster. */
   #step = 1;
   #connection: ServerConnection | null = null;
   #idle: NodeJS.Timeout | undefined;
@@ -160,16 +163,16 @@ export class ServerSession implements ServerStatements {
     return await this.#inTurn(() => this.#patiently(work));
   }
 
-  /** Has somebody told of others' changes, for as long as the session lasts. False: this server tells of none. */
+  /** Calls `onNews` after changes by others, as long as the session lasts. False: this server sends no notices. */
   async listen(onNews: () => void): Promise<boolean> {
     this.#onNews = onNews;
     const isTold = await this.#inTurn(() => this.#patiently(() => this.#ofServer(this.#connected().listen(onNews))));
-    // Who asks from time to time can give the connection back meanwhile.
+    // A caller that polls can close the connection between two looks.
     if (!isTold) this.#onNews = null;
     return isTold;
   }
 
-  /** For what is no statement of the log's: making its tables. */
+  /** For work other than statements of the log: making its tables. */
   async withConnection<T>(work: (connection: ServerConnection) => Promise<T>): Promise<T> {
     return await this.#inTurn(() => this.#patiently(() => this.#ofServer(work(this.#connected()), REPORT_SILENCE_MS)));
   }
@@ -241,7 +244,7 @@ export class ServerSession implements ServerStatements {
     }
   }
 
-  /** What work of other kinds throws is none of the server's, whatever its code. */
+  /** An error from other work is never the server's, whatever its code. */
   async #ofServer<T>(asked: Promise<T>, silenceMs = SILENCE_MS): Promise<T> {
     const connection = this.#connection;
     let timer: NodeJS.Timeout | undefined;
@@ -265,7 +268,7 @@ export class ServerSession implements ServerStatements {
     return error instanceof Error && this.#failures.has(error);
   }
 
-  /** Others are told at once, or soon if they were a moment ago. */
+  /** Sends a notice at once, or soon if the last one was a moment ago. */
   async #tellNews(): Promise<void> {
     if (this.#news === 'none') return;
     const dueAt = this.#announcedAt + ANNOUNCE_EVERY_MS[this.#news];
@@ -277,7 +280,7 @@ export class ServerSession implements ServerStatements {
     this.#announcement = { dueAt, timer };
   }
 
-  /** What is not told is found by looking. */
+  /** A notice that fails is made up for by polling. */
   async #announce(): Promise<void> {
     clearTimeout(this.#announcement?.timer);
     this.#announcement = null;
@@ -285,7 +288,7 @@ export class ServerSession implements ServerStatements {
     if (this.#connection?.isLost === false) await this.#ofServer(this.#connection.announce()).catch(() => {});
   }
 
-  /** Who is told of changes keeps the connection. */
+  /** A session that gets notices keeps its connection. */
   #rest(): void {
     if (this.#connection === null || this.#onNews !== null || this.#isClosed) return;
     clearTimeout(this.#idle);
@@ -294,14 +297,14 @@ export class ServerSession implements ServerStatements {
     }, IDLE_MS).unref();
   }
 
-  /** What was undone, or never begun, is tried again for a while: at other moments than all others do. */
+  /** Repeats work that was undone, or never begun, for a while: at random moments, unlike all others. */
   async #patiently<T>(work: () => Promise<T>): Promise<T> {
     if (this.#away !== null && performance.now() - this.#away.at < AWAY_MS) throw this.#away.error;
-    // Whoever comes next while it is away tries once.
+    // The next callers, while it is away, try once.
     const deadline = performance.now() + (this.#away === null ? this.patienceMs : 0);
     let taken = 0;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
-      // Of what came before, nothing is open any more.
+      // Nothing of earlier work is open any more.
       this.#hasWritten = false;
       try {
         await this.#connect();
@@ -334,7 +337,7 @@ export class ServerSession implements ServerStatements {
     this.#step = await this.#readStep();
     await this.onReconnect?.();
     if (this.#onNews !== null) await this.#ofServer(this.#connection.listen(this.#onNews));
-    // What has happened while nobody was told may be news.
+    // Changes made while no notices came may be news.
     this.#onNews?.();
   }
 

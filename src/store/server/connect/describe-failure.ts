@@ -8,16 +8,18 @@ interface Failure {
   readonly kind: StoreFailureKind;
   /** SQLSTATE of PostgreSQL, names of MySQL's errors, codes of Node. */
   readonly codes: RegExp;
-  /** Where the code alone does not tell. */
+  /** A pattern for the message, if the code alone is ambiguous. */
   readonly message?: RegExp;
-  /** What happened, and what to do about it. */
+  /** Explains what happened, and what to do about it. */
   readonly tell: (place: string, reason: string, target: DatabaseTarget) => string;
 }
 
 const ASK_LATER = 'Passes and workers try again by themselves.';
 
-/** The first that fits. */
-/** What PostgreSQL says for us of a change to a log that was moved away, to who had it open before. */
+/** The first match counts. */
+/**
+ * The SQLSTATE by which PostgreSQL refuses changes to a log that was moved away, for callers that had it open before.
+ */
 export const MOVED_SQLSTATE = 'FR001';
 
 const failures: readonly Failure[] = [
@@ -185,14 +187,14 @@ const failures: readonly Failure[] = [
   },
 ];
 
-/** Of a log that was moved away. */
+/** The message for a log that was moved away. */
 export function tellMoved(place: string): string {
   return `The log was moved away from ${place}: name its new place in RUNNER_DATABASE_URL; \`npx folder-runner migrate --help\` has the way back.`;
 }
 
 /**
- * What keeps a database from being used, for people; never with its password. Null: the database is not to blame,
- * but what it was asked to store.
+ * Explains to people why a database cannot be used, never with its password. Null: the database is not to blame, but
+ * the values that it was asked to store.
  */
 export function describeServerFailure(error: unknown, target: DatabaseTarget): StoreUnavailable | null {
   const code = errorCode(error);
@@ -203,7 +205,7 @@ export function describeServerFailure(error: unknown, target: DatabaseTarget): S
   return new StoreUnavailable(found.kind, capitalized(sentence), { cause: error });
 }
 
-/** Of what was thrown for several addresses of one host only the parts say something. */
+/** An error for several addresses of one host has messages only in its parts. */
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return messageOf(error.errors[0]);
   const text = error instanceof Error ? error.message : String(error);

@@ -1,7 +1,7 @@
 import { StoreUnavailable } from '../../failures.ts';
 import { type DatabaseTarget, nameOfDatabase } from './url.ts';
 
-/** Nobody holds a row for long: whoever waits for longer than this tries again. */
+/** A statement that waits for a lock longer than this is repeated: no transaction holds a row for long. */
 export const LOCK_TIMEOUT_MS = 20_000;
 
 /**
@@ -11,8 +11,8 @@ export const LOCK_TIMEOUT_MS = 20_000;
 export const IDLE_TRANSACTION_MS = LOCK_TIMEOUT_MS / 2;
 
 /**
- * Who hears nothing for so long asks whether the other machine is still there: who waits for a report learns that its
- * server has vanished, and a server keeps no connections of machines that have.
+ * Time without traffic after which a connection is probed. So a caller that waits for a report learns that its server
+ * has vanished, and a server keeps no connections of vanished machines.
  */
 export const KEEP_ALIVE_MS = 30_000;
 

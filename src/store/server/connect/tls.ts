@@ -12,7 +12,7 @@ export interface TlsOptions {
   readonly verifyIdentity: boolean;
 }
 
-/** How both drivers are told; null: no TLS. */
+/** The TLS options for both drivers; null: no TLS. */
 export function readTlsOptions({ tls, socket }: DatabaseTarget): TlsOptions | null {
   if (tls.mode === 'disable' || socket !== null) return null;
   const ca = read('sslrootcert', tls.rootCertificate);

@@ -17,13 +17,13 @@ export interface DatabaseTarget {
   readonly password: string;
   /** MySQL and MariaDB: it is the runner's alone. */
   readonly database: string;
-  /** Of PostgreSQL: the schema that holds the tables, which is the runner's alone. */
+  /** Only for PostgreSQL: the schema that contains the tables, which belongs to the runner alone. */
   readonly schema: string;
   readonly tls: TlsWish;
   readonly connectTimeoutMs: number;
 }
 
-/** As libpq names it. Paths are absolute; null: not given. */
+/** Named as in libpq. Paths are absolute; null: not given. */
 export interface TlsWish {
   readonly mode: (typeof tlsModes)[number];
   readonly rootCertificate: string | null;
@@ -161,7 +161,7 @@ function readOptions(url: URL, engine: DatabaseTarget['engine'], refuse: Refuse)
   const known: readonly string[] = options[engine];
   const given = new Map<string, string>();
   for (const [name, value] of url.searchParams) {
-    // What is not a word may be a part of the password, behind a ? of it.
+    // A text that is no word may be a part of the password, which contains a `?`.
     if (!/^[\w-]{1,40}$/.test(name)) refuse(`has a part after the ? that is not an option=value pair: ${ENCODED}`);
     if (name === 'schema' && engine === 'mysql') {
       refuse("has the option schema, which MySQL does not have: name a database that is the runner's alone");

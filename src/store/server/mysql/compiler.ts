@@ -7,7 +7,7 @@ export const mysqlCompiler: Compiler = {
   createQueryCompiler: () => new OrderedJoins(),
 };
 
-/** What begins with the table on the left, which SQLite is told by `cross join`, MySQL calls `straight_join`. */
+/** A join that begins with the table on the left is `cross join` for SQLite and `straight_join` for MySQL. */
 class OrderedJoins extends MysqlQueryCompiler {
   override compileQuery(...args: Parameters<MysqlQueryCompiler['compileQuery']>): CompiledQuery {
     const query = super.compileQuery(...args);

@@ -23,7 +23,7 @@ export const mysqlEngine: ServerEngine = {
   connect,
   kindOf,
   migrations: migrationsOf(mysqlDialect, { indexes: [] }),
-  // What makes tables commits by itself: each statement is one that may have been done already.
+  // Statements that make tables commit by themselves, so each one may have been done already.
   lockMigration: async (connection, work) => {
     const name = lockName('folder-runner');
     const { rows } = await connection.query(`select get_lock(${name}, 60) as got`, []);
@@ -52,7 +52,7 @@ const LONGEST_REST_S = 60;
 /** By default a recursive query ends after 1000 steps: in MariaDB without a word, in MySQL as an error. */
 const MOST_STEPS = 4_294_967_295;
 
-/** What a server means by no limit of rows. */
+/** The number that means "no limit of rows" to the server. */
 const UNLIMITED = '18446744073709551615';
 
 async function connect(target: DatabaseTarget): Promise<ServerConnection> {

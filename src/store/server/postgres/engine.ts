@@ -27,7 +27,7 @@ export const postgresEngine: ServerEngine = {
   lockMigration: async (connection, work) => {
     await connection.query('begin', []);
     try {
-      // Of this schema alone: the lock is one of the whole database.
+      // Names this schema, because the lock is one of the whole database.
       await connection.query('select pg_advisory_xact_lock(hashtext(current_schema()))', []);
       const result = await work();
       await connection.query('commit', []);
@@ -69,7 +69,7 @@ function createClient(target: DatabaseTarget): pg.Client {
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     application_name: 'folder-runner',
-    // What is asked at once goes out at once, and is answered in its order.
+    // Statements made at once are sent at once, and answered in order.
     pipeline: true,
     types: { getTypeParser },
   });
@@ -110,7 +110,7 @@ const settingsOf = (schema: string) => ({
   search_path: `"${schema}"`,
   timezone: 'UTC',
   default_transaction_isolation: 'read committed',
-  // Whoever asks gives up by the clock of this machine.
+  // The caller gives up by the clock of this machine.
   statement_timeout: '0',
   transaction_timeout: '0',
   lock_timeout: String(LOCK_TIMEOUT_MS),
@@ -252,7 +252,10 @@ class PostgresConnection implements ServerConnection {
     this.#client.query(`set plan_cache_mode = ${mode}; set enable_seqscan = ${scans}`).catch(() => {});
   }
 
-  /** What is asked in one turn of the event loop is one packet: each takes longer to send than a small one to do. */
+  /**
+   * Puts all statements of one turn of the event loop into one packet: sending a packet takes longer than doing a small
+   * statement.
+   */
   #gather(): void {
     if (this.#isGathering) return;
     const { stream } = (this.#client as unknown as { connection: { stream: Duplex } }).connection;
@@ -282,7 +285,7 @@ class PostgresConnection implements ServerConnection {
     this.#onNews = onNews;
     const own = await this.#ownPid();
     this.#client.on('notification', ({ processId }) => {
-      // Nobody is told of what it has written itself.
+      // A session gets no notice of its own writes.
       if (processId !== own) onNews();
     });
     await this.#client.query(`listen ${await this.#nameChannel()}`);

@@ -24,7 +24,7 @@ export interface Dialect {
   upsert(insert: string, key: readonly string[], assignments: readonly (readonly [string, string])[]): string;
 }
 
-/** What differs in regular expressions. */
+/** The differences in regular expressions. */
 export interface RegExpDialect {
   /** Whether a text fits one, which is a value of the statement. */
   matches(expression: string): string;
@@ -43,7 +43,7 @@ export interface ColumnTypes {
   readonly text: string;
   /** `queue/` and 512 characters, which an index can hold. Compared byte by byte. */
   readonly name: string;
-  /** Of up to 64. */
+  /** A text of up to 64 characters. */
   readonly word: string;
   /** A text that is JSON, where the server can tell of all that is. */
   readonly json: string;
@@ -55,7 +55,7 @@ export function marks(values: readonly unknown[]): string {
   return values.length === 0 ? '(null)' : `(${values.map(() => '?').join(', ')})`;
 }
 
-/** `(?, ?), (?, ?)`: rows of so many columns. */
+/** `(?, ?), (?, ?)`: as many rows of as many columns. */
 export function rowMarks(columns: number, rows: number): string {
   const row = `(${Array(columns).fill('?').join(', ')})`;
   return Array(rows).fill(row).join(', ');

@@ -58,13 +58,15 @@ function toRegExp(dialect: RegExpDialect, glob: string): string | null {
 interface CharacterSet {
   readonly isNegated: boolean;
   readonly ranges: readonly (readonly [from: number, to: number])[];
-  /** Where its closing bracket stands. */
+  /** The index of its closing bracket. */
   readonly end: number;
 }
 
 const codeOf = (character: string): number => character.codePointAt(0) as number;
 
-/** A bracket at the start is a member, and so is the start of each range; what a range ends with begins no other. */
+/**
+ * A bracket at the start is a member, and so is the start of each range. The end of a range cannot begin another range.
+ */
 function readSet(glob: readonly string[], start: number): CharacterSet | null {
   const isNegated = glob[start] === '^';
   const first = isNegated ? start + 1 : start;

@@ -35,7 +35,7 @@ export async function updateJobs(
   const update = db.dialect.name === 'postgres' ? updateOnPostgres : updateOnMysql;
   for (const page of inPages(changes)) {
     const changed = await update(db, columns, page, options);
-    // Who adds a child has its parent's row locked: this statement has waited for that, and sees the child.
+    // A caller that adds a child has locked the parent's row: this statement has waited for it, and sees the child.
     if (options.areChildless && changed < page.length) throw new RowTaken('a job has children now');
   }
 }

@@ -1,7 +1,7 @@
 import type { ServerStatements } from '../session.ts';
 import type { Dialect } from './dialect.ts';
 
-/** Of a row, in the order of the columns. */
+/** The values of a row, in the order of the columns. */
 type Row = readonly unknown[];
 
 /** Adds rows, in as few statements as can be; their numbers, in their order. */
@@ -18,7 +18,7 @@ export async function addRows(
   return ids;
 }
 
-/** What becomes of a row that is there already; `new.x` is the value that was to be put. */
+/** How to change a row that exists already; `new.x` is the value that was to be inserted. */
 interface Taken {
   readonly key: readonly string[];
   /** Columns overwritten on conflict. */
@@ -99,7 +99,7 @@ export function unnest(columns: readonly string[]): string {
   return `unnest(${columns.map((column) => `?::${typeOf(column)}[]`).join(', ')})`;
 }
 
-/** Of whichever table: no name has two types. All others hold whole numbers. */
+/** Columns with texts, in any table: no name has two types. All other columns hold whole numbers. */
 const texts = new Set([
   ...['name', 'tier', 'host', 'host_pattern', 'content_hash', 'outcome', 'left_job', 'spool_id', 'measured_by'],
   ...['signal', 'reason', 'warning', 'error_name', 'error_message', 'error_stack', 'output', 'output_file'],
@@ -114,11 +114,11 @@ function typeOf(column: string): string {
   return reals.has(column) ? 'double precision' : 'bigint';
 }
 
-/** One statement takes so many rows, and characters: MySQL may refuse more than a megabyte. */
+/** Most rows and characters in one statement: MySQL may refuse more than a megabyte. */
 const MOST_ROWS = 500;
 const MOST_CHARACTERS = 250_000;
 
-/** In their order, so many at a time as one statement takes; at least one. */
+/** Splits rows into parts that one statement can take, in order; at least one row each. */
 function* pagesOf(rows: readonly Row[]): Generator<readonly Row[]> {
   let page: Row[] = [];
   let characters = 0;

@@ -42,17 +42,17 @@ import {
 } from './turn.ts';
 import { serverWorkers } from './workers.ts';
 
-/** So many are looked at in the order of all before those of each name are. */
+/** How many jobs are looked at in the common order before the jobs of each name are. */
 const FIRST_LOOK = 20;
 const SECOND_LOOK = 500;
 
-/** So many jobs whose time has come are moved at once. */
+/** Most due jobs to move at once. */
 const PROMOTED_AT_ONCE = 1_000;
 
-/** So many jobs of full groups are put aside by one claim: others wait for none of them for long. */
+/** Most jobs of full groups that one claim sets aside: others do not wait long for any of them. */
 const BLOCKED_AT_ONCE = 5_000;
 
-/** On MySQL the groups of so many blocked jobs are read by one statement. */
+/** On MySQL, one statement reads the groups of this many blocked jobs. */
 const BLOCKED_ON_A_PAGE = 100;
 
 /** After a look that has put aside as many, one more of the same length may find something. */
@@ -210,7 +210,7 @@ function blockedOf({ name }: Dialect) {
   return { key: "coalesce(concurrency_key, '')", isBlocked: 'ready = 2' };
 }
 
-/** Of groups that have room again as many jobs as fit stand among those that are due. False: there are none. */
+/** Makes jobs due again whose groups have room, as many as fit. False: there are none. */
 async function unblock(db: ServerStatements, limit: number | null): Promise<boolean> {
   const { key, isBlocked } = blockedOf(db.dialect);
   const ids: number[] = [];
@@ -230,7 +230,7 @@ async function unblock(db: ServerStatements, limit: number | null): Promise<bool
 async function block(db: ServerStatements, jobs: readonly Pick<WaitingJob, 'id'>[]): Promise<number> {
   if (jobs.length === 0) return 0;
   const { isIn } = db.dialect;
-  // Whoever has one of them locked may wait for this transaction.
+  // A transaction that has locked one of them may be waiting for this one.
   const found = await db.all<{ id: number }>(
     `select id from jobs where ready = 1 and ${isIn('id')} order by id ${free}`,
     [jobs.map(({ id }) => id)],
@@ -265,7 +265,7 @@ async function readFirst(db: ServerStatements, selection: Selection, limit: numb
   );
 }
 
-/** Of each name that is wanted the first ones, without those whose group is full. */
+/** The first jobs of each wanted name, without jobs whose group is full. */
 async function readOfNames(
   db: ServerStatements,
   selection: Selection,
@@ -377,8 +377,8 @@ class Groups {
   }
 
   /**
-   * So many of these as may be taken together, the first ones, and those before them whose group is full: they are not
-   * locked in vain.
+   * The first of these jobs that may be claimed together, at most `count`, and the jobs before them whose group is
+   * full: those are not locked in vain.
    */
   async fitting(jobs: readonly WaitingJob[], count: number) {
     const together = new Map<string, number>();
@@ -400,7 +400,9 @@ class Groups {
     return { found, blocked };
   }
 
-  /** Whoever takes jobs of groups does so alone, to the end of his transaction: else two would count as many. */
+  /**
+   * A transaction that claims jobs of groups does so alone until its end: otherwise two would count the same number.
+   */
   async #read(): Promise<Map<string, number>> {
     if (this.#db.inTransaction) await lock(this.#db, 'groups');
     const rows = await this.#db.all<{ name: string; jobs: number }>(
@@ -548,8 +550,8 @@ class Claiming {
   }
 
   /**
-   * Others may have some of them by now: so many are tried as are missing, and then the next ones. How many were put
-   * aside, as their group is full.
+   * Others may have claimed some of them: it tries as many as are missing, then the next ones. Returns how many were
+   * set aside because their group is full.
    */
   async #lockFitting(page: readonly WaitingJob[]): Promise<number> {
     const wanted = page.filter(({ name }) => this.#request.selection.isWanted(name));
@@ -593,7 +595,7 @@ class Claiming {
     const claimed = this.#taken.map((row) => this.#claimed(row));
     const columns = this.#request.state === 'claimed' ? claimedColumns : begunColumns;
     const changes: RowChange[] = claimed.map((row) => ({ id: row.id, set: row }));
-    // Nobody can do anything that he could not do before.
+    // Other processes need no notice: a claim makes nothing possible that was impossible before.
     await updateJobs(this.#db, columns, changes, { news: 'none' });
     return claimed;
   }
@@ -632,7 +634,7 @@ async function held(db: ServerStatements, claims: readonly ClaimRef[]): Promise<
 /** Sorted here: asked for rows in the order of their numbers, MariaDB reads all jobs by those. */
 const byId = (one: JobHead, other: JobHead): number => one.id - other.id;
 
-/** What somebody holds just now, he settles, or takes back himself. */
+/** A claim whose row somebody has locked is settled or taken back by that session. */
 async function expired(db: ServerStatements, at: number, graceMs: number): Promise<ExpiredClaim[]> {
   const rows = await db.all<JobHead>(
     `select ${headOfJob} from jobs where ${hasClaim} and lease_expires_at < ? and tier is null

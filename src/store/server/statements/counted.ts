@@ -29,7 +29,7 @@ const HOUR_MS = 3_600_000;
 /** No transaction lasts longer. */
 const LONGEST_TRANSACTION_MS = 60_000;
 
-/** So long what was read of the server's clock is good for. */
+/** How long the reading of the server's clock is valid, in milliseconds. */
 const KNOWN_FOR_MS = 60_000;
 
 /** How far hours are closed, and how far they may be before a transaction ends that begins soon. */
@@ -63,7 +63,10 @@ export function isSurelyOpen(db: ServerStatements, at: number): boolean {
   return last !== undefined && Math.abs(Date.now() - last.readAt) < KNOWN_FOR_MS && at >= last.closableUntil;
 }
 
-/** Whoever closes hours has this lock: what others write of these meanwhile would be counted twice, or never. */
+/**
+ * A session that closes hours holds this lock: rows of these hours that others write meanwhile would be counted twice,
+ * or never.
+ */
 export const lockHours = async (db: ServerStatements): Promise<void> => await lock(db, 'hours');
 
 /** In which transaction each session has it. */
@@ -80,8 +83,8 @@ async function keepFromClosing(db: ServerStatements): Promise<Hours> {
 }
 
 /**
- * What is written of an hour that is closed already: a spool was replayed, a late rescue, a clock that was set back. Its
- * figures are added to that hour's by whoever closes the next one.
+ * Rows of an hour that is closed already: from a replayed spool, a late rescue, or after a clock was set back. The next
+ * closing adds their figures to that hour.
  */
 export class LateRowsOnServer {
   readonly #db: ServerStatements;
@@ -115,7 +118,7 @@ export class LateRowsOnServer {
     await this.#db.run(keepMeasured(countingOf(dialect).measuredJobs(dialect.isIn('id'))), [late]);
   }
 
-  /** Of jobs that have failed without a run. */
+  /** Events of jobs that have failed without a run. */
   async events(events: readonly { id: number; at: number }[]): Promise<void> {
     const until = await this.#closedUntil(events.map(({ at }) => at));
     const late = events.filter(({ at }) => at < until).map(({ id }) => id);
