@@ -116,7 +116,7 @@ export interface TierSettings extends ScriptOptions {
   readonly catchUp?: CatchUp;
 }
 
-/** Limits of the machine's use that a pass observes before it starts a script; null: no limit. */
+/** The machine's limits. Beyond one of them, a pass waits before it starts a script; null: no limit. */
 export interface Limits {
   /** The machine's load average of the last minute. */
   readonly maxLoad: number | null;
@@ -281,10 +281,7 @@ export interface TierSettingsInput extends ScriptOptionsInput {
   readonly catchUp?: 'once' | 'skip';
 }
 
-/**
- * Limits of the machine's use that a pass observes before it starts a script; otherwise it waits, then defers the
- * script.
- */
+/** The machine's limits. Beyond one of them, a pass does not start a script: it waits, then defers the script. */
 interface LimitsInput {
   /** The load average of the last minute: `4`, `1.5`. */
   readonly maxLoad?: number;

@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs';
 import type { StateFolder } from '../system/place/state-folder.ts';
 
-/** What names the server: its address, or a file that holds it. */
+/** The variables that name the server: by its address, or by the path of a file that holds it. */
 export const databaseVariables = ['RUNNER_DATABASE_URL', 'RUNNER_DATABASE_URL_FILE'] as const;
 
-/** True: the log is on a database server, and nothing of it in a file here. What names the server is read later. */
+/** True: the log is on a database server, and no part of it in a file here. The server's address is read later. */
 export function isOnServer(env: NodeJS.ProcessEnv = process.env): boolean {
   return databaseVariables.some((name) => env[name]?.trim());
 }

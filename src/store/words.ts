@@ -1,4 +1,4 @@
-/** Where a job is in its life; the diagram is in docs/architecture.md. */
+/** The state of a job in its life; the diagram is in docs/architecture.md. */
 export type JobState =
   | 'queued'
   /** A worker has claimed it: it begins in a moment, or has for less than 0.1 s. */
@@ -10,10 +10,10 @@ export type JobState =
   | 'paused'
   | 'cancelled';
 
-/** What becomes of a repeating job's times that have passed meanwhile. */
+/** The rule for a repeating job's times that have passed meanwhile. */
 export type MissedPolicy = 'all' | 'once' | 'skip';
 
-/** What becomes of a parent one of whose children has failed. */
+/** The rule for a parent one of whose children has failed. */
 export type ChildFailurePolicy = 'resume' | 'fail';
 
 export type PauseKind = 'pause' | 'fail-fast';
@@ -29,7 +29,7 @@ export type Outcome =
   | 'not-started'
   | 'released';
 
-/** What was given back, to be taken again, is neither a success nor a failure. */
+/** A run whose job was given back, to be taken again, is neither a success nor a failure. */
 const areFailures: Readonly<Record<Outcome, boolean>> = {
   succeeded: false,
   failed: true,
@@ -52,10 +52,10 @@ export function isFailure(outcome: Outcome): boolean {
 /** `self`: the script's own `process.resourceUsage()`. `sampled`: the process tree in `/proc`. */
 export type MeasuredBy = 'self' | 'sampled';
 
-/** What of a run is compared. `creep`: its memory, which has been growing for weeks. */
+/** The figure of a run that is compared. `creep`: its memory, which has been growing for weeks. */
 export type Measure = 'duration' | 'memory' | 'creep' | 'output' | 'count';
 
-/** What a worker is doing, or how it ended. */
+/** The state of a worker: at work, or ended in one of three ways. */
 export type WorkerState = 'running' | 'finished' | 'skipped' | 'crashed';
 
 /**
@@ -66,15 +66,15 @@ export type WorkerState = 'running' | 'finished' | 'skipped' | 'crashed';
 export type WorkerKind = 'tier' | 'script' | 'backlog' | 'queue';
 
 /**
- * Who called. `cron`: its own line of the crontab, or whatever else has no terminal. `due`: the one line
- * for all tiers, which calls none of them at a time of its own. `manual`: somebody at a terminal or on the dashboard.
+ * The caller. `cron`: its own line of the crontab, or another caller without a terminal. `due`: the one line for all
+ * tiers, which calls none of them at a time of its own. `manual`: a person at a terminal or on the dashboard.
  */
 export type Trigger = 'cron' | 'due' | 'manual';
 
 /** Why a call did not get to run its tier. */
 export type SkipCode = 'paused' | 'held' | 'missed' | 'moved';
 
-/** Transitions that no other row tells. */
+/** Transitions that no other row records. */
 export type StoredEvent =
   | 'lock-taken-over'
   | 'lock-lost'
@@ -89,7 +89,7 @@ export type StoredEvent =
   | 'job-deferred'
   | 'job-kicked'
   | 'job-updated'
-  /** By a caller of the API: what else tells of it does not say who it was. */
+  /** By a caller of the API, whom no other row names. */
   | 'job-added'
   | 'job-claimed'
   | 'job-ended'
@@ -113,7 +113,7 @@ export type StoredEvent =
   | 'alert-undelivered'
   | 'spool-replayed';
 
-/** What happened, as the view `activity` tells it. */
+/** The events of the view `activity`. */
 export type ActivityEvent =
   | StoredEvent
   | 'worker-started'
@@ -175,13 +175,13 @@ export function isDoubtful(warning: string | null): boolean {
 
 export type DeliveryKind = 'alert' | 'ping' | 'telemetry' | 'report';
 
-/** What a token allows: to look, or also to change something. */
+/** The permission of a token: only to look, or also to change things. */
 export type TokenPermission = 'read' | 'manage';
 
-/** What a unique key or a group is to be. */
+/** The form of a unique key or a group. */
 export const KEY = 'text of 1 to 255 whole characters';
 
-/** Half a character is kept as another one: nobody would find it again. */
+/** Half a character is stored as another one: a later search for the key would not find it. */
 export function isKey(text: unknown): text is string {
   return typeof text === 'string' && text !== '' && text.length <= 255 && !/\p{Cs}/u.test(text);
 }

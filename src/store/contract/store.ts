@@ -26,9 +26,9 @@ export interface Store extends StoreSession {
    */
   transaction<T>(work: (session: StoreSession) => Promise<T>, durability?: Durability): Promise<T>;
   /**
-   * A worker's usual work between its jobs, on a server in one round trip: {@link RunStore.finish}, and {@link
-   * ClaimStore.claim} of the next jobs. Null: nothing was done, because it takes more than that. Absent: a transaction
-   * is no slower.
+   * A worker's usual work between its jobs, on a server in one round trip: {@link RunStore.finish}, and
+   * {@link ClaimStore.claim} of the next jobs. Null: nothing was done, because it takes more than that. Absent: a
+   * transaction is no slower.
    */
   turn?(ended: readonly FinishedClaim[], request: ClaimRequest): Promise<StoreTurn | null>;
   /** Writes all that was committed to the disk. */

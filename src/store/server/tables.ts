@@ -38,7 +38,7 @@ function table({ name: engine, keysOf }: Dialect, called: string, columns: reado
 /** Texts are equal only if all their bytes are. One of the two is a comment: the first of MariaDB, the other of MySQL. */
 const byBytes = '/*!80000 collate utf8mb4_0900_bin */ /*M!100600 collate utf8mb4_nopad_bin */';
 
-/** Who has called, and what was run. */
+/** Tables of calls and runs. */
 function passTables(dialect: Dialect): readonly string[] {
   const { id, integer, text, name, word } = dialect.types;
   return [
@@ -185,7 +185,7 @@ function runTables(dialect: Dialect): readonly string[] {
   ];
 }
 
-/** What belongs to a run, and goes with it. */
+/** Tables whose rows belong to a run, and are deleted with it. */
 function ofRunsTables(dialect: Dialect): readonly string[] {
   const { integer, real, text, name, word } = dialect.types;
   const runRef = `run_id ${integer} not null, foreign key (run_id) references runs (id) on delete cascade`;
@@ -235,7 +235,7 @@ function incidentTables(dialect: Dialect): readonly string[] {
   ];
 }
 
-/** Whom what is wrong is told, and what is on its way to them. */
+/** Tables of messages: their receivers, and those that wait to be sent. */
 function messageTables(dialect: Dialect): readonly string[] {
   const { id, integer, text, name, word } = dialect.types;
   return [
@@ -327,7 +327,7 @@ function measuredTables(dialect: Dialect): readonly string[] {
   ];
 }
 
-/** Who may look, and which machines there are. */
+/** Tables of access tokens and machines. */
 function accessTables(dialect: Dialect): readonly string[] {
   const { id, integer, name, word } = dialect.types;
   return [

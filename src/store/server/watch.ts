@@ -2,21 +2,26 @@ import type { LogClock } from '../../system/base/clock.ts';
 import type { ChangeWatch, WaitEnd } from '../contract/store.ts';
 import type { ServerSession } from './session.ts';
 
-/** The safety net where the server tells of changes, should it not. */
+/** How often the log is polled if the server sends notices, in milliseconds: a notice may be lost. */
 const SLOW_POLL_MS = 2_000;
 
-/** Where it does not, who waits looks by itself: soon after there was something to do, and less and less often. */
+/**
+ * Without notices, a waiting session polls: soon after it has found work, then less and less often, in milliseconds.
+ */
 const FIRST_POLL_MS = 25;
 const POLL_GROWTH = 1.5;
 const LONGEST_POLL_MS = 1_000;
 
-/** Who is woken for nothing again and again rests after each time: else all who wait would ask after each commit. */
+/**
+ * A session that is woken in vain several times in a row rests after each time, in milliseconds: otherwise all waiting
+ * sessions would query after each commit.
+ */
 const VAIN_WAKES = 4;
 const FIRST_REST_MS = 10;
 const LONGEST_REST_MS = 250;
 const QUIET_MS = 1_000;
 
-/** A server tells of others' commits, or whoever waits is told to look from time to time. */
+/** Watches by the server's notices of others' commits, or by polling if it sends none. */
 export function watchServer(session: Pick<ServerSession, 'listen'>, clock: LogClock): ChangeWatch {
   const closing = new AbortController();
   const waiting = new Set<() => void>();
@@ -32,10 +37,10 @@ export function watchServer(session: Pick<ServerSession, 'listen'>, clock: LogCl
     isListening = true;
     try {
       isTold = await session.listen(change);
-      // What happened before may be news.
+      // Changes made before the first notice may be news.
       if (isTold) change();
     } catch {
-      // Whoever looks for work meets the same, and says so.
+      // The query for work that follows meets the same failure, and reports it.
       isListening = false;
     }
   };
@@ -58,7 +63,7 @@ export function watchServer(session: Pick<ServerSession, 'listen'>, clock: LogCl
   return {
     look: () => {
       if (!isListening) void listen();
-      // Nobody tells: what was read a moment ago may be old.
+      // Without notices, values read a moment ago may be old.
       if (!isTold && performance.now() - lookedAt > LONGEST_REST_MS) {
         lookedAt = performance.now();
         version += 1;

@@ -29,7 +29,7 @@ export function asLazy<T extends object>(load: () => Promise<T | Sync<T>>, inTur
     return await inTurn(() => area[name]?.(...args));
   };
   return new Proxy({} as T, {
-    // Whoever awaits an area by mistake must not ask it for `then`.
+    // An area that is awaited by mistake must not be asked for `then`.
     get: (_, name) => (name === 'then' ? undefined : (...args: readonly unknown[]) => ask(String(name), args)),
   });
 }

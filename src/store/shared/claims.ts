@@ -18,7 +18,7 @@ export function tokensOf(workerId: number): readonly string[] {
   return [`${workerId}.`, `${workerId}/`];
 }
 
-/** Of a claimed job: somebody else has moved it on, and the process of its worker may still run. */
+/** A claimed job that another program has moved on, while the process of its worker may still run. */
 export const isEndedElsewhere = "state not in ('claimed', 'running')";
 
 /** The worker that a token names; null: it is that of somebody else. */
@@ -27,14 +27,14 @@ export function workerOf(token: string): number | null {
   return number === undefined ? null : Number(number);
 }
 
-/** Of jobs whose leases have run out: who is no worker has some more time. */
+/** The jobs whose leases have expired. A claim that is not a worker's has `graceMs` more. */
 export function expiredAmong(jobs: readonly JobHead[], at: number, graceMs: number): ExpiredClaim[] {
   return jobs
     .map((job) => ({ job, workerId: workerOf(job.claim_token as string) }))
     .filter(({ job, workerId }) => workerId !== null || (job.lease_expires_at as number) < at - graceMs);
 }
 
-/** What may be next to happen by time alone, each as its instant. */
+/** The instants at which time alone may change something. */
 interface Moments {
   readonly due: number | null;
   readonly leaseEnd: number | null;
@@ -47,7 +47,7 @@ export function nextWakeAmong({ due, leaseEnd, pauseEnd }: Moments, at: number, 
   return moments.length === 0 ? null : Math.min(...moments);
 }
 
-/** What has expired already was left for another look; on the instant itself it has not expired. */
+/** A lease that has expired already was left for another look. At its last instant it has not expired yet. */
 function leaseLook(end: number | null, at: number, graceMs: number): number | null {
   if (end === null) return null;
   return end >= at ? end + 1 : at + graceMs / 2;

@@ -55,11 +55,11 @@ export const countedUntil = `coalesce((select done_at from chores where name = '
 /** Keeps rows that are measured for whoever closes the next hour. */
 export const keepMeasured = (rows: string): string => `insert into uncounted (${measuredColumns}) ${rows}`;
 
-/** What is told by the rows of jobs, runs and events, as statements of an engine. */
+/** Statements, in the SQL of an engine, that count the events recorded in rows of jobs, runs and events. */
 export function countingIn({ handlerOf, join, noInteger, noReal }: CountingSql) {
   const runsWithJobs = `runs ${join} jobs on jobs.id = runs.job_id ${join} scripts on scripts.id = runs.script_id`;
 
-  /** What these rows tell of the jobs of each handler: what happened, and how often. */
+  /** The events of these rows by handler, and how often each happened. */
   const countsOf = ({ jobs, runs, events }: Counted): string => {
     const ofJobs = `select ${handlerOf('name')} as handler, 'added' as what, count(*) as times
     from jobs where tier is null and ${jobs} group by 1`;
@@ -73,7 +73,9 @@ export function countingIn({ handlerOf, join, noInteger, noReal }: CountingSql) 
     return [jobs && ofJobs, runs && ofRuns, events && ofEvents].filter(Boolean).join(' union all ');
   };
 
-  /** Of rows that go: what is to be added to that of those that are gone, in the order in which all add it. */
+  /**
+   * Adds the counts of rows that are about to be deleted to those of deleted rows, in the order that all sessions use.
+   */
   const addCounts = (counted: Counted): string =>
     `insert into gone (handler, what, times)
     select handler, case what when 'running' then 'lost' else what end as what, sum(times)
@@ -96,7 +98,7 @@ export function countingIn({ handlerOf, join, noInteger, noReal }: CountingSql) 
       ${isDoubted} as warned, ${asNumber(start)} as counts_start, ${asNumber(end)} as counts_end
     from ${from}`;
 
-  /** What failed without a run. A job that was buried as it ran has failed with it. */
+  /** Jobs that failed without a run. A job that was buried while it ran has failed with its run. */
   const measuredEvents = (events: string): string =>
     `select 'failed' as what,
       case when jobs.tier is null then 'queue/' || ${handlerOf('jobs.name')} else jobs.name end as name,

@@ -7,7 +7,7 @@ export interface MeasuredPart {
   readonly values: (key: readonly number[]) => readonly unknown[];
   /** The key that comes before any row's. */
   readonly first: readonly number[];
-  /** What a row is ordered by, and the next page begins after; null: they are few, and one page. */
+  /** The key that rows are ordered by, after which the next page begins; null: there are few rows, and one page. */
   readonly keyOf: ((row: MeasuredRow) => readonly number[]) | null;
 }
 
@@ -23,13 +23,13 @@ export function askPage(parts: readonly MeasuredPart[], after: PagePlace | null,
   return { text: text(limit), values: values(key.length > 0 ? key : first), toPage };
 }
 
-/** Of rows of which there are never many. */
+/** A part that never has many rows, and so is one page. */
 export const wholePart = { first: [], keyOf: null } satisfies Partial<MeasuredPart>;
 
 /** A statement with further columns, by which its rows are ordered. */
 export const withKey = (text: string, columns: string): string => text.replace('select', `select ${columns},`);
 
-/** What failed without a run. */
+/** Jobs that failed without a run. */
 export function failedPart(measuredEvents: (events: string) => string, { from, until }: Span): MeasuredPart {
   const isNext = 'events.at >= ? and (events.at > ? or events.id > ?) and events.at < ?';
   return {
@@ -41,7 +41,7 @@ export function failedPart(measuredEvents: (events: string) => string, { from, u
   };
 }
 
-/** What no row tells any more, or came too late. */
+/** Figures whose rows are gone, or came too late. */
 export const uncountedPart = (before: number): MeasuredPart => ({
   text: (limit) => `select * from uncounted where id > ?
     and ((counts_start = 1 and started_at < ?) or (counts_end = 1 and finished_at < ?)) order by id limit ${limit}`,

@@ -1,13 +1,13 @@
 import type { EndedRun, RunStart } from '../contract/runs.ts';
 import type { FinishedRun, RunRow } from '../schema.ts';
 
-/** What is known of a run when it begins, in the order of {@link beginningValues}. */
+/** Columns known when a run begins, in the order of {@link beginningValues}. */
 export const beginningColumns = [
   ...['job_id', 'worker_id', 'script_id', 'version_id', 'claim_number', 'attempt'],
   ...['scheduled_for', 'started_at'],
 ] as const satisfies readonly (keyof RunRow)[];
 
-/** Of a run that goes on. */
+/** Columns of a run that has begun and has not ended. */
 export const startColumns = [
   ...beginningColumns,
   ...['timeout_ms', 'outcome', 'pid', 'pid_start_ticks', 'max_rss_bytes'],
@@ -20,14 +20,14 @@ export const outputColumns = [
   'output_file_bytes',
 ] as const satisfies readonly (keyof FinishedRun)[];
 
-/** What is known of it at its end. */
+/** Columns known at its end. */
 export const endColumns = [
   ...['outcome', 'finished_at', 'duration_ms', 'user_cpu_ms', 'system_cpu_ms', 'max_rss_bytes'],
   ...['rss_delta_bytes', 'measured_by', 'exit_code', 'signal', 'reason', 'warning', 'error_name'],
   ...['error_message', 'error_stack', ...outputColumns],
 ] as const satisfies readonly (keyof FinishedRun)[];
 
-/** What its end writes, in the order of {@link endingValues}. */
+/** Columns that its end writes, in the order of {@link endingValues}. */
 export const endingColumns = [
   ...['left_job', 'spool_id', ...endColumns],
   'pid',
@@ -37,7 +37,7 @@ export function endingValues({ leftJob, spoolId = null, end }: EndedRun): unknow
   return [leftJob, spoolId, ...endColumns.map((column) => end[column]), end.pid ?? null];
 }
 
-/** Of a run that is written at its end. */
+/** Columns of a run that is written only at its end. */
 export const wholeColumns = [...beginningColumns, ...endingColumns] as const satisfies readonly (keyof RunRow)[];
 
 /** By what a script and its content are known to rows of runs. */

@@ -1,13 +1,13 @@
 import type { FoundJobs, JobSearch, ListedJobRow } from '../contract/jobs.ts';
 import type { JobRow } from '../schema.ts';
 
-/** So many jobs are asked for their size at once, and for their text where they are small. */
+/** How many jobs are queried at once: for their sizes, and for the texts of the small ones. */
 const JOBS_AT_ONCE = 200;
 
-/** Looking through so much text takes a few milliseconds. Then the clock is asked. */
+/** After this many bytes of text, which take a few milliseconds, the clock is read. */
 const BYTES_AT_ONCE = 1_048_576;
 
-/** A longer text is not searched: nobody but plain SQL writes one, and it would have to be held in memory. */
+/** A longer text is not searched: only plain SQL writes one, and it would have to be held in memory. */
 const LONGEST_TEXT = 4 * 1_048_576;
 
 const columns = ['data', 'result', 'reason'] as const;
@@ -28,8 +28,8 @@ export interface SizedJob {
 export type SearchedJob = Pick<JobRow, 'id' | (typeof columns)[number]>;
 
 /**
- * Looks through jobs, part by part, for a text. Whoever searches asks the log for each part, as sizes first: by `like`
- * the log itself would take as long as the text is long, times the length of what is looked for.
+ * Looks through jobs, part by part, for a text. The caller queries the log for each part, sizes first: a search by
+ * `like` in the log takes time in proportion to the length of the text times the length of the needle.
  */
 export class JobsSearch {
   readonly #ids: readonly number[];

@@ -33,7 +33,7 @@ export class Turns {
     try {
       return await this.#current.run(turn, work);
     } finally {
-      // What was begun in it and not waited for has its turn like all others.
+      // Work that was begun in the turn but not awaited waits for a turn like all other work.
       turn.isOver = true;
     }
   }

@@ -14,10 +14,10 @@ const OPEN = '.part';
 const CLOSED = '.jsonl';
 const UNREADABLE = '.unreadable';
 
-/** Of every other name it is not known what it means: such a file is left alone. */
+/** Names of spool files. A file of any other name has an unknown meaning, and is left alone. */
 const spoolName = /^\d+-\d+-[a-z\d]+\.(?:part|jsonl)$/;
 
-/** A path that sorts by time. Of a clock that was set back, two may come in the wrong order. */
+/** A path that sorts by time. After a clock was set back, two paths may be in the wrong order. */
 export function newSpoolPath(
   { spool }: StateFolder,
   { startedAt, pid }: Pick<SpoolingWorker, 'startedAt' | 'pid'>,
@@ -27,12 +27,12 @@ export function newSpoolPath(
   return join(spool, `${time}-${pid}-${random}${OPEN}`);
 }
 
-/** What the file is called once its worker has ended. */
+/** The path of a spool file after its worker has ended. */
 export function closedPath(path: string): string {
   return path.slice(0, -OPEN.length) + CLOSED;
 }
 
-/** What it is called when it was not understood. */
+/** The path of a spool file that could not be read. */
 export function unreadablePath(path: string): string {
   return path + UNREADABLE;
 }
@@ -50,12 +50,12 @@ export function hasSpool(state: StateFolder): boolean {
   try {
     return listSpoolFiles(state).length > 0;
   } catch {
-    // What cannot be read, nobody can take in.
+    // An unreadable folder has no files that could be replayed.
     return false;
   }
 }
 
-/** Names of files that were set aside: somebody has to look at them. */
+/** Names of files that were set aside: a person has to look at them. */
 export function listUnreadableSpoolFiles({ spool }: StateFolder): string[] {
   return listNames(spool).filter((name) => name.endsWith(UNREADABLE));
 }

@@ -36,9 +36,9 @@ export interface SpoolHeader extends SpoolingWorker {
   readonly spoolId: string;
 }
 
-/** What is known of a run before it ends. */
+/** The properties of a run that are known before it ends. */
 export interface SpoolRun {
-  /** Tells it from every other run, for ever: it is replayed once. */
+  /** Distinguishes it from every other run, for ever: it is replayed once. */
   readonly spoolId: string;
   /** Its job, if that was in the log, waiting to be run, before the log was lost. */
   readonly jobId: number | null;
@@ -47,7 +47,7 @@ export interface SpoolRun {
   /** The only machine that its job is for; left out: any. */
   readonly onlyHost?: string;
   readonly attempt: number;
-  /** Of a script: when its period began, or the time of its own schedule. */
+  /** For a script: when its period began, or the time of its own schedule. */
   readonly scheduledFor: number | null;
   /** When a script was to begin; null: not known. An earlier version has left it out, and meant the other. */
   readonly dueAt?: number | null;
@@ -75,7 +75,7 @@ export interface SpooledClaim {
   readonly runId: number | null;
 }
 
-/** What its job says of further tries. */
+/** The job's rules for further attempts. */
 export interface SpooledPolicy {
   readonly maxAttempts: number;
   readonly delay: RetryDelay;
@@ -91,7 +91,7 @@ export interface SpooledEnd extends SpoolRun {
   readonly run: FinishedRun;
   /** JSON that a handler gave back; left out: it gave none. */
   readonly result?: string | null;
-  /** What a handler asked for. */
+  /** A handler's decision about its job. */
   readonly decision?: HandlerDecision | null;
 }
 
@@ -99,11 +99,11 @@ export interface SpooledEnd extends SpoolRun {
 export interface SpoolFinish {
   readonly type: 'finished';
   readonly finishedAt: number;
-  /** What kept it from starting everything. */
+  /** Why it did not start everything; null: it did. */
   readonly reason: string | null;
 }
 
-/** What is added to a spool file one at a time. */
+/** The entries that are added to a spool file one at a time. */
 export type SpoolEntry = SpooledBegin | SpooledRun | SpooledEnd;
 
 export type SpoolRecord = SpoolHeader | SpoolEntry | SpoolFinish;

@@ -15,13 +15,13 @@ import {
   type SpoolRun,
 } from './format.ts';
 
-/** What cannot be read as a record; the rest of the file can. */
+/** A line that is no record; the rest of the file can be read. */
 interface NotUnderstood {
   readonly type: 'not-understood';
   readonly problem: string;
 }
 
-/** A last line that breaks off: nobody was told that it is there. */
+/** A last line that breaks off: its writer has not reported it as written. */
 interface Torn {
   readonly type: 'torn';
 }
@@ -32,9 +32,9 @@ export type SpoolLine = SpoolRecord | NotUnderstood | Torn;
 const MAX_LINE_BYTES = 4 * 1024 * 1024;
 
 /**
- * What a spool file holds, line by line.
+ * Reads a spool file line by line.
  *
- * @throws when it cannot be opened, or is somebody else's
+ * @throws if the file cannot be opened, or belongs to another user
  */
 export function* readSpool(path: string): Generator<SpoolLine> {
   const fd = openOwnFile(path);
@@ -63,7 +63,7 @@ function readLine({ text, isWhole }: Line, number: number): SpoolLine {
   }
 }
 
-/** What another user put here could say anything; a named pipe would hold the reader up for ever. */
+/** A file of another user could contain any records; a named pipe would block the reader for ever. */
 function openOwnFile(path: string): number {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   const stats = fstatSync(fd);
@@ -77,7 +77,10 @@ function openOwnFile(path: string): number {
 /** Another host's worker cannot be seen from here; so long after its last word it has no more to say. */
 const SILENT_MS = 7 * 24 * 60 * 60 * 1_000;
 
-/** Of a file without a whole line, its worker died before it had said anything, or has just made it. */
+/**
+ * Without a whole first line after this long, in milliseconds, its worker has died before it wrote one. A younger file
+ * may just have been made.
+ */
 const SPEECHLESS_MS = 60_000;
 
 /** Whether nobody adds to the file any more. `at` is now, in epoch milliseconds. */
@@ -146,7 +149,7 @@ function* readChunks(fd: number): Generator<Buffer> {
   }
 }
 
-/** What a line says that is not a record; its message follows "line 3 is not a record: ". */
+/** Why a line is not a record; the message follows "line 3 is not a record: ". */
 class NoRecord extends Error {}
 
 /**
@@ -255,7 +258,7 @@ const header = object<SpoolHeader>({
   reason: text,
 });
 
-/** What a script has counted. */
+/** The figures that a script has counted. */
 const counts: Read<Record<string, number>> = readIf('an object of numbers', (value) => {
   return isObject(value) && Object.entries(value).every((each) => isName(each[0]) && Number.isFinite(each[1]));
 });

@@ -72,14 +72,14 @@ function toEvent({ at, sentence }: Quarantine): NewEvent {
   return { at, event: 'log-quarantined', detail: sentence };
 }
 
-/** What a new log begins with. */
+/** The first contents of a new log. */
 interface Beginning {
   readonly event: NewEvent | null;
   /** The number that its first worker's comes after. */
   readonly lastWorker: number;
 }
 
-/** Makes a whole log in a file that nobody knows of yet, durable and with mode 0600. */
+/** Makes a whole log in a file that no process knows yet, durable and with mode 0600. */
 export function buildLog(path: string, { driver, busyTimeoutMs }: Opening, { event, lastWorker }: Beginning): void {
   removeDatabase(path);
   createPrivateFile(path);
@@ -144,11 +144,11 @@ interface Quarantine {
   readonly from: string;
   readonly to: string;
   readonly suffixes: readonly string[];
-  /** What is done, for people. */
+  /** The action, as a sentence for people. */
   readonly sentence: string;
 }
 
-/** Null: nothing is there that anybody could want to have kept. */
+/** Null: nothing is there that a person could want to keep. */
 function planQuarantine({ database }: StateFolder, reason: string | null, at: number): Quarantine | null {
   const suffixes = databaseSuffixes.filter((suffix) => existsSync(database + suffix));
   if (reason === null && !suffixes.some((suffix) => isContent(database, suffix))) return null;
@@ -179,7 +179,7 @@ function moveKeptOutput(from: string, to: string): void {
   for (const name of kept) renameSync(join(from, name), join(to, name));
 }
 
-/** What a journal without content left behind, or SQLite's index of one. */
+/** Removes a journal without content, and SQLite's index of a journal. */
 function removeLeftovers({ database }: StateFolder): void {
   for (const suffix of databaseSuffixes.slice(1)) rmSync(database + suffix, { force: true });
 }
@@ -190,8 +190,8 @@ function isContent(database: string, suffix: string): boolean {
 }
 
 /**
- * A runner may still be able to write to it: what it has acknowledged must be in what is moved. What is
- * too broken for SQLite to lock is too broken for anybody to write to.
+ * A runner may still be able to write to it: the records that it has acknowledged must be in the file that is moved. A
+ * file too broken for SQLite to lock is too broken to be written to.
  */
 function lockIfPossible(connection: Connection): void {
   try {
@@ -271,8 +271,8 @@ async function beginWhenFree(lock: Connection, timeoutMs: number): Promise<void>
 }
 
 /**
- * The highest number of a worker whose runs have files here. A log made anew goes on from it: else its
- * runs would get the files of those that the log before tells of, some of which may still run.
+ * The highest number of a worker whose runs have files here. The numbers of a new log go on from it: otherwise its runs
+ * would get the names of files of earlier runs, some of which may still be running.
  */
 function highestWorkerNumber({ output, results, temporary }: StateFolder): number {
   const names = [output, results, temporary].flatMap(listNames);

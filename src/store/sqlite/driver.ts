@@ -45,7 +45,7 @@ function loadDriver(): FoundDriver {
   }
 }
 
-/** Null: this Node has none. Where better-sqlite3 is missing, too, `loadOther` says why. */
+/** Null: this Node has none. If better-sqlite3 is missing as well, `loadOther` says why. */
 function loadNodesOwn(): Driver | null {
   try {
     return loadNodeSqlite();
@@ -70,7 +70,7 @@ function firstLine(error: unknown): string {
 
 type BetterSqlite = typeof SqliteDatabase;
 
-/** Where the package is bundled into one file, that file; tsdown.config.ts puts it in. */
+/** The path of that file, if the package is bundled into one file; tsdown.config.ts puts it in. */
 declare const BETTER_SQLITE3: string | undefined;
 
 /**
@@ -188,7 +188,7 @@ function readValue(statement: SqliteStatement): unknown {
 }
 
 function wrapStatement(statement: StatementSync, text: string): SqliteStatement {
-  // Else a number beyond 2^53 is an error, and better-sqlite3 rounds it.
+  // Without this, a number beyond 2^53 is an error, and better-sqlite3 rounds it.
   statement.setReadBigInts(true);
   const isReading = /^\s*select\b/i.test(text);
   const read = (values: Values): object[] => {
@@ -250,7 +250,7 @@ const primary = words(`
   ERROR INTERNAL PERM ABORT BUSY LOCKED NOMEM READONLY INTERRUPT IOERR CORRUPT NOTFOUND FULL CANTOPEN
   PROTOCOL EMPTY SCHEMA TOOBIG CONSTRAINT MISMATCH MISUSE NOLFS AUTH FORMAT RANGE NOTADB NOTICE WARNING`);
 
-/** What the extended codes add, by the numbers in their higher bytes from 1 on. */
+/** The suffixes of extended codes, by the numbers in their higher bytes from 1 on. */
 const extended: Readonly<Record<string, readonly string[]>> = {
   BUSY: words('RECOVERY SNAPSHOT TIMEOUT'),
   LOCKED: words('SHAREDCACHE VTAB'),

@@ -16,7 +16,7 @@ import { isCorruption, StoreUnavailable } from '../failures.ts';
 import type { Connection, Driver } from './connection.ts';
 import type { SchemaFlaw } from './migrations.ts';
 
-/** What is at the place of the log. */
+/** The kind of file at the path of the log. */
 export type InspectedLog =
   | { readonly is: 'missing' }
   | Broken
@@ -59,7 +59,10 @@ export async function inspectLog(folder: StateFolder, opening: Opening): Promise
   return await openAndJudge(folder, opening);
 }
 
-/** What SQLite would open without a look at what it is, and wait for ever; null: there is nothing of that kind. */
+/**
+ * The path of a special file, a named pipe for example, which SQLite would open unchecked and wait for, for ever; null:
+ * there is none.
+ */
 export function findSpecial(path: string): string | null {
   const paths = databaseSuffixes.map((suffix) => path + suffix);
   const isSpecialAt = (each: string): boolean => {
@@ -103,7 +106,7 @@ async function openAndJudge(folder: StateFolder, opening: Opening): Promise<Insp
   }
 }
 
-/** What `pragma user_version` says of a log that this runner has made: the number of its migrations. */
+/** The number of migrations, which `pragma user_version` has in a log that this runner has made. */
 export const SCHEMA_VERSION = 1;
 
 /** By what stands in the file's header; null: it is a log that this runner can read. */
@@ -237,7 +240,7 @@ export function markSuspect(folder: StateFolder): void {
   } catch {}
 }
 
-/** Whatever it is that lies there: a link may lead to nothing. */
+/** True for any kind of file, and for a link that leads to nothing. */
 export function isSuspect(folder: StateFolder): boolean {
   return lstatSync(markOf(folder), { throwIfNoEntry: false }) !== undefined;
 }
@@ -272,12 +275,14 @@ export function removeDatabase(path: string): void {
   for (const suffix of databaseSuffixes) rmSync(path + suffix, { force: true });
 }
 
-/** What a new log is called until it is whole. */
+/** The path of a new log until it is whole. */
 export function unplacedLog({ path }: StateFolder): string {
   return join(path, 'activity.new');
 }
 
-/** Whoever made the log may have died right after it got its name, and left it the one before as well. */
+/**
+ * A process that made the log may have died right after giving it its name, so that the name before is left as well.
+ */
 export function removeSecondName(folder: StateFolder): void {
   if (hasSecondName(folder)) rmSync(unplacedLog(folder), { force: true });
 }

@@ -3,19 +3,19 @@ import { counting } from './statements/counted.ts';
 import { isLong } from './statements/monitor/metrics.ts';
 
 /**
- * The tables of the log, one list of statements per version of the schema. Loaded by whoever makes or mends a log,
- * which hardly any invocation does.
+ * The tables of the log, one list of statements per version of the schema. Only a process that makes or repairs a log
+ * loads them, which hardly any invocation does.
  *
- * Whoever adds a job by plain SQL does so with an SQLite of their own, PHP's for example, which must read
- * this schema: 3.26 on Enterprise Linux 8, 3.34 on 9. So no STRICT tables (3.37), no `unixepoch()` (3.38).
+ * A program that adds a job by plain SQL uses an SQLite of its own, PHP's for example, which must read this schema:
+ * 3.26 on Enterprise Linux 8, 3.34 on 9. So no STRICT tables (3.37), no `unixepoch()` (3.38).
  */
 const NOW_MS = "(cast((julianday('now') - 2440587.5) * 86400000 as integer))";
 
-/** What a date can hold. */
+/** The range of a JavaScript date, in epoch milliseconds. */
 const isInstant = (column: string): string =>
   `(typeof(${column}) = 'integer' and ${column} between -8640000000000000 and 8640000000000000)`;
 
-/** So small a run_at is before March 1973; it may be, on a machine that does not know what year it is. */
+/** A run_at this small is before March 1973. It may be right on a machine whose clock is wrong by decades. */
 const isInSeconds = `run_at between 1 and 99999999999 and created_at > 99999999999
         and tier is null and scheduled_for is null and started_at is null`;
 
@@ -27,7 +27,10 @@ const isOneOf =
 const areAll = (columns: string, check: (column: string) => string): string =>
   columns.split(' ').map(check).join(' and ');
 
-/** What only the runner sets; but a blob there would have readers take bytes for a number. */
+/**
+ * Columns that only the runner sets. They are checked all the same: readers would take the bytes of a blob for a
+ * number.
+ */
 const counts = 'reported_to_parent lease_extended';
 const instants = 'started_at finished_at lease_expires_at';
 const texts = 'host result retry repeat unique_key concurrency_key claim_token reason';
@@ -188,7 +191,7 @@ const tables = [
   jobs,
   // A script is never twice under way: it has one row, or one for each host.
   `create unique index jobs_of_scripts on jobs (name, coalesce(host, '')) where tier is not null`,
-  // What is due, in the order in which it is taken; by name for who takes only some.
+  // Due jobs, in the order in which they are taken; by name for a worker that takes only some.
   `create index jobs_ready on jobs (priority desc, run_at, id, name, concurrency_key) where ready = 1`,
   `create index jobs_ready_by_name on jobs (name, priority desc, run_at, id, concurrency_key)
     where ready = 1`,
@@ -245,7 +248,7 @@ const tables = [
   order by started_at desc, runs.id desc`,
 ];
 
-/** Whoever deletes rows adds what they have told to `gone`: what is counted never gets less. */
+/** Rows that are deleted leave their counts in `gone`: no count ever becomes smaller. */
 const totals = [
   `create table gone (
     handler text not null,
@@ -259,7 +262,7 @@ const totals = [
     group by handler, what`,
 ];
 
-/** What is wrong, whom it is told, and what is on its way to them. */
+/** Tables of problems, the receivers of messages about them, and the messages that wait to be sent. */
 const alerts = [
   `create table incidents (
     id integer primary key autoincrement,
@@ -311,7 +314,7 @@ const alerts = [
   `create table told_runs (run_id integer primary key, started_at integer not null, is_open integer not null)`,
 ];
 
-/** What is usual of a script's runs, and what was not. */
+/** Tables of a script's usual figures, and of runs that deviated from them. */
 const usual = [
   `create table counts (
     run_id integer not null references runs (id) on delete cascade,
@@ -403,7 +406,7 @@ const metrics = [
   `create index workers_long on workers (finished_at) where ${isLong}`,
 ];
 
-/** Who may use the dashboard from elsewhere. */
+/** The table of tokens, by which a person may use the dashboard from another machine. */
 const access = [
   `create table tokens (
     id integer primary key autoincrement,
@@ -416,7 +419,7 @@ const access = [
   )`,
 ];
 
-/** Of machines that share a log, which those that share a file do not need: it has them all the same. */
+/** Tables of machines that share a log on a server. A log in a file does not need them, but has them all the same. */
 const fleet = [
   `create table machines (
     host text primary key,
@@ -475,13 +478,13 @@ export function isOwnSchema(connection: Connection, driver: Driver): boolean {
   }
 }
 
-/** What another program has made of the tables. */
+/** A change that another program has made to the tables. */
 export interface SchemaFlaw {
   /** "the table runs is missing" */
   readonly what: string;
-  /** What holds no rows is made again; what is not the runner's own is left to whoever made it. */
+  /** An object that holds no rows is made again; an object that is not the runner's own is left to its maker. */
   readonly cure: 'new-log' | 'make-again' | 'drop';
-  /** What cures it; '' where a new log does. */
+  /** The statement that cures it; '' if only a new log does. */
   readonly sql: string;
 }
 

@@ -26,8 +26,8 @@ export function openReadOnly(folder: StateFolder, opening: Opening, reason: unkn
 }
 
 /**
- * SQLite cannot make the files beside it by which readers and writers agree. Where there is no writer's
- * journal nobody writes, and the file holds all there is.
+ * SQLite cannot make the files beside the log by which readers and writers coordinate. Without a writer's journal, no
+ * process is writing, and the file holds all content.
  */
 export function mayBeImmutable(path: string): boolean {
   return sizeOf(path) > 0 && sizeOf(`${path}-wal`) === 0 && sizeOf(`${path}-journal`) === 0;

@@ -13,7 +13,7 @@ export function queriesOf(session: SqliteSession): Kysely<ActivityLog> {
   return buildQueries(compiler, (text, values) => session.ask(() => session.all(text, values)));
 }
 
-/** What a reader gets where nothing has ever run: every question is answered with no rows. */
+/** The queries of a log that does not exist yet: each one returns no rows. */
 export function emptyQueries(): Kysely<ActivityLog> {
   return new Kysely<ActivityLog>({ dialect: { ...compiler, createDriver: () => new DummyDriver() } });
 }

@@ -3,7 +3,7 @@ import type { Connection, Driver } from './connection.ts';
 import { judgeMarks } from './file.ts';
 import { isOwnSchema, makeTables, migrateFile } from './migrations.ts';
 
-/** What of a backup did not become part of the log, each as it is told to people: "3 tokens", "the trigger x". */
+/** The parts of a backup that did not become part of the log, each in words for people: "3 tokens", "the trigger x". */
 export type LeftOut = readonly string[];
 
 /** Why a file is no backup that can be taken; a sentence without its subject. */
@@ -12,8 +12,8 @@ export class BackupRefused extends Error {
 }
 
 /**
- * Whose rows say who may do what now, what is held back now, and what is on its way now. A backup tells of another
- * time: a token that was revoked since would be valid again.
+ * Tables that hold permissions, pauses and undelivered messages of the present. A backup has those of another time: a
+ * token that was revoked since would be valid again.
  */
 export const ofNow = {
   /** Never taken from a backup. */
@@ -38,7 +38,7 @@ export function judgeBackup(connection: Connection, driver: Driver): void {
   if (answer !== 'ok') throw new BackupRefused(`is damaged: ${answer.replaceAll('\n', ' ')}`);
 }
 
-/** What a schema says may call no function that does more than compute, and damaged pages are found sooner. */
+/** Lets functions in the backup's schema only compute, and finds damaged pages sooner. */
 function keepFromRunning(connection: Connection): void {
   connection.exec('pragma trusted_schema = off; pragma cell_size_check = on');
 }
@@ -105,7 +105,7 @@ function copyTable(connection: Connection, table: OwnTable): readonly string[] {
   const names = table.columns.map(({ name }) => quote(name)).join(', ');
   const values = table.columns.map(asOwnKind).join(', ');
   const from = `backup.${quote(table.name)} not indexed`;
-  // Where the pages of a file lead in circles, a row comes twice: its number ends this.
+  // If the pages of a file lead in circles, a row comes twice: its number, which must be unique, ends this.
   connection.exec(`insert into main.${quote(table.name)} (${names}) select ${values} from ${from}`);
   const isStrange = table.columns.map(({ name, type }) => `(${isOfOtherKind(name, type)})`).join(' + ');
   const [found] = connection.prepare(`select sum(${isStrange}) as count from ${from}`).all([]) as [{ count: unknown }];
@@ -140,7 +140,7 @@ function assertPlainTable(connection: Connection, { name, columns }: OwnTable): 
   return found.map((column) => column.name).filter((column) => !own.has(column));
 }
 
-/** As moving to a server does: whole numbers, and text. What is neither is unknown. */
+/** Converts a value as a move to a server does: to whole numbers and text. A value that is neither becomes null. */
 function asOwnKind({ name, type }: OwnColumn): string {
   const column = quote(name);
   if (type === 'integer')
@@ -186,7 +186,7 @@ function copyNumbers(connection: Connection, tables: readonly OwnTable[]): void 
   }
 }
 
-/** So many numbers can still be given after the highest one that is believed. */
+/** The largest number to believe leaves at least this many numbers for later rows. */
 const MOST_TO_COME = 2 ** 40;
 
 /** No number is given twice: the files of runs are called after workers, and programs may remember jobs. */
@@ -203,7 +203,7 @@ function hasNumbers(connection: Connection, table: string): boolean {
   return connection.prepare(text).all([table]).length > 0;
 }
 
-/** So many are counted: where the pages of a file lead in circles, there is no end. */
+/** Most rows to count: if the pages of a file lead in circles, there is no end. */
 const MOST_COUNTED = 1_000;
 
 function countTheirs(connection: Connection, table: OwnTable): readonly string[] {
@@ -229,7 +229,7 @@ const words: Readonly<Record<string, readonly [one: string, many: string]>> = {
 const MOST_NAMED = 5;
 const LONGEST_NAME = 80;
 
-/** What somebody else has added to the file; statistics and its like are SQLite's own. */
+/** Names objects that another program has added to the file. SQLite's own, statistics for example, are left out. */
 function listStrangers(connection: Connection): readonly string[] {
   const text = `select type, name from backup.sqlite_schema as theirs
     where name not like 'sqlite~_%' escape '~'

@@ -19,10 +19,10 @@ import {
 import type { SqliteStore } from './store.ts';
 
 interface RestoreRequest {
-  /** What is to be the content of the log. */
+  /** The path of the backup that becomes the content of the log. */
   readonly backup: string;
   readonly driver: Driver;
-  /** Refuses, by what it throws, while anybody works. */
+  /** Throws while a pass, a worker or a script of this root runs, and so refuses the restore. */
   readonly assertIdle: () => Promise<void>;
   readonly nowMs: number;
 }
@@ -30,18 +30,18 @@ interface RestoreRequest {
 export interface Restored {
   /** The file that holds what was replaced; null: the log was empty. */
   readonly replaced: string | null;
-  /** What the log had and still has: "2 tokens", "1 pause". */
+  /** Rows of the present log that stay in it: "2 tokens", "1 pause". */
   readonly kept: readonly string[];
-  /** What the backup had, and the log has not. */
+  /** Parts of the backup that the log does not get. */
   readonly leftOut: LeftOut;
 }
 
 /**
- * Replaces the content of the log by that of a backup, in one transaction: whoever has the log open sees the one or
- * the other, and a kill leaves it as it was. The log keeps its file, as renaming it would take it from under those
- * who have it open. What is replaced stays beside it.
+ * Replaces the content of the log by that of a backup, in one transaction: a process that has the log open sees the one
+ * or the other, and a kill leaves the log as it was. The log keeps its file: renaming it would take it from under
+ * processes that have it open. The content that is replaced stays in a file beside it.
  *
- * The backup is data, whoever made it: its rows are read into a log that is made here, and that one is taken.
+ * The backup is untrusted data: its rows are read into a log that is made here, whose content is then taken.
  *
  * @throws {UsageError} if the backup is none, or is damaged
  */
@@ -164,7 +164,7 @@ function freeName(wanted: string): string {
 
 interface Kept {
   readonly kept: readonly string[];
-  /** What the backup says of the same. */
+  /** Rows of the backup's same tables, which are not used. */
   readonly unused: readonly string[];
 }
 

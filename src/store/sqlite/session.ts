@@ -23,11 +23,11 @@ const STANDSTILL_MS = 10;
 const FIRST_PAUSE_MS = 2;
 const LONGEST_PAUSE_MS = 25;
 
-/** So long may be in the log what is not on the disk yet. */
+/** How long a commit may be in the log before it is on the disk, in milliseconds. */
 const LONGEST_UNSYNCED_MS = 20;
 
 export interface SessionOptions {
-  /** Of the database, where its write-ahead log is synced; without it SQLite syncs as it was told to. */
+  /** The path of the database whose write-ahead log is synced here; absent: SQLite syncs by its own settings. */
   readonly path?: string;
   /** Called when the write lock is held: throws if the file is no longer the one to write to. */
   readonly checkFile?: () => void;
@@ -258,7 +258,7 @@ class WriteAheadLog {
   }
 
   async sync(): Promise<void> {
-    // Of two syncs at the same time, only one is told of a failure.
+    // The kernel reports a failure to only one of two simultaneous syncs.
     while (this.#syncing !== null) await this.#syncing;
     this.demandSound();
     if (this.#changes <= this.#durableChanges) return;

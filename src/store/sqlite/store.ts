@@ -137,10 +137,13 @@ async function retryWhenFull<T>(folder: StateFolder, work: () => Promise<T>): Pr
   }
 }
 
-/** The safety net, should nothing be told of a write. */
+/** How often the log is polled although its files are watched, in milliseconds: an event may be lost. */
 const SLOW_POLL_MS = 2_000;
 
-/** Where files are not watched, or other machines write too: nobody tells of those. */
+/**
+ * How often it is polled if files are not watched, or other machines write too, in milliseconds: no events come of
+ * those.
+ */
 const BLIND_POLL_MS = 500;
 
 /** The files are watched only while somebody waits: a worker's own writes would wake it up. */
@@ -181,13 +184,13 @@ function differs(read: () => number, since: number): boolean {
   }
 }
 
-/** What is told of the files of a log. */
+/** The events of the files of a log. */
 interface FileEvents {
-  /** Somebody writes to it: a commit is under way, or done. */
+  /** A process writes to it: a commit is under way, or done. */
   readonly onWrite: () => void;
   /** The log, or its folder, was moved away or deleted. */
   readonly onMoved: () => void;
-  /** Nothing more will be told. */
+  /** No more events will come. */
   readonly onFailure: () => void;
 }
 
@@ -215,11 +218,11 @@ interface Wait {
   /** Epoch milliseconds; null: no end. */
   readonly untilMs: number | null;
   readonly signals: readonly AbortSignal[];
-  /** So long nothing is looked at, not even at first. */
+  /** For how long nothing is looked at, not even at first, in milliseconds. */
   readonly restMs: number;
   /** How often the log is looked at while its files are watched. */
   readonly slowPollMs: number;
-  /** The same where they cannot be. */
+  /** The same if they cannot be watched. */
   readonly blindPollMs: number;
 }
 
@@ -242,9 +245,9 @@ function waitForChange(wait: Wait): Promise<WaitEnd> {
 }
 
 /**
- * A commit is seen by others only when its last write has reached the disk, and no file tells of that.
- * So each write is followed by looks at growing intervals, and so is the beginning: the last write may
- * have come just before.
+ * A commit becomes visible to others only when its last write has reached the disk, and no file event comes of that. So
+ * each write is followed by looks at growing intervals, and so is the beginning: the last write may have come just
+ * before.
  */
 class Sleeper {
   readonly #wait: Wait;
@@ -343,11 +346,11 @@ interface WakePace {
   restMs(): number;
 }
 
-/** So many wake-ups for nothing in a row are normal: a job that another worker takes is some commits. */
+/** How many wake-ups in vain in a row are normal: a job that another worker takes makes several commits. */
 const FREE_WAKES = 8;
 const LONGEST_REST_MS = 20;
 
-/** Without a wake-up for so long, the others are at rest. */
+/** After this long without a wake-up, in milliseconds, the others are at rest. */
 const QUIET_MS = 100;
 
 export function createWakePace(now: () => number = () => performance.now()): WakePace {

@@ -64,12 +64,14 @@ const failures = outcomes
 const isReported = `(jobs.parent_id is null or jobs.reported_to_parent = 1 or coalesce(
   (select coalesce(parent.finished_at, -1) from jobs parent where parent.id = jobs.parent_id), 0) >= 0)`;
 
-/** What another machine prunes just now is left to it. */
+/** Skips the rows that another machine is pruning at this moment. */
 const unlessTaken = 'for update skip locked';
 
 const nothing: PruneStep = { deleted: 0, outputFiles: [] };
 
-/** Each in a transaction. MySQL deletes from no table that it looks through meanwhile: numbers are read first. */
+/**
+ * Each step runs in a transaction. MySQL cannot delete from a table that the same statement reads: ids are read first.
+ */
 export function serverPruning(db: ServerStatements): PruneStore {
   return {
     endedJobs: (states, before, limit) =>
@@ -138,8 +140,9 @@ async function firstYoung(db: ServerStatements, table: 'runs' | 'workers', befor
 }
 
 /**
- * Of what has no end: scripts, and jobs that repeat; by when it ended. All else goes with its job. Jobs are looked up
- * one by one, as `case` has it: a server that begins with all jobs sorts all runs.
+ * Removes old runs of jobs that have no end: scripts, and jobs that repeat. A run's age counts from its end. Other runs
+ * go with their jobs. `case` makes the server look up jobs one by one: a server that begins with all jobs sorts all
+ * runs.
  */
 async function removeOldRuns(
   db: ServerStatements,
@@ -192,7 +195,7 @@ async function removeOldest(db: ServerStatements, limit: number): Promise<PruneS
   return { deleted: removed.deleted + jobs.length, outputFiles };
 }
 
-/** Of the tables, and of the output files that this machine has. */
+/** The bytes of the tables, and of the output files on this machine. */
 async function usedBytes(db: ServerStatements): Promise<number> {
   const tables = db.dialect.name === 'postgres' ? postgresBytes : mysqlBytes;
   const found = await db.first<{ bytes: number }>(
@@ -207,12 +210,12 @@ async function usedBytes(db: ServerStatements): Promise<number> {
 /** Those that grow, by what is numbered. */
 const growing = { runs: 'id', outputs: 'run_id', jobs: 'id', events: 'id', workers: 'id' };
 
-/** So many rows tell how large one is. */
+/** How many of the newest rows give the average size of a row. */
 const SAMPLE = 200;
 
 /**
- * A table does not become smaller as rows go: what it takes is estimated by how many it has, and how large the newest
- * are. Else all rows would go to come below a size.
+ * The bytes of a table, estimated by the number of its rows and the size of the newest: a table does not become smaller
+ * as rows are deleted. By its real size, all rows would be deleted before it came below a limit.
  */
 const estimate = ([table, key]: readonly [string, string]): string =>
   `select least(whole, greatest(live, 0) * coalesce(row_bytes, 0) * whole / greatest(own, 1)) as bytes

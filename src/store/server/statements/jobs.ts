@@ -73,7 +73,7 @@ function families(db: ServerStatements): Part<'children' | 'hasOpenChildren' | '
   };
 }
 
-/** What a transaction has read of jobs, nobody else changes before its end. */
+/** In a transaction, locks the jobs that it reads: no other session changes them before its end. */
 function locked({ inTransaction }: ServerStatements): string {
   return inTransaction ? 'for update' : '';
 }
@@ -123,8 +123,8 @@ function reads(
 }
 
 /**
- * Whoever adds several keys holds the first ones while it waits for the next: two that did so in different orders would
- * wait for each other. Whoever adds one holds none, and needs no turn.
+ * A session that adds several keys holds the first ones while it waits for the next: two sessions that did so in
+ * different orders would wait for each other. A session that adds one key holds no other, and needs no turn.
  */
 async function byUniqueKeys(db: ServerStatements, keys: readonly string[]): Promise<JobHead[]> {
   if (keys.length > 1 && db.inTransaction) await lock(db, 'unique-keys');
@@ -201,7 +201,7 @@ async function changeAlike(db: ServerStatements, key: string, group: readonly Ro
   const [childless, names = ''] = key.split(':');
   const columns = names.split(',') as (keyof JobRow)[];
   const isMoved = columns.includes('state') || columns.includes('run_at');
-  // Whoever waits for its end is told, too, though later.
+  // A session that waits for the end of a job gets a notice as well, though later.
   if (isMoved && group.some(({ set }) => !isNobodysWork(set.state))) db.noteWork();
   await updateJobs(db, columns, group, { readyAt: isMoved ? at : undefined, areChildless: childless !== '' });
 }
@@ -229,7 +229,7 @@ export const nextFirst = ({ name }: Dialect): string => `${name === 'mysql' ? 'u
 const ordersOf = (dialect: Dialect) =>
   ({ newest: 'id desc', oldest: 'id', next: nextFirst(dialect), soonest: 'run_at, id' }) as const;
 
-/** Up to so many, sorting them costs less than looking for them among all others. */
+/** Up to this many jobs, sorting them costs less than looking for them among all others. */
 const FEW = 1_000;
 
 async function list(db: ServerStatements, filter: JobFilter): Promise<ListedJobRow[]> {
@@ -339,7 +339,9 @@ async function count(db: ServerStatements, fit: Condition, at: number): Promise<
   return rows.map(({ is_due, ...row }) => ({ ...row, isDue: is_due === 1 }));
 }
 
-/** Of those that share a unique key the one that failed first; none whose key or parent is not free. */
+/**
+ * Among failed jobs that share a unique key, only the one that failed first; no job whose key or parent is not free.
+ */
 async function revivable(db: ServerStatements, fit: Condition, otherFits: Condition, limit: number): Promise<number[]> {
   const rows = await db.all<{ id: number }>(
     `select id from jobs where state = 'failed' and finished_at is not null and tier is null and ${fit.text}
@@ -357,7 +359,7 @@ async function revivable(db: ServerStatements, fit: Condition, otherFits: Condit
   return rows.map(({ id }) => id);
 }
 
-/** What a lease's end has ended has not crashed. */
+/** A run that was ended because its lease had expired does not count as crashed. */
 const isExpired = `exists (select 1 from events where events.job_id = runs.job_id
   and event = 'job-lease-expired' and events.at = runs.finished_at)`;
 

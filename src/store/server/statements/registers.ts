@@ -60,7 +60,7 @@ async function noteCopies(
   await putRows(db, 'copies', ['host', 'name', ...set], changed, { key: ['host', 'name'], set });
 }
 
-/** What another machine forgets just now is left to it. */
+/** Forgets machines not seen since `seenBefore`, but skips those that another machine is forgetting at this moment. */
 async function forget(db: ServerStatements, seenBefore: number, limit: number): Promise<number> {
   const gone = await db.all<{ host: string }>(
     'select host from machines where seen_at < ? order by seen_at limit ? for update skip locked',

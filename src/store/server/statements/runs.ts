@@ -70,7 +70,7 @@ export function memoryOf(db: ServerStatements): Memory {
   return memory;
 }
 
-/** What a session knows until a transaction of its own is undone. */
+/** The numbers of scripts and the sample of a session; forgotten when one of its transactions is undone. */
 class Memory {
   readonly #db: ServerStatements;
   #rollbacks = 0;
@@ -154,7 +154,7 @@ type WrittenEnd = Pick<EndedRun, 'script' | 'startedAt' | 'end'> & {
   readonly isWhole: boolean;
 };
 
-/** What stands in other tables. */
+/** Writes the parts of ended runs that other tables hold. */
 async function keepRest(db: ServerStatements, memory: Memory, runs: readonly WrittenEnd[]): Promise<void> {
   await keepOutputs(db, runs);
   await keepNumbers(db, runs);
@@ -194,7 +194,7 @@ async function keepOutputs(db: ServerStatements, runs: readonly Ended[]): Promis
   await putRows(db, 'outputs', ['run_id', 'output'], rows, { key: ['run_id'], set: ['output'] });
 }
 
-/** What scripts have counted. */
+/** Writes the figures that scripts have counted. */
 async function keepNumbers(db: ServerStatements, runs: readonly Ended[]): Promise<void> {
   const rows = runs.flatMap(({ runId, end: { counts = {} } }) =>
     Object.entries(counts).map(([name, value]) => [runId, name, value]),
@@ -202,7 +202,7 @@ async function keepNumbers(db: ServerStatements, runs: readonly Ended[]): Promis
   await putRows(db, 'counts', ['run_id', 'name', 'value'], rows, { key: ['run_id', 'name'], set: ['value'] });
 }
 
-/** What is known of the earlier runs of a job or a script. */
+/** Queries about the earlier runs of a job or a script. */
 function tries(
   db: ServerStatements,
 ): Pick<RunStore, 'running' | 'history' | 'hasTryCrashed' | 'lastSuccess' | 'lastOutcome' | 'durations'> {
@@ -261,7 +261,7 @@ function found(db: ServerStatements): Pick<RunStore, 'outputFiles' | 'knownSpool
   };
 }
 
-/** What somebody else began by plain SQL has no claim, but may have a run. */
+/** A job that another program began by plain SQL has no claim, but may have a run. */
 export async function runningRunOnServer(db: ServerStatements, jobId: number): Promise<StartedRunRow | null> {
   return (await runningRunsOnServer(db, [jobId])).get(jobId) ?? null;
 }
@@ -351,8 +351,9 @@ export function finishing(rows: readonly FinishedRow[]): { readonly text: string
 }
 
 /**
- * Its conditions are of one piece: by each alone, a planner would go through all claimed jobs for each of these. Whoever
- * adds a child has its parent's row locked, and changes it: what has waited for that sees this, though not the child.
+ * The conditions belong together: with each alone, a planner would go through all claimed jobs for each job. A session
+ * that adds a child locks and changes the parent's row: a statement that has waited for it sees this change, though not
+ * the child.
  */
 function finishText(columns: readonly string[]): string {
   const names = columns.map(quoted);

@@ -40,7 +40,7 @@ const scriptColumns = [
   ...(['name', 'tier', 'host', 'state', 'ready', 'scheduled_for', 'run_at', 'created_at'] as const),
 ] as const;
 
-/** Two who add the same script are told apart by its key: who comes second looks again. */
+/** The key of a script keeps two sessions from adding it twice: the second one looks again. */
 async function enqueue(
   db: ServerStatements,
   jobs: readonly NewScriptJob[],

@@ -15,7 +15,7 @@ export class ScriptNumbers {
     this.#db = db;
   }
 
-  /** Of each of these runs; what is not in the log yet is added. */
+  /** The numbers of the script and the version of each run; a script or version that the log lacks is added. */
   async of(runs: readonly ScriptOfRun[]): Promise<ScriptNumber[]> {
     await this.#learnScripts(new Set(runs.map(({ script }) => script)));
     const scriptIds = runs.map(({ script }) => this.#scripts.get(script) as number);

@@ -9,14 +9,14 @@ import { isSurelyOpen } from './counted.ts';
 import { nextFirst } from './jobs.ts';
 import { type FinishedRow, finishing, memoryOf } from './runs.ts';
 
-/** What is locked already is somebody else's by now, or will be looked for again. */
+/** Skips locked rows: another session is taking them, or they will be looked for again. */
 export const free = 'for update skip locked';
 
 /** Whether no process works any more on an earlier try, or on an ended job of the same unique key. */
 export const isFree = `claim_token is null and (unique_key is null or not exists (select 1 from jobs as holder
   where holder.${hasClaim} and holder.finished_at is not null and holder.unique_key = jobs.unique_key))`;
 
-/** What was seen the last time: whether what comes first is wanted. */
+/** The last look of a session: whether it wanted the first jobs. */
 export interface Habit {
   wantsAll: boolean;
 }
@@ -60,7 +60,7 @@ const pairs = usualColumns.map((column) => `'${column}', jobs.${quoted(column)}`
 
 const hasUnreported = `(select 1 from ${unreportedChild} limit 1) is not null`;
 
-/** What is unusual of a job, as JSON. */
+/** The unusual columns of a job, as JSON; null if it has none. */
 const unusual = `case when num_nonnulls(${nulls.join(', ')}) > 0 or jobs.missed_policy <> 'all'
     or jobs.reported_to_parent <> 0 or ${hasUnreported}
   then json_build_object(${pairs.join(', ')}, 'has_unreported_children', ${hasUnreported})::text end`;

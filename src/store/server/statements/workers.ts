@@ -78,7 +78,7 @@ export async function workersOnServer(db: ServerStatements, ids: readonly number
   return found;
 }
 
-/** Of two passes of a tier that begin at once on one machine, the second one looks again, and sees the first. */
+/** Two passes of a tier may begin at once on one machine: the second one looks again, and sees the first. */
 async function refuseSecond(db: ServerStatements, { tier, host }: NewWorker): Promise<void> {
   if (tier === null) return;
   await lock(db, `pass of ${tier} on ${host}`);

@@ -27,14 +27,14 @@ import type { SqliteStatements } from '../session.ts';
 import { runningRunOf } from './runs.ts';
 import { workersById } from './workers.ts';
 
-/** So many are looked at in the order of all before those of each name are. */
+/** How many jobs are looked at in the common order before the jobs of each name are. */
 const FIRST_LOOK = 20;
 const SECOND_LOOK = 500;
 
-/** So many jobs whose time has come are moved at once: nobody else can write meanwhile. */
+/** Most due jobs to move at once: no other process can write meanwhile. */
 const PROMOTED_AT_ONCE = 1_000;
 
-/** So many jobs of full groups are put aside by one claim. */
+/** Most jobs of full groups that one claim sets aside. */
 const BLOCKED_AT_ONCE = 5_000;
 
 /** After a look that has put aside as many, one more of the same length may find something. */
@@ -140,7 +140,7 @@ const freedText = `with recursive blocked (key) as (
     from blocked where key is not null)
   where room > 0`;
 
-/** Of groups that have room again as many jobs as fit stand among those that are due. True: there may be more of them. */
+/** Makes jobs due again whose groups have room, as many as fit. True: there may be more of them. */
 function unblock(db: SqliteStatements, limit: number | null): boolean {
   let isMore = false;
   for (const { key, room } of db.all<{ key: string; room: number }>(freedText, [limit ?? Number.MAX_SAFE_INTEGER])) {
@@ -161,7 +161,7 @@ function block(db: SqliteStatements, jobs: readonly WaitingJob[]): void {
   db.run('update jobs set ready = 2 where ready = 1 and id in (select value from json_each(?))', [list]);
 }
 
-/** By priority, then due time, then number: what is wanted and free, up to so many. */
+/** The wanted and free jobs that a look has found, by priority, then due time, then number. */
 interface Look {
   readonly jobs: readonly WaitingJob[];
   /** How many were in the way, and are not any more. */

@@ -19,8 +19,8 @@ const noteLateJobs = keepMeasured(measuredJobs('id in (select value from json_ea
 const noteLateEvent = keepMeasured(measuredEvents('events.id = ?'));
 
 /**
- * What is written of an hour that is closed already: a spool was replayed, a late rescue, a clock that was set back. Its
- * figures are added to that hour's by whoever closes the next one.
+ * Rows of an hour that is closed already: from a replayed spool, a late rescue, or after a clock was set back. The next
+ * closing adds their figures to that hour.
  */
 export class LateRows {
   readonly #db: SqliteStatements;

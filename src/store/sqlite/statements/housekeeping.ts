@@ -143,7 +143,10 @@ function removeEvents(db: SqliteStatements, before: number, limit: number): Prun
   return { ...nothing, deleted: db.run('delete from events where id in (select value from json_each(?))', [list]) };
 }
 
-/** Of what has no end: scripts, and jobs that repeat; by when it ended. All else goes with its job. */
+/**
+ * Removes old runs of jobs that have no end: scripts, and jobs that repeat. A run's age counts from its end. Other runs
+ * go with their jobs.
+ */
 function removeOldRuns(
   db: SqliteStatements,
   { succeeded, failed }: { succeeded: number; failed: number },

@@ -120,7 +120,7 @@ function reads(
   };
 }
 
-/** With so many rows in one statement, each takes half the time. */
+/** How many rows one statement adds: each takes half the time of a statement of its own. */
 const ROWS_AT_ONCE = 20;
 
 /** Columns that no row sets are left out, which are most of them. */
@@ -208,7 +208,7 @@ const orders = {
   soonest: 'run_at, id',
 } as const;
 
-/** Up to so many, sorting them costs less than looking for them among all others. */
+/** Up to this many jobs, sorting them costs less than looking for them among all others. */
 const FEW = 1_000;
 
 function list(db: SqliteStatements, filter: JobFilter): ListedJobRow[] {
@@ -275,7 +275,7 @@ function search(db: SqliteStatements, filter: JobFilter, wanted: JobSearch): Fou
   return search.end(read<ListedJobRow>(listedJob, search.found));
 }
 
-/** Where jobs are looked for, and the condition that goes with it. */
+/** The table or index in which jobs are looked for, and the condition that goes with it. */
 interface Source {
   readonly from: string;
   readonly condition: string;
@@ -338,7 +338,9 @@ function count(db: SqliteStatements, patterns: readonly string[], at: number): J
   return rows.map(({ is_due, ...row }) => ({ ...row, isDue: is_due === 1 }));
 }
 
-/** Of those that share a unique key the one that failed first; none whose key or parent is not free. */
+/**
+ * Among failed jobs that share a unique key, only the one that failed first; no job whose key or parent is not free.
+ */
 function revivable(db: SqliteStatements, patterns: readonly string[], limit: number): number[] {
   const failed = `state = 'failed' and finished_at is not null and tier is null and ${fits('jobs.name')}`;
   const list = JSON.stringify(patterns);
@@ -358,7 +360,7 @@ function revivable(db: SqliteStatements, patterns: readonly string[], limit: num
   return rows.map(({ id }) => id);
 }
 
-/** What a lease's end has ended has not crashed. */
+/** A run that was ended because its lease had expired does not count as crashed. */
 const isExpired = `exists (select 1 from events where events.job_id = runs.job_id
   and event = 'job-lease-expired' and events.at = runs.finished_at)`;
 

@@ -63,7 +63,7 @@ function writes(
   };
 }
 
-/** What is known of the earlier runs of a job or a script. */
+/** Queries about the earlier runs of a job or a script. */
 function tries(
   db: SqliteStatements,
 ): Pick<Sync<RunStore>, 'running' | 'history' | 'hasTryCrashed' | 'lastSuccess' | 'lastOutcome' | 'durations'> {
@@ -154,7 +154,7 @@ function keepOutput(db: SqliteStatements, runId: number, { output }: FinishedRun
   db.run('insert or replace into outputs (run_id, output) values (?, ?)', [runId, output]);
 }
 
-/** What somebody else began by plain SQL has no claim, but may have a run. */
+/** A job that another program began by plain SQL has no claim, but may have a run. */
 export function runningRunOf(db: SqliteStatements, jobId: number): StartedRunRow | null {
   return (
     db.first<StartedRunRow>(

@@ -6,7 +6,7 @@ import { lock } from '../../sql/mutex.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** Whoever delivers forgets what was given up a month ago. */
+/** How long a delivery that was given up is kept: the next process that delivers deletes it. */
 const KEPT_MS = 31 * 24 * HOUR_MS;
 
 const countedUntil = "(select done_at from chores where name = 'hours')";

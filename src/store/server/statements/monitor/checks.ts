@@ -96,8 +96,9 @@ async function tiers(db: ServerStatements): Promise<TierCallRow[]> {
 }
 
 /**
- * A pass that had the lock, and a call that was skipped for another reason, end the row of those that found it held.
- * Of a period only one counts: who starts eight passes at once has not waited for eight.
+ * Counts the calls that found the lock held, since the last pass that had the lock or the last call that was skipped
+ * for another reason. One call counts for each period: a person who starts eight passes at once has not waited for
+ * eight.
  */
 async function countHeld(db: ServerStatements, tier: string): Promise<Pick<TierCallRow, 'held' | 'heldSince'>> {
   const ofTier = `from workers where kind = 'tier' and tier = ?`;
@@ -109,7 +110,10 @@ async function countHeld(db: ServerStatements, tier: string): Promise<Pick<TierC
   return row ?? { held: 0, heldSince: null };
 }
 
-/** Whose time has come stands among those that are not ready until somebody looks for work. */
+/**
+ * Counts ready, blocked and waiting jobs: a job whose time has come stays among those that are not ready until a worker
+ * looks for work.
+ */
 async function due(db: ServerStatements, at: number, limit: number): Promise<DueJobsRow[]> {
   return await db.all<DueJobsRow>(
     `select name, count(*) as jobs, min(run_at) as oldest from (

@@ -9,15 +9,15 @@ export function serverIncidents(db: ServerStatements): IncidentStore {
   return { ...signs(db), ...reading(db), ...telling(db), ...messages(db) };
 }
 
-/** What is not over of a subject. MySQL has an index of these alone only by a column of their own. */
+/** The open incidents of a subject. On MySQL, only a column of their own gives them an index. */
 const openOf = ({ dialect }: ServerStatements): string =>
   dialect.name === 'mysql' ? 'open_subject = ?' : 'recovered_at is null and subject = ?';
 
-/** Who was told of it is told that it is over. */
+/** An incident that somebody was told about is due once more: its end is reported, too. */
 const isOver = ({ integer }: ServerStatements['dialect']): string =>
   `recovered_at = ?, due_at = case when told_at is null and printed_at is null then null else ${integer('?')} end`;
 
-/** What runs and checks write. */
+/** The writes of runs and checks. */
 function signs(db: ServerStatements): Pick<IncidentStore, 'count' | 'open' | 'succeed'> {
   const countText = `update incidents set occurrences = occurrences + 1, last_at = greatest(last_at, ?),
       last_run_id = ?, severity = ?, message = ?, hint = ?, succeeded_at = null,
@@ -26,7 +26,8 @@ function signs(db: ServerStatements): Pick<IncidentStore, 'count' | 'open' | 'su
   return {
     count: async ({ subject, code, fingerprint, severity, at, runId, message, hint }) =>
       (await db.run(countText, [at, runId, severity, message, hint, at, subject, code, fingerprint])) > 0,
-    // Where another machine has opened it meanwhile, the key is taken: the transaction begins anew, and counts it.
+    // If another machine has opened the incident meanwhile, its key is taken: the transaction begins anew, and counts
+    // it.
     open: async ({ subject, code, fingerprint, severity, at, runId, message, hint }) => {
       await db.run(
         `insert into incidents (subject, code, fingerprint, severity, message, hint, opened_at, last_at, due_at,
@@ -155,7 +156,7 @@ function telling(
   };
 }
 
-/** What is on its way to a channel, and was. */
+/** Messages that wait for a channel, and the times of those that were sent. */
 function messages(db: ServerStatements): Pick<IncidentStore, 'tellings' | 'addTelling' | 'pending' | 'rewrite'> {
   return {
     tellings: async (channel, since) => {

@@ -157,7 +157,7 @@ interface Columns {
   readonly columns: readonly string[];
 }
 
-/** So many rows are one statement: PostgreSQL takes 65,535 values, of which the widest row has 26. */
+/** Most rows in one statement: PostgreSQL takes 65,535 values, and the widest row has 26. */
 const ROWS_AT_ONCE = 500;
 
 /** In place of those with the same key; the values in the order of key and columns. */
@@ -175,7 +175,7 @@ async function replaceRows(
   }
 }
 
-/** What was counted. */
+/** Figures that were counted. */
 function kept(db: ServerStatements): Pick<MetricStore, 'read' | 'readWorkers' | 'write' | 'prune'> {
   return {
     read: ({ from, until }, names) =>

@@ -118,7 +118,7 @@ async function readState(db: ServerStatements, at: number): Promise<SiteState> {
   };
 }
 
-/** Of all tables with their indexes. */
+/** The bytes of all tables with their indexes. */
 const bytesTexts = {
   postgres: `select sum(pg_total_relation_size(oid)) as bytes from pg_class
     where relnamespace = current_schema()::regnamespace and relkind = 'r'`,
@@ -148,7 +148,7 @@ interface Looked {
 /** No transaction lasts longer: a number that is still missing then is nobody's. */
 const LONGEST_TRANSACTION_MS = 60_000;
 
-/** So many missing numbers are looked for again. */
+/** Most missing numbers that are looked for again. */
 const MOST_MISSING = 2_000;
 
 /**
@@ -189,7 +189,7 @@ async function look(db: ServerStatements, where: string, values: readonly unknow
   return await db.all<Looked>(`select id, started_at as "startedAt", outcome from runs ${where}`, values);
 }
 
-/** The last one of those of which nobody is told. */
+/** The newest run that began before `firstSince`: neither it nor any earlier run is reported. */
 async function findFirst(db: ServerStatements, firstSince: number): Promise<Looked | undefined> {
   return (await look(db, 'where started_at < ? order by id desc limit 1', [firstSince]))[0];
 }
@@ -201,7 +201,7 @@ interface Seen {
   readonly fresh: readonly Looked[];
 }
 
-/** What begins with the instant at which it was first missed. */
+/** Missing numbers as open runs, which begin with the instant at which they were first missed. */
 async function findMissing(db: ServerStatements, { open, known, from, fresh }: Seen): Promise<ToldRun[]> {
   const { at = 0 } = (await db.first<{ at: number }>(`select ${db.dialect.nowMs} as at`)) ?? {};
   const found = new Set([...known, ...fresh].map(({ id }) => id));

@@ -5,7 +5,7 @@ import { marks, rowMarks } from '../../sql/dialect.ts';
 const measured = `runs.started_at as "startedAt", runs.duration_ms as "durationMs",
   runs.max_rss_bytes as "maxRssBytes", runs.output_bytes as "outputBytes"`;
 
-/** Of a script that hardly ever succeeds, all of its runs are not looked through. */
+/** How many times as many runs as are wanted are looked through: not all runs of a script that hardly ever succeeds. */
 const LOOK_BACK = 10;
 
 export function serverUsual(db: ServerStatements): UsualStore {
@@ -28,7 +28,7 @@ export function serverUsual(db: ServerStatements): UsualStore {
              order by started_at desc, id desc limit ?) as newest
            where outcome = 'succeeded' order by started_at desc, id desc limit ?) as wanted
          join runs on runs.id = wanted.id order by runs.started_at desc, runs.id desc`,
-        // Whoever asks may mean the middle between two instants.
+        // The instant may be the middle between two instants, so it is rounded up.
         [script, Math.ceil(before), limit * LOOK_BACK, limit],
       );
       return await withCounts(
@@ -61,7 +61,7 @@ async function withCounts(db: ServerStatements, runs: readonly Omit<MeasuredRun,
   });
 }
 
-/** Whoever has compared a run in the same moment has found the same: only one of both writes it down. */
+/** Another process that has compared a run at the same moment has found the same: only one of them records it. */
 async function setCompared(db: ServerStatements, runs: Parameters<UsualStore['setCompared']>[0]): Promise<void> {
   const ids = runs.map(({ id }) => id);
   const open = await db.all<{ id: number }>(

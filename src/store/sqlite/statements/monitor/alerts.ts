@@ -4,10 +4,10 @@ import type { SqliteStatements } from '../../session.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** Whoever delivers forgets what was given up a month ago. */
+/** How long a delivery that was given up is kept: the next process that delivers deletes it. */
 const KEPT_MS = 31 * 24 * HOUR_MS;
 
-/** Counted is until a whole hour. What is left over from before that became known too late. */
+/** The whole hour up to which figures are counted. Uncounted rows from before it became known too late. */
 const countedUntil = "(select done_at from chores where name = 'hours')";
 const areHoursDue = `(not exists (select 1 from chores where name = 'hours' and done_at > ?)
   or exists (select 1 from uncounted where counts_start = 1 and started_at < ${countedUntil})

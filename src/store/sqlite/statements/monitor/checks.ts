@@ -64,9 +64,9 @@ export function sqliteChecks(db: SqliteStatements): Sync<CheckStore> {
 }
 
 /**
- * One step into the index for each tier. By number, not by time: the clock may have been set back. A pass that had
- * the lock, and a call that was skipped for another reason, end the row of those that found it held. Of a period only
- * one counts: who starts eight passes at once has not waited for eight.
+ * Takes one step into the index for each tier, and orders by number: the clock may have been set back. The calls that
+ * found the lock held are counted since the last pass that had the lock or the last call that was skipped for another
+ * reason. One call counts for each period: a person who starts eight passes at once has not waited for eight.
  */
 function tiers(db: SqliteStatements): TierCallRow[] {
   const ofTier = `from workers where kind = 'tier' and tier = tiers.name`;
@@ -87,7 +87,10 @@ function tiers(db: SqliteStatements): TierCallRow[] {
   return rows.map((row) => ({ ...row, isDue: row.isDue === 1 }));
 }
 
-/** Whose time has come stands among those that are not ready until somebody looks for work. */
+/**
+ * Counts ready, blocked and waiting jobs: a job whose time has come stays among those that are not ready until a worker
+ * looks for work.
+ */
 function due(db: SqliteStatements, at: number, limit: number): DueJobsRow[] {
   return db.all<DueJobsRow>(
     `select name, count(*) as jobs, min(run_at) as oldest from (

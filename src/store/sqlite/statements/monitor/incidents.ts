@@ -17,7 +17,7 @@ const openText = `insert into incidents
     (subject, code, fingerprint, severity, message, hint, opened_at, last_at, due_at, first_run_id, last_run_id)
   values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
-/** Who was told of it is told that it is over. */
+/** An incident that somebody was told about is due once more: its end is reported, too. */
 const isOver = `recovered_at = ?, due_at = case when told_at is null and printed_at is null then null else ? end`;
 
 const ofSubject = (codes: readonly string[]): string =>
@@ -26,7 +26,7 @@ const ofSubject = (codes: readonly string[]): string =>
 const lastSeen = `(select max(last_at) from incidents as seen
   where seen.subject = incidents.subject and seen.code = incidents.code and seen.recovered_at is null)`;
 
-/** What runs and checks write. */
+/** The writes of runs and checks. */
 function signs(db: SqliteStatements): Pick<Sync<IncidentStore>, 'count' | 'open' | 'succeed'> {
   return {
     count: ({ subject, code, fingerprint, severity, at, runId, message, hint }) =>
@@ -108,7 +108,7 @@ function telling(
   'lock' | 'change' | 'mute' | 'unmute' | 'lookAgain' | 'tellings' | 'addTelling' | 'pending' | 'rewrite' | 'prune'
 > {
   return {
-    // Of transactions there is one at a time.
+    // SQLite has one writing transaction at a time.
     lock: () => {},
     change: (changes) => {
       for (const { id, set } of changes) {

@@ -25,7 +25,9 @@ import { counting, handlerOf } from '../counted.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** What lasts that long has an index of its own; all else ends in the hour in which it began, or in the next one. */
+/**
+ * Runs this long have an index of their own. Every other run ends in the hour in which it began, or in the next one.
+ */
 export const isLong = `finished_at - started_at not between 0 and ${HOUR_MS}`;
 
 export function sqliteMetrics(db: SqliteStatements): Sync<MetricStore> {
@@ -37,7 +39,7 @@ type Part<Names extends keyof MetricStore> = Pick<Sync<MetricStore>, Names>;
 /** How far all is counted. */
 function progress(db: SqliteStatements): Part<'lock' | 'countedUntil' | 'setCountedUntil' | 'nextAt'> {
   return {
-    // Of transactions there is one at a time.
+    // SQLite has one writing transaction at a time.
     lock: () => {},
     countedUntil: () =>
       db.first<{ until: number }>(`select done_at as until from chores where name = 'hours'`)?.until ?? null,
@@ -108,10 +110,13 @@ const nearRuns = withKey(
   'runs.script_id as script_id, runs.id as id',
 );
 
-/** Where a run stands in the index by its script. */
+/** The place of a run in the index by its script. */
 type OfScript = MeasuredRow & { readonly script_id: number };
 
-/** Nearly all runs are near. Of those further away there are few, as each of them lasts long. */
+/**
+ * Reads runs that began in the span, or up to an hour before it, by script; and the few longer ones by an index of
+ * their own.
+ */
 function measuredParts({ from, until }: Span): readonly MeasuredPart[] {
   const near = [from - HOUR_MS, until];
   return [
@@ -180,7 +185,7 @@ const workerColumns = [
 const replaceInto = (table: string, columns: readonly string[]): string =>
   `insert or replace into ${table} (${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`;
 
-/** What was counted. */
+/** Figures that were counted. */
 function kept(db: SqliteStatements): Part<'read' | 'readWorkers' | 'write' | 'prune'> {
   return {
     read: ({ from, until }, names) =>

@@ -5,7 +5,7 @@ import type { SqliteStatements } from '../../session.ts';
 const measured = `runs.id, started_at as startedAt, duration_ms as durationMs, max_rss_bytes as maxRssBytes,
   output_bytes as outputBytes, (select json_group_object(name, value) from counts where run_id = runs.id) as counts`;
 
-/** Of a script that hardly ever succeeds, all of its runs are not looked through. */
+/** How many times as many runs as are wanted are looked through: not all runs of a script that hardly ever succeeds. */
 const LOOK_BACK = 10;
 
 export function sqliteUsual(db: SqliteStatements): Sync<UsualStore> {
@@ -27,7 +27,7 @@ export function sqliteUsual(db: SqliteStatements): Sync<UsualStore> {
       ),
     setCompared: (runs) => {
       for (const { id, deviations } of runs) {
-        // Whoever has compared it in the same moment has found the same.
+        // Another process that has compared a run at the same moment has found the same.
         if (db.run('delete from uncompared where run_id = ?', [id]) > 0) addDeviations(db, id, deviations);
       }
     },
