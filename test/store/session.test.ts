@@ -13,30 +13,26 @@ import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 import { withJournal } from '../support/with-journal.ts';
 
-/** What is asked of the disk. */
-const disk = vi.hoisted(() => ({ syncs: 0, isBroken: false }));
+/** What is asked of the disk. Syncs that are held end when they are let go. */
+const disk = vi.hoisted(() => ({ syncs: 0, isBroken: false, held: null as (() => void)[] | null }));
 
 vi.mock('node:fs', async (original) => {
   const real = await original<typeof fs>();
   const fail = () => Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' });
   return {
     ...real,
-    fdatasyncSync: (fd: number): void => {
-      if (disk.isBroken) throw fail();
-      real.fdatasyncSync(fd);
-      disk.syncs += 1;
-    },
     fdatasync: (fd: number, callback: fs.NoParamCallback): void => {
       if (disk.isBroken) return void setImmediate(() => callback(fail()));
       real.fdatasync(fd, (error) => {
         disk.syncs += 1;
-        callback(error);
+        if (disk.held === null) callback(error);
+        else disk.held.push(() => callback(error));
       });
     },
   };
 });
 
-beforeEach(() => void Object.assign(disk, { syncs: 0, isBroken: false }));
+beforeEach(() => void Object.assign(disk, { syncs: 0, isBroken: false, held: null }));
 
 const record = ({ events }: StoreSession, at: number): Promise<void> => events.record([{ at, event: 'paused' }]);
 
@@ -157,7 +153,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     expect(() => store.connection.prepare('select 1')).toThrow();
   });
 
-  test('a durable write whose own sync fails tells its caller, and those that wait beside it', async () => {
+  test('a durable write whose own sync fails tells its caller, and those that share its wait', async () => {
     const store = await open();
     disk.isBroken = true;
     const told: unknown[] = [];
@@ -165,10 +161,36 @@ describe.each(drivers)('with %s', (_name, driver) => {
     store.onDurable((failure) => told.push(failure));
     const ends = await Promise.allSettled(writes);
     expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
-    expect(readInstants(store)).toEqual([1]);
     disk.isBroken = false;
+    await expect(store.transaction((session) => record(session, 4))).rejects.toMatchObject({
+      code: 'SQLITE_IOERR_FSYNC',
+    });
+    expect(readInstants(store)).not.toContain(4);
     await expect(store.close()).rejects.toMatchObject({ code: 'SQLITE_IOERR_FSYNC' });
     expect(told).toEqual([null]);
+  });
+
+  test('while a durable write waits for the disk, others read and commit, and those commits share the next wait', async () => {
+    const store = await open();
+    const held: (() => void)[] = [];
+    disk.held = held;
+    const ended: number[] = [];
+    const write = (at: number) => store.transaction((session) => record(session, at)).then(() => ended.push(at));
+    const first = write(1);
+    await until('the first sync is under way', () => held.length === 1);
+    const others = [2, 3, 4].map(write);
+    await until('the others are committed', () => readInstants(store).length === 4);
+    expect(await store.events.newestAt()).toBe(4);
+    // That sync began before their commits.
+    expect([ended, disk.syncs]).toEqual([[], 1]);
+    held.shift()?.();
+    await first;
+    await until('the next sync is under way', () => held.length === 1);
+    expect([ended, disk.syncs]).toEqual([[1], 2]);
+    disk.held = null;
+    held.shift()?.();
+    await Promise.all(others);
+    expect([ended, disk.syncs]).toEqual([[1, 2, 3, 4], 2]);
   });
 
   test('with a rollback journal each commit waits for readers, and lets the process go on', async () => {

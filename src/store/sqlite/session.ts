@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
+import { closeSync, existsSync, fdatasync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SqliteStatement } from 'kysely';
 import { errorCode } from '../../system/base/errors.ts';
@@ -40,9 +40,11 @@ export interface SessionOptions {
 export class SqliteSession implements SqliteStatements {
   readonly connection: Connection;
   readonly #options: SessionOptions;
-  readonly #statements = new Map<string, SqliteStatement>();
+  readonly #statements = new Map<string, Prepared>();
   readonly #queue = new Turns();
   readonly #journal: WriteAheadLog | null;
+  /** Whether a row was changed since the last commit. */
+  #hasWritten = false;
   busyTimeoutMs: number;
   rollbacks = 0;
 
@@ -65,7 +67,10 @@ export class SqliteSession implements SqliteStatements {
   }
 
   all<Row>(text: string, values: readonly unknown[] = []): Row[] {
-    return this.#prepare(text).all(values) as Row[];
+    const { statement, mayWrite } = this.#prepare(text);
+    const rows = statement.all(values) as Row[];
+    if (mayWrite && rows.length > 0) this.#hasWritten = true;
+    return rows;
   }
 
   first<Row>(text: string, values: readonly unknown[] = []): Row | undefined {
@@ -73,37 +78,48 @@ export class SqliteSession implements SqliteStatements {
   }
 
   run(text: string, values: readonly unknown[] = []): number {
-    return Number(this.#prepare(text).run(values).changes);
+    return Number(this.#write(text, values).changes);
   }
 
   insert(text: string, values: readonly unknown[] = []): number {
-    return Number(this.#prepare(text).run(values).lastInsertRowid);
+    return Number(this.#write(text, values).lastInsertRowid);
   }
 
   /** Work outside of a transaction: a reading, or one statement that writes. */
   async ask<T>(work: () => T): Promise<T> {
+    return await this.#inTurn(async () => {
+      const answer = await this.#patiently(work, () => !this.connection.inTransaction);
+      this.#noteCommit();
+      return answer;
+    });
+  }
+
+  /** Others have their turn as soon as it is committed: what they commit meanwhile shares the next wait for the disk. */
+  async transaction<T>(work: () => Promise<T>, durability: Durability): Promise<T> {
+    const result = await this.#inTurn(async () => {
+      this.#journal?.demandSound();
+      await this.#begin();
+      const done = await this.#orRollBack(() => this.#queue.within(work));
+      await this.#commit();
+      this.#noteCommit();
+      return done;
+    });
+    if (durability === 'durable') await this.sync();
+    return result;
+  }
+
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const leave = await this.#queue.enter();
     try {
-      const answer = await this.#patiently(work, () => !this.connection.inTransaction);
-      await this.#journal?.note(this.#changes(), 'soon');
-      return answer;
+      return await work();
     } finally {
       leave();
     }
   }
 
-  async transaction<T>(work: () => Promise<T>, durability: Durability): Promise<T> {
-    const leave = await this.#queue.enter();
-    try {
-      this.#journal?.demandSound();
-      await this.#begin();
-      const result = await this.#orRollBack(() => this.#queue.within(work));
-      await this.#commit();
-      await this.#journal?.note(this.#changes(), durability);
-      return result;
-    } finally {
-      leave();
-    }
+  #noteCommit(): void {
+    if (this.#hasWritten) this.#journal?.noteCommit();
+    this.#hasWritten = false;
   }
 
   async #orRollBack<T>(work: () => Promise<T>): Promise<T> {
@@ -149,9 +165,10 @@ export class SqliteSession implements SqliteStatements {
 
   /** A deferred transaction that reads first fails with SQLITE_BUSY, at once, when it then writes. */
   async #begin(): Promise<void> {
-    await this.#patiently(() => this.run('begin immediate'));
+    await this.#patiently(() => this.#control('begin immediate'));
     try {
       this.#options.checkFile?.();
+      this.#journal?.open();
     } catch (error) {
       this.#rollBack(error);
     }
@@ -161,7 +178,7 @@ export class SqliteSession implements SqliteStatements {
   async #commit(): Promise<void> {
     try {
       await this.#patiently(
-        () => this.run('commit'),
+        () => this.#control('commit'),
         () => this.connection.inTransaction,
       );
     } catch (error) {
@@ -172,7 +189,8 @@ export class SqliteSession implements SqliteStatements {
   /** SQLite rolls back by itself when the disk is full: a second time would hide what went wrong. */
   #rollBack(error: unknown): never {
     this.rollbacks += 1;
-    if (this.connection.inTransaction) this.run('rollback');
+    this.#hasWritten = false;
+    if (this.connection.inTransaction) this.#control('rollback');
     throw error;
   }
 
@@ -192,31 +210,43 @@ export class SqliteSession implements SqliteStatements {
     }
   }
 
-  #prepare(text: string): SqliteStatement {
-    let statement = this.#statements.get(text);
-    if (statement === undefined) {
-      statement = this.connection.prepare(text);
-      this.#statements.set(text, statement);
-    }
-    return statement;
+  #write(text: string, values: readonly unknown[]): ReturnType<SqliteStatement['run']> {
+    const done = this.#prepare(text).statement.run(values);
+    if (Number(done.changes) > 0) this.#hasWritten = true;
+    return done;
   }
 
-  /** Rows that this connection has changed since it was opened. */
-  #changes(): number {
-    return this.first<{ changes: number }>('select total_changes() as changes')?.changes ?? 0;
+  /** It changes no row: what a driver says of that would be of the statement before. */
+  #control(text: 'begin immediate' | 'commit' | 'rollback'): void {
+    this.#prepare(text).statement.run([]);
+  }
+
+  #prepare(text: string): Prepared {
+    let prepared = this.#statements.get(text);
+    if (prepared === undefined) {
+      prepared = { statement: this.connection.prepare(text), mayWrite: !/^\s*(select|pragma)\b/i.test(text) };
+      this.#statements.set(text, prepared);
+    }
+    return prepared;
   }
 }
 
+interface Prepared {
+  readonly statement: SqliteStatement;
+  /** True of some that only read: a sync too many does no harm. */
+  readonly mayWrite: boolean;
+}
+
 interface Waiting {
-  /** By which changes of the log what is waited for was in it. */
-  readonly changes: number;
+  /** How many commits must be on the disk. */
+  readonly commits: number;
   readonly notify: NotifyDurable;
 }
 
 /**
- * SQLite's `-wal` file, synced by us instead of by each commit, so that many small transactions share one
- * wait for the disk. SQLite syncs it itself before it takes anything over from it. Unlike that of the
- * database, closing it drops no locks.
+ * SQLite's `-wal` file, synced by us instead of by each commit, beside everything else that this process does, so that
+ * all who wait share one wait for the disk. SQLite syncs it itself before it takes anything over from it. Unlike that
+ * of the database, closing it drops no locks.
  *
  * A sync that fails is final: the kernel may have dropped what it could not write, and the next sync then succeeds
  * without it.
@@ -224,17 +254,24 @@ interface Waiting {
 class WriteAheadLog {
   readonly #path: string;
   #fd: number | null = null;
-  #changes = 0;
-  #durableChanges = 0;
+  #commits = 0;
+  #durableCommits = 0;
   #failure: unknown = null;
   #isClosed = false;
-  #waiting: readonly Waiting[] = [];
+  readonly #waiting: Waiting[] = [];
+  /** So many commits are waited for by somebody who does nothing else meanwhile. */
+  #urgentCommits = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** The sync that runs beside everything else; it never rejects. */
+  /** The sync that is under way; it never rejects. */
   #syncing: Promise<void> | null = null;
 
   constructor(path: string) {
     this.#path = `${path}-wal`;
+  }
+
+  /** To be called with the write lock held, when the file at this path is the one that will be written to. */
+  open(): void {
+    this.#open();
   }
 
   /** @throws the failure of an earlier sync */
@@ -242,33 +279,28 @@ class WriteAheadLog {
     if (this.#failure !== null) throw this.#failure;
   }
 
-  /** Tells how many changes have been committed; they are on the disk now, or before long. */
-  async note(changes: number, durability: Durability): Promise<void> {
-    const isNew = changes !== this.#changes;
-    this.#changes = changes;
-    if (isNew) this.demandSound();
-    if (durability === 'durable') await this.sync();
-    else if (isNew) this.#timer ??= setTimeout(() => this.#syncLater(), LONGEST_UNSYNCED_MS).unref();
+  /** What was committed is on the disk before long. */
+  noteCommit(): void {
+    this.#commits += 1;
+    this.demandSound();
+    this.#syncSoon();
   }
 
   onDurable(notify: NotifyDurable): void {
-    if (this.#changes <= this.#durableChanges) notify(null);
+    if (this.#commits <= this.#durableCommits) notify(null);
     else if (this.#failure !== null) notify(this.#failure);
-    else this.#waiting = [...this.#waiting, { changes: this.#changes, notify }];
+    else this.#waiting.push({ commits: this.#commits, notify });
   }
 
   async sync(): Promise<void> {
-    // The kernel reports a failure to only one of two simultaneous syncs.
-    while (this.#syncing !== null) await this.#syncing;
     this.demandSound();
-    if (this.#changes <= this.#durableChanges) return;
-    const fd = this.#open();
-    try {
-      fdatasyncSync(fd);
-    } catch (error) {
-      throw this.#fail(error);
-    }
-    this.#noteSync(this.#changes);
+    if (this.#commits <= this.#durableCommits) return;
+    this.#open();
+    await new Promise<void>((resolve, reject) => {
+      this.onDurable((failure) => (failure === null ? resolve() : reject(failure)));
+      this.#urgentCommits = this.#commits;
+      this.#syncNow();
+    });
   }
 
   /**
@@ -282,7 +314,7 @@ class WriteAheadLog {
     try {
       while (this.#syncing !== null) await this.#syncing;
       if (this.#failure !== null || existsSync(this.#path)) await this.sync();
-      else this.#noteSync(this.#changes);
+      else this.#noteSync(this.#commits);
     } catch (error) {
       throw this.#fail(error);
     } finally {
@@ -291,10 +323,15 @@ class WriteAheadLog {
     }
   }
 
-  #syncLater(): void {
+  #syncSoon(): void {
+    this.#timer ??= setTimeout(() => this.#syncNow(), LONGEST_UNSYNCED_MS).unref();
+  }
+
+  #syncNow(): void {
+    clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#syncing !== null || this.#failure !== null || this.#changes <= this.#durableChanges) return;
-    const upTo = this.#changes;
+    if (this.#syncing !== null || this.#failure !== null || this.#commits <= this.#durableCommits) return;
+    const upTo = this.#commits;
     let fd: number;
     try {
       fd = this.#open();
@@ -317,24 +354,17 @@ class WriteAheadLog {
     this.#failure ??= asLogError(error, 'SQLITE_IOERR_FSYNC');
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const { notify } of waiting) notify(this.#failure);
+    for (const { notify } of this.#waiting.splice(0)) notify(this.#failure);
     return this.#failure;
   }
 
   #noteSync(upTo: number): void {
-    this.#durableChanges = Math.max(this.#durableChanges, upTo);
-    if (this.#changes <= this.#durableChanges) {
-      clearTimeout(this.#timer);
-      this.#timer = undefined;
-    } else {
-      this.#timer ??= setTimeout(() => this.#syncLater(), LONGEST_UNSYNCED_MS).unref();
-    }
-    const due = this.#waiting.filter((each) => each.changes <= this.#durableChanges);
-    if (due.length === 0) return;
-    this.#waiting = this.#waiting.filter((each) => each.changes > this.#durableChanges);
-    for (const { notify } of due) notify(null);
+    this.#durableCommits = Math.max(this.#durableCommits, upTo);
+    if (this.#urgentCommits > this.#durableCommits) this.#syncNow();
+    else if (this.#commits > this.#durableCommits) this.#syncSoon();
+    // They wait in the order of their commits.
+    const due = this.#waiting.findIndex(({ commits }) => commits > this.#durableCommits);
+    for (const { notify } of this.#waiting.splice(0, due === -1 ? this.#waiting.length : due)) notify(null);
   }
 
   #open(): number {
