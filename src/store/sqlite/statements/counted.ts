@@ -38,11 +38,6 @@ export class LateRows {
     }
   }
 
-  jobs(ids: readonly number[], created: readonly number[]): void {
-    const until = this.#countedUntil();
-    if (created.some((at) => at < until)) this.#db.run(noteLateJobs, [JSON.stringify(ids), until]);
-  }
-
   event(id: number, at: number): void {
     if (at < this.#countedUntil()) this.#db.run(noteLateEvent, [id]);
   }
@@ -50,4 +45,9 @@ export class LateRows {
   #countedUntil(): number {
     return this.#db.first<{ until: number }>(`select ${countedUntil} as until`)?.until ?? 0;
   }
+}
+
+/** The same of jobs: those of them that were added in an hour that is closed already. */
+export function keepLateJobs(db: SqliteStatements, ids: readonly number[], until: number): void {
+  db.run(noteLateJobs, [JSON.stringify(ids), until]);
 }

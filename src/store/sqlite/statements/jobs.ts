@@ -15,10 +15,11 @@ import type {
 } from '../../contract/jobs.ts';
 import type { JobRow } from '../../schema.ts';
 import type { Sync } from '../../shared/areas.ts';
+import { countedUntil } from '../../shared/counted.ts';
 import { headOfJob, listedJob, sizedJob } from '../../shared/job-columns.ts';
 import { JobsSearch, type SearchedJob, type SizedJob, searchedColumns, sizeColumns } from '../../shared/search.ts';
 import type { SqliteStatements } from '../session.ts';
-import { counting, keepCounts, LateRows } from './counted.ts';
+import { counting, keepCounts, keepLateJobs } from './counted.ts';
 
 const newColumns = [
   ...['name', 'state', 'data', 'priority', 'scheduled_for', 'run_at', 'retry', 'repeat'],
@@ -123,26 +124,29 @@ function reads(
 /** How many rows one statement adds: each takes half the time of a statement of its own. */
 const ROWS_AT_ONCE = 20;
 
-/** Columns that no row sets are left out, which are most of them. */
+/**
+ * Columns that no row sets are left out, which are most of them. The last row also asks until when all is counted, so
+ * that one job takes one statement.
+ */
 function add(db: SqliteStatements, jobs: readonly NewJobRow[], at: number): number[] {
+  const last = jobs.at(-1);
+  if (last === undefined) return [];
   const columns = newColumns.filter((column) => jobs.some((row) => (row[column] ?? null) !== null));
-  const addEach = (rows: readonly NewJobRow[], count: number): number[] => {
-    const insert = rows.length === 0 ? '' : insertInto(columns, count);
-    const ids: number[] = [];
-    for (let start = 0; start < rows.length; start += count) {
-      const values = rows.slice(start, start + count).flatMap((row) => valuesOf(row, columns, at));
-      const last = db.insert(insert, values);
-      // They are numbered in their order, without a gap, as nobody else writes meanwhile.
-      for (let id = last - count + 1; id <= last; id += 1) ids.push(id);
-    }
-    return ids;
-  };
-  const whole = jobs.length - (jobs.length % ROWS_AT_ONCE);
-  const ids = [...addEach(jobs.slice(0, whole), ROWS_AT_ONCE), ...addEach(jobs.slice(whole), 1)];
-  new LateRows(db).jobs(
-    ids,
-    jobs.map(({ created_at }) => created_at),
-  );
+  const others = jobs.length - 1;
+  const whole = others - (others % ROWS_AT_ONCE);
+  for (let start = 0; start < others; ) {
+    const rows = jobs.slice(start, start + (start < whole ? ROWS_AT_ONCE : 1));
+    const values = rows.flatMap((row) => valuesOf(row, columns, at));
+    db.run(insertInto(columns, rows.length), values);
+    start += rows.length;
+  }
+  const [{ id, until }] = db.all<{ id: number; until: number }>(
+    `${insertInto(columns, 1)} returning id, ${countedUntil} as until`,
+    valuesOf(last, columns, at),
+  ) as [{ id: number; until: number }];
+  // They are numbered in their order, without a gap, as nobody else writes meanwhile.
+  const ids = jobs.map((_, index) => id - others + index);
+  if (jobs.some(({ created_at }) => created_at < until)) keepLateJobs(db, ids, until);
   return ids;
 }
 
