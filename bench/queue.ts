@@ -4,6 +4,7 @@ import type { Bench, Part } from './bench.ts';
 import { alternate, childrenOf, median, quantile, rssOf } from './measure.ts';
 import { ask, type Wait } from './queue/contender.ts';
 import { isolated, throughput } from './queue/throughput.ts';
+import { together } from './queue/together.ts';
 import { handlers, makeRoot, startRunner, timeRunner } from './root.ts';
 
 const FEW = 10_000;
@@ -11,6 +12,7 @@ const MANY = 1_000_000;
 
 export const queueParts: Readonly<Record<string, Part>> = {
   throughput,
+  together,
   isolated,
   waking,
   crowding,

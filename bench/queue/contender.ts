@@ -8,6 +8,8 @@ export interface Measured {
   /** How its database is set, as it says itself. */
   readonly settings?: string;
   readonly waits?: readonly Wait[];
+  /** How long its event loop stood still at a time. */
+  readonly heldMs?: { readonly p99: number; readonly longest: number };
 }
 
 /** From the call of an `add`, and from its return, to the start of its handler. */

@@ -1,8 +1,22 @@
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import Sqlite from 'better-sqlite3';
 import type { openQueue as OpenQueue } from '../../src/index.ts';
 import { allData, report, reportTimed, task } from './child.ts';
 import type { Wait } from './contender.ts';
+
+/** As on a slow disk; what SQLite syncs by itself, at a checkpoint, is as fast as ever. */
+function slowSyncs(ms: number): void {
+  const { fdatasync } = fs;
+  const slow = (fd: number, callback: fs.NoParamCallback): void =>
+    fdatasync(fd, (error) => void setTimeout(callback, ms, error));
+  Object.assign(fs, { fdatasync: slow });
+  syncBuiltinESMExports();
+}
+
+if (process.env.BENCH_SYNC_MS !== undefined) slowSyncs(Number(process.env.BENCH_SYNC_MS));
 
 /** The package as it is built. */
 const built = new URL('../../dist/index.mjs', import.meta.url).href;
@@ -12,6 +26,19 @@ const queue = await openQueue({ root: folder });
 
 async function add(): Promise<void> {
   for (const data of allData()) await queue.add('no-op', data);
+}
+
+async function addAtOnce(): Promise<void> {
+  // What is compiled and prepared with the first one is not measured.
+  await queue.add('no-op', {});
+  const delays = monitorEventLoopDelay({ resolution: 1 });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  delays.enable();
+  const startMs = performance.now();
+  await Promise.all(allData().map((data) => queue.add('no-op', data)));
+  const ms = performance.now() - startMs;
+  delays.disable();
+  report({ ms, heldMs: { p99: delays.percentile(99) / 1e6, longest: delays.max / 1e6 } });
 }
 
 const addMany = (name: string) => queue.addMany(allData().map((data) => ({ name, data })));
@@ -83,5 +110,6 @@ const verbs: Readonly<Record<string, () => unknown>> = {
   'assert-finished': assertFinished,
 };
 if (task.verb === 'wake') await wake();
-else await reportTimed(verbs, 'as the store sets it: WAL, synchronous FULL');
+else if (task.verb === 'add-at-once') await addAtOnce();
+else await reportTimed(verbs, 'WAL; an add waits for a sync of it, which adds at once share');
 await queue.close();

@@ -14,7 +14,7 @@ import { keepRulesInZone } from '../system/base/zone.ts';
 import { describeOwner, findOtherOwner } from '../system/place/owner.ts';
 import { findRoot } from '../system/place/root.ts';
 import { createStateFolder, removeOutput, type StateFolder, stateFolderOf } from '../system/place/state-folder.ts';
-import { addJobs, refuseRepeatingChild } from './add/add.ts';
+import { addJobs, asAdded, readPlainJobs, refuseRepeatingChild } from './add/add.ts';
 import {
   checkOptions,
   invalid,
@@ -170,6 +170,8 @@ function addingVerbs({ log, now }: QueueParts): Pick<Queue, 'add' | 'addMany' | 
   const addManyUnique: Queue['addManyUnique'] = async (jobs) => {
     const areJobs = Array.isArray(jobs) && jobs.every((job) => typeof job === 'object' && job !== null);
     if (!areJobs) throw invalid('The argument of addMany()', 'a list of jobs', jobs);
+    const plain = readPlainJobs(jobs, now());
+    if (plain !== null) return (await log.add(plain)).map(asAdded);
     return await log.change(async (session) => {
       const at = now();
       const added = await addJobs(session, jobs, at);

@@ -54,7 +54,25 @@ export async function addJobs(
   return await addKeyed(session, rows, jobs, at);
 }
 
-const asAdded = (id: number): AddedJob => ({ id, added: true, changed: false, ignored: [] });
+export const asAdded = (id: number): AddedJob => ({ id, added: true, changed: false, ignored: [] });
+
+/**
+ * The rows of jobs that nothing in the log can keep from being added; null: one has a rule, a key or a parent.
+ *
+ * @throws {QueueError} that names the first wrong one
+ */
+export function readPlainJobs(jobs: readonly NewJob<unknown>[], at: number): NewJobRow[] | null {
+  const isPlainJob = ({ repeat, uniqueKey, parent }: NewJob<unknown>): boolean =>
+    repeat === undefined && uniqueKey === undefined && parent === undefined;
+  if (!jobs.every(isPlainJob)) return null;
+  return jobs.map((job, index) => {
+    try {
+      return readNewJob(checkOptions('add', job), null, at, at);
+    } catch (error) {
+      return throwNamed(error, job, index, jobs.length);
+    }
+  });
+}
 
 /** In a list, the message says which one is wrong. */
 function throwNamed(error: unknown, { name }: NewJob<unknown>, index: number, count: number): never {

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { withoutParameters } from '../../settings/readers.ts';
 import type { QueueSettings } from '../../settings/settings.ts';
 import type { EventStore } from '../../store/contract/housekeeping.ts';
-import type { ClaimedRow, JobHead } from '../../store/contract/jobs.ts';
+import type { ClaimedRow, JobHead, NewJobRow } from '../../store/contract/jobs.ts';
 import type { RunStart } from '../../store/contract/runs.ts';
 import type { ChangeWatch, Store, StoreSession } from '../../store/contract/store.ts';
 import { toldPlainly } from '../../store/describe-failure.ts';
@@ -10,6 +10,7 @@ import { openStore } from '../../store/open.ts';
 import type { LogClock } from '../../system/base/clock.ts';
 import { matchAny } from '../../system/base/glob.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
+import { addTogether, shareWrites } from '../add/together.ts';
 import { invalid, readLeaseMs, readPriority, requireDelayMs } from '../add/values.ts';
 import type { ClaimedJob, ClaimOptions } from '../api.ts';
 import { deadlineSoon, QueueError, refuse, wrongState } from '../errors.ts';
@@ -290,6 +291,8 @@ export interface QueueLog {
    * that begins at this moment; on a full disk it gives up the reserve.
    */
   change<T>(work: (session: VerbSession) => Promise<T>): Promise<T>;
+  /** The same, of jobs that nothing in the log can keep from being added: calls at the same time share a change. */
+  add(rows: readonly NewJobRow[], actor?: string): Promise<number[]>;
   /** Call before looking for work; the returned sleep ends when there may be some. */
   watch(): Sleep;
   /** Call after a wake-up that found work; a consumer whose wake-ups find nothing is woken less often. */
@@ -315,6 +318,15 @@ export async function openQueueLog(
   let isClosed = false;
   // A connection gets no notice of its own writes; null: no caller waits for any.
   let ownWrite: AbortController | null = null;
+  const noteOwnWrite = (): void => {
+    ownWrite?.abort('written');
+    ownWrite = null;
+  };
+  const addShared = shareWrites(async (calls) => {
+    const ids = await store.retryWhenFull(() => store.transaction((session) => addTogether(session, calls, now())));
+    noteOwnWrite();
+    return ids;
+  });
   const underWay = new Set<Promise<unknown>>();
   const refuseClosed = (): void => {
     if (isClosed) throw new QueueError('invalid', 'This queue was closed; open it again.');
@@ -330,10 +342,10 @@ export async function openQueueLog(
     change: async (work) => {
       const askedAt = now();
       const result = await ask(() => store.retryWhenFull(() => changeOnceBegun(store, askedAt, work)));
-      ownWrite?.abort('written');
-      ownWrite = null;
+      noteOwnWrite();
       return result;
     },
+    add: (rows, actor) => ask(() => addShared({ rows, actor: actor ?? null })),
     watch: () => {
       refuseClosed();
       const seen = watch.look();
@@ -362,6 +374,7 @@ export async function openQueueLog(
 export function asActor(log: QueueLog, actor: string): QueueLog {
   return {
     ...log,
+    add: (rows) => log.add(rows, actor),
     change: (work) =>
       log.change((session) => {
         const record: EventStore['record'] = (events) =>
