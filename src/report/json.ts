@@ -106,6 +106,7 @@ export function runToJson(run: RunRecord) {
     signal: run.signal,
     reason: run.reason,
     warning: run.warning,
+    suspect: run.suspect,
     error: run.error,
     contentHash: run.contentHash,
     pid: run.pid,

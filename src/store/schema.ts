@@ -168,6 +168,8 @@ export interface RunsTable {
   readonly reason: string | null;
   /** A remark that did not end the run: memory above its soft limit. */
   readonly warning: string | null;
+  /** 1: it succeeded, though its output tells of a failure. */
+  readonly suspect: Generated<0 | 1>;
   readonly error_name: string | null;
   readonly error_message: string | null;
   readonly error_stack: string | null;

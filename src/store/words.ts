@@ -128,16 +128,16 @@ export type ActivityEvent =
 /** How bad what is wrong is. */
 export type Severity = 'warning' | 'critical';
 
-/** Codes of the incidents that runs open: they fail; they succeed, and their output says otherwise. */
+/** Codes of the incidents that runs open: they fail; they are suspect. */
 export const FAILING = 'script-failing';
-export const DOUBTFUL = 'script-warning';
+export const SUSPECT = 'script-warning';
 
 /** The same for SQL. */
-export const OF_RUNS = `'${FAILING}', '${DOUBTFUL}'`;
+export const OF_RUNS = `'${FAILING}', '${SUSPECT}'`;
 
 /** All other incidents are opened and closed by checks. */
 export function isOfRuns(code: string): boolean {
-  return code === FAILING || code === DOUBTFUL;
+  return code === FAILING || code === SUSPECT;
 }
 
 /** With this begins the hint of an incident that is over because its subject is gone; the reason follows. */
@@ -166,12 +166,8 @@ export function isGone(ending: string | null): boolean {
   return ending?.startsWith(GONE) ?? false;
 }
 
-/** With this begins the warning of a run that succeeded, though what it has printed says otherwise. */
+/** Words before the line that makes a run suspect; the column `suspect` says that it is. */
 export const DOUBT = 'exit code 0, but its output tells of a failure: ';
-
-export function isDoubtful(warning: string | null): boolean {
-  return warning?.startsWith(DOUBT) ?? false;
-}
 
 export type DeliveryKind = 'alert' | 'ping' | 'telemetry' | 'report';
 

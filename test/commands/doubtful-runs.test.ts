@@ -31,7 +31,7 @@ test('a run that exits 0 though its output tells of a failure is shown everywher
   expect(mailed).toMatch(/ {2}\| packed\n {2}full output: cd \/.* && npx folder-runner show \d/);
   expect((await inRoot(root, 'hourly')).stderr).toBe('');
 
-  const run = expect.objectContaining({ outcome: 'succeeded', reason: null, warning });
+  const run = expect.objectContaining({ outcome: 'succeeded', reason: null, warning, suspect: true });
   const { runs } = jsonOf(await inRoot(root, 'report', 'hourly/backup', '--json'));
   expect(runs).toEqual([run, run]);
   expect(jsonOf(await inRoot(root, 'show', '1', '--json'))).toEqual(run);

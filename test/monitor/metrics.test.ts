@@ -7,7 +7,7 @@ import { type Period, periodAround, periods } from '../../src/monitor/metrics/pe
 import { type MetricBucket, readMetrics } from '../../src/monitor/metrics/read-metrics.ts';
 import { HourOfWorkers } from '../../src/monitor/metrics/workers.ts';
 import type { MeasuredRow } from '../../src/store/contract/metrics.ts';
-import { DOUBT, type Outcome } from '../../src/store/words.ts';
+import type { Outcome } from '../../src/store/words.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { type WrittenLog, type WrittenRun, writeLog } from '../support/written-log.ts';
 
@@ -34,13 +34,13 @@ async function readBuckets(log: WrittenLog, subject: string, period: Period, now
 
 test('a known log gives the figures computed by hand, also of what happens exactly on the hour', async () => {
   const log = await writeLog(makeTemporaryRoot());
-  const doubted = { warning: `${DOUBT}sh: 1: no-such-dump: not found` };
+  const suspect = { suspect: 1 } as const;
   // Begins with the first hour, ends with the second: each instant belongs to the hour that it begins.
   await addRun(log, 'hourly/a', MONDAY, HOUR, { scheduled_for: MONDAY, user_cpu_ms: 900, system_cpu_ms: 100 });
   await addRun(log, 'hourly/a', MONDAY + HOUR, 2_000, {
     scheduled_for: MONDAY + HOUR - 5_000,
     max_rss_bytes: 9e7,
-    ...doubted,
+    ...suspect,
   });
   // Over several hours.
   await addRun(log, 'hourly/b', MONDAY + 10 * MINUTE, 3 * HOUR, {
@@ -50,8 +50,9 @@ test('a known log gives the figures computed by hand, also of what happens exact
   });
   // A retry: its first try is an error, the second one fails the job.
   await addRun(log, 'hourly/a', MONDAY + 90 * MINUTE, 1_000, { outcome: 'failed', left_job: 'retrying' });
-  // What its output tells is no news of a run that failed anyway.
-  const second = { outcome: 'timed-out', left_job: 'failed', attempt: 2, ...doubted } as const;
+  // The words of a warning count nothing: the column does.
+  const warning = 'exit code 0, but its output tells of a failure: sh: 1: no-such-dump: not found';
+  const second = { outcome: 'timed-out', left_job: 'failed', attempt: 2, warning } as const;
   await addRun(log, 'hourly/a', MONDAY + 91 * MINUTE, 4_000, second);
   await addRun(log, 'daily/c', MONDAY + 92 * MINUTE, 10, { outcome: 'crashed', left_job: 'cancelled' });
   await close(log, MONDAY + 4 * HOUR);
@@ -153,7 +154,7 @@ test('what is deleted before its hour is closed is counted all the same, and wha
   const log = await writeLog(makeTemporaryRoot());
   const now = MONDAY + HOUR;
   await addRun(log, 'queue/mail', MONDAY + MINUTE, 1_000);
-  await addRun(log, 'hourly/a', MONDAY + MINUTE, 1_000, { warning: `${DOUBT}Fatal error` });
+  await addRun(log, 'hourly/a', MONDAY + MINUTE, 1_000, { suspect: 1 });
   const jobs = await log.db.selectFrom('jobs').select('id').execute();
   const before = await readBuckets(log, '*', '1h', now);
   await log.store.transaction(({ jobs: all }) => all.delete(jobs.map(({ id }) => id)));

@@ -57,6 +57,7 @@ test('a run has every key of docs/json.md, and null for what is unknown', async 
     signal: null,
     reason: 'exit code 1',
     warning: null,
+    suspect: false,
     error: { name: 'Error', message: 'boom', stack: 'Error: boom\n  at x' },
     contentHash: 'ab'.repeat(32),
     pid: 42,

@@ -15,6 +15,7 @@ export function makeFinishedRun(fields: Partial<FinishedRun> = {}): FinishedRun 
     signal: null,
     reason: null,
     warning: null,
+    suspect: 0,
     error_name: null,
     error_message: null,
     error_stack: null,

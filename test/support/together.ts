@@ -33,7 +33,10 @@ export const together = files.filter((file) => !apart.includes(file));
  * What is about jobs, runs and what follows from them, and so holds whatever keeps the log: it runs on each engine.
  * What is about SQLite's file, about other files, processes or texts runs once.
  */
-const aboutTheLog = ['test/queue/conformance/**', 'test/store/{hostile-log,outcomes,pruning,tables,told-runs}.test.ts'];
+const aboutTheLog = [
+  'test/queue/conformance/**',
+  'test/store/{hostile-log,migrations,outcomes,pruning,tables,told-runs}.test.ts',
+];
 
 /** The rest of the queue, and what stands on those: it runs on the engines that `TEST_ENGINES` names. */
 const upon = [

@@ -5,7 +5,7 @@ import { afterHowLong } from '../../monitor/alert/wording.ts';
 import { type Clock, createClock } from '../../report/text/clock.ts';
 import { countOf, formatDuration } from '../../report/text/format.ts';
 import type { Runner } from '../../settings/settings.ts';
-import { DOUBTFUL, isOfRuns, type Outcome } from '../../store/words.ts';
+import { isOfRuns, type Outcome, SUSPECT } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
 import { commandIn } from '../../system/base/values.ts';
@@ -75,7 +75,7 @@ async function describeNews(runner: Runner, call: CallFailures): Promise<string[
   ];
   blocks.push(...call.unsent.map(describeUnsent));
   if (blocks.length === 0) return [];
-  const hasWarnings = call.warned > 0 && opened.some(({ incident }) => incident.code === DOUBTFUL);
+  const hasWarnings = call.warned > 0 && opened.some(({ incident }) => incident.code === SUSPECT);
   if (first.length === 0 || (call.failures === 0 && !hasWarnings)) {
     return [`runner: ${nameNews(incidents)} ${placeOf(runner)}`, ...blocks];
   }
@@ -108,7 +108,7 @@ function describeUnsent({ channel, reason }: UnsentMail): string {
 
 function nameNews(incidents: readonly PrintedIncident[]): string {
   if (incidents.every(({ incident }) => isFinding(incident))) return 'findings of checks';
-  const areWarnings = incidents.every(({ incident }) => incident.code === DOUBTFUL);
+  const areWarnings = incidents.every(({ incident }) => incident.code === SUSPECT);
   return `${areWarnings ? 'warnings' : 'failures'} and recoveries`;
 }
 
@@ -200,7 +200,7 @@ function describeHow({ outcome, durationMs }: FailureView, reason: string): stri
 
 function describeIncident(incident: IncidentDetail, clock: Clock, root: string): string {
   const { subject, lastRun, occurrences, openedAt, error, output, changed } = incident;
-  const how = incident.code === DOUBTFUL ? 'succeeded with a warning' : 'failed';
+  const how = incident.code === SUSPECT ? 'succeeded with a warning' : 'failed';
   const times = `  ${how} ${countOf(occurrences, 'time')} since ${clock.short(openedAt)}`;
   return describeFailure(
     {
@@ -220,7 +220,7 @@ function describeIncident(incident: IncidentDetail, clock: Clock, root: string):
 function describeLater({ news, incident }: PrintedIncident, clock: Clock, root: string): string {
   const { id, subject, code, occurrences, openedAt, ending, error, command } = incident;
   const [what, still, again] =
-    code === DOUBTFUL
+    code === SUSPECT
       ? (['warning', 'still succeeds with a warning', 'succeeds without a warning'] as const)
       : (['failure', 'still fails', 'succeeds again'] as const);
   const since = `${countOf(occurrences, what)} since ${clock.short(openedAt)}`;

@@ -54,6 +54,7 @@ const runFields = {
   signal: knownText,
   reason: knownText.openapi({ description: 'How it ended, in one sentence; null: it succeeded' }),
   warning: knownText,
+  suspect: z.boolean().openapi({ description: 'Whether it succeeded though its output tells of a failure' }),
   error: orNull(runErrorSchema),
   contentHash: knownText,
   pid: z.int().nullable(),

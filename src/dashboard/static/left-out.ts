@@ -21,7 +21,7 @@ const shown = new Set(
   remindedAt repeat reserves retries retryDelay retrying rssSustainMs run runAt runMs runnerVersion running runs
   schedule scheduled scheduledFor script scripts searched series serviceMs settingsProblem severity shell signal
   since skipCode skipped skippedPasses spooledRuns stack started startedAt state status subject succeeded
-  successRate sum summary systemCpuMs tags text throughputMax throughputMean tier tiers timedOut timeoutMs timeouts
+  successRate sum summary suspect systemCpuMs tags text throughputMax throughputMean tier tiers timedOut timeoutMs timeouts
   timezone to toldAt total totalCpuMs totalDurationMs totals trigger unread until userCpuMs usual usualDurationMs
   utilization value versions waiting waitingMs warned warning warnings warnRssBytes withoutHandler withWarning
   worker workers zone`.split(/\s+/),

@@ -12,8 +12,8 @@ import { describeScriptError, type KeptOutput, type Measurement, type RunEnd, ro
 import { findSigns, type Sign } from './signs.ts';
 import {
   decideOutcome,
-  describeDoubt,
   describeEnd,
+  describeSuspicion,
   describeWarnings,
   type EndFacts,
   findMemoryFailure,
@@ -56,9 +56,10 @@ export async function judgeEnd(request: EndRequest, evidence: Evidence): Promise
   const { exit, result, measured, output, words, durationMs, counts, notes = [] } = evidence;
   const plain = { ...evidence, output: { ...output, text: plainText(output.text) } };
   const seen = collectFacts(request, plain);
-  const { doubt, ...said } = await readSaid(request, plain, seen);
+  const { suspicion, ...said } = await readSaid(request, plain, seen);
   const facts = { ...seen, ...said };
   const outcome = decideOutcome(facts, words.ask);
+  const isSuspect = outcome === 'succeeded' && suspicion !== null;
   const warnings = describeWarnings({
     ...evidence,
     selfPeakBytes: result?.maxRssBytes ?? null,
@@ -73,7 +74,8 @@ export async function judgeEnd(request: EndRequest, evidence: Evidence): Promise
     exitCode: exit?.code ?? null,
     signal: exit?.signal ?? null,
     reason: describeEnd(facts),
-    warning: joinWarnings(outcome === 'succeeded' ? doubt : null, warnings, words.warning, ...notes),
+    warning: joinWarnings(isSuspect ? suspicion : null, warnings, words.warning, ...notes),
+    suspect: isSuspect,
     // An error that the script's own `uncaughtException` handler dealt with is not a cause.
     error: outcome === 'succeeded' ? null : (result?.error ?? null),
     output,
@@ -85,11 +87,11 @@ export async function judgeEnd(request: EndRequest, evidence: Evidence): Promise
 
 /** The statements of the output about the end. */
 interface Said extends Pick<EndFacts, 'refutation' | 'cause'> {
-  /** A reason to doubt the success; null: none. */
-  readonly doubt: string | null;
+  /** A reason to suspect the success; null: none. */
+  readonly suspicion: string | null;
 }
 
-const nothingSaid: Said = { refutation: null, cause: null, doubt: null };
+const nothingSaid: Said = { refutation: null, cause: null, suspicion: null };
 
 async function readSaid(request: EndRequest, evidence: Evidence, seen: EndFacts): Promise<Said> {
   const outcome = decideOutcome(seen, evidence.words.ask);
@@ -102,8 +104,8 @@ async function readSaid(request: EndRequest, evidence: Evidence, seen: EndFacts)
   const { failOn } = request.script.options;
   const mayBeSaid = signs.length === 0 || failOn?.length === 0;
   if (mayBeSaid || refutation !== null) return { ...nothingSaid, refutation };
-  const doubt = describeDoubt(signs, await explain(request, evidence, signs));
-  return failOn?.includes(KNOWN_SIGNS) ? { ...nothingSaid, refutation: doubt } : { ...nothingSaid, doubt };
+  const suspicion = describeSuspicion(signs, await explain(request, evidence, signs));
+  return failOn?.includes(KNOWN_SIGNS) ? { ...nothingSaid, refutation: suspicion } : { ...nothingSaid, suspicion };
 }
 
 /** A Node script's own error tells more than its output. */

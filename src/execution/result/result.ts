@@ -60,6 +60,8 @@ export interface RunEnd extends Measurement {
   readonly reason: string | null;
   /** A remark that did not end the run; null: none. */
   readonly warning: string | null;
+  /** Whether it succeeded though its output tells of a failure. */
+  readonly suspect: boolean;
   readonly error: ScriptError | null;
   readonly output: KeptOutput;
   /** The pid of its process; absent: there was none, or it is unknown. */
@@ -89,7 +91,7 @@ type Unmeasured = Pick<RunEnd, 'outcome' | 'finishedAt' | 'durationMs' | 'reason
 
 /** The end of a run of which nothing was measured. */
 export function endUnmeasured(end: Unmeasured): RunEnd {
-  return { ...unmeasured, exitCode: null, signal: null, warning: null, error: null, ...end };
+  return { ...unmeasured, exitCode: null, signal: null, warning: null, suspect: false, error: null, ...end };
 }
 
 /** The end of a run that never began: it was refused or had no interpreter; released if the runner was replaced. */
@@ -148,6 +150,7 @@ export function toFinishedRun(end: RunEnd): FinishedRun {
     signal: end.signal,
     reason: end.reason,
     warning: end.warning,
+    suspect: end.suspect ? 1 : 0,
     error_name: end.error?.name ?? null,
     error_message: end.error?.message ?? null,
     error_stack: end.error?.stack ?? null,

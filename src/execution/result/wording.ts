@@ -67,7 +67,7 @@ function joinCause(error: string | null, cause: string | null): string | null {
 }
 
 /** @param cure the cure that follows from the signs; null: unknown */
-export function describeDoubt([first, ...more]: readonly Sign[], cure: string | null): string {
+export function describeSuspicion([first, ...more]: readonly Sign[], cure: string | null): string {
   const rest = more.length === 0 ? '' : ` (and ${more.length} more)`;
   return `${DOUBT}${first?.line}${rest}${cure === null ? '' : `; ${cure}`}`;
 }

@@ -1,5 +1,5 @@
 import prettyMilliseconds from 'pretty-ms';
-import { DOUBTFUL, FAILING, isGone } from '../../store/words.ts';
+import { FAILING, isGone, SUSPECT } from '../../store/words.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
 import type { AlertMessage, IncidentDetail } from './message.ts';
 
@@ -79,7 +79,7 @@ function titleOf({ subject, code, recoveredAt, ending }: IncidentDetail, isRemin
   if (ending !== null) return `${name} ${isGone(ending) ? 'is gone' : 'was closed by hand'}`;
   if (recoveredAt !== null) return `${name} has recovered${code === FAILING ? '' : ` (${wordsOf(code)})`}`;
   const still = isReminder ? 'still ' : '';
-  if (code === DOUBTFUL) return `${name} ${still}succeeds with a warning`;
+  if (code === SUSPECT) return `${name} ${still}succeeds with a warning`;
   return code === FAILING ? `${name} is ${still}failing` : `${name}: ${still}${wordsOf(code)}`;
 }
 

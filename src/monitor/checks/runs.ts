@@ -1,7 +1,7 @@
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { CrashedWorkerRow, RunningRow } from '../../store/contract/metrics.ts';
 import type { IncidentRow } from '../../store/schema.ts';
-import { DOUBTFUL, FAILING } from '../../store/words.ts';
+import { FAILING, SUSPECT } from '../../store/words.ts';
 import { printableName, shellWord } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { defaults, SHORTEST_TOLD_MS } from './all-well.ts';
@@ -65,12 +65,12 @@ async function commandToLook(incident: IncidentRow, { incidents }: CheckFacts['s
 
 /** Its settling notes what a run that succeeded has printed of a failure, and when that is over. */
 export const scriptWarning: HealthCheck = {
-  code: DOUBTFUL,
+  code: SUSPECT,
   setting: 'scriptWarning',
   subject: 'scripts',
   defaultThreshold: () => 1,
   run: async (facts, threshold) => {
-    const wrong = (await readOpen(DOUBTFUL, facts)).filter(({ occurrences }) => occurrences >= threshold);
+    const wrong = (await readOpen(SUSPECT, facts)).filter(({ occurrences }) => occurrences >= threshold);
     const told = await Promise.all(wrong.map((incident) => tellWarning(incident, facts)));
     return { wrong: told, ok: 'no script succeeded with a warning' };
   },

@@ -1,7 +1,6 @@
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { CounterRow, SiteState } from '../../store/contract/alerts.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
-import { isDoubtful } from '../../store/words.ts';
 import { Figures } from '../metrics/figures.ts';
 import { Counters, eachMeasured, eachUncounted, HourlyFigures } from '../metrics/hours.ts';
 import { HOUR_MS, hourOf } from '../metrics/periods.ts';
@@ -155,7 +154,7 @@ function scriptFamilies({ scripts, tiers }: SiteState): MetricFamily[] {
       'runner.last_run.warned',
       '',
       'Whether the last run that ended succeeded with a warning, as its output tells of a failure: 1, else 0.',
-      ended.map(({ script, lastWarning }) => point({ script }, isDoubtful(lastWarning) ? 1 : 0)),
+      ended.map(({ script, lastSuspect }) => point({ script }, lastSuspect)),
     ),
     gauge(
       'runner.tier.last_pass.timestamp',

@@ -233,7 +233,7 @@ async function endRun(
 /** The columns of a run of which only the end is known. */
 const nothingKnown = {
   ...{ duration_ms: null, user_cpu_ms: null, system_cpu_ms: null, max_rss_bytes: null },
-  ...{ rss_delta_bytes: null, measured_by: null, exit_code: null, signal: null, warning: null },
+  ...{ rss_delta_bytes: null, measured_by: null, exit_code: null, signal: null, warning: null, suspect: 0 },
   ...{ error_name: null, error_message: null, error_stack: null, output: null },
   ...{ output_bytes: null, output_dropped_bytes: null, output_file: null, output_file_bytes: null },
 } as const satisfies Partial<FinishedRun>;

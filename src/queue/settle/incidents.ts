@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { withoutParameters } from '../../settings/readers.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import type { FinishedRun, JobRow } from '../../store/schema.ts';
-import { DOUBTFUL, FAILING } from '../../store/words.ts';
+import { FAILING, SUSPECT } from '../../store/words.ts';
 
 /** A run that has failed for good. */
 interface FailedRun {
@@ -57,13 +57,13 @@ export async function noteUnbegun(
 }
 
 /** Like `noteFailure`, for a success that its own output contradicts: a script has one such incident at most. */
-export async function noteDoubt({ incidents, runs }: StoreSession, run: FailedRun): Promise<void> {
+export async function noteSuspect({ incidents, runs }: StoreSession, run: FailedRun): Promise<void> {
   const { script: subject, startedAt, end, runId, at, isLate } = run;
   if (isLate && isAfter((await runs.history(subject)).lastSuccess, startedAt)) return;
   const message = end.warning?.slice(0, LONGEST_MESSAGE) ?? null;
   const sign = {
     subject,
-    code: DOUBTFUL,
+    code: SUSPECT,
     fingerprint: '',
     severity: 'warning' as const,
     at,

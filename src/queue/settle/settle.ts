@@ -4,7 +4,7 @@ import type { ClaimRef, FinishedClaim, RunStart } from '../../store/contract/run
 import type { StoreSession } from '../../store/contract/store.ts';
 import { isRefusal } from '../../store/failures.ts';
 import type { FinishedRun } from '../../store/schema.ts';
-import { DOUBTFUL, FAILING, isDoubtful, isFailure, type JobState } from '../../store/words.ts';
+import { FAILING, isFailure, type JobState, SUSPECT } from '../../store/words.ts';
 import { allEnded } from '../../system/base/values.ts';
 import { CALM_MS, decideRetry, policyOfJob, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
 import { applyTransition, removeUnkept, type Transition, type TransitionContext, toTransition } from './transition.ts';
@@ -75,7 +75,7 @@ export function arePlain(runs: readonly RunToSettle[], context: SettleContext): 
 
 /** Whether nothing at all follows: their scripts have also succeeded a moment ago. */
 export function areUneventful(runs: readonly RunToSettle[], context: SettleContext): boolean {
-  const isNews = ({ start, end }: RunToSettle) => isDoubtful(end.warning) || !context.calm?.has(start.script);
+  const isNews = ({ start, end }: RunToSettle) => end.suspect === 1 || !context.calm?.has(start.script);
   return arePlain(runs, context) && !runs.some(isNews);
 }
 
@@ -229,15 +229,15 @@ interface NotedEnd extends Pick<RunStart, 'script' | 'startedAt'> {
 export async function noteEnd(session: StoreSession, run: NotedEnd, calm: Set<string> = new Set()): Promise<void> {
   const { script, end, leftJob, at, isLate = false, isWatched = false } = run;
   if (end.outcome === 'succeeded') {
-    const isDoubted = isDoubtful(end.warning);
-    if (isDoubted) calm.delete(script);
+    const isSuspect = end.suspect === 1;
+    if (isSuspect) calm.delete(script);
     if (calm.has(script)) return;
-    if (!isDoubted) calm.add(script);
+    if (!isSuspect) calm.add(script);
     const calmMs = script.startsWith('queue/') ? CALM_MS : null;
-    const success = { subject: script, codes: isDoubted ? [FAILING] : [FAILING, DOUBTFUL], at, calmMs };
+    const success = { subject: script, codes: isSuspect ? [FAILING] : [FAILING, SUSPECT], at, calmMs };
     await session.incidents.succeed(isLate ? { ...success, seenBy: at } : success);
-    if (isDoubted && !isWatched)
-      await (await import('./incidents.ts')).noteDoubt(session, { ...run, runId: run.runId ?? null, isLate });
+    if (isSuspect && !isWatched)
+      await (await import('./incidents.ts')).noteSuspect(session, { ...run, runId: run.runId ?? null, isLate });
   } else if (isFailure(end.outcome) && leftJob !== 'retrying' && !isWatched) {
     calm.delete(script);
     const { noteFailure } = await import('./incidents.ts');
@@ -292,6 +292,7 @@ function decide(job: JobHead, run: RunToSettle, at: number): Decided {
 const unsaid = {
   ...{ user_cpu_ms: null, system_cpu_ms: null, max_rss_bytes: null, rss_delta_bytes: null },
   ...{ measured_by: null, error_name: null, error_message: null, error_stack: null },
+  suspect: 0,
 } as const;
 
 /**

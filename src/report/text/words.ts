@@ -5,7 +5,7 @@ import { defaultTimeoutMs } from '../../schedule/period.ts';
 import { KNOWN_SIGNS, type RetryDelay, type ScriptOptions } from '../../settings/readers.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
 import type { ContentChange, Deviation } from '../../store/contract/runs.ts';
-import { type ActivityEvent, DOUBT, isDoubtful, type PauseKind } from '../../store/words.ts';
+import { type ActivityEvent, DOUBT, type PauseKind } from '../../store/words.ts';
 import { capitalized, firstLine, lastLine, printableLine, withInstants } from '../../system/base/text.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { SkippedPass } from '../model/tier.ts';
@@ -98,7 +98,7 @@ export function describeWarning(warning: string): string {
 
 /** The same where there is little room: that the exit code was 0 goes without saying. */
 export function describeWarningInColumn(warning: string): string {
-  return describeWarning(firstLine(isDoubtful(warning) ? warning.slice(DOUBT.length) : warning));
+  return describeWarning(firstLine(warning.startsWith(DOUBT) ? warning.slice(DOUBT.length) : warning));
 }
 
 /**

@@ -152,7 +152,7 @@ export interface SiteState {
     readonly script: string;
     readonly lastAt: number | null;
     readonly lastOutcome: Outcome | null;
-    readonly lastWarning: string | null;
+    readonly lastSuspect: 0 | 1;
     readonly lastSuccessAt: number | null;
   }[];
   readonly tiers: readonly { readonly tier: string; readonly lastPassAt: number | null }[];

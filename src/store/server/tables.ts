@@ -1,9 +1,13 @@
+import { markSuspectRuns } from '../shared/old-words.ts';
 import type { Dialect } from './sql/dialect.ts';
 import { countingOf } from './statements/counted.ts';
 
 /** The statements that make all tables, by version of the schema. */
 export function migrationsOf(dialect: Dialect, { types = [], indexes }: OfEngine): readonly (readonly string[])[] {
-  return [[...types, ...tablesOf(dialect), ...indexes, ...viewsOf(dialect)]];
+  return [
+    [...types, ...tablesOf(dialect), ...indexes, ...viewsOf(dialect)],
+    [`alter table runs add column suspect ${dialect.types.integer} not null default 0`, markSuspectRuns],
+  ];
 }
 
 /** Statements of one server alone. */

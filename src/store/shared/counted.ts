@@ -1,5 +1,3 @@
-import { DOUBT } from '../words.ts';
-
 /** How an engine writes what differs here. */
 export interface CountingSql {
   /** A job's name without parameters. */
@@ -45,9 +43,6 @@ const serviceMs = `case when jobs.tier is null
   then ${atLeastZero(`runs.finished_at - ${askedAt}`)} end`;
 
 const asNumber = (condition: string): string => `case when ${condition} then 1 else 0 end`;
-
-/** It succeeded, and its output says otherwise. */
-const isDoubted = asNumber(`runs.outcome = 'succeeded' and runs.warning like '${DOUBT}%'`);
 
 /** Until when all is counted; before anything is, nothing has been. */
 export const countedUntil = `coalesce((select done_at from chores where name = 'hours'), -8640000000000000)`;
@@ -95,7 +90,7 @@ export function countingIn({ handlerOf, join, noInteger, noReal }: CountingSql) 
       runs.left_job as left_job, runs.started_at as started_at, runs.finished_at as finished_at,
       ${lateMs} as late_ms, ${serviceMs} as service_ms, runs.duration_ms as duration_ms,
       runs.user_cpu_ms + runs.system_cpu_ms as cpu_ms, runs.max_rss_bytes as max_rss_bytes,
-      ${isDoubted} as warned, ${asNumber(start)} as counts_start, ${asNumber(end)} as counts_end
+      runs.suspect as warned, ${asNumber(start)} as counts_start, ${asNumber(end)} as counts_end
     from ${from}`;
 
   /** Jobs that failed without a run. A job that was buried while it ran has failed with its run. */

@@ -23,7 +23,7 @@ export const outputColumns = [
 /** Columns known at its end. */
 export const endColumns = [
   ...['outcome', 'finished_at', 'duration_ms', 'user_cpu_ms', 'system_cpu_ms', 'max_rss_bytes'],
-  ...['rss_delta_bytes', 'measured_by', 'exit_code', 'signal', 'reason', 'warning', 'error_name'],
+  ...['rss_delta_bytes', 'measured_by', 'exit_code', 'signal', 'reason', 'warning', 'suspect', 'error_name'],
   ...['error_message', 'error_stack', ...outputColumns],
 ] as const satisfies readonly (keyof FinishedRun)[];
 

@@ -276,6 +276,8 @@ const finishedRun: Fields<FinishedRun> = {
   signal: orNull(name),
   reason: orNull(text),
   warning: orNull(text),
+  // An earlier version has left it out.
+  suspect: (value, path) => (value === undefined ? 0 : oneOf(0, 1)(value, path)),
   error_name: orNull(text),
   error_message: orNull(text),
   error_stack: orNull(text),

@@ -1,3 +1,4 @@
+import { markSuspectRuns } from '../shared/old-words.ts';
 import type { Connection, Driver } from './connection.ts';
 import { counting } from './statements/counted.ts';
 import { isLong } from './statements/monitor/metrics.ts';
@@ -440,6 +441,7 @@ const fleet = [
 /** Statements by version: those of version 1 come first. */
 const migrations: readonly (readonly string[])[] = [
   [...tables, ...totals, ...metrics, ...usual, ...alerts, ...access, ...fleet],
+  ['alter table runs add column suspect integer not null default 0', markSuspectRuns],
 ];
 
 /** Brings the tables to the newest schema, all or nothing, once however many processes try. */

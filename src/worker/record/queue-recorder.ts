@@ -33,7 +33,6 @@ import type { ClaimedRow } from '../../store/contract/jobs.ts';
 import type { ClaimRef, RunStart } from '../../store/contract/runs.ts';
 import type { Store, StoreSession } from '../../store/contract/store.ts';
 import { isRefusal, isStoreFailure } from '../../store/failures.ts';
-import { isDoubtful } from '../../store/words.ts';
 import { allEnded } from '../../system/base/values.ts';
 import { removeOutput } from '../../system/place/state-folder.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
@@ -272,7 +271,7 @@ class LogQueueRecorder implements QueueRecorder {
       this.#calmUntil = performance.now() + CALM_FOR_MS;
     }
     for (const { start, end } of runs) {
-      if (end.outcome === 'succeeded' && !isDoubtful(end.warning)) this.#calm.add(start.script);
+      if (end.outcome === 'succeeded' && end.suspect === 0) this.#calm.add(start.script);
       else this.#calm.delete(start.script);
     }
   }

@@ -333,6 +333,7 @@ function endBySelf({ state, key, startedAt, masker }: LostRunRequest, result: Pr
     signal: null,
     reason: exitCode === 0 ? null : (said ?? describeExit(exitCode, describeScriptError(result))),
     warning: null,
+    suspect: false,
     error: exitCode === 0 ? null : result.error,
     output,
     ...fieldsOf(words, outcome),

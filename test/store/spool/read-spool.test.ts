@@ -40,6 +40,11 @@ function withOutput(number: number) {
   return { ...run.run, output, output_bytes: output.length };
 }
 
+test('a run that an earlier version wrote is not suspect', () => {
+  const { suspect: _, ...end } = run.run;
+  expect(read(toLines(header, { ...run, run: end }))).toEqual([header, run]);
+});
+
 test.each([
   ['no JSON', 'once upon a time\n', 'it is not JSON'],
   ['no object', '[1]\n', 'it is not an object'],

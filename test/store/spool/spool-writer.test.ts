@@ -136,6 +136,7 @@ const finishedRun: fc.Arbitrary<FinishedRun> = fc.record({
   signal: orNull(name),
   reason: orNull(text),
   warning: orNull(text),
+  suspect: fc.constantFrom(0, 1),
   error_name: orNull(text),
   error_message: orNull(text),
   error_stack: orNull(text),

@@ -43,6 +43,8 @@ export interface RunRecord {
   readonly reason: string | null;
   /** What was noted though it did not end the run; one line each. */
   readonly warning: string | null;
+  /** Whether it succeeded though its output tells of a failure. */
+  readonly suspect: boolean;
   readonly error: RunError | null;
   readonly contentHash: string | null;
   readonly pid: number | null;
@@ -84,6 +86,7 @@ const columns = [
   'runs.signal',
   'runs.reason',
   'runs.warning',
+  'runs.suspect',
   'runs.error_name as errorName',
   'runs.error_message as errorMessage',
   'runs.error_stack as errorStack',
@@ -119,6 +122,7 @@ export async function selectRecords(log: LogView, choose: (runs: RecordedRuns) =
     const run = {
       ...row,
       tier,
+      suspect: row.suspect === 1,
       jobId: tier === WHOLE_QUEUE ? row.jobId : null,
       error: Object.values(error).every((value) => value === null) ? null : error,
       counts: Object.fromEntries((noted.counts.get(row.id) ?? []).map(({ name, value }) => [name, value])),

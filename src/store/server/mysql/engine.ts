@@ -36,7 +36,12 @@ export const mysqlEngine: ServerEngine = {
     }
   },
   make: async (connection, statements) => {
-    for (const statement of statements) await connection.query(statement, []);
+    for (const statement of statements) {
+      await connection.query(statement, []).catch((error) => {
+        // MySQL knows no `if not exists` of a column.
+        if (errorCode(error) !== 'ER_DUP_FIELDNAME') throw error;
+      });
+    }
   },
   loadCompiler: async () => (await import('./compiler.ts')).mysqlCompiler,
 };

@@ -319,7 +319,7 @@ export interface FinishedRow {
 type EndColumn = (typeof endColumns)[number] | 'pid';
 
 const plainColumns: readonly EndColumn[] = [
-  ...(['finished_at', 'duration_ms', 'exit_code', 'output_bytes', 'output_dropped_bytes', 'pid'] as const),
+  ...(['finished_at', 'duration_ms', 'exit_code', 'output_bytes', 'output_dropped_bytes', 'pid', 'suspect'] as const),
 ];
 const measuredColumns: readonly EndColumn[] = [
   ...(['user_cpu_ms', 'system_cpu_ms', 'max_rss_bytes', 'rss_delta_bytes', 'measured_by'] as const),

@@ -127,7 +127,7 @@ const bytesTexts = {
 };
 
 const lastRunsText = `select scripts.name as script, newest.started_at as "lastAt", newest.outcome as "lastOutcome",
-    newest.warning as "lastWarning",
+    newest.suspect as "lastSuspect",
     (select started_at from runs where script_id = scripts.id and outcome = 'succeeded'
      order by started_at desc limit 1) as "lastSuccessAt"
   from scripts join runs as newest on newest.id =

@@ -92,7 +92,7 @@ function readState(db: SqliteStatements, at: number): SiteState {
 }
 
 const lastRunsText = `select name as script, newest.started_at as lastAt, newest.outcome as lastOutcome,
-    newest.warning as lastWarning,
+    newest.suspect as lastSuspect,
     (select started_at from runs where script_id = scripts.id and outcome = 'succeeded'
      order by started_at desc limit 1) as lastSuccessAt
   from scripts cross join runs as newest on newest.id =
