@@ -1,4 +1,4 @@
-import { Command, CommanderError, Option } from 'commander';
+import { type Argument, Command, CommanderError, Option } from 'commander';
 import { findSettingsFile, loadSettingsIfRight } from '../settings/load.ts';
 import {
   type CommandName,
@@ -143,10 +143,9 @@ async function buildProgram(line: CommandLine): Promise<Command> {
     .helpOption('-h, --help', 'print this help')
     .addHelpCommand(helpCommand())
     .addHelpText('after', programExamples)
-    .showSuggestionAfterError()
-    .exitOverride()
     .configureOutput(output)
     .action((tier: string | undefined) => runTier(context, program, tier));
+  throwWrongUse(program);
   const chosen = chooseCommands(line);
   if (chosen.length !== 1) {
     program.option(
@@ -159,7 +158,7 @@ async function buildProgram(line: CommandLine): Promise<Command> {
   addHidden(program, line);
   for (const name of chosen) {
     const create = await commands[name]();
-    const command = prepare(create(context), (each) => each.exitOverride().configureOutput(output));
+    const command = prepare(create(context), (each) => throwWrongUse(each).configureOutput(output));
     program.addCommand(command.helpGroup(groupOf(name)));
   }
   return program;
@@ -196,6 +195,34 @@ function addHidden(program: Command, line: CommandLine): void {
     context.stdout.write(renderMan(await buildProgram({ args: [], context }), context.version));
   });
   for (const each of [complete, man]) program.addCommand(each, { hidden: true });
+}
+
+/** Wrong use of a command, as the library has found it. */
+class WrongArguments extends CommanderError {
+  readonly command: Command;
+
+  constructor({ exitCode, code, message }: CommanderError, command: Command) {
+    super(exitCode, code, message);
+    this.command = command;
+  }
+}
+
+/** Lets nothing end the process. What the library says of a wrong value has no parts, and is said before it is asked. */
+function throwWrongUse(command: Command): Command {
+  for (const option of command.options) demandChoice(option, option.long ?? option.flags);
+  for (const argument of command.registeredArguments) demandChoice(argument, `<${argument.name()}>`);
+  return command.exitOverride((error) => {
+    throw new WrongArguments(error, command);
+  });
+}
+
+function demandChoice(one: Option | Argument, name: string): void {
+  const { argChoices } = one;
+  if (argChoices === undefined) return;
+  one.argParser((word) => {
+    if (argChoices.includes(word)) return word;
+    throw new UsageError(`${name} must be one of ${argChoices.join(', ')}, found ${JSON.stringify(word)}.`);
+  });
 }
 
 /** Apply the same settings to subcommands. */
@@ -285,52 +312,67 @@ async function describeCommanderError(error: CommanderError, exitCode: number, l
   return { message: await sentenceOf(error, line), exitCode };
 }
 
-/** What the library says, in our words; the first that fits. */
-const plainer: readonly (readonly [RegExp, (found: readonly string[], help: string) => string])[] = [
-  [/^missing required argument '(.+)'$/, ([name], help) => `Missing <${name}>; see ${help}.`],
-  [
-    /^too many arguments.* Expected (\d+) .* got (\d+)\.$/,
-    ([most, count], help) => `Too many arguments: expected ${most}, found ${count}; see ${help}.`,
-  ],
-  [/^option '(.* )?(-.+) [<[].*' argument missing$/, ([, option], help) => `${option} needs a value; see ${help}.`],
-  [
-    /^option '(.* )?(-.+) <.*' argument '(.*)' is invalid\. Allowed choices are (.+)\.$/,
-    ([, option, found, choices]) => `${option} must be one of ${choices}, found ${JSON.stringify(found)}.`,
-  ],
-  [
-    /^command-argument value '(.*)' is invalid for argument '(.+)'\. Allowed choices are (.+)\.$/,
-    ([found, name, choices]) => `<${name}> must be one of ${choices}, found ${JSON.stringify(found)}.`,
-  ],
-  [
-    /^option '(-[\w-]+).*' cannot be used with option '(-[\w-]+).*'$/,
-    ([one, other]) => `${one} and ${other} cannot be combined.`,
-  ],
-];
+/** What each error of the library is about, which it tells in English alone, is read off the command again. */
+const sentences: Readonly<Record<string, (found: WrongArguments, line: CommandLine, help: string) => Sentence>> = {
+  'commander.missingArgument': ({ command }, _, help) => {
+    const missing = command.registeredArguments.find(
+      (each, index) => each.required && command.args[index] === undefined,
+    );
+    return `Missing <${missing?.name()}>; see ${help}.`;
+  },
+  'commander.excessArguments': ({ command }, _, help) => {
+    const [most, count] = [command.registeredArguments.length, command.args.length];
+    return `Too many arguments: expected ${most}, found ${count}; see ${help}.`;
+  },
+  // A value can be missing at the end alone.
+  'commander.optionMissingArgument': (_, { args }, help) => `${args.at(-1)} needs a value; see ${help}.`,
+  'commander.conflictingOption': ({ command }) => `${findConflict(command).join(' and ')} cannot be combined.`,
+  'commander.unknownOption': describeUnknownOption,
+  'commander.unknownCommand': async ({ command: { args, commands } }, _, help) => {
+    const { nearestName } = await import('../system/base/suggest.ts');
+    const [word = ''] = args;
+    const meant = nearestName(
+      word,
+      commands.map((each) => each.name()),
+    );
+    return `There is no command ${JSON.stringify(word)}; ${meant === null ? `see ${help}.` : `did you mean ${meant}?`}`;
+  },
+};
 
-async function sentenceOf({ message }: CommanderError, line: CommandLine): Promise<string> {
-  const said = message.replace(/^error: /, '');
-  const [first = null, ...others] = chooseCommands(line);
-  const command = others.length === 0 ? first : null;
-  const help = `\`${['npx folder-runner', command].filter(Boolean).join(' ')} --help\``;
-  const [, option, near = ''] = /^unknown option '(.+?)'(?:\n\(Did you mean (?:one of )?(.+)\?\))?$/s.exec(said) ?? [];
-  if (option !== undefined)
-    return await describeUnknownOption(option, near === '' ? [] : near.split(', '), command, help);
-  for (const [form, say] of plainer) {
-    const [all, ...found] = form.exec(said) ?? [];
-    if (all !== undefined) return say(found, help);
-  }
-  return said;
+type Sentence = string | Promise<string>;
+
+async function sentenceOf(error: CommanderError, line: CommandLine): Promise<string> {
+  const help = `\`${['npx folder-runner', commandIn(line)].filter(Boolean).join(' ')} --help\``;
+  if (!(error instanceof WrongArguments)) return error.message;
+  return (await sentences[error.code]?.(error, line, help)) ?? error.message;
 }
 
-async function describeUnknownOption(
-  option: string,
-  near: readonly string[],
-  command: CommandName | null,
-  help: string,
-): Promise<string> {
+/** Null: none is named, or the help of all is asked for. */
+function commandIn(line: CommandLine): CommandName | null {
+  const [first = null, ...others] = chooseCommands(line);
+  return others.length === 0 ? first : null;
+}
+
+/** The option that forbids another one which is given, and that other one. */
+function findConflict(command: Command): string[] {
+  const given = command.options.filter((option) => {
+    const key = option.attributeName();
+    return command.getOptionValue(key) !== undefined && command.getOptionValueSource(key) !== 'default';
+  });
+  for (const option of given) {
+    const { conflictsWith } = option as Option & { readonly conflictsWith: readonly string[] };
+    const other = given.find((each) => conflictsWith.includes(each.attributeName()));
+    if (other !== undefined) return [option, other].map(({ long, flags }) => long ?? flags);
+  }
+  return [];
+}
+
+async function describeUnknownOption({ command }: WrongArguments, line: CommandLine, help: string): Promise<string> {
   const { guessOption } = await import('./shared/unknown-option.ts');
-  const meant = guessOption(option, near, command);
+  const [option = ''] = command.parseOptions(command.args).unknown;
+  const known = [command, command.parent].flatMap((each) => each?.createHelp().visibleOptions(each) ?? []);
+  const meant = guessOption(option, known.flatMap(({ long }) => long ?? []).toSorted(), commandIn(line));
   const cure = meant === null ? `${help} lists the options.` : `did you mean --${meant}?`;
-  const ofScript = command === 'run' ? ' Options for the script come after `--`.' : '';
+  const ofScript = command.name() === 'run' ? ' Options for the script come after `--`.' : '';
   return `Unknown option ${option}; ${cure}${ofScript}`;
 }

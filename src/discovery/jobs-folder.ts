@@ -98,17 +98,35 @@ export function tierFolder(root: string, name: string): string {
   const isName = name !== '' && !name.includes('/') && reasonAgainstTier(name) === null;
   const folder = join(root, 'jobs', name);
   if (isName && isFolder(folder)) return folder;
-  throw new UsageError(describeUnknownTier(root, name));
+  throw noTier(root, name);
 }
 
-function describeUnknownTier(root: string, name: string): string {
+/** Wrong use: the word names no tier. It may have been meant for a command. */
+export class NoSuchTier extends UsageError {
+  /** The sentence up to its end. */
+  readonly begun: string;
+  /** Whether the sentence asks if another tier was meant. */
+  readonly asks: boolean;
+
+  constructor(begun: string, asks: boolean) {
+    super(begun + (asks ? '?' : '.'));
+    this.begun = begun;
+    this.asks = asks;
+  }
+}
+
+function noTier(root: string, name: string): UsageError {
   if (name === QUEUE_TIER) {
-    return 'jobs/queue is not a tier: it contains the handlers of queued jobs, which `npx folder-runner work` processes.';
+    return new UsageError(
+      'jobs/queue is not a tier: it contains the handlers of queued jobs, which `npx folder-runner work` processes.',
+    );
   }
   const { tiers, ignored } = readJobsFolder(root);
   const own = ignored.find(({ path }) => path === join(root, 'jobs', name));
-  if (own !== undefined) return `jobs/${printableName(name)} is not a tier: ${own.reason}.`;
-  return `There is no tier ${JSON.stringify(name)} in ${join(root, 'jobs')}; ${hintAtTiers(tierMeant(root, name) ?? name, tiers)}`;
+  if (own !== undefined) return new UsageError(`jobs/${printableName(name)} is not a tier: ${own.reason}.`);
+  const nearest = nearestName(tierMeant(root, name) ?? name, tiers);
+  const hint = nearest === null ? listTiers(tiers) : `did you mean ${nearest}`;
+  return new NoSuchTier(`There is no tier ${JSON.stringify(name)} in ${join(root, 'jobs')}; ${hint}`, nearest !== null);
 }
 
 /** The tier whose folder is named, relative to the root or from above: `jobs/hourly/` is `hourly`; null: none. */
@@ -118,9 +136,8 @@ export function tierMeant(root: string, path: string): string | null {
   return readJobsFolder(root).tiers.find((tier) => tier === folder) ?? null;
 }
 
-function hintAtTiers(name: string, tiers: readonly string[]): string {
-  if (tiers.length === 0)
-    return 'there is none yet: `npx folder-runner init` creates some, `npx folder-runner new` one with a script.';
-  const nearest = nearestName(name, tiers);
-  return nearest === null ? `the tiers here are ${tiers.join(', ')}.` : `did you mean ${nearest}?`;
+function listTiers(tiers: readonly string[]): string {
+  return tiers.length === 0
+    ? 'there is none yet: `npx folder-runner init` creates some, `npx folder-runner new` one with a script'
+    : `the tiers here are ${tiers.join(', ')}`;
 }

@@ -1,6 +1,6 @@
 import { shortestPeriodMs } from '../schedule/period.ts';
 import { shortestGapMs } from '../schedule/repeat/calendar.ts';
-import { parseSchedule } from '../schedule/repeat/parse.ts';
+import { readSchedule } from '../schedule/repeat/parse.ts';
 import type { Script } from './script.ts';
 
 /** Refuses scripts whose schedule is invalid, or more frequent than their tier. */
@@ -15,8 +15,8 @@ export function checkSchedules(scripts: readonly Script[]): readonly Script[] {
 
 function refuse({ tier, options: { schedule, timezone } }: Script): string | null {
   if (schedule === undefined) return null;
-  const parsed = parseSchedule(schedule, timezone ?? null);
-  if ('problem' in parsed) return parsed.problem.replace(/^The/, 'its').replace(/\.$/, '');
+  const parsed = readSchedule(schedule, timezone ?? null);
+  if ('matter' in parsed) return `its ${parsed.matter}`;
   const period = shortestPeriodMs(tier);
   const gapMs = shortestGapMs(parsed.rule, 0);
   if (period === null || gapMs >= period) return null;

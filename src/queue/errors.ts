@@ -10,11 +10,22 @@ export type QueueErrorCode = 'invalid' | 'no-such-job' | 'wrong-state' | 'stale-
 export class QueueError extends Error {
   override readonly name = 'QueueError';
   readonly code: QueueErrorCode;
+  /** The option whose value is wrong: `runAt`; null: it is none, or several. */
+  readonly field: string | null;
+  /** The place in the list of the job that is wrong, from 0 on, of which `cause` tells alone; null: there is no list. */
+  readonly index: number | null;
 
-  constructor(code: QueueErrorCode, message: string, options?: ErrorOptions) {
+  constructor(code: QueueErrorCode, message: string, { field = null, index = null, ...options }: QueueErrorParts = {}) {
     super(message, options);
     this.code = code;
+    this.field = field;
+    this.index = index;
   }
+}
+
+interface QueueErrorParts extends ErrorOptions {
+  readonly field?: string | null;
+  readonly index?: number | null;
 }
 
 /** The fields by which a sentence names a job. */

@@ -299,7 +299,7 @@ function pausingVerbs({ log, now }: QueueParts): Pick<Queue, 'pause' | 'resume'>
 function readPause({ for: duration, fail }: PauseOptions, at: number) {
   return {
     kind: fail === true ? ('fail-fast' as const) : ('pause' as const),
-    until: duration === undefined ? null : at + requireDurationMs('The length of the pause', duration),
+    until: duration === undefined ? null : at + requireDurationMs('The length of the pause', duration, 'for'),
     createdAt: at,
   };
 }
@@ -346,7 +346,7 @@ const words: Readonly<Record<keyof Change, string>> = {
 
 async function readChange({ data, priority, repeat, runAt }: UpdateOptions, at: number): Promise<Change> {
   return {
-    data: data === undefined ? undefined : writeJson("A job's data", data),
+    data: data === undefined ? undefined : writeJson('data', data),
     priority: priority === undefined ? undefined : readPriority(priority),
     rule: repeat === undefined || repeat === null ? repeat : await readRule(repeat),
     runAt: runAt === undefined ? undefined : readRunAt(runAt, at),
@@ -355,11 +355,11 @@ async function readChange({ data, priority, repeat, runAt }: UpdateOptions, at: 
 
 async function readRule(text: unknown): Promise<RepeatRule> {
   if (typeof text !== 'string' || text === '') {
-    throw invalid('A repeat rule', 'text such as SCHEDULED, +1 HOUR, or null for none', text);
+    throw invalid('A repeat rule', 'text such as SCHEDULED, +1 HOUR, or null for none', text, 'repeat');
   }
   const { parseRepeat } = await import('../schedule/repeat/parse.ts');
   const parsed = parseRepeat(text);
-  if ('problem' in parsed) throw new QueueError('invalid', parsed.problem);
+  if ('problem' in parsed) throw new QueueError('invalid', parsed.problem, { field: 'repeat' });
   return parsed.rule;
 }
 
@@ -395,7 +395,9 @@ async function timeOf(rule: RepeatRule, job: JobHead, { at, missedCap }: Updatin
   const why = leadsNowhere(rule, at)
     ? 'it goes beyond the year 9999.'
     : 'it has never started. Begin the rule with SCHEDULED or FINISHED, or give a time, too.';
-  throw new QueueError('invalid', `${JSON.stringify(rule.text)} gives job ${job.id} no time: ${why}`);
+  throw new QueueError('invalid', `${JSON.stringify(rule.text)} gives job ${job.id} no time: ${why}`, {
+    field: 'repeat',
+  });
 }
 
 interface Touching {

@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
 import { guessCommand } from '../../src/commands/shared/guess-command.ts';
+import { NoSuchTier } from '../../src/discovery/jobs-folder.ts';
 import { UsageError } from '../../src/system/base/errors.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -81,25 +82,28 @@ test('the version is printed, whatever word stands beside it', async () => {
 });
 
 test.each([
-  ['There is no tier "bury" in jobs; the tiers here are daily.', '; did you mean `npx folder-runner job <id> bury`?'],
-  ['There is no tier "bury" in jobs; did you mean bulky?', ', or `npx folder-runner job <id> bury`?'],
-])('%s: the guess is added', async (said, added) => {
-  const guessed = await guess(new UsageError(said), 'bury');
-  expect(messageOf(guessed)).toBe(said.slice(0, -1) + added);
+  ['The tiers here are daily', false, '; did you mean `npx folder-runner job <id> bury`?'],
+  ['Did you mean bulky', true, ', or `npx folder-runner job <id> bury`?'],
+])('%s: the guess is added', async (begun, asks, added) => {
+  const guessed = await guess(new NoSuchTier(begun, asks), 'bury');
+  expect(messageOf(guessed)).toBe(begun + added);
 });
 
 test('a word that is near to nothing leads to the commands', async () => {
-  const said = 'There is no tier "banana" in jobs; the tiers here are daily.';
-  expect(messageOf(await guess(new UsageError(said), 'banana'))).toBe(
-    `${said.slice(0, -1)}; \`npx folder-runner --help\` lists the commands.`,
+  const begun = 'The tiers here are daily';
+  expect(messageOf(await guess(new NoSuchTier(begun, false), 'banana'))).toBe(
+    `${begun}; \`npx folder-runner --help\` lists the commands.`,
   );
 });
 
 test('a slip in the name of a tier, near to a verb of jobs, names the tier alone', async () => {
-  const said = new UsageError('There is no tier "hurly" in jobs; did you mean hourly?');
+  const said = new NoSuchTier('Did you mean hourly', true);
   expect(await guess(said, 'hurly')).toBe(said);
 });
 
-test.each([new UsageError('Something else.'), new Error('There is no tier')])('%s stays as it is', async (error) => {
-  expect(await guess(error, 'bury 5')).toBe(error);
-});
+test.each([new UsageError('There is no tier "bury".'), new Error('There is no tier')])(
+  '%s stays as it is',
+  async (error) => {
+    expect(await guess(error, 'bury 5')).toBe(error);
+  },
+);

@@ -72,6 +72,7 @@ test('a list is added whole or not at all, and a wrong field is named', async ()
   expect(slip.text).toContain('prority');
   const wrong = await send('POST', '/api/jobs', [{ name: 'export' }, { name: 'export', runAt: 'someday' }]);
   expect(wrong.body.detail).toMatch(/^Job 2 of 2 \("export"\): A time must be/);
+  expect(wrong.body.errors).toEqual([{ in: 'json', name: '1.runAt', detail: wrong.body.detail }]);
   expect((await send('GET', '/api/jobs')).body.items).toHaveLength(2);
 });
 

@@ -5,6 +5,7 @@ import { join, relative } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { discover } from '../../src/discovery/discover.ts';
+import { NoSuchTier } from '../../src/discovery/jobs-folder.ts';
 import type { Script } from '../../src/discovery/script.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { UsageError } from '../../src/system/base/errors.ts';
@@ -126,16 +127,16 @@ describe('tiers', () => {
   });
 
   test.each([
-    ['hurly', 'did you mean hourly?'],
-    ['../jobs/hourly', 'the tiers here are daily, hourly.'],
-    ['hourly/', 'did you mean hourly?'],
-    ['.', 'the tiers here are daily, hourly.'],
-    ['', 'the tiers here are daily, hourly.'],
-  ])('the tier %j is wrong use', async (tier, cure) => {
+    ['hurly', 'did you mean hourly', true],
+    ['../jobs/hourly', 'the tiers here are daily, hourly', false],
+    ['hourly/', 'did you mean hourly', true],
+    ['.', 'the tiers here are daily, hourly', false],
+    ['', 'the tiers here are daily, hourly', false],
+  ])('the tier %j is wrong use', async (tier, cure, asks) => {
     const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': '', 'jobs/daily/b.sh': '', 'jobs/queue/c.ts': '' });
     const asked = discover(root, defaultSettings, { tier });
     await expect(asked).rejects.toThrow(
-      new UsageError(`There is no tier ${JSON.stringify(tier)} in ${root}/jobs; ${cure}`),
+      new NoSuchTier(`There is no tier ${JSON.stringify(tier)} in ${root}/jobs; ${cure}`, asks),
     );
   });
 

@@ -1,4 +1,5 @@
 import { CommanderError } from 'commander';
+import type { NoSuchTier } from '../../discovery/jobs-folder.ts';
 import { commandNames } from '../../system/base/command-names.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
@@ -20,7 +21,9 @@ export async function guessCommand(error: unknown, line: TypedLine): Promise<unk
   const { args } = line;
   const words = typedWords(args);
   const meant = await guessWords(words, line);
-  if (error instanceof UsageError) return nameCommand(error, meant);
+  const { NoSuchTier } = await import('../../discovery/jobs-folder.ts');
+  if (error instanceof NoSuchTier) return nameCommand(error, meant);
+  if (error instanceof UsageError) return error;
   if (meant === null) return error;
   if (!isOfWords(error, words, args) || (await isTier(words[0], line))) return error;
   const guess = `did you mean \`npx folder-runner ${meant}\`?`;
@@ -102,16 +105,11 @@ async function guessScript(word: string, line: TypedLine): Promise<string | null
   return word.includes('/') ? `run ${shellWord(word)}` : null;
 }
 
-function nameCommand(error: UsageError, meant: string | null): UsageError {
-  if (!error.message.startsWith('There is no tier')) return error;
-  const isGuess = error.message.endsWith('?');
-  if (meant === null) {
-    return isGuess
-      ? error
-      : new UsageError(`${error.message.slice(0, -1)}; \`npx folder-runner --help\` lists the commands.`);
-  }
-  const start = `${error.message.slice(0, -1)}${isGuess ? ', or' : '; did you mean'}`;
-  return new UsageError(`${start} \`npx folder-runner ${meant}\`?`);
+function nameCommand(error: NoSuchTier, meant: string | null): UsageError {
+  const { begun, asks } = error;
+  if (meant !== null)
+    return new UsageError(`${begun}${asks ? ', or' : '; did you mean'} \`npx folder-runner ${meant}\`?`);
+  return asks ? error : new UsageError(`${begun}; \`npx folder-runner --help\` lists the commands.`);
 }
 
 /** A command's own words and options are too many for a tier. What follows an option may be its value. */

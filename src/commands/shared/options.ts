@@ -4,6 +4,7 @@ import { UsageError } from '../../system/base/errors.ts';
 import { type ExactJson, memberOf, parseExactly } from '../../system/base/exact-json.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
+import { describeFound } from '../../system/base/values.ts';
 
 /** The options of `runner add`, as they were typed. */
 export interface AddWords {
@@ -161,10 +162,10 @@ function unknownKey(key: string, line: number): UsageError {
 /** The queue counts jobs, who wrote them counts lines. */
 export function nameLine(error: unknown, lines: readonly JobLine[]): unknown {
   if (!(error instanceof QueueError)) return error;
-  const [prefix = '', number] = /^Job (\d+) of \d+ (?=\()/.exec(error.message) ?? [];
-  const isOnly = number === undefined && lines.length === 1;
-  const found = lines[isOnly ? 0 : Number(number) - 1];
+  const { code, index, cause } = error;
+  const found = lines[lines.length === 1 ? 0 : (index ?? lines.length)];
   if (found === undefined) return error;
-  const said = error.message.slice(prefix.length);
-  return new QueueError(error.code, `Line ${found.line}${isOnly ? ':' : ''} ${said}`);
+  const which = index === null ? '' : ` (${describeFound(found.job.name)})`;
+  const alone = cause instanceof QueueError ? cause : error;
+  return new QueueError(code, `Line ${found.line}${which}: ${alone.message}`);
 }

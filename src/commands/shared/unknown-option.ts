@@ -6,11 +6,11 @@ import { nearestName } from '../../system/base/suggest.ts';
 /**
  * What was meant by an option that a command does not have, without its dashes.
  *
- * @param near options of the command that look like it, if only a little
+ * @param known the options that the command has
  */
-export function guessOption(option: string, near: readonly string[], command: CommandName | null): string | null {
+export function guessOption(option: string, known: readonly string[], command: CommandName | null): string | null {
   const word = withoutDashes(option);
-  return guessFilter(word, command) ?? nearestName(word, near.map(withoutDashes));
+  return guessFilter(word, command) ?? (option.startsWith('--') ? nearestName(word, known.map(withoutDashes)) : null);
 }
 
 /** `report --failed`: it is the value of an option. */

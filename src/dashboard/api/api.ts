@@ -82,7 +82,10 @@ export function createApi(site: Site, access: Access | Caller): Api {
     return c.html(html, 200, { 'content-security-policy': policy });
   });
   api.notFound(() => answerProblem(404, { detail: 'There is nothing at this address.' }));
-  api.onError((error) => describeError(error, (text) => withoutPlaces(text, site)));
+  api.onError((error, c) => {
+    const isRead = c.req.method === 'GET';
+    return describeError(error, isRead ? 'query' : 'json', (text) => withoutPlaces(text, site));
+  });
   return api;
 }
 
@@ -146,18 +149,27 @@ function withoutPlaces(text: string, { root, states, distFolder }: Site): string
   return places.reduce((left, place) => left.replaceAll(place, place.startsWith(root) ? '<root>' : '<runner>'), text);
 }
 
-function describeError(error: Error, tell: (text: string) => string): Response {
+function describeError(error: Error, from: 'query' | 'json', tell: (text: string) => string): Response {
   if (error instanceof HTTPException) return answerProblem(error.status, { detail: tell(error.message) });
   if (error instanceof InvalidParameter) {
     const { parameter: name, message: detail } = error;
     return answerProblem(400, { detail: SOME_INVALID, errors: [{ in: 'query', name, detail }] });
   }
-  if (error instanceof QueueError) return answerProblem(statusOfCodes[error.code], { detail: tell(error.message) });
+  if (error instanceof QueueError) return answerProblem(statusOfCodes[error.code], partsOf(error, from, tell));
   if (error instanceof UsageError) return answerProblem(400, { detail: tell(error.message) });
   if (error instanceof StoreUnavailable) return answerProblem(503, { detail: tell(error.message) });
   process.stderr.write(`runner: a request failed unexpectedly. ${error.stack}\n`);
   return answerProblem(500, { detail: 'The server failed; its own output says more.' });
 }
+
+/** Of a list, a value is named as the schema of a body names it: `3.priority`. */
+function partsOf({ message, field, index }: QueueError, from: string, tell: (text: string) => string): ProblemParts {
+  const detail = tell(message);
+  if (field === null) return { detail };
+  return { detail, errors: [{ in: from, name: index === null ? field : `${index}.${field}`, detail }] };
+}
+
+type ProblemParts = Pick<ProblemBody, 'detail' | 'errors'>;
 
 const titles: Readonly<Record<number, string>> = {
   400: 'Bad request',
@@ -173,7 +185,7 @@ const titles: Readonly<Record<number, string>> = {
 };
 
 /** A refusal as RFC 9457 has it. */
-export function answerProblem(status: ContentfulStatusCode, more: Pick<ProblemBody, 'detail' | 'errors'>): Response {
+export function answerProblem(status: ContentfulStatusCode, more: ProblemParts): Response {
   const body: ProblemBody = { type: 'about:blank', title: titles[status] ?? 'Refused', status, ...more };
   return new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/problem+json' } });
 }

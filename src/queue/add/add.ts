@@ -77,8 +77,9 @@ export function readPlainJobs(jobs: readonly NewJob<unknown>[], at: number): New
 /** In a list, the message says which one is wrong. */
 function throwNamed(error: unknown, { name }: NewJob<unknown>, index: number, count: number): never {
   if (!(error instanceof QueueError) || count === 1) throw error;
+  const { code, field } = error;
   const which = `Job ${index + 1} of ${count} (${describeFound(name)})`;
-  throw new QueueError(error.code, `${which}: ${error.message}`);
+  throw new QueueError(code, `${which}: ${error.message}`, { cause: error, field, index });
 }
 
 /** Nothing in the log can keep it from being added. */
@@ -161,7 +162,7 @@ async function keepExistingJob(
   if (taken.length === 0) return { id, added: false, changed: false, ignored };
   if (taken.includes('repeat') && existing.parent_id !== null) throw refuseRepeatingChild(existing);
   const set = Object.assign({}, ...taken.map((option) => columnsOf[option](row, existing)));
-  if (policy === 'merge') set.data = checkJson("A job's data, merged,", await session.jobs.mergeData(id, row.data));
+  if (policy === 'merge') set.data = checkJson('data', await session.jobs.mergeData(id, row.data), ', merged,');
   await session.jobs.change([{ id, set }], at);
   const detail = `${policy === 'merge' ? 'merged' : 'replaced'} by another of its unique key`;
   await session.events.record([{ at, event: 'job-updated', jobId: id, detail }]);
@@ -197,7 +198,7 @@ const takenBy: Readonly<Record<DuplicatePolicy, readonly Option[]>> = {
 /** It would wait for ever. */
 export function refuseRepeatingChild({ id, parent_id }: Pick<JobHead, 'id' | 'parent_id'>): QueueError {
   const why = `Job ${id} is a child of job ${parent_id} and cannot repeat: that would wait for ever.`;
-  return new QueueError('invalid', `${why} Let the parent repeat.`);
+  return new QueueError('invalid', `${why} Let the parent repeat.`, { field: 'repeat' });
 }
 
 function refuseOtherFamily(existing: TakenJob, row: NewJobRow): void {
@@ -220,24 +221,27 @@ function readNewJob(job: NewJob<unknown>, rule: RepeatRule | null, firstAt: numb
   const runAt = job.runAt === undefined ? firstAt : readRunAt(job.runAt, at);
   if (rule !== null && leadsNowhere(rule, runAt)) throw givesNoTime(rule);
   const { missed = 'all', onChildFailure, priority = 500, onDuplicate = 'keep' } = job;
-  readWord('The policy for duplicates', onDuplicate, Object.keys(takenBy) as DuplicatePolicy[]);
+  readWord('onDuplicate', 'The policy for duplicates', onDuplicate, Object.keys(takenBy) as DuplicatePolicy[]);
   const row: NewJobRow = {
     name: requireJobName(job.name),
     state: 'queued',
-    data: job.data === undefined ? '{}' : writeJson("A job's data", job.data),
+    data: job.data === undefined ? '{}' : writeJson('data', job.data),
     priority: readPriority(priority),
     scheduled_for: rule === null ? null : runAt,
     run_at: runAt,
     retry: readRetryOptions(job),
     repeat: rule?.text ?? null,
-    missed_policy: readWord('The policy for missed times', missed, ['all', 'once', 'skip']),
-    unique_key: job.uniqueKey === undefined ? null : readKey('A unique key', job.uniqueKey),
-    concurrency_key: job.group === undefined ? null : readKey('A group', job.group),
+    missed_policy: readWord('missed', 'The policy for missed times', missed, ['all', 'once', 'skip']),
+    unique_key: job.uniqueKey === undefined ? null : readKey('uniqueKey', 'A unique key', job.uniqueKey),
+    concurrency_key: job.group === undefined ? null : readKey('group', 'A group', job.group),
     parent_id: job.parent === undefined ? null : readParent(job),
     on_child_failure:
       onChildFailure === undefined
         ? null
-        : readWord<ChildFailurePolicy>('The policy for failed children', onChildFailure, ['resume', 'fail']),
+        : readWord<ChildFailurePolicy>('onChildFailure', 'The policy for failed children', onChildFailure, [
+            'resume',
+            'fail',
+          ]),
     lease_ms: job.lease === undefined ? null : readLeaseMs(job.lease),
     created_at: at,
   };
@@ -248,16 +252,16 @@ function readNewJob(job: NewJob<unknown>, rule: RepeatRule | null, firstAt: numb
 /** What counts only beside something else would be forgotten without a word. */
 function assertNotIgnored({ uniqueKey, onDuplicate, repeat, missed }: NewJob<unknown>): void {
   if (onDuplicate !== undefined && uniqueKey === undefined) {
-    throw new QueueError('invalid', 'A policy for duplicates needs a unique key.');
+    throw new QueueError('invalid', 'A policy for duplicates needs a unique key.', { field: 'onDuplicate' });
   }
   if (missed !== undefined && repeat === undefined) {
-    throw new QueueError('invalid', 'A policy for missed times needs a repeat rule.');
+    throw new QueueError('invalid', 'A policy for missed times needs a repeat rule.', { field: 'missed' });
   }
 }
 
 function givesNoTime({ text }: RepeatRule): QueueError {
   const why = `${JSON.stringify(text)} gives no time: it goes beyond the year 9999.`;
-  return new QueueError('invalid', why);
+  return new QueueError('invalid', why, { field: 'repeat' });
 }
 
 function readRetryOptions({ retries, retryDelay }: NewJob<unknown>): string | null {
@@ -270,30 +274,30 @@ async function readRule(job: NewJob<unknown>): Promise<RepeatRule | null> {
   if (repeat === undefined || repeat === '') return null;
   if (parent !== undefined) {
     const why = 'A child cannot repeat: its parent would wait for ever; let the parent repeat.';
-    throw new QueueError('invalid', why);
+    throw new QueueError('invalid', why, { field: 'repeat' });
   }
-  if (typeof repeat !== 'string') throw invalid('A repeat rule', 'text such as SCHEDULED, +1 HOUR', repeat);
+  if (typeof repeat !== 'string') throw invalid('A repeat rule', 'text such as SCHEDULED, +1 HOUR', repeat, 'repeat');
   // Only for those who have a rule: what reads them is large.
   const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
   const parsed = parseRepeat(repeat);
-  if ('problem' in parsed) throw new QueueError('invalid', parsed.problem);
+  if ('problem' in parsed) throw new QueueError('invalid', parsed.problem, { field: 'repeat' });
   return parsed.rule;
 }
 
 function readParent({ parent }: NewJob<unknown>): number {
   if (Number.isSafeInteger(parent) && Number(parent) > 0) return parent as number;
-  throw invalid('The parent', "a job's number", parent);
+  throw invalid('The parent', "a job's number", parent, 'parent');
 }
 
-function readKey(what: string, text: unknown): string {
+function readKey(field: string, what: string, text: unknown): string {
   if (isKey(text)) return text;
-  throw invalid(what, KEY, text);
+  throw invalid(what, KEY, text, field);
 }
 
-function readWord<Word extends string>(what: string, found: unknown, words: readonly Word[]): Word {
+function readWord<Word extends string>(field: string, what: string, found: unknown, words: readonly Word[]): Word {
   const word = words.find((each) => each === found);
   if (word !== undefined) return word;
-  throw invalid(what, `one of ${words.join(', ')}`, found);
+  throw invalid(what, `one of ${words.join(', ')}`, found, field);
 }
 
 /** A job of another system's queue, as it is to be here. Instants are UTC epoch milliseconds. */

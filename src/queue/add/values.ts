@@ -18,34 +18,40 @@ import { MOST_RETRIES } from '../settle/retry-policy.ts';
 
 /** @throws {QueueError} that says what is expected */
 export function requireJobName(name: unknown): string {
-  return readBy(readName, "A job's name", name);
+  return readBy(readName, "A job's name", name, 'name');
 }
 
 /** As text; what is only passed on stays what it is. @throws {QueueError} if it is not JSON, or too much */
-export function writeJson(what: string, value: unknown): string {
-  return checkJson(what, value instanceof ExactJson ? value.text : toJson(what, value));
+export function writeJson(field: JsonField, value: unknown): string {
+  return checkJson(field, value instanceof ExactJson ? value.text : toJson(field, value));
 }
 
-/** @throws {QueueError} if this JSON is more than a job may hold */
-export function checkJson(what: string, text: string): string {
+type JsonField = 'data' | 'result';
+
+/**
+ * @param made how it came to be: `, merged,`
+ * @throws {QueueError} if this JSON is more than a job may hold
+ */
+export function checkJson(field: JsonField, text: string, made = ''): string {
   const excess = describeExcess(text);
   if (excess === null) return text;
-  throw new QueueError('invalid', `${what} must be ${excess}.`);
+  throw new QueueError('invalid', `A job's ${field}${made} must be ${excess}.`, { field });
 }
 
-function toJson(what: string, value: unknown): string {
+function toJson(field: JsonField, value: unknown): string {
   try {
     const text = JSON.stringify(value);
     if (text !== undefined) return text;
   } catch (error) {
-    throw new QueueError('invalid', `${what} cannot be written as JSON: ${(error as Error).message}.`);
+    const why = (error as Error).message;
+    throw new QueueError('invalid', `A job's ${field} cannot be written as JSON: ${why}.`, { field });
   }
-  throw invalid(what, 'a value that JSON can hold', typeof value);
+  throw invalid(`A job's ${field}`, 'a value that JSON can hold', typeof value, field);
 }
 
-export function readPriority(priority: unknown): number {
+export function readPriority(priority: unknown, field = 'priority'): number {
   if (Number.isSafeInteger(priority)) return priority as number;
-  throw invalid('A priority', 'a whole number such as 500', priority);
+  throw invalid('A priority', 'a whole number such as 500', priority, field);
 }
 
 /** So much is kept of a reason: it stands in each row that tells of it. */
@@ -54,37 +60,37 @@ const LONGEST_REASON = 8 * 1024;
 /** Null: a blank one, as of a variable that is not set, says nothing. */
 export function readReason(reason: unknown): string | null {
   if (typeof reason === 'string') return reason.trim() === '' ? null : reason.slice(0, LONGEST_REASON);
-  throw invalid('The reason', 'text', reason);
+  throw invalid('The reason', 'text', reason, 'reason');
 }
 
 export function readRetries(retries: unknown): number {
   if (Number.isInteger(retries) && Number(retries) >= 0 && Number(retries) <= MOST_RETRIES) {
     return retries as number;
   }
-  throw invalid('The number of retries', `a whole number from 0 to ${MOST_RETRIES}`, retries);
+  throw invalid('The number of retries', `a whole number from 0 to ${MOST_RETRIES}`, retries, 'retries');
 }
 
 export function readDelay(delay: unknown) {
-  return readBy(readRetryDelay, 'The retry delay', delay);
+  return readBy(readRetryDelay, 'The retry delay', delay, 'retryDelay');
 }
 
-export function requireDurationMs(what: string, text: unknown): number {
-  return readBy(readDurationOf, what, text);
+export function requireDurationMs(what: string, text: unknown, field: string | null = null): number {
+  return readBy(readDurationOf, what, text, field);
 }
 
 /** It may be none: `0s`. */
-export function requireDelayMs(what: string, text: unknown): number {
-  return readBy(readDelayOf, what, text);
+export function requireDelayMs(what: string, text: unknown, field: string | null = null): number {
+  return readBy(readDelayOf, what, text, field);
 }
 
-function readBy<T>(reader: Reader<T>, what: string, found: unknown): T {
+function readBy<T>(reader: Reader<T>, what: string, found: unknown, field: string | null): T {
   const reading = reader(found);
   if ('value' in reading) return reading.value;
-  throw invalid(what, reading.expected, found);
+  throw invalid(what, reading.expected, found, field);
 }
 
 export function readLeaseMs(text: unknown): number {
-  return requireDurationMs('A lease', text);
+  return requireDurationMs('A lease', text, 'lease');
 }
 
 /** When a job is due: its number must not look like one of seconds to the log. 0, as an empty date, is long ago. */
@@ -95,19 +101,20 @@ export function readRunAt(when: When, nowMs: number): number {
     'A time of a job',
     `${new Date(LEAST_MS).toISOString()} or later, or left out where the job is due now`,
     when,
+    'runAt',
   );
 }
 
 /** Epoch milliseconds of a date, of a number of them, or of words. */
-export function readWhen(when: When, nowMs: number): number {
+export function readWhen(when: When, nowMs: number, field = 'runAt'): number {
   if (typeof when === 'number' && Number.isInteger(when) && when > 0 && when < LEAST_MS) {
-    throw invalid('A time', `milliseconds since 1970 such as ${when * 1000}, not seconds`, when);
+    throw invalid('A time', `milliseconds since 1970 such as ${when * 1000}, not seconds`, when, field);
   }
   const ms = typeof when === 'string' ? parseWhen(when.trim(), nowMs) : toMs(when);
   if (ms !== null && Number.isInteger(ms) && ms >= 0 && ms <= lastInstantMs) return ms;
   const expected = 'one such as +10 minutes, tomorrow 07:00, 2026-12-24 18:00 or 2026-12-24T18:00Z';
   const nearest = typeof when === 'string' ? nearestName(when.trim().split(' ')[0] ?? '', dayWords) : null;
-  throw invalid('A time', nearest === null ? expected : `${expected} (did you mean ${nearest}?)`, when);
+  throw invalid('A time', nearest === null ? expected : `${expected} (did you mean ${nearest}?)`, when, field);
 }
 
 /** Callers in JavaScript give what they like: null would be 1970. */
@@ -122,8 +129,8 @@ function parseWhen(text: string, nowMs: number): number | null {
   return delayMs === null ? null : nowMs + delayMs;
 }
 
-export function invalid(what: string, expected: string, found: unknown): QueueError {
-  return new QueueError('invalid', `${what} must be ${expected}, found ${describeFound(found)}.`);
+export function invalid(what: string, expected: string, found: unknown, field: string | null = null): QueueError {
+  return new QueueError('invalid', `${what} must be ${expected}, found ${describeFound(found)}.`, { field });
 }
 
 /** What each verb takes besides its job. */
@@ -161,5 +168,6 @@ export function checkOptions<Options extends object>(verb: keyof typeof known, o
   if (wrong === undefined) return options;
   const nearest = nearestName(wrong, names);
   const cure = nearest === null ? `it takes ${names.join(', ')}.` : `did you mean ${nearest}?`;
-  throw new QueueError('invalid', `\`${verb}\` has no option ${JSON.stringify(wrong)}; ${cure}`);
+  const what = `\`${verb}\` has no option ${JSON.stringify(wrong)}; ${cure}`;
+  throw new QueueError('invalid', what, { field: wrong });
 }

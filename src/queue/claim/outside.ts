@@ -68,12 +68,12 @@ export async function claimForCaller(
   count: number,
   { wait, lease, minPriority, holding = [], signal }: ClaimOptions,
 ): Promise<ClaimedJob[]> {
-  const waitMs = wait === undefined ? 0 : requireDelayMs('The wait', wait);
+  const waitMs = wait === undefined ? 0 : requireDelayMs('The wait', wait, 'wait');
   const wanted = {
     patterns: readPatterns(patterns),
     count: readCount(count),
     leaseMs: lease === undefined ? null : readLeaseMs(lease),
-    minPriority: minPriority === undefined ? undefined : readPriority(minPriority),
+    minPriority: minPriority === undefined ? undefined : readPriority(minPriority, 'minPriority'),
     held: readHeld(holding),
   };
   const { log, state, now } = claimer;
@@ -97,7 +97,7 @@ export async function claimForCaller(
 
 function readHeld(holding: unknown): ReadRef[] {
   if (Array.isArray(holding)) return holding.map(readRef);
-  throw invalid('The list of jobs in hand', 'a list of jobs', holding);
+  throw invalid('The list of jobs in hand', 'a list of jobs', holding, 'holding');
 }
 
 function readCount(count: unknown): number {

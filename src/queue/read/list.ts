@@ -2,7 +2,7 @@ import type { JobCountRow, JobFilter, JobTotalRow, ListedJobRow } from '../../st
 import type { StoreSession } from '../../store/contract/store.ts';
 import { type JobState, outcomes } from '../../store/words.ts';
 import { invalid, readWhen } from '../add/values.ts';
-import type { JobCount, JobTotals, ListedJob, ListOptions, When } from '../api.ts';
+import type { JobCount, JobTotals, ListedJob, ListOptions } from '../api.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
 import { type JsonReader, readJobId, toListedJob } from './jobs.ts';
 
@@ -48,9 +48,9 @@ export async function listJobs(
 ): Promise<ListedJob[]> {
   const { order = 'newest', limit = 50 } = options;
   if (!Number.isInteger(limit) || limit < 1 || limit > MOST_JOBS) {
-    throw invalid('The limit', `a whole number from 1 to ${MOST_JOBS}`, limit);
+    throw invalid('The limit', `a whole number from 1 to ${MOST_JOBS}`, limit, 'limit');
   }
-  if (!orders.includes(order)) throw invalid('The order', `one of ${orders.join(', ')}`, order);
+  if (!orders.includes(order)) throw invalid('The order', `one of ${orders.join(', ')}`, order, 'order');
   const rows =
     order === 'kick'
       ? await listKicked(session, options, limit, at)
@@ -100,9 +100,10 @@ export async function searchJobs(
 }
 
 function readFilter(options: ListOptions, at: number): Omit<JobFilter, 'order' | 'limit' | 'at'> {
-  const { due, pattern, parent, before, after, since, until } = options;
+  const { due, pattern, parent, before, after } = options;
   const readId = (id: number | undefined) => (id === undefined ? undefined : readJobId(id));
-  const readTime = (when: When | undefined) => (when === undefined ? undefined : readWhen(when, at));
+  const readTime = (field: 'since' | 'until', when = options[field]) =>
+    when === undefined ? undefined : readWhen(when, at, field);
   return {
     patterns: pattern === undefined ? undefined : readPatterns(pattern),
     states: readStates(options),
@@ -110,8 +111,8 @@ function readFilter(options: ListOptions, at: number): Omit<JobFilter, 'order' |
     parent: readId(parent),
     before: readId(before),
     after: readId(after),
-    since: readTime(since),
-    until: readTime(until),
+    since: readTime('since'),
+    until: readTime('until'),
   };
 }
 
@@ -146,7 +147,7 @@ export async function nextToKick(
 function readStates({ state, due, order }: ListOptions): readonly JobState[] | undefined {
   const isOfWaiting = due !== undefined || order === 'next' || order === 'soonest';
   if (due !== undefined && due !== 'ready' && due !== 'delayed') {
-    throw invalid('The filter `due`', 'ready or delayed', due);
+    throw invalid('The filter `due`', 'ready or delayed', due, 'due');
   }
   if (state === undefined) return isOfWaiting ? waitingStates : undefined;
   const states = typeof state === 'string' ? [state] : state;
@@ -154,7 +155,7 @@ function readStates({ state, due, order }: ListOptions): readonly JobState[] | u
   if (isList && states.every((each) => jobStates.includes(each))) {
     return states.includes('running') ? [...states, 'claimed'] : states;
   }
-  throw invalid('A state', `one of ${jobStates.join(', ')}`, state);
+  throw invalid('A state', `one of ${jobStates.join(', ')}`, state, 'state');
 }
 
 /**

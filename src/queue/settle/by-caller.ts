@@ -37,7 +37,7 @@ export async function finishRunningJob(
   context: CallerContext,
 ): Promise<void> {
   const job = await findRunningJob(session, ref, 'finish');
-  const written = result === undefined ? null : writeJson("A job's result", result);
+  const written = result === undefined ? null : writeJson('result', result);
   const transition = { kind: 'finish', result: written, ...dataOf(data) } as const;
   await endClaim(session, job, transition, context, { reason: null, outcome: 'succeeded' });
 }
@@ -72,7 +72,7 @@ async function findRunningJob(session: VerbSession, ref: JobRef, verb: JobVerb):
 
 /** The new data of a job, as a row holds it. */
 function dataOf(data: unknown): { readonly data?: string } {
-  return data === undefined ? {} : { data: writeJson("A job's data", data) };
+  return data === undefined ? {} : { data: writeJson('data', data) };
 }
 
 /**
@@ -97,7 +97,7 @@ function readRetryOptions(options: RetryOptions, at: number): Transition {
   return {
     kind: 'retry',
     isTry: false,
-    runAt: readRunAt(runAt ?? at + requireDelayMs('The delay', delay ?? '0'), at),
+    runAt: readRunAt(runAt ?? at + requireDelayMs('The delay', delay ?? '0', 'delay'), at),
     ...(priority !== undefined && { priority: readPriority(priority) }),
     ...(name !== undefined && { name: requireJobName(name) }),
     ...dataOf(data),

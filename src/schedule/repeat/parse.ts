@@ -17,7 +17,7 @@ type Parsed<Rule> = { readonly rule: Rule } | { readonly problem: string };
  * (`every 90 seconds`, `daily at 10:00 in Europe/Berlin`) or as cron's five fields. docs/scripts.md lists them all.
  */
 export function parseRepeat(text: string): Parsed<RepeatRule> {
-  return describe('repeat rule', text, (each) => (isPlainRule(each) ? parsePlain(each) : parseBedrock(each)));
+  return asSentence(read('repeat rule', text, (each) => (isPlainRule(each) ? parsePlain(each) : parseBedrock(each))));
 }
 
 /**
@@ -27,16 +27,28 @@ export function parseRepeat(text: string): Parsed<RepeatRule> {
  * @param zone the zone of `@timezone`, for a rule that names none; null: none
  */
 export function parseSchedule(text: string, zone: string | null): Parsed<CalendarRule> {
-  return describe('schedule', text, (each) => parseForScript(each, zone));
+  return asSentence(readSchedule(text, zone));
+}
+
+/** The same for a sentence of the caller's. */
+export function readSchedule(text: string, zone: string | null): Reading<CalendarRule> {
+  return read('schedule', text, (each) => parseForScript(each, zone));
+}
+
+/** A rule, or what is wrong in it, as it follows `The` or `its`, and without a full stop. */
+type Reading<Rule> = { readonly rule: Rule } | { readonly matter: string };
+
+function asSentence<Rule>(reading: Reading<Rule>): Parsed<Rule> {
+  if ('rule' in reading) return reading;
+  const { matter } = reading;
+  return { problem: `The ${matter}${/[.?]$/.test(matter) ? '' : '.'}` };
 }
 
 type Parse<Rule> = (text: string) => { readonly rule: Rule } | Fault;
 
-function describe<Rule>(what: string, text: string, parse: Parse<Rule>): Parsed<Rule> {
+function read<Rule>(what: string, text: string, parse: Parse<Rule>): Reading<Rule> {
   if (text.length > LONGEST_RULE) {
-    return {
-      problem: `The ${what} is too long: it has ${text.length} characters, at most ${LONGEST_RULE} are possible.`,
-    };
+    return { matter: `${what} is too long: it has ${text.length} characters, at most ${LONGEST_RULE} are possible` };
   }
   const parsed = parse(text);
   if ('rule' in parsed) return parsed;
@@ -45,8 +57,7 @@ function describe<Rule>(what: string, text: string, parse: Parse<Rule>): Parsed<
     bare === null
       ? describeFault(parsed, splitZone(text).zone, parse)
       : describeFault({ fault: 'in stands before a time zone', meant: bare.words }, bare.zone, parse);
-  const end = /[.?]$/.test(fault) ? '' : '.';
-  return { problem: `The ${what} ${quote(text)} is wrong: ${fault}${end}` };
+  return { matter: `${what} ${quote(text)} is wrong: ${fault}` };
 }
 
 /**

@@ -16,7 +16,9 @@ export class Refused extends Error {
 
   constructor(problem: unknown) {
     const { detail, title, errors = [] } = (problem ?? {}) as Problem;
-    const told = errors.map(({ name, detail: why }) => (name === '' ? why : `${name} ${why}`));
+    // A sentence that names its value by itself stands in both.
+    const others = errors.filter(({ detail: why }) => why !== detail);
+    const told = others.map(({ name, detail: why }) => (name === '' ? why : `${name} ${why}`));
     super([detail ?? title ?? 'The server refused it, and did not say why.', ...told].join(' '));
     this.fields = Object.fromEntries(errors.map(({ name, detail: why }) => [name, why]));
   }

@@ -79,7 +79,7 @@ function problemsOf({ data, priority }: Values): Problems {
   const isNumber = /^\s*(?:-?\d+)?\s*$/.test(priority);
   return {
     ...(data.trim() === '' ? {} : problemOfJson(data)),
-    ...(isNumber ? {} : { priority: 'must be a whole number' }),
+    ...(isNumber ? {} : { priority: 'A priority must be a whole number' }),
   };
 }
 
@@ -88,25 +88,12 @@ function problemOfJson(text: string): Problems {
     JSON.parse(text);
     return {};
   } catch (error) {
-    return { data: `is not JSON yet: ${error instanceof Error ? error.message : error}` };
+    return { data: `This is not JSON yet: ${error instanceof Error ? error.message : error}` };
   }
 }
 
-/** How the queue's sentences begin: `The repeat rule "hm" is wrong …`, `A time must be …`. */
-const subjects = {
-  name: /^An? (?:job's )?name\b/,
-  data: /^The data\b/,
-  runAt: /^A time\b/,
-  priority: /^A priority\b/,
-  uniqueKey: /^A unique key\b/,
-  repeat: /^The repeat rule\b/,
-} as const satisfies { readonly [Key in keyof Values]: RegExp };
-
-function fieldsOf({ fields, message }: Refused): Problems {
-  const named = keys.filter((key) => key in fields);
-  if (named.length > 0) return Object.fromEntries(named.map((key) => [key, fields[key]]));
-  const meant = keys.find((key) => subjects[key].test(message));
-  return meant === undefined ? {} : { [meant]: message };
+function fieldsOf({ fields }: Refused): Problems {
+  return Object.fromEntries(keys.filter((key) => key in fields).map((key) => [key, fields[key]]));
 }
 
 async function send({ name, data, priority, ...words }: Values): Promise<void> {
@@ -170,7 +157,7 @@ function Field({ label, hint, value, problem, list, isLong = false, onInput }: F
       <label for={id}>{label}</label>
       {control}
       <p id={about} class={problem === undefined ? 'small quiet' : 'field-problem small'}>
-        {problem === undefined ? hint : /^[a-z]/.test(problem) ? `${label} ${problem}` : problem}
+        {problem ?? hint}
       </p>
     </div>
   );
