@@ -1,8 +1,9 @@
 import { readlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { Settings } from '../settings/settings.ts';
+import { sentenceOf } from '../system/base/errors.ts';
 import { printableName, shellWord } from '../system/base/values.ts';
-import { type Distrust, describeDistrust, judgePath, judgeRoot } from '../system/place/trust.ts';
+import { type Distrust, faultOf, judgePath, judgeRoot } from '../system/place/trust.ts';
 
 /** `jobs/` or a folder in it, with the reasons against all that it contains. */
 export interface JobsPlace {
@@ -40,7 +41,7 @@ export function distrustOf({ root, settings }: JobsPlace, path: string): readonl
 }
 
 function describe(root: string, distrust: Distrust): string {
-  return printableName(describeDistrust(root, distrust));
+  return printableName(sentenceOf(faultOf(root, distrust)));
 }
 
 /** The name of a file in messages: relative to the root, printable. */

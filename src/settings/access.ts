@@ -1,10 +1,10 @@
 import { existsSync, lstatSync, readdirSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
-import { errorCode, UsageError } from '../system/base/errors.ts';
+import { errorCode, type Fault, UsageError } from '../system/base/errors.ts';
 import type { StateFolder } from '../system/place/state-folder.ts';
 import {
   type Distrust,
-  describeDistrust,
+  faultOf,
   judgePath,
   OVERRIDE_VARIABLE,
   orAllow,
@@ -25,8 +25,8 @@ export function checkPlace(root: string, state: StateFolder, settings: Settings)
   refuseUnsafeState(root, state, orAllow);
 }
 
-function refuse(reason: string | null): void {
-  if (reason !== null) throw new UsageError(reason);
+function refuse(fault: Fault | null): void {
+  if (fault !== null) throw new UsageError([fault]);
 }
 
 /**
@@ -61,10 +61,10 @@ export async function checkCopy(
   await refuseUnlessAllowed(root, describeServedCopy(path), environment);
 }
 
-async function refuseUnlessAllowed(root: string, reason: string | null, environment: NodeJS.ProcessEnv): Promise<void> {
-  if (reason === null) return;
+async function refuseUnlessAllowed(root: string, fault: Fault | null, environment: NodeJS.ProcessEnv): Promise<void> {
+  if (fault === null) return;
   const { loadSettings } = await import('./load.ts');
-  if (!(await loadSettings(root, environment)).allowUnsafe) throw new UsageError(reason);
+  if (!(await loadSettings(root, environment)).allowUnsafe) throw new UsageError([fault]);
 }
 
 /**
@@ -76,7 +76,7 @@ function refuseUnsafeState(root: string, { path }: StateFolder, orElse: string):
   const stats = lstatSync(path);
   const isOwn = stats.isDirectory() && stats.uid === process.geteuid?.();
   const [first] = isOwn ? judgeContent(root, path, stats) : judgePath(root, path);
-  if (first !== undefined) throw new UsageError(describeDistrust(root, first, orElse));
+  if (first !== undefined) throw new UsageError([faultOf(root, first, orElse)]);
 }
 
 function judgeContent(root: string, folder: string, { mode }: Stats): readonly Distrust[] {

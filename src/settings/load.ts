@@ -4,9 +4,9 @@ import { basename, extname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { types } from 'node:util';
 import { runInThisContext } from 'node:vm';
-import { errorCode, UsageError } from '../system/base/errors.ts';
+import { errorCode, type Fault, UsageError } from '../system/base/errors.ts';
 import { readPlainFile } from '../system/base/plain-file.ts';
-import { describeDistrust, judgePath, judgeRoot, OVERRIDE_VARIABLE, orAllowOutside } from '../system/place/trust.ts';
+import { faultOf, judgePath, judgeRoot, OVERRIDE_VARIABLE, orAllowOutside } from '../system/place/trust.ts';
 
 import { describeProblem, type Problem } from './problem.ts';
 import type { SettingIssue } from './schema.ts';
@@ -36,7 +36,7 @@ export async function loadSettings(root: string, environment: NodeJS.ProcessEnv 
 async function takeChannels(settings: Settings, text: string, environment: NodeJS.ProcessEnv): Promise<Settings> {
   const { parseAlertsVariable, variablesOf } = await import('./channels.ts');
   const { channels, problems } = parseAlertsVariable(text, environment);
-  if (problems.length > 0) throw new UsageError(problems.join('\n'));
+  if (problems.length > 0) throw new UsageError(problems);
   const secrets = [...new Set([...settings.secrets, 'RUNNER_ALERTS', ...variablesOf(channels)])];
   return { ...settings, secrets, alerts: { ...settings.alerts, channels } };
 }
@@ -151,8 +151,8 @@ function refuseUnsafeFile(root: string, name: string): void {
   const ofRoot = judgeRoot(root);
   const distrusted = [...(ofRoot === null ? [] : [ofRoot]), ...judgePath(root, join(root, name))];
   if (distrusted.length === 0) return;
-  const reasons = distrusted.map((each) => describeDistrust(root, each, orAllowOutside));
-  throw new UsageError(`${root}/${name} cannot be loaded: ${reasons.join('\n')}`);
+  const [first, ...others] = distrusted.map((each) => faultOf(root, each, orAllowOutside)) as [Fault, ...Fault[]];
+  throw new UsageError([{ ...first, found: `${root}/${name} cannot be loaded: ${first.found}` }, ...others]);
 }
 
 function describeRivals(root: string, name: string, other: string): string {
@@ -170,7 +170,7 @@ async function checkConfigFile(file: ConfigFile): Promise<Settings> {
     throw cannotLoad(file.name, error);
   }
   if ('settings' in checked) return checked.settings;
-  throw new UsageError(problemsOf(file, checked.issues).map(describeProblem).join('\n'));
+  throw new UsageError(problemsOf(file, checked.issues).map(describeProblem));
 }
 
 function problemsOf(file: ConfigFile, issues: readonly SettingIssue[]): readonly Problem[] {

@@ -2,11 +2,12 @@ import { chmodSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { describeDistrust, judgePath, judgeRoot } from '../../src/system/place/trust.ts';
+import { sentenceOf } from '../../src/system/base/errors.ts';
+import { faultOf, judgePath, judgeRoot } from '../../src/system/place/trust.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const judge = (root: string, path: string): readonly string[] =>
-  judgePath(root, join(root, path)).map((distrust) => describeDistrust(root, distrust, 'OR ALLOW'));
+  judgePath(root, join(root, path)).map((distrust) => sentenceOf(faultOf(root, distrust, 'OR ALLOW')));
 
 test.each([0o600, 0o644, 0o755, 0o4755])('a file of one’s own with mode %o is trusted', (mode) => {
   const root = makeTemporaryRoot({ a: { content: '', mode } });

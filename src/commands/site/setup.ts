@@ -3,7 +3,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
 import { DISABLED } from '../../discovery/disabled.ts';
 import { isOnServer } from '../../store/which-log.ts';
-import { UsageError } from '../../system/base/errors.ts';
+import { type Fault, UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { findUnshared } from '../../system/place/own-link.ts';
 import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
@@ -170,16 +170,19 @@ export function startRoot(root: string, distFolder: string, isForced: boolean, w
 }
 
 function refuseServed(root: string, webRoot: string | null): void {
-  const reason = webRoot === null ? describeServedState(stateFolderOf(root)) : describeServed(root, webRoot);
-  if (reason !== null) throw new UsageError(reason);
+  const fault = webRoot === null ? describeServedState(stateFolderOf(root)) : describeServed(root, webRoot);
+  if (fault !== null) throw new UsageError([fault]);
 }
 
-function describeServed(root: string, webRoot: string): string {
-  return (
-    `${root} is inside ${webRoot}, which a web server probably serves: anybody could read your scripts and ` +
-    'their output, passwords included, and passes are refused there; choose a folder beside it, such as with: ' +
-    '`npx folder-runner init ~/runner`, or make it there all the same with --force'
-  );
+function describeServed(root: string, webRoot: string): Fault {
+  return {
+    found:
+      `${root} is inside ${webRoot}, which a web server probably serves: anybody could read your scripts and ` +
+      'their output, passwords included, and passes are refused there',
+    cure:
+      'choose a folder beside it, such as with: `npx folder-runner init ~/runner`, or make it there all the same ' +
+      'with --force',
+  };
 }
 
 /** The folder of this package, upward from its `dist/` or any other folder in it. */

@@ -125,10 +125,24 @@ function findBlocks(text: string, root: string): Range[] {
 
 /** Guessing where the block ends could take out somebody's lines. */
 function damagedBlock(root: string): UsageError {
-  return new UsageError(
-    `The crontab holds only one of the two lines "${beginLine(root)}" and "${endLine(root)}", ` +
-      'so nothing was changed: delete what is left of that block with `crontab -e`, then try again.',
+  return new CrontabTrouble(
+    `The crontab holds only one of the two lines "${beginLine(root)}" and "${endLine(root)}"`,
+    ', so nothing was changed: delete what is left of that block with `crontab -e`, then try again.',
   );
+}
+
+/** Wrong use of a crontab. What follows from it is said to who wanted to change the crontab. */
+export class CrontabTrouble extends UsageError {
+  readonly #found: string;
+
+  constructor(found: string, consequence: string) {
+    super(found + consequence);
+    this.#found = found;
+  }
+
+  get found(): string {
+    return this.#found;
+  }
 }
 
 /** From the last to the first, so that the earlier positions stay valid. */

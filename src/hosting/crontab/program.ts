@@ -1,7 +1,7 @@
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
-import { type BlockContent, crontabBlock, endWithNewline, installBlock, removeBlock } from './block.ts';
+import { type BlockContent, CrontabTrouble, crontabBlock, endWithNewline, installBlock, removeBlock } from './block.ts';
 import { markChanged } from './changed-at.ts';
 
 /** Whether the crontab had to be changed. */
@@ -86,8 +86,9 @@ function runCrontab(
     maxBuffer: 64 * 1024 * 1024,
   });
   if (isCode(result.error, 'ENOENT')) {
-    throw new UsageError(
-      'There is no `crontab` program here, so cron cannot be set up from the command line: ' +
+    throw new CrontabTrouble(
+      'There is no `crontab` program here',
+      ', so cron cannot be set up from the command line: ' +
         "paste these lines into the cron page of your host's panel.",
     );
   }
@@ -95,9 +96,9 @@ function runCrontab(
 }
 
 function failure(what: string, result: SpawnSyncReturns<Buffer>): UsageError {
-  return new UsageError(
-    `${what}: ${reasonOf(result)}. Your crontab is unchanged; try again, or use the cron ` +
-      `page of your host's panel.`,
+  return new CrontabTrouble(
+    `${what}: ${reasonOf(result)}`,
+    ". Your crontab is unchanged; try again, or use the cron page of your host's panel.",
   );
 }
 

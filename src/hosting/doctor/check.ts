@@ -6,6 +6,7 @@ import type { Discovery } from '../../discovery/script.ts';
 import { loadSettings } from '../../settings/load.ts';
 import { defaultSettings, type Settings } from '../../settings/settings.ts';
 import { isOnServer } from '../../store/which-log.ts';
+import type { Fault } from '../../system/base/errors.ts';
 import { capitalized } from '../../system/base/text.ts';
 import { type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { type CrontabReading, readCrontabCalls } from './crontab-calls.ts';
@@ -47,10 +48,8 @@ export function problem(found: string, cure: string): CheckFinding {
 /** For what only the log says, where there is a log that could not be read. */
 export const unknownWithoutLog = note('unknown: the log could not be read', 'See what log says, then look again.');
 
-/** A sentence "what is wrong; how to put it right" as a problem with its cure. */
-export function problemOf(sentence: string): CheckFinding {
-  const at = sentence.indexOf(';');
-  return problem(sentence.slice(0, at), capitalized(sentence.slice(at + 1).trim()));
+export function problemOf({ found, cure }: Fault): CheckFinding {
+  return problem(found, capitalized(cure));
 }
 
 /** `44.1MB`, in powers of 1024. */

@@ -64,16 +64,13 @@ export const checkCrontab: Check = {
 
 /** A panel may keep its crontab where this account cannot see it. */
 async function describeUnreadable(place: DoctorPlace, failure: string): Promise<CheckFinding> {
-  // What it says beyond that is for somebody who wanted to change the crontab.
-  const found = failure.replace(/(?:, so cron cannot|\. Your crontab).*/, '');
-  if (await wasCalledLately(place)) return ok(`${found}; something calls the tiers`);
-  return note(found, "Paste the lines of `npx folder-runner cron --print` into the cron page of your host's panel.");
+  if (await wasCalledLately(place)) return ok(`${failure}; something calls the tiers`);
+  return note(failure, "Paste the lines of `npx folder-runner cron --print` into the cron page of your host's panel.");
 }
 
 function describeDamage({ damage }: CrontabReading): CheckFinding[] {
   if (damage === null) return [];
-  const found = damage.replace(/, so nothing was changed.*/, '');
-  return [problem(found, 'Delete the rest of it with `crontab -e`, then run `npx folder-runner cron --install`.')];
+  return [problem(damage, 'Delete the rest of it with `crontab -e`, then run `npx folder-runner cron --install`.')];
 }
 
 function describeLost({ number, namedRoot }: CrontabCall): CheckFinding {

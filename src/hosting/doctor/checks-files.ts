@@ -16,6 +16,7 @@ import {
 import { basename, dirname, join, relative } from 'node:path';
 import { checkStateFolder } from '../../settings/access.ts';
 import { chooseJournalMode } from '../../store/sqlite/file.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import { capitalized } from '../../system/base/text.ts';
 import { inPages, listNames, shellWord } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
@@ -381,7 +382,8 @@ function judgeOwnerOfState({ root, state }: DoctorPlace): CheckFinding[] {
     checkStateFolder(root, state);
     return [];
   } catch (error) {
-    return [problemOf((error as Error).message)];
+    if (!(error instanceof UsageError)) throw error;
+    return error.faults.filter((fault) => typeof fault !== 'string').map(problemOf);
   }
 }
 

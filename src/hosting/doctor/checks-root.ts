@@ -13,7 +13,7 @@ import { hasSpool, listUnreadableSpoolFiles } from '../../store/spool/files.ts';
 import { APPLICATION_ID, SCHEMA_VERSION } from '../../store/sqlite/file.ts';
 import type { SchemaFlaw } from '../../store/sqlite/migrations.ts';
 import { isOnServer } from '../../store/which-log.ts';
-import { UsageError } from '../../system/base/errors.ts';
+import { type Fault, UsageError } from '../../system/base/errors.ts';
 import { listNames, printableName, shellWord } from '../../system/base/values.ts';
 import { readHolderFile } from '../../system/lock/holder.ts';
 import { distrustedFallbacksOf, trustedFallbacksOf } from '../../system/place/fallback.ts';
@@ -54,16 +54,15 @@ export const checkConfig: Check = {
       return [ok(name === null ? 'none: the defaults' : `${name} is valid`)];
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
-      const sentences = error.message.split('\n');
-      return sentences.map((sentence) => describeWrong(sentence, name ?? 'the settings'));
+      return error.faults.map((fault) => describeWrong(fault, name ?? 'the settings'));
     }
   },
 };
 
-function describeWrong(sentence: string, name: string): CheckFinding {
-  // A file that others could have written: the sentence itself says how to close it.
-  if (sentence.includes('allow it with')) return problemOf(sentence);
-  return problem(sentence, `Correct it in ${name}: until then no script runs; docs/settings.md has every setting.`);
+function describeWrong(fault: Fault | string, name: string): CheckFinding {
+  // Of a file that others could have written, how to close it.
+  if (typeof fault !== 'string') return problemOf(fault);
+  return problem(fault, `Correct it in ${name}: until then no script runs; docs/settings.md has every setting.`);
 }
 
 const SEE_LIST = '`npx folder-runner list` shows why for each of them, and how to fix it.';

@@ -6,7 +6,7 @@ import { UsageError } from '../../system/base/errors.ts';
 import { machineZone } from '../../system/base/zone.ts';
 import { findRoot } from '../../system/place/root.ts';
 
-import { readBlock } from '../crontab/block.ts';
+import { CrontabTrouble, readBlock } from '../crontab/block.ts';
 import { readChangedAt } from '../crontab/changed-at.ts';
 import { argsOf, findOwnProgram, nameIn, programName } from '../crontab/own-call.ts';
 import { readOwnLine } from '../crontab/own-line.ts';
@@ -70,7 +70,7 @@ export async function readCrontabCalls(root: string, env: NodeJS.ProcessEnv): Pr
     };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    return { failure: error.message, damage: null, crontab: Buffer.alloc(0), block: [], calls: [], lost: [] };
+    return { failure: foundBy(error), damage: null, crontab: Buffer.alloc(0), block: [], calls: [], lost: [] };
   }
 }
 
@@ -96,7 +96,7 @@ function tryReadBlock(crontab: Buffer, root: string) {
   try {
     return { block: readBlock(crontab, root), damage: null };
   } catch (error) {
-    return { block: [], damage: (error as Error).message };
+    return { block: [], damage: foundBy(error as Error) };
   }
 }
 
@@ -282,4 +282,9 @@ function tryFindRoot(option: string | undefined, variable: string | undefined, c
     if (!(error instanceof UsageError)) throw error;
     return null;
   }
+}
+
+/** Without what follows for who wanted to change the crontab. */
+function foundBy(error: Error): string {
+  return error instanceof CrontabTrouble ? error.found : error.message;
 }

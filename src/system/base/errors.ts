@@ -6,6 +6,30 @@ import { constants } from 'node:os';
  */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
+  /** Not a property: two errors that say the same are equal. */
+  readonly #faults: readonly (Fault | string)[];
+
+  /** @param said one sentence, or all that is wrong */
+  constructor(said: string | readonly (Fault | string)[], options?: ErrorOptions) {
+    const faults = typeof said === 'string' ? [said] : said;
+    super(faults.map((each) => (typeof each === 'string' ? each : sentenceOf(each))).join('\n'), options);
+    this.#faults = faults;
+  }
+
+  /** All that is wrong, for who shows the cures apart. */
+  get faults(): readonly (Fault | string)[] {
+    return this.#faults;
+  }
+}
+
+/** What is wrong, and how to put it right. */
+export interface Fault {
+  readonly found: string;
+  readonly cure: string;
+}
+
+export function sentenceOf({ found, cure }: Fault): string {
+  return `${found}; ${cure}`;
 }
 
 /** Files of the package that this process starts from, or loads, are missing. */

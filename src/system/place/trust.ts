@@ -1,5 +1,6 @@
 import { lstatSync, readFileSync, readlinkSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import type { Fault } from '../base/errors.ts';
 import { shellWord } from '../base/values.ts';
 
 /** Why somebody other than the runner's user and root could have written a file. */
@@ -191,10 +192,10 @@ export const orAllowOutside = `or allow it with ${OVERRIDE_VARIABLE}=1 in the en
 /** The end of a message about a file that is refused unless it is allowed. */
 export const orAllow = `or allow it with allowUnsafe: true in runner.config.* or ${OVERRIDE_VARIABLE}=1 in the environment`;
 
-/** One sentence: the path (below the root, relative to it), the reason, the cure. */
-export function describeDistrust(root: string, distrust: Distrust, orElse = orAllow): string {
-  const name = nameWithin(root, distrust.path);
-  return `${name} ${distrust.reason}; ${distrust.cure(name)}, ${orElse}`;
+/** What is wrong with a path (below the root, relative to it), and the cure. */
+export function faultOf(root: string, { path, reason, cure }: Distrust, orElse = orAllow): Fault {
+  const name = nameWithin(root, path);
+  return { found: `${name} ${reason}`, cure: `${cure(name)}, ${orElse}` };
 }
 
 function nameWithin(root: string, path: string): string {

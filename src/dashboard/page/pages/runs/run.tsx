@@ -57,6 +57,11 @@ function Ways({ run }: { readonly run: OneRun }) {
   );
 }
 
+/** Whether a summary leaves something out: it is the error, which the reason of a failed run tells, too, or a line. */
+function hasMore({ error, outcome }: OneRun, reason: string): boolean {
+  return error === null ? reason.includes('\n') : outcome !== 'failed';
+}
+
 /** In words: how it ended, and what is to be known of it. */
 function Ending({ run }: { readonly run: OneRun }) {
   const tone = toneOfState(run.outcome);
@@ -65,7 +70,7 @@ function Ending({ run }: { readonly run: OneRun }) {
     <>
       {said !== null && tone === 'bad' && (
         <Notice tone="bad" title={said}>
-          {run.reason !== null && !run.reason.includes(said) && <p>{run.reason}</p>}
+          {run.reason !== null && hasMore(run, run.reason) && <p>{run.reason}</p>}
           {run.changeText !== null && <p>{run.changeText}</p>}
         </Notice>
       )}
