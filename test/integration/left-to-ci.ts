@@ -51,6 +51,8 @@ export const lengthy = globSync(
     // Hundreds of commands, one after the other.
     'test/commands/new-script.test.ts',
     'test/docs/types.test.ts',
+    // The product twice, from its sources.
+    'test/wording/other-words.test.ts',
     'test/execution/{code-variables,environment,handler-isolated,handler-several,output-guard}.test.ts',
     'test/execution/handler-{channel,limits,lost,replaced,warm}.test.ts',
     'test/execution/{memory-limits,start-watchdog}.test.ts',
