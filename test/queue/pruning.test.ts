@@ -96,6 +96,28 @@ test('a step deletes the longest ended first, and no more than its limit', async
   expect(await store.pruning.rows()).toBe(1);
 });
 
+test('a look tells which steps would delete something', async () => {
+  const { store } = await open();
+  const look = async (at: number, failed = at): Promise<string[]> => {
+    const { usedBytes, ...found } = await store.pruning.look({ succeeded: at, failed, seen: at });
+    expect(usedBytes).toBe(await store.pruning.usedBytes());
+    return Object.entries(found).flatMap(([kind, isThere]) => (isThere ? kind : []));
+  };
+  expect(await look(1000)).toEqual([]);
+  await addEndedJobs(store, ['failed']);
+  expect([await look(1000, 1), await look(1, 1000)]).toEqual([[], ['jobs']]);
+  await addRun(store, await addScriptJob(store, 5), 6);
+  expect([await look(7), await look(8)]).toEqual([['jobs'], ['jobs', 'runs']]);
+  await store.transaction(({ events }) => events.record([{ at: 20, event: 'paused' }]));
+  await store.transaction(({ workers }) =>
+    workers.addEnded(makeWorker(30), { state: 'finished', at: 31, reason: null }),
+  );
+  expect([await look(21), await look(32)]).toEqual([
+    ['jobs', 'runs', 'events'],
+    ['jobs', 'runs', 'events', 'workers'],
+  ]);
+});
+
 test('jobs in other states, open ones, and those of scripts stay', async () => {
   const { root, store } = await open();
   await addEndedJobs(store, ['failed', 'queued', 'finished']);

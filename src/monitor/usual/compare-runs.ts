@@ -34,6 +34,7 @@ export async function compareRuns(store: Usual): Promise<void> {
       compared.push(...(await compareAll(store, ofScript)));
     }
     await store.transaction((session) => session.usual.setCompared(compared), 'soon');
+    if (runs.length < RUNS_PER_STEP) return;
   }
 }
 

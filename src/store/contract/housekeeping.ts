@@ -37,10 +37,12 @@ export interface PauseStore {
 
 /** Steps of pruning; each deletes at most `limit` rows. */
 export interface PruneStore {
+  /** What there is to be pruned: one look, which waits for nobody. */
+  look(before: Expiry): Promise<Prunable>;
   /** Jobs of the queue in these states that ended before, the longest ago first, with their runs. */
   endedJobs(states: readonly JobState[], before: number, limit: number): Promise<PruneStep>;
   /** Runs that began before, of scripts and of jobs that repeat: those have no end to go by. */
-  runs(before: { succeeded: number; failed: number }, limit: number): Promise<PruneStep>;
+  runs(before: Pick<Expiry, 'succeeded' | 'failed'>, limit: number): Promise<PruneStep>;
   /** The oldest of what has ended, whatever its age: to come below a size. */
   oldest(limit: number): Promise<PruneStep>;
   events(before: number, limit: number): Promise<PruneStep>;
@@ -52,6 +54,24 @@ export interface PruneStore {
   rows(): Promise<number>;
   /** Gives up to this many free pages back to the disk, unless others are writing. */
   shrink(pages: number): Promise<void>;
+}
+
+/** From before which instant it goes. */
+export interface Expiry {
+  readonly succeeded: number;
+  readonly failed: number;
+  /** Of machines: when they were seen last. */
+  readonly seen: number;
+}
+
+/** Whether there is anything that its step would delete. */
+export interface Prunable {
+  readonly jobs: boolean;
+  readonly runs: boolean;
+  readonly events: boolean;
+  readonly workers: boolean;
+  readonly machines: boolean;
+  readonly usedBytes: number;
 }
 
 export interface PruneStep {

@@ -1,4 +1,4 @@
-import type { EndedRun, RunStart } from '../contract/runs.ts';
+import type { EndedRun, RunHistory, RunStart } from '../contract/runs.ts';
 import type { FinishedRun, RunRow } from '../schema.ts';
 
 /** Columns known when a run begins, in the order of {@link beginningValues}. */
@@ -50,6 +50,28 @@ export function beginningValues(run: RunStart, { scriptId, versionId }: ScriptNu
   const { jobId, workerId, key, attempt, scheduledFor, startedAt } = run;
   const claimNumber = key === null ? null : Number(key.slice(key.indexOf('.') + 1));
   return [jobId, workerId, scriptId, versionId, claimNumber, attempt, scheduledFor, startedAt];
+}
+
+/** The newest run of a script that has ended, or that has succeeded. */
+export interface NewestRun extends Pick<RunRow, 'outcome' | 'started_at' | 'duration_ms'> {
+  readonly which: 'ended' | 'succeeded';
+}
+
+const newest = (which: NewestRun['which'], condition: string): string =>
+  `select * from (select '${which}' as which, outcome, started_at, duration_ms from runs
+     where script_id = (select id from scripts where name = ?) and outcome ${condition}
+     order by started_at desc, id desc limit 1) as newest_${which}`;
+
+/** With the script's name twice. */
+export const newestText = `${newest('ended', "<> 'running'")} union all ${newest('succeeded', "= 'succeeded'")}`;
+
+export function toHistory(rows: readonly NewestRun[]): RunHistory {
+  const success = rows.find(({ which }) => which === 'succeeded');
+  return {
+    lastSuccess: success?.started_at ?? null,
+    lastDurationMs: success?.duration_ms ?? null,
+    lastOutcome: rows.find(({ which }) => which === 'ended')?.outcome ?? null,
+  };
 }
 
 /** A handler with many short jobs, whose times are noise, is compared now and then. */

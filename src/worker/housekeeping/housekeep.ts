@@ -32,7 +32,7 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
   // Ask again only if this call may have changed the answer: usually it has not, and neither reporting nor sending is
   // loaded.
   const ask = () => store.chores.due(runner.now(), 0);
-  let open = due.usual || hasNoted ? await ask() : due;
+  let open = hasNoted ? await ask() : due;
   if (open.incidents) {
     const { tellIncidents } = await import('../../monitor/alert/incidents/tell.ts');
     const printed = await tellIncidents(store, { runner, prints: events.listenerCount('incidents') > 0 });

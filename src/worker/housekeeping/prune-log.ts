@@ -16,28 +16,29 @@ export const MACHINE_KEPT_MS = 35 * 86_400_000;
 
 type Prune = (pruning: StoreSession['pruning']) => Promise<PruneStep>;
 
-/** Deletes rows older than the settings allow, then the oldest ones while the log is too large. */
+/**
+ * Deletes rows older than the settings allow, then the oldest ones while the log is too large. One look, which takes no
+ * lock, tells which steps are needed.
+ */
 export async function pruneLog(runner: Runner, store: Store, workerId: number): Promise<void> {
-  const { retention } = runner.settings;
+  const { succeededMs, failedMs, maxDatabaseBytes } = runner.settings.retention;
   const at = runner.now();
-  const succeeded = at - retention.succeededMs;
-  const failed = at - retention.failedMs;
-  const counts: number[] = [];
-  const steps: readonly Prune[] = [
-    (pruning) => pruning.endedJobs(['finished', 'cancelled'], succeeded, ROWS_PER_STEP),
-    (pruning) => pruning.endedJobs(['failed'], failed, ROWS_PER_STEP),
-    (pruning) => pruning.runs({ succeeded, failed }, ROWS_PER_STEP),
-    (pruning) => pruneOverSize(pruning, retention.maxDatabaseBytes),
-  ];
-  for (const step of steps) counts.push(await repeatStep(runner.state, store, step));
-  await repeatStep(runner.state, store, (pruning) => pruning.events(succeeded, ROWS_PER_STEP));
+  const [succeeded, failed, seen] = [at - succeededMs, at - failedMs, at - MACHINE_KEPT_MS];
+  const found = await store.pruning.look({ succeeded, failed, seen });
+  const repeat = async (isWanted: boolean, step: Prune): Promise<number> =>
+    isWanted ? await repeatStep(runner.state, store, step) : 0;
+  const pruned =
+    (await repeat(found.jobs, (pruning) => pruning.endedJobs(['finished', 'cancelled'], succeeded, ROWS_PER_STEP))) +
+    (await repeat(found.jobs, (pruning) => pruning.endedJobs(['failed'], failed, ROWS_PER_STEP))) +
+    (await repeat(found.runs, (pruning) => pruning.runs({ succeeded, failed }, ROWS_PER_STEP))) +
+    (await repeat(found.usedBytes > maxDatabaseBytes, (pruning) => pruneOverSize(pruning, maxDatabaseBytes)));
+  await repeat(found.events, (pruning) => pruning.events(succeeded, ROWS_PER_STEP));
   // Their runs are gone by now, except those of jobs that have not ended.
   const longest = Math.min(succeeded, failed);
-  await repeatStep(runner.state, store, (pruning) => pruning.workers(longest, ROWS_PER_STEP));
-  if (store.fleet !== null) {
-    await store.transaction(({ machines }) => machines.forget(at - MACHINE_KEPT_MS, ROWS_PER_STEP), 'soon');
+  await repeat(found.workers || pruned > 0, (pruning) => pruning.workers(longest, ROWS_PER_STEP));
+  if (store.fleet !== null && found.machines) {
+    await store.transaction(({ machines }) => machines.forget(seen, ROWS_PER_STEP), 'soon');
   }
-  const pruned = counts.reduce((sum, count) => sum + count, 0);
   if (pruned === 0) return;
   await store.pruning.shrink(PAGES_PER_PASS);
   const detail = `${pruned} jobs and runs`;

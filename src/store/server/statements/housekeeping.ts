@@ -1,5 +1,14 @@
 import { machineName } from '../../../system/process/identity.ts';
-import type { EventStore, NewEvent, Pause, PauseStore, PruneStep, PruneStore } from '../../contract/housekeeping.ts';
+import type {
+  EventStore,
+  Expiry,
+  NewEvent,
+  Pause,
+  PauseStore,
+  Prunable,
+  PruneStep,
+  PruneStore,
+} from '../../contract/housekeeping.ts';
 import { isFailure, outcomes } from '../../words.ts';
 import type { ServerStatements } from '../session.ts';
 import { matching } from '../sql/dialect.ts';
@@ -74,13 +83,9 @@ const nothing: PruneStep = { deleted: 0, outputFiles: [] };
  */
 export function serverPruning(db: ServerStatements): PruneStore {
   return {
+    look: (before) => look(db, before),
     endedJobs: (states, before, limit) =>
-      removeJobs(
-        db,
-        `${db.dialect.isIn('state')} and finished_at < ? and finished_at is not null
-         and tier is null and ${isReported} order by finished_at limit ?`,
-        [states, before, limit],
-      ),
+      removeJobs(db, `${areEnded(db)} order by finished_at limit ?`, [states, before, limit]),
     runs: (before, limit) => removeOldRuns(db, before, limit),
     oldest: (limit) => removeOldest(db, limit),
     events: async (before, limit) => {
@@ -100,6 +105,46 @@ export function serverPruning(db: ServerStatements): PruneStore {
       )?.amount ?? 0,
     // A server uses the room that has become free by itself.
     shrink: async () => {},
+  };
+}
+
+const areEnded = ({ dialect }: ServerStatements): string => `${dialect.isIn('state')} and finished_at < ?
+  and finished_at is not null and tier is null and ${isReported}`;
+
+/**
+ * Old runs of jobs that have no end: scripts, and jobs that repeat. A run's age counts from its end. Other runs go with
+ * their jobs. `case` makes the server look up jobs one by one: a server that begins with all jobs sorts all runs.
+ */
+const areOld = ({ dialect: { integer } }: ServerStatements): string => `runs.id < ? and outcome <> 'running'
+  and coalesce(finished_at, started_at) < case when outcome in (${failures}) then ${integer('?')} else ${integer('?')} end
+  and case when exists (select 1 from jobs where jobs.id = job_id
+    and (tier is not null or ("repeat" is not null and jobs.finished_at is null))) then 1 else 0 end = 1`;
+
+const workersWithoutRuns = `workers left join (
+    select distinct worker_id from runs where id < ? and worker_id is not null) as kept on kept.worker_id = workers.id
+  where finished_at < ? and workers.id < ? and kept.worker_id is null`;
+
+async function look(db: ServerStatements, { succeeded, failed, seen }: Expiry): Promise<Prunable> {
+  const longest = Math.min(succeeded, failed);
+  const has = (rows: string): string => `case when exists (select 1 from ${rows}) then 1 else 0 end`;
+  const row = await db.first<Record<Exclude<keyof Prunable, 'usedBytes'>, number>>(
+    `select ${has(`jobs where ${areEnded(db)}`)} + ${has(`jobs where ${areEnded(db)}`)} as jobs,
+       ${has(`runs where ${areOld(db)}`)} as runs, ${has('events where at < ?')} as events,
+       ${has(workersWithoutRuns)} as workers, ${has('machines where seen_at < ?')} as machines`,
+    [
+      ...[['finished', 'cancelled'], succeeded, ['failed'], failed],
+      ...[await firstYoung(db, 'runs', Math.max(succeeded, failed)), failed, succeeded, succeeded],
+      ...[await firstYoung(db, 'runs', longest), longest, await firstYoung(db, 'workers', longest), seen],
+    ],
+  );
+  const isAny = (kind: Exclude<keyof Prunable, 'usedBytes'>): boolean => (row?.[kind] ?? 0) > 0;
+  return {
+    jobs: isAny('jobs'),
+    runs: isAny('runs'),
+    events: isAny('events'),
+    workers: isAny('workers'),
+    machines: isAny('machines'),
+    usedBytes: await usedBytes(db),
   };
 }
 
@@ -139,36 +184,25 @@ async function firstYoung(db: ServerStatements, table: 'runs' | 'workers', befor
   return young?.id ?? Number.MAX_SAFE_INTEGER;
 }
 
-/**
- * Removes old runs of jobs that have no end: scripts, and jobs that repeat. A run's age counts from its end. Other runs
- * go with their jobs. `case` makes the server look up jobs one by one: a server that begins with all jobs sorts all
- * runs.
- */
 async function removeOldRuns(
   db: ServerStatements,
-  { succeeded, failed }: { succeeded: number; failed: number },
+  { succeeded, failed }: Pick<Expiry, 'succeeded' | 'failed'>,
   limit: number,
 ): Promise<PruneStep> {
-  const end = await firstYoung(db, 'runs', Math.max(succeeded, failed));
-  const asked = db.dialect.integer('?');
   const old = await db.all<RunWithFile>(
-    `select runs.id, output_file from runs where runs.id < ? and outcome <> 'running'
-       and coalesce(finished_at, started_at) < case when outcome in (${failures}) then ${asked} else ${asked} end
-       and case when exists (select 1 from jobs where jobs.id = job_id
-         and (tier is not null or ("repeat" is not null and jobs.finished_at is null))) then 1 else 0 end = 1
-     order by runs.id limit ? ${unlessTaken}`,
-    [end, failed, succeeded, limit],
+    `select runs.id, output_file from runs where ${areOld(db)} order by runs.id limit ? ${unlessTaken}`,
+    [await firstYoung(db, 'runs', Math.max(succeeded, failed)), failed, succeeded, limit],
   );
   return await removeRuns(db, old);
 }
 
 async function removeWorkers(db: ServerStatements, before: number, limit: number): Promise<PruneStep> {
-  const old = await db.all<{ id: number }>(
-    `select workers.id from workers left join (
-       select distinct worker_id from runs where id < ? and worker_id is not null) as kept on kept.worker_id = workers.id
-     where finished_at < ? and workers.id < ? and kept.worker_id is null order by workers.id limit ?`,
-    [await firstYoung(db, 'runs', before), before, await firstYoung(db, 'workers', before), limit],
-  );
+  const old = await db.all<{ id: number }>(`select workers.id from ${workersWithoutRuns} order by workers.id limit ?`, [
+    await firstYoung(db, 'runs', before),
+    before,
+    await firstYoung(db, 'workers', before),
+    limit,
+  ]);
   if (old.length === 0) return nothing;
   const ids = old.map(({ id }) => id);
   return { ...nothing, deleted: await db.run(`delete from workers where ${db.dialect.isIn('id')}`, [ids]) };

@@ -1,13 +1,5 @@
 import { inPages } from '../../../system/base/values.ts';
-import type {
-  EndedRun,
-  FinishedClaim,
-  LastingRun,
-  RunHistory,
-  RunStart,
-  RunStore,
-  StartedRunRow,
-} from '../../contract/runs.ts';
+import type { EndedRun, FinishedClaim, LastingRun, RunStart, RunStore, StartedRunRow } from '../../contract/runs.ts';
 import type { FinishedRun } from '../../schema.ts';
 import {
   beginningColumns,
@@ -15,10 +7,13 @@ import {
   endColumns,
   endingColumns,
   endingValues,
+  type NewestRun,
+  newestText,
   outputColumns,
   Sample,
   type ScriptNumber,
   startColumns,
+  toHistory,
   wholeColumns,
 } from '../../shared/run-rows.ts';
 import type { Outcome } from '../../words.ts';
@@ -208,7 +203,7 @@ function tries(
 ): Pick<RunStore, 'running' | 'history' | 'hasTryCrashed' | 'lastSuccess' | 'lastOutcome' | 'durations'> {
   return {
     running: (jobId) => runningRunOnServer(db, jobId),
-    history: (script) => history(db, script),
+    history: async (script) => toHistory(await db.all<NewestRun>(newestText, [script, script])),
     hasTryCrashed: async (jobId) =>
       (await db.first(
         `select 1 as crashed from runs where job_id = ? and outcome = 'crashed' and id >= coalesce((
@@ -287,23 +282,6 @@ function runningOf(db: ServerStatements, jobIds: readonly number[]): Promise<Sta
      where ${db.dialect.isIn('job_id')} and outcome = 'running' order by runs.id`,
     [jobIds],
   );
-}
-
-async function history(db: ServerStatements, script: string): Promise<RunHistory> {
-  const newest = (which: string, condition: string): string =>
-    `select * from (select '${which}' as which, outcome, started_at as "startedAt", duration_ms as "durationMs" from runs
-       where script_id = (select id from scripts where name = ?) and outcome ${condition}
-       order by started_at desc, id desc limit 1) as ${which}`;
-  const rows = await db.all<{ which: string; outcome: Outcome; startedAt: number; durationMs: number | null }>(
-    `${newest('ended', "<> 'running'")} union all ${newest('done', "= 'succeeded'")}`,
-    [script, script],
-  );
-  const success = rows.find(({ which }) => which === 'done');
-  return {
-    lastSuccess: success?.startedAt ?? null,
-    lastDurationMs: success?.durationMs ?? null,
-    lastOutcome: rows.find(({ which }) => which === 'ended')?.outcome ?? null,
-  };
 }
 
 /** A run that has succeeded, as its row is to be. */

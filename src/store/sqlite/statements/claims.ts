@@ -59,9 +59,11 @@ export function sqliteClaims(db: SqliteStatements): Sync<ClaimStore> {
       return findNext(db, selection);
     },
     hasDue: (at) =>
-      db.first('select 1 from jobs where ready = 1 limit 1') !== undefined ||
-      db.first('select 1 from jobs where ready = 2 limit 1') !== undefined ||
-      (nextDue(db) ?? Number.POSITIVE_INFINITY) <= at,
+      db.first(
+        `select 1 where exists (select 1 from jobs where ready = 1) or exists (select 1 from jobs where ready = 2)
+           or exists (select 1 from jobs where ready = 0 and run_at <= ?)`,
+        [at],
+      ) !== undefined,
     nextWake: (at, graceMs) => nextWake(db, at, graceMs),
     claim: (request) => {
       const claimed: ClaimedRow[] = [];

@@ -1,4 +1,13 @@
-import type { EventStore, NewEvent, Pause, PauseStore, PruneStep, PruneStore } from '../../contract/housekeeping.ts';
+import type {
+  EventStore,
+  Expiry,
+  NewEvent,
+  Pause,
+  PauseStore,
+  Prunable,
+  PruneStep,
+  PruneStore,
+} from '../../contract/housekeeping.ts';
 import { kindOfStoreFailure } from '../../failures.ts';
 import type { Sync } from '../../shared/areas.ts';
 import { isFailure, outcomes } from '../../words.ts';
@@ -66,41 +75,78 @@ const isAmongOldest = (table: 'runs' | 'workers'): string =>
 
 const nothing: PruneStep = { deleted: 0, outputFiles: [] };
 
+const areEnded = `state in (select value from json_each(?)) and finished_at < ? and finished_at is not null
+  and tier is null and ${isReported}`;
+
+/**
+ * Old runs of jobs that have no end: scripts, and jobs that repeat. A run's age counts from its end. Other runs go with
+ * their jobs.
+ */
+const areOld = `${isAmongOldest('runs')} and outcome <> 'running'
+  and coalesce(finished_at, started_at) < case when outcome in (${failures}) then ? else ? end
+  and exists (select 1 from jobs where jobs.id = job_id
+    and (tier is not null or (repeat is not null and finished_at is null)))`;
+
+const valuesOfOld = ({ succeeded, failed }: Pick<Expiry, 'succeeded' | 'failed'>): readonly number[] => [
+  ...[Math.max(succeeded, failed), failed, succeeded],
+];
+
+const areWithoutRuns = `finished_at < ? and ${isAmongOldest('workers')} and id not in (
+  select worker_id from runs where worker_id is not null and ${isAmongOldest('runs')})`;
+
+const usedBytes = `select (page_count - freelist_count) * page_size
+    + (select coalesce(sum(output_file_bytes), 0) from runs where output_file is not null)
+  from pragma_page_count, pragma_freelist_count, pragma_page_size`;
+
 export function sqlitePruning(session: SqliteSession): Sync<PruneStore> {
   const db: SqliteStatements = session;
   return {
+    look: (before) => look(db, before),
     endedJobs: (states, before, limit) =>
-      removeJobs(
-        db,
-        `state in (select value from json_each(?)) and finished_at < ? and finished_at is not null
-         and tier is null and ${isReported} order by finished_at limit ?`,
-        [JSON.stringify(states), before, limit],
-      ),
-    runs: (before, limit) => removeOldRuns(db, before, limit),
+      removeJobs(db, `${areEnded} order by finished_at limit ?`, [JSON.stringify(states), before, limit]),
+    runs: (before, limit) => removeRuns(db, `${areOld} order by runs.id limit ?`, [...valuesOfOld(before), limit]),
     oldest: (limit) => removeOldest(db, limit),
     events: (before, limit) => removeEvents(db, before, limit),
     workers: (before, limit) => ({
       ...nothing,
       deleted: db.run(
-        `delete from workers where id in (select id from workers
-           where finished_at < ? and ${isAmongOldest('workers')} and id not in (
-             select worker_id from runs where worker_id is not null and ${isAmongOldest('runs')})
-           order by id limit ?)`,
+        `delete from workers where id in (select id from workers where ${areWithoutRuns} order by id limit ?)`,
         [before, before, before, limit],
       ),
     }),
-    usedBytes: () =>
-      db.first<{ bytes: number }>(
-        `select (page_count - freelist_count) * page_size
-           + (select coalesce(sum(output_file_bytes), 0) from runs where output_file is not null) as bytes
-         from pragma_page_count, pragma_freelist_count, pragma_page_size`,
-      )?.bytes ?? 0,
+    usedBytes: () => db.first<{ bytes: number }>(`select (${usedBytes}) as bytes`)?.bytes ?? 0,
     rows: () =>
       db.first<{ rows: number }>(
         `select coalesce(nullif((select count(*) from runs), 0),
            (select count(*) from jobs where finished_at is not null and tier is null)) as rows`,
       )?.rows ?? 0,
     shrink: (pages) => shrink(session, pages),
+  };
+}
+
+const lookText = `select exists (select 1 from jobs where ${areEnded})
+    or exists (select 1 from jobs where ${areEnded}) as jobs,
+  exists (select 1 from runs where ${areOld}) as runs,
+  exists (select 1 from events where at < ?) as events,
+  exists (select 1 from workers where ${areWithoutRuns}) as workers,
+  exists (select 1 from machines where seen_at < ?) as machines,
+  (${usedBytes}) as usedBytes`;
+
+function look(db: SqliteStatements, before: Expiry): Prunable {
+  const { succeeded, failed, seen } = before;
+  const longest = Math.min(succeeded, failed);
+  const [row] = db.all<Record<keyof Prunable, number>>(lookText, [
+    ...[JSON.stringify(['finished', 'cancelled']), succeeded, JSON.stringify(['failed']), failed],
+    ...[...valuesOfOld(before), succeeded, longest, longest, longest, seen],
+  ]);
+  const has = (kind: keyof Prunable): boolean => row?.[kind] === 1;
+  return {
+    jobs: has('jobs'),
+    runs: has('runs'),
+    events: has('events'),
+    workers: has('workers'),
+    machines: has('machines'),
+    usedBytes: row?.usedBytes ?? 0,
   };
 }
 
@@ -141,26 +187,6 @@ function removeEvents(db: SqliteStatements, before: number, limit: number): Prun
   db.run(keepCountsOfEvents, [list]);
   db.run(keepUncountedOfEvents, [list]);
   return { ...nothing, deleted: db.run('delete from events where id in (select value from json_each(?))', [list]) };
-}
-
-/**
- * Removes old runs of jobs that have no end: scripts, and jobs that repeat. A run's age counts from its end. Other runs
- * go with their jobs.
- */
-function removeOldRuns(
-  db: SqliteStatements,
-  { succeeded, failed }: { succeeded: number; failed: number },
-  limit: number,
-): PruneStep {
-  return removeRuns(
-    db,
-    `${isAmongOldest('runs')} and outcome <> 'running'
-       and coalesce(finished_at, started_at) < case when outcome in (${failures}) then ? else ? end
-       and exists (select 1 from jobs where jobs.id = job_id
-         and (tier is not null or (repeat is not null and finished_at is null)))
-     order by runs.id limit ?`,
-    [Math.max(succeeded, failed), failed, succeeded, limit],
-  );
 }
 
 /** By their runs, as those are numbered in their order; then what has ended without any. */

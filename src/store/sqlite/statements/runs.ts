@@ -1,15 +1,18 @@
 import { inPages } from '../../../system/base/values.ts';
-import type { EndedRun, LastingRun, RunHistory, RunStart, RunStore, StartedRunRow } from '../../contract/runs.ts';
-import type { FinishedRun, RunRow } from '../../schema.ts';
+import type { EndedRun, LastingRun, RunStart, RunStore, StartedRunRow } from '../../contract/runs.ts';
+import type { FinishedRun } from '../../schema.ts';
 import type { Sync } from '../../shared/areas.ts';
 import {
   beginningValues,
   endingColumns,
   endingValues,
+  type NewestRun,
+  newestText,
   outputColumns,
   Sample,
   type ScriptNumber,
   startColumns,
+  toHistory,
   wholeColumns,
 } from '../../shared/run-rows.ts';
 import type { Outcome } from '../../words.ts';
@@ -69,7 +72,7 @@ function tries(
 ): Pick<Sync<RunStore>, 'running' | 'history' | 'hasTryCrashed' | 'lastSuccess' | 'lastOutcome' | 'durations'> {
   return {
     running: (jobId) => runningRunOf(db, jobId),
-    history: (script) => history(db, script),
+    history: (script) => toHistory(db.all<NewestRun>(newestText, [script, script])),
     hasTryCrashed: (jobId) =>
       db.first(
         `select 1 from runs where job_id = ? and outcome = 'crashed' and id >= coalesce((
@@ -167,21 +170,9 @@ export function runningRunOf(db: SqliteStatements, jobId: number): StartedRunRow
   );
 }
 
-function history(db: SqliteStatements, script: string): RunHistory {
-  const newest = (columns: string, condition: string): string =>
-    `select ${columns} from runs where script_id = (select id from scripts where name = ?)
-       and outcome ${condition} order by started_at desc, id desc limit 1`;
-  const last = db.first<Pick<RunRow, 'outcome'>>(newest('outcome', "<> 'running'"), [script]);
-  const success = db.first<Pick<RunRow, 'started_at' | 'duration_ms'>>(
-    newest('started_at, duration_ms', "= 'succeeded'"),
-    [script],
-  );
-  return {
-    lastSuccess: success?.started_at ?? null,
-    lastDurationMs: success?.duration_ms ?? null,
-    lastOutcome: last?.outcome ?? null,
-  };
-}
+const numbersText = `select scripts.id as scriptId, script_versions.id as versionId from scripts
+  left join script_versions on script_id = scripts.id and content_hash = ? where name = ?`;
+const addVersion = 'insert into script_versions (script_id, content_hash, first_run_at) values (?, ?, ?)';
 
 /** Numbers of names and content hashes: they are few, and never change. */
 class ScriptNumbers {
@@ -199,34 +190,12 @@ class ScriptNumbers {
     const key = `${contentHash ?? ''} ${name}`;
     const known = this.#known.get(key);
     if (known !== undefined) return known;
-    const scriptId = this.#number('scripts', { name });
-    const versionId =
-      contentHash === null
-        ? null
-        : this.#number(
-            'script_versions',
-            { script_id: scriptId, content_hash: contentHash },
-            {
-              first_run_at: at,
-            },
-          );
+    const [found] = this.#db.all<{ scriptId: number; versionId: number | null }>(numbersText, [contentHash, name]);
+    const scriptId = found?.scriptId ?? this.#db.insert('insert into scripts (name) values (?)', [name]);
+    const isKnown = contentHash === null || found?.versionId != null;
+    const versionId = isKnown ? (found?.versionId ?? null) : this.#db.insert(addVersion, [scriptId, contentHash, at]);
     const numbers = { scriptId, versionId };
     this.#known.set(key, numbers);
     return numbers;
-  }
-
-  #number(table: string, key: Record<string, unknown>, more: Record<string, unknown> = {}): number {
-    const where = Object.keys(key).map((column) => `${column} = ?`);
-    const found = this.#db.first<{ id: number }>(
-      `select id from ${table} where ${where.join(' and ')}`,
-      Object.values(key),
-    );
-    if (found !== undefined) return found.id;
-    const row = { ...key, ...more };
-    const marks = Object.keys(row).map(() => '?');
-    return this.#db.insert(
-      `insert into ${table} (${Object.keys(row).join(', ')}) values (${marks.join(', ')})`,
-      Object.values(row),
-    );
   }
 }

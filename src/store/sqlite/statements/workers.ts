@@ -68,26 +68,25 @@ interface Beginning {
   readonly endedAt?: number;
 }
 
-const insertText = `insert into workers (kind, tier, state, host_id, pid, pid_start_ticks, triggered_by,
-  scheduled_for, started_at, lease_expires_at, finished_at, skip_code, reason)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const hostKey = 'host = ? and boot_id is ? and runner_version = ? and node_version = ?';
+
+const insertText = `insert into workers (kind, tier, state, pid, pid_start_ticks, triggered_by,
+  scheduled_for, started_at, lease_expires_at, finished_at, skip_code, reason, host_id)
+  select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, id from hosts where ${hostKey} limit 1 returning id`;
 
 function insert(db: SqliteStatements, worker: NewWorker, { state, skipCode, reason, endedAt }: Beginning): number {
   const { kind, tier, pid, startTicks, trigger, scheduledFor, startedAt } = worker;
-  return db.insert(insertText, [
-    ...[kind, tier, state, hostNumber(db, worker), pid, startTicks, trigger, scheduledFor],
-    ...[startedAt, worker.leaseExpiresAt ?? null, endedAt ?? null, skipCode ?? null, reason ?? null],
-  ]);
-}
-
-const hostKey = 'host = ? and boot_id is ? and runner_version = ? and node_version = ?';
-
-function hostNumber(db: SqliteStatements, worker: NewWorker): number {
   const { host, bootId, runnerVersion, nodeVersion } = worker;
-  const values = [host, bootId, runnerVersion, nodeVersion];
-  const known = db.first<{ id: number }>(`select id from hosts where ${hostKey}`, values);
-  if (known !== undefined) return known.id;
-  return db.insert('insert into hosts (host, boot_id, runner_version, node_version) values (?, ?, ?, ?)', values);
+  const ofHost = [host, bootId, runnerVersion, nodeVersion];
+  const add = (): number | undefined =>
+    db.first<{ id: number }>(insertText, [
+      ...[kind, tier, state, pid, startTicks, trigger, scheduledFor, startedAt],
+      ...[worker.leaseExpiresAt ?? null, endedAt ?? null, skipCode ?? null, reason ?? null, ...ofHost],
+    ])?.id;
+  const id = add();
+  if (id !== undefined) return id;
+  db.run('insert into hosts (host, boot_id, runner_version, node_version) values (?, ?, ?, ?)', ofHost);
+  return add() as number;
 }
 
 function close(db: SqliteStatements, id: number, end: WorkerEnd, condition: string): boolean {
