@@ -76,7 +76,7 @@ test('neither does the log give a stopped worker’s tier to another one', async
   };
   await store.workers.start({ ...worker, ...identity, startedAt: 0 });
   const request = { ...worker, ...self, startedAt: Date.now() };
-  const takeIt = () => takeTier(store, state, request, expect.fail, quick);
+  const takeIt = () => takeTier(store, state, request, expect.fail, async () => async () => {}, quick);
   expect(await takeIt()).toMatchObject({ held: false });
   // The slot alone holds it as well, when its lock file was removed.
   rmSync(join(state.locks, 'hourly.lock'), { recursive: true });

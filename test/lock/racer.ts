@@ -1,3 +1,4 @@
+import type { WorkerRow } from '../../src/store/schema.ts';
 import { takeLockFile } from '../../src/system/lock/lock-file.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { checkLiveness, identifyProcess } from '../../src/system/process/identity.ts';
@@ -38,14 +39,15 @@ export async function createRacer(root: string, guard: Guard, onCompromised: (re
   }
 
   async function takeWhole(tier: string): Promise<Won | null> {
-    const lock = await takeTier(store, state, requestFor(tier), onCompromised);
+    const lock = await takeTier(store, state, requestFor(tier), onCompromised, async () => nothing);
     if (!lock.held) return null;
     const release = () => lock.release().then(() => finish(lock.workerId));
     return { takenOverFrom: lock.takenOverFrom, release };
   }
 
   async function takeSlot(tier: string): Promise<Won | null> {
-    const slot = await takeTierSlot(store, requestFor(tier), [], (worker) => checkLiveness(holderOf(worker)));
+    const check = (worker: WorkerRow) => checkLiveness(holderOf(worker));
+    const slot = await takeTierSlot(store, requestFor(tier), [], check, nothing);
     if (!slot.free) return null;
     return { takenOverFrom: slot.takenOverFrom, release: () => finish(slot.workerId) };
   }
@@ -54,6 +56,8 @@ export async function createRacer(root: string, guard: Guard, onCompromised: (re
     await store.workers.end(workerId, { state: 'finished', at: Date.now(), reason: null });
   }
 }
+
+const nothing = async (): Promise<void> => {};
 
 function requestFor(tier: string): WorkerRequest {
   return {

@@ -39,7 +39,13 @@ async function openRoot() {
   const state = makeStateOf(root);
   const store = await openSqliteOf(root);
   const take = (request: WorkerRequest, of: Store = store): Promise<TierLock | TierLockRefused> =>
-    takeTier(of, state, request, () => {});
+    takeTier(
+      of,
+      state,
+      request,
+      () => {},
+      async () => async () => {},
+    );
   return { root, state, store, take };
 }
 

@@ -11,9 +11,18 @@ export interface WorkerRequest extends NewWorker {
   readonly tier: string;
 }
 
-export type TierSlot =
-  | { readonly free: true; readonly workerId: number; readonly takenOverFrom: string | null }
+export type TierSlot<Begun = void> =
+  | {
+      readonly free: true;
+      readonly workerId: number;
+      readonly takenOverFrom: string | null;
+      /** The answer of the worker's first step. */
+      readonly begun: Begun;
+    }
   | { readonly free: false; readonly reason: string };
+
+/** The first step of a worker, in the transaction that adds its row. */
+export type FirstStep<Begun> = (session: StoreSession, workerId: number) => Promise<Begun>;
 
 /**
  * The second guard of the tier lock: adds the worker's row in one transaction, and only if no live worker has the tier.
@@ -21,12 +30,13 @@ export type TierSlot =
  *
  * @param deadHolders holders from which the lock file was taken over
  */
-export function takeTierSlot(
+export function takeTierSlot<Begun>(
   store: Store,
   request: WorkerRequest,
   deadHolders: readonly DeadHolder[],
   checkWorker: (worker: WorkerRow) => Liveness,
-): Promise<TierSlot> {
+  begin: FirstStep<Begun>,
+): Promise<TierSlot<Begun>> {
   const { tier, startedAt: at } = request;
   return store.transaction(async (session) => {
     // In a fleet each machine has the tier for itself: a script is run by the machine that claims it.
@@ -45,7 +55,8 @@ export function takeTierSlot(
         detail: `took ${tier} over from ${each}`,
       })),
     );
-    return { free: true, workerId, takenOverFrom: dead.join(' and ') || null };
+    const begun = await begin(session, workerId);
+    return { free: true, workerId, takenOverFrom: dead.join(' and ') || null, begun };
     // A worker that goes on to start something syncs this to the disk first.
   }, 'soon');
 }

@@ -11,14 +11,24 @@ import {
   machineName,
 } from '../../system/process/identity.ts';
 import { isLeaseOver } from './lease.ts';
-import { describeHeld, holderOf, skipTier, type TierSlot, takeTierSlot, type WorkerRequest } from './registry.ts';
+import {
+  describeHeld,
+  type FirstStep,
+  holderOf,
+  skipTier,
+  type TierSlot,
+  takeTierSlot,
+  type WorkerRequest,
+} from './registry.ts';
 
 /** A tier's lock: held until it is released, or lost meanwhile (`onCompromised`). */
-export interface TierLock {
+export interface TierLock<Begun = void> {
   readonly held: true;
   readonly workerId: number;
   /** "pid 4711 on web3, dead since … (its last sign of life)"; null: the lock was free. */
   readonly takenOverFrom: string | null;
+  /** The answer of the worker's first step. */
+  readonly begun: Begun;
   /** Gives the lock file back; the slot ends with the worker's row. */
   release(): Promise<void>;
 }
@@ -34,14 +44,16 @@ export interface TierLockRefused {
  * removes the lock file. A dead holder loses both at once. It never waits for a live holder.
  *
  * @param onCompromised called at most once, when the lock file is lost while it is held
+ * @param prepare called while the lock file is held; the step that it returns is committed with the slot
  */
-export async function takeTier(
+export async function takeTier<Begun>(
   store: Store,
   state: StateFolder,
   request: WorkerRequest,
   onCompromised: (reason: string) => void,
+  prepare: () => Promise<FirstStep<Begun>>,
   timing: LockTiming = usualTiming,
-): Promise<TierLock | TierLockRefused> {
+): Promise<TierLock<Begun> | TierLockRefused> {
   const { host, bootId, pid, startTicks, startedAt: since } = request;
   const self = { host, bootId, pid, startTicks, since };
   const lock = await takeLockFile(state.locks, request.tier, self, onCompromised, timing);
@@ -49,16 +61,23 @@ export async function takeTier(
     await skipTier(store, request, 'held', describeHeld(request.tier, lock, 'was'));
     return { held: false, reason: describeHeld(request.tier, lock, 'is') };
   }
-  const slot = await takeSlot(store, state, request, lock);
+  const slot = await takeSlot(store, state, request, lock, prepare);
   if (slot.free) return { held: true, ...slot, release: lock.release };
   await lock.release();
   return { held: false, reason: slot.reason };
 }
 
-async function takeSlot(store: Store, state: StateFolder, request: WorkerRequest, lock: LockFile): Promise<TierSlot> {
+async function takeSlot<Begun>(
+  store: Store,
+  state: StateFolder,
+  request: WorkerRequest,
+  lock: LockFile,
+  prepare: () => Promise<FirstStep<Begun>>,
+): Promise<TierSlot<Begun>> {
   const dead = lock.takenOverFrom.filter((file): file is DeadHolder => file.holder !== null);
   try {
-    return await takeTierSlot(store, request, dead, (worker) => checkWorker(state, worker));
+    const begin = await prepare();
+    return await takeTierSlot(store, request, dead, (worker) => checkWorker(state, worker), begin);
   } catch (error) {
     await lock.release();
     throw error;

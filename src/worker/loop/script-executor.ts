@@ -40,7 +40,7 @@ export async function workOff(pass: WorkingPass, wanted: readonly PassJob[]): Pr
   const count = Math.min(concurrency, jobs.length);
   // Several scripts at a time leave no processor to start another one ahead.
   const mayHold = count === 1 && jobs.length > 1 && pass.admit === null && hasRoomToHold();
-  const shared: SharedPass = { ...pass, waiting: [...jobs], ends: [], mayHold };
+  const shared: SharedPass = { ...pass, waiting: [...jobs], ends: [], mayHold, isInTurn: count === 1 };
   const executors = Array.from({ length: count }, () => new ScriptExecutor(shared));
   const errors = await runExecutors(executors, { ...pass, name: 'pass' });
   if (errors.length > 0) throw errors[0];
@@ -84,12 +84,16 @@ interface WorkingPass extends TierPass {
   readonly worker: Pick<WorkerRequest, 'kind' | 'startedAt'>;
   /** The ids of jobs that nobody has claimed, if other machines have the tier, too; null: unknown. */
   readonly findFree?: () => Promise<ReadonlySet<number | null> | null>;
+  /** Called when the commit of the last run has finished the worker, too. Left out: its last run never does that. */
+  readonly onFinished?: () => void;
 }
 
 interface SharedPass extends WorkingPass {
   readonly waiting: PassJob[];
   readonly ends: KeptEnd[];
   readonly mayHold: boolean;
+  /** Whether its jobs run one after the other. */
+  readonly isInTurn: boolean;
 }
 
 /** Longest usual duration of a run before a held process, in milliseconds: that process must not wait long. */
@@ -204,10 +208,18 @@ class ScriptExecutor implements Executor<ScriptTurn> {
   }
 
   async #end(ended: EndedScript): Promise<RecordedRun> {
-    const job = (await this.#isNextWanted()) ? (this.#pass.waiting.shift() ?? null) : null;
-    const recorded = await this.#pass.recorder.end(ended, job);
+    const job = (await this.#isNextWanted()) ? this.#pass.waiting.shift() : undefined;
+    const recorded = await this.#pass.recorder.end(ended, job ?? ((await this.#isLast()) ? 'finish' : null));
     if (recorded.next !== null) this.#claimed.push(recorded.next);
+    if (recorded.isLast) this.#pass.onFinished?.();
     return recorded;
+  }
+
+  /** Whether no job is left, and the worker's row needs no reason. */
+  async #isLast(): Promise<boolean> {
+    const { onFinished, isInTurn, waiting, stop } = this.#pass;
+    if (onFinished === undefined || !isInTurn || waiting.length + this.#claimed.length > 0) return false;
+    return (await this.#held?.catch(() => null)) == null && stop.reason === null;
   }
 
   /** Behind a job whose process is held already, claim only a job that will be held in turn. */
@@ -248,10 +260,17 @@ interface Work {
   readonly jobs: readonly PassJob[];
 }
 
+/** The runs of a pass. */
+export interface WorkedPass {
+  readonly ends: readonly KeptEnd[];
+  /** Whether the worker's row says already that it has finished. */
+  readonly isFinished: boolean;
+}
+
 /**
  * Runs the jobs of a pass, then keeps the log within bounds. If the log is lost meanwhile, the spool records the rest.
  */
-export async function workPass(call: StoreInvocation, work: Work): Promise<readonly KeptEnd[]> {
+export async function workPass(call: StoreInvocation, work: Work): Promise<WorkedPass> {
   const { runner, stop, store } = call;
   const { worker, workerId, jobs } = work;
   const spools: OpenSpool[] = [];
@@ -273,16 +292,22 @@ export async function workPass(call: StoreInvocation, work: Work): Promise<reado
   });
   const admit = createAdmission(call, ({ name }) => askUsualDuration(store, name));
   const findFree = () => unlessLost(() => readFree(store, worker.tier));
-  const pass = { ...call, tier: worker.tier, worker, recorder, admit, ...(store.fleet !== null && { findFree }) };
+  let isFinished = false;
+  const onFinished = (): void => {
+    isFinished = true;
+  };
+  // In a fleet the worker's signs of life end first.
+  const shared = store.fleet === null ? { onFinished } : { findFree };
+  const pass = { ...call, tier: worker.tier, worker, recorder, admit, ...shared };
   const { ends, rest } = await workOff(pass, jobs).finally(() => closeAll(spools));
   await ifLogAllows(call, () => store.sync());
   if (rest.length > 0 && stop.reason !== null) call.events.emit('deferred', stop.reason);
-  if (spools.length > 0) return ends;
+  if (spools.length > 0) return { ends, isFinished };
   await ifLogAllows(call, async () => {
     await leaveRest(store, rest, { tier: worker.tier, workerId, at: runner.now(), stop, kind: worker.kind });
     await pruneLog(runner, store, workerId);
   });
-  return ends;
+  return { ends, isFinished };
 }
 
 async function readFree(store: Store, tier: string): Promise<ReadonlySet<number | null>> {

@@ -70,6 +70,8 @@ export interface KnownHistory extends ScriptHistory {
 export interface RecordedRun extends Settled {
   /** The run claimed in the same commit; null: none. */
   readonly next: ClaimedRun | null;
+  /** Whether the same commit has finished the worker. */
+  readonly isLast: boolean;
 }
 
 /** A run that has ended, and is not recorded yet. */
@@ -101,8 +103,8 @@ export interface RunRecorder {
   begin(run: ClaimedRun): Promise<BegunRun | null>;
   /** Call it once the run has lasted a moment: from then on others see it. */
   recordProgress(run: BegunRun, progress: RunProgress): Promise<void>;
-  /** @param next a job to claim in the same commit; null: none */
-  end(ended: EndedScript, next: PassJob | null): Promise<RecordedRun>;
+  /** @param then a job to claim in the same commit, or `finish`: it finishes the worker; null: neither */
+  end(ended: EndedScript, then: PassJob | 'finish' | null): Promise<RecordedRun>;
   /**
    * Calls back once all that is recorded by now survives a power loss, or with the failure that leaves this uncertain.
    */
@@ -230,22 +232,28 @@ class LogRecorder implements PlacedRecorder {
     if (row !== null) this.#rows.set(run.key, row);
   }
 
-  async end(ended: EndedScript, next: PassJob | null): Promise<RecordedRun> {
+  async end(ended: EndedScript, then: PassJob | 'finish' | null): Promise<RecordedRun> {
     const told = this.#toSettle(ended);
     this.#rows.delete(ended.run.key);
-    const settle = (run: RunToSettle) => this.#settle(run, next);
+    const settle = (run: RunToSettle) => this.#settle(run, then);
     return await settle(told).catch((error) => settleRefused(told, error, settle));
   }
 
-  async #settle(run: RunToSettle, next: PassJob | null): Promise<RecordedRun> {
+  async #settle(run: RunToSettle, then: PassJob | 'finish' | null): Promise<RecordedRun> {
     const { missedCap } = this.#runner.settings.queue;
     return await this.#store.retryWhenFull(() =>
       this.#store.transaction(async (session) => {
         const [settled] = await settleRuns(session, [run], { missedCap, isWatched: this.#isWatched });
-        const claimed = next === null ? null : await this.#claim(session, next);
-        return { decision: null, runId: null, ...settled, next: claimed };
+        const isLast = then === 'finish';
+        if (isLast) await this.#finish(session);
+        const next = isLast || then === null ? null : await this.#claim(session, then);
+        return { decision: null, runId: null, ...settled, next, isLast };
       }, 'soon'),
     );
+  }
+
+  async #finish({ workers }: StoreSession): Promise<void> {
+    await workers.end(this.#workerId, { state: 'finished', at: this.#runner.now(), reason: null });
   }
 
   #toSettle({ run, end, isRetryable }: EndedScript): RunToSettle {
@@ -346,7 +354,7 @@ export function createFailoverRecorder({ first, replace, isShared = false }: Fai
       // The run goes on, and its end contains everything: a server may be back by then.
       await (await current).recordProgress(run, progress).catch(() => {});
     },
-    end: (ended, next) => attempt((recorder) => recorder.end(ended, next)),
+    end: (ended, then) => attempt((recorder) => recorder.end(ended, then)),
     onDurable: (notify) => {
       if (current === begun) first.onDurable(notify);
       else notify(null);

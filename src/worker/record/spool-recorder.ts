@@ -124,7 +124,7 @@ function createSpoolRecorder(
       const told = { ...toSpoolRun(begun), run };
       if (ref === null) write({ type: 'run', ...told });
       else write({ type: 'end', ...told, claim: { ...ref, runId: null }, policy, isRetryable });
-      return { decision: null, runId: null, next: next && claim(next) };
+      return { decision: null, runId: null, next: next === 'finish' ? null : next && claim(next), isLast: false };
     },
     onDurable: (notify) => notify(null),
   };

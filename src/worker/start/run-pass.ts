@@ -15,8 +15,9 @@ import {
   type TierRequest,
 } from '../invocation/invocation.ts';
 import { ifLogAllows, reconcileIfSpooled, reportStoreFailure } from '../invocation/with-store.ts';
-import { skipTier, type WorkerRequest } from '../lock/registry.ts';
+import { type FirstStep, skipTier, type WorkerRequest } from '../lock/registry.ts';
 import { takeTier } from '../lock/tier-lock.ts';
+import type { WorkedPass } from '../loop/script-executor.ts';
 import type { PassJob } from '../record/run-recorder.ts';
 
 /** When and how the lock file was lost. */
@@ -79,27 +80,27 @@ async function takeAndWork(
     await skipTier(store, worker, 'paused', describePause(pause, 'was'));
     return reportSkipped(call, tier, describePause(pause, 'is'));
   }
+  const asked = { request, pauses, worker };
   const losses: Loss[] = [];
-  const lock = await takeTier(store, call.runner.state, worker, (reason) => {
+  const onCompromised = (reason: string): void => {
     losses.push({ at: call.runner.now(), detail: reason });
     call.stop.startNothing(`the lock of ${tier} was lost: ${reason}`);
-  });
+  };
+  const lock = await takeTier(store, call.runner.state, worker, onCompromised, () => prepare(call, asked));
   if (!lock.held) {
-    await queueForOthers(call, { request, pauses, worker });
+    await queueForOthers(call, asked);
     return reportSkipped(call, tier, lock.reason);
   }
   const { workerId } = lock;
   call.heartbeat?.begin(workerId);
-  const holder = { request, worker, pauses, workerId, begin };
+  const holder = { ...asked, workerId, begin };
+  const holding = holdTier(call, holder, lock.begun, losses);
   // Release the slot before the lock file: a worker on another host is visible only by its file.
-  return await holdTier(call, holder, losses).finally(lock.release);
+  return await holding.finally(lock.release);
 }
 
 /** In a fleet all machines share the slot: a busy machine lets the others begin with it. */
-async function queueForOthers(
-  call: StoreInvocation,
-  { request, pauses, worker }: Pick<Holder, 'request' | 'pauses' | 'worker'>,
-): Promise<void> {
+async function queueForOthers(call: StoreInvocation, { request, pauses, worker }: Asked): Promise<void> {
   const { store, orphans, trigger } = call;
   if (store.fleet === null || request.kind !== 'tier' || trigger === 'manual') return;
   const { queueScripts } = await import('../fleet/collect-shared.ts');
@@ -108,55 +109,69 @@ async function queueForOthers(
   await queueScripts(call, { request, pauses, orphans, scheduledFor, slots, at });
 }
 
-/** A worker that has its tier. */
-interface Holder extends Pick<Collector, 'request' | 'pauses' | 'workerId'> {
+/** A worker that asks for its tier. */
+interface Asked extends Pick<Collector, 'request' | 'pauses'> {
   readonly worker: WorkerRequest;
+}
+
+/** A worker that has its tier. */
+interface Holder extends Asked {
+  readonly workerId: number;
   /** Call it before the first script starts. */
   readonly begin: () => void;
 }
 
-async function holdTier(call: StoreInvocation, holder: Holder, losses: readonly Loss[]): Promise<readonly KeptEnd[]> {
+async function holdTier(
+  call: StoreInvocation,
+  holder: Holder,
+  begun: Begun,
+  losses: readonly Loss[],
+): Promise<readonly KeptEnd[]> {
   const { store } = call;
   const { worker, workerId } = holder;
   const { tier } = worker;
-  const jobs = await prepare(call, holder);
+  const jobs = 'jobs' in begun ? begun.jobs : await collectFromAll(call, holder, begun.seen);
+  // The worker's number names the files of its runs, so a power loss must not give the number to another worker.
+  if (jobs.length > 0) await store.sync();
   reportStart(call, holder, jobs);
   holder.begin();
-  const ends = await workOn(call, holder, jobs);
+  const { ends, isFinished } = await workOn(call, holder, jobs);
   await ifLogAllows(call, async () => {
     for (const loss of losses) {
       await store.events.record([{ ...loss, event: 'lock-lost', workerId }]);
     }
-    await finishWorker(call, store, workerId);
+    if (!isFinished) await finishWorker(call, store, workerId);
   });
   call.events.emit('pass-finished', { tier });
   return ends;
 }
 
-async function prepare(call: StoreInvocation, holder: Holder): Promise<readonly PassJob[]> {
-  const { tier, scheduledFor, startedAt: at } = holder.worker;
+/** Facts that are read before the tier's jobs. */
+type Seen = Pick<Collector, 'slots' | 'orphans' | 'scheduledFor' | 'at'>;
+
+/** The jobs of the pass. In a fleet they are collected later, once the worker's row is in the log. */
+type Begun = { readonly jobs: readonly PassJob[] } | { readonly seen: Seen };
+
+/** Reads what the first step needs. Nobody else works for this tier on this machine from now on. */
+async function prepare(call: StoreInvocation, asked: Asked): Promise<FirstStep<Begun>> {
   const { events, store } = call;
+  const { tier, scheduledFor, startedAt: at } = asked.worker;
   const orphans = (await reconcileIfSpooled(call, store)) ?? call.orphans;
-  const slots = await findSlots(call, holder);
-  if (store.fleet !== null) {
-    const { collectShared } = await import('../fleet/collect-shared.ts');
-    return await collectShared(call, { ...holder, scheduledFor, slots, at, orphans });
-  }
-  const jobs = await store.transaction(async (session) => {
+  const seen = { slots: await findSlots(call, asked), orphans, scheduledFor, at };
+  return async (session, workerId) => {
+    if (store.fleet !== null) return { seen };
     const openJobs = (await session.scriptJobs.open(tier)).filter(isForHere);
-    const collector = { ...holder, session, events, scheduledFor, slots, at, openJobs, orphans };
-    return await collectJobs(collector);
-  }, 'soon');
-  // The worker's number names the files of its runs, so a power loss must not give the number to another worker.
-  if (jobs.length > 0) await store.sync();
-  return jobs;
+    return { jobs: await collectJobs({ ...asked, ...seen, workerId, session, events, openJobs }) };
+  };
+}
+
+async function collectFromAll(call: StoreInvocation, holder: Holder, seen: Seen): Promise<readonly PassJob[]> {
+  const { collectShared } = await import('../fleet/collect-shared.ts');
+  return await collectShared(call, { ...holder, ...seen });
 }
 
 /** A script started by hand runs whatever its times. The code that reads times is loaded only if there are any. */
-async function findSlots(
-  call: StoreInvocation,
-  { request, pauses, worker }: Pick<Holder, 'request' | 'pauses' | 'worker'>,
-): Promise<Slots | null> {
+async function findSlots(call: StoreInvocation, { request, pauses, worker }: Asked): Promise<Slots | null> {
   const { kind, tier, scripts } = request;
   if (kind !== 'tier' || !scripts.some(hasOwnTimes)) return null;
   const { readSlots, tellWaiting } = await import('../collect/slots.ts');
@@ -176,8 +191,8 @@ async function workOn(
   call: StoreInvocation,
   { worker, workerId }: Holder,
   jobs: readonly PassJob[],
-): Promise<readonly KeptEnd[]> {
-  if (jobs.length === 0) return [];
+): Promise<WorkedPass> {
+  if (jobs.length === 0) return { ends: [], isFinished: false };
   const { workPass } = await import('../loop/script-executor.ts');
   return await workPass(call, { worker, workerId, jobs });
 }
