@@ -1,33 +1,36 @@
 /** The state of a job in its life; the diagram is in docs/architecture.md. */
-export type JobState =
-  | 'queued'
+export const jobStates = [
+  'queued',
   /** A worker has claimed it: it begins in a moment, or has for less than 0.1 s. */
-  | 'claimed'
-  | 'running'
-  | 'finished'
-  | 'retrying'
-  | 'failed'
-  | 'paused'
-  | 'cancelled';
+  'claimed',
+  'running',
+  'finished',
+  'retrying',
+  'failed',
+  'paused',
+  'cancelled',
+] as const;
+export type JobState = (typeof jobStates)[number];
 
 /** The rule for a repeating job's times that have passed meanwhile. */
-export type MissedPolicy = 'all' | 'once' | 'skip';
+export const missedPolicies = ['all', 'once', 'skip'] as const;
+export type MissedPolicy = (typeof missedPolicies)[number];
 
 /** The rule for a parent one of whose children has failed. */
-export type ChildFailurePolicy = 'resume' | 'fail';
+export const childFailurePolicies = ['resume', 'fail'] as const;
+export type ChildFailurePolicy = (typeof childFailurePolicies)[number];
 
-export type PauseKind = 'pause' | 'fail-fast';
+export const pauseKinds = ['pause', 'fail-fast'] as const;
+export type PauseKind = (typeof pauseKinds)[number];
 
-/** How one attempt ended; `running` until it has, `released` when its job was given back. */
-export type Outcome =
-  | 'running'
-  | 'succeeded'
-  | 'failed'
-  | 'timed-out'
-  | 'killed'
-  | 'crashed'
-  | 'not-started'
-  | 'released';
+/** How one attempt ended; `released`: its job was given back. */
+export const endings = [
+  ...(['succeeded', 'failed', 'timed-out', 'killed', 'crashed', 'not-started', 'released'] as const),
+] as const;
+
+/** How one attempt ended; `running` until it has. */
+export const outcomes = [...endings, 'running'] as const;
+export type Outcome = (typeof outcomes)[number];
 
 /** A run whose job was given back, to be taken again, is neither a success nor a failure. */
 const areFailures: Readonly<Record<Outcome, boolean>> = {
@@ -41,35 +44,37 @@ const areFailures: Readonly<Record<Outcome, boolean>> = {
   running: false,
 };
 
-/** All there are. */
-export const outcomes = Object.keys(areFailures) as readonly Outcome[];
-
 /** Whether somebody should know that a run ended like this. */
 export function isFailure(outcome: Outcome): boolean {
   return areFailures[outcome];
 }
 
 /** `self`: the script's own `process.resourceUsage()`. `sampled`: the process tree in `/proc`. */
-export type MeasuredBy = 'self' | 'sampled';
+export const measuringWays = ['self', 'sampled'] as const;
+export type MeasuredBy = (typeof measuringWays)[number];
 
 /** The figure of a run that is compared. `creep`: its memory, which has been growing for weeks. */
-export type Measure = 'duration' | 'memory' | 'creep' | 'output' | 'count';
+export const measures = ['duration', 'memory', 'creep', 'output', 'count'] as const;
+export type Measure = (typeof measures)[number];
 
 /** The state of a worker: at work, or ended in one of three ways. */
-export type WorkerState = 'running' | 'finished' | 'skipped' | 'crashed';
+export const workerStates = ['running', 'finished', 'skipped', 'crashed'] as const;
+export type WorkerState = (typeof workerStates)[number];
 
 /**
  * `tier`: a pass over a whole folder. `script`: one script, started by hand. `backlog`: what was due
  * of a tier besides its passes: retries, and what an earlier pass deferred or died before. `queue`:
  * jobs of the queue.
  */
-export type WorkerKind = 'tier' | 'script' | 'backlog' | 'queue';
+export const workerKinds = ['tier', 'script', 'backlog', 'queue'] as const;
+export type WorkerKind = (typeof workerKinds)[number];
 
 /**
  * The caller. `cron`: its own line of the crontab, or another caller without a terminal. `due`: the one line for all
  * tiers, which calls none of them at a time of its own. `manual`: a person at a terminal or on the dashboard.
  */
-export type Trigger = 'cron' | 'due' | 'manual';
+export const triggers = ['cron', 'due', 'manual'] as const;
+export type Trigger = (typeof triggers)[number];
 
 /** Why a call did not get to run its tier. */
 export type SkipCode = 'paused' | 'held' | 'missed' | 'moved';
@@ -126,7 +131,8 @@ export type ActivityEvent =
   | 'job-released';
 
 /** How bad what is wrong is. */
-export type Severity = 'warning' | 'critical';
+export const severities = ['warning', 'critical'] as const;
+export type Severity = (typeof severities)[number];
 
 /** Codes of the incidents that runs open: they fail; they are suspect. */
 export const FAILING = 'script-failing';
@@ -169,10 +175,12 @@ export function isGone(ending: string | null): boolean {
 /** Words before the line that makes a run suspect; the column `suspect` says that it is. */
 export const DOUBT = 'exit code 0, but its output tells of a failure: ';
 
-export type DeliveryKind = 'alert' | 'ping' | 'telemetry' | 'report';
+export const deliveryKinds = ['alert', 'ping', 'telemetry', 'report'] as const;
+export type DeliveryKind = (typeof deliveryKinds)[number];
 
 /** The permission of a token: only to look, or also to change things. */
-export type TokenPermission = 'read' | 'manage';
+export const tokenPermissions = ['read', 'manage'] as const;
+export type TokenPermission = (typeof tokenPermissions)[number];
 
 /** The form of a unique key or a group. */
 export const KEY = 'text of 1 to 255 whole characters';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { deliverDue } from '../../src/monitor/alert/deliver.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
-import { type LogColumn, readLogTables } from '../../src/store/move/log-tables.ts';
+import { type LogColumn, logTables } from '../../src/store/move/log-tables.ts';
 import { checkLiveness, identifyProcess, type ProcessIdentity } from '../../src/system/process/identity.ts';
 import { pruneLog } from '../../src/worker/housekeeping/prune-log.ts';
 import { reconcile } from '../../src/worker/recovery/reconcile.ts';
@@ -106,7 +106,7 @@ async function poison({ root, values }: Attack): Promise<number> {
   let poisoned = 0;
   const log = engine.connect(root, 'lie');
   if (engine.name === 'sqlite') log.change('pragma synchronous = off');
-  for (const { name: table, columns, key } of await readLogTables()) {
+  for (const { name: table, columns, key } of logTables) {
     if (!key.includes('id') && !key.includes('run_id')) continue;
     const id = key.includes('id') ? 'id' : 'run_id';
     const numbers = log.all<{ id: number }>(`select ${id} as id from ${table} order by ${id}`).map((row) => row.id);

@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { type LogColumn, type LogTable, readLogTables } from '../../src/store/move/log-tables.ts';
+import { type LogColumn, type LogTable, logTables } from '../../src/store/move/log-tables.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 
@@ -92,7 +92,7 @@ export async function writeHostileLog(root: string, { isBroken = false } = {}): 
   await (await openSqliteStore(state)).close();
   const database = new Database(state.database);
   database.exec('begin');
-  for (const table of await readLogTables()) {
+  for (const table of logTables) {
     const insert = database.prepare(
       `insert into "${table.name}" (${table.columns.map(({ name }) => `"${name}"`)}) values (${table.columns.map(() => '?')})`,
     );

@@ -15,7 +15,7 @@ export const pauseSchema = z
   })
   .openapi('Pause');
 
-export const outcomeSchema = z.enum(outcomes as [(typeof outcomes)[number], ...typeof outcomes]).openapi('Outcome');
+export const outcomeSchema = z.enum(outcomes).openapi('Outcome');
 
 export const livenessSchema = z.enum(['alive', 'dead', 'on-another-host']).openapi('Liveness');
 

@@ -1,17 +1,16 @@
-import type { Selectable } from 'kysely';
-import type { MetricsTable, UncountedTable, WorkerMetricsTable, WorkerRow } from '../schema.ts';
+import type { ActivityLog, WorkerRow } from '../schema.ts';
 import type { JobState } from '../words.ts';
 
 /** A run, or what counts like one, as far as metrics are made of it. */
-export type MeasuredRow = Selectable<UncountedTable>;
+export type MeasuredRow = ActivityLog['uncounted'];
 
 /** A worker that was there in an hour. */
 export type PresentWorker = Pick<WorkerRow, 'id' | 'kind' | 'tier' | 'state' | 'started_at' | 'finished_at'>;
 
 /** The figures of a script or handler: `hourly/clean-tmp`, `queue/mail/welcome`. */
-export type ScriptMetrics = Omit<Selectable<MetricsTable>, 'script_id'> & { readonly name: string };
+export type ScriptMetrics = Omit<ActivityLog['metrics'], 'script_id'> & { readonly name: string };
 
-export type WorkerMetrics = Selectable<WorkerMetricsTable>;
+export type WorkerMetrics = ActivityLog['worker_metrics'];
 
 /** Jobs of a handler that are due and wait. */
 export interface WaitingJobs {

@@ -1,4 +1,4 @@
-import type { DeviationsTable, FinishedRun } from '../schema.ts';
+import type { ActivityLog, FinishedRun } from '../schema.ts';
 import type { JobState, Outcome } from '../words.ts';
 
 /** By what a claim is known to whoever settles it. */
@@ -123,7 +123,7 @@ export interface MeasuredRun {
   readonly counts: string;
 }
 
-export type Deviation = Omit<DeviationsTable, 'run_id'>;
+export type Deviation = Omit<ActivityLog['deviations'], 'run_id'>;
 
 /** A change of a script's content since its last success. Epoch milliseconds. */
 export interface ContentChange {

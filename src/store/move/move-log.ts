@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type LogTable, readLogTables } from './log-tables.ts';
+import { type LogTable, logTables as tables } from './log-tables.ts';
 import { type FoundColumn, type LogPlace, MoveRefused, type SourcePlace, type TargetPlace } from './place.ts';
 import type { Altered } from './rows.ts';
 import { type Compared, completeTable, copyTable, type TableSync } from './sync.ts';
@@ -43,7 +43,6 @@ export interface MoveReport {
  */
 export async function moveLog(move: Move): Promise<MoveReport> {
   const { source, target, isDryRun } = move;
-  const tables = await readLogTables();
   assertStates(source, target);
   await assertSameColumns(tables, source, target);
   if (target.state !== 'none') await assertFits(tables, source, target);

@@ -1,12 +1,8 @@
-import type { JobHead } from '../contract/jobs.ts';
+import { columnsOf } from '../columns.ts';
+import { tables } from '../tables.ts';
 
 /** All columns of a job but what it carries: tables may have more, which are only indexed. */
-export const headColumns = [
-  ...['id', 'name', 'tier', 'host', 'state', 'ready', 'priority', 'scheduled_for', 'run_at'],
-  ...['started_at', 'attempts', 'retry', 'repeat', 'missed_policy', 'unique_key', 'concurrency_key', 'parent_id'],
-  ...['reported_to_parent', 'on_child_failure', 'lease_ms', 'lease_expires_at', 'lease_extended', 'claim_token'],
-  ...['created_at', 'finished_at', 'reason'],
-] as const satisfies readonly (keyof JobHead)[];
+export const headColumns = columnsOf(tables.jobs, ['data', 'result']);
 
 /** Longest value, in bytes, that a list gives whole. */
 export const MOST_LISTED_BYTES = 4_096;

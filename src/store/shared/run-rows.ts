@@ -1,11 +1,7 @@
+import { columnsOf } from '../columns.ts';
 import type { EndedRun, RunHistory, RunStart } from '../contract/runs.ts';
 import type { FinishedRun, RunRow } from '../schema.ts';
-
-/** Columns known when a run begins, in the order of {@link beginningValues}. */
-export const beginningColumns = [
-  ...['job_id', 'worker_id', 'script_id', 'version_id', 'claim_number', 'attempt'],
-  ...['scheduled_for', 'started_at'],
-] as const satisfies readonly (keyof RunRow)[];
+import { beginningColumns, notOfEnd, tables } from '../tables.ts';
 
 /** Columns of a run that has begun and has not ended. */
 export const startColumns = [
@@ -21,11 +17,7 @@ export const outputColumns = [
 ] as const satisfies readonly (keyof FinishedRun)[];
 
 /** Columns known at its end. */
-export const endColumns = [
-  ...['outcome', 'finished_at', 'duration_ms', 'user_cpu_ms', 'system_cpu_ms', 'max_rss_bytes'],
-  ...['rss_delta_bytes', 'measured_by', 'exit_code', 'signal', 'reason', 'warning', 'suspect', 'error_name'],
-  ...['error_message', 'error_stack', ...outputColumns],
-] as const satisfies readonly (keyof FinishedRun)[];
+export const endColumns = columnsOf(tables.runs, notOfEnd);
 
 /** Columns that its end writes, in the order of {@link endingValues}. */
 export const endingColumns = [
@@ -46,6 +38,7 @@ export interface ScriptNumber {
   readonly versionId: number | null;
 }
 
+/** Values of {@link beginningColumns}, in their order. */
 export function beginningValues(run: RunStart, { scriptId, versionId }: ScriptNumber): unknown[] {
   const { jobId, workerId, key, attempt, scheduledFor, startedAt } = run;
   const claimNumber = key === null ? null : Number(key.slice(key.indexOf('.') + 1));

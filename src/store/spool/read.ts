@@ -2,7 +2,11 @@ import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'n
 import type { HandlerDecision } from '../../child/contract.ts';
 import { isKeptOutputName } from '../../system/place/state-folder.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
+import type { Column, Kind } from '../columns.ts';
 import type { FinishedRun } from '../schema.ts';
+import { endColumns } from '../shared/run-rows.ts';
+import { tables } from '../tables.ts';
+import { endings, triggers, workerKinds } from '../words.ts';
 import type { SpoolFile } from './files.ts';
 import {
   SPOOL_VERSION,
@@ -244,7 +248,7 @@ const header = object<SpoolHeader>({
   type: oneOf('worker'),
   version: readIf(`${SPOOL_VERSION}, the one that this runner knows`, (value) => value === SPOOL_VERSION),
   spoolId: id,
-  kind: oneOf('tier', 'script', 'backlog', 'queue'),
+  kind: oneOf(...workerKinds),
   tier: orNull(name),
   host: name,
   bootId: orNull(name),
@@ -252,7 +256,7 @@ const header = object<SpoolHeader>({
   startTicks: orNull(count),
   scheduledFor: orNull(integer),
   startedAt: integer,
-  trigger: oneOf('cron', 'due', 'manual'),
+  trigger: oneOf(...triggers),
   runnerVersion: name,
   nodeVersion: name,
   reason: text,
@@ -263,32 +267,32 @@ const counts: Read<Record<string, number>> = readIf('an object of numbers', (val
   return isObject(value) && Object.entries(value).every((each) => isName(each[0]) && Number.isFinite(each[1]));
 });
 
-const finishedRun: Fields<FinishedRun> = {
-  outcome: oneOf('succeeded', 'failed', 'timed-out', 'killed', 'crashed', 'not-started', 'released'),
+/** A column of a run, by its type. Spools of earlier runners lack columns of later versions. */
+function readColumn({ facts }: Column): Read<unknown> {
+  const { isNullable, since, default: otherwise = null } = facts;
+  const read = isNullable ? orNull(readerOf(facts)) : readerOf(facts);
+  return since === undefined ? read : (value, path) => (value === undefined ? otherwise : read(value, path));
+}
+
+function readerOf({ values, isCount, isFlag, kind }: Column['facts']): Read<unknown> {
+  if (values !== undefined) return oneOf(...values);
+  if (isFlag) return oneOf(0, 1);
+  return isCount ? count : readers[kind];
+}
+
+const readers: Readonly<Record<Kind, Read<unknown>>> = {
+  ...{ id: count, integer, real: figure, text, json: text, name, word: name, blob: text },
+};
+
+const finishedRun = {
+  ...Object.fromEntries(endColumns.map((column) => [column, readColumn(tables.runs.columns[column])])),
+  outcome: oneOf(...endings),
   finished_at: integer,
-  duration_ms: orNull(figure),
-  user_cpu_ms: orNull(figure),
-  system_cpu_ms: orNull(figure),
-  max_rss_bytes: orNull(count),
-  rss_delta_bytes: orNull(integer),
-  measured_by: orNull(oneOf('self', 'sampled')),
-  exit_code: orNull(integer),
-  signal: orNull(name),
-  reason: orNull(text),
-  warning: orNull(text),
-  // An earlier version has left it out.
-  suspect: (value, path) => (value === undefined ? 0 : oneOf(0, 1)(value, path)),
-  error_name: orNull(text),
-  error_message: orNull(text),
-  error_stack: orNull(text),
-  output_bytes: orNull(count),
-  output_dropped_bytes: orNull(count),
   output_file: orNull(outputFile),
-  output_file_bytes: orNull(count),
   output: orNull(text),
   pid: orLeftOut(count),
   counts: orLeftOut(counts),
-};
+} as Fields<FinishedRun>;
 
 const run: Fields<SpoolRun> = {
   spoolId: id,

@@ -1,11 +1,11 @@
-import { type Kysely, type Selectable, sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Counts } from '../../../child/counts.ts';
 import { tellsEnd } from '../../../execution/result/probe-result.ts';
 import { describeCrash } from '../../../execution/result/wording.ts';
 import { runFilesOf } from '../../../execution/run-files.ts';
 import { WHOLE_QUEUE } from '../../../queue/pauses.ts';
 import type { Deviation } from '../../../store/contract/runs.ts';
-import type { ActivityLog, CountsTable, DeviationsTable } from '../../../store/schema.ts';
+import type { ActivityLog } from '../../../store/schema.ts';
 import type { MeasuredBy, Outcome, WorkerState } from '../../../store/words.ts';
 import { inPages } from '../../../system/base/values.ts';
 import type { StateFolder } from '../../../system/place/state-folder.ts';
@@ -134,8 +134,8 @@ export async function selectRecords(log: LogView, choose: (runs: RecordedRuns) =
 
 /** What belongs to these runs beside their rows. */
 async function selectNotes(db: Kysely<ActivityLog>, ids: readonly number[]) {
-  const counts: Selectable<CountsTable>[] = [];
-  const deviations: Selectable<DeviationsTable>[] = [];
+  const counts: ActivityLog['counts'][] = [];
+  const deviations: ActivityLog['deviations'][] = [];
   for (const page of inPages(ids)) {
     counts.push(...(await db.selectFrom('counts').selectAll().where('run_id', 'in', page).orderBy('name').execute()));
     const unlike = db.selectFrom('deviations').selectAll().where('run_id', 'in', page);

@@ -13,7 +13,7 @@ import {
   splitAtPlaceholders,
   toInput,
 } from '../engine.ts';
-import { migrationsOf } from '../tables.ts';
+import { migrationsOf } from '../migrations.ts';
 import { lockName, mysqlDialect } from './dialect.ts';
 
 /** MySQL from 8.0.17 on, and MariaDB from 10.6 on. */
@@ -22,7 +22,7 @@ export const mysqlEngine: ServerEngine = {
   dialect: mysqlDialect,
   connect,
   kindOf,
-  migrations: migrationsOf(mysqlDialect, { indexes: [] }),
+  migrations: migrationsOf(mysqlDialect, {}),
   // Statements that make tables commit by themselves, so each one may have been done already.
   lockMigration: async (connection, work) => {
     const name = lockName('folder-runner');

@@ -13,7 +13,6 @@ export const postgresDialect: Dialect = {
     json: 'json_text',
     blob: 'bytea',
   },
-  keysOf: () => [],
   same: (one, other) => `${one} is not distinct from ${other}`,
   isIn: (expression) => `${expression} = any(?)`,
   regExp: {
@@ -33,43 +32,6 @@ export const postgresDialect: Dialect = {
     return `${insert} on conflict (${key.join(', ')}) ${action}`;
   },
 };
-
-/** As in `store/sqlite/migrations.ts`, where it is said what each is for. */
-export const indexes: readonly string[] = [
-  `create unique index if not exists workers_running on workers (tier, host_id) where state = 'running'`,
-  'create index if not exists workers_by_tier on workers (tier, started_at)',
-  `create index if not exists workers_in_order on workers (tier, id) where kind = 'tier'`,
-  `create index if not exists workers_at_work on workers (started_at) where state = 'running'`,
-  `create index if not exists workers_crashed on workers (finished_at) where state = 'crashed'`,
-  'create index if not exists workers_by_end on workers (finished_at)',
-  `create unique index if not exists jobs_of_scripts on jobs (name, coalesce(host, '')) where tier is not null`,
-  'create index if not exists jobs_ready on jobs (priority desc, run_at, id) where ready = 1',
-  'create index if not exists jobs_ready_by_name on jobs (name, priority desc, run_at, id) where ready = 1',
-  'create index if not exists jobs_delayed on jobs (run_at, priority desc) where ready = 0',
-  `create index if not exists jobs_blocked on jobs ((coalesce(concurrency_key, '')), priority desc, run_at, id)
-    where ready = 2`,
-  'create index if not exists jobs_claimed on jobs (claim_token) where claim_token is not null',
-  `create unique index if not exists jobs_unique_key on jobs (unique_key)
-    where unique_key is not null and finished_at is null`,
-  'create index if not exists jobs_by_parent on jobs (parent_id, state) where parent_id is not null',
-  `create index if not exists jobs_ended on jobs (state, finished_at) where finished_at is not null and tier is null`,
-  // Few are looked for by it, and each change of a job would add to it: it knows of each 128 pages what may be there.
-  'create index if not exists jobs_added on jobs using brin (created_at int8_minmax_multi_ops)',
-  'create index if not exists runs_by_script on runs (script_id, started_at, id, outcome)',
-  'create index if not exists runs_by_job on runs (job_id, id)',
-  `create index if not exists runs_running on runs (started_at) where outcome = 'running'`,
-  'create index if not exists runs_with_file on runs (job_id) where output_file is not null',
-  'create index if not exists runs_by_end on runs (finished_at)',
-  'create unique index if not exists runs_by_spool on runs (spool_id) where spool_id is not null',
-  'create index if not exists events_by_time on events (at)',
-  'create index if not exists events_of_jobs on events (job_id) where job_id is not null',
-  `create unique index if not exists incidents_open on incidents (subject, code, fingerprint)
-    where recovered_at is null`,
-  'create index if not exists incidents_due on incidents (due_at) where due_at is not null',
-  'create index if not exists deliveries_due on deliveries (due_at)',
-  'create index if not exists uncounted_starts on uncounted (started_at) where counts_start = 1',
-  'create index if not exists uncounted_ends on uncounted (finished_at) where counts_end = 1',
-];
 
 /** A check of the column would read it again with each change of whatever other column. */
 export const types: readonly string[] = [

@@ -14,8 +14,8 @@ import {
   splitAtPlaceholders,
   toInput,
 } from '../engine.ts';
-import { migrationsOf } from '../tables.ts';
-import { indexes, postgresDialect, triggers, types } from './dialect.ts';
+import { migrationsOf } from '../migrations.ts';
+import { postgresDialect, triggers, types } from './dialect.ts';
 import { sharesSessions } from './pooler.ts';
 
 export const postgresEngine: ServerEngine = {
@@ -23,7 +23,7 @@ export const postgresEngine: ServerEngine = {
   dialect: postgresDialect,
   connect,
   kindOf,
-  migrations: migrationsOf(postgresDialect, { types, indexes: [...indexes, ...triggers] }),
+  migrations: migrationsOf(postgresDialect, { types, triggers }),
   lockMigration: async (connection, work) => {
     await connection.query('begin', []);
     try {

@@ -2,8 +2,6 @@
 export interface Dialect {
   readonly name: 'postgres' | 'mysql';
   readonly types: ColumnTypes;
-  /** Indexes that are made with their table. */
-  keysOf(table: string): readonly string[];
   /** Equal, two nulls too. */
   same(one: string, other: string): string;
   /** Whether it is among the values of a list, which is one value of the statement: its text stays the same. */

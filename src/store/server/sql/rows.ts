@@ -1,3 +1,5 @@
+import { storageOf, type Table } from '../../columns.ts';
+import { tables } from '../../tables.ts';
 import type { ServerStatements } from '../session.ts';
 import type { Dialect } from './dialect.ts';
 
@@ -99,20 +101,15 @@ export function unnest(columns: readonly string[]): string {
   return `unnest(${columns.map((column) => `?::${typeOf(column)}[]`).join(', ')})`;
 }
 
-/** Columns with texts, in any table: no name has two types. All other columns hold whole numbers. */
-const texts = new Set([
-  ...['name', 'tier', 'host', 'host_pattern', 'content_hash', 'outcome', 'left_job', 'spool_id', 'measured_by'],
-  ...['signal', 'reason', 'warning', 'error_name', 'error_message', 'error_stack', 'output', 'output_file'],
-  ...['event', 'detail', 'actor'],
-  ...['state', 'data', 'result', 'retry', 'repeat', 'missed_policy', 'unique_key', 'concurrency_key'],
-  ...['on_child_failure', 'claim_token'],
-]);
-const reals = new Set(['duration_ms', 'user_cpu_ms', 'system_cpu_ms', 'value']);
+/** Of whichever table: no name has two types. */
+const storages = new Map(
+  Object.values<Table>(tables).flatMap(({ columns }) =>
+    Object.entries(columns).map(([name, column]) => [name, storageOf(column)]),
+  ),
+);
+const types = { integer: 'bigint', real: 'double precision', text: 'text', blob: 'bytea' } as const;
 
-function typeOf(column: string): string {
-  if (texts.has(column)) return 'text';
-  return reals.has(column) ? 'double precision' : 'bigint';
-}
+const typeOf = (column: string): string => types[storages.get(column) ?? 'integer'];
 
 /** Most rows and characters in one statement: MySQL may refuse more than a megabyte. */
 const MOST_ROWS = 500;

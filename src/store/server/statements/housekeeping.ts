@@ -1,4 +1,5 @@
 import { machineName } from '../../../system/process/identity.ts';
+import { columnsOf } from '../../columns.ts';
 import type {
   EventStore,
   Expiry,
@@ -9,6 +10,7 @@ import type {
   PruneStep,
   PruneStore,
 } from '../../contract/housekeeping.ts';
+import { tables } from '../../tables.ts';
 import { isFailure, outcomes } from '../../words.ts';
 import type { ServerStatements } from '../session.ts';
 import { matching } from '../sql/dialect.ts';
@@ -31,7 +33,7 @@ export function serverEvents(db: ServerStatements): EventStore {
   };
 }
 
-const eventColumns = ['at', 'event', 'worker_id', 'job_id', 'run_id', 'detail', 'actor'];
+const eventColumns = columnsOf(tables.events, ['id']);
 
 export async function recordEvents(db: ServerStatements, events: readonly NewEvent[]): Promise<void> {
   const rows = events.map(({ at, event, workerId = null, jobId = null, runId = null, detail = null, actor = null }) => [

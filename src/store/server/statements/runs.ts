@@ -2,7 +2,6 @@ import { inPages } from '../../../system/base/values.ts';
 import type { EndedRun, FinishedClaim, LastingRun, RunStart, RunStore, StartedRunRow } from '../../contract/runs.ts';
 import type { FinishedRun } from '../../schema.ts';
 import {
-  beginningColumns,
   beginningValues,
   endColumns,
   endingColumns,
@@ -16,6 +15,7 @@ import {
   toHistory,
   wholeColumns,
 } from '../../shared/run-rows.ts';
+import { beginningColumns } from '../../tables.ts';
 import type { Outcome } from '../../words.ts';
 import type { ServerStatements } from '../session.ts';
 import { isChildless } from '../sql/job-rows.ts';

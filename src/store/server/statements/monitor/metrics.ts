@@ -1,3 +1,4 @@
+import { columnsOf } from '../../../columns.ts';
 import type {
   AddedJobs,
   MeasuredPage,
@@ -19,6 +20,7 @@ import {
   wholePart,
   withKey,
 } from '../../../shared/measured.ts';
+import { tables } from '../../../tables.ts';
 import type { ServerStatements } from '../../session.ts';
 import { type Dialect, marks, rowMarks } from '../../sql/dialect.ts';
 import { withTiers } from '../../sql/tiers.ts';
@@ -126,28 +128,9 @@ function measuredParts(dialect: Dialect, { from, until }: Span): readonly Measur
 
 const presentColumns = 'id, kind, tier, state, started_at, finished_at';
 
-const scriptColumns = [
-  ...['added', 'started', 'ended', 'finished', 'errors', 'failed', 'crashed', 'warned'],
-  ...['run_ms', 'run_min_ms', 'run_max_ms', 'run_histogram'],
-  ...['service_ms', 'service_min_ms', 'service_max_ms', 'service_histogram'],
-  ...['cpu_runs', 'cpu_ms', 'max_rss_bytes', 'late_runs', 'late_ms', 'late_max_ms', 'waiting', 'waiting_ms'],
-] as const satisfies readonly (keyof ScriptMetrics)[];
-
-const workerKey = ['kind', 'tier', 'hour'] as const satisfies readonly (keyof WorkerMetrics)[];
-const workerColumns = [
-  ...[
-    'workers',
-    'skipped',
-    'crashed',
-    'alive_ms',
-    'alive_min_ms',
-    'alive_max_ms',
-    'busy_ms',
-    'jobs',
-    'max_jobs',
-    'peak',
-  ],
-] as const satisfies readonly (keyof WorkerMetrics)[];
+const scriptColumns = columnsOf(tables.metrics, ['script_id', 'hour']);
+const workerKey = tables.worker_metrics.key;
+const workerColumns = columnsOf(tables.worker_metrics, workerKey);
 
 const namesOf = (columns: readonly string[]): string => columns.map((column) => `"${column}"`).join(', ');
 

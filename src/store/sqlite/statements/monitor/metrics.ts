@@ -1,3 +1,4 @@
+import { columnsOf } from '../../../columns.ts';
 import type {
   AddedJobs,
   MeasuredPage,
@@ -20,15 +21,11 @@ import {
   wholePart,
   withKey,
 } from '../../../shared/measured.ts';
+import { isLong, tables } from '../../../tables.ts';
 import type { SqliteStatements } from '../../session.ts';
 import { counting, handlerOf } from '../counted.ts';
 
 const HOUR_MS = 3_600_000;
-
-/**
- * Runs this long have an index of their own. Every other run ends in the hour in which it began, or in the next one.
- */
-export const isLong = `finished_at - started_at not between 0 and ${HOUR_MS}`;
 
 export function sqliteMetrics(db: SqliteStatements): Sync<MetricStore> {
   return { ...progress(db), ...happened(db), ...kept(db) };
@@ -170,17 +167,8 @@ function workersIn(db: SqliteStatements, { from, until }: Span): PresentWorker[]
   return [...near, ...far];
 }
 
-const scriptColumns = [
-  ...['added', 'started', 'ended', 'finished', 'errors', 'failed', 'crashed', 'warned'],
-  ...['run_ms', 'run_min_ms', 'run_max_ms', 'run_histogram'],
-  ...['service_ms', 'service_min_ms', 'service_max_ms', 'service_histogram'],
-  ...['cpu_runs', 'cpu_ms', 'max_rss_bytes', 'late_runs', 'late_ms', 'late_max_ms', 'waiting', 'waiting_ms'],
-] as const satisfies readonly (keyof ScriptMetrics)[];
-
-const workerColumns = [
-  ...['kind', 'tier', 'hour', 'workers', 'skipped', 'crashed'],
-  ...['alive_ms', 'alive_min_ms', 'alive_max_ms', 'busy_ms', 'jobs', 'max_jobs', 'peak'],
-] as const satisfies readonly (keyof WorkerMetrics)[];
+const scriptColumns = columnsOf(tables.metrics, ['script_id', 'hour']);
+const workerColumns = columnsOf(tables.worker_metrics);
 
 const replaceInto = (table: string, columns: readonly string[]): string =>
   `insert or replace into ${table} (${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`;

@@ -1,0 +1,190 @@
+/** The notation of `tables.ts`: columns with their types, in TypeScript and in SQL. */
+
+/** What a column holds. `name`: `queue/` and 512 characters, which an index can hold; `word`: up to 64. */
+export type Kind = 'id' | 'integer' | 'real' | 'text' | 'name' | 'word' | 'json' | 'blob';
+
+/** How SQLite keeps it. */
+export type Storage = 'integer' | 'real' | 'text' | 'blob';
+
+export type EngineName = 'sqlite' | 'postgres' | 'mysql';
+
+/** What SQLite says when the condition does not hold; servers have a condition alone. */
+interface Check {
+  readonly sqlite?: readonly [sentence: string, condition: string];
+  readonly servers?: string;
+}
+
+interface ColumnFacts {
+  readonly kind: Kind;
+  readonly isNullable?: boolean;
+  readonly isUnique?: boolean;
+  /** Of a whole number: it is never below 0; it is 1 or 0. */
+  readonly isCount?: boolean;
+  readonly isFlag?: boolean;
+  /** Of an id: not even after its row was deleted. Servers never do. */
+  readonly isNeverReused?: boolean;
+  /** The version of the schema that it came with; left out: the first one. */
+  readonly since?: number;
+  /** `now`: milliseconds since 1970, by the clock of the engine. */
+  readonly default?: string | number | typeof now;
+  /** All that it may be, and where that is checked. */
+  readonly values?: readonly string[];
+  readonly areCheckedBy?: 'all' | 'sqlite';
+  readonly check?: Check;
+  /** A table whose row this one goes with, and the engine that sees to it otherwise. */
+  readonly partOf?: { readonly table: string; readonly butOn: EngineName | null };
+}
+
+export const now = Symbol('now');
+
+export class Column<T = unknown> {
+  /** Only a type. */
+  declare readonly value: T;
+  readonly facts: ColumnFacts;
+
+  constructor(facts: ColumnFacts) {
+    this.facts = facts;
+  }
+
+  get orNull(): Column<T | null> {
+    return this.#with({ isNullable: true });
+  }
+
+  get unique(): Column<T> {
+    return this.#with({ isUnique: true });
+  }
+
+  get neverReused(): Column<T> {
+    return this.#with({ isNeverReused: true });
+  }
+
+  /** A text that is one of these, which nothing checks. */
+  as<U extends T>(): Column<U> {
+    return this.#with({});
+  }
+
+  /** @param areCheckedBy `sqlite`: servers are spared checks of what only the runner writes */
+  oneOf<const U extends T & string>(values: readonly U[], areCheckedBy: 'all' | 'sqlite' = 'all'): Column<U> {
+    return this.#with({ values, areCheckedBy });
+  }
+
+  default(value: string | number | typeof now): Column<T> {
+    return this.#with({ default: value });
+  }
+
+  check(check: Check): Column<T> {
+    return this.#with({ check });
+  }
+
+  /** Logs of earlier versions get it by a migration; spools of earlier runners lack it. It needs a default, or null. */
+  since(version: number): Column<T> {
+    return this.#with({ since: version });
+  }
+
+  /** Its row goes with that of the other table. */
+  partOf(table: string, butOn: EngineName | null = null): Column<T> {
+    return this.#with({ partOf: { table, butOn } });
+  }
+
+  #with<U>(facts: Partial<ColumnFacts>): Column<U> {
+    return new Column<U>({ ...this.facts, ...facts });
+  }
+}
+
+export const id = new Column<number>({ kind: 'id' });
+export const integer = new Column<number>({ kind: 'integer' });
+/** A whole number from 0 on. */
+export const count = new Column<number>({ kind: 'integer', isCount: true });
+export const flag = new Column<number>({ kind: 'integer', isFlag: true });
+/** UTC epoch milliseconds. */
+export const instant = integer;
+export const real = new Column<number>({ kind: 'real' });
+export const text = new Column<string>({ kind: 'text' });
+export const name = new Column<string>({ kind: 'name' });
+export const word = new Column<string>({ kind: 'word' });
+export const json = new Column<string>({ kind: 'json' });
+export const blob = new Column<Uint8Array>({ kind: 'blob' });
+
+export function storageOf({ facts: { kind } }: Column): Storage {
+  if (kind === 'id') return 'integer';
+  return kind === 'integer' || kind === 'real' || kind === 'blob' ? kind : 'text';
+}
+
+type Columns = Readonly<Record<string, Column>>;
+
+/** What follows `create index … on …`: of each engine, or of `all` that are not named. Others have none of this name. */
+type IndexTexts = { readonly [Engine in EngineName | 'all']?: string };
+type Index = string | (IndexTexts & { readonly isUnique?: boolean });
+
+interface TableFacts<Name extends string = string> {
+  readonly unique?: readonly Name[];
+  readonly indexes?: Readonly<Record<string, Index>>;
+  /** What must hold for a row of SQLite, by the sentence that says so. */
+  readonly sqliteChecks?: Readonly<Record<string, string>>;
+  /** An index of MySQL's holds all rows: what makes a row one of few is a column, which is null in all others. */
+  readonly computedOnMysql?: readonly string[];
+  /** There is none in SQLite's file. */
+  readonly isOnServersAlone?: boolean;
+}
+
+export interface Table<C = Columns, Key extends string = string> extends TableFacts {
+  readonly columns: C;
+  /** What tells its rows apart; where nothing does, servers number the rows. */
+  readonly key: readonly Key[];
+}
+
+/** @param key left out: `id`, or nothing */
+export function table<C extends Columns, const Key extends keyof C & string>(
+  columns: C,
+  { key, ...facts }: TableFacts<keyof C & string> & { readonly key?: readonly Key[] } = {},
+): Table<C, Key> {
+  return { ...facts, columns, key: key ?? (('id' in columns ? ['id'] : []) as unknown as Key[]) };
+}
+
+export const unique = (index: IndexTexts): Index => ({ ...index, isUnique: true });
+
+/** A row as it is read. */
+export type RowOf<T> = T extends { readonly columns: infer C }
+  ? { readonly [Name in keyof C]: C[Name] extends Column<infer V> ? V : never }
+  : never;
+
+/** Names of the columns, but for these. */
+export function columnsOf<C extends Columns, Left extends keyof C = never>(
+  { columns }: Table<C>,
+  left: readonly Left[] = [],
+): readonly Exclude<keyof C & string, Left>[] {
+  return Object.keys(columns).filter((column) => !left.some((each) => each === column)) as Exclude<
+    keyof C & string,
+    Left
+  >[];
+}
+
+/** Columns that came with a version of the schema, one that tables had before. */
+export function columnsSince({ columns }: Table, version: number): readonly (readonly [name: string, Column])[] {
+  return Object.entries(columns).filter(([, { facts }]) => (facts.since ?? 1) === version);
+}
+
+interface IndexOnEngine {
+  readonly name: string;
+  readonly isUnique: boolean;
+  /** Its columns, and which rows it has. */
+  readonly on: string;
+}
+
+/** Indexes of a table that an engine has. */
+export function indexesOn(engine: EngineName, { indexes = {} }: Table): readonly IndexOnEngine[] {
+  return Object.entries(indexes).flatMap(([name, index]) => {
+    const { isUnique = false, ...of } = typeof index === 'string' ? { all: index } : index;
+    const on = of[engine] ?? of.all;
+    return on === undefined ? [] : [{ name, isUnique, on }];
+  });
+}
+
+/** A condition: the column has one of its values. */
+export function hasValue(column: string, values: readonly string[]): string {
+  return `${column} in (${values.map(literal).join(', ')})`;
+}
+
+export function literal(value: string | number): string {
+  return typeof value === 'number' ? String(value) : `'${value}'`;
+}

@@ -1,0 +1,110 @@
+import { type Column, columnsSince, hasValue, indexesOn, literal, now, type Table } from '../columns.ts';
+import { markSuspectRuns } from '../shared/old-words.ts';
+import { tables } from '../tables.ts';
+import type { Dialect } from './sql/dialect.ts';
+import { quoted } from './sql/rows.ts';
+import { countingOf } from './statements/counted.ts';
+
+/** The statements that make all tables, by version of the schema. */
+export function migrationsOf(
+  dialect: Dialect,
+  { types = [], triggers = [] }: OfEngine,
+): readonly (readonly string[])[] {
+  const all = Object.entries<Table>(tables);
+  const made = all.map(([name, table]) => createTable(dialect, name, table));
+  // MySQL's are made with their table: alone each takes as long as that.
+  const indexes = dialect.name === 'mysql' ? [] : all.flatMap(([name, table]) => createIndexes(dialect, name, table));
+  return [
+    [...types, ...made, ...indexes, ...triggers, ...viewsOf(dialect)],
+    [...addColumns(dialect, 2), markSuspectRuns],
+  ];
+}
+
+/** Statements of one server alone. */
+interface OfEngine {
+  readonly types?: readonly string[];
+  readonly triggers?: readonly string[];
+}
+
+/** `if not exists`: where what makes tables cannot be undone, it is done again. */
+function createTable(dialect: Dialect, name: string, table: Table): string {
+  const { columns, key, unique = [], computedOnMysql = [] } = table;
+  const isMysql = dialect.name === 'mysql';
+  const parts = [
+    ...(key.length === 0 ? [`id ${dialect.types.id}`] : []),
+    ...columnsSince(table, 1).map(([column, each]) => describeColumn(dialect, column, each)),
+    ...(isMysql ? computedOnMysql : []),
+    ...Object.entries(columns).flatMap(([column, { facts }]) =>
+      facts.partOf === undefined || facts.partOf.butOn === dialect.name
+        ? []
+        : [`foreign key (${column}) references ${facts.partOf.table} (id) on delete cascade`],
+    ),
+    ...(key.length === 0 || key[0] === 'id' ? [] : [`primary key (${key.map(quoted).join(', ')})`]),
+    ...(unique.length > 0 ? [`unique (${unique.join(', ')})`] : []),
+    ...(isMysql
+      ? indexesOn('mysql', table).map((index) => `${index.isUnique ? 'unique ' : ''}key ${index.name} ${index.on}`)
+      : []),
+  ];
+  return `create table if not exists ${name} (${parts.join(', ')})${isMysql ? ofMysql : ''}`;
+}
+
+/** Texts are equal only if all their bytes are. One of the two is a comment: the first of MariaDB, the other of MySQL. */
+const ofMysql = ` engine = InnoDB row_format = dynamic default character set utf8mb4
+  /*!80000 collate utf8mb4_0900_bin */ /*M!100600 collate utf8mb4_nopad_bin */`;
+
+function describeColumn(dialect: Dialect, name: string, { facts }: Column): string {
+  const { kind, isNullable, isUnique, default: otherwise, check, values, areCheckedBy } = facts;
+  if (kind === 'id') return `${quoted(name)} ${dialect.types.id}`;
+  return [
+    `${quoted(name)} ${dialect.types[kind]}`,
+    isNullable ? '' : 'not null',
+    otherwise === undefined ? '' : `default ${defaultOf(dialect, kind, otherwise)}`,
+    isUnique ? 'unique' : '',
+    check?.servers === undefined ? '' : `check (${check.servers})`,
+    values !== undefined && areCheckedBy === 'all' ? `check (${hasValue(name, values)})` : '',
+  ].join(' ');
+}
+
+/** Statements that add what came with a version of the schema. */
+function addColumns(dialect: Dialect, version: number): string[] {
+  return Object.entries<Table>(tables).flatMap(([name, table]) =>
+    columnsSince(table, version).map(
+      ([column, each]) => `alter table ${name} add column ${describeColumn(dialect, column, each)}`,
+    ),
+  );
+}
+
+/** A text of more than a few bytes has a default only as an expression in MySQL. */
+function defaultOf({ nowMs }: Dialect, kind: string, value: string | number | typeof now): string {
+  if (value === now) return `(${nowMs})`;
+  return kind === 'json' ? `(${literal(value)})` : literal(value);
+}
+
+function createIndexes({ name: engine }: Dialect, table: string, facts: Table): string[] {
+  return indexesOn(engine, facts).map(
+    ({ name, isUnique, on }) => `create ${isUnique ? 'unique ' : ''}index if not exists ${name} on ${table} ${on}`,
+  );
+}
+
+/** Every transition of a job, run or worker; and what has happened to the jobs of each handler since the log began. */
+function viewsOf(dialect: Dialect): readonly string[] {
+  return [
+    `create or replace view activity as
+      select started_at as at, case state when 'skipped' then 'worker-skipped' else 'worker-started' end as event,
+        id as worker_id, ${dialect.integer('null')} as job_id, ${dialect.integer('null')} as run_id, case state when 'skipped' then reason end as detail,
+        null as actor, null as warning from workers
+      union all select finished_at, case state when 'crashed' then 'worker-crashed' else 'worker-finished' end,
+        id, ${dialect.integer('null')}, ${dialect.integer('null')}, reason, null, null from workers where state in ('finished', 'crashed')
+      union all select created_at, 'job-queued', ${dialect.integer('null')}, id, ${dialect.integer('null')}, null, null, null from jobs where tier is null
+      union all select started_at, 'run-started', worker_id, job_id, id, null, null, null from runs
+      union all select finished_at,
+        case when outcome = 'released' and (left_job is null or left_job <> 'cancelled') then 'job-released'
+          when left_job is null then 'job-finished' else 'job-' || left_job end,
+        worker_id, job_id, id, reason, null, warning from runs where finished_at is not null
+      union all select at, event, worker_id, job_id, run_id, detail, actor, null from events`,
+    `create or replace view totals as select handler, what, sum(times) as times
+      from (select handler, what, times from gone
+        union all ${countingOf(dialect).countsOf({ jobs: 'true', runs: 'true', events: 'true' })}) as counted
+      group by handler, what`,
+  ];
+}
