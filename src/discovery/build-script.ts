@@ -1,7 +1,7 @@
 import { describeProblem } from '../settings/problem.ts';
-import { LONGEST_NAME, type ScriptOptions } from '../settings/readers.ts';
-import type { Settings, TierSettings } from '../settings/settings.ts';
+import type { ScriptOptions, Settings, TierSettings } from '../settings/settings.ts';
 import { printableName, shellWord } from '../system/base/values.ts';
+import { LONGEST_NAME } from './job-name.ts';
 import {
   byteOrderMark,
   chooseLaunch,

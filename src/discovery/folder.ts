@@ -1,10 +1,10 @@
 import { type Dirent, readdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, extname, join, relative } from 'node:path';
-import { LONGEST_NAME } from '../settings/readers.ts';
 import { matchAny } from '../system/base/glob.ts';
 import { compareBytes, printableName } from '../system/base/values.ts';
 import { machineName } from '../system/process/identity.ts';
 import { buildScript, isNotUtf8, refuseScript, scriptName } from './build-script.ts';
+import { LONGEST_NAME } from './job-name.ts';
 import { reasonToIgnore } from './jobs-folder.ts';
 import { isScriptExtension } from './launch.ts';
 import { describeReadFailure, enterFolder, fileName, type JobsPlace, QUEUE_TIER, type TierPlace } from './place.ts';

@@ -1,12 +1,12 @@
 import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { type ScriptOptions, withoutParameters } from '../settings/readers.ts';
-import type { Settings } from '../settings/settings.ts';
+import type { ScriptOptions, Settings } from '../settings/settings.ts';
 import { errorCode } from '../system/base/errors.ts';
 import { compareBytes } from '../system/base/values.ts';
 import { mergeOptions } from './build-script.ts';
 import { readHandlers } from './folder.ts';
+import { withoutParameters } from './job-name.ts';
 import { createPatternMatcher, enterJobs, type JobsPlace, QUEUE_TIER } from './place.ts';
 import type { Script } from './script.ts';
 

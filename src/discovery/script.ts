@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import type { ScriptOptions } from '../settings/readers.ts';
+import type { ScriptOptions } from '../settings/settings.ts';
 import { machineName } from '../system/process/identity.ts';
 
 /** A runnable file of a tier, or a handler of queued jobs; or why it is refused. */

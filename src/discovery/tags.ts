@@ -1,6 +1,5 @@
-import { nearestSetting } from '../settings/near-miss.ts';
 import type { Problem } from '../settings/problem.ts';
-import { type ScriptOptions, type ScriptSetting, scriptSettings } from '../settings/readers.ts';
+import { nearestSetting, type ScriptOptions, type ScriptSetting, scriptSettings } from '../settings/settings.ts';
 import { shellWord } from '../system/base/values.ts';
 
 /** `slashes`: JavaScript and the like. `hashes`: shells, Python, Perl, Ruby. `php`: both, within `<?php`. */
@@ -118,10 +117,6 @@ interface Tag {
 
 const noTags: ScriptTags = { options: {}, problems: [], warnings: [] };
 const settingsByTag = new Map(scriptSettings.map((setting) => [setting.tag, setting]));
-const accumulating: ReadonlySet<string> = new Set(['env', 'tags', 'fail-on', 'expect']);
-
-/** All text after these tags belongs to them. */
-const prose: ReadonlySet<string> = new Set(['description', 'fail-on', 'expect']);
 
 /** Reads the tags in the first comment block of `source`; `file` is its name in messages. */
 export function readScriptTags(source: string, style: CommentStyle, file: string): ScriptTags {
@@ -168,7 +163,7 @@ function parseTagLine(text: string, line: number): readonly Tag[] {
   const [, name, rest = ''] = /^@([A-Za-z][\w-]*)(?![\w/-])(?:[:=]|\s+[:=](?=\s))?\s*(.*)$/.exec(text) ?? [];
   if (name === undefined) return [];
   const setting = settingsByTag.get(name);
-  const next = prose.has(name) || setting === undefined ? -1 : findSecondTag(rest, setting);
+  const next = setting === undefined || setting.isProse ? -1 : findSecondTag(rest, setting);
   if (next === -1) return [{ name, line, value: rest.trim() }];
   return [{ name, line, value: rest.slice(0, next).trim() }, ...parseTagLine(rest.slice(next), line)];
 }
@@ -191,25 +186,31 @@ function readSetting(setting: ScriptSetting, tags: readonly Tag[], file: string)
   if (!first || isEmptyDescription(first)) return { options: {}, problems: [] };
   const readings = tags.map((tag) => readTag(setting, tag, file));
   const problems = [...readings.flatMap((reading) => reading.problems)];
-  if (prose.has(setting.tag)) problems.push(...tags.flatMap((tag) => refuseSecondTag(tag, file)));
-  if (!accumulating.has(setting.tag)) problems.push(...repetitions(tags, file));
-  return { options: combine(readings.map((reading) => reading.options)), problems };
+  if (setting.isProse) problems.push(...tags.flatMap((tag) => refuseSecondTag(setting, tag, file)));
+  if (!setting.addsUp) problems.push(...repetitions(setting, tags, file));
+  return {
+    options: combine(
+      setting,
+      readings.map((reading) => reading.options),
+    ),
+    problems,
+  };
 }
 
 function readTag(setting: ScriptSetting, tag: Tag, file: string): Reading {
   const reading = setting.read(tidy(tag.value));
-  if ('value' in reading) return { options: reading.value, problems: [] };
-  return { options: {}, problems: [problemOf(tag, file, reading.expected)] };
+  if ('value' in reading) return { options: { [setting.name]: reading.value }, problems: [] };
+  return { options: {}, problems: [problemOf(setting, tag, file, reading.expected)] };
 }
 
 /** `@expect done @timeout 20s`: a searched text may contain anything, so the meaning is unclear. */
-function refuseSecondTag(tag: Tag, file: string): readonly Problem[] {
+function refuseSecondTag(setting: ScriptSetting, tag: Tag, file: string): readonly Problem[] {
   const { name, value } = tag;
   const next = name === 'description' ? -1 : findSecondTag(value);
   if (next === -1) return [];
   const lines = `\`@${name} ${value.slice(0, next).trim()}\`, then \`${value.slice(next)}\``;
   const statement = `shares its line with another tag; write each tag on a line of its own: ${lines}`;
-  return [{ ...problemOf(tag, file, 'one tag'), statement }];
+  return [{ ...problemOf(setting, tag, file, 'one tag'), statement }];
 }
 
 function tidy(value: string): string {
@@ -221,27 +222,19 @@ function isEmptyDescription(tag: Tag): boolean {
   return tag.name === 'description' && tidy(tag.value) === '';
 }
 
-function problemOf(tag: Tag, file: string, expected: string): Problem {
-  const isSecret = tag.name === 'ping';
-  return { file, line: tag.line, setting: `@${tag.name}`, expected, found: tag.value, isSecret };
+function problemOf({ isSecret }: ScriptSetting, tag: Tag, file: string, expected: string): Problem {
+  return { file, line: tag.line, setting: `@${tag.name}`, expected, found: tag.value, isSecret: isSecret === true };
 }
 
-function repetitions([first, ...repeated]: readonly Tag[], file: string): readonly Problem[] {
+function repetitions(setting: ScriptSetting, [first, ...repeated]: readonly Tag[], file: string): readonly Problem[] {
   const statement = `is given twice (also in line ${first?.line}); keep one of them`;
-  return repeated.map((tag) => ({ ...problemOf(tag, file, 'one value'), statement }));
+  return repeated.map((tag) => ({ ...problemOf(setting, tag, file, 'one value'), statement }));
 }
 
 /** Lists add up; any other repeated tag is reported elsewhere. */
-function combine(options: readonly ScriptOptions[]): ScriptOptions {
-  const lists = (['env', 'tags', 'failOn', 'expect'] as const).map((key) => {
-    const words = unique(options.flatMap((one) => one[key] ?? []));
-    return words.length > 0 && { [key]: words };
-  });
-  return Object.assign({}, ...options, ...lists);
-}
-
-function unique(words: readonly string[]): readonly string[] {
-  return [...new Set(words)];
+function combine({ name, addsUp }: ScriptSetting, options: readonly ScriptOptions[]): ScriptOptions {
+  const words = new Set(options.flatMap((one) => (one as Readonly<Record<string, unknown>>)[name] ?? []));
+  return Object.assign({}, ...options, addsUp && words.size > 0 && { [name]: [...words] });
 }
 
 function warnOfNearMisses(tags: readonly Tag[], file: string): readonly string[] {

@@ -1,4 +1,4 @@
-import type { ScriptOptions } from '../settings/readers.ts';
+import type { ScriptOptions } from '../settings/settings.ts';
 import { latestTime } from './repeat/calendar.ts';
 import { parseSchedule } from './repeat/parse.ts';
 import type { CalendarRule } from './repeat/rule.ts';

@@ -9,27 +9,22 @@ import {
   variableName,
   variableReference,
 } from './readers.ts';
-import { type ChannelKind, type ChannelSettings, presets } from './settings.ts';
+import type { SettingIssue, Table, WrittenIn } from './table.ts';
 
-/** A fault of one option of a channel. */
-export interface ChannelIssue {
-  /** Null: the channel as a whole is at fault. */
-  readonly key: string | null;
-  readonly expected: string;
-  readonly found: unknown;
-}
+/** Services that need their own form of message; `json`: the message unchanged. */
+export const presets = ['json', 'slack', 'discord', 'teams', 'ntfy', 'telegram', 'pushover'] as const;
 
-type CheckedChannel = { readonly channel: ChannelSettings } | { readonly issues: readonly ChannelIssue[] };
+export type Preset = (typeof presets)[number];
 
 const addressForm = /^[^\s<>@,;:"'()[\]\\\p{Cc}-][^\s<>@,;:"'()[\]\\\p{Cc}]*@[^\s<>@,;:"'()[\]\\\p{Cc}]+$/u;
 
 /** Accepts one address without a name, which would only be one more text to quote. */
-const readAddress: Reader<string> = (found) =>
+const readAddress: Reader<string, string> = (found) =>
   typeof found === 'string' && isAddressOrName(found.trim())
     ? { value: found.trim() }
     : { expected: 'an address such as me@example.org, or $NAME' };
 
-const readAddresses: Reader<string> = (found) => {
+const readAddresses: Reader<string, string | readonly string[]> = (found) => {
   const all = typeof found === 'string' ? found.split(',') : found;
   const isList = Array.isArray(all) && all.length > 0;
   const isRight = isList && all.every((each) => typeof each === 'string' && isAddressOrName(each.trim()));
@@ -45,7 +40,7 @@ export function isAddress(text: string): boolean {
 const isAddressOrName = (text: string): boolean => variableReference.test(text) || isAddress(text);
 
 /** If the server needs a password, a variable holds the whole URL. */
-const readSmtp: Reader<string> = (found) => {
+const readSmtp: Reader<string, string> = (found) => {
   const text = typeof found === 'string' ? found.trim() : '';
   if (variableReference.test(text)) return { value: text };
   const url = URL.parse(text);
@@ -65,40 +60,108 @@ export function isInClear(url: URL): boolean {
   return url.protocol === 'http:' && !isLocalHost(url.hostname);
 }
 
-const readSecret: Reader<string> = (found) =>
+const readSecret: Reader<string, string> = (found) =>
   typeof found === 'string' && variableReference.test(found.trim())
     ? { value: found.trim() }
     : { expected: describeSecret() };
 
-const readLine: Reader<string> = (found) =>
+const readLine: Reader<string, string> = (found) =>
   typeof found === 'string' && found.trim() !== '' && !found.includes('\0')
     ? { value: found.trim() }
     : { expected: 'a text' };
 
-const readProgram: Reader<string> = (found) =>
+const readProgram: Reader<string, string> = (found) =>
   typeof found === 'string' && found.startsWith('/') ? { value: found } : { expected: 'the full path of a program' };
 
 /** An id is mostly digits, and may be written as a number. */
-const readId: Reader<string> = (found) => readLine(typeof found === 'number' ? String(found) : found);
+const readId: Reader<string, string | number> = (found) => readLine(typeof found === 'number' ? String(found) : found);
 
-const readVariableNames: Reader<string> = (found) => {
+const readVariableNames: Reader<string, string | readonly string[]> = (found) => {
   const reading = readWords(variableName, 'names of environment variables such as PAGER_KEY')(found);
   return 'value' in reading ? { value: reading.value.join(' ') } : reading;
 };
 
 /** The options of each kind of channel, the target first. */
-const shapes: Readonly<Record<ChannelKind, Readonly<Record<string, Reader<string>>>>> = {
-  mail: { to: readAddresses, from: readAddress, smtp: readSmtp, sendmail: readProgram },
-  webhook: { url: readUrl, preset: readChoice(...presets), token: readSecret, chat: readId, user: readId },
-  command: { run: readLine, env: readVariableNames },
-};
+const kinds = {
+  mail: {
+    to: { read: readAddresses },
+    /** Default: the user, at this host. */
+    from: { read: readAddress },
+    /** `$SMTP_URL`, which holds `smtps://user:password@mail.example.org`. Default: the local sendmail. */
+    smtp: { read: readSmtp, isSecret: true },
+    /** Full path of a program that accepts mail as sendmail does. Default: the usual places of sendmail. */
+    sendmail: { read: readProgram },
+  },
+  webhook: {
+    /** `https://…`, or `$NAME`. Telegram and Pushover need none. */
+    url: { read: readUrl, isSecret: true },
+    /** The form of the messages. Default: by the URL's host, otherwise `json`. */
+    preset: { read: readChoice(...presets) },
+    /** `$NAME`: the token of the service; with `json` and `ntfy` it is sent as `Authorization: Bearer …`. */
+    token: { read: readSecret, isSecret: true },
+    /** Telegram: the number of the chat. */
+    chat: { read: readId },
+    /** Pushover: the user's or the group's key. */
+    user: { read: readId, isSecret: true },
+  },
+  command: {
+    /** A line for `/bin/sh`, run in the root, with the message as JSON on stdin. */
+    run: { read: readLine, isSecret: true },
+    /** Variables that it gets from the runner's environment. */
+    env: { read: readVariableNames },
+  },
+} as const satisfies Readonly<Record<string, Table>>;
 
-const readName: Reader<string> = (found) =>
+const readName: Reader<string, string> = (found) =>
   typeof found === 'string' && /^[\w-]{1,40}$/.test(found)
     ? { value: found }
     : { expected: 'a name of letters, digits, - and _' };
 
-const ofAll = { name: readName, severity: readChoice('warning', 'critical'), tags: readTagWords };
+const ofAll = {
+  /** The name for `runner alert test`. Default: its preset or kind. */
+  name: { read: readName },
+  /** Only incidents of at least this severity. Default: all. */
+  severity: { read: readChoice('warning', 'critical') },
+  /** Only incidents of scripts with one of these tags. Default: all. */
+  tags: { read: readTagWords },
+} as const satisfies Table;
+
+export type ChannelKind = keyof typeof kinds;
+
+/** A channel as it is written, with the options that it must have. */
+type Written<Options extends Table, Needed extends keyof Options> = WrittenIn<typeof ofAll> &
+  WrittenIn<Options> &
+  Required<Pick<WrittenIn<Options>, Needed>>;
+
+type ChannelInput =
+  | ({ readonly kind: 'mail' } & Written<typeof kinds.mail, 'to'>)
+  | ({ readonly kind: 'webhook' } & Written<typeof kinds.webhook, never>)
+  | ({ readonly kind: 'command' } & Written<typeof kinds.command, 'run'>);
+
+type OptionOf<Kind> = Kind extends ChannelKind ? Exclude<keyof (typeof kinds)[Kind], 'to' | 'url' | 'run'> : never;
+
+/**
+ * A channel for messages. Values that begin with `$` name variables of the runner's environment, which are read when a
+ * message is sent.
+ */
+export interface ChannelSettings {
+  /** Its name in the settings, otherwise its preset or kind; a second channel of that name is `webhook-2`. */
+  readonly name: string;
+  readonly kind: ChannelKind;
+  /** For mail, the addresses; for a webhook, the URL, or '' if its preset has one; for a command, its text. */
+  readonly target: string;
+  /** Further options of its kind: `smtp`, `from`, `preset`, `token` … */
+  readonly options: Readonly<Partial<Record<OptionOf<ChannelKind>, string>>>;
+  /** Only incidents of at least this severity; null: all. */
+  readonly severity: 'warning' | 'critical' | null;
+  /** Only incidents of scripts with one of these tags; empty: all. */
+  readonly tags: readonly string[];
+}
+
+/** What is wrong with one option of a channel; an empty path: with the channel as a whole. */
+type ChannelIssue = Omit<SettingIssue, 'known'>;
+
+type CheckedChannel = { readonly value: ChannelSettings } | { readonly wrong: readonly ChannelIssue[] };
 
 /** Services with one fixed address, and the options that they need. */
 const needed: Readonly<Record<string, readonly string[]>> = {
@@ -108,42 +171,63 @@ const needed: Readonly<Record<string, readonly string[]>> = {
 
 const readKind = readChoice('mail', 'webhook', 'command');
 
+export interface ChannelsReader {
+  (found: unknown): ParseResult<readonly ChannelSettings[]> | { readonly wrong: readonly ChannelIssue[] };
+  readonly written?: readonly ChannelInput[];
+}
+
+/** Reads `alerts.channels`. */
+export const readChannels: ChannelsReader = (found) => {
+  if (!Array.isArray(found)) return { expected: 'a list' };
+  const checked = found.map(readChannel);
+  const wrong = checked.flatMap((each, place) =>
+    'value' in each ? [] : each.wrong.map((issue) => ({ ...issue, path: [String(place), ...issue.path] })),
+  );
+  return wrong.length > 0
+    ? { wrong }
+    : { value: nameChannels(checked.flatMap((each) => ('value' in each ? each.value : []))) };
+};
+
 /** Reads one channel of `alerts.channels`; its name is not final. */
 export function readChannel(found: unknown): CheckedChannel {
   if (typeof found !== 'object' || found === null || Array.isArray(found)) {
-    return { issues: [{ key: null, expected: "an object such as { kind: 'mail', to: 'me@example.org' }", found }] };
+    const expected = "an object such as { kind: 'mail', to: 'me@example.org' }";
+    return { wrong: [{ path: [], expected, found, isSecret: false }] };
   }
   const given = new Map<string, unknown>(Object.entries(found).filter(([, value]) => value !== undefined));
   const kind = readKind(given.get('kind'));
-  if ('expected' in kind) return { issues: [{ key: 'kind', expected: kind.expected, found: given.get('kind') }] };
+  if ('expected' in kind) return { wrong: [issueAt('kind', kind.expected, given.get('kind'))] };
   given.delete('kind');
   return readOptions(kind.value, given);
 }
 
+const secretOptions = Object.values<Table>(kinds)
+  .flatMap((options) => Object.entries(options))
+  .flatMap(([key, option]) => ('isSecret' in option ? [key] : []));
+
+function issueAt(key: string, expected: string, found: unknown): ChannelIssue {
+  return { path: [key], expected, found, isSecret: secretOptions.includes(key) };
+}
+
 function readOptions(kind: ChannelKind, given: ReadonlyMap<string, unknown>): CheckedChannel {
-  const shape: Readonly<Record<string, Reader<unknown>>> = { ...shapes[kind], ...ofAll };
   const issues: ChannelIssue[] = [];
   const values = new Map<string, unknown>();
   for (const [key, value] of given) {
-    const reading = readOption(kind, shape, key, value);
+    const reading = readOption(kind, key, value);
     if ('value' in reading) values.set(key, reading.value);
-    else issues.push({ key, expected: reading.expected, found: value });
+    else issues.push(issueAt(key, reading.expected, value));
   }
-  const [target = ''] = Object.keys(shapes[kind]);
+  const [target = ''] = Object.keys(kinds[kind]);
   const required = needed[String(values.get('preset'))] ?? [target];
   for (const key of required.filter((each) => !given.has(each))) {
-    const reading = readOption(kind, shape, key, undefined);
-    if ('expected' in reading) issues.push({ key, expected: reading.expected, found: undefined });
+    const reading = readOption(kind, key, undefined);
+    if ('expected' in reading) issues.push(issueAt(key, reading.expected, undefined));
   }
   const clear = isToldInClear(values) ? values.get('url') : undefined;
   if (clear !== undefined) {
-    issues.push({
-      key: 'url',
-      expected: 'a URL that begins with https://, as it holds or carries a secret',
-      found: clear,
-    });
+    issues.push(issueAt('url', 'a URL that begins with https://, as it holds or carries a secret', clear));
   }
-  return issues.length > 0 ? { issues } : { channel: toChannel(kind, target, values) };
+  return issues.length > 0 ? { wrong: issues } : { value: toChannel(kind, target, values) };
 }
 
 /** Whether a webhook would send a secret, its token or its own URL, without encryption. */
@@ -153,14 +237,10 @@ function isToldInClear(values: ReadonlyMap<string, unknown>): boolean {
   return hasSecret && url !== null && isInClear(url);
 }
 
-function readOption(
-  kind: ChannelKind,
-  shape: Readonly<Record<string, Reader<unknown>>>,
-  key: string,
-  value: unknown,
-): ParseResult<unknown> {
-  const read = Object.hasOwn(shape, key) ? shape[key] : undefined;
-  return read?.(value) ?? { expected: `left out: ${kind} has ${Object.keys(shape).join(', ')}` };
+function readOption(kind: ChannelKind, key: string, value: unknown): ParseResult<unknown> {
+  const options: Readonly<Record<string, { readonly read: Reader<unknown, unknown> }>> = { ...kinds[kind], ...ofAll };
+  const option = Object.hasOwn(options, key) ? options[key] : undefined;
+  return option?.read(value) ?? { expected: `left out: ${kind} has ${Object.keys(options).join(', ')}` };
 }
 
 function toChannel(kind: ChannelKind, target: string, values: ReadonlyMap<string, unknown>): ChannelSettings {
@@ -176,7 +256,7 @@ function toChannel(kind: ChannelKind, target: string, values: ReadonlyMap<string
 }
 
 /** Gives each channel a unique name: the second `webhook` is `webhook-2`. */
-export function nameChannels(channels: readonly ChannelSettings[]): readonly ChannelSettings[] {
+function nameChannels(channels: readonly ChannelSettings[]): readonly ChannelSettings[] {
   const taken = new Set<string>();
   return channels.map((channel) => {
     let name = channel.name;
@@ -229,8 +309,8 @@ export function parseAlertsVariable(text: string, environment: NodeJS.ProcessEnv
     }
     const smtp = kind === 'mail' && environment.SMTP_URL ? { smtp: '$SMTP_URL' } : {};
     const checked = readChannel({ ...input, ...smtp });
-    if ('channel' in checked) found.push(checked.channel);
-    else problems.push(...checked.issues.map(({ expected }) => `${place} (${kind}) must be ${expected}`));
+    if ('value' in checked) found.push(checked.value);
+    else problems.push(...checked.wrong.map(({ expected }) => `${place} (${kind}) must be ${expected}`));
   }
   return { channels: nameChannels(found), problems };
 }

@@ -8,9 +8,9 @@ import { errorCode, type Fault, UsageError } from '../system/base/errors.ts';
 import { readPlainFile } from '../system/base/plain-file.ts';
 import { faultOf, judgePath, judgeRoot, OVERRIDE_VARIABLE, orAllowOutside } from '../system/place/trust.ts';
 
+import { ALERTS_VARIABLE, parseAlertsVariable, variablesOf } from './channels.ts';
 import { describeProblem, type Problem } from './problem.ts';
-import type { SettingIssue } from './schema.ts';
-import { defaultSettings, type Settings } from './settings.ts';
+import { defaultSettings, type Settings, validateSettings } from './settings.ts';
 
 const extensions = ['ts', 'mts', 'cts', 'js', 'mjs', 'cjs', 'json'];
 const fileNames: readonly string[] = extensions.map((extension) => `runner.config.${extension}`);
@@ -26,18 +26,15 @@ export async function loadSettings(root: string, environment: NodeJS.ProcessEnv 
   const allowUnsafe = environment[OVERRIDE_VARIABLE] === '1';
   const found = await loadFile(root, allowUnsafe);
   const settings = allowUnsafe ? { ...found, allowUnsafe } : found;
-  const { RUNNER_ALERTS } = environment;
-  return RUNNER_ALERTS && settings.alerts.channels.length === 0
-    ? await takeChannels(settings, RUNNER_ALERTS, environment)
-    : settings;
+  const alerts = environment[ALERTS_VARIABLE];
+  return alerts && settings.alerts.channels.length === 0 ? takeChannels(settings, alerts, environment) : settings;
 }
 
 /** For users without a settings file: channels in that file take precedence. */
-async function takeChannels(settings: Settings, text: string, environment: NodeJS.ProcessEnv): Promise<Settings> {
-  const { parseAlertsVariable, variablesOf } = await import('./channels.ts');
+function takeChannels(settings: Settings, text: string, environment: NodeJS.ProcessEnv): Settings {
   const { channels, problems } = parseAlertsVariable(text, environment);
   if (problems.length > 0) throw new UsageError(problems);
-  const secrets = [...new Set([...settings.secrets, 'RUNNER_ALERTS', ...variablesOf(channels)])];
+  const secrets = [...new Set([...settings.secrets, ALERTS_VARIABLE, ...variablesOf(channels)])];
   return { ...settings, secrets, alerts: { ...settings.alerts, channels } };
 }
 
@@ -159,9 +156,7 @@ function describeRivals(root: string, name: string, other: string): string {
   return `${root} has both ${name} and ${other}, but only one settings file is allowed; remove one of them.`;
 }
 
-/** Loads the schema only here: most roots have no settings, and zod would slow down every start. */
-async function checkConfigFile(file: ConfigFile): Promise<Settings> {
-  const { validateSettings } = await import('./schema.ts');
+function checkConfigFile(file: ConfigFile): Settings {
   let checked: ReturnType<typeof validateSettings>;
   try {
     checked = validateSettings(file.content);
@@ -169,32 +164,16 @@ async function checkConfigFile(file: ConfigFile): Promise<Settings> {
     // A getter is code of the file, which runs only now.
     throw cannotLoad(file.name, error);
   }
-  if ('settings' in checked) return checked.settings;
-  throw new UsageError(problemsOf(file, checked.issues).map(describeProblem));
-}
-
-function problemsOf(file: ConfigFile, issues: readonly SettingIssue[]): readonly Problem[] {
-  const problems = issues.map(({ path, expected, found, statement }) => ({
+  if (checked.settings !== undefined) return checked.settings;
+  const problems: Problem[] = checked.issues.map(({ path, ...issue }) => ({
+    ...issue,
     file: file.name,
     line: findSettingLine(file.source, path),
     setting: path.join('.') || 'the default export',
-    expected,
-    found,
-    statement,
-    // Cron would mail the value.
-    isSecret: isSecretAt(path) && found !== path[1],
   }));
   const lineOf = ({ line }: Problem) => line ?? Number.MAX_SAFE_INTEGER;
-  return problems.toSorted((one, other) => lineOf(one) - lineOf(other));
-}
-
-/** A URL may be a secret, or contain one. */
-function isSecretAt(path: readonly string[]): boolean {
-  const [first] = path;
-  const last = path.at(-1) ?? '';
-  const isPing = last === 'ping' && ['tiers', 'scripts'].includes(first ?? '');
-  const isOfChannel = first === 'alerts' && ['url', 'smtp', 'token', 'user', 'run'].includes(last);
-  return first === 'env' || isPing || isOfChannel;
+  const sorted = problems.toSorted((one, other) => lineOf(one) - lineOf(other));
+  throw new UsageError(sorted.map(describeProblem));
 }
 
 interface ConfigFile {

@@ -6,22 +6,29 @@ import { isZone, nearestZone } from '../system/base/zone.ts';
 /** A parsed value, or a description of what was expected. */
 export type ParseResult<T> = { readonly value: T } | { readonly expected: string };
 
-export type Reader<T> = (found: unknown) => ParseResult<T>;
+/** Reads a value as it was written, in a tag or in the settings. */
+export interface Reader<T, Written = unknown> {
+  (found: unknown): ParseResult<T>;
+  /** For the type of the settings alone: in which form TypeScript takes it. */
+  readonly written?: Written;
+}
 
-export const readText: Reader<string> = (found) =>
+type Words = string | readonly string[];
+
+export const readText: Reader<string, string> = (found) =>
   typeof found === 'string' ? { value: found } : { expected: 'a text' };
 
-export const readBoolean: Reader<boolean> = (found) =>
+export const readBoolean: Reader<boolean, boolean> = (found) =>
   typeof found === 'boolean' ? { value: found } : { expected: 'true or false' };
 
 /** A tag without a value means true. */
-const readFlag: Reader<boolean> = (found) => {
+export const readFlag: Reader<boolean, boolean | string> = (found) => {
   if (found === true || found === '' || found === 'true') return { value: true };
   return found === false || found === 'false' ? { value: false } : { expected: 'true or false' };
 };
 
 /** One of a few words. */
-export function readChoice<Word extends string>(...words: readonly Word[]): Reader<Word> {
+export function readChoice<Word extends string>(...words: readonly Word[]): Reader<Word, Word> {
   return (found) => {
     const text = typeof found === 'string' ? found.trim() : found;
     const word = words.find((each) => each === text);
@@ -35,25 +42,25 @@ function listChoices(words: readonly string[]): string {
 }
 
 /** A duration of any length. */
-export const readDurationMs: Reader<number> = (found) => {
+export const readDurationMs: Reader<number, string> = (found) => {
   const durationMs = typeof found === 'string' ? parseDurationMs(found.trim()) : null;
   return durationMs === null ? { expected: expectedDuration(found) } : { value: durationMs };
 };
 
 /** A time to wait, which may be zero: `0s`. */
-export const readDelayMs: Reader<number> = (found) => {
+export const readDelayMs: Reader<number, string> = (found) => {
   const delayMs = typeof found === 'string' ? parseDelayMs(found.trim()) : null;
   return delayMs === null ? { expected: expectedDuration(found) } : { value: delayMs };
 };
 
 /** A duration that a timer can wait for. */
-export const readTimerMs: Reader<number> = (found) => {
+export const readTimerMs: Reader<number, string> = (found) => {
   const reading = readDurationMs(found);
   if ('expected' in reading || reading.value <= longestTimerMs) return reading;
   return { expected: 'a duration of at most 24 days' };
 };
 
-export function readByteSize(smallest: string): Reader<number> {
+export function readByteSize(smallest: string): Reader<number, string> {
   const smallestBytes = parseByteSize(smallest) ?? 0;
   return (found) => {
     const size = typeof found === 'string' ? parseByteSize(found.trim()) : null;
@@ -63,7 +70,7 @@ export function readByteSize(smallest: string): Reader<number> {
 }
 
 /** A number, or its digits: the value of a tag is always text. */
-export function readWholeNumber(least: number, most: number): Reader<number> {
+export function readWholeNumber(least: number, most: number): Reader<number, number | string> {
   return (found) => {
     const isDigits = typeof found === 'string' && /^\d{1,9}$/.test(found.trim());
     const number = isDigits ? Number(found) : found;
@@ -73,7 +80,7 @@ export function readWholeNumber(least: number, most: number): Reader<number> {
 }
 
 /** A number such as 1.5, or its digits. */
-export function readPositiveNumber(most: number): Reader<number> {
+export function readPositiveNumber(most: number): Reader<number, number | string> {
   return (found) => {
     const isDigits = typeof found === 'string' && /^\d{1,9}(?:\.\d{1,9})?$/.test(found.trim());
     const number = isDigits ? Number(found) : found;
@@ -83,7 +90,7 @@ export function readPositiveNumber(most: number): Reader<number> {
 }
 
 /** A list of words, or a text of words separated by spaces or commas. */
-export function readWords(form: RegExp, expected: string): Reader<readonly string[]> {
+export function readWords(form: RegExp, expected: string): Reader<readonly string[], Words> {
   return (found) => {
     const words = typeof found === 'string' ? splitWords(found) : found;
     const isList = Array.isArray(words) && words.length > 0;
@@ -94,66 +101,6 @@ export function readWords(form: RegExp, expected: string): Reader<readonly strin
 
 function splitWords(text: string): readonly string[] {
   return text.split(/[\s,]+/).filter((word) => word !== '');
-}
-
-/** How a job is treated whose runner or machine died during its run. */
-export type CrashPolicy = 'retry' | 'skip' | 'fail';
-
-/** `run`: without knowing what other machines do. */
-export type OfflinePolicy = 'run' | 'wait';
-
-/** Options of a script from its tags or the settings. Each one is optional. */
-export interface ScriptOptions {
-  readonly description?: string;
-  /** Default: the tier's period, at most one hour. */
-  readonly timeoutMs?: number;
-  /** How many times a failed job is tried again. Default 0. */
-  readonly retries?: number;
-  readonly retryDelay?: RetryDelay;
-  /** Default: a crash is a failure like any other, and `retries` decides what follows. */
-  readonly onCrash?: CrashPolicy;
-  /** How it is treated while the database of a fleet is away. Default: it waits. */
-  readonly offline?: OfflinePolicy;
-  /** Heap limit of a Node script. Default: V8's own. */
-  readonly memoryBytes?: number;
-  /** Resident memory of all processes of a run above which a warning is noted. Default: no limit. */
-  readonly warnRssBytes?: number;
-  /** Resident memory above which, after `rssSustainMs`, the run is ended. Default: no limit. */
-  readonly maxRssBytes?: number;
-  /** How long the memory may be above its limit. Default 5 s. */
-  readonly rssSustainMs?: number;
-  /** How many bytes of its output are kept on disk. Default: the settings' `maxOutput`. */
-  readonly maxOutputBytes?: number;
-  /** Added to the process's niceness, 0 to 19. Default 0. */
-  readonly nice?: number;
-  /** Names of environment variables that the script gets from the runner's environment. */
-  readonly env?: readonly string[];
-  /** For a handler: a fresh process for each job. Default false: one process serves many jobs. */
-  readonly isolate?: boolean;
-  /** Failures in a row before an alert is sent. Default: the settings' `alerts.after`. */
-  readonly alertAfter?: number;
-  readonly tags?: readonly string[];
-  /** The machines that it runs on: globs over their names. Default: any. */
-  readonly host?: readonly string[];
-  /** Whether each of these machines runs it. Default false: the first one that comes runs it. */
-  readonly everyHost?: boolean;
-  /** URL of a service that notices silence, or the variable that holds it: `$NAME`. */
-  readonly ping?: string;
-  /** When it runs within its tier: a rule of docs/scripts.md, as written. Default: in each pass. */
-  readonly schedule?: string;
-  /** The zone of a schedule that names none. Default: the host's zone. */
-  readonly timezone?: string;
-  /** Whether it runs once after each boot of its machine. */
-  readonly reboot?: boolean;
-  /**
-   * A run has failed if a line of its output matches one of these: texts, `/regular expressions/`, or `KNOWN_SIGNS`. An
-   * empty list: any output is accepted.
-   */
-  readonly failOn?: readonly string[];
-  /** A run has failed if no line of its output matches one of these. */
-  readonly expect?: readonly string[];
-  /** The shell, with its flags, for a shell script without a `#!` line. Default: `/bin/sh`. */
-  readonly shell?: readonly [string, ...string[]];
 }
 
 /** How long a failed job waits before its next try. */
@@ -179,7 +126,7 @@ export const defaultRetryDelay: RetryDelay = {
 const expected = 'a duration such as 5m, or exponential with a first and a longest one, such as exponential 1m 1h';
 
 /** `5m`, `exponential`, `exponential 30s`, `exponential 30s 6h`. */
-export const readRetryDelay: Reader<RetryDelay> = (found) => {
+export const readRetryDelay: Reader<RetryDelay, string> = (found) => {
   const delay = typeof found === 'string' ? parseRetryDelay(found.trim()) : null;
   return delay === null ? { expected } : { value: delay };
 };
@@ -252,15 +199,6 @@ export function parseByteSize(text: string): number | null {
   return size !== null && Number.isSafeInteger(size) && size > 0 ? size : null;
 }
 
-/** One option: its names in a tag and in the settings, and its reader. */
-export interface ScriptSetting {
-  /** Its key in the settings: `retryDelay`. */
-  readonly key: string;
-  /** Its tag, without the `@`: `retry-delay`. */
-  readonly tag: string;
-  readonly read: Reader<ScriptOptions>;
-}
-
 export const variableName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /**
@@ -290,7 +228,7 @@ const codeLoaders = new RegExp(
 export const variableReference = /^\$[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** A password in the URL would be stored in a file. */
-export const readUrl: Reader<string> = (found) => {
+export const readUrl: Reader<string, string> = (found) => {
   const text = typeof found === 'string' ? found.trim() : '';
   if (variableReference.test(text)) return { value: text };
   const url = URL.parse(text);
@@ -311,7 +249,7 @@ export function loadsCode(name: string): boolean {
   return codeLoaders.test(name);
 }
 
-const readPassedVariables: Reader<readonly string[]> = (found) => {
+export const readPassedVariables: Reader<readonly string[], Words> = (found) => {
   const reading = readVariables(found);
   const loader = 'value' in reading ? reading.value.find(loadsCode) : undefined;
   if (loader === undefined) return reading;
@@ -320,25 +258,12 @@ const readPassedVariables: Reader<readonly string[]> = (found) => {
   };
 };
 
-function define<Option extends keyof ScriptOptions>(
-  key: string,
-  tag: string,
-  option: Option,
-  read: Reader<NonNullable<ScriptOptions[Option]>>,
-): ScriptSetting {
-  return { key, tag, read: (found) => asOptions(option, read(found)) };
-}
-
-function asOptions(option: keyof ScriptOptions, reading: ParseResult<unknown>): ParseResult<ScriptOptions> {
-  return 'expected' in reading ? reading : { value: { [option]: reading.value } };
-}
-
 export const readTagWords = readWords(/^[^\s,\p{Cc}]+$/u, 'one or more words');
 
 const expectedRule = 'a time or a rule such as daily at 02:30, weekly on monday at 07:00 or 0 7 * * 1';
 
 /** The code that reads such rules is large, and loaded only on demand. */
-const readRuleText: Reader<string> = (found) => {
+export const readRuleText: Reader<string, string> = (found) => {
   const text = typeof found === 'string' ? found.trim() : null;
   if (text === null) return { expected: expectedRule };
   // A comment of the form `/* … */` ends within `*/15 * * * *`, so nothing of it is left.
@@ -347,20 +272,20 @@ const readRuleText: Reader<string> = (found) => {
     : { value: text };
 };
 
-const readZoneName: Reader<string> = (found) =>
+export const readZoneName: Reader<string, string> = (found) =>
   typeof found === 'string' && /^[\w+/-]+$/.test(found.trim())
     ? { value: found.trim() }
     : { expected: 'one time zone such as Europe/Berlin or UTC' };
 
 /** The zone must also suit `TZ`, which knows only names: there `+02:00` means the opposite. */
-export const readSiteZone: Reader<string> = (found) => {
+export const readSiteZone: Reader<string, string> = (found) => {
   const reading = readZoneName(found);
   if ('expected' in reading || (/^[a-z]/i.test(reading.value) && isZone(reading.value))) return reading;
   const nearest = nearestZone(reading.value);
   return { expected: `one time zone such as ${nearest ?? 'Europe/Berlin'} or UTC` };
 };
 
-const readHostPatterns: Reader<readonly string[]> = (found) => {
+export const readHostPatterns: Reader<readonly string[], Words> = (found) => {
   const reading = readHostWords(found);
   const isClosed = 'expected' in reading || !reading.value.some(matchesNothing);
   return isClosed ? reading : { expected: expectedHosts };
@@ -407,7 +332,9 @@ function withoutQuotes(text: string): string {
 const expectedPattern = 'a text such as done, or /a regular expression/';
 
 /** Reads one or more patterns. If the known signs are allowed, true and false, as in `readFlag`, refer to them. */
-function readPatterns(allowsSigns: boolean): Reader<readonly string[]> {
+export function readPatterns<Allows extends boolean>(
+  allowsSigns: Allows,
+): Reader<readonly string[], Words | (Allows extends true ? boolean : never)> {
   return (found) => {
     const flag = allowsSigns ? readFlag(found) : { expected: expectedPattern };
     if ('value' in flag) return { value: flag.value ? [KNOWN_SIGNS] : [] };
@@ -423,65 +350,28 @@ const shellName = /^(?:\/\S*\/)?(?:ba|da|a|k|mk|z|ya)?sh$/;
 const shellFlag = /^(?:[-+](?!.*[csi])[a-zA-Z]+|--[a-z][a-z-]*|[a-z]+)$/;
 
 /** `bash -euo pipefail`; the script's path is appended. */
-export const readShell: Reader<readonly [string, ...string[]]> = (found) => {
+export const readShell: Reader<readonly [string, ...string[]], string> = (found) => {
   const [shell = '', ...flags] = typeof found === 'string' ? found.trim().split(/\s+/) : [];
   const isRight = shellName.test(shell) && flags.every((flag) => shellFlag.test(flag));
   return isRight ? { value: [shell, ...flags] } : { expected: 'a shell with its flags such as bash -euo pipefail' };
 };
 
-/** One list for tags and settings, so that a value is valid in both or in neither. */
-export const scriptSettings: readonly ScriptSetting[] = [
-  define('description', 'description', 'description', readText),
-  define('timeout', 'timeout', 'timeoutMs', readTimerMs),
-  define('retries', 'retries', 'retries', readWholeNumber(0, 100)),
-  define('retryDelay', 'retry-delay', 'retryDelay', readRetryDelay),
-  define('onCrash', 'on-crash', 'onCrash', readChoice('retry', 'skip', 'fail')),
-  define('offline', 'offline', 'offline', readChoice('run', 'wait')),
-  define('memory', 'memory', 'memoryBytes', readByteSize('16mb')),
-  define('warnRss', 'warn-rss', 'warnRssBytes', readByteSize('1mb')),
-  define('maxRss', 'max-rss', 'maxRssBytes', readByteSize('1mb')),
-  define('rssSustain', 'rss-sustain', 'rssSustainMs', readTimerMs),
-  define('maxOutput', 'max-output', 'maxOutputBytes', readByteSize('64kb')),
-  define('nice', 'nice', 'nice', readWholeNumber(0, 19)),
-  define('env', 'env', 'env', readPassedVariables),
-  define('isolate', 'isolate', 'isolate', readFlag),
-  define('alertAfter', 'alert-after', 'alertAfter', readWholeNumber(1, 1_000)),
-  define('tags', 'tags', 'tags', readTagWords),
-  define('host', 'host', 'host', readHostPatterns),
-  define('everyHost', 'every-host', 'everyHost', readFlag),
-  define('ping', 'ping', 'ping', readUrl),
-  define('schedule', 'schedule', 'schedule', readRuleText),
-  define('timezone', 'timezone', 'timezone', readZoneName),
-  define('reboot', 'reboot', 'reboot', readFlag),
-  define('failOn', 'fail-on', 'failOn', readPatterns(true)),
-  define('expect', 'expect', 'expect', readPatterns(false)),
-  define('shell', 'shell', 'shell', readShell),
-];
+/** A text, because JSON has no octal numbers. A mask that takes rights from the owner would exclude the runner, too. */
+export const readUmask: Reader<number, string> = (found) => {
+  const isMask = typeof found === 'string' && /^0{0,2}[0-7]{2}$/.test(found);
+  return isMask ? { value: Number.parseInt(found, 8) } : { expected: "a text such as '022' or '077'" };
+};
 
-/** Longest name of a job, in characters. */
-export const LONGEST_NAME = 255;
+export const readPath: Reader<string, string> = (found) => {
+  const isPath = typeof found === 'string' && found.trim() !== '' && !/\p{Cc}/u.test(found);
+  return isPath ? { value: found } : { expected: 'a file such as ../public_html/status/index.html' };
+};
 
-/** A job's name is a path within `jobs/queue/`, optionally followed by `?` and parameters. */
-export const readJobName: Reader<string> = (found) =>
-  isJobName(found)
-    ? { value: found }
-    : { expected: `a handler's path such as mail/welcome, 1 to ${LONGEST_NAME} characters` };
-
-function isJobName(name: unknown): name is string {
-  const isText = typeof name === 'string' && name.length <= LONGEST_NAME;
-  return isText && isHandlerPath(withoutParameters(name)) && !hasControl(name);
-}
-
-/** `mail/welcome` for `mail/welcome?user=7`: parameters distinguish jobs of the same handler. */
-export function withoutParameters(name: string): string {
-  const end = name.indexOf('?');
-  return end === -1 ? name : name.slice(0, end);
-}
-
-function isHandlerPath(name: string): boolean {
-  return name.split('/').every((part) => part.trim() !== '' && part !== '.' && part !== '..');
-}
-
-function hasControl(name: string): boolean {
-  return /\p{Cc}|\p{Cs}/u.test(name);
-}
+/** "22:00-07:00", in minutes of the local day. */
+export const readQuiet: Reader<{ readonly from: number; readonly until: number }, string> = (found) => {
+  const form = /^([01]?\d|2[0-3]):([0-5]\d) ?[-–] ?([01]?\d|2[0-3]):([0-5]\d)$/;
+  const [from = 0, fromMinute = 0, until = 0, untilMinute = 0] =
+    (typeof found === 'string' ? form.exec(found.trim()) : null)?.slice(1).map(Number) ?? [];
+  const quiet = { from: from * 60 + fromMinute, until: until * 60 + untilMinute };
+  return quiet.from === quiet.until ? { expected: 'two times of the day such as 22:00-07:00' } : { value: quiet };
+};

@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { deliverDue } from '../../src/monitor/alert/deliver.ts';
 import type { AlertMessage, IncidentDetail } from '../../src/monitor/alert/message.ts';
-import { readChannel } from '../../src/settings/channels.ts';
-import { type ChannelSettings, defaultSettings } from '../../src/settings/settings.ts';
+import { type ChannelSettings, readChannel } from '../../src/settings/channels.ts';
+import { defaultSettings } from '../../src/settings/settings.ts';
 import type { DeliveryRow } from '../../src/store/contract/alerts.ts';
 import type { Store } from '../../src/store/contract/store.ts';
 import { makeStateOf, openStoreOf } from '../support/state-of.ts';
@@ -44,8 +44,8 @@ export async function serve(respond: Respond = (_, response) => void response.en
 
 export function channelOf(input: Readonly<Record<string, unknown>>): ChannelSettings {
   const checked = readChannel(input);
-  if ('issues' in checked) throw new Error(JSON.stringify(checked.issues));
-  return checked.channel;
+  if ('wrong' in checked) throw new Error(JSON.stringify(checked.wrong));
+  return checked.value;
 }
 
 export const incident: IncidentDetail = {

@@ -389,25 +389,3 @@ test('a config file that is a folder is wrong use', async () => {
     message: expect.stringMatching(/^runner\.config\.json cannot be loaded: EISDIR/),
   });
 });
-
-test('the schema library is loaded only where there are settings to check', () => {
-  expect(loadsZod({})).toBe(false);
-  expect(loadsZod({ 'runner.config.json': '{}' })).toBe(true);
-});
-
-/** Whether loading the settings of such a root resolves zod. */
-function loadsZod(files: Readonly<Record<string, FileContent>>): boolean {
-  const root = makeTemporaryRoot(files);
-  const watch = `
-    import { registerHooks } from 'node:module';
-    let found = false;
-    registerHooks({ resolve(specifier, context, next) {
-      if (specifier.startsWith('zod')) found = true;
-      return next(specifier, context);
-    } });
-    const { loadSettings } = await import(${JSON.stringify(module)});
-    await loadSettings(process.argv[1]);
-    console.log(found);`;
-  const args = ['--input-type=module', '-e', watch, root];
-  return spawnSync(process.execPath, args, { env: nodeCache, encoding: 'utf8' }).stdout.trim() === 'true';
-}

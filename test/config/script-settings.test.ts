@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
-import { scriptSettings } from '../../src/settings/readers.ts';
+import { scriptSettings } from '../../src/settings/settings.ts';
 
 function read(key: string, found: unknown): unknown {
-  return scriptSettings.find((setting) => setting.key === key)?.read(found);
+  const setting = scriptSettings.find((each) => each.key === key);
+  const reading = setting?.read(found) ?? { expected: 'a known key' };
+  return 'value' in reading ? { value: { [setting?.name ?? '']: reading.value } } : reading;
 }
 
 test.each([

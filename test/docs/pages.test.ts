@@ -3,7 +3,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { globSync } from 'glob';
 import { expect, test } from 'vitest';
-import { scriptSettings } from '../../src/settings/readers.ts';
+import { defaultRetryDelay } from '../../src/settings/readers.ts';
+import { scriptSettings, settingsTable } from '../../src/settings/settings.ts';
+import type { Table } from '../../src/settings/table.ts';
 import { readExamples, repository } from '../support/doc-examples.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -142,32 +144,58 @@ test('the page on the architecture shows the layers that are checked', () => {
 const namesIn = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
 
 test('the page on JSON names every option that `list` prints, and every state of a job', () => {
-  const readers = read('src/settings/readers.ts');
-  const keysOf = (type: string): string[] =>
-    [...bodyOf(readers, `interface ${type} {`, '\n}').matchAll(/readonly (\w+)\??:/g)].map(([, key = '']) => key);
   const states = bodyOf(read('src/store/words.ts'), 'type JobState =', '\n\n').match(/'\w+'/g) ?? [];
   expect(states).toContain("'queued'");
   const names = [
-    ...[...keysOf('ScriptOptions'), ...keysOf('RetryDelay')],
+    ...scriptSettings.map(({ name }) => name),
+    ...Object.keys(defaultRetryDelay),
     ...states.map((state) => state.slice(1, -1)),
   ];
-  expect(names.length).toBeGreaterThan(22);
   const words = new Set(read('docs/json.md').match(/\w+/g));
   expect(names.filter((name) => !words.has(name))).toEqual([]);
 });
 
-test('the page on scripts names every tag, the page on settings every setting', () => {
-  const tags = scriptSettings.map(({ tag }) => `@${tag}`);
-  expect(tags.filter((tag) => !new RegExp(`^\\| \`${tag}[ \`]`, 'm').test(read('docs/scripts.md')))).toEqual([]);
-  const types = read('src/settings/settings.ts');
-  const inputs = ['Settings', 'Limits', 'Retention', 'Queue', 'Workers', 'Alerts', 'Report'];
-  const keys = inputs.flatMap((input) => [
-    ...bodyOf(types, `interface ${input}Input {`, '\n}').matchAll(/^ {2}readonly (\w+)/gm),
-  ]);
-  expect(keys.length).toBeGreaterThan(36);
-  const words = new Set(read('docs/settings.md').match(/\w+/g));
-  expect(keys.map(([, key = '']) => key).filter((key) => !words.has(key))).toEqual([]);
+/** The rows of a page's tables, as cells. */
+const rowsOf = (page: string): readonly (readonly string[])[] =>
+  [...read(page).matchAll(/^\| (`.+) \|$/gm)].map(([, row = '']) => row.split(' | '));
+
+test('the page on scripts has a row for every tag, and for no other', () => {
+  const tags = rowsOf('docs/scripts.md').flatMap(([first = '']) => /^`@([\w-]+)/.exec(first)?.[1] ?? []);
+  expect(new Set(tags)).toEqual(new Set(scriptSettings.map(({ tag }) => tag)));
 });
+
+test('the pages on settings and on checks have every setting, with its default', () => {
+  const rows = [...rowsOf('docs/settings.md'), ...rowsOf('docs/status.md')];
+  const wrong = leavesOf(settingsTable).flatMap(({ path, standard }) => {
+    const name = path.join('.');
+    const row = rows.find(([first = '']) => first.startsWith(`\`${name}\``) || first.startsWith(`\`${name}.<`));
+    if (row !== undefined) {
+      const isRight = standard === undefined || row[2]?.replaceAll(/[`']/g, '') === String(standard);
+      return isRight ? [] : [`${name}: ${row[2]} is not ${standard}`];
+    }
+    const [group, key] = path;
+    const isNamed = rows.some((cells) => {
+      const [first = ''] = cells;
+      return group === 'checks'
+        ? first.includes(` \`${key}: `)
+        : first === `\`${group}\`` && cells.some((cell) => cell.includes(`${key}: `));
+    });
+    return isNamed ? [] : [name];
+  });
+  expect(wrong).toEqual([]);
+});
+
+interface Leaf {
+  readonly path: readonly string[];
+  readonly standard: unknown;
+}
+
+const leavesOf = (table: Table, path: readonly string[] = []): readonly Leaf[] =>
+  Object.entries(table).flatMap(([key, entry]) => {
+    if ('group' in entry && key !== 'defaults') return leavesOf(entry.group, [...path, key]);
+    const standard = 'read' in entry ? (entry.standard ?? undefined) : undefined;
+    return [{ path: [...path, key], standard: Array.isArray(standard) ? '–' : standard }];
+  });
 
 const bodyOf = (text: string, from: string, to: string): string => text.split(from)[1]?.split(to)[0] ?? '';
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { expect, test } from 'vitest';
-import { scriptSettings } from '../../src/settings/readers.ts';
+import { scriptSettings } from '../../src/settings/settings.ts';
 import { runPass } from '../support/run-pass.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -169,7 +169,7 @@ test.for([
   ...['LD_SDK_KEY', 'ENVIRONMENT', 'NODE_ENV', 'NODE_EXTRA_CA_CERTS', 'PYTHONUNBUFFERED', 'PATH', 'EDITOR'],
   ...['GIT_AUTHOR_NAME', 'GIT_CONFIG_NOSYSTEM', 'RUBY_YJIT_ENABLE', 'PHP_FCGI_CHILDREN', 'perl5lib', 'MY_PERL5LIB'],
 ])('%s passes', (name) => {
-  expect(readNames?.([name])).toEqual({ value: { env: [name] } });
+  expect(readNames?.([name])).toEqual({ value: [name] });
 });
 
 test('a script that asks for such a variable is refused, by name, and the others run', () => {

@@ -3,7 +3,7 @@ import { openQueue } from '../../src/index.ts';
 import type { JobOptions } from '../../src/queue/api.ts';
 import { beatMs, endExpiredLeases } from '../../src/queue/claim/leases.ts';
 import { LEASE_GRACE_MS, policyOf } from '../../src/queue/settle/retry-policy.ts';
-import type { ScriptOptions } from '../../src/settings/readers.ts';
+import type { ScriptOptions } from '../../src/settings/settings.ts';
 import type { Store } from '../../src/store/contract/store.ts';
 import { holdLog } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { cancelScripts, deferScripts, enqueueScripts } from '../../src/queue/add/scripts.ts';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { settleRuns } from '../../src/queue/settle/settle.ts';
-import type { ScriptOptions } from '../../src/settings/readers.ts';
+import type { ScriptOptions } from '../../src/settings/settings.ts';
 import type { ClaimRef, RunStart } from '../../src/store/contract/runs.ts';
 import type { FinishedRun } from '../../src/store/schema.ts';
 import type { JobState } from '../../src/store/words.ts';

@@ -8,7 +8,7 @@ import {
 import type { Archive } from '../../src/queue/settle/archive.ts';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { type RunToSettle, type Settled, settleRuns } from '../../src/queue/settle/settle.ts';
-import type { ScriptOptions } from '../../src/settings/readers.ts';
+import type { ScriptOptions } from '../../src/settings/settings.ts';
 import type { ClaimedRow } from '../../src/store/contract/jobs.ts';
 import type { RunStart } from '../../src/store/contract/runs.ts';
 import type { Store } from '../../src/store/contract/store.ts';

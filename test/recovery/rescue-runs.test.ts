@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
-import type { ScriptOptions } from '../../src/settings/readers.ts';
+import type { ScriptOptions } from '../../src/settings/settings.ts';
 import type { FinishedRun } from '../../src/store/schema.ts';
 import {
   type EndLostRun,

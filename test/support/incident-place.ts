@@ -2,7 +2,8 @@ import { type PrintedIncident, tellIncidents } from '../../src/monitor/alert/inc
 import type { AlertMessage } from '../../src/monitor/alert/message.ts';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { settleRuns } from '../../src/queue/settle/settle.ts';
-import { type AlertSettings, type ChannelSettings, defaultSettings } from '../../src/settings/settings.ts';
+import type { ChannelSettings } from '../../src/settings/channels.ts';
+import { type AlertSettings, defaultSettings } from '../../src/settings/settings.ts';
 import type { Store } from '../../src/store/contract/store.ts';
 import type { FinishedRun, IncidentRow } from '../../src/store/schema.ts';
 import { makeFinishedRun } from './finished-run.ts';

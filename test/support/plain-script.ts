@@ -1,5 +1,5 @@
 import type { Script } from '../../src/discovery/script.ts';
-import type { ScriptOptions } from '../../src/settings/readers.ts';
+import type { ScriptOptions } from '../../src/settings/settings.ts';
 
 /** A script as discovery finds it, for tests that never start it. */
 export function makeScript(name: string, options: ScriptOptions = {}): Script {

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { AlertMessage } from '../../monitor/alert/message.ts';
-import type { ChannelSettings, Runner } from '../../settings/settings.ts';
+import type { ChannelSettings } from '../../settings/channels.ts';
+import type { Runner } from '../../settings/settings.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { type CommandContext, type CommonOptions, openRunner } from '../shared/context.ts';

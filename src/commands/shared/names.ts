@@ -1,5 +1,5 @@
+import { withoutParameters } from '../../discovery/job-name.ts';
 import { listHandlerNames } from '../../discovery/look-into-jobs.ts';
-import { withoutParameters } from '../../settings/readers.ts';
 import { matchGlob } from '../../system/base/glob.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';

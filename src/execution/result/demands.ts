@@ -1,5 +1,6 @@
 import { readSync } from 'node:fs';
-import { KNOWN_SIGNS, readRegularExpression, type ScriptOptions } from '../../settings/readers.ts';
+import { KNOWN_SIGNS, readRegularExpression } from '../../settings/readers.ts';
+import type { ScriptOptions } from '../../settings/settings.ts';
 import { isOfSystem } from '../../system/base/errors.ts';
 import { plainText, printableLine } from '../../system/base/text.ts';
 import { sizeOfOpen } from '../run-files.ts';

@@ -7,7 +7,8 @@ import {
   type ProbeResult,
   type SpokenAsk,
 } from '../../child/contract.ts';
-import { expectedDuration, parseDelayMs, readJobName } from '../../settings/readers.ts';
+import { readJobName } from '../../discovery/job-name.ts';
+import { expectedDuration, parseDelayMs } from '../../settings/readers.ts';
 import { describeFound, isInstant } from '../../system/base/values.ts';
 import { ifPossible } from '../run-files.ts';
 import type { Masker } from '../secrets.ts';

@@ -1,6 +1,6 @@
 import { constants, readFileSync, readlinkSync } from 'node:fs';
 import { SIGN_OF_LIFE_FD } from '../../child/contract.ts';
-import type { ScriptOptions } from '../../settings/readers.ts';
+import type { ScriptOptions } from '../../settings/settings.ts';
 import { readSharedRss } from '../../system/process/memory.ts';
 import { listGroup, listTree, readProgress, readUsage, type TreeUsage } from '../../system/process/tree.ts';
 import { type Measurement, unmeasured } from '../result/result.ts';

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ChannelSettings, Runner } from '../../settings/settings.ts';
+import type { ChannelSettings } from '../../settings/channels.ts';
+import type { Runner } from '../../settings/settings.ts';
 import type { DeliveryRow } from '../../store/contract/alerts.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';

@@ -1,10 +1,10 @@
 import { describeExcess } from '../../child/contract.ts';
+import { readJobName as readName } from '../../discovery/job-name.ts';
 import {
   parseDelayMs,
   type Reader,
   readDelayMs as readDelayOf,
   readDurationMs as readDurationOf,
-  readJobName as readName,
   readRetryDelay,
 } from '../../settings/readers.ts';
 import { LEAST_MS } from '../../store/words.ts';

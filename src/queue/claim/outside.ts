@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { withoutParameters } from '../../settings/readers.ts';
+import { withoutParameters } from '../../discovery/job-name.ts';
 import type { QueueSettings } from '../../settings/settings.ts';
 import type { EventStore } from '../../store/contract/housekeeping.ts';
 import type { ClaimedRow, JobHead, NewJobRow } from '../../store/contract/jobs.ts';

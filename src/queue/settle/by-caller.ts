@@ -1,4 +1,4 @@
-import { withoutParameters } from '../../settings/readers.ts';
+import { withoutParameters } from '../../discovery/job-name.ts';
 import type { JobHead } from '../../store/contract/jobs.ts';
 import type { StartedRunRow } from '../../store/contract/runs.ts';
 import type { StoreSession } from '../../store/contract/store.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { withoutParameters } from '../../settings/readers.ts';
+import { withoutParameters } from '../../discovery/job-name.ts';
 import type { StoreSession } from '../../store/contract/store.ts';
 import type { FinishedRun, JobRow } from '../../store/schema.ts';
 import { FAILING, SUSPECT } from '../../store/words.ts';

@@ -1,12 +1,6 @@
 import type { Handlers } from '../../discovery/handlers.ts';
-import {
-  type CrashPolicy,
-  defaultRetryDelay,
-  type RetryDelay,
-  readRetryDelay,
-  type ScriptOptions,
-} from '../../settings/readers.ts';
-import type { Settings } from '../../settings/settings.ts';
+import { defaultRetryDelay, type RetryDelay, readRetryDelay } from '../../settings/readers.ts';
+import type { CrashPolicy, ScriptOptions, Settings } from '../../settings/settings.ts';
 import type { JobState, Outcome } from '../../store/words.ts';
 import { lastInstantMs } from '../../system/base/values.ts';
 

@@ -1,11 +1,11 @@
 import { readdirSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
+import { withoutParameters } from '../../discovery/job-name.ts';
 import type { Tier } from '../../discovery/script.ts';
 import { foresee } from '../../monitor/alert/incidents/end-gone.ts';
 import { compareCopies, recentCopies } from '../../monitor/machines.ts';
 import { listWaiters, type Waiter } from '../../queue/claim/waiters.ts';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';
-import { withoutParameters } from '../../settings/readers.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { ActivityLog, IncidentRow } from '../../store/schema.ts';

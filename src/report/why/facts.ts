@@ -1,7 +1,7 @@
 import { fileChangedMs, type Script } from '../../discovery/script.ts';
 import { findPause } from '../../queue/pauses.ts';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';
-import type { CrashPolicy } from '../../settings/readers.ts';
+import type { CrashPolicy } from '../../settings/settings.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
 import type { ContentChange } from '../../store/contract/runs.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';

@@ -1,10 +1,10 @@
 import { basename, dirname, extname, join, relative, resolve, sep } from 'node:path';
 import { DISABLED, type DisabledScript } from '../../discovery/disabled.ts';
 import { scriptNameOf } from '../../discovery/find-script.ts';
+import { withoutParameters } from '../../discovery/job-name.ts';
 import { QUEUE_TIER } from '../../discovery/place.ts';
 import { type Discovery, describeHosts, type Ignored, type Script, type Unread } from '../../discovery/script.ts';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';
-import { withoutParameters } from '../../settings/readers.ts';
 import type { Pause } from '../../store/contract/housekeeping.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { nearestName } from '../../system/base/suggest.ts';

@@ -1,5 +1,6 @@
 import type { HandlerDecision } from '../../child/contract.ts';
-import type { CrashPolicy, RetryDelay } from '../../settings/readers.ts';
+import type { RetryDelay } from '../../settings/readers.ts';
+import type { CrashPolicy } from '../../settings/settings.ts';
 import type { FinishedRun } from '../schema.ts';
 import type { Trigger, WorkerKind } from '../words.ts';
 

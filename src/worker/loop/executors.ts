@@ -1,11 +1,11 @@
 import { openHandlers } from '../../discovery/handlers.ts';
+import { withoutParameters } from '../../discovery/job-name.ts';
 import { endNotStarted, type RunEnd } from '../../execution/result/result.ts';
 import { hasRoomToSpare } from '../../execution/script/held-script.ts';
 import { createHandlerRunners } from '../../execution/warm/run.ts';
 import type { UnbegunJob } from '../../queue/claim/claim.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
-import { withoutParameters } from '../../settings/readers.ts';
 import type { ChangeWatch } from '../../store/contract/store.ts';
 import type { NewWorker } from '../../store/contract/workers.ts';
 import { readTreeUsage } from '../../system/process/tree.ts';

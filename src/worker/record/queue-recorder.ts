@@ -1,4 +1,5 @@
 import type { Handlers } from '../../discovery/handlers.ts';
+import { withoutParameters } from '../../discovery/job-name.ts';
 import type { Script } from '../../discovery/script.ts';
 import { type RunEnd, toFinishedRun } from '../../execution/result/result.ts';
 import {
@@ -27,7 +28,6 @@ import {
   settleRuns,
 } from '../../queue/settle/settle.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
-import { withoutParameters } from '../../settings/readers.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { ClaimedRow } from '../../store/contract/jobs.ts';
 import type { ClaimRef, RunStart } from '../../store/contract/runs.ts';

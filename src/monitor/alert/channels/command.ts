@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import type { ChannelSettings } from '../../../settings/settings.ts';
+import type { ChannelSettings } from '../../../settings/channels.ts';
 import { firstLine, lastLine } from '../../../system/base/text.ts';
 import { userEnvironment } from '../../../system/process/user-environment.ts';
 import { putIntoWords } from '../wording.ts';

@@ -1,7 +1,6 @@
 import { hostname, userInfo } from 'node:os';
 import nodemailer from 'nodemailer';
-import { isAddress, isLocalHost } from '../../../settings/channels.ts';
-import type { ChannelSettings } from '../../../settings/settings.ts';
+import { type ChannelSettings, isAddress, isLocalHost } from '../../../settings/channels.ts';
 import { errorCode } from '../../../system/base/errors.ts';
 import { firstLine } from '../../../system/base/text.ts';
 import { findSendmail, isExecutable } from '../../../system/process/programs.ts';

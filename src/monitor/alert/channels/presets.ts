@@ -1,5 +1,4 @@
-import { isInClear } from '../../../settings/channels.ts';
-import type { ChannelSettings, Preset } from '../../../settings/settings.ts';
+import { type ChannelSettings, isInClear, type Preset } from '../../../settings/channels.ts';
 import { escapeHtml, keepEnd, keepStart, type Part, putIntoWords, type Wording, writePlain } from '../wording.ts';
 import type { Outgoing } from './sent.ts';
 

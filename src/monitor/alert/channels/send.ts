@@ -1,7 +1,7 @@
 import { findSecrets, maskSecrets } from '../../../execution/secrets.ts';
-import { variablesOf } from '../../../settings/channels.ts';
+import { type ChannelSettings, variablesOf } from '../../../settings/channels.ts';
 import { variableReference } from '../../../settings/readers.ts';
-import type { ChannelSettings, Settings } from '../../../settings/settings.ts';
+import type { Settings } from '../../../settings/settings.ts';
 import { failed, type Outgoing, type SendPlace, type Sent } from './sent.ts';
 
 /** Variables that a channel is read from, and that this environment does not have. */

@@ -1,4 +1,5 @@
-import type { AlertSettings, ChannelSettings } from '../../../settings/settings.ts';
+import type { ChannelSettings } from '../../../settings/channels.ts';
+import type { AlertSettings } from '../../../settings/settings.ts';
 import type { StoreSession } from '../../../store/contract/store.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
 import { type AlertEvent, type AlertMessage, type IncidentDetail, readQueuedAlert } from '../message.ts';

@@ -1,6 +1,5 @@
 import { CALM_MS } from '../../../queue/settle/retry-policy.ts';
-import type { ScriptOptions } from '../../../settings/readers.ts';
-import type { Runner } from '../../../settings/settings.ts';
+import type { Runner, ScriptOptions } from '../../../settings/settings.ts';
 import type { Mute } from '../../../store/contract/alerts.ts';
 import type { Store, StoreSession } from '../../../store/contract/store.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
