@@ -1,4 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { requireDelayMs, requireDurationMs } from '../../queue/add/values.ts';
 import type { ClaimedJob, ClaimOptions, Queue } from '../../queue/api.ts';
 import { SOON_MS } from '../../queue/claim/outside.ts';
@@ -7,6 +6,7 @@ import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { memberOf } from '../../system/base/exact-json.ts';
+import { sleepUntil } from '../../system/base/sleep.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext } from '../shared/context.ts';
@@ -135,8 +135,7 @@ function lostAt({ until }: Held): number {
 async function nextChange({ hand, now }: Talk, turn: AbortSignal): Promise<void> {
   const first = Math.min(...[...hand.values()].map(lostAt));
   const waitMs = Math.min(Math.max(0, first - now()), LONGEST_WAIT_MS);
-  // It ends early with an error where the signal ends it.
-  await wait(waitMs, undefined, { signal: turn }).catch(() => {});
+  await sleepUntil(turn, waitMs);
 }
 
 /** Whose lease is over is out of the hand: its verdict would be refused. */

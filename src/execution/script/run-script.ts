@@ -1,7 +1,7 @@
 import { ftruncateSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import prettyMilliseconds from 'pretty-ms';
 import type { HandlerJob } from '../../child/contract.ts';
+import { sleepUntil } from '../../system/base/sleep.ts';
 import { readCounts } from '../result/counts.ts';
 import { judgeEnd } from '../result/end.ts';
 import { readProgramWords } from '../result/handler-reply.ts';
@@ -133,7 +133,7 @@ async function observeRun(
 ): Promise<Observation | StartFailure> {
   const first = await observeStart(request, files, output);
   if ('failure' in first || first.startFailure === null) return first;
-  await sleep(RESTART_AFTER_MS, undefined, { signal: request.stop }).catch(() => {});
+  await sleepUntil(request.stop, RESTART_AFTER_MS);
   if (request.stop.aborted) return first;
   ftruncateSync(output.fd);
   const second = await observeStart(request, files, output);

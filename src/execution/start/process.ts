@@ -4,9 +4,9 @@ import { stat } from 'node:fs/promises';
 import { constants, getPriority, setPriority } from 'node:os';
 import { basename } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Hold, PROBE_VARIABLE, type ProbeOptions } from '../../child/contract.ts';
 import type { Script } from '../../discovery/script.ts';
+import { sleepUntil } from '../../system/base/sleep.ts';
 import { readStatFields } from '../../system/process/identity.ts';
 import type { OpenOutput, RunFiles } from '../run-files.ts';
 import { buildCommand, buildEnvironment, findMissingInterpreter } from './command.ts';
@@ -152,7 +152,7 @@ export async function withBackoff<T>(
     const [delayMs, ...rest] = delaysMs;
     const isPassing = passing.includes((error as NodeJS.ErrnoException).code ?? '');
     if (!isPassing || delayMs === undefined || stop.aborted) throw error;
-    await sleep(delayMs, undefined, { signal: stop }).catch(() => {});
+    await sleepUntil(stop, delayMs);
     if (stop.aborted) throw error;
     return await withBackoff(start, stop, rest);
   }

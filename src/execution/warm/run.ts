@@ -1,8 +1,8 @@
 import { unlinkSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import prettyMilliseconds from 'pretty-ms';
 import type { JobMessage } from '../../child/contract.ts';
 import type { Script } from '../../discovery/script.ts';
+import { sleepUntil } from '../../system/base/sleep.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { joinWarnings } from '../result/handler-reply.ts';
 import { readHead } from '../result/output.ts';
@@ -132,7 +132,7 @@ async function runWarm(keeper: WarmKeeper, asked: HandlerRequest, unsettled: Sho
   };
   const first = await attempt();
   if (!('unbegun' in first)) return first;
-  await sleep(first.retryAfterMs, undefined, { signal: request.stop }).catch(() => {});
+  await sleepUntil(request.stop, first.retryAfterMs);
   const second = request.stop.aborted ? first : await attempt();
   if ('unbegun' in second) return endNotStarted(second.unbegun, performance.now() - startedAt);
   return { ...second, warning: joinWarnings(first.unbegun, second.warning) };

@@ -1,8 +1,8 @@
 import { existsSync, statSync } from 'node:fs';
 import { loadavg } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import formatBytes from 'bytes';
 import type { Limits } from '../../settings/settings.ts';
+import { sleepUntil } from '../../system/base/sleep.ts';
 import { readFreeMemory } from '../../system/process/memory.ts';
 import { listPids } from '../../system/process/tree.ts';
 import type { Admission, Invocation } from '../invocation/invocation.ts';
@@ -132,7 +132,7 @@ export async function waitForRoom(limits: Limits, stop: AbortSignal, waiting: Wa
   while (reason !== null && !stop.aborted && performance.now() < deadline) {
     const leftMs = Math.max(deadline - performance.now(), 0);
     const delayMs = Math.min(waiting.pollMs ?? POLL_MS, leftMs);
-    await sleep(delayMs, undefined, { signal: stop }).catch(() => {});
+    await sleepUntil(stop, delayMs);
     reason = describeLack(limits, read());
   }
   return stop.aborted ? null : reason;

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import prettyMilliseconds from 'pretty-ms';
+import { sleepUntil } from '../../system/base/sleep.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import type { StopRequest } from '../invocation/stop.ts';
 
@@ -85,7 +85,7 @@ export function createPace(
     admit: async (executor) => {
       const hasToWait = (): boolean => executor >= adaptive.limit();
       while (hasToWait() && stop.reason === null && !isOver) {
-        await sleep(ASK_AGAIN_MS, undefined, { signal: stop.noMore }).catch(() => {});
+        await sleepUntil(stop.noMore, ASK_AGAIN_MS);
       }
       return stop.reason === null && !hasToWait();
     },
