@@ -61,7 +61,7 @@ test('a place that was used is looked at without a change too', async () => {
   const before = filesOf(root);
   const found = diagnose(root, env);
   expect(found.of('log')).toEqual([
-    { status: 'ok', found: expect.stringMatching(/^sound, .*, journal \w+, schema 1$/), cure: null },
+    { status: 'ok', found: expect.stringMatching(/^sound, .*, journal \w+, schema 2$/), cure: null },
   ]);
   expect(found.of('disk', 'ok').at(-1)?.found).toMatch(/^\.runner takes .*: activity log \d/);
   expect(found.of('calls')).toMatchObject([
