@@ -37,8 +37,8 @@ export function formatJsonLine(value: unknown): string {
 export function overviewToJson(overview: Overview) {
   const { totals } = overview;
   return {
-    since: instant(overview.sinceMs),
-    until: instant(overview.untilMs),
+    since: isoInstant(overview.sinceMs),
+    until: isoInstant(overview.untilMs),
     tiers: overview.tiers.map(tierToJson),
     scripts: overview.scripts.map(scriptToJson),
     running: overview.running.map(runningToJson),
@@ -62,14 +62,14 @@ export function metricsToJson(metrics: Metrics, cpuLimit: number | null) {
     untilMs,
     ...figures
   }: B) => ({
-    from: instant(fromMs),
-    until: instant(untilMs),
+    from: isoInstant(fromMs),
+    until: isoInstant(untilMs),
     ...figures,
   });
   return {
     period: metrics.period,
-    since: instant(metrics.sinceMs),
-    until: instant(metrics.untilMs),
+    since: isoInstant(metrics.sinceMs),
+    until: isoInstant(metrics.untilMs),
     cpuLimit,
     series: metrics.series.map(({ subject, kind, total, buckets }) => ({
       ...{ subject, kind, total: toPeriod(total), buckets: buckets.map(toPeriod) },
@@ -94,9 +94,9 @@ export function runToJson(run: RunRecord) {
     job: run.jobId,
     outcome: run.outcome,
     attempt: run.attempt,
-    scheduledFor: instant(run.scheduledForMs),
-    startedAt: instant(run.startedAtMs),
-    finishedAt: instant(run.finishedAtMs),
+    scheduledFor: isoInstant(run.scheduledForMs),
+    startedAt: isoInstant(run.startedAtMs),
+    finishedAt: isoInstant(run.finishedAtMs),
     durationMs: run.durationMs,
     userCpuMs: run.userCpuMs,
     systemCpuMs: run.systemCpuMs,
@@ -113,13 +113,13 @@ export function runToJson(run: RunRecord) {
     outputBytes: run.outputBytes,
     outputDroppedBytes: run.outputDroppedBytes,
     counts: run.counts,
-    deviations: run.deviations.map(({ since, ...deviation }) => ({ ...deviation, since: instant(since) })),
+    deviations: run.deviations.map(({ since, ...deviation }) => ({ ...deviation, since: isoInstant(since) })),
   };
 }
 
 /** Null: it has not changed. */
 export function changeToJson(change: ContentChange | null) {
-  return change && { changedAt: instant(change.changedAt), lastSuccessAt: instant(change.lastSuccessAt) };
+  return change && { changedAt: isoInstant(change.changedAt), lastSuccessAt: isoInstant(change.lastSuccessAt) };
 }
 
 /** What is in `jobs/`: `runner list --json`. */
@@ -187,9 +187,9 @@ function passToJson(pass: RecordedPass) {
   return {
     id: pass.id,
     state: pass.state,
-    scheduledFor: instant(pass.scheduledForMs),
-    startedAt: instant(pass.startedAtMs),
-    finishedAt: instant(pass.finishedAtMs),
+    scheduledFor: isoInstant(pass.scheduledForMs),
+    startedAt: isoInstant(pass.startedAtMs),
+    finishedAt: isoInstant(pass.finishedAtMs),
     reason: pass.reason,
   };
 }
@@ -198,8 +198,8 @@ function missedToJson({ count, gaps }: MissedPasses) {
   return {
     count,
     gaps: gaps.map((gap) => ({
-      from: instant(gap.fromMs),
-      to: instant(gap.toMs),
+      from: isoInstant(gap.fromMs),
+      to: isoInstant(gap.toMs),
       count: gap.count,
     })),
   };
@@ -235,7 +235,7 @@ export function runningToJson(run: RunningRun) {
   return {
     id: run.id,
     script: run.script,
-    startedAt: instant(run.startedAtMs),
+    startedAt: isoInstant(run.startedAtMs),
     pid: run.pid,
     host: run.host,
     liveness: run.liveness,
@@ -257,15 +257,15 @@ function waitingToJson(job: WaitingScriptJob) {
     script: job.script,
     tier: job.tier,
     state: job.state,
-    since: instant(job.sinceMs),
-    runAt: instant(job.runAtMs),
+    since: isoInstant(job.sinceMs),
+    runAt: isoInstant(job.runAtMs),
     attempts: job.attempts,
     reason: job.reason,
   };
 }
 
 export function pauseToJson({ name, kind, until, createdAt }: Pause) {
-  return { name, kind, until: instant(until), since: instant(createdAt) };
+  return { name, kind, until: isoInstant(until), since: isoInstant(createdAt) };
 }
 
 /** An incident, as `runner incidents --json` and `runner status --json` tell of it. */
@@ -274,14 +274,14 @@ export function incidentToJson(incident: IncidentRow) {
   const ending = endingOf(incident);
   return {
     ...{ id, subject, code, severity, occurrences, error: message, hint: ending === null ? incident.hint : null },
-    openedAt: instant(incident.opened_at),
-    lastAt: instant(incident.last_at),
-    recoveredAt: instant(incident.recovered_at),
+    openedAt: isoInstant(incident.opened_at),
+    lastAt: isoInstant(incident.last_at),
+    recoveredAt: isoInstant(incident.recovered_at),
     ending,
-    toldAt: instant(incident.told_at),
-    remindedAt: instant(incident.reminded_at),
-    recoveryToldAt: instant(incident.recovery_told_at),
-    acknowledgedAt: instant(incident.acknowledged_at),
+    toldAt: isoInstant(incident.told_at),
+    remindedAt: isoInstant(incident.reminded_at),
+    recoveryToldAt: isoInstant(incident.recovery_told_at),
+    acknowledgedAt: isoInstant(incident.acknowledged_at),
     lastRun: incident.last_run_id,
   };
 }
@@ -293,18 +293,18 @@ export function healthToJson(findings: readonly Finding[]) {
 }
 
 export function muteToJson({ name, until, createdAt }: Mute) {
-  return { name, until: instant(until), since: instant(createdAt) };
+  return { name, until: isoInstant(until), since: isoInstant(createdAt) };
 }
 
 /** An ISO 8601 string in UTC; null where no date can be made of it. */
-export function instant(atMs: number | null): string | null {
+export function isoInstant(atMs: number | null): string | null {
   return isInstant(atMs) ? new Date(atMs).toISOString() : null;
 }
 
 /** `runner status --json`, as docs/json.md describes it. */
 export function statusToJson(status: Status) {
   return {
-    at: instant(status.atMs),
+    at: isoInstant(status.atMs),
     incidents: status.incidents.map(incidentToJson),
     running: status.running.map(statusRunToJson),
     waiting: status.waiting.map(waitingToJson),
@@ -342,7 +342,7 @@ function queueToJson({ queue, isLogUnread }: Status) {
 
 /** Somebody who is no worker of the runner and waits for a job. */
 export function waiterToJson({ host, pid, patterns, sinceMs }: QueueStatus['waiting'][number]) {
-  return { host, pid, patterns, since: instant(sinceMs) };
+  return { host, pid, patterns, since: isoInstant(sinceMs) };
 }
 
 export function tierStateToJson(state: TierState) {
@@ -350,10 +350,10 @@ export function tierStateToJson(state: TierState) {
   return {
     tier: state.tier,
     periodMs: state.periodMs,
-    lastPass: lastPass && { state: lastPass.state, startedAt: instant(lastPass.startedAtMs) },
-    lastCalledBySchedule: instant(state.lastScheduledCallMs),
+    lastPass: lastPass && { state: lastPass.state, startedAt: isoInstant(lastPass.startedAtMs) },
+    lastCalledBySchedule: isoInstant(state.lastScheduledCallMs),
     isInCrontab: state.isInCrontab,
-    nextCall: instant(expected?.atMs ?? null),
+    nextCall: isoInstant(expected?.atMs ?? null),
     isOverdue: expected?.isOverdue ?? false,
     isDueAgain: state.dueAgainFor !== null,
     holder: holder && holderToJson(holder),
@@ -369,16 +369,16 @@ export function nextTimeToJson(time: NextTime) {
 
 /** `runner status --upcoming --json`. */
 export function upcomingTimeToJson({ atMs, kind, name, id, rule, passMs }: Upcoming) {
-  return { at: instant(atMs), kind, name, id, rule, pass: instant(passMs) };
+  return { at: isoInstant(atMs), kind, name, id, rule, pass: isoInstant(passMs) };
 }
 
 /** Null: it has no times of its own, or no further one; or nothing is known of its tier. */
 function whenToJson(time: NextTime | undefined) {
-  return { next: instant(time?.atMs ?? null), nextPass: instant(time?.passMs ?? null) };
+  return { next: isoInstant(time?.atMs ?? null), nextPass: isoInstant(time?.passMs ?? null) };
 }
 
 function holderToJson({ kind, pid, host, sinceMs }: TierHolder) {
-  return { kind, pid, host, since: instant(sinceMs) };
+  return { kind, pid, host, since: isoInstant(sinceMs) };
 }
 
 /** One job of the queue, as docs/json.md describes it. */
@@ -431,7 +431,7 @@ export function jobStoryToJson({ job, hold, children, runs, activity }: JobStory
 }
 
 function transitionToJson({ atMs, event, detail, warning, runId, actor }: JobActivity) {
-  return { at: instant(atMs), event, detail, warning, run: runId, by: actor };
+  return { at: isoInstant(atMs), event, detail, warning, run: runId, by: actor };
 }
 
 /** `runner activity --json`. */
@@ -465,9 +465,9 @@ export function totalsToJson({ name, added, runs, succeeded, failed, ...others }
 /** `runner jobs --upcoming 10 --json`. */
 export function upcomingToJson({ atMs, job, isExpected }: UpcomingRun) {
   const { id, name, state, repeat } = job;
-  return { at: instant(atMs), isExpected, id, name, state, repeat };
+  return { at: isoInstant(atMs), isExpected, id, name, state, repeat };
 }
 
 function iso(date: Date | null): string | null {
-  return date === null ? null : instant(date.getTime());
+  return date === null ? null : isoInstant(date.getTime());
 }

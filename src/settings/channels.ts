@@ -9,7 +9,7 @@ import {
   variableName,
   variableReference,
 } from './readers.ts';
-import type { SettingIssue, Table, WrittenIn } from './table.ts';
+import type { SettingIssue, SettingsTable, WrittenIn } from './table.ts';
 
 /** Services that need their own form of message; `json`: the message unchanged. */
 export const presets = ['json', 'slack', 'discord', 'teams', 'ntfy', 'telegram', 'pushover'] as const;
@@ -110,7 +110,7 @@ const kinds = {
     /** Variables that it gets from the runner's environment. */
     env: { read: readVariableNames },
   },
-} as const satisfies Readonly<Record<string, Table>>;
+} as const satisfies Readonly<Record<string, SettingsTable>>;
 
 const readName: Reader<string, string> = (found) =>
   typeof found === 'string' && /^[\w-]{1,40}$/.test(found)
@@ -124,12 +124,12 @@ const ofAll = {
   severity: { read: readChoice('warning', 'critical') },
   /** Only incidents of scripts with one of these tags. Default: all. */
   tags: { read: readTagWords },
-} as const satisfies Table;
+} as const satisfies SettingsTable;
 
 export type ChannelKind = keyof typeof kinds;
 
 /** A channel as it is written, with the options that it must have. */
-type Written<Options extends Table, Needed extends keyof Options> = WrittenIn<typeof ofAll> &
+type Written<Options extends SettingsTable, Needed extends keyof Options> = WrittenIn<typeof ofAll> &
   WrittenIn<Options> &
   Required<Pick<WrittenIn<Options>, Needed>>;
 
@@ -201,7 +201,7 @@ export function readChannel(found: unknown): CheckedChannel {
   return readOptions(kind.value, given);
 }
 
-const secretOptions = Object.values<Table>(kinds)
+const secretOptions = Object.values<SettingsTable>(kinds)
   .flatMap((options) => Object.entries(options))
   .flatMap(([key, option]) => ('isSecret' in option ? [key] : []));
 

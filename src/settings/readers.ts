@@ -332,7 +332,7 @@ function withoutQuotes(text: string): string {
 const expectedPattern = 'a text such as done, or /a regular expression/';
 
 /** Reads one or more patterns. If the known signs are allowed, true and false, as in `readFlag`, refer to them. */
-export function readPatterns<Allows extends boolean>(
+export function readPatternList<Allows extends boolean>(
   allowsSigns: Allows,
 ): Reader<readonly string[], Words | (Allows extends true ? boolean : never)> {
   return (found) => {

@@ -11,7 +11,7 @@ import {
   readHostPatterns,
   readPassedVariables,
   readPath,
-  readPatterns,
+  readPatternList,
   readPositiveNumber,
   readQuiet,
   readRetryDelay,
@@ -33,7 +33,7 @@ import {
   heldName,
   readTable,
   type SettingIssue,
-  type Table,
+  type SettingsTable,
   type ValuesOf,
   type WrittenIn,
 } from './table.ts';
@@ -102,9 +102,9 @@ export const scriptTable = {
    * which shells, PHP, Python, mysqldump and others say that something failed; `false`: such a line causes no warning
    * either.
    */
-  failOn: { read: readPatterns(true), addsUp: true, isProse: true, alsoCalled: ['fail-if', 'error-on'] },
+  failOn: { read: readPatternList(true), addsUp: true, isProse: true, alsoCalled: ['fail-if', 'error-on'] },
   /** A run has failed unless it has printed a line with this text, or one that matches `/this regular expression/`. */
-  expect: { read: readPatterns(false), addsUp: true, isProse: true, alsoCalled: ['success-if', 'expect-output'] },
+  expect: { read: readPatternList(false), addsUp: true, isProse: true, alsoCalled: ['success-if', 'expect-output'] },
   /** The shell of shell scripts without a `#!` line: `bash -euo pipefail`. Default: `/bin/sh`. */
   shell: { read: readShell, alsoCalled: ['interpreter', 'bash', 'sh'] },
 } as const satisfies Readonly<Record<string, Entry & ScriptTraits>>;
@@ -130,7 +130,7 @@ const tierTable = {
    * Default `once`.
    */
   catchUp: { read: readChoice('once', 'skip') },
-} as const satisfies Table;
+} as const satisfies SettingsTable;
 
 /** How long the activity log keeps runs, and its largest size. */
 const retentionTable = {
@@ -140,7 +140,7 @@ const retentionTable = {
   failed: { read: readDurationMs, unit: 'Ms', standard: '365d' },
   /** The oldest runs go first when the activity log grows beyond this. Default `500mb`. */
   maxDatabaseSize: { read: readByteSize('1mb'), unit: 'Bytes', standard: '500mb' },
-} as const satisfies Table;
+} as const satisfies SettingsTable;
 
 /** The machine's limits. Beyond one of them, a pass does not start a script: it waits, then defers the script. */
 const limitsTable = {
@@ -152,7 +152,7 @@ const limitsTable = {
   maxProcesses: { read: readWholeNumber(1, 1_000_000), standard: null },
   /** How long to wait for room. Default `1m`. */
   maxWait: { read: readTimerMs, unit: 'Ms', standard: '1m' },
-} as const satisfies Table;
+} as const satisfies SettingsTable;
 
 /** The job queue. */
 const queueTable = {
@@ -171,7 +171,7 @@ const queueTable = {
   childMemory: { read: readByteSize('16mb'), unit: 'Bytes', standard: '256mb' },
   /** Most missed times of a repeating job that are made up for, 1 to 10000. Default 100. */
   missedCap: { read: readWholeNumber(1, 10_000), standard: 100 },
-} as const satisfies Table;
+} as const satisfies SettingsTable;
 
 /** `false` switches a check off: its threshold is null. `true` means its default threshold. */
 function readCheck<Written>(read: Reader<number, Written>): Reader<number | null | undefined, Written | boolean> {
@@ -221,7 +221,7 @@ const checksTable = {
   diskFull: { read: readCheck(readByteSize('1kb')) },
   /** How long the delivery of a message may take. Default `1h`. */
   alertsUndelivered: aDuration,
-} as const satisfies Table;
+} as const satisfies SettingsTable;
 
 /** The recipients of alerts, and when and how often they get them. */
 const alertsTable = {
@@ -234,7 +234,7 @@ const alertsTable = {
   quiet: { read: readQuiet, standard: null },
   /** Most messages per channel and hour, 1 to 1000. Default 10. */
   perHour: { read: readWholeNumber(1, 1_000), standard: 10 },
-} as const satisfies Table;
+} as const satisfies SettingsTable;
 
 /** The dashboard as a file for a browser, written after each pass that ran something, otherwise every 15 minutes. */
 const reportTable = {
@@ -247,7 +247,7 @@ const reportTable = {
    * true.
    */
   protect: { read: readBoolean, standard: true },
-} as const satisfies Table;
+} as const satisfies SettingsTable;
 
 /** What `runner.config.*` may hold, with its defaults. */
 export const settingsTable = {
@@ -284,7 +284,7 @@ export const settingsTable = {
   secrets: { read: readWords(variableName, 'names of environment variables such as SHOP_LOGIN') },
   alerts: { group: alertsTable },
   report: { group: reportTable },
-} as const satisfies Table;
+} as const satisfies SettingsTable;
 
 export type ScriptOptions = ValuesOf<typeof scriptTable>;
 export type ScriptOptionsInput = WrittenIn<typeof scriptTable>;

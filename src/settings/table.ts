@@ -1,9 +1,9 @@
 import type { ParseResult } from './readers.ts';
 
 /** One place of the settings: a value, a group of places, or one value for each name. */
-export type Entry = Setting | { readonly group: Table } | Each;
+export type Entry = Setting | { readonly group: SettingsTable } | Each;
 
-export type Table = Readonly<Record<string, Entry>>;
+export type SettingsTable = Readonly<Record<string, Entry>>;
 
 interface Setting {
   readonly read: { (found: unknown): ParseResult<unknown> | WrongParts; readonly written?: unknown };
@@ -35,7 +35,7 @@ type IsOptional<E> = E extends { readonly standard: unknown } | { readonly group
   ? false
   : true;
 
-type Value<E> = E extends { readonly group: infer Of extends Table }
+type Value<E> = E extends { readonly group: infer Of extends SettingsTable }
   ? ValuesOf<Of>
   : E extends { readonly each: infer Of }
     ? Readonly<Record<string, Value<Of>>>
@@ -44,7 +44,7 @@ type Value<E> = E extends { readonly group: infer Of extends Table }
       : never;
 
 /** What is held of the settings in a table. */
-export type ValuesOf<Of extends Table> = {
+export type ValuesOf<Of extends SettingsTable> = {
   readonly [Key in keyof Of & string as IsOptional<Of[Key]> extends true ? never : HeldName<Key, Of[Key]>]: Value<
     Of[Key]
   >;
@@ -54,7 +54,7 @@ export type ValuesOf<Of extends Table> = {
   >;
 };
 
-type Written<E> = E extends { readonly group: infer Of extends Table }
+type Written<E> = E extends { readonly group: infer Of extends SettingsTable }
   ? WrittenIn<Of>
   : E extends { readonly each: infer Of }
     ? Readonly<Record<string, Written<Of>>>
@@ -63,7 +63,7 @@ type Written<E> = E extends { readonly group: infer Of extends Table }
       : never;
 
 /** What may be written for the settings in a table. */
-export type WrittenIn<Of extends Table> = { readonly [Key in keyof Of]?: Written<Of[Key]> };
+export type WrittenIn<Of extends SettingsTable> = { readonly [Key in keyof Of]?: Written<Of[Key]> };
 
 /** One wrong value, or an unknown key. */
 export interface SettingIssue {
@@ -81,7 +81,11 @@ export function heldName(key: string, entry: Entry): string {
 }
 
 /** Reads a table with its defaults; whatever is wrong is added to `issues`. */
-export function readTable<const Of extends Table>(table: Of, found: unknown, issues: SettingIssue[]): ValuesOf<Of> {
+export function readTable<const Of extends SettingsTable>(
+  table: Of,
+  found: unknown,
+  issues: SettingIssue[],
+): ValuesOf<Of> {
   return readGroup(table, found, { path: [], isSecret: false, issues }) as ValuesOf<Of>;
 }
 
@@ -91,7 +95,7 @@ interface Place {
   readonly issues: SettingIssue[];
 }
 
-function readGroup(table: Table, found: unknown, place: Place): unknown {
+function readGroup(table: SettingsTable, found: unknown, place: Place): unknown {
   if (!isObject(found)) return refuse(place, 'an object', found);
   const values = Object.entries(table).map(([key, entry]) => {
     const value = readEntry(entry, found[key], within(place, key, entry));

@@ -37,7 +37,7 @@ interface ColumnFacts {
 
 export const now = Symbol('now');
 
-export class Column<T = unknown> {
+export class ColumnDefinition<T = unknown> {
   /** Only a type. */
   declare readonly value: T;
   readonly facts: ColumnFacts;
@@ -46,71 +46,71 @@ export class Column<T = unknown> {
     this.facts = facts;
   }
 
-  get orNull(): Column<T | null> {
+  get orNull(): ColumnDefinition<T | null> {
     return this.#with({ isNullable: true });
   }
 
-  get unique(): Column<T> {
+  get unique(): ColumnDefinition<T> {
     return this.#with({ isUnique: true });
   }
 
-  get neverReused(): Column<T> {
+  get neverReused(): ColumnDefinition<T> {
     return this.#with({ isNeverReused: true });
   }
 
   /** A text that is one of these, which nothing checks. */
-  as<U extends T>(): Column<U> {
+  as<U extends T>(): ColumnDefinition<U> {
     return this.#with({});
   }
 
   /** @param areCheckedBy `sqlite`: servers are spared checks of what only the runner writes */
-  oneOf<const U extends T & string>(values: readonly U[], areCheckedBy: 'all' | 'sqlite' = 'all'): Column<U> {
+  oneOf<const U extends T & string>(values: readonly U[], areCheckedBy: 'all' | 'sqlite' = 'all'): ColumnDefinition<U> {
     return this.#with({ values, areCheckedBy });
   }
 
-  default(value: string | number | typeof now): Column<T> {
+  default(value: string | number | typeof now): ColumnDefinition<T> {
     return this.#with({ default: value });
   }
 
-  check(check: Check): Column<T> {
+  check(check: Check): ColumnDefinition<T> {
     return this.#with({ check });
   }
 
   /** Logs of earlier versions get it by a migration; spools of earlier runners lack it. It needs a default, or null. */
-  since(version: number): Column<T> {
+  since(version: number): ColumnDefinition<T> {
     return this.#with({ since: version });
   }
 
   /** Its row goes with that of the other table. */
-  partOf(table: string, butOn: EngineName | null = null): Column<T> {
+  partOf(table: string, butOn: EngineName | null = null): ColumnDefinition<T> {
     return this.#with({ partOf: { table, butOn } });
   }
 
-  #with<U>(facts: Partial<ColumnFacts>): Column<U> {
-    return new Column<U>({ ...this.facts, ...facts });
+  #with<U>(facts: Partial<ColumnFacts>): ColumnDefinition<U> {
+    return new ColumnDefinition<U>({ ...this.facts, ...facts });
   }
 }
 
-export const id = new Column<number>({ kind: 'id' });
-export const integer = new Column<number>({ kind: 'integer' });
+export const id = new ColumnDefinition<number>({ kind: 'id' });
+export const integer = new ColumnDefinition<number>({ kind: 'integer' });
 /** A whole number from 0 on. */
-export const count = new Column<number>({ kind: 'integer', isCount: true });
-export const flag = new Column<number>({ kind: 'integer', isFlag: true });
+export const count = new ColumnDefinition<number>({ kind: 'integer', isCount: true });
+export const flag = new ColumnDefinition<number>({ kind: 'integer', isFlag: true });
 /** UTC epoch milliseconds. */
 export const instant = integer;
-export const real = new Column<number>({ kind: 'real' });
-export const text = new Column<string>({ kind: 'text' });
-export const name = new Column<string>({ kind: 'name' });
-export const word = new Column<string>({ kind: 'word' });
-export const json = new Column<string>({ kind: 'json' });
-export const blob = new Column<Uint8Array>({ kind: 'blob' });
+export const real = new ColumnDefinition<number>({ kind: 'real' });
+export const text = new ColumnDefinition<string>({ kind: 'text' });
+export const name = new ColumnDefinition<string>({ kind: 'name' });
+export const word = new ColumnDefinition<string>({ kind: 'word' });
+export const json = new ColumnDefinition<string>({ kind: 'json' });
+export const blob = new ColumnDefinition<Uint8Array>({ kind: 'blob' });
 
-export function storageOf({ facts: { kind } }: Column): Storage {
+export function storageOf({ facts: { kind } }: ColumnDefinition): Storage {
   if (kind === 'id') return 'integer';
   return kind === 'integer' || kind === 'real' || kind === 'blob' ? kind : 'text';
 }
 
-type Columns = Readonly<Record<string, Column>>;
+type Columns = Readonly<Record<string, ColumnDefinition>>;
 
 /** What follows `create index … on …`: of each engine, or of `all` that are not named. Others have none of this name. */
 type IndexTexts = { readonly [Engine in EngineName | 'all']?: string };
@@ -127,7 +127,7 @@ interface TableFacts<Name extends string = string> {
   readonly isOnServersAlone?: boolean;
 }
 
-export interface Table<C = Columns, Key extends string = string> extends TableFacts {
+export interface TableDefinition<C = Columns, Key extends string = string> extends TableFacts {
   readonly columns: C;
   /** What tells its rows apart; where nothing does, servers number the rows. */
   readonly key: readonly Key[];
@@ -137,7 +137,7 @@ export interface Table<C = Columns, Key extends string = string> extends TableFa
 export function table<C extends Columns, const Key extends keyof C & string>(
   columns: C,
   { key, ...facts }: TableFacts<keyof C & string> & { readonly key?: readonly Key[] } = {},
-): Table<C, Key> {
+): TableDefinition<C, Key> {
   return { ...facts, columns, key: key ?? (('id' in columns ? ['id'] : []) as unknown as Key[]) };
 }
 
@@ -145,12 +145,12 @@ export const unique = (index: IndexTexts): Index => ({ ...index, isUnique: true 
 
 /** A row as it is read. */
 export type RowOf<T> = T extends { readonly columns: infer C }
-  ? { readonly [Name in keyof C]: C[Name] extends Column<infer V> ? V : never }
+  ? { readonly [Name in keyof C]: C[Name] extends ColumnDefinition<infer V> ? V : never }
   : never;
 
 /** Names of the columns, but for these. */
 export function columnsOf<C extends Columns, Left extends keyof C = never>(
-  { columns }: Table<C>,
+  { columns }: TableDefinition<C>,
   left: readonly Left[] = [],
 ): readonly Exclude<keyof C & string, Left>[] {
   return Object.keys(columns).filter((column) => !left.some((each) => each === column)) as Exclude<
@@ -160,7 +160,10 @@ export function columnsOf<C extends Columns, Left extends keyof C = never>(
 }
 
 /** Columns that came with a version of the schema, one that tables had before. */
-export function columnsSince({ columns }: Table, version: number): readonly (readonly [name: string, Column])[] {
+export function columnsSince(
+  { columns }: TableDefinition,
+  version: number,
+): readonly (readonly [name: string, ColumnDefinition])[] {
   return Object.entries(columns).filter(([, { facts }]) => (facts.since ?? 1) === version);
 }
 
@@ -172,7 +175,7 @@ interface IndexOnEngine {
 }
 
 /** Indexes of a table that an engine has. */
-export function indexesOn(engine: EngineName, { indexes = {} }: Table): readonly IndexOnEngine[] {
+export function indexesOn(engine: EngineName, { indexes = {} }: TableDefinition): readonly IndexOnEngine[] {
   return Object.entries(indexes).flatMap(([name, index]) => {
     const { isUnique = false, ...of } = typeof index === 'string' ? { all: index } : index;
     const on = of[engine] ?? of.all;

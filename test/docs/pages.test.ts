@@ -5,7 +5,7 @@ import { globSync } from 'glob';
 import { expect, test } from 'vitest';
 import { defaultRetryDelay } from '../../src/settings/readers.ts';
 import { scriptSettings, settingsTable } from '../../src/settings/settings.ts';
-import type { Table } from '../../src/settings/table.ts';
+import type { SettingsTable } from '../../src/settings/table.ts';
 import { readExamples, repository } from '../support/doc-examples.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -190,7 +190,7 @@ interface Leaf {
   readonly standard: unknown;
 }
 
-const leavesOf = (table: Table, path: readonly string[] = []): readonly Leaf[] =>
+const leavesOf = (table: SettingsTable, path: readonly string[] = []): readonly Leaf[] =>
   Object.entries(table).flatMap(([key, entry]) => {
     if ('group' in entry && key !== 'defaults') return leavesOf(entry.group, [...path, key]);
     const standard = 'read' in entry ? (entry.standard ?? undefined) : undefined;

@@ -7,7 +7,7 @@ import type {
   ImportOptions,
   ImportReport,
 } from '../../queue/import/foreign-queue.ts';
-import { jobStates } from '../../queue/read/list.ts';
+import { statesInOrder } from '../../queue/read/list.ts';
 import { formatJson } from '../../report/json.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
 import { countOf } from '../../report/text/format.ts';
@@ -184,7 +184,7 @@ function describeBad({ id, problem }: BadJob): string {
 
 function describeTaken({ system, table, imported, isDryRun }: ImportReport, path: string): string {
   const from = `from ${path} (${system}, table ${table})`;
-  const counts = jobStates.flatMap((state) => {
+  const counts = statesInOrder.flatMap((state) => {
     const count = imported[state] ?? 0;
     return count === 0 ? [] : [`${count} ${state}`];
   });

@@ -56,8 +56,8 @@ export async function showPlan(
 }
 
 async function toJson(plans: readonly PassPlan[]): Promise<string> {
-  const { formatJson, instant } = await import('../../report/json.ts');
-  const toWhy = (why: WhyNot | null) => why && { reason: why.reason, until: instant(why.untilMs) };
+  const { formatJson, isoInstant } = await import('../../report/json.ts');
+  const toWhy = (why: WhyNot | null) => why && { reason: why.reason, until: isoInstant(why.untilMs) };
   const passes = plans.map(({ tier, skipped, runs }) => ({
     tier,
     skipped: toWhy(skipped),

@@ -203,13 +203,13 @@ function parseLimit(text: string): number {
 
 /** `runner report --csv`: one line for each script. Instants are ISO strings, unknown is empty. */
 export function scriptsToCsv(scripts: readonly ScriptOverview[]): Promise<string> {
-  return formatCsv(scriptTitles, (instant) =>
+  return formatCsv(scriptTitles, (isoInstant) =>
     scripts.map(({ summary, lastRun, ...script }) => ({
       ...summary,
       ...script,
       lastRunId: lastRun?.id,
       lastOutcome: lastRun?.outcome,
-      lastStartedAt: instant(lastRun?.startedAtMs ?? null),
+      lastStartedAt: isoInstant(lastRun?.startedAtMs ?? null),
       lastWarning: lastRun?.warning,
     })),
   );
@@ -217,13 +217,13 @@ export function scriptsToCsv(scripts: readonly ScriptOverview[]): Promise<string
 
 /** `runner report <script> --csv`: one line for each run. */
 export function runsToCsv(runs: readonly RunRecord[]): Promise<string> {
-  return formatCsv(runTitles, (instant) =>
+  return formatCsv(runTitles, (isoInstant) =>
     runs.map(({ error, ...run }) => ({
       ...run,
       job: run.jobId,
-      scheduledFor: instant(run.scheduledForMs),
-      startedAt: instant(run.startedAtMs),
-      finishedAt: instant(run.finishedAtMs),
+      scheduledFor: isoInstant(run.scheduledForMs),
+      startedAt: isoInstant(run.startedAtMs),
+      finishedAt: isoInstant(run.finishedAtMs),
       errorName: error?.name,
       errorMessage: error?.message,
     })),
@@ -251,10 +251,10 @@ export async function formatCsv(
 ): Promise<string> {
   const { stringify } = await import('csv-stringify/sync');
   const { printable } = await import('../../system/base/text.ts');
-  const { instant } = await import('../../report/json.ts');
+  const { isoInstant } = await import('../../report/json.ts');
   const columns = titles.split(' ');
   const toCell = (cell: unknown) => (typeof cell === 'string' ? printable(cell) : cell);
-  const rows = toRows(instant).map((row) => columns.map((title) => toCell(row[title])));
+  const rows = toRows(isoInstant).map((row) => columns.map((title) => toCell(row[title])));
   return stringify([columns, ...rows], { escape_formulas: true });
 }
 

@@ -7,7 +7,7 @@ import { type Patterns, readPatterns } from '../patterns.ts';
 import { type JsonReader, readJobId, toListedJob } from './jobs.ts';
 
 /** Every state, in the order of a job's life. */
-export const jobStates = [
+export const statesInOrder = [
   'queued',
   'claimed',
   'running',
@@ -152,10 +152,10 @@ function readStates({ state, due, order }: ListOptions): readonly JobState[] | u
   if (state === undefined) return isOfWaiting ? waitingStates : undefined;
   const states = typeof state === 'string' ? [state] : state;
   const isList = Array.isArray(states) && states.length > 0;
-  if (isList && states.every((each) => jobStates.includes(each))) {
+  if (isList && states.every((each) => statesInOrder.includes(each))) {
     return states.includes('running') ? [...states, 'claimed'] : states;
   }
-  throw invalid('A state', `one of ${jobStates.join(', ')}`, state, 'state');
+  throw invalid('A state', `one of ${statesInOrder.join(', ')}`, state, 'state');
 }
 
 /**

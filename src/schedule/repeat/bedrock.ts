@@ -1,5 +1,5 @@
 import { nearestName } from '../../system/base/suggest.ts';
-import { type Fault, quote } from './fault.ts';
+import { quote, type RuleFault } from './fault.ts';
 import type { BaseMoment, Modifier, RepeatRule, StartUnit, Unit } from './rule.ts';
 import { correctStart } from './words.ts';
 
@@ -17,7 +17,7 @@ const bases: ReadonlyMap<string, BaseMoment> = new Map([
 ]);
 
 /** Parses the grammar of Bedrock::Jobs: `HOURLY`, or a base and its modifiers, separated by commas. */
-export function parseBedrock(text: string): { readonly rule: RepeatRule } | Fault {
+export function parseBedrock(text: string): { readonly rule: RepeatRule } | RuleFault {
   const upper = upperCase(text);
   const canned = cannedRules.get(upper);
   if (canned !== undefined) {
@@ -55,7 +55,7 @@ function splitParts(text: string): string[] {
     .filter((part) => part !== '');
 }
 
-function faultOfBase(text: string, first: string): Fault {
+function faultOfBase(text: string, first: string): RuleFault {
   const told = describeBase(text, upperCase(first.trim()));
   if (told !== null) return { fault: told };
   const fault = `it begins with ${quote(first)}`;

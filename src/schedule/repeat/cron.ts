@@ -1,6 +1,6 @@
 import { CronPattern } from 'croner';
 import { guessTime } from './clock-time.ts';
-import { type Fault, found, quote } from './fault.ts';
+import { found, quote, type RuleFault } from './fault.ts';
 import type { CalendarRule } from './rule.ts';
 
 /** Cron's words for times, from cron's manual. */
@@ -26,7 +26,7 @@ type Fields = readonly [string, string, string, string, string];
  * Reads `0 7 * * mon` and `@daily`, in lower case. Croner interprets the fields; `cronForm` restricts them to cron's
  * own.
  */
-export function parseCron(words: string): Pick<CalendarRule, 'on' | 'times' | 'isInterval'> | Fault {
+export function parseCron(words: string): Pick<CalendarRule, 'on' | 'times' | 'isInterval'> | RuleFault {
   const expanded = words.startsWith('@') ? nicknames.get(words) : words;
   if (expanded === undefined) return faultOfMacro(words);
   const fields = expanded.split(' ');
@@ -107,7 +107,7 @@ function hintFor(field: string): string {
   return '';
 }
 
-function faultOfMacro(word: string): Fault {
+function faultOfMacro(word: string): RuleFault {
   if (word === '@reboot')
     return { fault: '@reboot is not a time: a script that runs once after each boot has the tag @reboot alone' };
   if (word.startsWith('@every ')) return { fault: '', meant: word.slice(1) };
@@ -119,7 +119,7 @@ function faultOfMacro(word: string): Fault {
 
 const unitForm = /^\d+ ?(?:s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)\b/;
 
-function faultOfCount(words: string, fields: readonly string[]): Fault {
+function faultOfCount(words: string, fields: readonly string[]): RuleFault {
   if (unitForm.test(words)) return { fault: 'it begins with a number', meant: `every ${words}` };
   const [, time = words, days = 'daily'] = /^(\d{1,2}:\d\d) (daily|weekdays|weekends)$/.exec(words) ?? [];
   const at = /^\d{1,2} ?[ap]m$/.test(time) ? guessTime(time) : time;

@@ -1,7 +1,7 @@
 import { nearestName } from '../../system/base/suggest.ts';
 
 /** Says what is wrong in a rule, without the rule itself. The text follows "The repeat rule … is wrong: ". */
-export interface Fault {
+export interface RuleFault {
   readonly fault: string;
   /** The whole rule that was probably meant; it may contain another fault. */
   readonly meant?: string;

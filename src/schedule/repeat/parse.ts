@@ -2,7 +2,7 @@ import { isZone, nearestZone } from '../../system/base/zone.ts';
 import { parseBedrock } from './bedrock.ts';
 import { hasDays } from './calendar.ts';
 import { parseCron } from './cron.ts';
-import { type Fault, found, quote } from './fault.ts';
+import { found, quote, type RuleFault } from './fault.ts';
 import { type CalendarRule, isCronRule, isPlainRule, type RepeatRule } from './rule.ts';
 import { type ClockTimes, correctStart, correctTimes, delayOf, parseWords, timesOfDay } from './words.ts';
 
@@ -44,7 +44,7 @@ function asSentence<Rule>(reading: Reading<Rule>): Parsed<Rule> {
   return { problem: `The ${matter}${/[.?]$/.test(matter) ? '' : '.'}` };
 }
 
-type Parse<Rule> = (text: string) => { readonly rule: Rule } | Fault;
+type Parse<Rule> = (text: string) => { readonly rule: Rule } | RuleFault;
 
 function read<Rule>(what: string, text: string, parse: Parse<Rule>): Reading<Rule> {
   if (text.length > LONGEST_RULE) {
@@ -66,7 +66,7 @@ function read<Rule>(what: string, text: string, parse: Parse<Rule>): Reading<Rul
 const MOST_CORRECTIONS = 4;
 
 /** Suggests the valid rule that was probably meant. If no correction is valid, says what is wrong in the last one. */
-function describeFault<Rule>(first: Fault, zone: string | null, parse: Parse<Rule>): string {
+function describeFault<Rule>(first: RuleFault, zone: string | null, parse: Parse<Rule>): string {
   let last = first;
   for (let count = 0; last.meant !== undefined && count < MOST_CORRECTIONS; count += 1) {
     const words = correctTimes(last.meant);
@@ -84,7 +84,7 @@ function findBareZone(text: string): { readonly words: string; readonly zone: st
   return words === '' || / in$/i.test(words) || !isZone(zone) ? null : { words, zone };
 }
 
-function parsePlain(text: string): { readonly rule: RepeatRule } | Fault {
+function parsePlain(text: string): { readonly rule: RepeatRule } | RuleFault {
   const { words, zone } = splitZone(text);
   if (isCronRule(words)) return toRule(words, zone, parseCron(words));
   const parsed = parseWords(words);
@@ -95,7 +95,7 @@ function parsePlain(text: string): { readonly rule: RepeatRule } | Fault {
   return toRule(words, zone, withTimes(on, clock));
 }
 
-function parseForScript(text: string, defaultZone: string | null): { readonly rule: CalendarRule } | Fault {
+function parseForScript(text: string, defaultZone: string | null): { readonly rule: CalendarRule } | RuleFault {
   const { words, zone } = splitZone(text);
   if (zone !== null && defaultZone !== null) {
     return { fault: `it ends in a time zone, and there is @timezone ${defaultZone} as well: keep one of the two` };
@@ -130,13 +130,17 @@ function splitZone(text: string): { readonly words: string; readonly zone: strin
 
 type DaysAndTimes = Pick<CalendarRule, 'on' | 'times' | 'isInterval'>;
 
-function withTimes(on: CalendarRule['on'] | null, clock: ClockTimes): DaysAndTimes | Fault {
+function withTimes(on: CalendarRule['on'] | null, clock: ClockTimes): DaysAndTimes | RuleFault {
   const times = timesOfDay(clock);
   if ('fault' in times) return times;
   return { on: on ?? { period: 'daily' }, times, ...(clock.kind === 'every' && { isInterval: true }) };
 }
 
-function toRule(words: string, zone: string | null, parsed: DaysAndTimes | Fault): { rule: CalendarRule } | Fault {
+function toRule(
+  words: string,
+  zone: string | null,
+  parsed: DaysAndTimes | RuleFault,
+): { rule: CalendarRule } | RuleFault {
   if ('fault' in parsed) return parsed;
   if (zone !== null && !isZone(zone)) return { fault: describeZone('in', zone) };
   if (!hasDays(parsed.on)) return { fault: 'it never comes, as none of its months has such a day' };

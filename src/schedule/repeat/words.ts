@@ -1,6 +1,6 @@
 import { nearestName } from '../../system/base/suggest.ts';
 import { guessTime, readClockTime } from './clock-time.ts';
-import { type Fault, found } from './fault.ts';
+import { found, type RuleFault } from './fault.ts';
 import { correctRhythm } from './rare.ts';
 import { type CalendarDay, months, ordinals, type RepeatRule, weekdays } from './rule.ts';
 import { DAY_MS, type FixedUnit, fixedUnitMs, MINUTE_MS } from './time.ts';
@@ -29,7 +29,7 @@ const rulesForm = /^(?:(?<days>(?!every\b).*?) )?(?<kind>at|every)(?: (?<clock>.
 const timeAtEnd = /^(.+) (\d{1,2}(?::\d\d)?(?: ?[ap]m)?\b.*|noon|midnight)$/;
 
 /** Reads `weekdays every 15min from 09:00 to 17:00`, in lower case and without a zone. */
-export function parseWords(words: string): Words | Fault {
+export function parseWords(words: string): Words | RuleFault {
   const { days, kind, clock } = rulesForm.exec(words)?.groups ?? { days: words };
   if (days === undefined && kind === 'at') return { fault: 'it does not say on which days', meant: `daily ${words}` };
   const [, dayWords = '', time] = timeAtEnd.exec(kind === undefined ? words : '') ?? [];
@@ -70,7 +70,7 @@ export function correctTimes(words: string): string {
 const dailyExpected = 'daily needs a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin';
 
 /** `daily`, `weekdays`, `weekly on monday`, `on day 1 and 15`, `monthly on the last friday`, `yearly on 14 february`. */
-function parseDays(words: string): CalendarDay | Fault {
+function parseDays(words: string): CalendarDay | RuleFault {
   const [, period = '', on = ''] = /^(\w+)(?: on (.*))?$/.exec(words) ?? /^(on)\b ?(.*)$/.exec(words) ?? [];
   const [start = ''] = words.split(' ');
   if (start === 'weekly') return parseWeekly(on);
@@ -84,13 +84,13 @@ function parseDays(words: string): CalendarDay | Fault {
   return { fault: `${start} needs a time, such as ${start} at 08:00 or ${start} every 15min from 09:00 to 17:00` };
 }
 
-function parseWeekly(on: string): CalendarDay | Fault {
+function parseWeekly(on: string): CalendarDay | RuleFault {
   const read = readList(on, readWeekdays);
   if ('numbers' in read) return { period: 'weekly', weekdays: read.numbers };
   return { fault: `weekly needs a day such as weekly on monday at 01:00${found(read.wrong, weekdays)}` };
 }
 
-function parseMonthly(on: string): CalendarDay | Fault {
+function parseMonthly(on: string): CalendarDay | RuleFault {
   const nth = /^(?:the )?([a-z]+) ([a-z]+)$/.exec(on);
   if (nth !== null && nth[1] !== 'day') return parseNth(nth[1] as string, nth[2] as string);
   const read = readDays(on.replace(/^(?:the |day )/, ''));
@@ -108,7 +108,7 @@ function readWeekdays(word: string): readonly number[] | null {
 }
 
 /** `last friday`, `last day`. */
-function parseNth(ordinal: string, name: string): CalendarDay | Fault {
+function parseNth(ordinal: string, name: string): CalendarDay | RuleFault {
   const nth = [...ordinals].find(([, word]) => word === ordinal)?.[0];
   if (nth === -1 && name === 'day') return { period: 'monthly', days: [31] };
   const weekday = findName(weekdays, name);
@@ -119,7 +119,7 @@ function parseNth(ordinal: string, name: string): CalendarDay | Fault {
   return { period: 'monthly', nth, weekday };
 }
 
-function parseOnDay(on: string): CalendarDay | Fault {
+function parseOnDay(on: string): CalendarDay | RuleFault {
   const read = /^days? /.test(on) ? readDays(on.replace(/^days? /, '')) : { wrong: on };
   if ('numbers' in read) return { period: 'monthly', days: read.numbers };
   const meant = starts.slice(3, 6).find((start) => !('fault' in parseDays(`${start} on ${on}`)));
@@ -130,7 +130,7 @@ function parseOnDay(on: string): CalendarDay | Fault {
 /** The days of each month, February's in a leap year. */
 const daysOfMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
 
-function parseYearly(on: string): CalendarDay | Fault {
+function parseYearly(on: string): CalendarDay | RuleFault {
   const [, dayWord = '', name = ''] = /^(\S+) (\S+)$/.exec(on) ?? [];
   const month = findName(months, name);
   const day = month === null ? null : readDay(dayWord, daysOfMonths[month - 1] ?? 0);
@@ -172,7 +172,7 @@ function findName(names: readonly string[], word: string): number | null {
   return index === -1 ? null : index + 1;
 }
 
-function parseAt(clock: string): ClockTimes | Fault {
+function parseAt(clock: string): ClockTimes | RuleFault {
   const read = readList(clock, readClockTime);
   if ('numbers' in read) return { kind: 'at', times: read.numbers };
   const meant = guessTime(read.wrong);
@@ -187,7 +187,7 @@ const calendarHint = 'for a time of the day write a rule such as daily at 10:00 
 const everyExpected = `every needs a whole number from 1 to 99999999 and seconds, minutes, hours, days or weeks; ${calendarHint}`;
 
 /** `90 seconds`, `week`, `15min from 09:00 to 17:00`. */
-function parseEvery(clock: string): ClockTimes | Fault {
+function parseEvery(clock: string): ClockTimes | RuleFault {
   const groups = everyForm.exec(clock)?.groups;
   if (groups === undefined) return faultOfEvery(clock);
   const { count = '1', from, to, week } = groups;
@@ -204,7 +204,7 @@ function parseEvery(clock: string): ClockTimes | Fault {
   return { ...interval, window: [window[0], window[1]] };
 }
 
-function faultOfEvery(clock: string): Fault {
+function faultOfEvery(clock: string): RuleFault {
   const rhythm = correctRhythm(`every ${clock}`);
   if (rhythm !== null) return { fault: '', meant: rhythm };
   const [, start = '', time = '10:00'] = /^(.+?)s?(?:(?: at)? (\d.*|noon|midnight))?$/.exec(clock) ?? [];
@@ -227,7 +227,7 @@ export function delayOf(
   text: string,
   { count, unit }: Extract<ClockTimes, { kind: 'every' }>,
   hasZone: boolean,
-): { readonly rule: RepeatRule } | Fault {
+): { readonly rule: RepeatRule } | RuleFault {
   if (hasZone) return { fault: `every needs no time zone; ${calendarHint}` };
   if (count * fixedUnitMs[unit] > LONGEST_EVERY_MS) {
     return { fault: 'every allows at most 36525 days (100 years)' };
@@ -239,7 +239,7 @@ export function delayOf(
 const DAY_MINUTES = 1440;
 
 /** The minutes of the day at which a clock is due; without a window they start at midnight. */
-export function timesOfDay(clock: ClockTimes): readonly number[] | Fault {
+export function timesOfDay(clock: ClockTimes): readonly number[] | RuleFault {
   if (clock.kind === 'at') return clock.times;
   const { count, unit, words, window } = clock;
   const step = (count * fixedUnitMs[unit]) / MINUTE_MS;

@@ -1,4 +1,4 @@
-import { type Storage, storageOf, type Table } from '../columns.ts';
+import { type Storage, storageOf, type TableDefinition } from '../columns.ts';
 import { tables } from '../tables.ts';
 
 /** A table of the log, as every engine has it. */
@@ -20,7 +20,7 @@ export interface LogColumn {
 }
 
 /** All that hold something to be moved; what rows refer to comes before them. */
-export const logTables: readonly LogTable[] = Object.entries<Table>(tables)
+export const logTables: readonly LogTable[] = Object.entries<TableDefinition>(tables)
   .filter(([, { isOnServersAlone }]) => !isOnServersAlone)
   .map(([name, { columns, key }]) => {
     const kinds = Object.entries(columns).map(([column, each]) => ({ name: column, kind: storageOf(each) }));

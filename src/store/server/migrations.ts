@@ -1,4 +1,12 @@
-import { type Column, columnsSince, hasValue, indexesOn, literal, now, type Table } from '../columns.ts';
+import {
+  type ColumnDefinition,
+  columnsSince,
+  hasValue,
+  indexesOn,
+  literal,
+  now,
+  type TableDefinition,
+} from '../columns.ts';
 import { markSuspectRuns } from '../shared/old-words.ts';
 import { tables } from '../tables.ts';
 import type { Dialect } from './sql/dialect.ts';
@@ -10,7 +18,7 @@ export function migrationsOf(
   dialect: Dialect,
   { types = [], triggers = [] }: OfEngine,
 ): readonly (readonly string[])[] {
-  const all = Object.entries<Table>(tables);
+  const all = Object.entries<TableDefinition>(tables);
   const made = all.map(([name, table]) => createTable(dialect, name, table));
   // MySQL's are made with their table: alone each takes as long as that.
   const indexes = dialect.name === 'mysql' ? [] : all.flatMap(([name, table]) => createIndexes(dialect, name, table));
@@ -27,7 +35,7 @@ interface OfEngine {
 }
 
 /** `if not exists`: where what makes tables cannot be undone, it is done again. */
-function createTable(dialect: Dialect, name: string, table: Table): string {
+function createTable(dialect: Dialect, name: string, table: TableDefinition): string {
   const { columns, key, unique = [], computedOnMysql = [] } = table;
   const isMysql = dialect.name === 'mysql';
   const parts = [
@@ -52,7 +60,7 @@ function createTable(dialect: Dialect, name: string, table: Table): string {
 const ofMysql = ` engine = InnoDB row_format = dynamic default character set utf8mb4
   /*!80000 collate utf8mb4_0900_bin */ /*M!100600 collate utf8mb4_nopad_bin */`;
 
-function describeColumn(dialect: Dialect, name: string, { facts }: Column): string {
+function describeColumn(dialect: Dialect, name: string, { facts }: ColumnDefinition): string {
   const { kind, isNullable, isUnique, default: otherwise, check, values, areCheckedBy } = facts;
   if (kind === 'id') return `${quoted(name)} ${dialect.types.id}`;
   return [
@@ -67,7 +75,7 @@ function describeColumn(dialect: Dialect, name: string, { facts }: Column): stri
 
 /** Statements that add what came with a version of the schema. */
 function addColumns(dialect: Dialect, version: number): string[] {
-  return Object.entries<Table>(tables).flatMap(([name, table]) =>
+  return Object.entries<TableDefinition>(tables).flatMap(([name, table]) =>
     columnsSince(table, version).map(
       ([column, each]) => `alter table ${name} add column ${describeColumn(dialect, column, each)}`,
     ),
@@ -80,7 +88,7 @@ function defaultOf({ nowMs }: Dialect, kind: string, value: string | number | ty
   return kind === 'json' ? `(${literal(value)})` : literal(value);
 }
 
-function createIndexes({ name: engine }: Dialect, table: string, facts: Table): string[] {
+function createIndexes({ name: engine }: Dialect, table: string, facts: TableDefinition): string[] {
   return indexesOn(engine, facts).map(
     ({ name, isUnique, on }) => `create ${isUnique ? 'unique ' : ''}index if not exists ${name} on ${table} ${on}`,
   );

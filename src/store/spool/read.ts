@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'n
 import type { HandlerDecision } from '../../child/contract.ts';
 import { isKeptOutputName } from '../../system/place/state-folder.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
-import type { Column, Kind } from '../columns.ts';
+import type { ColumnDefinition, Kind } from '../columns.ts';
 import type { FinishedRun } from '../schema.ts';
 import { endColumns } from '../shared/run-rows.ts';
 import { tables } from '../tables.ts';
@@ -268,13 +268,13 @@ const counts: Read<Record<string, number>> = readIf('an object of numbers', (val
 });
 
 /** A column of a run, by its type. Spools of earlier runners lack columns of later versions. */
-function readColumn({ facts }: Column): Read<unknown> {
+function readColumn({ facts }: ColumnDefinition): Read<unknown> {
   const { isNullable, since, default: otherwise = null } = facts;
   const read = isNullable ? orNull(readerOf(facts)) : readerOf(facts);
   return since === undefined ? read : (value, path) => (value === undefined ? otherwise : read(value, path));
 }
 
-function readerOf({ values, isCount, isFlag, kind }: Column['facts']): Read<unknown> {
+function readerOf({ values, isCount, isFlag, kind }: ColumnDefinition['facts']): Read<unknown> {
   if (values !== undefined) return oneOf(...values);
   if (isFlag) return oneOf(0, 1);
   return isCount ? count : readers[kind];

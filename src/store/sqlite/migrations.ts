@@ -1,4 +1,13 @@
-import { type Column, columnsSince, hasValue, indexesOn, literal, now, storageOf, type Table } from '../columns.ts';
+import {
+  type ColumnDefinition,
+  columnsSince,
+  hasValue,
+  indexesOn,
+  literal,
+  now,
+  storageOf,
+  type TableDefinition,
+} from '../columns.ts';
 import { markSuspectRuns } from '../shared/old-words.ts';
 import { tables } from '../tables.ts';
 import type { Connection, Driver } from './connection.ts';
@@ -9,7 +18,7 @@ import { counting } from './statements/counted.ts';
 const NOW_MS = "(cast((julianday('now') - 2440587.5) * 86400000 as integer))";
 
 /** Statements that make a table and its indexes. */
-function createTable(name: string, table: Table): string[] {
+function createTable(name: string, table: TableDefinition): string[] {
   if (table.isOnServersAlone) return [];
   const { key, unique = [], sqliteChecks = {} } = table;
   const parts = [
@@ -26,7 +35,7 @@ function createTable(name: string, table: Table): string[] {
 
 /** Statements that add what came with a version of the schema. */
 function addColumns(version: number): string[] {
-  return Object.entries<Table>(tables).flatMap(([name, table]) =>
+  return Object.entries<TableDefinition>(tables).flatMap(([name, table]) =>
     columnsSince(table, version).map(
       ([column, each]) => `alter table ${name} add column ${describeColumn(column, each, table.key)}`,
     ),
@@ -34,13 +43,13 @@ function addColumns(version: number): string[] {
 }
 
 /** Rows without a number of their own. */
-function isByKey({ columns, key }: Table): boolean {
+function isByKey({ columns, key }: TableDefinition): boolean {
   const [first] = key;
   if (first === undefined) return false;
-  return key.length > 1 || storageOf(columns[first] as Column) !== 'integer';
+  return key.length > 1 || storageOf(columns[first] as ColumnDefinition) !== 'integer';
 }
 
-function describeColumn(name: string, column: Column, key: readonly string[]): string {
+function describeColumn(name: string, column: ColumnDefinition, key: readonly string[]): string {
   const { facts } = column;
   const { check, default: otherwise, partOf, values } = facts;
   const isKey = key.length === 1 && key[0] === name;
@@ -95,7 +104,7 @@ const views = [
 
 /** Statements by version of the schema: those of version 1 come first. */
 const migrations: readonly (readonly string[])[] = [
-  [...Object.entries<Table>(tables).flatMap(([name, table]) => createTable(name, table)), ...views],
+  [...Object.entries<TableDefinition>(tables).flatMap(([name, table]) => createTable(name, table)), ...views],
   [...addColumns(2), markSuspectRuns],
 ];
 

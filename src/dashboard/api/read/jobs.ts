@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
-import { countJobs, jobStates, type SearchOptions, searchJobs, totalJobs } from '../../../queue/read/list.ts';
-import { countToJson, instant, jobStoryToJson, listedJobToJson, totalsToJson } from '../../../report/json.ts';
+import { countJobs, type SearchOptions, searchJobs, statesInOrder, totalJobs } from '../../../queue/read/list.ts';
+import { countToJson, isoInstant, jobStoryToJson, listedJobToJson, totalsToJson } from '../../../report/json.ts';
 import { asFound, findLostClaims, noJobs, readJobs, readStory } from '../../../report/model/jobs.ts';
 import { readJobStates } from '../../../report/text/filters.ts';
 import { findHold } from '../../../report/text/words.ts';
@@ -28,7 +28,7 @@ import {
 import { type Api, defineRoute, InvalidParameter, jsonResponse } from '../route.ts';
 import { knownInstant, pauseSchema, runSchema } from '../schemas.ts';
 
-export const jobStateSchema = z.enum(jobStates).openapi('JobState');
+export const jobStateSchema = z.enum(statesInOrder).openapi('JobState');
 
 export const jobFields = {
   id: z.int(),
@@ -79,7 +79,7 @@ const listedJobSchema = z
   })
   .openapi('ListedJob');
 
-const stateWords = [...jobStates, 'ready', 'delayed'] as const;
+const stateWords = [...statesInOrder, 'ready', 'delayed'] as const;
 
 const jobsRoute = defineRoute('read', {
   method: 'get',
@@ -212,7 +212,7 @@ export function addJobRoutes(api: Api): void {
       if (store === null) return [];
       const dueSince = await readDueSince(store, nowMs);
       const counts = await countJobs(store, name, nowMs);
-      return counts.map((count) => ({ ...countToJson(count), dueSince: instant(dueSince.get(count.name) ?? null) }));
+      return counts.map((count) => ({ ...countToJson(count), dueSince: isoInstant(dueSince.get(count.name) ?? null) }));
     });
     return answer(c, { items, next: null });
   });

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import type { Discovery, Script } from '../../../discovery/script.ts';
-import { foundScriptToJson, incidentToJson, instant, runningToJson, scriptToJson } from '../../../report/json.ts';
+import { foundScriptToJson, incidentToJson, isoInstant, runningToJson, scriptToJson } from '../../../report/json.ts';
 import { readOverview, readScriptOverview } from '../../../report/model/overview.ts';
 import { findNames } from '../../../report/model/runs/history.ts';
 import { selectRunning } from '../../../report/model/runs/run.ts';
@@ -170,12 +170,15 @@ async function readScript(site: Site, word: string, words: WindowWords) {
     const incidents = (await store?.incidents.current([script])) ?? [];
     return {
       ...scriptToJson(overview),
-      since: instant(window.sinceMs),
-      until: instant(window.untilMs),
+      since: isoInstant(window.sinceMs),
+      until: isoInstant(window.untilMs),
       file: file && fileToJson(file, pauses),
       running: running.map(runningToJson),
       usual: store === null ? nothingUsual : await readUsual(store, script, nowMs),
-      versions: versions.map(({ contentHash, firstRunAtMs }) => ({ contentHash, firstRunAt: instant(firstRunAtMs) })),
+      versions: versions.map(({ contentHash, firstRunAtMs }) => ({
+        contentHash,
+        firstRunAt: isoInstant(firstRunAtMs),
+      })),
       incidents: incidents.map(incidentToJson),
     };
   });
@@ -225,7 +228,7 @@ function addCalendarRoute(api: Api): void {
         year === undefined ? [nowMs - YEAR_MS, nowMs + 1] : [Date.UTC(year, 0), Date.UTC(year + 1, 0)];
       const query = { script, sinceMs, untilMs, nowMs, zone };
       const days = store === null ? [] : await readCalendar(store, query);
-      return { script, zone, since: instant(sinceMs), until: instant(untilMs), days };
+      return { script, zone, since: isoInstant(sinceMs), until: isoInstant(untilMs), days };
     });
     return answer(c, calendar);
   });

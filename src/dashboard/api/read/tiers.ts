@@ -3,7 +3,7 @@ import { HTTPException } from 'hono/http-exception';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
 import type { Discovery } from '../../../discovery/script.ts';
 import { listWaiters } from '../../../queue/claim/waiters.ts';
-import { instant, nextTimeToJson, tierStateToJson, upcomingToJson, waiterToJson } from '../../../report/json.ts';
+import { isoInstant, nextTimeToJson, tierStateToJson, upcomingToJson, waiterToJson } from '../../../report/json.ts';
 import { readUpcoming } from '../../../report/model/jobs.ts';
 import { findNextTimes } from '../../../report/model/next-times.ts';
 import { unknownTier } from '../../../report/model/runs/history.ts';
@@ -201,7 +201,7 @@ function addScheduleRoute(api: Api): void {
       const scripts = await findNextTimes(view.db, discovery.tiers, { pauses, crontab: site.crontab, nowMs });
       const jobs = store === null ? [] : await readUpcoming(store, { pattern, limit, nowMs });
       const times = { scripts: scripts.map(nextTimeToJson), jobs: jobs.map(upcomingToJson) };
-      return { now: instant(nowMs), tiers, ...times };
+      return { now: isoInstant(nowMs), tiers, ...times };
     });
     return answer(c, schedule);
   });
@@ -221,7 +221,7 @@ async function listCalls({ db }: LogView, tier: string, { crontab, nowMs, limit 
   while (calls.length < limit) {
     const { expected: next } = await expectByCrontab(tier, last, await crontab(), atMs);
     if (next === null) break;
-    calls.push(instant(next.atMs));
+    calls.push(isoInstant(next.atMs));
     atMs = Math.max(next.atMs, atMs);
     last = { isDue: false, ...last, atMs };
   }
@@ -229,6 +229,6 @@ async function listCalls({ db }: LogView, tier: string, { crontab, nowMs, limit 
 }
 
 function workerToJson({ scheduledForMs, startedAtMs, finishedAtMs, ...worker }: WorkerRecord) {
-  const instants = { scheduledFor: instant(scheduledForMs), finishedAt: instant(finishedAtMs) };
-  return { ...worker, ...instants, startedAt: instant(startedAtMs) };
+  const instants = { scheduledFor: isoInstant(scheduledForMs), finishedAt: isoInstant(finishedAtMs) };
+  return { ...worker, ...instants, startedAt: isoInstant(startedAtMs) };
 }

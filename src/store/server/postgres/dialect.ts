@@ -40,7 +40,7 @@ export const types: readonly string[] = [
 ];
 
 /** Runs go with their job, whoever deletes it, from whatever schema. */
-export const triggers: readonly string[] = [
+export const triggerTexts: readonly string[] = [
   `create or replace function delete_runs() returns trigger language plpgsql set search_path from current as $$
     begin delete from runs where job_id in (select id from gone); return null; end $$`,
   `create or replace trigger delete_runs after delete on jobs referencing old table as gone

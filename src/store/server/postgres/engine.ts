@@ -15,7 +15,7 @@ import {
   toInput,
 } from '../engine.ts';
 import { migrationsOf } from '../migrations.ts';
-import { postgresDialect, triggers, types } from './dialect.ts';
+import { postgresDialect, triggerTexts, types } from './dialect.ts';
 import { sharesSessions } from './pooler.ts';
 
 export const postgresEngine: ServerEngine = {
@@ -23,7 +23,7 @@ export const postgresEngine: ServerEngine = {
   dialect: postgresDialect,
   connect,
   kindOf,
-  migrations: migrationsOf(postgresDialect, { types, triggers }),
+  migrations: migrationsOf(postgresDialect, { types, triggers: triggerTexts }),
   lockMigration: async (connection, work) => {
     await connection.query('begin', []);
     try {

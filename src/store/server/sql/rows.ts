@@ -1,4 +1,4 @@
-import { storageOf, type Table } from '../../columns.ts';
+import { storageOf, type TableDefinition } from '../../columns.ts';
 import { tables } from '../../tables.ts';
 import type { ServerStatements } from '../session.ts';
 import type { Dialect } from './dialect.ts';
@@ -103,7 +103,7 @@ export function unnest(columns: readonly string[]): string {
 
 /** Of whichever table: no name has two types. */
 const storages = new Map(
-  Object.values<Table>(tables).flatMap(({ columns }) =>
+  Object.values<TableDefinition>(tables).flatMap(({ columns }) =>
     Object.entries(columns).map(([name, column]) => [name, storageOf(column)]),
   ),
 );
