@@ -96,10 +96,11 @@ describe('a wrong line is named:', () => {
 
   test('what the queue says of a job is told of its line', () => {
     const lines = readJobLines('{"name":"a"}\n\n{"name":"b"}');
-    const error = new QueueError('invalid', 'Job 2 of 2 (b): A priority must be a whole number.');
+    const cause = new QueueError('invalid', 'A priority must be a whole number.');
+    const error = new QueueError('invalid', `Job 2 of 2 ("b"): ${cause.message}`, { index: 1, cause });
     expect(nameLine(error, lines)).toMatchObject({
       code: 'invalid',
-      message: 'Line 3 (b): A priority must be a whole number.',
+      message: 'Line 3 ("b"): A priority must be a whole number.',
     });
   });
 
