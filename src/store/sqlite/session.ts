@@ -1,5 +1,5 @@
 import { closeSync, existsSync, fdatasync, openSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turnOfEventLoop } from 'node:timers/promises';
 import type { SqliteStatement } from 'kysely';
 import { errorCode } from '../../system/base/errors.ts';
 import type { Durability, NotifyDurable } from '../contract/store.ts';
@@ -96,14 +96,18 @@ export class SqliteSession implements SqliteStatements {
 
   /** Others have their turn as soon as it is committed: what they commit meanwhile shares the next wait for the disk. */
   async transaction<T>(work: () => Promise<T>, durability: Durability): Promise<T> {
+    let hasWritten = false;
     const result = await this.#inTurn(async () => {
       this.#journal?.demandSound();
       await this.#begin();
       const done = await this.#orRollBack(() => this.#queue.within(work));
       await this.#commit();
+      hasWritten = this.#hasWritten;
       this.#noteCommit();
       return done;
     });
+    // A caller that claims again and again while nothing is free would keep all others of this process waiting.
+    if (!hasWritten) await turnOfEventLoop();
     if (durability === 'durable') await this.sync();
     return result;
   }
@@ -114,6 +118,8 @@ export class SqliteSession implements SqliteStatements {
       return await work();
     } finally {
       leave();
+      // A caller that reads again and again would otherwise keep this process from hearing that a sync has ended.
+      if (WriteAheadLog.syncsUnderWay > 0 && !this.connection.inTransaction) await turnOfEventLoop();
     }
   }
 
@@ -252,6 +258,8 @@ interface Waiting {
  * without it.
  */
 class WriteAheadLog {
+  /** Syncs of all logs of this process that have begun and not ended. */
+  static syncsUnderWay = 0;
   readonly #path: string;
   #fd: number | null = null;
   #commits = 0;
@@ -340,7 +348,9 @@ class WriteAheadLog {
       return;
     }
     this.#syncing = new Promise((resolve) => {
+      WriteAheadLog.syncsUnderWay += 1;
       fdatasync(fd, (error) => {
+        WriteAheadLog.syncsUnderWay -= 1;
         this.#syncing = null;
         resolve();
         if (error === null) this.#noteSync(upTo);
