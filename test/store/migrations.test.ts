@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { SCHEMA_VERSION } from '../../src/store/sqlite/file.ts';
 import { engine } from '../support/engines.ts';
-import { changeLog, queryLog } from '../support/open-log.ts';
+import { changeLog, lieInLog, queryLog } from '../support/open-log.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { writeLog } from '../support/written-log.ts';
@@ -25,7 +25,8 @@ test('a log of schema 1 learns which of its runs are suspect, from the words of 
   const suspect = await log.addRun('hourly/a', AT, { warning: words });
   const failed = await log.addRun('hourly/a', AT + 1_000, { outcome: 'failed', warning: words });
   const other = await log.addRun('hourly/a', AT + 2_000, { warning: `used 2 GB; ${words}` });
-  changeLog(root, 'alter table runs drop column suspect');
+  // Connections of earlier tests, which had the same tables, still have views upon them. None is given them after this.
+  lieInLog(root, `alter table runs drop column suspect${engine.name === 'postgres' ? ' cascade' : ''}`);
   setVersion(root, 1);
   await log.store.close();
 
