@@ -31,6 +31,8 @@ export interface SessionOptions {
   readonly path?: string;
   /** Called when the write lock is held: throws if the file is no longer the one to write to. */
   readonly checkFile?: () => void;
+  /** Nothing is ever written, so nothing is synced: the file of the write-ahead log may refuse to be opened. */
+  readonly isReadOnly?: boolean;
 }
 
 /**
@@ -39,6 +41,7 @@ export interface SessionOptions {
  */
 export class SqliteSession implements SqliteStatements {
   readonly connection: Connection;
+  readonly isWal: boolean;
   readonly #options: SessionOptions;
   readonly #statements = new Map<string, Prepared>();
   readonly #queue = new Turns();
@@ -55,15 +58,11 @@ export class SqliteSession implements SqliteStatements {
     if (this.busyTimeoutMs > STANDSTILL_MS) {
       connection.pragma(`busy_timeout = ${STANDSTILL_MS}`);
     }
-    const { path } = options;
+    const { path, isReadOnly = false } = options;
     // A rollback journal without sync could leave a broken file behind; WAL only forgets.
-    const isWal = path !== undefined && connection.pragma('journal_mode') === 'wal';
-    if (isWal) connection.exec('pragma synchronous = normal');
-    this.#journal = isWal ? new WriteAheadLog(path) : null;
-  }
-
-  get isWal(): boolean {
-    return this.#journal !== null;
+    this.isWal = path !== undefined && connection.pragma('journal_mode') === 'wal';
+    if (this.isWal) connection.exec('pragma synchronous = normal');
+    this.#journal = path !== undefined && this.isWal && !isReadOnly ? new WriteAheadLog(path) : null;
   }
 
   all<Row>(text: string, values: readonly unknown[] = []): Row[] {
@@ -230,12 +229,15 @@ export class SqliteSession implements SqliteStatements {
   #prepare(text: string): Prepared {
     let prepared = this.#statements.get(text);
     if (prepared === undefined) {
-      prepared = { statement: this.connection.prepare(text), mayWrite: !/^\s*(select|pragma)\b/i.test(text) };
+      prepared = { statement: this.connection.prepare(text), mayWrite: !reading.test(text) };
       this.#statements.set(text, prepared);
     }
     return prepared;
   }
 }
+
+/** The text of a statement that reads. */
+const reading = /^\s*(select|pragma|with(?!.*\b(insert|update|delete)\b))\b/is;
 
 interface Prepared {
   readonly statement: SqliteStatement;

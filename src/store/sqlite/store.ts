@@ -38,6 +38,7 @@ export function createSqliteStore(
   const session = new SqliteSession(connection, {
     path: folder.database,
     checkFile: createFileCheck(folder.database),
+    isReadOnly,
   });
   const statements = statementsOf(session);
   const inTransaction = areasOf(statements, async (work) => work());
