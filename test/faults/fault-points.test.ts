@@ -51,7 +51,7 @@ test('the steps of a pass are all there, in their order', async () => {
     ...['sql insert jobs', 'sql update jobs set state', 'sql insert runs'],
     ...[`fs.mkdir .runner/tmp/${key}`, `fs.open .runner/output/${key}.log`, 'spawn'],
     ...['setPriority', 'kill SIGTERM', `fs.open .runner/output/${key}.log.gz`, 'fs.write'],
-    ...['sql update runs set left_job', `fs.unlink .runner/output/${key}.log`, 'sql delete workers'],
+    ...['sql update runs set left_job', `fs.unlink .runner/output/${key}.log`],
     ...['fs.fdatasync'],
     ...['sql begin', 'sql commit', 'fs.rmdir .runner/locks/hourly.lock', 'sql close'],
   ];
