@@ -145,11 +145,7 @@ test('the page on the architecture shows the layers that are checked', () => {
 const namesIn = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
 
 test('the page on JSON names every option that `list` prints, and every state of a job', () => {
-  const names = [
-    ...scriptSettings.map(({ name }) => name),
-    ...Object.keys(defaultRetryDelay),
-    ...jobStates,
-  ];
+  const names = [...scriptSettings.map(({ name }) => name), ...Object.keys(defaultRetryDelay), ...jobStates];
   const words = new Set(read('docs/json.md').match(/\w+/g));
   expect(names.filter((name) => !words.has(name))).toEqual([]);
 });
