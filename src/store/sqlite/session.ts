@@ -95,20 +95,17 @@ export class SqliteSession implements SqliteStatements {
 
   /** Others have their turn as soon as it is committed: what they commit meanwhile shares the next wait for the disk. */
   async transaction<T>(work: () => Promise<T>, durability: Durability): Promise<T> {
-    let hasWritten = false;
-    const result = await this.#inTurn(async () => {
+    const { done, hasWritten } = await this.#inTurn(async () => {
       this.#journal?.demandSound();
       await this.#begin();
       const done = await this.#orRollBack(() => this.#queue.within(work));
       await this.#commit();
-      hasWritten = this.#hasWritten;
-      this.#noteCommit();
-      return done;
+      return { done, hasWritten: this.#noteCommit() };
     });
     // A caller that claims again and again while nothing is free would keep all others of this process waiting.
     if (!hasWritten) await turnOfEventLoop();
     if (durability === 'durable') await this.sync();
-    return result;
+    return done;
   }
 
   async #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -118,13 +115,16 @@ export class SqliteSession implements SqliteStatements {
     } finally {
       leave();
       // A caller that reads again and again would otherwise keep this process from hearing that a sync has ended.
-      if (WriteAheadLog.syncsUnderWay > 0 && !this.connection.inTransaction) await turnOfEventLoop();
+      if (WriteAheadLog.syncsUnderWay > 0) await turnOfEventLoop();
     }
   }
 
-  #noteCommit(): void {
-    if (this.#hasWritten) this.#journal?.noteCommit();
+  /** Returns whether a row was changed since the last commit. */
+  #noteCommit(): boolean {
+    const hasWritten = this.#hasWritten;
     this.#hasWritten = false;
+    if (hasWritten) this.#journal?.noteCommit();
+    return hasWritten;
   }
 
   async #orRollBack<T>(work: () => Promise<T>): Promise<T> {
