@@ -28,7 +28,7 @@ const reports: Readonly<Record<string, readonly string[]>> = {
        case is_nullable when 'NO' then ' not null' else '' end,
        case when lower(extra) like '%virtual%' then ' computed' when extra like '%auto_increment%' then ' identity'
          when coalesce(column_default, 'NULL') = 'NULL' then '' when column_default like '%unix%' then ' default now'
-         else concat(' default ', replace(column_default, '''', '')) end) as part
+         else concat(' default ', regexp_replace(column_default, '^_utf8mb4|[^a-z0-9{}]', '')) end) as part
      from information_schema.columns where table_schema = database() order by table_name, ordinal_position`,
     `select table_name as "table", concat(count(*), ' checks') as part from information_schema.table_constraints
      where table_schema = database() and constraint_type = 'CHECK' group by table_name`,
