@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Compiler } from '../shared/queries.ts';
 import type { DatabaseTarget } from './connect/url.ts';
-import type { Dialect } from './sql/dialect.ts';
+import type { ServerDialect } from './dialect.ts';
 
 /** The interface to a database server of any kind. */
 export interface ServerEngine {
   readonly name: DatabaseTarget['engine'];
-  readonly dialect: Dialect;
+  readonly dialect: ServerDialect;
   /** @throws the driver's own error if the server cannot be reached */
-  connect(target: DatabaseTarget, dialect: Dialect): Promise<ServerConnection>;
+  connect(target: DatabaseTarget, dialect: ServerDialect): Promise<ServerConnection>;
   kindOf(error: unknown): ServerFailure | null;
   /** Statements that make the tables, by version of the schema: those of version 1 come first. */
   readonly migrations: readonly (readonly string[])[];

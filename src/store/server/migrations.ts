@@ -8,14 +8,14 @@ import {
   type TableDefinition,
 } from '../columns.ts';
 import { markSuspectRuns } from '../shared/old-words.ts';
+import { quoted } from '../shared/sql/rows.ts';
 import { tables } from '../tables.ts';
-import type { Dialect } from './sql/dialect.ts';
-import { quoted } from './sql/rows.ts';
+import type { ServerDialect } from './dialect.ts';
 import { countingOf } from './statements/counted.ts';
 
 /** The statements that make all tables, by version of the schema. */
 export function migrationsOf(
-  dialect: Dialect,
+  dialect: ServerDialect,
   { types = [], triggers = [] }: OfEngine,
 ): readonly (readonly string[])[] {
   const all = Object.entries<TableDefinition>(tables);
@@ -35,7 +35,7 @@ interface OfEngine {
 }
 
 /** `if not exists`: where what makes tables cannot be undone, it is done again. */
-function createTable(dialect: Dialect, name: string, table: TableDefinition): string {
+function createTable(dialect: ServerDialect, name: string, table: TableDefinition): string {
   const { columns, key, unique = [], computedOnMysql = [] } = table;
   const isMysql = dialect.name === 'mysql';
   const parts = [
@@ -60,7 +60,7 @@ function createTable(dialect: Dialect, name: string, table: TableDefinition): st
 const ofMysql = ` engine = InnoDB row_format = dynamic default character set utf8mb4
   /*!80000 collate utf8mb4_0900_bin */ /*M!100600 collate utf8mb4_nopad_bin */`;
 
-function describeColumn(dialect: Dialect, name: string, { facts }: ColumnDefinition): string {
+function describeColumn(dialect: ServerDialect, name: string, { facts }: ColumnDefinition): string {
   const { kind, isNullable, isUnique, default: otherwise, check, values, areCheckedBy } = facts;
   if (kind === 'id') return `${quoted(name)} ${dialect.types.id}`;
   return [
@@ -74,7 +74,7 @@ function describeColumn(dialect: Dialect, name: string, { facts }: ColumnDefinit
 }
 
 /** Statements that add what came with a version of the schema. */
-function addColumns(dialect: Dialect, version: number): string[] {
+function addColumns(dialect: ServerDialect, version: number): string[] {
   return Object.entries<TableDefinition>(tables).flatMap(([name, table]) =>
     columnsSince(table, version).map(
       ([column, each]) => `alter table ${name} add column ${describeColumn(dialect, column, each)}`,
@@ -83,19 +83,19 @@ function addColumns(dialect: Dialect, version: number): string[] {
 }
 
 /** A text of more than a few bytes has a default only as an expression in MySQL. */
-function defaultOf({ nowMs }: Dialect, kind: string, value: string | number | typeof now): string {
+function defaultOf({ nowMs }: ServerDialect, kind: string, value: string | number | typeof now): string {
   if (value === now) return `(${nowMs})`;
   return kind === 'json' ? `(${literal(value)})` : literal(value);
 }
 
-function createIndexes({ name: engine }: Dialect, table: string, facts: TableDefinition): string[] {
+function createIndexes({ name: engine }: ServerDialect, table: string, facts: TableDefinition): string[] {
   return indexesOn(engine, facts).map(
     ({ name, isUnique, on }) => `create ${isUnique ? 'unique ' : ''}index if not exists ${name} on ${table} ${on}`,
   );
 }
 
 /** Every transition of a job, run or worker; and what has happened to the jobs of each handler since the log began. */
-function viewsOf(dialect: Dialect): readonly string[] {
+function viewsOf(dialect: ServerDialect): readonly string[] {
   return [
     `create or replace view activity as
       select started_at as at, case state when 'skipped' then 'worker-skipped' else 'worker-started' end as event,

@@ -1,31 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Announcement, RowTaken, type Statements } from '../shared/sql/statements.ts';
 import { Turns } from '../shared/turns.ts';
 import { describeServerFailure } from './connect/describe-failure.ts';
 import type { DatabaseTarget } from './connect/url.ts';
+import type { ServerDialect } from './dialect.ts';
 import type { Answer, ServerConnection, ServerEngine, ServerFailure } from './engine.ts';
-import type { Dialect } from './sql/dialect.ts';
 
-/** ServerStatements of one connection. Their values stand as `?`. */
-export interface ServerStatements {
-  readonly dialect: Dialect;
-  all<Row>(text: string, values?: readonly unknown[], news?: Announcement): Promise<Row[]>;
-  first<Row>(text: string, values?: readonly unknown[]): Promise<Row | undefined>;
-  /** Returns how many rows it has changed. Others soon get a notice of the change, unless `news` is `none`. */
-  run(text: string, values?: readonly unknown[], news?: Announcement): Promise<number>;
-  /** Numbers of the rows that it has added, in their order. */
-  insert(text: string, values: readonly unknown[], rows?: number): Promise<number[]>;
-  /** Notifies others after the commit that there may be work. */
-  noteWork(): void;
-  /** Grows with each transaction that was undone: values remembered from it are wrong. */
-  readonly rollbacks: number;
-  /** Grows with each transaction, or statement outside of one: values read before may be old. */
-  readonly turn: number;
-  /** Whether what is read may be locked until the transaction ends. */
-  readonly inTransaction: boolean;
+/** Statements of one connection to a server. */
+export interface ServerStatements extends Statements {
+  readonly dialect: ServerDialect;
 }
-
-/** A notice to waiting sessions: there may be work, or something has changed. */
-export type Announcement = 'work' | 'change' | 'none';
 
 /** A server that cannot be reached, or has no room, is retried for as long as this many attempts may take. */
 const PATIENCE_ATTEMPTS = 3;
@@ -62,18 +46,13 @@ interface Committing {
   readonly isAlone?: boolean;
 }
 
-/** A row that may be there only once is there, though no index refuses the second one. */
-export class RowTaken extends Error {
-  readonly code = 'ERR_ROW_TAKEN';
-}
-
 /**
  * The one connection of a process, opened late and closed while idle. Transactions and statements run one after the
  * other, whoever asks for them. Work that a conflict or a lost connection has undone is repeated.
  */
 export class ServerSession implements ServerStatements {
   readonly engine: ServerEngine;
-  readonly dialect: Dialect;
+  readonly dialect: ServerDialect;
   readonly #target: DatabaseTarget;
   readonly #turns = new Turns();
   /** The distance between the numbers of rows added by one statement: more than 1 in a cluster. */

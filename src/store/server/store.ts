@@ -1,6 +1,6 @@
 import type { LogClock } from '../../system/base/clock.ts';
 import type { Store, StoreSession } from '../contract/store.ts';
-import { asLazy } from '../shared/areas.ts';
+import { areasOf, asLazy } from '../shared/areas.ts';
 import type { ServerSession } from './session.ts';
 import { watchServer } from './watch.ts';
 
@@ -8,13 +8,13 @@ import { watchServer } from './watch.ts';
 export async function createServerStore(session: ServerSession, clock: LogClock): Promise<Store> {
   clock.follow(await measureClock(session));
   const inTurn = (work: () => unknown) => session.ask(async () => await work());
-  const inTransaction = areasOf(session, async (work) => await work());
+  const inTransaction = allAreasOf(session, async (work) => await work());
   return {
     engine: session.engine.name,
     fleet: { followClock: async () => clock.follow(await measureClock(session)) },
     isReadOnly: false,
     quarantined: null,
-    ...areasOf(session, inTurn),
+    ...allAreasOf(session, inTurn),
     transaction: (work) => session.transaction(() => work(inTransaction)),
     ...(session.engine.name === 'postgres' && { turn: turnsOf(session) }),
     // A server says that it has committed once that survives a power loss.
@@ -47,10 +47,11 @@ function turnsOf(session: ServerSession): NonNullable<Store['turn']> {
 }
 
 /** Each area's statements are loaded when it is first asked. */
-function areasOf(session: ServerSession, call: (work: () => unknown) => Promise<unknown>): StoreSession {
+function allAreasOf(session: ServerSession, call: (work: () => unknown) => Promise<unknown>): StoreSession {
   const housekeeping = () => import('./statements/housekeeping.ts');
   const alerts = () => import('./statements/monitor/alerts.ts');
   return {
+    ...areasOf(session, call),
     jobs: asLazy(async () => (await import('./statements/jobs.ts')).serverJobs(session), call),
     claims: asLazy(async () => (await import('./statements/claims.ts')).serverClaims(session), call),
     scriptJobs: asLazy(async () => (await import('./statements/script-jobs.ts')).serverScriptJobs(session), call),
@@ -65,8 +66,6 @@ function areasOf(session: ServerSession, call: (work: () => unknown) => Promise<
     telemetry: asLazy(async () => (await import('./statements/monitor/telemetry.ts')).serverTelemetry(session), call),
     incidents: asLazy(async () => (await import('./statements/monitor/incidents.ts')).serverIncidents(session), call),
     metrics: asLazy(async () => (await import('./statements/monitor/metrics.ts')).serverMetrics(session), call),
-    tokens: asLazy(async () => (await import('./statements/registers.ts')).serverTokens(session), call),
-    machines: asLazy(async () => (await import('./statements/registers.ts')).serverMachines(session), call),
   };
 }
 

@@ -1,3 +1,6 @@
+import type { StoreSession } from '../contract/store.ts';
+import type { Statements } from './sql/statements.ts';
+
 /**
  * An area of the contract as SQLite answers it: at once. The connection sees to it that statements come
  * one after the other; who asks waits for its turn, not for an answer.
@@ -7,12 +10,12 @@ export type Sync<T> = {
 };
 
 /** Does work when its turn has come, and waits for its end. */
-type InTurn = (work: () => unknown) => Promise<unknown>;
+export type InTurn = (work: () => unknown) => Promise<unknown>;
 
 type Methods = Record<string, (...args: readonly unknown[]) => unknown>;
 
 /** Each question to the area waits for its turn. */
-export function asAsync<T extends object>(area: Sync<T>, inTurn: InTurn): T {
+export function asAsync<T extends object>(area: T | Sync<T>, inTurn: InTurn): T {
   const made: Record<string, unknown> = {};
   for (const [name, method] of Object.entries(area as Methods)) {
     made[name] = (...args: unknown[]) => inTurn(() => method(...args));
@@ -32,4 +35,12 @@ export function asLazy<T extends object>(load: () => Promise<T | Sync<T>>, inTur
     // An area that is awaited by mistake must not be asked for `then`.
     get: (_, name) => (name === 'then' ? undefined : (...args: readonly unknown[]) => ask(String(name), args)),
   });
+}
+
+/** The areas whose statements are the same on every engine. */
+export function areasOf(db: Statements, inTurn: InTurn) {
+  return {
+    tokens: asLazy(async () => (await import('../statements/registers.ts')).tokensOf(db), inTurn),
+    machines: asLazy(async () => (await import('../statements/registers.ts')).machinesOf(db), inTurn),
+  } satisfies Partial<StoreSession>;
 }

@@ -3,8 +3,10 @@ import { setTimeout as sleep, setImmediate as turnOfEventLoop } from 'node:timer
 import type { SqliteStatement } from 'kysely';
 import { errorCode } from '../../system/base/errors.ts';
 import type { Durability, NotifyDurable } from '../contract/store.ts';
+import type { Statements } from '../shared/sql/statements.ts';
 import { Turns } from '../shared/turns.ts';
 import type { Connection } from './connection.ts';
+import { sqliteDialect } from './dialect.ts';
 
 /** SqliteStatements of one connection, each prepared once: preparing is most of the price of a small one. */
 export interface SqliteStatements {
@@ -50,6 +52,7 @@ export class SqliteSession implements SqliteStatements {
   #hasWritten = false;
   busyTimeoutMs: number;
   rollbacks = 0;
+  turn = 0;
 
   constructor(connection: Connection, options: SessionOptions = {}) {
     this.connection = connection;
@@ -85,8 +88,9 @@ export class SqliteSession implements SqliteStatements {
   }
 
   /** Work outside of a transaction: a reading, or one statement that writes. */
-  async ask<T>(work: () => T): Promise<T> {
+  async ask<T>(work: () => T | Promise<T>): Promise<T> {
     return await this.#inTurn(async () => {
+      this.turn += 1;
       const answer = await this.#patiently(work, () => !this.connection.inTransaction);
       this.#noteCommit();
       return answer;
@@ -97,6 +101,7 @@ export class SqliteSession implements SqliteStatements {
   async transaction<T>(work: () => Promise<T>, durability: Durability): Promise<T> {
     const { done, hasWritten } = await this.#inTurn(async () => {
       this.#journal?.demandSound();
+      this.turn += 1;
       await this.#begin();
       const done = await this.#orRollBack(() => this.#queue.within(work));
       await this.#commit();
@@ -200,11 +205,11 @@ export class SqliteSession implements SqliteStatements {
   }
 
   /** Waits for a log that others have locked as SQLite does, but lets the process do what else it has to do. */
-  async #patiently<T>(work: () => T, mayRepeat: () => boolean = () => true): Promise<T> {
+  async #patiently<T>(work: () => T | Promise<T>, mayRepeat: () => boolean = () => true): Promise<T> {
     let deadline: number | null = null;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       try {
-        return work();
+        return await work();
       } catch (error) {
         if (!errorCode(error).startsWith('SQLITE_BUSY') || !mayRepeat()) throw error;
         // Mostly nobody asks for the time: loading what tells it takes 2 ms.
@@ -234,6 +239,54 @@ export class SqliteSession implements SqliteStatements {
     }
     return prepared;
   }
+}
+
+/** The statements that every engine has, on a connection of SQLite. */
+export class SharedStatements implements Statements {
+  readonly dialect = sqliteDialect;
+  readonly #session: SqliteSession;
+
+  constructor(session: SqliteSession) {
+    this.#session = session;
+  }
+
+  get rollbacks(): number {
+    return this.#session.rollbacks;
+  }
+
+  get turn(): number {
+    return this.#session.turn;
+  }
+
+  get inTransaction(): boolean {
+    return this.#session.connection.inTransaction;
+  }
+
+  async all<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    return this.#session.all<Row>(text, values.map(toInput));
+  }
+
+  async first<Row>(text: string, values: readonly unknown[] = []): Promise<Row | undefined> {
+    return this.#session.first<Row>(text, values.map(toInput));
+  }
+
+  async run(text: string, values: readonly unknown[] = []): Promise<number> {
+    return this.#session.run(text, values.map(toInput));
+  }
+
+  async insert(text: string, values: readonly unknown[]): Promise<number[]> {
+    return [this.#session.insert(text, values.map(toInput))];
+  }
+
+  /** Whoever waits for work watches the file. */
+  noteWork(): void {}
+}
+
+/** A value as both drivers take it. */
+function toInput(value: unknown): unknown {
+  if (Array.isArray(value)) return JSON.stringify(value);
+  if (typeof value === 'boolean') return Number(value);
+  return value ?? null;
 }
 
 /** The text of a statement that reads. */

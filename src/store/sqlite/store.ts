@@ -4,10 +4,10 @@ import { basename } from 'node:path';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { ChangeWatch, Store, StoreSession, WaitEnd } from '../contract/store.ts';
 import { mayBeFull } from '../failures.ts';
-import { asAsync, asLazy } from '../shared/areas.ts';
+import { areasOf, asAsync, asLazy, type InTurn } from '../shared/areas.ts';
 import type { Connection, DriverName } from './connection.ts';
 import { releaseReserve } from './reserve.ts';
-import { asLogError, SqliteSession } from './session.ts';
+import { asLogError, SharedStatements, SqliteSession } from './session.ts';
 import { sqliteClaims } from './statements/claims.ts';
 import { sqliteEvents, sqlitePauses, sqlitePruning } from './statements/housekeeping.ts';
 import { sqliteJobs } from './statements/jobs.ts';
@@ -40,8 +40,10 @@ export function createSqliteStore(
     checkFile: createFileCheck(folder.database),
     isReadOnly,
   });
-  const statements = statementsOf(session);
-  const inTransaction = areasOf(statements, async (work) => work());
+  const own = ownAreas(session);
+  const statements = new SharedStatements(session);
+  const areasAt = (inTurn: InTurn): StoreSession => ({ ...asAsyncAll(own, inTurn), ...areasOf(statements, inTurn) });
+  const inTransaction = areasAt(async (work) => await work());
   return {
     engine: 'sqlite',
     fleet: null,
@@ -50,7 +52,7 @@ export function createSqliteStore(
     journalMode: session.isWal ? 'wal' : 'truncate',
     isReadOnly,
     quarantined,
-    ...areasOf(statements, (work) => session.ask(work)),
+    ...areasAt((work) => session.ask(work)),
     transaction: (work, durability = 'durable') => session.transaction(() => work(inTransaction), durability),
     sync: () => session.sync(),
     onDurable: (notify) => session.onDurable(notify),
@@ -69,7 +71,8 @@ export function createSqliteStore(
   };
 }
 
-function statementsOf(session: SqliteSession) {
+/** The areas whose statements are SQLite's own. */
+function ownAreas(session: SqliteSession) {
   return {
     jobs: sqliteJobs(session),
     claims: sqliteClaims(session),
@@ -85,12 +88,10 @@ function statementsOf(session: SqliteSession) {
     telemetry: async () => (await import('./statements/monitor/telemetry.ts')).sqliteTelemetry(session),
     incidents: async () => (await import('./statements/monitor/incidents.ts')).sqliteIncidents(session),
     metrics: async () => (await import('./statements/monitor/metrics.ts')).sqliteMetrics(session),
-    tokens: async () => (await import('./statements/registers.ts')).sqliteTokens(session),
-    machines: async () => (await import('./statements/registers.ts')).sqliteMachines(session),
   };
 }
 
-function areasOf(areas: ReturnType<typeof statementsOf>, call: <R>(work: () => R) => Promise<R>): StoreSession {
+function asAsyncAll(areas: ReturnType<typeof ownAreas>, call: InTurn) {
   return {
     jobs: asAsync(areas.jobs, call),
     claims: asAsync(areas.claims, call),
@@ -106,8 +107,6 @@ function areasOf(areas: ReturnType<typeof statementsOf>, call: <R>(work: () => R
     telemetry: asLazy(areas.telemetry, call),
     incidents: asLazy(areas.incidents, call),
     metrics: asLazy(areas.metrics, call),
-    tokens: asLazy(areas.tokens, call),
-    machines: asLazy(areas.machines, call),
   };
 }
 

@@ -1,7 +1,7 @@
-import type { Dialect } from '../sql/dialect.ts';
+import type { ServerDialect } from '../dialect.ts';
 
 /** With the modes that {@link connect} sets: `||` joins texts, and double quotes are those of names. */
-export const mysqlDialect: Dialect = {
+export const mysqlDialect: ServerDialect = {
   name: 'mysql',
   types: {
     id: 'bigint not null auto_increment primary key',
@@ -26,6 +26,15 @@ export const mysqlDialect: Dialect = {
   workerOf: (token) =>
     `case when ${token} regexp '^[0-9]{1,16}[.]' then cast(substring_index(${token}, '.', 1) as signed) end`,
   integer: (expression) => `cast(${expression} as signed)`,
+  noReal: 'null',
+  greatest: (one, other) => `greatest(${one}, ${other})`,
+  least: (one, other) => `least(${one}, ${other})`,
+  last: (text, characters) => `right(${text}, ${characters})`,
+  forUpdate: 'for update',
+  forShare: 'lock in share mode',
+  skipLocked: 'for update skip locked',
+  byIndex: (table, { mysql }) => (mysql === undefined ? table : `${table} force index (${mysql})`),
+  join: 'join',
   nowMs: 'cast(unix_timestamp(now(3)) * 1000 as signed)',
   upsert: (insert, key, assignments) => {
     const [first = ''] = key;

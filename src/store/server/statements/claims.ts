@@ -22,10 +22,10 @@ import {
   workerOf,
 } from '../../shared/claims.ts';
 import { headOfJob } from '../../shared/job-columns.ts';
+import type { Dialect } from '../../shared/sql/dialect.ts';
+import { lock } from '../../shared/sql/mutex.ts';
 import type { ServerStatements } from '../session.ts';
-import type { Dialect } from '../sql/dialect.ts';
-import { hasClaim, jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
-import { lock } from '../sql/mutex.ts';
+import { hasClaim, jobColumns, type RowChange, updateJobs } from './job-rows.ts';
 import { nextFirst } from './jobs.ts';
 import { runningRunsOnServer } from './runs.ts';
 import {

@@ -1,15 +1,10 @@
 import { type Counted, countedUntil, countingIn, keepMeasured } from '../../shared/counted.ts';
+import type { Dialect } from '../../shared/sql/dialect.ts';
+import { lock } from '../../shared/sql/mutex.ts';
 import type { ServerStatements } from '../session.ts';
-import type { Dialect } from '../sql/dialect.ts';
-import { lock } from '../sql/mutex.ts';
 
-export const countingOf = ({ handlerOf, integer, types, name }: Dialect) =>
-  countingIn({
-    handlerOf,
-    join: 'join',
-    noInteger: integer('null'),
-    noReal: name === 'postgres' ? `cast(null as ${types.real})` : 'null',
-  });
+export const countingOf = ({ handlerOf, integer, join, noReal }: Dialect) =>
+  countingIn({ handlerOf, join, noInteger: integer('null'), noReal });
 
 /**
  * Keeps what is counted of rows, by whomever; to be run before they go.

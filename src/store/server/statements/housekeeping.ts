@@ -10,11 +10,11 @@ import type {
   PruneStep,
   PruneStore,
 } from '../../contract/housekeeping.ts';
+import { matching } from '../../shared/sql/dialect.ts';
+import { addRows } from '../../shared/sql/rows.ts';
 import { tables } from '../../tables.ts';
 import { isFailure, outcomes } from '../../words.ts';
 import type { ServerStatements } from '../session.ts';
-import { matching } from '../sql/dialect.ts';
-import { addRows } from '../sql/rows.ts';
 import { keepCounted, LateRowsOnServer } from './counted.ts';
 import { deleteJobsOnServer } from './jobs.ts';
 

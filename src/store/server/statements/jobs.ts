@@ -18,13 +18,13 @@ import type {
 import type { JobRow } from '../../schema.ts';
 import { headOfJob, listedJob, sizedJob } from '../../shared/job-columns.ts';
 import { JobsSearch, type SearchedJob, type SizedJob, searchedColumns, sizeColumns } from '../../shared/search.ts';
+import type { Dialect } from '../../shared/sql/dialect.ts';
+import { lock } from '../../shared/sql/mutex.ts';
+import { addRows } from '../../shared/sql/rows.ts';
 import type { ServerStatements } from '../session.ts';
-import type { Dialect } from '../sql/dialect.ts';
-import { type Condition, escapeLike, fits } from '../sql/globs.ts';
-import { hasClaim, jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
-import { lock } from '../sql/mutex.ts';
-import { addRows } from '../sql/rows.ts';
 import { keepCounted, LateRowsOnServer } from './counted.ts';
+import { type Condition, escapeLike, fits } from './globs.ts';
+import { hasClaim, jobColumns, type RowChange, updateJobs } from './job-rows.ts';
 
 const newColumns = [
   ...['name', 'state', 'data', 'priority', 'scheduled_for', 'run_at', 'retry', 'repeat'],

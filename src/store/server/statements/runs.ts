@@ -15,12 +15,13 @@ import {
   toHistory,
   wholeColumns,
 } from '../../shared/run-rows.ts';
+import { addRows, listsOf, pagesOf, putRows, quoted, unnest } from '../../shared/sql/rows.ts';
 import { beginningColumns } from '../../tables.ts';
 import type { Outcome } from '../../words.ts';
+import type { ServerDialect } from '../dialect.ts';
 import type { ServerStatements } from '../session.ts';
-import { isChildless } from '../sql/job-rows.ts';
-import { addRows, changeRows, listsOf, putRows, quoted, unnest } from '../sql/rows.ts';
 import { LateRowsOnServer } from './counted.ts';
+import { isChildless } from './job-rows.ts';
 import { ScriptNumbers } from './script-numbers.ts';
 
 export function serverRuns(db: ServerStatements): RunStore {
@@ -174,7 +175,7 @@ async function keepRest(db: ServerStatements, memory: Memory, runs: readonly Wri
 async function writeEnds(db: ServerStatements, memory: Memory, runs: readonly EndedRun[]): Promise<number[]> {
   const lasting = runs.flatMap((run) => (run.runId === null ? [] : [{ id: run.runId, values: endingValues(run) }]));
   lasting.sort((one, other) => one.id - other.id);
-  await changeRows(db, 'runs', endingColumns, lasting);
+  await changeRuns(db, endingColumns, lasting);
   const whole = runs.filter(({ runId }) => runId === null);
   const beginnings = await beginningsOf(memory, whole);
   const rows = whole.map((run, index) => [...(beginnings[index] ?? []), ...endingValues(run)]);
@@ -348,3 +349,32 @@ function finishText(columns: readonly string[]): string {
     added as (insert into runs (outcome, ${names.join(', ')}) select 'succeeded', ended.* from ended
       returning id, job_id)`;
 }
+
+/** Changes rows by number. */
+async function changeRuns(
+  db: ServerStatements,
+  columns: readonly string[],
+  rows: readonly { readonly id: number; readonly values: readonly unknown[] }[],
+): Promise<void> {
+  const all = ['id', ...columns];
+  for (const page of pagesOf(rows.map(({ id, values }) => [id, ...values]))) {
+    const values = db.dialect.name === 'postgres' ? listsOf(page) : page.flat();
+    await db.run(changeText(db.dialect, all, page.length), values);
+  }
+}
+
+function changeText({ name }: ServerDialect, columns: readonly string[], rows: number): string {
+  const assigned = columns.slice(1).map((column) => `${quoted(column)} = ${newValue(column)}`);
+  if (name === 'postgres') {
+    const list = columns.map(quoted).join(', ');
+    return `update runs set ${assigned.join(', ')} from ${unnest(columns)} as new (${list}) where runs.id = new.id`;
+  }
+  const named = `select ${columns.map((column) => `? as ${quoted(column)}`).join(', ')}`;
+  const others = ` union all select ${columns.map(() => '?').join(', ')}`.repeat(rows - 1);
+  return `update runs join (${named}${others}) as new on new.id = runs.id
+    set ${assigned.map((each) => `runs.${each}`).join(', ')}`;
+}
+
+/** A run's process that is not known at its end may have been written down before. */
+const newValue = (column: string): string =>
+  column === 'pid' ? `coalesce(new.pid, runs.pid)` : `new.${quoted(column)}`;

@@ -1,9 +1,9 @@
 import type { NewScriptJob, ScriptClaim, ScriptJobRow, ScriptJobStore } from '../../contract/jobs.ts';
 import type { JobRow } from '../../schema.ts';
 import { MOST_COUNTED } from '../../shared/claims.ts';
+import { addRows } from '../../shared/sql/rows.ts';
 import type { ServerStatements } from '../session.ts';
-import { jobColumns, type RowChange, updateJobs } from '../sql/job-rows.ts';
-import { addRows } from '../sql/rows.ts';
+import { jobColumns, type RowChange, updateJobs } from './job-rows.ts';
 
 /** Scripts are few: their rows are found by the index that holds nothing else. */
 export const scriptCondition = ({ dialect }: ServerStatements): string =>

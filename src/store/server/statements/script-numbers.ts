@@ -1,7 +1,7 @@
 import type { RunStart } from '../../contract/runs.ts';
 import type { ScriptNumber } from '../../shared/run-rows.ts';
+import { putRows } from '../../shared/sql/rows.ts';
 import type { ServerStatements } from '../session.ts';
-import { putRows } from '../sql/rows.ts';
 
 type ScriptOfRun = Pick<RunStart, 'script' | 'contentHash' | 'startedAt'>;
 

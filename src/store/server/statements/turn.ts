@@ -2,10 +2,10 @@ import type { ClaimedRow, ClaimRequest, Selection, StoreTurn } from '../../contr
 import type { FinishedClaim } from '../../contract/runs.ts';
 import type { JobRow } from '../../schema.ts';
 import { beginningValues } from '../../shared/run-rows.ts';
+import { quoted } from '../../shared/sql/rows.ts';
 import type { ServerSession, ServerStatements } from '../session.ts';
-import { hasClaim } from '../sql/job-rows.ts';
-import { quoted } from '../sql/rows.ts';
 import { isSurelyOpen } from './counted.ts';
+import { hasClaim } from './job-rows.ts';
 import { nextFirst } from './jobs.ts';
 import { type FinishedRow, finishing, memoryOf } from './runs.ts';
 

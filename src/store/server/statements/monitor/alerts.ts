@@ -1,8 +1,8 @@
 import { machineName } from '../../../../system/process/identity.ts';
 import type { ChoreStore, DeliveryRow, DeliveryStore, DueChores } from '../../../contract/alerts.ts';
+import { marks, rowMarks } from '../../../shared/sql/dialect.ts';
+import { lock } from '../../../shared/sql/mutex.ts';
 import type { ServerStatements } from '../../session.ts';
-import { marks, rowMarks } from '../../sql/dialect.ts';
-import { lock } from '../../sql/mutex.ts';
 
 const HOUR_MS = 3_600_000;
 

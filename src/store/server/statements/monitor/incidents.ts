@@ -1,9 +1,9 @@
 import type { DeliveryRow, IncidentRun, IncidentStore, Mute, SubjectSuccess } from '../../../contract/alerts.ts';
 import type { IncidentRow } from '../../../schema.ts';
+import { marks, rowMarks } from '../../../shared/sql/dialect.ts';
+import { lock } from '../../../shared/sql/mutex.ts';
 import type { Outcome } from '../../../words.ts';
 import type { ServerStatements } from '../../session.ts';
-import { marks, rowMarks } from '../../sql/dialect.ts';
-import { lock } from '../../sql/mutex.ts';
 
 export function serverIncidents(db: ServerStatements): IncidentStore {
   return { ...signs(db), ...reading(db), ...telling(db), ...messages(db) };

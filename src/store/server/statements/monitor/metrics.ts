@@ -20,10 +20,10 @@ import {
   wholePart,
   withKey,
 } from '../../../shared/measured.ts';
+import { type Dialect, marks, rowMarks } from '../../../shared/sql/dialect.ts';
+import { withTiers } from '../../../shared/sql/tiers.ts';
 import { tables } from '../../../tables.ts';
 import type { ServerStatements } from '../../session.ts';
-import { type Dialect, marks, rowMarks } from '../../sql/dialect.ts';
-import { withTiers } from '../../sql/tiers.ts';
 import { countingOf, lockHours } from '../counted.ts';
 
 export function serverMetrics(db: ServerStatements): MetricStore {

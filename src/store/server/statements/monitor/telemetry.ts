@@ -7,12 +7,12 @@ import type {
   UntoldQuery,
   UntoldRuns,
 } from '../../../contract/alerts.ts';
+import { marks, rowMarks } from '../../../shared/sql/dialect.ts';
+import { lock } from '../../../shared/sql/mutex.ts';
+import { withTiers } from '../../../shared/sql/tiers.ts';
 import type { Outcome } from '../../../words.ts';
 import type { ServerStatements } from '../../session.ts';
-import { marks, rowMarks } from '../../sql/dialect.ts';
-import { hasClaim } from '../../sql/job-rows.ts';
-import { lock } from '../../sql/mutex.ts';
-import { withTiers } from '../../sql/tiers.ts';
+import { hasClaim } from '../job-rows.ts';
 import { numbersOf } from './metrics.ts';
 
 export function serverTelemetry(db: ServerStatements): TelemetryStore {

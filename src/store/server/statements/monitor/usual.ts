@@ -1,6 +1,6 @@
 import type { ContentChange, MeasuredRun, UsualStore } from '../../../contract/runs.ts';
+import { marks, rowMarks } from '../../../shared/sql/dialect.ts';
 import type { ServerStatements } from '../../session.ts';
-import { marks, rowMarks } from '../../sql/dialect.ts';
 
 const measured = `runs.started_at as "startedAt", runs.duration_ms as "durationMs",
   runs.max_rss_bytes as "maxRssBytes", runs.output_bytes as "outputBytes"`;

@@ -1,52 +1,49 @@
-/** How what differs is written in SQL. All else is written so that both servers understand it. */
+/** How what differs between the engines is written in SQL. All else is written so that each of them understands it. */
 export interface Dialect {
-  readonly name: 'postgres' | 'mysql';
-  readonly types: ColumnTypes;
+  readonly name: 'sqlite' | 'postgres' | 'mysql';
   /** Equal, two nulls too. */
   same(one: string, other: string): string;
   /** Whether it is among the values of a list, which is one value of the statement: its text stays the same. */
   isIn(expression: string): string;
-  readonly regExp: RegExpDialect;
   /** A job's name without parameters. */
   handlerOf(name: string): string;
   /** Number of the worker of the runner whose claim has this token; null: it is somebody else's. */
   workerOf(token: string): string;
   /** The whole number that an expression is. */
   integer(expression: string): string;
-  /** Whole milliseconds since 1970, by the server's clock. */
+  /** A fraction that is not known. */
+  readonly noReal: string;
+  /** The greater of two values that are known. */
+  greatest(one: string, other: string): string;
+  /** The smaller of two values that are known. */
+  least(one: string, other: string): string;
+  /** The last characters of a text. */
+  last(text: string, characters: number): string;
+  /** Behind a `select`: locks its rows until the transaction ends, and waits for those that another session has locked. */
+  readonly forUpdate: string;
+  /** The same beside other sessions that lock them so, too. */
+  readonly forShare: string;
+  /** As `forUpdate`, but leaves out the rows that another session has locked. */
+  readonly skipLocked: string;
+  /** The table, to be read by the index that is named for the engine: by itself it would take another one. */
+  byIndex(table: string, index: { readonly sqlite?: string; readonly mysql?: string }): string;
+  /** Two tables, to be read in this order. */
+  readonly join: 'join' | 'cross join';
+  /** Whole milliseconds since 1970, by the clock of the engine. */
   readonly nowMs: string;
   /**
    * `insert …` with what becomes of a row whose key is taken: each of these columns is assigned; `new.x` stands for
-   * the value that was to be inserted. No assignment: the row stays as it is.
+   * the value that was to be inserted. No assignment: the row stays as it is. An `insert … select` has a `where`.
    */
   upsert(insert: string, key: readonly string[], assignments: readonly (readonly [string, string])[]): string;
 }
 
-/** The differences in regular expressions. */
-export interface RegExpDialect {
-  /** Whether a text fits one, which is a value of the statement. */
-  matches(expression: string): string;
-  /** One character, by its number. */
-  character(code: number): string;
-  /** The shortest text up to the first place where this fits: looked for once, so that no pattern takes long. */
-  upTo(found: string): string;
-  readonly end: string;
-}
-
-export interface ColumnTypes {
-  /** Numbers the rows, and is never used twice. */
-  readonly id: string;
-  readonly integer: string;
-  readonly real: string;
-  readonly text: string;
-  /** `queue/` and 512 characters, which an index can hold. Compared byte by byte. */
-  readonly name: string;
-  /** A text of up to 64 characters. */
-  readonly word: string;
-  /** A text that is JSON, where the server can tell of all that is. */
-  readonly json: string;
-  readonly blob: string;
-}
+/** {@link Dialect.upsert} of SQLite and PostgreSQL. */
+export const upsertByConflict: Dialect['upsert'] = (insert, key, assignments) => {
+  const assigned = assignments.map(([column, value]) => `${column} = ${value.replaceAll('new.', 'excluded.')}`);
+  const action = assigned.length === 0 ? 'do nothing' : `do update set ${assigned.join(', ')}`;
+  return `${insert} on conflict (${key.join(', ')}) ${action}`;
+};
 
 /** `(?, ?, ?)`: as many as there are values; of none, a list that holds nothing. */
 export function marks(values: readonly unknown[]): string {

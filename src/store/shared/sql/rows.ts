@@ -1,22 +1,25 @@
 import { storageOf, type TableDefinition } from '../../columns.ts';
 import { tables } from '../../tables.ts';
-import type { ServerStatements } from '../session.ts';
-import type { Dialect } from './dialect.ts';
+import { type Dialect, rowMarks } from './dialect.ts';
+import type { Statements } from './statements.ts';
 
 /** The values of a row, in the order of the columns. */
 type Row = readonly unknown[];
 
-/** Adds rows, in as few statements as can be; their numbers, in their order. */
+/** Adds rows, on a server in as few statements as can be; their numbers, in their order. */
 export async function addRows(
-  db: ServerStatements,
+  db: Statements,
   table: string,
   columns: readonly string[],
   rows: readonly Row[],
 ): Promise<number[]> {
+  const text = insertText(db.dialect, table, columns);
   const ids: number[] = [];
-  for (const page of pagesOf(rows)) {
-    ids.push(...(await db.insert(insertText(db.dialect, table, columns), listOf(db.dialect, page), page.length)));
+  if (db.dialect.name === 'sqlite') {
+    for (const row of rows) ids.push(...(await db.insert(text, row)));
+    return ids;
   }
+  for (const page of pagesOf(rows)) ids.push(...(await db.insert(text, listOf(db.dialect, page), page.length)));
   return ids;
 }
 
@@ -29,57 +32,22 @@ interface Taken {
 
 /** Puts rows, or changes those that are there. No two of them have the same key. */
 export async function putRows(
-  db: ServerStatements,
+  db: Statements,
   table: string,
   columns: readonly string[],
   rows: readonly Row[],
   { key, set }: Taken,
 ): Promise<void> {
   const assigned = set.map((column) => [column, `new.${column}`] as const);
-  for (const page of pagesOf(rows)) {
-    await db.run(db.dialect.upsert(insertText(db.dialect, table, columns), key, assigned), listOf(db.dialect, page));
-  }
-}
-
-/** Changes rows by number. */
-export async function changeRows(
-  db: ServerStatements,
-  table: string,
-  columns: readonly string[],
-  rows: readonly { readonly id: number; readonly values: Row }[],
-): Promise<void> {
-  const all = ['id', ...columns];
-  for (const page of pagesOf(rows.map(({ id, values }) => [id, ...values]))) {
-    await db.run(changeText(db.dialect, table, all, page), valuesOf(db.dialect, page));
-  }
+  const text = db.dialect.upsert(insertText(db.dialect, table, columns), key, assigned);
+  if (db.dialect.name === 'sqlite') for (const row of rows) await db.run(text, row);
+  else for (const page of pagesOf(rows)) await db.run(text, listOf(db.dialect, page));
 }
 
 function insertText(dialect: Dialect, table: string, columns: readonly string[]): string {
   const into = `insert into ${table} (${columns.map(quoted).join(', ')})`;
+  if (dialect.name === 'sqlite') return `${into} values ${rowMarks(columns.length, 1)}`;
   return dialect.name === 'postgres' ? `${into} select * from ${unnest(columns)}` : `${into} values ?`;
-}
-
-function valuesOf({ name }: Dialect, rows: readonly Row[]): unknown[] {
-  return name === 'postgres' ? listsOf(rows) : rows.flat();
-}
-
-function changeText(dialect: Dialect, table: string, columns: readonly string[], rows: readonly Row[]): string {
-  const assigned = columns.slice(1).map((column) => `${quoted(column)} = ${newValue(table, column)}`);
-  if (dialect.name === 'postgres') {
-    const list = columns.map(quoted).join(', ');
-    return `update ${table} set ${assigned.join(', ')} from ${unnest(columns)} as new (${list})
-      where ${table}.id = new.id`;
-  }
-  const named = `select ${columns.map((column) => `? as ${quoted(column)}`).join(', ')}`;
-  const others = rows.slice(1).map(() => ` union all select ${columns.map(() => '?').join(', ')}`);
-  return `update ${table} join (${named}${others.join('')}) as new on new.id = ${table}.id
-    set ${assigned.map((each) => `${table}.${each}`).join(', ')}`;
-}
-
-/** A run's process that is not known at its end may have been written down before. */
-function newValue(table: string, column: string): string {
-  const value = `new.${quoted(column)}`;
-  return column === 'pid' ? `coalesce(${value}, ${table}.${quoted(column)})` : value;
 }
 
 /** Some are words of SQL. */
@@ -116,7 +84,7 @@ const MOST_ROWS = 500;
 const MOST_CHARACTERS = 250_000;
 
 /** Splits rows into parts that one statement can take, in order; at least one row each. */
-function* pagesOf(rows: readonly Row[]): Generator<readonly Row[]> {
+export function* pagesOf(rows: readonly Row[]): Generator<readonly Row[]> {
   let page: Row[] = [];
   let characters = 0;
   for (const row of rows) {

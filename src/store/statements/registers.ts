@@ -7,11 +7,11 @@ import type {
   ScriptCopy,
   Token,
   TokenStore,
-} from '../../contract/registers.ts';
-import type { ServerStatements } from '../session.ts';
-import { putRows } from '../sql/rows.ts';
+} from '../contract/registers.ts';
+import { putRows } from '../shared/sql/rows.ts';
+import type { Statements } from '../shared/sql/statements.ts';
 
-export function serverMachines(db: ServerStatements): MachineStore {
+export function machinesOf(db: Statements): MachineStore {
   return {
     note: async ({ host, seenAt, clockOffsetMs, runnerVersion }) => {
       const columns = ['seen_at', 'clock_offset_ms', 'runner_version'];
@@ -44,7 +44,7 @@ export function serverMachines(db: ServerStatements): MachineStore {
 const copyColumns = 'name, content_hash as "contentHash", host_pattern as "hostPattern"';
 
 async function noteCopies(
-  db: ServerStatements,
+  db: Statements,
   { host, tier }: Pick<HostCopy, 'host' | 'tier'>,
   copies: readonly ScriptCopy[],
 ): Promise<void> {
@@ -61,9 +61,9 @@ async function noteCopies(
 }
 
 /** Forgets machines not seen since `seenBefore`, but skips those that another machine is forgetting at this moment. */
-async function forget(db: ServerStatements, seenBefore: number, limit: number): Promise<number> {
+async function forget(db: Statements, seenBefore: number, limit: number): Promise<number> {
   const gone = await db.all<{ host: string }>(
-    'select host from machines where seen_at < ? order by seen_at limit ? for update skip locked',
+    `select host from machines where seen_at < ? order by seen_at limit ? ${db.dialect.skipLocked}`,
     [seenBefore, limit],
   );
   if (gone.length === 0) return 0;
@@ -82,7 +82,7 @@ async function forget(db: ServerStatements, seenBefore: number, limit: number): 
 const tokenColumns = `id, name, permission, created_at as "createdAt", expires_at as "expiresAt",
   last_used_at as "lastUsedAt"`;
 
-export function serverTokens(db: ServerStatements): TokenStore {
+export function tokensOf(db: Statements): TokenStore {
   const read = async (column: 'id' | 'name' | 'hash', value: unknown): Promise<HashedToken | null> =>
     (await db.first<HashedToken>(`select ${tokenColumns}, hash from tokens where ${column} = ?`, [value])) ?? null;
   return {

@@ -1,8 +1,9 @@
 import { inPages } from '../../../system/base/values.ts';
 import type { JobRow } from '../../schema.ts';
 import { headOfJob } from '../../shared/job-columns.ts';
-import { type Announcement, RowTaken, type ServerStatements } from '../session.ts';
-import { listsOf, quoted, unnest } from './rows.ts';
+import { listsOf, quoted, unnest } from '../../shared/sql/rows.ts';
+import { type Announcement, RowTaken } from '../../shared/sql/statements.ts';
+import type { ServerStatements } from '../session.ts';
 
 type Column = keyof JobRow;
 

@@ -1,4 +1,4 @@
-import type { Dialect, RegExpDialect } from './dialect.ts';
+import type { RegExpDialect, ServerDialect } from '../dialect.ts';
 
 /** A condition with the values that it takes. */
 export interface Condition {
@@ -7,7 +7,7 @@ export interface Condition {
 }
 
 /** Whether a text fits one of these globs, which are SQLite's: case counts, `*`, `?`, `[a-z]`, `[^x]`. */
-export function fits({ isIn, regExp }: Dialect, column: string, globs: readonly string[]): Condition {
+export function fits({ isIn, regExp }: ServerDialect, column: string, globs: readonly string[]): Condition {
   const plain = globs.filter((glob) => !/[*?[]/.test(glob));
   const likes = globs.filter((glob) => /[*?]/.test(glob) && !glob.includes('[')).map(toLike);
   const others = globs.filter((glob) => glob.includes('[')).map((glob) => toRegExp(regExp, glob));
