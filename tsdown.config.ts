@@ -69,7 +69,7 @@ const withoutUnneeded = {
 const withoutIndentation = {
   name: 'sql-without-indentation',
   transform: (code: string, id: string) =>
-    /\/src\/store\/(sqlite|server|mysql|postgres)\//.test(id) ? code.replace(/\n[ \t]+/g, '\n') : null,
+    /\/src\/store\/(sqlite|server|shared|statements)\//.test(id) ? code.replace(/\n[ \t]+/g, '\n') : null,
 };
 
 /** What `report`, `status` and `why` load. */
@@ -88,10 +88,14 @@ const readers = [
 const checks = ['monitor/checks/run-checks.ts', 'store/sqlite/statements/monitor/checks.ts'];
 
 /** What many passes load at their end, which nearly always find nothing wrong: one file. */
-const keepers = ['worker/housekeeping/housekeep.ts', 'store/sqlite/statements/monitor/glance.ts'];
+const keepers = [
+  'worker/housekeeping/housekeep.ts',
+  'store/sqlite/statements/monitor/glance.ts',
+  'store/statements/usual.ts',
+];
 
 /** What each pass loads; the log that is a file, too, as hardly anybody has it on a server. */
-const passes = ['commands/cli.ts', 'commands/run/run-tier.ts', 'store/sqlite/open.ts'];
+const passes = ['commands/cli.ts', 'commands/run/run-tier.ts', 'store/sqlite/open.ts', 'store/shared/sql/rows.ts'];
 
 /** What runs scripts: with node:child_process, and all that this loads. */
 const runners = ['worker/loop/script-executor.ts'];

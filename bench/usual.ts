@@ -131,13 +131,13 @@ function withFault(run: MeasuredRun, fault: Fault): MeasuredRun {
     outputBytes = 1,
     count = 1,
   } = faults[fault] as Partial<Record<keyof typeof measureOf, number>>;
-  const { orders } = JSON.parse(run.counts) as { orders: number };
+  const { orders = 0 } = run.counts;
   return {
     ...run,
     durationMs: (run.durationMs ?? 0) * durationMs,
     maxRssBytes: (run.maxRssBytes ?? 0) * maxRssBytes,
     outputBytes: Math.round((run.outputBytes ?? 0) * outputBytes),
-    counts: JSON.stringify({ orders: Math.round(orders * count) }),
+    counts: { orders: Math.round(orders * count) },
   };
 }
 
@@ -155,7 +155,7 @@ function makeHistory({ everyMs, noise, factor }: Shape, runs: number, random: ()
       ...{ id: run + 1, script: 'hourly/a', startedAt, durationMs: vary(durationMs * by) },
       maxRssBytes: Math.round(vary(rssBytes, noise / 3)),
       outputBytes: Math.round(vary(bytes * by)),
-      counts: JSON.stringify({ orders: Math.round(vary(orders * by)) }),
+      counts: { orders: Math.round(vary(orders * by)) },
     };
   });
 }

@@ -174,8 +174,6 @@ function figuresOf(run: MeasuredRun): Map<string, Figure> {
   add('duration', '', run.durationMs);
   add('memory', '', run.maxRssBytes);
   add('output', '', run.outputBytes);
-  for (const [name, value] of Object.entries(JSON.parse(run.counts) as Record<string, number>)) {
-    add('count', name, value);
-  }
+  for (const [name, value] of Object.entries(run.counts)) add('count', name, value);
   return figures;
 }

@@ -119,8 +119,7 @@ export interface MeasuredRun {
   readonly durationMs: number | null;
   readonly maxRssBytes: number | null;
   readonly outputBytes: number | null;
-  /** JSON: an object of numbers by name. */
-  readonly counts: string;
+  readonly counts: Readonly<Record<string, number>>;
 }
 
 export type Deviation = Omit<ActivityLog['deviations'], 'run_id'>;

@@ -60,7 +60,6 @@ function allAreasOf(session: ServerSession, call: (work: () => unknown) => Promi
     events: asLazy(async () => (await housekeeping()).serverEvents(session), call),
     pauses: asLazy(async () => (await housekeeping()).serverPauses(session), call),
     pruning: asLazy(async () => (await housekeeping()).serverPruning(session), call),
-    usual: asLazy(async () => (await import('./statements/monitor/usual.ts')).serverUsual(session), call),
     chores: asLazy(async () => (await alerts()).serverChores(session), call),
     deliveries: asLazy(async () => (await alerts()).serverDeliveries(session), call),
     telemetry: asLazy(async () => (await import('./statements/monitor/telemetry.ts')).serverTelemetry(session), call),

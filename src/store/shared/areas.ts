@@ -42,5 +42,6 @@ export function areasOf(db: Statements, inTurn: InTurn) {
   return {
     tokens: asLazy(async () => (await import('../statements/registers.ts')).tokensOf(db), inTurn),
     machines: asLazy(async () => (await import('../statements/registers.ts')).machinesOf(db), inTurn),
+    usual: asLazy(async () => (await import('../statements/usual.ts')).usualOf(db), inTurn),
   } satisfies Partial<StoreSession>;
 }

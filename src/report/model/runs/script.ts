@@ -43,7 +43,7 @@ export async function readUsual({ usual }: StoreSession, script: string, nowMs: 
     const known = runs.flatMap((run) => of(run) ?? []);
     return known.length === 0 ? null : median(known);
   };
-  const counts = runs.map((run) => JSON.parse(run.counts) as Record<string, number>);
+  const counts = runs.map((run) => run.counts);
   const names = [...new Set(counts.flatMap((each) => Object.keys(each)))];
   return {
     runs: runs.length,
