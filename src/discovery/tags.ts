@@ -1,5 +1,6 @@
 import type { Problem } from '../settings/problem.ts';
-import { nearestSetting, type ScriptOptions, type ScriptSetting, scriptSettings } from '../settings/settings.ts';
+import { nearestSetting, type ScriptSetting, scriptSettings } from '../settings/script-settings.ts';
+import type { ScriptOptions } from '../settings/settings.ts';
 import { shellWord } from '../system/base/values.ts';
 
 /** `slashes`: JavaScript and the like. `hashes`: shells, Python, Perl, Ruby. `php`: both, within `<?php`. */

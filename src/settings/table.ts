@@ -9,8 +9,6 @@ interface Setting {
   readonly read: { (found: unknown): ParseResult<unknown> | WrongParts; readonly written?: unknown };
   /** Ends the name of the value that is held: `timeout` is held as `timeoutMs`, `maxDatabaseSize` as `maxDatabaseBytes`. */
   readonly unit?: 'Ms' | 'Bytes';
-  /** The default, as it would be written; null: no value. A setting without a default is held only where it is set. */
-  readonly standard?: unknown;
   /** Messages say only of what kind a wrong value is: it may be, or hold, a secret. */
   readonly isSecret?: true;
 }
@@ -31,27 +29,23 @@ type Unit<E> = E extends { readonly unit: infer Name extends string } ? Name : '
 
 type HeldName<Key extends string, E> = `${Key extends `${infer Stem}Size` ? Stem : Key}${Unit<E>}`;
 
-type IsOptional<E> = E extends { readonly standard: unknown } | { readonly group: unknown } | { readonly each: unknown }
-  ? false
-  : true;
-
-type Value<E> = E extends { readonly group: infer Of extends SettingsTable }
-  ? ValuesOf<Of>
+/** @template Default of the value itself, or of the group; never: there is none */
+type Value<E, Default> = E extends { readonly group: infer Of extends SettingsTable }
+  ? ValuesOf<Of, Default>
   : E extends { readonly each: infer Of }
-    ? Readonly<Record<string, Value<Of>>>
+    ? Readonly<Record<string, Value<Of, unknown>>>
     : E extends { readonly read: (found: unknown) => infer Result }
-      ? Exclude<Extract<Result, { value: unknown }>['value'], undefined> | (E extends { standard: null } ? null : never)
+      ? Exclude<Extract<Result, { value: unknown }>['value'], undefined> | Extract<Default, null>
       : never;
 
-/** What is held of the settings in a table. */
-export type ValuesOf<Of extends SettingsTable> = {
-  readonly [Key in keyof Of & string as IsOptional<Of[Key]> extends true ? never : HeldName<Key, Of[Key]>]: Value<
-    Of[Key]
+/** What is held of the settings in a table; those without a default may be missing. */
+export type ValuesOf<Of extends SettingsTable, Defaults = unknown> = {
+  readonly [Key in keyof Of & string as Extract<HeldName<Key, Of[Key]>, keyof Defaults>]: Value<
+    Of[Key],
+    Defaults[HeldName<Key, Of[Key]> & keyof Defaults]
   >;
 } & {
-  readonly [Key in keyof Of & string as IsOptional<Of[Key]> extends true ? HeldName<Key, Of[Key]> : never]?: Value<
-    Of[Key]
-  >;
+  readonly [Key in keyof Of & string as Exclude<HeldName<Key, Of[Key]>, keyof Defaults>]?: Value<Of[Key], unknown>;
 };
 
 type Written<E> = E extends { readonly group: infer Of extends SettingsTable }
@@ -80,13 +74,14 @@ export function heldName(key: string, entry: Entry): string {
   return 'unit' in entry ? `${key.replace(/Size$/, '')}${entry.unit}` : key;
 }
 
-/** Reads a table with its defaults; whatever is wrong is added to `issues`. */
-export function readTable<const Of extends SettingsTable>(
-  table: Of,
+/** Reads a table; whatever is wrong is added to `issues`. What is not written is held as in `defaults`. */
+export function readTable<Held extends object>(
+  table: SettingsTable,
   found: unknown,
   issues: SettingIssue[],
-): ValuesOf<Of> {
-  return readGroup(table, found, { path: [], isSecret: false, issues }) as ValuesOf<Of>;
+  defaults: Held,
+): Held {
+  return readGroup(table, found, { path: [], isSecret: false, issues }, defaults) as Held;
 }
 
 interface Place {
@@ -95,11 +90,15 @@ interface Place {
   readonly issues: SettingIssue[];
 }
 
-function readGroup(table: SettingsTable, found: unknown, place: Place): unknown {
+function readGroup(table: SettingsTable, found: unknown, place: Place, defaults: object = {}): unknown {
   if (!isObject(found)) return refuse(place, 'an object', found);
+  const held = new Map<string, unknown>(Object.entries(defaults));
   const values = Object.entries(table).map(([key, entry]) => {
-    const value = readEntry(entry, found[key], within(place, key, entry));
-    return [heldName(key, entry), value] as const;
+    const name = heldName(key, entry);
+    const written = found[key];
+    const value =
+      written === undefined ? held.get(name) : readEntry(entry, written, within(place, key, entry), held.get(name));
+    return [name, value] as const;
   });
   const known = Object.keys(table);
   const unknown = Object.keys(found).filter((key) => !known.includes(key));
@@ -111,12 +110,10 @@ function readGroup(table: SettingsTable, found: unknown, place: Place): unknown 
   return Object.fromEntries(values.filter(([, value]) => value !== undefined));
 }
 
-function readEntry(entry: Entry, found: unknown, place: Place): unknown {
-  if ('group' in entry) return readGroup(entry.group, found === undefined ? {} : found, place);
-  if ('each' in entry) return readEach(entry, found === undefined ? {} : found, place);
-  const written = found === undefined ? entry.standard : found;
-  if (written === undefined || (found === undefined && written === null)) return written;
-  const reading = entry.read(written);
+function readEntry(entry: Entry, found: unknown, place: Place, standard?: unknown): unknown {
+  if ('group' in entry) return readGroup(entry.group, found, place, isObject(standard) ? standard : {});
+  if ('each' in entry) return readEach(entry, found, place);
+  const reading = entry.read(found);
   if ('value' in reading) return reading.value;
   if ('expected' in reading) return refuse(place, reading.expected, found);
   place.issues.push(...reading.wrong.map((part) => ({ ...part, path: [...place.path, ...part.path] })));

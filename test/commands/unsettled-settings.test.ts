@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { guardAgainstLoop, requireSettings, waitForSettings } from '../../src/settings/load.ts';
+import { guardAgainstLoop, requireSettings, waitForSettings } from '../../src/settings/config-file.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
@@ -73,7 +73,7 @@ describe('settings that never settle', () => {
   });
 
   test('are killed with a sentence where they loop behind an await', async () => {
-    const load = join(import.meta.dirname, '../../src/settings/load.ts');
+    const load = join(import.meta.dirname, '../../src/settings/config-file.ts');
     const code = `import { guardAgainstLoop } from ${JSON.stringify(load)};
 guardAgainstLoop('runner.config.ts', 300);\nawait 1;\nfor (;;);\n`;
     const options = { encoding: 'utf8', timeout: 30_000 } as const;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { scriptSettings } from '../../src/settings/settings.ts';
+import { scriptSettings } from '../../src/settings/script-settings.ts';
 
 function read(key: string, found: unknown): unknown {
   const setting = scriptSettings.find((each) => each.key === key);

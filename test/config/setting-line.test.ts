@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { findSettingLine } from '../../src/settings/load.ts';
+import { findSettingLine } from '../../src/settings/config-file.ts';
 
 const source = `// timeout: is explained below
 export default {

@@ -1,11 +1,14 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { globSync } from 'glob';
 import { expect, test } from 'vitest';
 import { defaultRetryDelay } from '../../src/settings/readers.ts';
-import { scriptSettings, settingsTable } from '../../src/settings/settings.ts';
-import type { SettingsTable } from '../../src/settings/table.ts';
+import { scriptSettings } from '../../src/settings/script-settings.ts';
+import { defaultSettings } from '../../src/settings/settings.ts';
+import { settingsTable } from '../../src/settings/site-settings.ts';
+import { heldName, type SettingsTable } from '../../src/settings/table.ts';
 import { jobStates } from '../../src/store/words.ts';
 import { readExamples, repository } from '../support/doc-examples.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -161,12 +164,13 @@ test('the page on scripts has a row for every tag, and for no other', () => {
 
 test('the pages on settings and on checks have every setting, with its default', () => {
   const rows = [...rowsOf('docs/settings.md'), ...rowsOf('docs/status.md')];
-  const wrong = leavesOf(settingsTable).flatMap(({ path, standard }) => {
+  const wrong = leavesOf(settingsTable, defaultSettings).flatMap(({ path, read: readAs, standard }) => {
     const name = path.join('.');
     const row = rows.find(([first = '']) => first.startsWith(`\`${name}\``) || first.startsWith(`\`${name}.<`));
     if (row !== undefined) {
-      const isRight = standard === undefined || row[2]?.replaceAll(/[`']/g, '') === String(standard);
-      return isRight ? [] : [`${name}: ${row[2]} is not ${standard}`];
+      const told = row[2]?.replaceAll(/[`']/g, '') ?? '';
+      const isRight = standard === undefined || isDeepStrictEqual(readAs(told), standard);
+      return isRight ? [] : [`${name}: ${told} is not ${standard}`];
     }
     const [group, key] = path;
     const isNamed = rows.some((cells) => {
@@ -182,14 +186,24 @@ test('the pages on settings and on checks have every setting, with its default',
 
 interface Leaf {
   readonly path: readonly string[];
+  /** The value that is held of what a page tells. */
+  readonly read: (told: string) => unknown;
+  /** The default; undefined: there is none, or nothing is held by default. */
   readonly standard: unknown;
 }
 
-const leavesOf = (table: SettingsTable, path: readonly string[] = []): readonly Leaf[] =>
+const leavesOf = (table: SettingsTable, defaults: object, path: readonly string[] = []): readonly Leaf[] =>
   Object.entries(table).flatMap(([key, entry]) => {
-    if ('group' in entry && key !== 'defaults') return leavesOf(entry.group, [...path, key]);
-    const standard = 'read' in entry ? (entry.standard ?? undefined) : undefined;
-    return [{ path: [...path, key], standard: Array.isArray(standard) ? '–' : standard }];
+    const held: unknown = Object.entries(defaults).find(([name]) => name === heldName(key, entry))?.[1];
+    if ('group' in entry && key !== 'defaults') return leavesOf(entry.group, Object(held), [...path, key]);
+    if (!('read' in entry) || held === null) return [{ path: [...path, key], read: String, standard: undefined }];
+    const readAs = (told: string): unknown => {
+      if (told === '–') return [];
+      const written = ['true', 'false'].includes(told) ? told === 'true' : told;
+      const reading = entry.read(written);
+      return 'value' in reading ? reading.value : undefined;
+    };
+    return [{ path: [...path, key], read: readAs, standard: held }];
   });
 
 const bodyOf = (text: string, from: string, to: string): string => text.split(from)[1]?.split(to)[0] ?? '';

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
-import { ALERTS_VARIABLE, type ChannelSettings, presets } from '../../../settings/channels.ts';
+import { type ChannelSettings, presets } from '../../../settings/channels.ts';
 import { findSettingsFile, loadSettings } from '../../../settings/load.ts';
-import { defaultSettings, type ScriptOptions, type Settings } from '../../../settings/settings.ts';
+import { ALERTS_VARIABLE, defaultSettings, type ScriptOptions, type Settings } from '../../../settings/settings.ts';
 import { UsageError } from '../../../system/base/errors.ts';
 import { hostZone } from '../../../system/base/zone.ts';
 import { OVERRIDE_VARIABLE } from '../../../system/place/trust.ts';

@@ -1,0 +1,130 @@
+import { nearestName } from '../system/base/suggest.ts';
+import {
+  type Reader,
+  readByteSize,
+  readChoice,
+  readFlag,
+  readHostPatterns,
+  readPassedVariables,
+  readPatternList,
+  readRetryDelay,
+  readRuleText,
+  readShell,
+  readTagWords,
+  readText,
+  readTimerMs,
+  readUrl,
+  readWholeNumber,
+  readZoneName,
+} from './readers.ts';
+import { type Entry, heldName } from './table.ts';
+
+/**
+ * The options of scripts, by their keys in the settings; `retryDelay` is the tag `@retry-delay`. All are read alike in
+ * both places.
+ */
+export const scriptTable = {
+  description: { read: readText, isProse: true, alsoCalled: ['desc'] },
+  /** A run that takes longer is ended: `30s`, `10m`, `2h`. Default: the tier's period, at most `1h`. */
+  timeout: {
+    read: readTimerMs,
+    unit: 'Ms',
+    alsoCalled: ['time-limit', 'timelimit', 'max-time', 'max-duration'],
+  },
+  /** How many times a failed job is tried again, 0 to 100. Default 0. */
+  retries: { read: readWholeNumber(0, 100), alsoCalled: ['retry', 'tries', 'attempts'] },
+  /** How long to wait before the next try: `5m`, `exponential 30s 6h`. Default `1m`. */
+  retryDelay: { read: readRetryDelay, alsoCalled: ['backoff'] },
+  /**
+   * How a run is treated during which the runner or the machine died: `retry` (at least once), `skip` (until its tier's
+   * next pass), `fail` (no more tries). Default: as after any failure.
+   */
+  onCrash: { read: readChoice('retry', 'skip', 'fail') },
+  /**
+   * While the database of a fleet is away: `run`, without knowing what other machines do, or `wait`. Default `wait`.
+   */
+  offline: { read: readChoice('run', 'wait') },
+  /** Heap limit of Node scripts: `256mb`, at least `16mb`. Default: V8's own. */
+  memory: { read: readByteSize('16mb'), unit: 'Bytes', alsoCalled: ['max-memory', 'memory-limit', 'heap', 'mem'] },
+  /** Resident memory of all processes of a run above which a warning is noted: `200mb`. */
+  warnRss: { read: readByteSize('1mb'), unit: 'Bytes' },
+  /** Resident memory at which a run is ended: `400mb`. Default: no limit. */
+  maxRss: { read: readByteSize('1mb'), unit: 'Bytes', alsoCalled: ['rss'] },
+  /** How long the memory may be above that limit. Default `5s`. */
+  rssSustain: { read: readTimerMs, unit: 'Ms' },
+  /** How much of one run's output is kept on disk, at least `64kb`. Default: the root's `maxOutput`. */
+  maxOutput: { read: readByteSize('64kb'), unit: 'Bytes' },
+  /** Added to the process's niceness, 0 to 19. Default 0. */
+  nice: { read: readWholeNumber(0, 19) },
+  /** Names of variables that scripts get from the runner's environment: `['API_KEY']`. */
+  env: { read: readPassedVariables, addsUp: true, alsoCalled: ['environment'] },
+  /** For handlers in `jobs/queue/`: a fresh process for each job. Default false. */
+  isolate: { read: readFlag },
+  /** Failures in a row before an alert is sent, 1 to 1000. Default: `alerts.after`. */
+  alertAfter: { read: readWholeNumber(1, 1_000) },
+  tags: { read: readTagWords, addsUp: true },
+  /** The machines that it runs on, by `RUNNER_HOST` or host name: `web-*`, `['web-1', 'web-2']`. Default: any. */
+  host: { read: readHostPatterns, alsoCalled: ['hosts'] },
+  /** In a fleet, each machine runs it. Default false: one machine runs it per period. */
+  everyHost: { read: readFlag },
+  /**
+   * A URL that is called when a run starts, succeeds and fails, in the style of healthchecks.io; or the variable that
+   * holds it: `$HEALTHCHECK_URL`. For a tier, it is called for its passes. Not allowed in `defaults`.
+   */
+  ping: { read: readUrl, isSecret: true, alsoCalled: ['healthcheck'] },
+  /** When it runs within its tier: `daily at 02:30`, `0 7 * * 1`, see docs/scripts.md. Default: in each pass. */
+  schedule: { read: readRuleText, alsoCalled: ['cron', 'every', 'at', 'interval'] },
+  /** The zone of a schedule that names none: `Europe/Berlin`. Default: the zone of the settings. */
+  timezone: { read: readZoneName, alsoCalled: ['tz', 'zone'] },
+  /** Run once after each boot of the machine. Default false. */
+  reboot: { read: readFlag, alsoCalled: ['boot', 'on-boot', 'startup'] },
+  /**
+   * A run has failed if it has printed such a line: a text, `/a regular expression/`, or several; `true`: any line by
+   * which shells, PHP, Python, mysqldump and others say that something failed; `false`: such a line causes no warning
+   * either.
+   */
+  failOn: { read: readPatternList(true), addsUp: true, isProse: true, alsoCalled: ['fail-if', 'error-on'] },
+  /** A run has failed unless it has printed a line with this text, or one that matches `/this regular expression/`. */
+  expect: { read: readPatternList(false), addsUp: true, isProse: true, alsoCalled: ['success-if', 'expect-output'] },
+  /** The shell of shell scripts without a `#!` line: `bash -euo pipefail`. Default: `/bin/sh`. */
+  shell: { read: readShell, alsoCalled: ['interpreter', 'bash', 'sh'] },
+} as const satisfies Readonly<Record<string, Entry & ScriptTraits>>;
+
+interface ScriptTraits {
+  /** The values of repeated tags make one list. */
+  readonly addsUp?: true;
+  /** All that stands behind the tag is its value, further tags included. */
+  readonly isProse?: true;
+  /** Names for its tag from other runners and common words. */
+  readonly alsoCalled?: readonly string[];
+}
+
+export interface ScriptSetting extends ScriptTraits {
+  readonly key: string;
+  /** Its tag, without the `@`: `retry-delay`. */
+  readonly tag: string;
+  /** Its name among the options: `timeoutMs`. */
+  readonly name: string;
+  readonly read: Reader<unknown, unknown>;
+  readonly isSecret?: true;
+}
+
+export const scriptSettings: readonly ScriptSetting[] = Object.entries(scriptTable).map(([key, entry]) => ({
+  ...entry,
+  key,
+  tag: toTag(key),
+  name: heldName(key, entry),
+}));
+
+/**
+ * The setting that was probably meant, in the form of `known`: `retryDelay` or `retry-delay`; null: none is similar.
+ */
+export function nearestSetting(word: string, known: Iterable<string>): string | null {
+  const names = [...known];
+  const meant = scriptSettings.find(({ alsoCalled }) => alsoCalled?.includes(toTag(word)))?.tag;
+  return names.find((name) => toTag(name) === meant) ?? nearestName(word, names);
+}
+
+function toTag(word: string): string {
+  return word.replace(/(?<=[a-z])[A-Z]/g, (letter) => `-${letter}`).toLowerCase();
+}
