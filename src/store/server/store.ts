@@ -49,7 +49,6 @@ function turnsOf(session: ServerSession): NonNullable<Store['turn']> {
 /** Each area's statements are loaded when it is first asked. */
 function allAreasOf(session: ServerSession, call: (work: () => unknown) => Promise<unknown>): StoreSession {
   const housekeeping = () => import('./statements/housekeeping.ts');
-  const alerts = () => import('./statements/monitor/alerts.ts');
   return {
     ...areasOf(session, call),
     jobs: asLazy(async () => (await import('./statements/jobs.ts')).serverJobs(session), call),
@@ -60,10 +59,7 @@ function allAreasOf(session: ServerSession, call: (work: () => unknown) => Promi
     events: asLazy(async () => (await housekeeping()).serverEvents(session), call),
     pauses: asLazy(async () => (await housekeeping()).serverPauses(session), call),
     pruning: asLazy(async () => (await housekeeping()).serverPruning(session), call),
-    chores: asLazy(async () => (await alerts()).serverChores(session), call),
-    deliveries: asLazy(async () => (await alerts()).serverDeliveries(session), call),
     telemetry: asLazy(async () => (await import('./statements/monitor/telemetry.ts')).serverTelemetry(session), call),
-    incidents: asLazy(async () => (await import('./statements/monitor/incidents.ts')).serverIncidents(session), call),
     metrics: asLazy(async () => (await import('./statements/monitor/metrics.ts')).serverMetrics(session), call),
   };
 }

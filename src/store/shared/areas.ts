@@ -1,4 +1,5 @@
 import type { StoreSession } from '../contract/store.ts';
+import { choresOf, deliveriesOf } from '../statements/alerts.ts';
 import type { Statements } from './sql/statements.ts';
 
 /**
@@ -41,6 +42,9 @@ export function asLazy<T extends object>(load: () => Promise<T | Sync<T>>, inTur
 export function areasOf(db: Statements, inTurn: InTurn) {
   return {
     tokens: asLazy(async () => (await import('../statements/registers.ts')).tokensOf(db), inTurn),
+    chores: asAsync(choresOf(db), inTurn),
+    deliveries: asAsync(deliveriesOf(db), inTurn),
+    incidents: asLazy(async () => (await import('../statements/incidents.ts')).incidentsOf(db), inTurn),
     machines: asLazy(async () => (await import('../statements/registers.ts')).machinesOf(db), inTurn),
     usual: asLazy(async () => (await import('../statements/usual.ts')).usualOf(db), inTurn),
   } satisfies Partial<StoreSession>;

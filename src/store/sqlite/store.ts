@@ -11,7 +11,6 @@ import { asLogError, SharedStatements, SqliteSession } from './session.ts';
 import { sqliteClaims } from './statements/claims.ts';
 import { sqliteEvents, sqlitePauses, sqlitePruning } from './statements/housekeeping.ts';
 import { sqliteJobs } from './statements/jobs.ts';
-import { sqliteChores, sqliteDeliveries } from './statements/monitor/alerts.ts';
 import { sqliteRuns } from './statements/runs.ts';
 import { sqliteScriptJobs } from './statements/script-jobs.ts';
 import { sqliteWorkers } from './statements/workers.ts';
@@ -82,10 +81,7 @@ function ownAreas(session: SqliteSession) {
     events: sqliteEvents(session),
     pauses: sqlitePauses(session),
     pruning: sqlitePruning(session),
-    chores: sqliteChores(session),
-    deliveries: sqliteDeliveries(session),
     telemetry: async () => (await import('./statements/monitor/telemetry.ts')).sqliteTelemetry(session),
-    incidents: async () => (await import('./statements/monitor/incidents.ts')).sqliteIncidents(session),
     metrics: async () => (await import('./statements/monitor/metrics.ts')).sqliteMetrics(session),
   };
 }
@@ -100,10 +96,7 @@ function asAsyncAll(areas: ReturnType<typeof ownAreas>, call: InTurn) {
     events: asAsync(areas.events, call),
     pauses: asAsync(areas.pauses, call),
     pruning: asAsync(areas.pruning, call),
-    chores: asAsync(areas.chores, call),
-    deliveries: asAsync(areas.deliveries, call),
     telemetry: asLazy(areas.telemetry, call),
-    incidents: asLazy(areas.incidents, call),
     metrics: asLazy(areas.metrics, call),
   };
 }

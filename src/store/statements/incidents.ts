@@ -1,28 +1,33 @@
-import type { DeliveryRow, IncidentRun, IncidentStore, Mute, SubjectSuccess } from '../../../contract/alerts.ts';
-import type { IncidentRow } from '../../../schema.ts';
-import { marks, rowMarks } from '../../../shared/sql/dialect.ts';
-import { lock } from '../../../shared/sql/mutex.ts';
-import type { Outcome } from '../../../words.ts';
-import type { ServerStatements } from '../../session.ts';
+import type { DeliveryRow, IncidentRun, IncidentStore, Mute, SubjectSuccess } from '../contract/alerts.ts';
+import type { IncidentRow } from '../schema.ts';
+import type { Dialect } from '../shared/sql/dialect.ts';
+import { lock } from '../shared/sql/mutex.ts';
+import type { Statements } from '../shared/sql/statements.ts';
+import type { Outcome } from '../words.ts';
 
-export function serverIncidents(db: ServerStatements): IncidentStore {
+export function incidentsOf(db: Statements): IncidentStore {
   return { ...signs(db), ...reading(db), ...telling(db), ...messages(db) };
 }
 
-/** The open incidents of a subject. On MySQL, only a column of their own gives them an index. */
-const openOf = ({ dialect }: ServerStatements): string =>
-  dialect.name === 'mysql' ? 'open_subject = ?' : 'recovered_at is null and subject = ?';
+/** The subject of an open incident. On MySQL, only a column of its own gives these an index. */
+const openSubject = ({ name }: Dialect): string => (name === 'mysql' ? 'open_subject' : 'subject');
+
+/** The open incidents of a subject. */
+const ofSubject = (dialect: Dialect): string => `recovered_at is null and ${openSubject(dialect)} = ?`;
+
+/** The same of some codes only. */
+const ofCodes = (dialect: Dialect): string => `${ofSubject(dialect)} and ${dialect.isIn('code')}`;
 
 /** An incident that somebody was told about is due once more: its end is reported, too. */
-const isOver = ({ integer }: ServerStatements['dialect']): string =>
+const isOver = ({ integer }: Dialect): string =>
   `recovered_at = ?, due_at = case when told_at is null and printed_at is null then null else ${integer('?')} end`;
 
 /** The writes of runs and checks. */
-function signs(db: ServerStatements): Pick<IncidentStore, 'count' | 'open' | 'succeed'> {
-  const countText = `update incidents set occurrences = occurrences + 1, last_at = greatest(last_at, ?),
+function signs(db: Statements): Pick<IncidentStore, 'count' | 'open' | 'succeed'> {
+  const countText = `update incidents set occurrences = occurrences + 1, last_at = ${db.dialect.greatest('last_at', '?')},
       last_run_id = ?, severity = ?, message = ?, hint = ?, succeeded_at = null,
       due_at = coalesce(due_at, case when acknowledged_at is null then ${db.dialect.integer('?')} end)
-    where ${openOf(db)} and code = ? and fingerprint = ?`;
+    where ${ofSubject(db.dialect)} and code = ? and fingerprint = ?`;
   return {
     count: async ({ subject, code, fingerprint, severity, at, runId, message, hint }) =>
       (await db.run(countText, [at, runId, severity, message, hint, at, subject, code, fingerprint])) > 0,
@@ -31,7 +36,7 @@ function signs(db: ServerStatements): Pick<IncidentStore, 'count' | 'open' | 'su
     open: async ({ subject, code, fingerprint, severity, at, runId, message, hint }) => {
       await db.run(
         `insert into incidents (subject, code, fingerprint, severity, message, hint, opened_at, last_at, due_at,
-           first_run_id, last_run_id) values ${rowMarks(11, 1)}`,
+           first_run_id, last_run_id) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
         [subject, code, fingerprint, severity, message, hint, at, at, at, runId, runId],
       );
     },
@@ -40,30 +45,30 @@ function signs(db: ServerStatements): Pick<IncidentStore, 'count' | 'open' | 'su
 }
 
 async function endAtOnce(
-  db: ServerStatements,
+  db: Statements,
   { subject, codes, at, seenBy = Number.MAX_SAFE_INTEGER }: SubjectSuccess,
 ): Promise<void> {
   await db.run(
     `update incidents set succeeded_at = ?, ${isOver(db.dialect)}
-     where ${openOf(db)} and code in ${marks(codes)} and last_at <= ?`,
-    [at, at, at, subject, ...codes, seenBy],
+     where ${ofCodes(db.dialect)} and last_at <= ?`,
+    [at, at, at, subject, codes, seenBy],
   );
 }
 
 /** The first success since the last failure is noted: it says when to look whether all is calm. */
-async function endCalm(db: ServerStatements, { subject, codes, at }: SubjectSuccess, calmMs: number): Promise<void> {
+async function endCalm(db: Statements, { subject, codes, at }: SubjectSuccess, calmMs: number): Promise<void> {
   const changed = await db.run(
-    `update incidents set succeeded_at = ?, due_at = least(coalesce(due_at, last_at + ?), last_at + ?)
-     where ${openOf(db)} and code in ${marks(codes)} and succeeded_at is null`,
-    [at, calmMs, calmMs, subject, ...codes],
+    `update incidents set succeeded_at = ?, due_at = ${db.dialect.least('coalesce(due_at, last_at + ?)', 'last_at + ?')}
+     where ${ofCodes(db.dialect)} and succeeded_at is null`,
+    [at, calmMs, calmMs, subject, codes],
   );
   if (changed > 0) return;
   // A table within a table, as MySQL does not read the one that it changes otherwise.
   await db.run(
-    `update incidents set ${isOver(db.dialect)} where ${openOf(db)} and code in
-       (select code from (select code from incidents where ${openOf(db)} and code in ${marks(codes)}
+    `update incidents set ${isOver(db.dialect)} where ${ofSubject(db.dialect)} and code in
+       (select code from (select code from incidents where ${ofCodes(db.dialect)}
           group by code having max(last_at) <= ?) as calm)`,
-    [at, at, subject, subject, ...codes, at - calmMs],
+    [at, at, subject, subject, codes, at - calmMs],
   );
 }
 
@@ -75,16 +80,14 @@ const columns: readonly (keyof IncidentRow)[] = [
 
 const muteColumns = 'name, until, created_at as "createdAt"';
 
-function reading(
-  db: ServerStatements,
-): Pick<IncidentStore, 'current' | 'due' | 'list' | 'lastRun' | 'outcomes' | 'mutes'> {
+function reading(db: Statements): Pick<IncidentStore, 'current' | 'due' | 'list' | 'lastRun' | 'outcomes' | 'mutes'> {
   const find = (text: string, values: readonly unknown[]): Promise<IncidentRow[]> =>
     db.all<IncidentRow>(`select ${columns.join(', ')} from incidents ${text}`, values);
   return {
     current: (subjects) =>
       subjects === undefined
         ? find('where recovered_at is null order by id', [])
-        : find(`where ${openOf(db).replace('= ?', `in ${marks(subjects)}`)} order by id`, subjects),
+        : find(`where recovered_at is null and ${db.dialect.isIn(openSubject(db.dialect))} order by id`, [subjects]),
     due: (at) => find('where due_at <= ? order by id', [at]),
     list: (limit) => find('order by id desc limit ?', [limit]),
     lastRun: ({ subject, last_run_id }) => readLastRun(db, subject, last_run_id),
@@ -104,10 +107,10 @@ function reading(
 const LAST_CHARACTERS = 4_000;
 
 /** The number of a run that is gone may be another one's by now. */
-async function readLastRun(db: ServerStatements, subject: string, id: number | null): Promise<IncidentRun | null> {
+async function readLastRun(db: Statements, subject: string, id: number | null): Promise<IncidentRun | null> {
   const run = await db.first<IncidentRun>(
     `select runs.id, runs.started_at as "startedAt", runs.outcome, runs.duration_ms as "durationMs",
-       runs.exit_code as "exitCode", runs."signal", runs.reason, right(outputs.output, ${LAST_CHARACTERS}) as output,
+       runs.exit_code as "exitCode", runs."signal", runs.reason, ${db.dialect.last('outputs.output', LAST_CHARACTERS)} as output,
        (select jobs.id from jobs where jobs.id = runs.job_id and jobs.tier is null) as "queueJobId"
      from runs join scripts on scripts.id = runs.script_id left join outputs on outputs.run_id = runs.id
      where runs.id = ? and scripts.name = ?`,
@@ -116,12 +119,12 @@ async function readLastRun(db: ServerStatements, subject: string, id: number | n
   return run ?? null;
 }
 
-function telling(
-  db: ServerStatements,
-): Pick<IncidentStore, 'lock' | 'change' | 'mute' | 'unmute' | 'lookAgain' | 'prune'> {
+function telling(db: Statements): Pick<IncidentStore, 'lock' | 'change' | 'mute' | 'unmute' | 'lookAgain' | 'prune'> {
   return {
     lock: async () => {
       await lock(db, 'incidents');
+      // One transaction of SQLite writes at a time.
+      if (db.dialect.name === 'sqlite') return;
       await db.all('select id from incidents where recovered_at is null or due_at is not null order by id for update');
     },
     change: async (changes) => {
@@ -138,9 +141,10 @@ function telling(
       await db.run(db.dialect.upsert(insert, ['name'], replacing), [name, until, createdAt]);
     },
     unmute: async (names) => {
-      const where = `where name in ${marks(names)}`;
-      const ended = await db.all<Mute>(`select ${muteColumns} from mutes ${where} order by name for update`, names);
-      if (ended.length > 0) await db.run(`delete from mutes ${where}`, names);
+      const where = `where ${db.dialect.isIn('name')}`;
+      const locked = `order by name ${db.dialect.forUpdate}`;
+      const ended = await db.all<Mute>(`select ${muteColumns} from mutes ${where} ${locked}`, [names]);
+      if (ended.length > 0) await db.run(`delete from mutes ${where}`, [names]);
       return ended;
     },
     lookAgain: async (at) => {
@@ -157,7 +161,7 @@ function telling(
 }
 
 /** Messages that wait for a channel, and the times of those that were sent. */
-function messages(db: ServerStatements): Pick<IncidentStore, 'tellings' | 'addTelling' | 'pending' | 'rewrite'> {
+function messages(db: Statements): Pick<IncidentStore, 'tellings' | 'addTelling' | 'pending' | 'rewrite'> {
   return {
     tellings: async (channel, since) => {
       await db.run('delete from tellings where at <= ?', [since]);
@@ -171,7 +175,7 @@ function messages(db: ServerStatements): Pick<IncidentStore, 'tellings' | 'addTe
     pending: async (channel, at) =>
       (await db.first<Pick<DeliveryRow, 'id' | 'body'>>(
         `select id, body from deliveries where kind = 'alert' and channel = ? and attempts = 0 and due_at > ?
-         order by id limit 1 for update`,
+         order by id limit 1 ${db.dialect.forUpdate}`,
         [channel, at],
       )) ?? null,
     rewrite: async (delivery, body) => {

@@ -1,18 +1,19 @@
-import { machineName } from '../../../../system/process/identity.ts';
-import type { ChoreStore, DeliveryRow, DeliveryStore, DueChores } from '../../../contract/alerts.ts';
-import { marks, rowMarks } from '../../../shared/sql/dialect.ts';
-import { lock } from '../../../shared/sql/mutex.ts';
-import type { ServerStatements } from '../../session.ts';
+import { machineName } from '../../system/process/identity.ts';
+import type { ChoreStore, DeliveryRow, DeliveryStore, DueChores } from '../contract/alerts.ts';
+import { lock } from '../shared/sql/mutex.ts';
+import { addRows } from '../shared/sql/rows.ts';
+import type { Statements } from '../shared/sql/statements.ts';
 
 const HOUR_MS = 3_600_000;
 
 /** How long a delivery that was given up is kept: the next process that delivers deletes it. */
 const KEPT_MS = 31 * 24 * HOUR_MS;
 
+/** The whole hour up to which figures are counted. Uncounted rows from before it became known too late. */
 const countedUntil = "(select done_at from chores where name = 'hours')";
 
-export function serverChores(db: ServerStatements): ChoreStore {
-  const { integer } = db.dialect;
+export function choresOf(db: Statements): ChoreStore {
+  const { integer, name: engine } = db.dialect;
   const dueText = `select
       not exists (select 1 from chores where name = 'checks' and done_at <= ? and done_at > case
         when exists (select 1 from runs where outcome = 'running') then ${integer('?')} else ${integer('?')} end)
@@ -36,7 +37,8 @@ export function serverChores(db: ServerStatements): ChoreStore {
       const isDue = (chore: keyof DueChores): boolean => row?.[chore] === 1;
       return {
         checks: isDue('checks'),
-        ownChecks: isDue('ownChecks'),
+        // The one machine of a file makes all checks at once.
+        ...(engine !== 'sqlite' && { ownChecks: isDue('ownChecks') }),
         usual: isDue('usual'),
         incidents: isDue('incidents'),
         open: isDue('open'),
@@ -65,25 +67,22 @@ export function serverChores(db: ServerStatements): ChoreStore {
 
 const deliveryColumns = 'id, kind, channel, body, created_at as "createdAt", attempts, reason';
 
-export function serverDeliveries(db: ServerStatements): DeliveryStore {
+export function deliveriesOf(db: Statements): DeliveryStore {
   return {
     add: async (deliveries) => {
-      if (deliveries.length === 0) return;
-      await db.run(
-        `insert into deliveries (kind, channel, body, created_at, due_at) values ${rowMarks(5, deliveries.length)}`,
-        deliveries.flatMap(({ kind, channel, body, at }) => [kind, channel, body, at, at]),
-      );
+      const rows = deliveries.map(({ kind, channel, body, at }) => [kind, channel, body, at, at]);
+      await addRows(db, 'deliveries', ['kind', 'channel', 'body', 'created_at', 'due_at'], rows);
     },
     claim: async (at, until, limit) => {
       const due = await db.all<DeliveryRow>(
-        `select ${deliveryColumns} from deliveries where due_at <= ? order by due_at, id limit ? for update skip locked`,
+        `select ${deliveryColumns} from deliveries where due_at <= ? order by due_at, id limit ? ${db.dialect.skipLocked}`,
         [at, limit],
       );
       if (due.length === 0) return [];
       const ids = due.map(({ id }) => id);
-      await db.run(`update deliveries set attempts = attempts + 1, due_at = ? where id in ${marks(ids)}`, [
+      await db.run(`update deliveries set attempts = attempts + 1, due_at = ? where ${db.dialect.isIn('id')}`, [
         until,
-        ...ids,
+        ids,
       ]);
       return due.map((row) => ({ ...row, attempts: row.attempts + 1 })).sort((one, other) => one.id - other.id);
     },
