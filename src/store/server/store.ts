@@ -55,7 +55,6 @@ function allAreasOf(session: ServerSession, call: (work: () => unknown) => Promi
     claims: asLazy(async () => (await import('./statements/claims.ts')).serverClaims(session), call),
     scriptJobs: asLazy(async () => (await import('./statements/script-jobs.ts')).serverScriptJobs(session), call),
     runs: asLazy(async () => (await import('./statements/runs.ts')).serverRuns(session), call),
-    workers: asLazy(async () => (await import('./statements/workers.ts')).serverWorkers(session), call),
     events: asLazy(async () => (await housekeeping()).serverEvents(session), call),
     pauses: asLazy(async () => (await housekeeping()).serverPauses(session), call),
     pruning: asLazy(async () => (await housekeeping()).serverPruning(session), call),

@@ -13,7 +13,6 @@ import { sqliteEvents, sqlitePauses, sqlitePruning } from './statements/housekee
 import { sqliteJobs } from './statements/jobs.ts';
 import { sqliteRuns } from './statements/runs.ts';
 import { sqliteScriptJobs } from './statements/script-jobs.ts';
-import { sqliteWorkers } from './statements/workers.ts';
 
 /** The log in one file, with what only a file of SQLite has. */
 export interface SqliteStore extends Store {
@@ -77,7 +76,6 @@ function ownAreas(session: SqliteSession) {
     claims: sqliteClaims(session),
     scriptJobs: sqliteScriptJobs(session),
     runs: sqliteRuns(session),
-    workers: sqliteWorkers(session),
     events: sqliteEvents(session),
     pauses: sqlitePauses(session),
     pruning: sqlitePruning(session),
@@ -92,7 +90,6 @@ function asAsyncAll(areas: ReturnType<typeof ownAreas>, call: InTurn) {
     claims: asAsync(areas.claims, call),
     scriptJobs: asAsync(areas.scriptJobs, call),
     runs: asAsync(areas.runs, call),
-    workers: asAsync(areas.workers, call),
     events: asAsync(areas.events, call),
     pauses: asAsync(areas.pauses, call),
     pruning: asAsync(areas.pruning, call),

@@ -24,6 +24,7 @@ import {
 import { headOfJob } from '../../shared/job-columns.ts';
 import type { Dialect } from '../../shared/sql/dialect.ts';
 import { lock } from '../../shared/sql/mutex.ts';
+import { workersById } from '../../statements/workers.ts';
 import type { ServerStatements } from '../session.ts';
 import { hasClaim, jobColumns, type RowChange, updateJobs } from './job-rows.ts';
 import { nextFirst } from './jobs.ts';
@@ -40,7 +41,6 @@ import {
   toClaimed,
   unreportedChild,
 } from './turn.ts';
-import { serverWorkers } from './workers.ts';
 
 /** How many jobs are looked at in the common order before the jobs of each name are. */
 const FIRST_LOOK = 20;
@@ -651,7 +651,7 @@ async function ofWorkers(db: ServerStatements, which: string): Promise<ClaimOfWo
   jobs.sort(byId);
   const ids = new Set(jobs.flatMap(({ claim_token }) => workerOf(claim_token as string) ?? []));
   if (ids.size === 0) return [];
-  const workers = new Map((await serverWorkers(db).byId([...ids])).map((worker) => [worker.id, worker]));
+  const workers = new Map((await workersById(db, [...ids])).map((worker) => [worker.id, worker]));
   const runs = await runningRunsOnServer(
     db,
     jobs.map(({ id }) => id),

@@ -11,7 +11,7 @@ import type {
   WaitingJob,
 } from '../../contract/jobs.ts';
 import type { ClaimRef } from '../../contract/runs.ts';
-import type { JobRow } from '../../schema.ts';
+import type { JobRow, WorkerRow } from '../../schema.ts';
 import type { Sync } from '../../shared/areas.ts';
 import {
   expiredAmong,
@@ -23,9 +23,9 @@ import {
   workerOf,
 } from '../../shared/claims.ts';
 import { headOfJob } from '../../shared/job-columns.ts';
+import { selectWorkers } from '../../statements/workers.ts';
 import type { SqliteStatements } from '../session.ts';
 import { runningRunOf } from './runs.ts';
-import { workersById } from './workers.ts';
 
 /** How many jobs are looked at in the common order before the jobs of each name are. */
 const FIRST_LOOK = 20;
@@ -363,7 +363,9 @@ function ofWorkers(db: SqliteStatements): ClaimOfWorker[] {
     `select ${headOfJob} from jobs where claim_token is not null and (tier is null or not ${isEndedElsewhere})`,
   );
   const ids = new Set(jobs.flatMap(({ claim_token }) => workerOf(claim_token as string) ?? []));
-  const workers = new Map(workersById(db, [...ids]).map((worker) => [worker.id, worker]));
+  const byId = `${selectWorkers} where workers.id in (select value from json_each(?))`;
+  const rows = [...inPages([...ids])].flatMap((page) => db.all<WorkerRow>(byId, [JSON.stringify(page)]));
+  const workers = new Map(rows.map((worker) => [worker.id, worker]));
   return jobs.flatMap((job) => {
     const token = job.claim_token as string;
     const worker = workers.get(workerOf(token) ?? 0);

@@ -1,0 +1,224 @@
+import { inPages } from '../../system/base/values.ts';
+import type { NewWorker, PassFilter, PassRow, SeenFrom, WorkerEnd, WorkerStore } from '../contract/workers.ts';
+import type { WorkerRow } from '../schema.ts';
+import { hasClaim } from '../server/statements/job-rows.ts';
+import { type Dialect, marks, matching } from '../shared/sql/dialect.ts';
+import { lock } from '../shared/sql/mutex.ts';
+import { RowTaken, type Statements } from '../shared/sql/statements.ts';
+import { withTiers } from '../shared/sql/tiers.ts';
+import type { SkipCode, WorkerState } from '../words.ts';
+
+const columns = `workers.id, kind, tier, state, host_id, pid, pid_start_ticks, triggered_by,
+  scheduled_for, started_at, lease_expires_at, finished_at, skip_code, reason, host, boot_id, runner_version, node_version`;
+
+/** Workers with what their hosts say. */
+export const selectWorkers = `select ${columns} from workers join hosts on hosts.id = host_id`;
+
+/** As a text, not as a value: it is the condition of an index. */
+const isRunning = `state = 'running'`;
+
+/** Whether all workers are on one machine, whatever its name was when they began: they share a file. */
+const isOfOneMachine = ({ dialect }: Statements): boolean => dialect.name === 'sqlite';
+
+export function workersOf(db: Statements): WorkerStore {
+  return { ...begins(db), ...goesOn(db), ...reads(db) };
+}
+
+function begins(db: Statements): Pick<WorkerStore, 'start' | 'startOneOf' | 'skip' | 'addEnded'> {
+  return {
+    start: async (worker) => {
+      await refuseSecond(db, worker);
+      return await insert(db, worker, { state: 'running' });
+    },
+    startOneOf: async (worker, most) => {
+      await lock(db, `queue on ${worker.host}`);
+      const { where, values } = matching({ kind: 'queue', host: isOfOneMachine(db) ? undefined : worker.host });
+      const living = (await db.all(`${selectWorkers} where ${isRunning} and ${where}`, values)).length;
+      return living < most ? { id: await insert(db, worker, { state: 'running' }) } : { living };
+    },
+    skip: (worker, skipCode, reason) =>
+      insert(db, worker, { state: 'skipped', skipCode, reason, endedAt: worker.startedAt }),
+    addEnded: (worker, { state, at, reason }) => insert(db, worker, { state, endedAt: at, reason }),
+  };
+}
+
+function goesOn(db: Statements): Pick<WorkerStore, 'end' | 'correct' | 'heartbeat' | 'extendLease'> {
+  return {
+    end: (id, end) => close(db, id, end, `and ${isRunning}`),
+    correct: async (id, end) => {
+      await close(db, id, end, '');
+    },
+    heartbeat: async (id, leaseExpiresAt) =>
+      (await db.run(
+        `update workers set lease_expires_at = ? where id = ? and ${isRunning}`,
+        [leaseExpiresAt, id],
+        'none',
+      )) > 0,
+    extendLease: async (id, leaseExpiresAt) => {
+      await db.run('update workers set lease_expires_at = ? where id = ?', [leaseExpiresAt, id]);
+    },
+  };
+}
+
+function reads(db: Statements): Omit<WorkerStore, keyof (ReturnType<typeof begins> & ReturnType<typeof goesOn>)> {
+  return {
+    running: async (tier, host) => {
+      const { where, values } = matching({ tier, host });
+      return await db.all<WorkerRow>(
+        `${selectWorkers} where ${isRunning} and ${where} order by started_at, workers.id`,
+        values,
+      );
+    },
+    suspects: (seen) => {
+      const { condition, values } = atWork(isOfOneMachine(db) ? undefined : seen);
+      return db.all<WorkerRow>(`${selectWorkers} where ${condition} order by started_at, workers.id`, values);
+    },
+    byId: (ids) => workersById(db, ids),
+    find: (worker) => find(db, worker),
+    lastCalls: () => lastCalls(db),
+    passes: (tier, filter) => passes(db, tier, filter),
+    hasOpen: (seen) => hasOpen(db, seen),
+  };
+}
+
+export async function workersById(db: Statements, ids: readonly number[]): Promise<WorkerRow[]> {
+  const found: WorkerRow[] = [];
+  for (const page of inPages(ids)) {
+    found.push(...(await db.all<WorkerRow>(`${selectWorkers} where ${db.dialect.isIn('workers.id')}`, [page])));
+  }
+  return found;
+}
+
+/**
+ * Two passes of a tier may begin at once on one machine: the second one looks again, and sees the first. A file of
+ * SQLite refuses it by an index.
+ */
+async function refuseSecond(db: Statements, { tier, host }: NewWorker): Promise<void> {
+  if (tier === null || db.dialect.name === 'sqlite') return;
+  await lock(db, `pass of ${tier} on ${host}`);
+  const { where, values } = matching({ tier, host });
+  if ((await db.first(`${selectWorkers} where ${isRunning} and ${where} limit 1`, values)) === undefined) return;
+  throw new RowTaken(`a pass of ${tier} is running on ${host}`);
+}
+
+interface Beginning {
+  readonly state: WorkerState;
+  readonly skipCode?: SkipCode;
+  readonly reason?: string | null;
+  /** Left out: it is at work. */
+  readonly endedAt?: number;
+}
+
+const names = `kind, tier, state, pid, pid_start_ticks, triggered_by, scheduled_for, started_at, lease_expires_at,
+  finished_at, skip_code, reason, host_id`;
+
+async function insert(db: Statements, worker: NewWorker, beginning: Beginning): Promise<number> {
+  const { kind, tier, pid, startTicks, trigger, scheduledFor, startedAt, leaseExpiresAt } = worker;
+  const { state, skipCode, reason, endedAt } = beginning;
+  const values = [
+    ...[kind, tier, state, pid, startTicks, trigger, scheduledFor, startedAt, leaseExpiresAt],
+    ...[endedAt, skipCode, reason],
+  ];
+  const known = db.dialect.name === 'sqlite' ? await insertAtKnownHost(db, values, worker) : undefined;
+  if (known !== undefined) return known;
+  const host = await hostNumber(db, worker);
+  const [id] = await db.insert(`insert into workers (${names}) values ${marks([...values, host])}`, [...values, host]);
+  return id as number;
+}
+
+/** One statement instead of two. Undefined: no worker of this host was recorded yet. */
+async function insertAtKnownHost(
+  db: Statements,
+  values: readonly unknown[],
+  worker: NewWorker,
+): Promise<number | undefined> {
+  const host = matching(hostOf(worker));
+  const text = `insert into workers (${names}) select ${values.map(() => '?').join(', ')}, id
+    from hosts where ${host.where} order by id limit 1 returning id`;
+  return (await db.first<{ id: number }>(text, [...values, ...host.values]))?.id;
+}
+
+const hostOf = ({ host, bootId, runnerVersion, nodeVersion }: NewWorker) => ({
+  ...{ host, boot_id: bootId, runner_version: runnerVersion, node_version: nodeVersion },
+});
+
+async function hostNumber(db: Statements, worker: NewWorker): Promise<number> {
+  const row = hostOf(worker);
+  const read = async (): Promise<number | undefined> => {
+    const { where, values } = matching(row);
+    return (await db.first<{ id: number }>(`select id from hosts where ${where} order by id limit 1`, values))?.id;
+  };
+  const known = await read();
+  if (known !== undefined) return known;
+  await lock(db, 'hosts');
+  const columns = Object.keys(row);
+  const add = () => db.insert(`insert into hosts (${columns.join(', ')}) values ${marks(columns)}`, Object.values(row));
+  return (await read()) ?? ((await add())[0] as number);
+}
+
+async function close(db: Statements, id: number, end: WorkerEnd, condition: string): Promise<boolean> {
+  const text = `update workers set state = ?, finished_at = ?, reason = ? where id = ? ${condition}`;
+  return (await db.run(text, [end.state, end.at, end.reason, id])) > 0;
+}
+
+async function find(db: Statements, worker: NewWorker): Promise<WorkerRow | null> {
+  const { kind, tier, host, bootId, pid, startTicks, startedAt } = worker;
+  const { where, values } = matching({
+    ...{ tier, started_at: startedAt, kind, host, boot_id: bootId, pid },
+    pid_start_ticks: startTicks,
+  });
+  return (await db.first<WorkerRow>(`${selectWorkers} where ${where} order by workers.id limit 1`, values)) ?? null;
+}
+
+/** By themselves MySQL and SQLite would rather read all workers, the newest first. */
+const inOrder = ({ byIndex }: Dialect): string =>
+  byIndex('workers', { sqlite: 'workers_in_order', mysql: 'workers_in_order' });
+
+/** By number, not by time: the clock may have been set back. */
+async function lastCalls(db: Statements): Promise<ReadonlyMap<string, number>> {
+  const rows = await db.all<{ tier: string; at: number | null }>(
+    `${withTiers(db.dialect)} select tier, (select started_at from ${inOrder(db.dialect)} where workers.tier = tiers.tier
+       and kind = 'tier' and triggered_by <> 'manual' order by id desc limit 1) as at
+     from tiers where tiers.tier is not null`,
+  );
+  return new Map(rows.flatMap(({ tier, at }) => (at === null ? [] : [[tier, at] as const])));
+}
+
+/** By number, as above. */
+async function passes(db: Statements, tier: string, filter: PassFilter): Promise<PassRow[]> {
+  const { limit, scheduledFor, startedFrom, states, host } = filter;
+  const { where, values } = matching({ tier, scheduled_for: scheduledFor });
+  const conditions = [
+    ...[`kind = 'tier'`, where, startedFrom !== undefined && 'started_at >= ?', states && db.dialect.isIn('state')],
+    host !== undefined && 'host_id in (select id from hosts where host = ?)',
+  ];
+  return await db.all<PassRow>(
+    `select id, state, started_at as "startedAt", scheduled_for as "scheduledFor", skip_code as "skipCode", reason
+     from ${inOrder(db.dialect)} where ${conditions.filter(Boolean).join(' and ')} order by id desc limit ?`,
+    [
+      ...[...values, ...(startedFrom === undefined ? [] : [startedFrom])],
+      ...[...(states === undefined ? [] : [states]), ...(host === undefined ? [] : [host]), limit],
+    ],
+  );
+}
+
+function atWork(seen?: SeenFrom): { readonly condition: string; readonly values: readonly unknown[] } {
+  if (seen === undefined) return { condition: isRunning, values: [] };
+  return { condition: `${isRunning} and (host = ? or lease_expires_at < ?)`, values: [seen.host, seen.at] };
+}
+
+async function hasOpen(db: Statements, seen?: SeenFrom): Promise<boolean> {
+  const worker = db.dialect.workerOf('claim_token');
+  const { condition, values } = atWork(seen);
+  const claimed =
+    seen === undefined
+      ? `select 1 from jobs where ${hasClaim} and ${worker} is not null`
+      : `select 1 from jobs join workers on workers.id = ${worker}
+         where ${hasClaim} and workers.state <> 'running'`;
+  const found = await db.first<{ is_open: number }>(
+    `select case when exists (select 1 from workers join hosts on hosts.id = host_id where ${condition})
+       or exists (${claimed}) then 1 else 0 end as is_open`,
+    values,
+  );
+  return found?.is_open === 1;
+}
