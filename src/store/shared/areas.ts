@@ -1,5 +1,6 @@
 import type { StoreSession } from '../contract/store.ts';
 import { choresOf, deliveriesOf } from '../statements/alerts.ts';
+import { pausesOf } from '../statements/pauses.ts';
 import { workersOf } from '../statements/workers.ts';
 import type { Statements } from './sql/statements.ts';
 
@@ -42,6 +43,7 @@ export function asLazy<T extends object>(load: () => Promise<T | Sync<T>>, inTur
 /** The areas whose statements are the same on every engine. */
 export function areasOf(db: Statements, inTurn: InTurn) {
   return {
+    pauses: asAsync(pausesOf(db), inTurn),
     workers: asAsync(workersOf(db), inTurn),
     tokens: asLazy(async () => (await import('../statements/registers.ts')).tokensOf(db), inTurn),
     chores: asAsync(choresOf(db), inTurn),

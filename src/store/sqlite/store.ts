@@ -9,7 +9,7 @@ import type { Connection, DriverName } from './connection.ts';
 import { releaseReserve } from './reserve.ts';
 import { asLogError, SharedStatements, SqliteSession } from './session.ts';
 import { sqliteClaims } from './statements/claims.ts';
-import { sqliteEvents, sqlitePauses, sqlitePruning } from './statements/housekeeping.ts';
+import { sqliteEvents, sqlitePruning } from './statements/housekeeping.ts';
 import { sqliteJobs } from './statements/jobs.ts';
 import { sqliteRuns } from './statements/runs.ts';
 import { sqliteScriptJobs } from './statements/script-jobs.ts';
@@ -77,7 +77,6 @@ function ownAreas(session: SqliteSession) {
     scriptJobs: sqliteScriptJobs(session),
     runs: sqliteRuns(session),
     events: sqliteEvents(session),
-    pauses: sqlitePauses(session),
     pruning: sqlitePruning(session),
     telemetry: async () => (await import('./statements/monitor/telemetry.ts')).sqliteTelemetry(session),
     metrics: async () => (await import('./statements/monitor/metrics.ts')).sqliteMetrics(session),
@@ -91,7 +90,6 @@ function asAsyncAll(areas: ReturnType<typeof ownAreas>, call: InTurn) {
     scriptJobs: asAsync(areas.scriptJobs, call),
     runs: asAsync(areas.runs, call),
     events: asAsync(areas.events, call),
-    pauses: asAsync(areas.pauses, call),
     pruning: asAsync(areas.pruning, call),
     telemetry: asLazy(areas.telemetry, call),
     metrics: asLazy(areas.metrics, call),

@@ -1,16 +1,6 @@
 import { machineName } from '../../../system/process/identity.ts';
 import { columnsOf } from '../../columns.ts';
-import type {
-  EventStore,
-  Expiry,
-  NewEvent,
-  Pause,
-  PauseStore,
-  Prunable,
-  PruneStep,
-  PruneStore,
-} from '../../contract/housekeeping.ts';
-import { matching } from '../../shared/sql/dialect.ts';
+import type { EventStore, Expiry, NewEvent, Prunable, PruneStep, PruneStore } from '../../contract/housekeeping.ts';
 import { addRows } from '../../shared/sql/rows.ts';
 import { tables } from '../../tables.ts';
 import { isFailure, outcomes } from '../../words.ts';
@@ -44,26 +34,6 @@ export async function recordEvents(db: ServerStatements, events: readonly NewEve
     event === 'job-failed' || event === 'job-buried' ? [{ id: ids[index] as number, at }] : [],
   );
   await new LateRowsOnServer(db).events(ends);
-}
-
-const pauseColumns = 'name, kind, until, created_at as "createdAt"';
-
-export function serverPauses(db: ServerStatements): PauseStore {
-  return {
-    inForce: (at) =>
-      db.all<Pause>(`select ${pauseColumns} from pauses where until is null or until > ? order by name`, [at]),
-    set: async ({ name, kind, until, createdAt }) => {
-      const insert = 'insert into pauses (name, kind, until, created_at) values (?, ?, ?, ?)';
-      const assigned = ['kind', 'until', 'created_at'].map((column) => [column, `new.${column}`] as const);
-      await db.run(db.dialect.upsert(insert, ['name'], assigned), [name, kind, until, createdAt]);
-    },
-    remove: async (name) => {
-      const { where, values } = matching({ name: name ?? undefined });
-      const found = await db.all<Pause>(`select ${pauseColumns} from pauses where ${where} order by name`, values);
-      if (found.length > 0) await db.run(`delete from pauses where ${where}`, values);
-      return found;
-    },
-  };
 }
 
 const failures = outcomes

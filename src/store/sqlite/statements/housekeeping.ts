@@ -1,13 +1,4 @@
-import type {
-  EventStore,
-  Expiry,
-  NewEvent,
-  Pause,
-  PauseStore,
-  Prunable,
-  PruneStep,
-  PruneStore,
-} from '../../contract/housekeeping.ts';
+import type { EventStore, Expiry, NewEvent, Prunable, PruneStep, PruneStore } from '../../contract/housekeeping.ts';
 import { kindOfStoreFailure } from '../../failures.ts';
 import type { Sync } from '../../shared/areas.ts';
 import { isFailure, outcomes } from '../../words.ts';
@@ -37,22 +28,6 @@ export function recordEvent(db: SqliteStatements, event: NewEvent): void {
   const { at, event: code, workerId = null, jobId = null, runId = null, detail = null, actor = null } = event;
   const id = db.insert(eventText, [at, code, workerId, jobId, runId, detail, actor]);
   if (code === 'job-failed' || code === 'job-buried') new LateRows(db).event(id, at);
-}
-
-const pauseColumns = 'name, kind, until, created_at as createdAt';
-
-export function sqlitePauses(db: SqliteStatements): Sync<PauseStore> {
-  return {
-    inForce: (at) =>
-      db.all<Pause>(`select ${pauseColumns} from pauses where until is null or until > ? order by name`, [at]),
-    set: ({ name, kind, until, createdAt }) => {
-      db.run('insert or replace into pauses (name, kind, until, created_at) values (?, ?, ?, ?)', [
-        ...[name, kind, until, createdAt],
-      ]);
-    },
-    remove: (name) =>
-      db.all<Pause>(`delete from pauses where ? is null or name = ? returning ${pauseColumns}`, [...[name, name]]),
-  };
 }
 
 const failures = outcomes
