@@ -53,7 +53,6 @@ function allAreasOf(session: ServerSession, call: (work: () => unknown) => Promi
     ...areasOf(session, call),
     jobs: asLazy(async () => (await import('./statements/jobs.ts')).serverJobs(session), call),
     claims: asLazy(async () => (await import('./statements/claims.ts')).serverClaims(session), call),
-    scriptJobs: asLazy(async () => (await import('./statements/script-jobs.ts')).serverScriptJobs(session), call),
     runs: asLazy(async () => (await import('./statements/runs.ts')).serverRuns(session), call),
     events: asLazy(async () => (await housekeeping()).serverEvents(session), call),
     pruning: asLazy(async () => (await housekeeping()).serverPruning(session), call),

@@ -1,6 +1,7 @@
 import type { StoreSession } from '../contract/store.ts';
 import { choresOf, deliveriesOf } from '../statements/alerts.ts';
 import { pausesOf } from '../statements/pauses.ts';
+import { scriptJobsOf } from '../statements/script-jobs.ts';
 import { workersOf } from '../statements/workers.ts';
 import type { Statements } from './sql/statements.ts';
 
@@ -44,6 +45,7 @@ export function asLazy<T extends object>(load: () => Promise<T | Sync<T>>, inTur
 export function areasOf(db: Statements, inTurn: InTurn) {
   return {
     pauses: asAsync(pausesOf(db), inTurn),
+    scriptJobs: asAsync(scriptJobsOf(db), inTurn),
     workers: asAsync(workersOf(db), inTurn),
     tokens: asLazy(async () => (await import('../statements/registers.ts')).tokensOf(db), inTurn),
     chores: asAsync(choresOf(db), inTurn),

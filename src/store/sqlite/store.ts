@@ -12,7 +12,6 @@ import { sqliteClaims } from './statements/claims.ts';
 import { sqliteEvents, sqlitePruning } from './statements/housekeeping.ts';
 import { sqliteJobs } from './statements/jobs.ts';
 import { sqliteRuns } from './statements/runs.ts';
-import { sqliteScriptJobs } from './statements/script-jobs.ts';
 
 /** The log in one file, with what only a file of SQLite has. */
 export interface SqliteStore extends Store {
@@ -74,7 +73,6 @@ function ownAreas(session: SqliteSession) {
   return {
     jobs: sqliteJobs(session),
     claims: sqliteClaims(session),
-    scriptJobs: sqliteScriptJobs(session),
     runs: sqliteRuns(session),
     events: sqliteEvents(session),
     pruning: sqlitePruning(session),
@@ -87,7 +85,6 @@ function asAsyncAll(areas: ReturnType<typeof ownAreas>, call: InTurn) {
   return {
     jobs: asAsync(areas.jobs, call),
     claims: asAsync(areas.claims, call),
-    scriptJobs: asAsync(areas.scriptJobs, call),
     runs: asAsync(areas.runs, call),
     events: asAsync(areas.events, call),
     pruning: asAsync(areas.pruning, call),

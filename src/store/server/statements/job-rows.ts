@@ -2,8 +2,7 @@ import { inPages } from '../../../system/base/values.ts';
 import type { JobRow } from '../../schema.ts';
 import { headOfJob } from '../../shared/job-columns.ts';
 import { listsOf, quoted, unnest } from '../../shared/sql/rows.ts';
-import { type Announcement, RowTaken } from '../../shared/sql/statements.ts';
-import type { ServerStatements } from '../session.ts';
+import { type Announcement, RowTaken, type Statements } from '../../shared/sql/statements.ts';
 
 type Column = keyof JobRow;
 
@@ -28,7 +27,7 @@ interface UpdateOptions {
 
 /** Changes rows of jobs, all of which have the same columns set. */
 export async function updateJobs(
-  db: ServerStatements,
+  db: Statements,
   columns: readonly Column[],
   changes: readonly RowChange[],
   options: UpdateOptions = {},
@@ -47,7 +46,7 @@ const readyOf = (state: string, runAt: string): string =>
   `case when jobs.tier is null and ${state} in ('queued', 'retrying') then case when ${runAt} <= ? then 1 else 0 end end`;
 
 async function updateOnPostgres(
-  db: ServerStatements,
+  db: Statements,
   columns: readonly Column[],
   changes: readonly RowChange[],
   { readyAt, areChildless = false, news }: UpdateOptions,
@@ -68,7 +67,7 @@ async function updateOnPostgres(
 
 /** Assignments see what those before them have assigned. */
 async function updateOnMysql(
-  db: ServerStatements,
+  db: Statements,
   columns: readonly Column[],
   changes: readonly RowChange[],
   { readyAt, areChildless = false, news }: UpdateOptions,

@@ -309,7 +309,7 @@ const returned = `returning *, exists (select 1 from jobs child where child.pare
   and child.reported_to_parent = 0 and child.finished_at is not null) as has_unreported_children`;
 
 const claimText = `update jobs set state = 'claimed', ${taken} where id = ? ${returned}`;
-export const countTry = `attempts = min(attempts + 1, ${MOST_COUNTED})`;
+const countTry = `attempts = min(attempts + 1, ${MOST_COUNTED})`;
 const beginText = `update jobs set state = 'running', started_at = ?, ${countTry},
   reason = null, ${taken} where id = ? ${returned}`;
 

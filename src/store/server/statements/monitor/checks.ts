@@ -8,10 +8,10 @@ import type {
   WorkerIdentityRow,
 } from '../../../contract/metrics.ts';
 import { withTiers } from '../../../shared/sql/tiers.ts';
+import { scriptCondition } from '../../../statements/script-jobs.ts';
 import { OF_RUNS } from '../../../words.ts';
 import type { ServerStatements } from '../../session.ts';
 import { hasClaim } from '../job-rows.ts';
-import { scriptCondition } from '../script-jobs.ts';
 
 /** Apart from the other areas, as no call needs them but the few that look after the others. */
 export function serverChecks(db: ServerStatements): CheckStore {

@@ -1,0 +1,130 @@
+import type { NewScriptJob, ScriptClaim, ScriptJobRow, ScriptJobStore } from '../contract/jobs.ts';
+import type { JobRow } from '../schema.ts';
+import { jobColumns, type RowChange, updateJobs } from '../server/statements/job-rows.ts';
+import { MOST_COUNTED } from '../shared/claims.ts';
+import { marks, matching } from '../shared/sql/dialect.ts';
+import { addRows } from '../shared/sql/rows.ts';
+import type { Statements } from '../shared/sql/statements.ts';
+
+/** Scripts are few: their rows are found by the index that holds nothing else. */
+export const scriptCondition = ({ dialect }: Statements): string =>
+  dialect.name === 'mysql' ? 'script_key is not null' : 'tier is not null';
+
+export function scriptJobsOf(db: Statements): ScriptJobStore {
+  const scripts = `${db.dialect.byIndex('jobs', { sqlite: 'jobs_of_scripts' })} where ${scriptCondition(db)}`;
+  const enqueue = db.dialect.name === 'sqlite' ? enqueueOnSqlite : enqueueOnServer;
+  return {
+    enqueue: async (jobs) => (await enqueue(db, jobs, 'always')) as number[],
+    enqueueOnce: (jobs) => enqueue(db, jobs, 'new'),
+    open: (tier) =>
+      db.all<ScriptJobRow>(
+        `select ${jobColumns} from ${scripts} and finished_at is null ${tier === undefined ? '' : 'and tier = ?'}
+         order by case when state = 'retrying' then 1 else 0 end, run_at, id`,
+        tier === undefined ? [] : [tier],
+      ),
+    ofTier: (tier) => db.all<ScriptJobRow>(`select ${jobColumns} from ${scripts} and tier = ?`, [tier]),
+    claim: async (claims) => {
+      const taken: number[] = [];
+      for (const claim of claims) if (await claimScript(db, claim)) taken.push(claim.id);
+      return taken;
+    },
+  };
+}
+
+async function claimScript(db: Statements, { id, token, state, at, seen }: ScriptClaim): Promise<boolean> {
+  const begin =
+    state === 'running'
+      ? `, started_at = ?, attempts = ${db.dialect.least('attempts + 1', `${MOST_COUNTED}`)}, reason = null`
+      : '';
+  const asSeen = matching({ attempts: seen?.attempts, scheduled_for: seen?.scheduled_for });
+  const text = `update jobs set state = '${state}', claim_token = ?${begin}
+    where id = ? and state in ('queued', 'retrying') and claim_token is null and ${asSeen.where}`;
+  return (await db.run(text, [token, ...(state === 'running' ? [at] : []), id, ...asSeen.values])) > 0;
+}
+
+/** Which jobs are queued: all, or those alone whose slot is new. */
+type Which = 'always' | 'new';
+
+const DAY_MS = 24 * 3_600_000;
+
+const columns = ['name', 'tier', 'host', 'state', 'ready', 'scheduled_for', 'run_at', 'created_at'];
+
+const valuesOf = ({ name, tier, host, scheduledFor, at }: NewScriptJob): readonly unknown[] => [
+  ...[name, tier, host ?? null, 'queued', null, scheduledFor, at, at],
+];
+
+const upsertText = `insert into jobs (${columns.join(', ')}) values ${marks(columns)}
+  on conflict (name, coalesce(host, '')) where tier is not null do update set tier = excluded.tier, state = 'queued',
+    scheduled_for = coalesce(excluded.scheduled_for, jobs.scheduled_for), run_at = excluded.run_at, started_at = null,
+    attempts = 0, claim_token = null, finished_at = null, reason = null`;
+
+/** As {@link isNewSlot}. */
+const isNewText = `jobs.finished_at is not null and (? or jobs.scheduled_for is null
+  or jobs.scheduled_for < excluded.scheduled_for or jobs.scheduled_for > excluded.run_at + ${DAY_MS})`;
+
+/** One statement for each job, whether its row is there or not: a pass has few. */
+async function enqueueOnSqlite(
+  db: Statements,
+  jobs: readonly NewScriptJob[],
+  which: Which,
+): Promise<(number | null)[]> {
+  const text = `${upsertText} ${which === 'new' ? `where ${isNewText}` : ''} returning id`;
+  const ids: (number | null)[] = [];
+  for (const job of jobs) {
+    const row = await db.first<{ id: number }>(text, [
+      ...valuesOf(job),
+      ...(which === 'new' ? [job.isAgain ?? false] : []),
+    ]);
+    ids.push(row?.id ?? null);
+  }
+  return ids;
+}
+
+type KnownScript = Pick<JobRow, 'id' | 'name' | 'host' | 'finished_at' | 'scheduled_for'>;
+
+function isNewSlot(known: KnownScript, { isAgain = false, scheduledFor, at }: NewScriptJob): boolean {
+  if (known.finished_at === null) return false;
+  if (isAgain || known.scheduled_for === null) return true;
+  return (scheduledFor !== null && known.scheduled_for < scheduledFor) || known.scheduled_for > at + DAY_MS;
+}
+
+/** In few statements. The key of a script keeps two sessions from adding it twice: the second one looks again. */
+async function enqueueOnServer(
+  db: Statements,
+  jobs: readonly NewScriptJob[],
+  which: Which,
+): Promise<(number | null)[]> {
+  const keyOf = ({ name, host }: { name: string; host?: string | null }): string => `${host ?? ''} ${name}`;
+  const rows = await db.all<KnownScript>(
+    `select id, name, host, finished_at, scheduled_for from jobs
+     where ${scriptCondition(db)} and ${db.dialect.isIn(db.dialect.name === 'mysql' ? 'script_key' : 'name')}
+     order by id ${db.dialect.forUpdate}`,
+    [jobs.map(({ name }) => name)],
+  );
+  const known = new Map(rows.map((row) => [keyOf(row), row]));
+  const changes: RowChange[] = [];
+  const added: NewScriptJob[] = [];
+  const ids = new Map<NewScriptJob, number>();
+  for (const job of jobs) {
+    const row = known.get(keyOf(job));
+    if (row === undefined) added.push(job);
+    else if (which === 'always' || isNewSlot(row, job)) {
+      ids.set(job, row.id);
+      changes.push({ id: row.id, set: { ...begunAnew(job), scheduled_for: job.scheduledFor ?? row.scheduled_for } });
+    }
+  }
+  if (changes.length > 0) await updateJobs(db, enqueuedColumns, changes);
+  const numbers = await addRows(db, 'jobs', columns, added.map(valuesOf));
+  for (const [index, job] of added.entries()) ids.set(job, numbers[index] as number);
+  return jobs.map((job) => ids.get(job) ?? null);
+}
+
+const begunAnew = ({ tier, at }: NewScriptJob): RowChange['set'] => ({
+  ...{ tier, state: 'queued', run_at: at, started_at: null, attempts: 0 },
+  ...{ claim_token: null, finished_at: null, reason: null },
+});
+
+const enqueuedColumns = [
+  ...(['tier', 'state', 'scheduled_for', 'run_at', 'started_at', 'attempts'] as const),
+  ...(['claim_token', 'finished_at', 'reason'] as const),
+] as const;
