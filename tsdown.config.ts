@@ -97,6 +97,9 @@ const keepers = [
 /** What each pass loads; the log that is a file, too, as hardly anybody has it on a server. */
 const passes = ['commands/cli.ts', 'commands/run/run-tier.ts', 'store/sqlite/open.ts', 'store/shared/sql/rows.ts'];
 
+/** What reads scripts, which a pass of an empty tier does without. */
+const scripts = ['discovery/folder.ts'];
+
 /** What runs scripts: with node:child_process, and all that this loads. */
 const runners = ['worker/loop/script-executor.ts'];
 
@@ -161,7 +164,8 @@ export default defineConfig([
     outputOptions: {
       codeSplitting: {
         groups: [
-          chunkOf('pass', 5, [...passes, 'schedule/expected-call.ts']),
+          chunkOf('pass', 6, [...passes, 'schedule/expected-call.ts']),
+          chunkOf('scripts', 5, scripts),
           chunkOf('housekeep', 4, keepers),
           // Apart, as neither of these two is to load the other.
           chunkOf('shared', 3, readers, runners),

@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import { tierPeriodMs } from '../schedule/period.ts';
-import { defaultSettings, type Runner, type Settings } from '../settings/settings.ts';
+import type { Runner, Settings } from '../settings/settings.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { nearestName } from '../system/base/suggest.ts';
 import { compareBytes } from '../system/base/values.ts';
-import { PLAIN_FOLDER, readHandlers, readScriptNames, readTier } from './folder.ts';
-import { readJobsFolder, tierFolder, tierNames } from './jobs-folder.ts';
+import type { FolderContent } from './folder.ts';
+import { namesNoScript, readJobsFolder, tierFolder } from './jobs-folder.ts';
 import { createPatternMatcher, enterJobs, type JobsPlace, matchableNames, QUEUE_TIER } from './place.ts';
-import type { Discovery, Ignored, Script, Tier, Unread } from './script.ts';
+import type { Discovery, Ignored, Script, Tier } from './script.ts';
 
 export interface DiscoverOptions {
   /** Reads only this tier's folder, as a pass needs it. */
@@ -23,7 +23,7 @@ export interface DiscoverOptions {
 export async function discover(root: string, settings: Settings, { tier }: DiscoverOptions = {}): Promise<Discovery> {
   const matches = await createPatternMatcher(Object.keys(settings.scripts));
   const place = enterJobs(root, settings, matches);
-  const found = tier === undefined ? await discoverAll(place) : discoverTier(place, tier);
+  const found = tier === undefined ? await discoverAll(place) : await discoverTier(place, tier);
   return await withSchedules(found);
 }
 
@@ -42,31 +42,10 @@ async function withSchedules(found: Discovery): Promise<Discovery> {
   return { ...found, tiers: found.tiers.map((tier) => ({ ...tier, scripts: checkSchedules(tier.scripts) })) };
 }
 
-/** The contents of `jobs/`, from names only. */
-export interface DiscoveredNames {
-  /** Names of scripts by tier; handlers, if there are any, count as a tier `queue`. */
-  readonly tiers: readonly { readonly tier: string; readonly scripts: readonly string[] }[];
-  readonly unread: readonly Unread[];
-}
-
-/** For readers of the log: it opens hardly any file and reads no settings. */
-export function discoverNames(root: string): DiscoveredNames {
-  const place = enterJobs(root, { ...defaultSettings, allowUnsafe: true }, () => false);
-  const folders = tierNames(root).map((tier) => {
-    const names = readScriptNames({ ...place, tier }, join(root, 'jobs', tier));
-    return 'reason' in names ? names : { tier, scripts: names };
-  });
-  const queue = readHandlers(place);
-  const handlers = { tier: QUEUE_TIER, scripts: queue.scripts.map(({ name }) => name) };
-  return {
-    tiers: [...folders.filter((folder) => 'scripts' in folder), ...(handlers.scripts.length > 0 ? [handlers] : [])],
-    unread: [...folders.filter((folder) => 'reason' in folder), ...queue.unread],
-  };
-}
-
 async function discoverAll(place: JobsPlace): Promise<Discovery> {
+  const { readHandlers } = await import('./folder.ts');
   const listed = readJobsFolder(place.root);
-  const found = listed.tiers.map((tier) => discoverTier(place, tier));
+  const found = await Promise.all(listed.tiers.map((tier) => discoverTier(place, tier)));
   const tiers = found.flatMap((one) => one.tiers).toSorted(byPeriod);
   const queue = readHandlers(place);
   const ignored = [...listed.ignored, ...found.flatMap((one) => one.ignored), ...queue.ignored];
@@ -86,11 +65,19 @@ function byPeriod(one: Tier, other: Tier): number {
   return (one.periodMs ?? longest) - (other.periodMs ?? longest);
 }
 
-function discoverTier(place: JobsPlace, tier: string): Discovery {
+async function discoverTier(place: JobsPlace, tier: string): Promise<Discovery> {
   const folder = tierFolder(place.root, tier);
-  const { scripts, elsewhere, ignored, unread } = readTier({ ...place, tier }, folder);
+  const { scripts, elsewhere, ignored, unread } = await readTierIn(place, tier, folder);
   const found = { name: tier, periodMs: tierPeriodMs(tier), scripts, ...(elsewhere.length > 0 && { elsewhere }) };
   return { tiers: unread.length > 0 ? [] : [found], unread, handlers: [], ignored, elsewhere, warnings: [] };
+}
+
+/** An empty tier is read every few minutes, without loading the code that reads scripts. */
+async function readTierIn(place: JobsPlace, tier: string, folder: string): Promise<Omit<FolderContent, 'folders'>> {
+  const ignored = namesNoScript(folder);
+  if (ignored !== null) return { scripts: [], elsewhere: [], ignored, unread: [] };
+  const { readTier } = await import('./folder.ts');
+  return readTier({ ...place, tier }, folder);
 }
 
 /** More would hide the rest of the list. */
@@ -100,7 +87,7 @@ const MOST_FILES_LISTED = 20;
 async function listPlainFolders(ignored: readonly Ignored[]): Promise<readonly Ignored[]> {
   if (!ignored.some(({ isPlainFolder }) => isPlainFolder)) return ignored;
   // Loaded only on demand: a pass does without the glob library.
-  const { globSync } = await import('glob');
+  const [{ globSync }, { PLAIN_FOLDER }] = await Promise.all([import('glob'), import('./folder.ts')]);
   return ignored.flatMap((one) => {
     if (!one.isPlainFolder) return [one];
     const within = { cwd: one.path, nodir: true, dot: true, ignore: '**/node_modules/**' };

@@ -1,13 +1,22 @@
 import { type Dirent, readdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, extname, join, relative } from 'node:path';
+import { defaultSettings } from '../settings/settings.ts';
 import { matchAny } from '../system/base/glob.ts';
 import { compareBytes, printableName } from '../system/base/values.ts';
 import { machineName } from '../system/process/identity.ts';
 import { buildScript, isNotUtf8, refuseScript, scriptName } from './build-script.ts';
 import { LONGEST_NAME } from './job-name.ts';
-import { reasonToIgnore } from './jobs-folder.ts';
+import { reasonToIgnore, tierNames } from './jobs-folder.ts';
 import { isScriptExtension } from './launch.ts';
-import { describeReadFailure, enterFolder, fileName, type JobsPlace, QUEUE_TIER, type TierPlace } from './place.ts';
+import {
+  describeReadFailure,
+  enterFolder,
+  enterJobs,
+  fileName,
+  type JobsPlace,
+  QUEUE_TIER,
+  type TierPlace,
+} from './place.ts';
 import type { Ignored, Script, Unread } from './script.ts';
 import { isExecutableFile, readScriptFile } from './script-file.ts';
 
@@ -65,8 +74,30 @@ export function readTier(outside: TierPlace, folder: string): FolderContent {
   };
 }
 
+/** The contents of `jobs/`, from names only. */
+export interface DiscoveredNames {
+  /** Names of scripts by tier; handlers, if there are any, count as a tier `queue`. */
+  readonly tiers: readonly { readonly tier: string; readonly scripts: readonly string[] }[];
+  readonly unread: readonly Unread[];
+}
+
+/** For readers of the log: it opens hardly any file and reads no settings. */
+export function discoverNames(root: string): DiscoveredNames {
+  const place = enterJobs(root, { ...defaultSettings, allowUnsafe: true }, () => false);
+  const folders = tierNames(root).map((tier) => {
+    const names = readScriptNames({ ...place, tier }, join(root, 'jobs', tier));
+    return 'reason' in names ? names : { tier, scripts: names };
+  });
+  const queue = readHandlers(place);
+  const handlers = { tier: QUEUE_TIER, scripts: queue.scripts.map(({ name }) => name) };
+  return {
+    tiers: [...folders.filter((folder) => 'scripts' in folder), ...(handlers.scripts.length > 0 ? [handlers] : [])],
+    unread: [...folders.filter((folder) => 'reason' in folder), ...queue.unread],
+  };
+}
+
 /** The names of a tier's scripts; it does not even open files with a script's extension. */
-export function readScriptNames(place: TierPlace, folder: string): readonly string[] | Unread {
+function readScriptNames(place: TierPlace, folder: string): readonly string[] | Unread {
   const entries = tryEntries(place, folder);
   if ('reason' in entries) return entries;
   const within = { place, prefix: '', above: [], folders: [], walk: { left: MOST_ENTRIES } };

@@ -32,6 +32,20 @@ export function reasonToIgnore(name: string): string | null {
   return ignoredNames.find(([form]) => form.test(name))?.[1] ?? null;
 }
 
+/** The entries of a folder whose names all say that they are no scripts; null: it may have some, or cannot be read. */
+export function namesNoScript(folder: string): readonly Ignored[] | null {
+  try {
+    const found = readdirSync(folder).toSorted(compareBytes);
+    const ignored = found.flatMap((name) => {
+      const reason = reasonToIgnore(name);
+      return reason === null ? [] : [{ path: join(folder, name), reason }];
+    });
+    return ignored.length === found.length ? ignored : null;
+  } catch {
+    return null;
+  }
+}
+
 /** Names of its lock's files begin with it and are longer; encrypted homes allow names of 143 bytes. */
 const LONGEST_TIER_BYTES = 100;
 

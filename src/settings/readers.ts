@@ -116,13 +116,6 @@ export interface RetryDelay {
 const oneMinuteMs = 60_000;
 const oneHourMs = 60 * oneMinuteMs;
 
-/** For scripts that are retried and set no delay. */
-export const defaultRetryDelay: RetryDelay = {
-  firstMs: oneMinuteMs,
-  factor: 1,
-  longestMs: oneMinuteMs,
-};
-
 const expected = 'a duration such as 5m, or exponential with a first and a longest one, such as exponential 1m 1h';
 
 /** `5m`, `exponential`, `exponential 30s`, `exponential 30s 6h`. */

@@ -1,4 +1,5 @@
 import type { StateFolder } from '../system/place/state-folder.ts';
+import type { RetryDelay } from './readers.ts';
 import type { scriptTable } from './script-settings.ts';
 import type { retentionTable, settingsTable, tierTable } from './site-settings.ts';
 import type { ValuesOf, WrittenIn } from './table.ts';
@@ -52,6 +53,9 @@ const defaults = {
 export interface Settings extends ValuesOf<typeof settingsTable, typeof defaults> {}
 
 export const defaultSettings: Settings = defaults;
+
+/** For scripts that are retried and set no delay. */
+export const defaultRetryDelay: RetryDelay = { firstMs: MINUTE_MS, factor: 1, longestMs: MINUTE_MS };
 
 export type Retention = Settings['retention'];
 export type Limits = Settings['limits'];

@@ -16,7 +16,7 @@ import { describeFound } from '../../system/base/values.ts';
 import type { AddedJob, DuplicatePolicy, NewJob } from '../api.ts';
 import { QueueError } from '../errors.ts';
 import { stateOfNewChild } from '../settle/families.ts';
-import { writeRetry } from '../settle/retry-policy.ts';
+import { writeRetry } from '../settle/own-retry.ts';
 import {
   checkJson,
   checkOptions,

@@ -12,7 +12,7 @@ import { describeFound } from '../../system/base/values.ts';
 import { pausedPatterns } from '../pauses.ts';
 import { isWaiting } from '../read/list.ts';
 import { judgeChild, stateOfRetriedChild } from '../settle/families.ts';
-import { isRetry } from '../settle/retry-policy.ts';
+import { isRetry } from '../settle/own-retry.ts';
 import { applyTransition, unclaimed } from '../settle/transition.ts';
 
 /** The names of the jobs that a claimer wants. */

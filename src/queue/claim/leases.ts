@@ -3,7 +3,8 @@ import type { Store, StoreSession } from '../../store/contract/store.ts';
 import { isInstant } from '../../system/base/values.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import { endRunOfClaim } from '../settle/by-caller.ts';
-import { decideRetry, LEASE_GRACE_MS, type PolicyOfName, policyOfJob } from '../settle/retry-policy.ts';
+import { policyOfJob } from '../settle/own-retry.ts';
+import { decideRetry, LEASE_GRACE_MS, type PolicyOfName } from '../settle/retry-policy.ts';
 import { toTransition } from '../settle/transition.ts';
 import { releaseClaims } from './claim.ts';
 

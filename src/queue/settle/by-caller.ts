@@ -11,7 +11,8 @@ import { type JobVerb, QueueError, refuse, wrongState } from '../errors.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
 import { findJob, findRow, readJobId, type VerbSession } from '../read/jobs.ts';
 import { isEnded, isWaiting, nextToKick } from '../read/list.ts';
-import { decideRetry, type PolicyOfName, policyOfJob, type RetryPolicy } from './retry-policy.ts';
+import { policyOfJob } from './own-retry.ts';
+import { decideRetry, type PolicyOfName, type RetryPolicy } from './retry-policy.ts';
 import { noteEnd, type SettleContext } from './settle.ts';
 import {
   applyTransition,

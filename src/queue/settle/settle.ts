@@ -6,7 +6,8 @@ import { isRefusal } from '../../store/failures.ts';
 import type { FinishedRun } from '../../store/schema.ts';
 import { FAILING, isFailure, type JobState, SUSPECT } from '../../store/words.ts';
 import { allEnded } from '../../system/base/values.ts';
-import { CALM_MS, decideRetry, policyOfJob, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
+import { policyOfJob } from './own-retry.ts';
+import { CALM_MS, decideRetry, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
 import { applyTransition, removeUnkept, type Transition, type TransitionContext, toTransition } from './transition.ts';
 
 /** The facts of a run that is over. */

@@ -1,4 +1,4 @@
-import { discoverNames } from '../../discovery/discover.ts';
+import { discoverNames } from '../../discovery/folder.ts';
 import type { ClaimOfWorker } from '../../store/contract/jobs.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { now } from '../../system/base/clock.ts';
