@@ -26,11 +26,10 @@ export async function createServerStore(session: ServerSession, clock: LogClock)
       const compiler = await session.engine.loadCompiler();
       return buildQueries(compiler, (text, values) => session.ask(() => session.allAsIs(text, values)));
     },
-    checks: async () =>
-      asLazy(async () => (await import('./statements/monitor/checks.ts')).serverChecks(session), inTurn),
+    checks: async () => asLazy(async () => (await import('../statements/checks.ts')).checksOf(session), inTurn),
     glance: async (from, tiers) => {
-      const { serverGlance } = await import('./statements/monitor/glance.ts');
-      return await session.ask(() => serverGlance(session, from, tiers));
+      const { glanceAt } = await import('../statements/glance.ts');
+      return await session.ask(() => glanceAt(session, from, tiers));
     },
     watch: () => watchServer(session, clock),
     close: () => session.close(),

@@ -55,13 +55,14 @@ export function createSqliteStore(
     onDurable: (notify) => session.onDurable(notify),
     retryWhenFull: (work) => retryWhenFull(folder, work),
     queries: async () => (await import('./queries.ts')).queriesOf(session),
-    checks: async () => {
-      const { sqliteChecks } = await import('./statements/monitor/checks.ts');
-      return asAsync(sqliteChecks(session), (work) => session.ask(work));
-    },
+    checks: async () =>
+      asLazy(
+        async () => (await import('../statements/checks.ts')).checksOf(statements),
+        (work) => session.ask(work),
+      ),
     glance: async (from, tiers) => {
-      const { sqliteGlance } = await import('./statements/monitor/glance.ts');
-      return await session.ask(() => sqliteGlance(session, from, tiers));
+      const { glanceAt } = await import('../statements/glance.ts');
+      return await session.ask(() => glanceAt(statements, from, tiers));
     },
     watch: () => watchLog(folder, session),
     close: () => session.close(),

@@ -6,15 +6,16 @@ import type {
   ScriptStandRow,
   TierCallRow,
   WorkerIdentityRow,
-} from '../../../contract/metrics.ts';
-import { withTiers } from '../../../shared/sql/tiers.ts';
-import { scriptCondition } from '../../../statements/script-jobs.ts';
-import { OF_RUNS } from '../../../words.ts';
-import type { ServerStatements } from '../../session.ts';
-import { hasClaim } from '../job-rows.ts';
+} from '../contract/metrics.ts';
+import { hasClaim } from '../server/statements/job-rows.ts';
+import type { Statements } from '../shared/sql/statements.ts';
+import { withTiers } from '../shared/sql/tiers.ts';
+import { OF_RUNS } from '../words.ts';
+import { scriptCondition } from './script-jobs.ts';
 
 /** Apart from the other areas, as no call needs them but the few that look after the others. */
-export function serverChecks(db: ServerStatements): CheckStore {
+export function checksOf(db: Statements): CheckStore {
+  const { byIndex, join } = db.dialect;
   return {
     tiers: () => tiers(db),
     firstCall: () =>
@@ -25,14 +26,14 @@ export function serverChecks(db: ServerStatements): CheckStore {
     scripts: () =>
       db.all<ScriptStandRow>(
         `select name, tier, state, run_at as "runAt", started_at as "startedAt", created_at as "createdAt", reason
-         from jobs where ${scriptCondition(db)} order by name, id`,
+         from ${byIndex('jobs', { sqlite: 'jobs_of_scripts' })} where ${scriptCondition(db)} order by name, id`,
       ),
     running: () =>
       db.all<RunningRow>(
         `select runs.id, scripts.name as script, runs.started_at as "startedAt", runs.timeout_ms as "timeoutMs",
            workers.pid, workers.pid_start_ticks as "startTicks", hosts.host, hosts.boot_id as "bootId"
-         from runs join workers on workers.id = runs.worker_id join hosts on hosts.id = workers.host_id
-           join scripts on scripts.id = runs.script_id
+         from ${byIndex('runs', { sqlite: 'runs_running' })} ${join} workers on workers.id = runs.worker_id
+           ${join} hosts on hosts.id = workers.host_id ${join} scripts on scripts.id = runs.script_id
          where runs.outcome = 'running' order by runs.started_at, runs.id`,
       ),
     due: (at, limit) => due(db, at, limit),
@@ -62,11 +63,11 @@ export function serverChecks(db: ServerStatements): CheckStore {
   };
 }
 
-async function findInstant(db: ServerStatements, text: string): Promise<number | null> {
+async function findInstant(db: Statements, text: string): Promise<number | null> {
   return (await db.first<{ at: number }>(text))?.at ?? null;
 }
 
-async function isThere(db: ServerStatements, rows: string): Promise<boolean> {
+async function isThere(db: Statements, rows: string): Promise<boolean> {
   return (await db.first(`select 1 as one from ${rows} limit 1`)) !== undefined;
 }
 
@@ -78,7 +79,7 @@ interface CalledTier {
 }
 
 /** One step into the index for each tier. By number, not by time: the clock may have been set back. */
-async function tiers(db: ServerStatements): Promise<TierCallRow[]> {
+async function tiers(db: Statements): Promise<TierCallRow[]> {
   const newest = `select id from workers where kind = 'tier' and workers.tier = tiers.tier`;
   const rows = await db.all<CalledTier>(
     `${withTiers(db.dialect)} select tiers.tier, latest.started_at as "calledAt", latest.triggered_by = 'due' as "isDue",
@@ -100,7 +101,7 @@ async function tiers(db: ServerStatements): Promise<TierCallRow[]> {
  * for another reason. One call counts for each period: a person who starts eight passes at once has not waited for
  * eight.
  */
-async function countHeld(db: ServerStatements, tier: string): Promise<Pick<TierCallRow, 'held' | 'heldSince'>> {
+async function countHeld(db: Statements, tier: string): Promise<Pick<TierCallRow, 'held' | 'heldSince'>> {
   const ofTier = `from workers where kind = 'tier' and tier = ?`;
   const row = await db.first<Pick<TierCallRow, 'held' | 'heldSince'>>(
     `select count(distinct coalesce(scheduled_for, -id)) as held, min(started_at) as "heldSince" ${ofTier}
@@ -114,7 +115,7 @@ async function countHeld(db: ServerStatements, tier: string): Promise<Pick<TierC
  * Counts ready, blocked and waiting jobs: a job whose time has come stays among those that are not ready until a worker
  * looks for work.
  */
-async function due(db: ServerStatements, at: number, limit: number): Promise<DueJobsRow[]> {
+async function due(db: Statements, at: number, limit: number): Promise<DueJobsRow[]> {
   return await db.all<DueJobsRow>(
     `select name, count(*) as jobs, min(run_at) as oldest from (
        select name, run_at from (select name, run_at from jobs where ready = 1 limit ?) as ready
