@@ -52,7 +52,11 @@ export function checksOf(db: Statements): CheckStore {
         `select workers.pid, workers.pid_start_ticks as "startTicks", hosts.host, hosts.boot_id as "bootId"
          from workers join hosts on hosts.id = workers.host_id where workers.state = 'running' and workers.tier is null`,
       ),
-    isClaimedOutside: () => isThere(db, `jobs where ${hasClaim} and claim_token not like '%.%' and tier is null`),
+    isClaimedOutside: () =>
+      isThere(
+        db,
+        `${byIndex('jobs', { sqlite: 'jobs_claimed' })} where ${hasClaim} and claim_token not like '%.%' and tier is null`,
+      ),
     hasIncidents: () => isThere(db, `incidents where recovered_at is null and code not in (${OF_RUNS})`),
     crashed: (since) =>
       db.all<CrashedWorkerRow>(

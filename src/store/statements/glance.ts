@@ -1,12 +1,41 @@
 import type { Glance, GlanceFrom, TierGlance } from '../contract/metrics.ts';
-import { suspicionOf, type TierGlanceRow, toTierGlance } from '../shared/checks.ts';
+import type { Dialect } from '../shared/sql/dialect.ts';
 import type { Statements } from '../shared/sql/statements.ts';
+import { OF_RUNS } from '../words.ts';
 
 /** Two statements, each of a few steps into an index: all that passes ask that find nothing wrong. */
 export async function glanceAt(db: Statements, from: GlanceFrom, tiers: readonly string[]): Promise<Glance> {
   const tierGlances = tiers.length === 0 ? [] : await glanceAtTiers(db, tiers);
-  const { text, values } = suspicionOf(from);
+  const { text, values } = suspicionOf(db.dialect, from);
   return { isSuspicious: (await db.first(text, values)) !== undefined, tiers: tierGlances };
+}
+
+/** A row, if there is anything that a check might find: each a few steps into an index, as all passes ask for it. */
+function suspicionOf({ byIndex }: Dialect, from: GlanceFrom) {
+  const { at, runningSince, failedSince, fewestFailed, crashedSince, fewestCrashes, undeliveredSince } = from;
+  return {
+    text: `select 1 as one where exists (select 1 from incidents where recovered_at is null and code not in (${OF_RUNS}))
+       or exists (select 1 from ${byIndex('runs', { sqlite: 'runs_running' })}
+         where outcome = 'running' and started_at <= ?)
+       or exists (select 1 from jobs where ready = 1)
+       or exists (select 1 from jobs where ready = 2)
+       or exists (select 1 from jobs where ready = 0 and run_at <= ?)
+       or exists (select 1 from jobs where state = 'failed' and finished_at >= ?
+         and finished_at is not null and tier is null limit 1 offset ?)
+       or exists (select 1 from workers where state = 'crashed' and finished_at >= ? limit 1 offset ?)
+       or exists (select 1 from deliveries where attempts > 0 and created_at <= ?)`,
+    values: [runningSince, at, failedSince, fewestFailed - 1, crashedSince, fewestCrashes - 1, undeliveredSince],
+  };
+}
+
+/** A tier, as statements find it. */
+interface TierGlanceRow extends Omit<TierGlance, 'isDue' | 'isHeld'> {
+  readonly isDue: number | null;
+  readonly isHeld: number | null;
+}
+
+function toTierGlance({ isDue, isHeld, ...row }: TierGlanceRow): TierGlance {
+  return { ...row, isDue: isDue === 1, isHeld: isHeld === null ? null : isHeld === 1 };
 }
 
 /** Names of scripts begin with that of their tier and a `/`, behind which `0` comes. */
