@@ -7,11 +7,11 @@ import {
   now,
   type TableDefinition,
 } from '../columns.ts';
+import { countingOf } from '../shared/counted.ts';
 import { markSuspectRuns } from '../shared/old-words.ts';
 import { quoted } from '../shared/sql/rows.ts';
 import { tables } from '../tables.ts';
 import type { ServerDialect } from './dialect.ts';
-import { countingOf } from './statements/counted.ts';
 
 /** The statements that make all tables, by version of the schema. */
 export function migrationsOf(

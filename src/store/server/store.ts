@@ -56,7 +56,6 @@ function allAreasOf(session: ServerSession, call: (work: () => unknown) => Promi
     events: asLazy(async () => (await housekeeping()).serverEvents(session), call),
     pruning: asLazy(async () => (await housekeeping()).serverPruning(session), call),
     telemetry: asLazy(async () => (await import('./statements/monitor/telemetry.ts')).serverTelemetry(session), call),
-    metrics: asLazy(async () => (await import('./statements/monitor/metrics.ts')).serverMetrics(session), call),
   };
 }
 

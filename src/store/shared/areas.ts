@@ -52,6 +52,7 @@ export function areasOf(db: Statements, inTurn: InTurn) {
     deliveries: asAsync(deliveriesOf(db), inTurn),
     incidents: asLazy(async () => (await import('../statements/incidents.ts')).incidentsOf(db), inTurn),
     machines: asLazy(async () => (await import('../statements/registers.ts')).machinesOf(db), inTurn),
+    metrics: asLazy(async () => (await import('../statements/metrics.ts')).metricsOf(db), inTurn),
     usual: asLazy(async () => (await import('../statements/usual.ts')).usualOf(db), inTurn),
   } satisfies Partial<StoreSession>;
 }

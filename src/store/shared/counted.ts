@@ -1,13 +1,4 @@
-/** How an engine writes what differs here. */
-export interface CountingSql {
-  /** A job's name without parameters. */
-  handlerOf(name: string): string;
-  /** Two tables in this order, where a planner that is asked would take the other. */
-  readonly join: 'join' | 'cross join';
-  /** Nulls of a union may need a type. */
-  readonly noInteger: string;
-  readonly noReal: string;
-}
+import type { Dialect } from './sql/dialect.ts';
 
 /** Which rows are counted, each as a condition; those of a table that is left out are not. */
 export interface Counted {
@@ -51,7 +42,14 @@ export const countedUntil = `coalesce((select done_at from chores where name = '
 export const keepMeasured = (rows: string): string => `insert into uncounted (${measuredColumns}) ${rows}`;
 
 /** Statements, in the SQL of an engine, that count the events recorded in rows of jobs, runs and events. */
-export function countingIn({ handlerOf, join, noInteger, noReal }: CountingSql) {
+export function countingOf({
+  handlerOf,
+  join,
+  integer,
+  noReal,
+}: Pick<Dialect, 'handlerOf' | 'join' | 'integer' | 'noReal'>) {
+  const noInteger = integer('null');
+
   const runsWithJobs = `runs ${join} jobs on jobs.id = runs.job_id ${join} scripts on scripts.id = runs.script_id`;
 
   /** The events of these rows by handler, and how often each happened. */

@@ -78,7 +78,6 @@ function ownAreas(session: SqliteSession) {
     events: sqliteEvents(session),
     pruning: sqlitePruning(session),
     telemetry: async () => (await import('./statements/monitor/telemetry.ts')).sqliteTelemetry(session),
-    metrics: async () => (await import('./statements/monitor/metrics.ts')).sqliteMetrics(session),
   };
 }
 
@@ -90,7 +89,6 @@ function asAsyncAll(areas: ReturnType<typeof ownAreas>, call: InTurn) {
     events: asAsync(areas.events, call),
     pruning: asAsync(areas.pruning, call),
     telemetry: asLazy(areas.telemetry, call),
-    metrics: asLazy(areas.metrics, call),
   };
 }
 

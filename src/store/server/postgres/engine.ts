@@ -348,13 +348,14 @@ function withoutNul(text: string): string {
   return text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text;
 }
 
-/** A list of texts and numbers as the server reads it: the driver takes ten times as long. */
+/** A list of texts, numbers and bytes as the server reads it: the driver takes ten times as long. */
 function listOf(values: readonly unknown[]): string {
   return `{${values.map(elementOf).join(',')}}`;
 }
 
 function elementOf(value: unknown): string {
   if (value === null || value === undefined) return 'NULL';
+  if (value instanceof Uint8Array) return `"\\\\x${Buffer.from(value).toString('hex')}"`;
   if (typeof value !== 'string') return String(Number(value));
   return `"${withoutNul(value).replace(/["\\]/g, '\\$&')}"`;
 }

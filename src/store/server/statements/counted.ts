@@ -1,10 +1,6 @@
-import { type Counted, countedUntil, countingIn, keepMeasured } from '../../shared/counted.ts';
-import type { Dialect } from '../../shared/sql/dialect.ts';
+import { type Counted, countedUntil, countingOf, keepMeasured } from '../../shared/counted.ts';
 import { lock } from '../../shared/sql/mutex.ts';
 import type { ServerStatements } from '../session.ts';
-
-export const countingOf = ({ handlerOf, integer, join, noReal }: Dialect) =>
-  countingIn({ handlerOf, join, noInteger: integer('null'), noReal });
 
 /**
  * Keeps what is counted of rows, by whomever; to be run before they go.
@@ -58,13 +54,7 @@ export function isSurelyOpen(db: ServerStatements, at: number): boolean {
   return last !== undefined && Math.abs(Date.now() - last.readAt) < KNOWN_FOR_MS && at >= last.closableUntil;
 }
 
-/**
- * A session that closes hours holds this lock: rows of these hours that others write meanwhile would be counted twice,
- * or never.
- */
-export const lockHours = async (db: ServerStatements): Promise<void> => await lock(db, 'hours');
-
-/** In which transaction each session has it. */
+/** In which transaction each session has the lock of hours, which a session that closes hours has alone. */
 const held = new WeakMap<ServerStatements, number>();
 
 /** Keeps an hour that is over from being closed before the transaction ends. */

@@ -1,10 +1,8 @@
-import { type Counted, countedUntil, countingIn, keepMeasured } from '../../shared/counted.ts';
+import { type Counted, countedUntil, countingOf, keepMeasured } from '../../shared/counted.ts';
+import { sqliteDialect } from '../dialect.ts';
 import type { SqliteStatements } from '../session.ts';
 
-/** A job's name without parameters. */
-export const handlerOf = (name: string): string => `substr(${name}, 1, instr(${name} || '?', '?') - 1)`;
-
-export const counting = countingIn({ handlerOf, join: 'cross join', noInteger: 'null', noReal: 'null' });
+export const counting = countingOf(sqliteDialect);
 
 const { measuredJobs, measuredRuns, measuredEvents, runsWithJobs } = counting;
 
