@@ -88,7 +88,12 @@ const readers = [
 const checks = ['monitor/checks/run-checks.ts', 'store/statements/checks.ts'];
 
 /** What many passes load at their end, which nearly always find nothing wrong: one file. */
-const keepers = ['worker/housekeeping/housekeep.ts', 'store/statements/glance.ts', 'store/statements/usual.ts'];
+const keepers = [
+  'worker/housekeeping/housekeep.ts',
+  'store/statements/glance.ts',
+  'store/statements/pruning.ts',
+  'store/statements/usual.ts',
+];
 
 /** What each pass loads; the log that is a file, too, as hardly anybody has it on a server. */
 const passes = ['commands/cli.ts', 'commands/run/run-tier.ts', 'store/sqlite/open.ts', 'store/shared/sql/rows.ts'];

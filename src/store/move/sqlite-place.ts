@@ -98,7 +98,7 @@ export async function openSqliteTarget(state: StateFolder): Promise<TargetPlace>
     begin: async () => {
       if (place !== null) return;
       createStateFolder(state);
-      buildLog(filled, opening, { event: null, lastWorker: 0 });
+      await buildLog(filled, opening, { event: null, lastWorker: 0 });
       place = await openFilled(filled, opening);
     },
     finish: async (nowMs) => {

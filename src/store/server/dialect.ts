@@ -4,18 +4,6 @@ import type { Dialect } from '../shared/sql/dialect.ts';
 export interface ServerDialect extends Dialect {
   readonly name: 'postgres' | 'mysql';
   readonly types: ColumnTypes;
-  readonly regExp: RegExpDialect;
-}
-
-/** The differences in regular expressions. */
-export interface RegExpDialect {
-  /** Whether a text fits one, which is a value of the statement. */
-  matches(expression: string): string;
-  /** One character, by its number. */
-  character(code: number): string;
-  /** The shortest text up to the first place where this fits: looked for once, so that no pattern takes long. */
-  upTo(found: string): string;
-  readonly end: string;
 }
 
 export interface ColumnTypes {

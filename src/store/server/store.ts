@@ -1,4 +1,6 @@
 import type { LogClock } from '../../system/base/clock.ts';
+import type { PruneStore } from '../contract/housekeeping.ts';
+import type { ClaimStore } from '../contract/jobs.ts';
 import type { Store, StoreSession } from '../contract/store.ts';
 import { areasOf, asLazy } from '../shared/areas.ts';
 import type { ServerSession } from './session.ts';
@@ -47,16 +49,26 @@ function turnsOf(session: ServerSession): NonNullable<Store['turn']> {
 
 /** Each area's statements are loaded when it is first asked. */
 function allAreasOf(session: ServerSession, call: (work: () => unknown) => Promise<unknown>): StoreSession {
-  const housekeeping = () => import('./statements/housekeeping.ts');
   return {
     ...areasOf(session, call),
-    jobs: asLazy(async () => (await import('./statements/jobs.ts')).serverJobs(session), call),
-    claims: asLazy(async () => (await import('./statements/claims.ts')).serverClaims(session), call),
-    runs: asLazy(async () => (await import('./statements/runs.ts')).serverRuns(session), call),
-    events: asLazy(async () => (await housekeeping()).serverEvents(session), call),
-    pruning: asLazy(async () => (await housekeeping()).serverPruning(session), call),
+    claims: asLazy(() => loadClaims(session), call),
+    pruning: asLazy(() => loadPruning(session), call),
     telemetry: asLazy(async () => (await import('./statements/monitor/telemetry.ts')).serverTelemetry(session), call),
   };
+}
+
+async function loadClaims(session: ServerSession): Promise<ClaimStore> {
+  const [{ claimsOf }, { serverTaking }] = await Promise.all([
+    import('../statements/claims.ts'),
+    import('./statements/take-jobs.ts'),
+  ]);
+  return { ...claimsOf(session), ...serverTaking(session) };
+}
+
+/** A server uses the room that has become free by itself. */
+async function loadPruning(session: ServerSession): Promise<PruneStore> {
+  const { pruningOf } = await import('../statements/pruning.ts');
+  return { ...pruningOf(session), shrink: async () => {} };
 }
 
 /** A way that took longer is measured again: it may have been long in one direction only. */

@@ -1,6 +1,9 @@
 import type { StoreSession } from '../contract/store.ts';
 import { choresOf, deliveriesOf } from '../statements/alerts.ts';
+import { eventsOf } from '../statements/events.ts';
+import { jobsOf } from '../statements/jobs.ts';
 import { pausesOf } from '../statements/pauses.ts';
+import { runsOf } from '../statements/runs.ts';
 import { scriptJobsOf } from '../statements/script-jobs.ts';
 import { workersOf } from '../statements/workers.ts';
 import type { Statements } from './sql/statements.ts';
@@ -47,6 +50,9 @@ export function areasOf(db: Statements, inTurn: InTurn) {
     pauses: asAsync(pausesOf(db), inTurn),
     scriptJobs: asAsync(scriptJobsOf(db), inTurn),
     workers: asAsync(workersOf(db), inTurn),
+    jobs: asAsync(jobsOf(db), inTurn),
+    runs: asAsync(runsOf(db), inTurn),
+    events: asAsync(eventsOf(db), inTurn),
     tokens: asLazy(async () => (await import('../statements/registers.ts')).tokensOf(db), inTurn),
     chores: asAsync(choresOf(db), inTurn),
     deliveries: asAsync(deliveriesOf(db), inTurn),

@@ -6,6 +6,7 @@ import { listNames, utcStamp } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { NewEvent } from '../contract/housekeeping.ts';
 import { kindOfStoreFailure } from '../failures.ts';
+import { eventsOf } from '../statements/events.ts';
 import type { Connection, Driver } from './connection.ts';
 import { findDriver } from './driver.ts';
 import {
@@ -23,8 +24,7 @@ import {
   unplacedLog,
 } from './file.ts';
 import { migrateFile } from './migrations.ts';
-import { SqliteSession } from './session.ts';
-import { recordEvent } from './statements/housekeeping.ts';
+import { SharedStatements, SqliteSession } from './session.ts';
 import type { SqliteStore } from './store.ts';
 
 interface Renewed {
@@ -54,7 +54,7 @@ async function replaceLog(
   try {
     // Before anything is moved: where there is no room for it, all stays as it is.
     const event = plan === null ? null : toEvent(plan);
-    buildLog(fresh, opening, { event, lastWorker: highestWorkerNumber(folder) });
+    await buildLog(fresh, opening, { event, lastWorker: highestWorkerNumber(folder) });
     if (plan !== null) quarantineLog(plan, connection, folder);
     removeLeftovers(folder);
     clearSuspicion(folder);
@@ -80,12 +80,16 @@ interface Beginning {
 }
 
 /** Makes a whole log in a file that no process knows yet, durable and with mode 0600. */
-export function buildLog(path: string, { driver, busyTimeoutMs }: Opening, { event, lastWorker }: Beginning): void {
+export async function buildLog(
+  path: string,
+  { driver, busyTimeoutMs }: Opening,
+  { event, lastWorker }: Beginning,
+): Promise<void> {
   removeDatabase(path);
   createPrivateFile(path);
   const connection = driver.open(path, { timeoutMs: busyTimeoutMs });
   try {
-    fill(connection, event);
+    await fill(connection, event);
     if (lastWorker > 0) {
       connection.exec(`insert into sqlite_sequence values ('workers', ${lastWorker})`);
     }
@@ -115,12 +119,12 @@ function setMarks(connection: Connection): void {
 }
 
 /** Waits for the disk once, at the end, as nobody sees what is there before. */
-function fill(connection: Connection, event: NewEvent | null): void {
+async function fill(connection: Connection, event: NewEvent | null): Promise<void> {
   connection.pragma('journal_mode = memory');
   connection.pragma('synchronous = off');
   setMarks(connection);
   migrateFile(connection);
-  if (event !== null) recordEvent(new SqliteSession(connection), event);
+  if (event !== null) await eventsOf(new SharedStatements(new SqliteSession(connection))).record([event]);
 }
 
 /**

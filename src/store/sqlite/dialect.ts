@@ -1,9 +1,16 @@
 import { type Dialect, upsertByConflict } from '../shared/sql/dialect.ts';
 
+const isIn = (expression: string): string => `${expression} in (select value from json_each(?))`;
+
 export const sqliteDialect: Dialect = {
   name: 'sqlite',
   same: (one, other) => `${one} is ${other}`,
-  isIn: (expression) => `${expression} in (select value from json_each(?))`,
+  isIn,
+  fits: (expression, globs) => {
+    const areNames = globs.every((glob) => !/[*?[]/.test(glob));
+    const isOne = `exists (select 1 from json_each(?) where ${expression} glob value)`;
+    return { text: areNames ? isIn(expression) : isOne, values: [globs] };
+  },
   handlerOf: (name) => `substr(${name}, 1, instr(${name} || '?', '?') - 1)`,
   workerOf: (token) =>
     `case when ${token} glob '[0-9]*' and instr(${token}, '.') > 0 then cast(${token} as integer) end`,

@@ -8,10 +8,11 @@ import {
   storageOf,
   type TableDefinition,
 } from '../columns.ts';
+import { countingOf } from '../shared/counted.ts';
 import { markSuspectRuns } from '../shared/old-words.ts';
 import { tables } from '../tables.ts';
 import type { Connection, Driver } from './connection.ts';
-import { counting } from './statements/counted.ts';
+import { sqliteDialect } from './dialect.ts';
 
 /** Makes and mends the tables of a log's file, which hardly any invocation does. */
 
@@ -98,7 +99,7 @@ const views = [
   order by started_at desc, runs.id desc`,
   `create view totals as select handler, what, sum(times) as times
     from (select handler, what, times from gone
-      union all ${counting.countsOf({ jobs: 'true', runs: 'true', events: 'true' })})
+      union all ${countingOf(sqliteDialect).countsOf({ jobs: 'true', runs: 'true', events: 'true' })})
     group by handler, what`,
 ];
 

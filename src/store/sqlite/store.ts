@@ -2,16 +2,16 @@ import { type FSWatcher, statSync, watch } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
 import type { StateFolder } from '../../system/place/state-folder.ts';
+import type { PruneStore } from '../contract/housekeeping.ts';
 import type { ChangeWatch, Store, StoreSession, WaitEnd } from '../contract/store.ts';
-import { mayBeFull } from '../failures.ts';
+import { kindOfStoreFailure, mayBeFull } from '../failures.ts';
 import { areasOf, asAsync, asLazy, type InTurn } from '../shared/areas.ts';
+import type { Statements } from '../shared/sql/statements.ts';
+import { claimsOf } from '../statements/claims.ts';
 import type { Connection, DriverName } from './connection.ts';
 import { releaseReserve } from './reserve.ts';
 import { asLogError, SharedStatements, SqliteSession } from './session.ts';
-import { sqliteClaims } from './statements/claims.ts';
-import { sqliteEvents, sqlitePruning } from './statements/housekeeping.ts';
-import { sqliteJobs } from './statements/jobs.ts';
-import { sqliteRuns } from './statements/runs.ts';
+import { sqliteTaking } from './statements/take-jobs.ts';
 
 /** The log in one file, with what only a file of SQLite has. */
 export interface SqliteStore extends Store {
@@ -39,7 +39,12 @@ export function createSqliteStore(
   });
   const own = ownAreas(session);
   const statements = new SharedStatements(session);
-  const areasAt = (inTurn: InTurn): StoreSession => ({ ...asAsyncAll(own, inTurn), ...areasOf(statements, inTurn) });
+  const areasAt = (inTurn: InTurn): StoreSession => ({
+    ...asAsyncAll(own, inTurn),
+    ...areasOf(statements, inTurn),
+    claims: asAsync({ ...claimsOf(statements), ...sqliteTaking(statements) }, inTurn),
+    pruning: asLazy(() => loadPruning(session, statements), inTurn),
+  });
   const inTransaction = areasAt(async (work) => await work());
   return {
     engine: 'sqlite',
@@ -72,24 +77,28 @@ export function createSqliteStore(
 /** The areas whose statements are SQLite's own. */
 function ownAreas(session: SqliteSession) {
   return {
-    jobs: sqliteJobs(session),
-    claims: sqliteClaims(session),
-    runs: sqliteRuns(session),
-    events: sqliteEvents(session),
-    pruning: sqlitePruning(session),
     telemetry: async () => (await import('./statements/monitor/telemetry.ts')).sqliteTelemetry(session),
   };
 }
 
 function asAsyncAll(areas: ReturnType<typeof ownAreas>, call: InTurn) {
   return {
-    jobs: asAsync(areas.jobs, call),
-    claims: asAsync(areas.claims, call),
-    runs: asAsync(areas.runs, call),
-    events: asAsync(areas.events, call),
-    pruning: asAsync(areas.pruning, call),
     telemetry: asLazy(areas.telemetry, call),
   };
+}
+
+async function loadPruning(session: SqliteSession, statements: Statements): Promise<PruneStore> {
+  const { pruningOf } = await import('../statements/pruning.ts');
+  return { ...pruningOf(statements), shrink: async (pages) => shrink(session, pages) };
+}
+
+function shrink({ connection }: SqliteSession, pages: number): void {
+  try {
+    connection.exec(`pragma incremental_vacuum(${pages})`);
+  } catch (error) {
+    // The next pass that finds nobody else at it gives them back.
+    if (kindOfStoreFailure(error) !== 'locked') throw error;
+  }
 }
 
 /** With WAL, SQLite itself goes on writing to a log that was quarantined by another runner. */

@@ -7,7 +7,7 @@ import type {
   TierCallRow,
   WorkerIdentityRow,
 } from '../contract/metrics.ts';
-import { hasClaim } from '../server/statements/job-rows.ts';
+import { hasClaim } from './job-rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 import { withTiers } from '../shared/sql/tiers.ts';
 import { OF_RUNS } from '../words.ts';

@@ -1,10 +1,10 @@
 import type { NewScriptJob, ScriptClaim, ScriptJobRow, ScriptJobStore } from '../contract/jobs.ts';
 import type { JobRow } from '../schema.ts';
-import { jobColumns, type RowChange, updateJobs } from '../server/statements/job-rows.ts';
 import { MOST_COUNTED } from '../shared/claims.ts';
 import { marks, matching } from '../shared/sql/dialect.ts';
 import { addRows } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
+import { jobColumns, type RowChange, updateJobs } from './job-rows.ts';
 
 /** Scripts are few: their rows are found by the index that holds nothing else. */
 export const scriptCondition = ({ dialect }: Statements): string =>

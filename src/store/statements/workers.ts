@@ -1,12 +1,12 @@
 import { inPages } from '../../system/base/values.ts';
 import type { NewWorker, PassFilter, PassRow, SeenFrom, WorkerEnd, WorkerStore } from '../contract/workers.ts';
 import type { WorkerRow } from '../schema.ts';
-import { hasClaim } from '../server/statements/job-rows.ts';
 import { type Dialect, marks, matching } from '../shared/sql/dialect.ts';
 import { lock } from '../shared/sql/mutex.ts';
 import { RowTaken, type Statements } from '../shared/sql/statements.ts';
 import { withTiers } from '../shared/sql/tiers.ts';
 import type { SkipCode, WorkerState } from '../words.ts';
+import { hasClaim } from './job-rows.ts';
 
 const columns = `workers.id, kind, tier, state, host_id, pid, pid_start_ticks, triggered_by,
   scheduled_for, started_at, lease_expires_at, finished_at, skip_code, reason, host, boot_id, runner_version, node_version`;

@@ -1,4 +1,14 @@
 import type { ServerDialect } from '../dialect.ts';
+import { fitsByPatterns, type RegExpDialect } from '../globs.ts';
+
+const isIn = (expression: string): string => `${expression} in (?)`;
+
+const regExp: RegExpDialect = {
+  matches: (expression) => `${expression} regexp ?`,
+  character: (code) => `\\x{${code.toString(16)}}`,
+  upTo: (found) => `(?>.*?${found})`,
+  end: String.raw`\z`,
+};
 
 /** With the modes that {@link connect} sets: `||` joins texts, and double quotes are those of names. */
 export const mysqlDialect: ServerDialect = {
@@ -15,13 +25,8 @@ export const mysqlDialect: ServerDialect = {
     blob: 'longblob',
   },
   same: (one, other) => `${one} <=> ${other}`,
-  isIn: (expression) => `${expression} in (?)`,
-  regExp: {
-    matches: (expression) => `${expression} regexp ?`,
-    character: (code) => `\\x{${code.toString(16)}}`,
-    upTo: (found) => `(?>.*?${found})`,
-    end: String.raw`\z`,
-  },
+  isIn,
+  fits: (expression, globs) => fitsByPatterns({ isIn, regExp }, expression, globs),
   handlerOf: (name) => `substring_index(${name}, '?', 1)`,
   workerOf: (token) =>
     `case when ${token} regexp '^[0-9]{1,16}[.]' then cast(substring_index(${token}, '.', 1) as signed) end`,

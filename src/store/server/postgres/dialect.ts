@@ -1,5 +1,16 @@
 import { upsertByConflict } from '../../shared/sql/dialect.ts';
 import type { ServerDialect } from '../dialect.ts';
+import { fitsByPatterns, type RegExpDialect } from '../globs.ts';
+
+const isIn = (expression: string): string => `${expression} = any(?)`;
+
+const regExp: RegExpDialect = {
+  matches: (expression) => `${expression} ~ ?`,
+  character: (code) => `\\U${code.toString(16).padStart(8, '0')}`,
+  // Its automaton takes no longer for many of them.
+  upTo: (found) => `.*${found}`,
+  end: '$',
+};
 
 export const postgresDialect: ServerDialect = {
   name: 'postgres',
@@ -15,14 +26,8 @@ export const postgresDialect: ServerDialect = {
     blob: 'bytea',
   },
   same: (one, other) => `${one} is not distinct from ${other}`,
-  isIn: (expression) => `${expression} = any(?)`,
-  regExp: {
-    matches: (expression) => `${expression} ~ ?`,
-    character: (code) => `\\U${code.toString(16).padStart(8, '0')}`,
-    // Its automaton takes no longer for many of them.
-    upTo: (found) => `.*${found}`,
-    end: '$',
-  },
+  isIn,
+  fits: (expression, globs) => fitsByPatterns({ isIn, regExp }, expression, globs),
   handlerOf: (name) => `split_part(${name}, '?', 1)`,
   workerOf: (token) => `cast(substring(${token} from '^([0-9]{1,16})[.]') as bigint)`,
   integer: (expression) => `cast(${expression} as bigint)`,

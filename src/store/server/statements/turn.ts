@@ -3,11 +3,12 @@ import type { FinishedClaim } from '../../contract/runs.ts';
 import type { JobRow } from '../../schema.ts';
 import { beginningValues } from '../../shared/run-rows.ts';
 import { quoted } from '../../shared/sql/rows.ts';
+import { isSurelyOpen } from '../../statements/counted.ts';
+import { hasClaim } from '../../statements/job-rows.ts';
+import { nextFirst } from '../../statements/jobs.ts';
+import { memoryOf } from '../../statements/runs.ts';
 import type { ServerSession, ServerStatements } from '../session.ts';
-import { isSurelyOpen } from './counted.ts';
-import { hasClaim } from './job-rows.ts';
-import { nextFirst } from './jobs.ts';
-import { type FinishedRow, finishing, memoryOf } from './runs.ts';
+import { type FinishedRow, finishing } from './finish.ts';
 
 /** Skips locked rows: another session is taking them, or they will be looked for again. */
 export const free = 'for update skip locked';

@@ -5,6 +5,8 @@ export interface Dialect {
   same(one: string, other: string): string;
   /** Whether it is among the values of a list, which is one value of the statement: its text stays the same. */
   isIn(expression: string): string;
+  /** Whether a text fits one of these globs, which are SQLite's: case counts, `*`, `?`, `[a-z]`, `[^x]`. */
+  fits(expression: string, globs: readonly string[]): Condition;
   /** A job's name without parameters. */
   handlerOf(name: string): string;
   /** Number of the worker of the runner whose claim has this token; null: it is somebody else's. */
@@ -36,6 +38,12 @@ export interface Dialect {
    * the value that was to be inserted. No assignment: the row stays as it is. An `insert … select` has a `where`.
    */
   upsert(insert: string, key: readonly string[], assignments: readonly (readonly [string, string])[]): string;
+}
+
+/** A condition with the values that it takes. */
+export interface Condition {
+  readonly text: string;
+  readonly values: readonly unknown[];
 }
 
 /** {@link Dialect.upsert} of SQLite and PostgreSQL. */

@@ -13,7 +13,7 @@ import { withTiers } from '../../../shared/sql/tiers.ts';
 import { numbersOf } from '../../../statements/metrics.ts';
 import type { Outcome } from '../../../words.ts';
 import type { ServerStatements } from '../../session.ts';
-import { hasClaim } from '../job-rows.ts';
+import { hasClaim } from '../../../statements/job-rows.ts';
 
 export function serverTelemetry(db: ServerStatements): TelemetryStore {
   return {

@@ -1,5 +1,4 @@
-import { ExactJson, membersOf, parseExactly } from '../../../system/base/exact-json.ts';
-import { inPages } from '../../../system/base/values.ts';
+import { inPages } from '../../system/base/values.ts';
 import type {
   FoundJobs,
   ImportedRow,
@@ -14,16 +13,16 @@ import type {
   ListedJobRow,
   NewJobRow,
   SizedJobRow,
-} from '../../contract/jobs.ts';
-import type { JobRow } from '../../schema.ts';
-import { headOfJob, listedJob, sizedJob } from '../../shared/job-columns.ts';
-import { JobsSearch, type SearchedJob, type SizedJob, searchedColumns, sizeColumns } from '../../shared/search.ts';
-import type { Dialect } from '../../shared/sql/dialect.ts';
-import { lock } from '../../shared/sql/mutex.ts';
-import { addRows } from '../../shared/sql/rows.ts';
-import type { ServerStatements } from '../session.ts';
-import { keepCounted, LateRowsOnServer } from './counted.ts';
-import { type Condition, escapeLike, fits } from './globs.ts';
+} from '../contract/jobs.ts';
+import type { JobRow } from '../schema.ts';
+import { countedUntil } from '../shared/counted.ts';
+import { headOfJob, listedJob, sizedJob } from '../shared/job-columns.ts';
+import { JobsSearch, type SearchedJob, type SizedJob, searchedColumns, sizeColumns } from '../shared/search.ts';
+import { type Condition, type Dialect, rowMarks } from '../shared/sql/dialect.ts';
+import { lock } from '../shared/sql/mutex.ts';
+import { addRows } from '../shared/sql/rows.ts';
+import type { Statements } from '../shared/sql/statements.ts';
+import { keepCounted, keepLateJobs, LateRows } from './counted.ts';
 import { hasClaim, jobColumns, type RowChange, updateJobs } from './job-rows.ts';
 
 const newColumns = [
@@ -32,13 +31,13 @@ const newColumns = [
   ...['created_at', 'attempts', 'started_at', 'finished_at', 'result', 'reason'],
 ] as const satisfies readonly (keyof NewJobRow)[];
 
-export function serverJobs(db: ServerStatements): JobStore {
+export function jobsOf(db: Statements): JobStore {
   return { ...changes(db), ...families(db), ...reads(db) };
 }
 
 type Part<Names extends keyof JobStore> = Pick<JobStore, Names>;
 
-function changes(db: ServerStatements): Part<'add' | 'lock' | 'change' | 'updateData' | 'delete'> {
+function changes(db: Statements): Part<'add' | 'lock' | 'change' | 'updateData' | 'delete'> {
   return {
     add: (jobs, at) => add(db, jobs, at),
     lock: (ids) => lockJobs(db, ids),
@@ -49,11 +48,11 @@ function changes(db: ServerStatements): Part<'add' | 'lock' | 'change' | 'update
         id,
         token,
       ])) > 0,
-    delete: (ids) => deleteJobsOnServer(db, ids),
+    delete: (ids) => deleteJobs(db, ids),
   };
 }
 
-function families(db: ServerStatements): Part<'children' | 'hasOpenChildren' | 'markReported'> {
+function families(db: Statements): Part<'children' | 'hasOpenChildren' | 'markReported'> {
   return {
     children: (parentId) =>
       db.all<SizedJobRow>(`select ${sizedJob} from jobs where parent_id = ? order by id ${locked(db)}`, [parentId]),
@@ -74,15 +73,13 @@ function families(db: ServerStatements): Part<'children' | 'hasOpenChildren' | '
 }
 
 /** In a transaction, locks the jobs that it reads: no other session changes them before its end. */
-function locked({ inTransaction }: ServerStatements): string {
-  return inTransaction ? 'for update' : '';
+function locked({ inTransaction, dialect }: Statements): string {
+  return inTransaction ? dialect.forUpdate : '';
 }
 
-function reads(
-  db: ServerStatements,
-): Omit<JobStore, keyof ReturnType<typeof changes> | keyof ReturnType<typeof families>> {
+function reads(db: Statements): Omit<JobStore, keyof ReturnType<typeof changes> | keyof ReturnType<typeof families>> {
   const { isIn } = db.dialect;
-  const fitAny = (column: string, patterns: readonly string[]): Condition => fits(db.dialect, column, patterns);
+  const fitAny = (column: string, patterns: readonly string[]): Condition => db.dialect.fits(column, patterns);
   const byId = (what: string) => `select ${what} from jobs where tier is null and ${isIn('id')} order by id`;
   return {
     byId: (ids) => db.all<JobHead>(`${byId(headOfJob)} ${locked(db)}`, [ids]),
@@ -90,7 +87,8 @@ function reads(
     byUniqueKeys: (keys) => byUniqueKeys(db, keys),
     mergeData: async (id, patch) => {
       const row = await db.first<{ data: string }>(`select data from jobs where id = ? ${locked(db)}`, [id]);
-      return row === undefined ? patch : mergeJson(row.data, patch);
+      if (row === undefined) return patch;
+      return (await import('./merge-json.ts')).mergeJson(row.data, patch);
     },
     list: (filter) => list(db, filter),
     listById: async (ids) => (ids.length === 0 ? [] : await db.all<ListedJobRow>(byId(listedJob), [ids])),
@@ -112,12 +110,12 @@ function reads(
     counters: (id) => counters(db, id),
     imported: (prefix) =>
       db.all<ImportedRow>(
-        `select detail as ${db.dialect.name === 'mysql' ? '`key`' : 'key'}, jobs.id as id, jobs.state as state
+        `select detail as "key", jobs.id as id, jobs.state as state
            from events left join jobs on jobs.id = events.job_id
            where event = 'job-imported' and detail is not null
          union all select unique_key, id, state from jobs
-           where tier is null and unique_key >= ? and unique_key like ? escape '!'`,
-        [prefix, `${escapeLike(prefix)}%`],
+           where tier is null and unique_key >= ? and substr(unique_key, 1, ${[...prefix].length}) = ?`,
+        [prefix, prefix],
       ),
   };
 }
@@ -126,7 +124,7 @@ function reads(
  * A session that adds several keys holds the first ones while it waits for the next: two sessions that did so in
  * different orders would wait for each other. A session that adds one key holds no other, and needs no turn.
  */
-async function byUniqueKeys(db: ServerStatements, keys: readonly string[]): Promise<JobHead[]> {
+async function byUniqueKeys(db: Statements, keys: readonly string[]): Promise<JobHead[]> {
   if (keys.length > 1 && db.inTransaction) await lock(db, 'unique-keys');
   const text = `select ${headOfJob} from jobs where ${hasOpenKey(db.dialect, 'jobs', db.dialect.isIn)} ${locked(db)}`;
   const jobs: JobHead[] = [];
@@ -141,16 +139,49 @@ function hasOpenKey({ name }: Dialect, job: string, isWanted: (column: string) =
 }
 
 /** Columns that no row sets are left out, which are most of them. */
-async function add(db: ServerStatements, jobs: readonly NewJobRow[], at: number): Promise<number[]> {
+async function add(db: Statements, jobs: readonly NewJobRow[], at: number): Promise<number[]> {
   if (jobs.length === 0) return [];
-  const columns = newColumns.filter((column) => jobs.some((row) => (row[column] ?? null) !== null));
-  const rows = jobs.map((row) => [...columns.map((column) => row[column]), readyOf(row, at)]);
+  const set = newColumns.filter((column) => jobs.some((row) => (row[column] ?? null) !== null));
+  const columns = [...set, 'ready'];
+  const rows = jobs.map((row) => [...set.map((column) => row[column]), readyOf(row, at)]);
+  if (db.dialect.name === 'sqlite') return await addOnSqlite(db, jobs, { columns, rows });
   db.noteWork();
-  const ids = await addRows(db, 'jobs', [...columns, 'ready'], rows);
-  await new LateRowsOnServer(db).jobs(
+  const ids = await addRows(db, 'jobs', columns, rows);
+  await new LateRows(db).jobs(
     ids,
     jobs.map(({ created_at }) => created_at),
   );
+  return ids;
+}
+
+/** How many rows one statement of SQLite adds: each takes half the time of a statement of its own. */
+const ROWS_AT_ONCE = 20;
+
+interface Rows {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly unknown[])[];
+}
+
+/** The last row also asks until when all is counted, so that one job takes one statement. */
+async function addOnSqlite(db: Statements, jobs: readonly NewJobRow[], { columns, rows }: Rows): Promise<number[]> {
+  const insertOf = (amount: number): string =>
+    `insert into jobs (${columns.join(', ')}) values ${rowMarks(columns.length, amount)}`;
+  const others = rows.length - 1;
+  const whole = others - (others % ROWS_AT_ONCE);
+  for (let start = 0; start < others; ) {
+    const some = rows.slice(start, start + (start < whole ? ROWS_AT_ONCE : 1));
+    await db.run(insertOf(some.length), some.flat());
+    start += some.length;
+  }
+  const text = `${insertOf(1)} returning id, ${countedUntil} as until`;
+  const { id, until } = (await db.first<{ id: number; until: number }>(text, rows[others])) as {
+    id: number;
+    until: number;
+  };
+  // They are numbered in their order, without a gap, as nobody else writes meanwhile.
+  const ids = jobs.map((_, index) => id - others + index);
+  const late = ids.filter((_, index) => (jobs[index] as NewJobRow).created_at < until);
+  await keepLateJobs(db, late);
   return ids;
 }
 
@@ -159,11 +190,14 @@ function readyOf({ state, run_at }: NewJobRow, at: number): number | null {
 }
 
 /** By one statement, and in ascending order: so nobody waits for whoever waits for him. */
-async function lockJobs(db: ServerStatements, ids: readonly number[]): Promise<void> {
-  if (ids.length > 0) await db.all(lockTexts[db.dialect.name], [ids, ids]);
+async function lockJobs(db: Statements, ids: readonly number[]): Promise<void> {
+  const text = lockTexts[db.dialect.name];
+  if (ids.length > 0 && text !== null) await db.all(text, [ids, ids]);
 }
 
 const lockTexts = {
+  // A transaction has the write lock from its beginning.
+  sqlite: null,
   postgres: `select id from jobs where id = any(array(
       select unnest(?::bigint[]) union select parent_id from jobs where id = any(?) and parent_id is not null))
     order by id for update`,
@@ -176,7 +210,7 @@ const lockTexts = {
 } as const;
 
 /** Changes of one job come in their order; of several, those of the same columns are one statement. */
-async function change(db: ServerStatements, list: readonly JobChange[], at: number): Promise<void> {
+async function change(db: Statements, list: readonly JobChange[], at: number): Promise<void> {
   const groups = new Map<string, RowChange[]>();
   const changed = new Set<number>();
   const flush = async (): Promise<void> => {
@@ -197,7 +231,7 @@ async function change(db: ServerStatements, list: readonly JobChange[], at: numb
   await flush();
 }
 
-async function changeAlike(db: ServerStatements, key: string, group: readonly RowChange[], at: number): Promise<void> {
+async function changeAlike(db: Statements, key: string, group: readonly RowChange[], at: number): Promise<void> {
   const [childless, names = ''] = key.split(':');
   const columns = names.split(',') as (keyof JobRow)[];
   const isMoved = columns.includes('state') || columns.includes('run_at');
@@ -210,7 +244,7 @@ function isNobodysWork(state: JobRow['state'] | undefined): boolean {
   return state === 'finished' || state === 'failed' || state === 'cancelled' || state === 'running';
 }
 
-export async function deleteJobsOnServer(db: ServerStatements, ids: readonly number[]): Promise<string[]> {
+export async function deleteJobs(db: Statements, ids: readonly number[]): Promise<string[]> {
   if (ids.length === 0) return [];
   const { isIn } = db.dialect;
   const ofJob = isIn('job_id');
@@ -232,21 +266,21 @@ const ordersOf = (dialect: Dialect) =>
 /** Up to this many jobs, sorting them costs less than looking for them among all others. */
 const FEW = 1_000;
 
-async function list(db: ServerStatements, filter: JobFilter): Promise<ListedJobRow[]> {
+async function list(db: Statements, filter: JobFilter): Promise<ListedJobRow[]> {
   const { limit, offset = 0, order } = filter;
   const { ids, values } = await selectIds(db, { ...filter, limit: limit + offset });
+  const from =
+    db.dialect.name === 'sqlite'
+      ? `jobs where id in (${ids})`
+      : `(${ids}) as found join jobs on jobs.id = found.found_id`;
   return await db.all<ListedJobRow>(
-    `select ${listedJob} from (${ids}) as found join jobs on jobs.id = found.found_id
-     order by ${ordersOf(db.dialect)[order]} limit ? offset ?`,
+    `select ${listedJob} from ${from} order by ${ordersOf(db.dialect)[order]} limit ? offset ?`,
     [...values, limit, offset],
   );
 }
 
 /** Sorted are numbers from an index alone; whole rows are read only of those that are wanted. */
-async function selectIds(
-  db: ServerStatements,
-  filter: JobFilter,
-): Promise<{ ids: string; values: readonly unknown[] }> {
+async function selectIds(db: Statements, filter: JobFilter): Promise<{ ids: string; values: readonly unknown[] }> {
   const { patterns, states, due, parent, order, limit, at } = filter;
   const { isIn } = db.dialect;
   const where = ['tier is null'];
@@ -257,7 +291,7 @@ async function selectIds(
   };
   if (states !== undefined) and(isIn('state'), states);
   if (patterns !== undefined) {
-    const fitAny = fits(db.dialect, 'name', patterns);
+    const fitAny = db.dialect.fits('name', patterns);
     and(fitAny.text, ...fitAny.values);
   }
   if (due === 'ready') and('run_at <= ?', at);
@@ -267,31 +301,34 @@ async function selectIds(
   if (filter.after !== undefined) and('id > ?', filter.after);
   if (filter.since !== undefined) and('created_at >= ?', filter.since);
   if (filter.until !== undefined) and('created_at < ?', filter.until);
-  const sources = await sourcesFor(db, states, order);
+  const sources = await sourcesFor(db, filter);
   const parts = sources.map(
-    (condition, index) =>
-      `select found_id from (select id as found_id from jobs where ${[...where, condition].join(' and ')}
+    ({ from, condition }, index) =>
+      `select found_id from (select id as found_id from ${from} where ${[...where, condition].join(' and ')}
        order by ${ordersOf(db.dialect)[order]} limit ?) as part_${index}`,
   );
   return { ids: parts.join(' union all '), values: sources.flatMap(() => [...values, limit]) };
 }
 
+/** Jobs that are found by an index, and the condition that goes with it. */
+interface Source {
+  readonly from: string;
+  readonly condition: string;
+}
+
 /**
- * Conditions that name an index each, for those jobs that can be found by it. Among many, the newest are found soonest
- * from the table's end, the oldest from its beginning; the few failed ones among a million by their index.
+ * Where the wanted jobs are looked for. Among many, the newest are found soonest from the table's end, the oldest from
+ * its beginning; the few failed ones among a million by their index.
  */
-async function sourcesFor(
-  db: ServerStatements,
-  states: readonly string[] | undefined,
-  order: JobFilter['order'],
-): Promise<readonly string[]> {
-  const anywhere = ['1 = 1'];
-  const sources = states === undefined ? null : sourcesOf(states);
+async function sourcesFor(db: Statements, { patterns, states, order }: JobFilter): Promise<readonly Source[]> {
+  const anywhere = [{ from: 'jobs', condition: '1 = 1' }];
+  const areNames = patterns?.every((pattern) => !/[*?[]/.test(pattern)) === true;
+  const sources = states === undefined ? null : sourcesOf(db.dialect, states, areNames);
   if (sources === null) return anywhere;
   if (order !== 'newest' && order !== 'oldest') return sources;
-  for (const condition of sources) {
+  for (const { from, condition } of sources) {
     const row = await db.first<{ jobs: number }>(
-      `select count(*) as jobs from (select 1 as one from jobs where tier is null and ${condition}
+      `select count(*) as jobs from (select 1 as one from ${from} where tier is null and ${condition}
        limit ${FEW + 1}) as found`,
     );
     if ((row?.jobs ?? 0) > FEW) return anywhere;
@@ -300,15 +337,26 @@ async function sourcesFor(
 }
 
 /** Null: none has all of these states. */
-function sourcesOf(states: readonly string[]): readonly string[] | null {
+function sourcesOf(dialect: Dialect, states: readonly string[], areNames: boolean): readonly Source[] | null {
   const isWithin = (others: readonly string[]) => states.every((state) => others.includes(state));
-  if (isWithin(['claimed', 'running'])) return [hasClaim];
-  if (isWithin(['queued', 'retrying'])) return ['ready = 1', 'ready = 2', 'ready = 0'];
+  const source = (sqlite: string, condition: string): Source => ({
+    from: dialect.byIndex('jobs', { sqlite }),
+    condition,
+  });
+  if (isWithin(['claimed', 'running'])) return [source('jobs_claimed', hasClaim)];
+  if (isWithin(['queued', 'retrying'])) {
+    return [
+      source(areNames ? 'jobs_ready_by_name' : 'jobs_ready', 'ready = 1'),
+      source('jobs_blocked', 'ready = 2'),
+      source('jobs_delayed', 'ready = 0'),
+    ];
+  }
   if (!isWithin(['finished', 'failed', 'cancelled'])) return null;
-  return [`finished_at is not null and state in (${states.map((state) => `'${state}'`).join(', ')})`];
+  const list = states.map((state) => `'${state}'`).join(', ');
+  return [source('jobs_ended', `finished_at is not null and state in (${list})`)];
 }
 
-async function search(db: ServerStatements, filter: JobFilter, wanted: JobSearch): Promise<FoundJobs> {
+async function search(db: Statements, filter: JobFilter, wanted: JobSearch): Promise<FoundJobs> {
   const { ids, values } = await selectIds(db, { ...filter, limit: wanted.most });
   const order = filter.order === 'oldest' ? 'found_id' : 'found_id desc';
   const all = await db.all<{ found_id: number }>(`select found_id from (${ids}) as found order by ${order}`, values);
@@ -329,7 +377,7 @@ async function search(db: ServerStatements, filter: JobFilter, wanted: JobSearch
   return search.end(await read<ListedJobRow>(listedJob, search.found));
 }
 
-async function count(db: ServerStatements, fit: Condition, at: number): Promise<JobCountRow[]> {
+async function count(db: Statements, fit: Condition, at: number): Promise<JobCountRow[]> {
   const rows = await db.all<Omit<JobCountRow, 'isDue'> & { is_due: number }>(
     `select ${db.dialect.handlerOf('name')} as handler, state, case when run_at <= ? then 1 else 0 end as is_due,
        count(*) as jobs
@@ -342,7 +390,7 @@ async function count(db: ServerStatements, fit: Condition, at: number): Promise<
 /**
  * Among failed jobs that share a unique key, only the one that failed first; no job whose key or parent is not free.
  */
-async function revivable(db: ServerStatements, fit: Condition, otherFits: Condition, limit: number): Promise<number[]> {
+async function revivable(db: Statements, fit: Condition, otherFits: Condition, limit: number): Promise<number[]> {
   const rows = await db.all<{ id: number }>(
     `select id from jobs where state = 'failed' and finished_at is not null and tier is null and ${fit.text}
        and (unique_key is null or (
@@ -365,7 +413,7 @@ const isExpired = `exists (select 1 from events where events.job_id = runs.job_i
 
 const times = (condition: string): string => `coalesce(sum(case when ${condition} then 1 else 0 end), 0)`;
 
-async function counters(db: ServerStatements, id: number): Promise<JobCounterRow> {
+async function counters(db: Statements, id: number): Promise<JobCounterRow> {
   const runs = await db.first<Record<'reserves' | 'timeouts' | 'releases' | 'crashes', number>>(
     `select count(*) as reserves, ${times(`outcome = 'released'`)} as releases,
        ${times(`outcome = 'timed-out' or (outcome = 'crashed' and ${isExpired})`)} as timeouts,
@@ -379,27 +427,4 @@ async function counters(db: ServerStatements, id: number): Promise<JobCounterRow
     [id],
   );
   return { ...{ reserves: 0, timeouts: 0, releases: 0, crashes: 0, buries: 0, kicks: 0 }, ...runs, ...events };
-}
-
-/**
- * Merges JSON by RFC 7396; numbers stay as they are written.
- *
- * @throws {SyntaxError} if one of them is none
- */
-function mergeJson(target: string, patch: string): string {
-  return merge(parseExactly(target) ?? undefined, parseExactly(patch) ?? nothing).text;
-}
-
-const nothing = new ExactJson('null');
-const isObject = ({ text }: ExactJson): boolean => text.startsWith('{');
-
-function merge(target: ExactJson | undefined, patch: ExactJson): ExactJson {
-  if (!isObject(patch)) return patch;
-  const merged = target !== undefined && isObject(target) ? membersOf(target) : new Map<string, ExactJson>();
-  for (const [name, value] of membersOf(patch)) {
-    if (value.text === nothing.text) merged.delete(name);
-    else merged.set(name, merge(merged.get(name), value));
-  }
-  const members = [...merged].map(([name, { text }]) => `${JSON.stringify(name)}:${text}`);
-  return new ExactJson(`{${members.join(',')}}`);
 }

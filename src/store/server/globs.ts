@@ -1,13 +1,23 @@
-import type { RegExpDialect, ServerDialect } from '../dialect.ts';
+import type { Condition, Dialect } from '../shared/sql/dialect.ts';
 
-/** A condition with the values that it takes. */
-export interface Condition {
-  readonly text: string;
-  readonly values: readonly unknown[];
+/** The differences in regular expressions. */
+export interface RegExpDialect {
+  /** Whether a text fits one, which is a value of the statement. */
+  matches(expression: string): string;
+  /** One character, by its number. */
+  character(code: number): string;
+  /** The shortest text up to the first place where this fits: looked for once, so that no pattern takes long. */
+  upTo(found: string): string;
+  readonly end: string;
 }
 
-/** Whether a text fits one of these globs, which are SQLite's: case counts, `*`, `?`, `[a-z]`, `[^x]`. */
-export function fits({ isIn, regExp }: ServerDialect, column: string, globs: readonly string[]): Condition {
+interface GlobDialect {
+  isIn(expression: string): string;
+  readonly regExp: RegExpDialect;
+}
+
+/** {@link Dialect.fits} of a server. */
+export function fitsByPatterns({ isIn, regExp }: GlobDialect, column: string, globs: readonly string[]): Condition {
   const plain = globs.filter((glob) => !/[*?[]/.test(glob));
   const likes = globs.filter((glob) => /[*?]/.test(glob) && !glob.includes('[')).map(toLike);
   const others = globs.filter((glob) => glob.includes('[')).map((glob) => toRegExp(regExp, glob));
@@ -24,7 +34,7 @@ export function fits({ isIn, regExp }: ServerDialect, column: string, globs: rea
 }
 
 /** Text as it stands, in a pattern of `like … escape '!'`. */
-export function escapeLike(text: string): string {
+function escapeLike(text: string): string {
   return text.replaceAll(/[!%_]/g, '!$&');
 }
 

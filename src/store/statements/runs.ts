@@ -1,9 +1,7 @@
-import { inPages } from '../../../system/base/values.ts';
-import type { EndedRun, FinishedClaim, LastingRun, RunStart, RunStore, StartedRunRow } from '../../contract/runs.ts';
-import type { FinishedRun } from '../../schema.ts';
+import { inPages } from '../../system/base/values.ts';
+import type { EndedRun, FinishedClaim, LastingRun, RunStart, RunStore, StartedRunRow } from '../contract/runs.ts';
 import {
   beginningValues,
-  endColumns,
   endingColumns,
   endingValues,
   type NewestRun,
@@ -14,23 +12,19 @@ import {
   startColumns,
   toHistory,
   wholeColumns,
-} from '../../shared/run-rows.ts';
-import { addRows, listsOf, pagesOf, putRows, quoted, unnest } from '../../shared/sql/rows.ts';
-import { beginningColumns } from '../../tables.ts';
-import type { Outcome } from '../../words.ts';
-import type { ServerDialect } from '../dialect.ts';
-import type { ServerStatements } from '../session.ts';
-import { LateRowsOnServer } from './counted.ts';
-import { isChildless } from './job-rows.ts';
+} from '../shared/run-rows.ts';
+import type { Dialect } from '../shared/sql/dialect.ts';
+import { addRows, listsOf, pagesOf, putRows, quoted, unnest } from '../shared/sql/rows.ts';
+import type { Statements } from '../shared/sql/statements.ts';
+import type { Outcome } from '../words.ts';
+import { LateRows } from './counted.ts';
 import { ScriptNumbers } from './script-numbers.ts';
 
-export function serverRuns(db: ServerStatements): RunStore {
+export function runsOf(db: Statements): RunStore {
   return { ...writes(db), ...tries(db), ...found(db) };
 }
 
-function writes(
-  db: ServerStatements,
-): Pick<RunStore, 'start' | 'progress' | 'end' | 'finish' | 'ofClaim' | 'addOutput'> {
+function writes(db: Statements): Pick<RunStore, 'start' | 'progress' | 'end' | 'finish' | 'ofClaim' | 'addOutput'> {
   const memory = memoryOf(db);
   return {
     start: (runs) => start(db, memory, runs),
@@ -58,9 +52,9 @@ function writes(
   };
 }
 
-const memories = new WeakMap<ServerStatements, Memory>();
+const memories = new WeakMap<Statements, Memory>();
 
-export function memoryOf(db: ServerStatements): Memory {
+export function memoryOf(db: Statements): Memory {
   const memory = memories.get(db) ?? new Memory(db);
   memories.set(db, memory);
   return memory;
@@ -68,12 +62,12 @@ export function memoryOf(db: ServerStatements): Memory {
 
 /** The numbers of scripts and the sample of a session; forgotten when one of its transactions is undone. */
 class Memory {
-  readonly #db: ServerStatements;
+  readonly #db: Statements;
   #rollbacks = 0;
   #scripts: ScriptNumbers;
   #sample = new Sample();
 
-  constructor(db: ServerStatements) {
+  constructor(db: Statements) {
     this.#db = db;
     this.#scripts = new ScriptNumbers(db);
   }
@@ -96,7 +90,7 @@ class Memory {
   }
 }
 
-async function start(db: ServerStatements, memory: Memory, runs: readonly LastingRun[]): Promise<number[]> {
+async function start(db: Statements, memory: Memory, runs: readonly LastingRun[]): Promise<number[]> {
   const beginnings = await beginningsOf(memory, runs);
   const ids = await addRows(
     db,
@@ -107,7 +101,7 @@ async function start(db: ServerStatements, memory: Memory, runs: readonly Lastin
       ...[run.timeoutMs, 'running', run.pid, run.startTicks, run.maxRssBytes],
     ]),
   );
-  await new LateRowsOnServer(db).runs(
+  await new LateRows(db).runs(
     runs.map(({ startedAt }, index) => ({ id: ids[index] as number, started: startedAt, finished: null })),
   );
   return ids;
@@ -118,7 +112,7 @@ async function beginningsOf({ scripts }: Memory, runs: readonly RunStart[]): Pro
   return runs.map((run, index) => beginningValues(run, numbers[index] as ScriptNumber));
 }
 
-async function end(db: ServerStatements, memory: Memory, runs: readonly EndedRun[]): Promise<number[]> {
+async function end(db: Statements, memory: Memory, runs: readonly EndedRun[]): Promise<number[]> {
   const ids = await writeEnds(db, memory, runs);
   await keepRest(
     db,
@@ -128,11 +122,10 @@ async function end(db: ServerStatements, memory: Memory, runs: readonly EndedRun
   return ids;
 }
 
-async function finish(
-  db: ServerStatements,
-  memory: Memory,
-  runs: readonly FinishedClaim[],
-): Promise<(number | null)[]> {
+async function finish(db: Statements, memory: Memory, runs: readonly FinishedClaim[]): Promise<(number | null)[]> {
+  // Another engine changes one table at a time: it saves nothing.
+  if (db.dialect.name !== 'postgres' || runs.length === 0) return runs.map(() => null);
+  const { finishJobs } = await import('../server/statements/finish.ts');
   const beginnings = await beginningsOf(memory, runs);
   const rows = runs.map(({ key, result, end }, index) => ({ token: key, result, begun: beginnings[index] ?? [], end }));
   const ids = await finishJobs(db, rows);
@@ -151,7 +144,7 @@ type WrittenEnd = Pick<EndedRun, 'script' | 'startedAt' | 'end'> & {
 };
 
 /** Writes the parts of ended runs that other tables hold. */
-async function keepRest(db: ServerStatements, memory: Memory, runs: readonly WrittenEnd[]): Promise<void> {
+async function keepRest(db: Statements, memory: Memory, runs: readonly WrittenEnd[]): Promise<void> {
   await keepOutputs(db, runs);
   await keepNumbers(db, runs);
   const { sample } = memory;
@@ -164,7 +157,7 @@ async function keepRest(db: ServerStatements, memory: Memory, runs: readonly Wri
     compared.map(({ runId }) => [runId]),
     { key, set: [] },
   );
-  await new LateRowsOnServer(db).runs(
+  await new LateRows(db).runs(
     runs.map(({ runId, startedAt, end: { finished_at }, isWhole }) => ({
       ...{ id: runId, started: isWhole ? startedAt : null, finished: finished_at },
     })),
@@ -172,7 +165,7 @@ async function keepRest(db: ServerStatements, memory: Memory, runs: readonly Wri
 }
 
 /** Rows of those that have one are changed, all others are added; numbers of all. */
-async function writeEnds(db: ServerStatements, memory: Memory, runs: readonly EndedRun[]): Promise<number[]> {
+async function writeEnds(db: Statements, memory: Memory, runs: readonly EndedRun[]): Promise<number[]> {
   const lasting = runs.flatMap((run) => (run.runId === null ? [] : [{ id: run.runId, values: endingValues(run) }]));
   lasting.sort((one, other) => one.id - other.id);
   await changeRuns(db, endingColumns, lasting);
@@ -185,13 +178,13 @@ async function writeEnds(db: ServerStatements, memory: Memory, runs: readonly En
 
 type Ended = Pick<EndedRun, 'end'> & { readonly runId: number };
 
-async function keepOutputs(db: ServerStatements, runs: readonly Ended[]): Promise<void> {
+async function keepOutputs(db: Statements, runs: readonly Ended[]): Promise<void> {
   const rows = runs.flatMap(({ runId, end: { output } }) => (output ? [[runId, output]] : []));
   await putRows(db, 'outputs', ['run_id', 'output'], rows, { key: ['run_id'], set: ['output'] });
 }
 
 /** Writes the figures that scripts have counted. */
-async function keepNumbers(db: ServerStatements, runs: readonly Ended[]): Promise<void> {
+async function keepNumbers(db: Statements, runs: readonly Ended[]): Promise<void> {
   const rows = runs.flatMap(({ runId, end: { counts = {} } }) =>
     Object.entries(counts).map(([name, value]) => [runId, name, value]),
   );
@@ -200,10 +193,10 @@ async function keepNumbers(db: ServerStatements, runs: readonly Ended[]): Promis
 
 /** Queries about the earlier runs of a job or a script. */
 function tries(
-  db: ServerStatements,
+  db: Statements,
 ): Pick<RunStore, 'running' | 'history' | 'hasTryCrashed' | 'lastSuccess' | 'lastOutcome' | 'durations'> {
   return {
-    running: (jobId) => runningRunOnServer(db, jobId),
+    running: (jobId) => runningRun(db, jobId),
     history: async (script) => toHistory(await db.all<NewestRun>(newestText, [script, script])),
     hasTryCrashed: async (jobId) =>
       (await db.first(
@@ -240,7 +233,7 @@ function tries(
 }
 
 /** Which of many there are. */
-function found(db: ServerStatements): Pick<RunStore, 'outputFiles' | 'knownSpoolIds'> {
+function found(db: Statements): Pick<RunStore, 'outputFiles' | 'knownSpoolIds'> {
   return {
     outputFiles: async () => {
       const rows = await db.all<{ output_file: string }>('select output_file from runs where output_file is not null');
@@ -258,13 +251,13 @@ function found(db: ServerStatements): Pick<RunStore, 'outputFiles' | 'knownSpool
 }
 
 /** A job that another program began by plain SQL has no claim, but may have a run. */
-export async function runningRunOnServer(db: ServerStatements, jobId: number): Promise<StartedRunRow | null> {
-  return (await runningRunsOnServer(db, [jobId])).get(jobId) ?? null;
+export async function runningRun(db: Statements, jobId: number): Promise<StartedRunRow | null> {
+  return (await runningRuns(db, [jobId])).get(jobId) ?? null;
 }
 
 /** By job: the newest one of each. */
-export async function runningRunsOnServer(
-  db: ServerStatements,
+export async function runningRuns(
+  db: Statements,
   jobIds: readonly number[],
 ): Promise<ReadonlyMap<number, StartedRunRow>> {
   const found = new Map<number, StartedRunRow>();
@@ -274,7 +267,7 @@ export async function runningRunsOnServer(
   return found;
 }
 
-function runningOf(db: ServerStatements, jobIds: readonly number[]): Promise<StartedRunRow[]> {
+function runningOf(db: Statements, jobIds: readonly number[]): Promise<StartedRunRow[]> {
   return db.all<StartedRunRow>(
     `select runs.id, job_id as "jobId", worker_id || '.' || claim_number as "key", scripts.name as script,
        started_at as "startedAt", attempt, timeout_ms as "timeoutMs", pid, pid_start_ticks as "startTicks",
@@ -285,85 +278,26 @@ function runningOf(db: ServerStatements, jobIds: readonly number[]): Promise<Sta
   );
 }
 
-/** A run that has succeeded, as its row is to be. */
-export interface FinishedRow {
-  readonly token: string;
-  /** JSON; null: it gave none back. */
-  readonly result: string | null;
-  /** In the order of the columns of beginnings; the job's number is the first. */
-  readonly begun: readonly unknown[];
-  readonly end: FinishedRun;
-}
-
-type EndColumn = (typeof endColumns)[number] | 'pid';
-
-const plainColumns: readonly EndColumn[] = [
-  ...(['finished_at', 'duration_ms', 'exit_code', 'output_bytes', 'output_dropped_bytes', 'pid', 'suspect'] as const),
-];
-const measuredColumns: readonly EndColumn[] = [
-  ...(['user_cpu_ms', 'system_cpu_ms', 'max_rss_bytes', 'rss_delta_bytes', 'measured_by'] as const),
-];
-/** Few runs that have succeeded have any of these. */
-const otherColumns = endColumns.filter((each) => ![...plainColumns, ...measuredColumns, 'outcome'].includes(each));
-
-/**
- * Finishes claimed jobs and adds their runs by one statement; numbers of the runs, by job. Left out are jobs that are
- * not as they were claimed, and those with a family or a rule.
- */
-async function finishJobs(db: ServerStatements, rows: readonly FinishedRow[]): Promise<Map<number, number>> {
-  // Another server changes one table at a time.
-  if (db.dialect.name !== 'postgres' || rows.length === 0) return new Map();
-  const { text, values } = finishing(rows);
-  const added = await db.all<{ id: number; job_id: number }>(`with ${text} select id, job_id from added`, values);
-  return new Map(added.map(({ id, job_id }) => [job_id, id]));
-}
-
-/** The part of a statement that does so: `added` has number and job of each run. */
-export function finishing(rows: readonly FinishedRow[]): { readonly text: string; readonly values: unknown[][] } {
-  const isKnown = (column: EndColumn): boolean => rows.some(({ end }) => end[column] !== null);
-  const groups = [measuredColumns, otherColumns].filter((group) => group.some(isKnown));
-  const ends = [...plainColumns, ...groups.flat()];
-  const values = listsOf(
-    rows.map(({ token, result, begun, end }) => [token, result, ...begun, ...ends.map((column) => end[column])]),
-  );
-  return { text: finishText([...beginningColumns, ...ends]), values };
-}
-
-/**
- * The conditions belong together: with each alone, a planner would go through all claimed jobs for each job. A session
- * that adds a child locks and changes the parent's row: a statement that has waited for it sees this change, though not
- * the child.
- */
-function finishText(columns: readonly string[]): string {
-  const names = columns.map(quoted);
-  return `ended as (
-      update jobs set state = 'finished', ready = null, result = told.result, finished_at = told.finished_at,
-        reason = ${columns.includes('reason') ? 'told.reason' : 'null'}, attempts = told.attempt,
-        started_at = told.started_at, claim_token = null, lease_expires_at = null, lease_extended = 0
-      from ${unnest(['claim_token', 'result', ...columns])} as told (claim_token, result, ${names.join(', ')})
-      where jobs.id = told.job_id
-        and case when jobs.claim_token = told.claim_token and jobs.attempts = told.attempt - 1
-          then jobs.state = 'claimed' and jobs.parent_id is null and jobs."repeat" is null and jobs.tier is null
-            and jobs.on_child_failure is null and ${isChildless} end
-      returning ${names.map((name) => `told.${name}`).join(', ')}),
-    added as (insert into runs (outcome, ${names.join(', ')}) select 'succeeded', ended.* from ended
-      returning id, job_id)`;
-}
-
 /** Changes rows by number. */
 async function changeRuns(
-  db: ServerStatements,
+  db: Statements,
   columns: readonly string[],
   rows: readonly { readonly id: number; readonly values: readonly unknown[] }[],
 ): Promise<void> {
   const all = ['id', ...columns];
+  if (db.dialect.name === 'sqlite') {
+    const assigned = columns.map((column) => (column === 'pid' ? 'pid = coalesce(?, pid)' : `${quoted(column)} = ?`));
+    const text = `update runs set ${assigned.join(', ')} where id = ?`;
+    for (const { id, values } of rows) await db.run(text, [...values, id]);
+    return;
+  }
   for (const page of pagesOf(rows.map(({ id, values }) => [id, ...values]))) {
     const values = db.dialect.name === 'postgres' ? listsOf(page) : page.flat();
     await db.run(changeText(db.dialect, all, page.length), values);
   }
 }
 
-function changeText({ name }: ServerDialect, columns: readonly string[], rows: number): string {
+function changeText({ name }: Dialect, columns: readonly string[], rows: number): string {
   const assigned = columns.slice(1).map((column) => `${quoted(column)} = ${newValue(column)}`);
   if (name === 'postgres') {
     const list = columns.map(quoted).join(', ');

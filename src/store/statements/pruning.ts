@@ -1,40 +1,10 @@
-import { machineName } from '../../../system/process/identity.ts';
-import { columnsOf } from '../../columns.ts';
-import type { EventStore, Expiry, NewEvent, Prunable, PruneStep, PruneStore } from '../../contract/housekeeping.ts';
-import { addRows } from '../../shared/sql/rows.ts';
-import { tables } from '../../tables.ts';
-import { isFailure, outcomes } from '../../words.ts';
-import type { ServerStatements } from '../session.ts';
-import { keepCounted, LateRowsOnServer } from './counted.ts';
-import { deleteJobsOnServer } from './jobs.ts';
-
-export function serverEvents(db: ServerStatements): EventStore {
-  return {
-    record: (events) => recordEvents(db, events),
-    newestAt: async () =>
-      (
-        await db.first<{ at: number | null }>(
-          `select max(at) as at from (
-             select * from (select started_at as at from workers order by id desc limit 1) as newest_worker
-             union all select * from (select created_at from jobs order by id desc limit 1) as newest_job
-             union all select * from (select at from events order by id desc limit 1) as newest_event) as newest`,
-        )
-      )?.at ?? null,
-  };
-}
-
-const eventColumns = columnsOf(tables.events, ['id']);
-
-export async function recordEvents(db: ServerStatements, events: readonly NewEvent[]): Promise<void> {
-  const rows = events.map(({ at, event, workerId = null, jobId = null, runId = null, detail = null, actor = null }) => [
-    ...[at, event, workerId, jobId, runId, detail, actor],
-  ]);
-  const ids = await addRows(db, 'events', eventColumns, rows);
-  const ends = events.flatMap(({ at, event }, index) =>
-    event === 'job-failed' || event === 'job-buried' ? [{ id: ids[index] as number, at }] : [],
-  );
-  await new LateRowsOnServer(db).events(ends);
-}
+import { machineName } from '../../system/process/identity.ts';
+import type { Expiry, Prunable, PruneStep, PruneStore } from '../contract/housekeeping.ts';
+import type { Condition, Dialect } from '../shared/sql/dialect.ts';
+import type { Statements } from '../shared/sql/statements.ts';
+import { isFailure, outcomes } from '../words.ts';
+import { keepCounted } from './counted.ts';
+import { deleteJobs } from './jobs.ts';
 
 const failures = outcomes
   .filter(isFailure)
@@ -45,15 +15,13 @@ const failures = outcomes
 const isReported = `(jobs.parent_id is null or jobs.reported_to_parent = 1 or coalesce(
   (select coalesce(parent.finished_at, -1) from jobs parent where parent.id = jobs.parent_id), 0) >= 0)`;
 
-/** Skips the rows that another machine is pruning at this moment. */
-const unlessTaken = 'for update skip locked';
-
 const nothing: PruneStep = { deleted: 0, outputFiles: [] };
 
 /**
  * Each step runs in a transaction. MySQL cannot delete from a table that the same statement reads: ids are read first.
+ * What gives room back to the disk is the engine's own.
  */
-export function serverPruning(db: ServerStatements): PruneStore {
+export function pruningOf(db: Statements): Omit<PruneStore, 'shrink'> {
   return {
     look: (before) => look(db, before),
     endedJobs: (states, before, limit) =>
@@ -75,59 +43,63 @@ export function serverPruning(db: ServerStatements): PruneStore {
              (select count(*) from jobs where finished_at is not null and tier is null)) as amount`,
         )
       )?.amount ?? 0,
-    // A server uses the room that has become free by itself.
-    shrink: async () => {},
   };
 }
 
-const areEnded = ({ dialect }: ServerStatements): string => `${dialect.isIn('state')} and finished_at < ?
+const areEnded = ({ dialect }: Statements): string => `${dialect.isIn('state')} and finished_at < ?
   and finished_at is not null and tier is null and ${isReported}`;
 
 /**
  * Old runs of jobs that have no end: scripts, and jobs that repeat. A run's age counts from its end. Other runs go with
  * their jobs. `case` makes the server look up jobs one by one: a server that begins with all jobs sorts all runs.
  */
-const areOld = ({ dialect: { integer } }: ServerStatements): string => `runs.id < ? and outcome <> 'running'
-  and coalesce(finished_at, started_at) < case when outcome in (${failures}) then ${integer('?')} else ${integer('?')} end
+const areOld = ({ dialect }: Statements): string => `runs.id < ${youngFrom(dialect, 'runs')} and outcome <> 'running'
+  and coalesce(finished_at, started_at) < case when outcome in (${failures}) then ${dialect.integer('?')}
+    else ${dialect.integer('?')} end
   and case when exists (select 1 from jobs where jobs.id = job_id
     and (tier is not null or ("repeat" is not null and jobs.finished_at is null))) then 1 else 0 end = 1`;
 
-const workersWithoutRuns = `workers left join (
-    select distinct worker_id from runs where id < ? and worker_id is not null) as kept on kept.worker_id = workers.id
-  where finished_at < ? and workers.id < ? and kept.worker_id is null`;
+const workersWithoutRuns = ({ dialect }: Statements): string => `workers left join (
+    select distinct worker_id from runs where id < ${youngFrom(dialect, 'runs')} and worker_id is not null) as kept
+    on kept.worker_id = workers.id
+  where finished_at < ? and workers.id < ${youngFrom(dialect, 'workers')} and kept.worker_id is null`;
 
-async function look(db: ServerStatements, { succeeded, failed, seen }: Expiry): Promise<Prunable> {
+async function look(db: Statements, { succeeded, failed, seen }: Expiry): Promise<Prunable> {
   const longest = Math.min(succeeded, failed);
   const has = (rows: string): string => `case when exists (select 1 from ${rows}) then 1 else 0 end`;
-  const row = await db.first<Record<Exclude<keyof Prunable, 'usedBytes'>, number>>(
+  const bytes = usedBytesOn(db.dialect);
+  const row = await db.first<Record<keyof Prunable, number>>(
     `select ${has(`jobs where ${areEnded(db)}`)} + ${has(`jobs where ${areEnded(db)}`)} as jobs,
        ${has(`runs where ${areOld(db)}`)} as runs, ${has('events where at < ?')} as events,
-       ${has(workersWithoutRuns)} as workers, ${has('machines where seen_at < ?')} as machines`,
+       ${has(workersWithoutRuns(db))} as workers, ${has('machines where seen_at < ?')} as machines,
+       ${bytes.text} as "usedBytes"`,
     [
       ...[['finished', 'cancelled'], succeeded, ['failed'], failed],
-      ...[await firstYoung(db, 'runs', Math.max(succeeded, failed)), failed, succeeded, succeeded],
-      ...[await firstYoung(db, 'runs', longest), longest, await firstYoung(db, 'workers', longest), seen],
+      ...[await youngFor(db, 'runs', Math.max(succeeded, failed)), failed, succeeded, succeeded],
+      ...[await youngFor(db, 'runs', longest), longest, await youngFor(db, 'workers', longest), seen],
+      ...bytes.values,
     ],
   );
-  const isAny = (kind: Exclude<keyof Prunable, 'usedBytes'>): boolean => (row?.[kind] ?? 0) > 0;
+  const isAny = (kind: keyof Prunable): boolean => (row?.[kind] ?? 0) > 0;
   return {
     jobs: isAny('jobs'),
     runs: isAny('runs'),
     events: isAny('events'),
     workers: isAny('workers'),
     machines: isAny('machines'),
-    usedBytes: await usedBytes(db),
+    usedBytes: Math.round(row?.usedBytes ?? 0),
   };
 }
 
-async function numbersOf(db: ServerStatements, text: string, values: readonly unknown[]): Promise<number[]> {
-  const rows = await db.all<{ id: number }>(`${text} ${unlessTaken}`, values);
+async function numbersOf(db: Statements, text: string, values: readonly unknown[]): Promise<number[]> {
+  // Another machine may be pruning some of them at this moment.
+  const rows = await db.all<{ id: number }>(`${text} ${db.dialect.skipLocked}`, values);
   return rows.map(({ id }) => id);
 }
 
-async function removeJobs(db: ServerStatements, where: string, values: readonly unknown[]): Promise<PruneStep> {
+async function removeJobs(db: Statements, where: string, values: readonly unknown[]): Promise<PruneStep> {
   const ids = await numbersOf(db, `select id from jobs where ${where}`, values);
-  return { deleted: ids.length, outputFiles: await deleteJobsOnServer(db, ids) };
+  return { deleted: ids.length, outputFiles: await deleteJobs(db, ids) };
 }
 
 interface RunWithFile {
@@ -135,7 +107,7 @@ interface RunWithFile {
   readonly output_file: string | null;
 }
 
-async function removeRuns(db: ServerStatements, runs: readonly RunWithFile[]): Promise<PruneStep> {
+async function removeRuns(db: Statements, runs: readonly RunWithFile[]): Promise<PruneStep> {
   if (runs.length === 0) return nothing;
   const ids = runs.map(({ id }) => id);
   await keepCounted(db, { runs: db.dialect.isIn('runs.id') }, [ids]);
@@ -144,48 +116,51 @@ async function removeRuns(db: ServerStatements, runs: readonly RunWithFile[]): P
 }
 
 /**
- * Rows are numbered in the order of their instants, nearly, so that those behind the first young one need no look.
- * One that is ahead of the newest was written while the clock was, and says nothing.
+ * Number of the first row that is young: rows are numbered in the order of their instants, nearly, so that those behind
+ * it need no look. A row that is ahead of the newest was written while the clock was, and says nothing.
  */
-async function firstYoung(db: ServerStatements, table: 'runs' | 'workers', before: number): Promise<number> {
-  const young = await db.first<{ id: number }>(
-    `select id from ${table} where started_at between ? and (select started_at from ${table} order by id desc limit 1)
-     order by id limit 1`,
-    [before],
-  );
+const firstYoung = (table: 'runs' | 'workers'): string =>
+  `coalesce((select id from ${table} where started_at between ? and
+     (select started_at from ${table} order by id desc limit 1) order by id limit 1), ${Number.MAX_SAFE_INTEGER})`;
+
+/** A server plans by the number, which is read before: {@link youngFor} is the value of both. */
+const youngFrom = ({ name }: Dialect, table: 'runs' | 'workers'): string =>
+  name === 'sqlite' ? firstYoung(table) : '?';
+
+async function youngFor(db: Statements, table: 'runs' | 'workers', before: number): Promise<number> {
+  if (db.dialect.name === 'sqlite') return before;
+  const young = await db.first<{ id: number }>(`select ${firstYoung(table)} as id`, [before]);
   return young?.id ?? Number.MAX_SAFE_INTEGER;
 }
 
 async function removeOldRuns(
-  db: ServerStatements,
+  db: Statements,
   { succeeded, failed }: Pick<Expiry, 'succeeded' | 'failed'>,
   limit: number,
 ): Promise<PruneStep> {
   const old = await db.all<RunWithFile>(
-    `select runs.id, output_file from runs where ${areOld(db)} order by runs.id limit ? ${unlessTaken}`,
-    [await firstYoung(db, 'runs', Math.max(succeeded, failed)), failed, succeeded, limit],
+    `select runs.id, output_file from runs where ${areOld(db)} order by runs.id limit ? ${db.dialect.skipLocked}`,
+    [await youngFor(db, 'runs', Math.max(succeeded, failed)), failed, succeeded, limit],
   );
   return await removeRuns(db, old);
 }
 
-async function removeWorkers(db: ServerStatements, before: number, limit: number): Promise<PruneStep> {
-  const old = await db.all<{ id: number }>(`select workers.id from ${workersWithoutRuns} order by workers.id limit ?`, [
-    await firstYoung(db, 'runs', before),
-    before,
-    await firstYoung(db, 'workers', before),
-    limit,
-  ]);
+async function removeWorkers(db: Statements, before: number, limit: number): Promise<PruneStep> {
+  const old = await db.all<{ id: number }>(
+    `select workers.id from ${workersWithoutRuns(db)} order by workers.id limit ?`,
+    [await youngFor(db, 'runs', before), before, await youngFor(db, 'workers', before), limit],
+  );
   if (old.length === 0) return nothing;
   const ids = old.map(({ id }) => id);
   return { ...nothing, deleted: await db.run(`delete from workers where ${db.dialect.isIn('id')}`, [ids]) };
 }
 
 /** By their runs, as those are numbered in their order; then what has ended without any. */
-async function removeOldest(db: ServerStatements, limit: number): Promise<PruneStep> {
+async function removeOldest(db: Statements, limit: number): Promise<PruneStep> {
   const oldest = await db.all<RunWithFile & { job_id: number; goes_whole: number }>(
     `select runs.id, runs.output_file, runs.job_id, case when jobs.tier is null and jobs.finished_at is not null
        and ${isReported} then 1 else 0 end as goes_whole
-     from runs join jobs on jobs.id = runs.job_id where outcome <> 'running' order by runs.id limit ? ${unlessTaken}`,
+     from runs join jobs on jobs.id = runs.job_id where outcome <> 'running' order by runs.id limit ? ${db.dialect.skipLocked}`,
     [limit],
   );
   if (oldest.length === 0) {
@@ -197,21 +172,29 @@ async function removeOldest(db: ServerStatements, limit: number): Promise<PruneS
     db,
     oldest.filter(({ goes_whole }) => goes_whole === 0),
   );
-  const outputFiles = [...removed.outputFiles, ...(await deleteJobsOnServer(db, jobs))];
+  const outputFiles = [...removed.outputFiles, ...(await deleteJobs(db, jobs))];
   return { deleted: removed.deleted + jobs.length, outputFiles };
 }
 
-/** The bytes of the tables, and of the output files on this machine. */
-async function usedBytes(db: ServerStatements): Promise<number> {
-  const tables = db.dialect.name === 'postgres' ? postgresBytes : mysqlBytes;
-  const found = await db.first<{ bytes: number }>(
-    `select (${tables}) + (select coalesce(sum(output_file_bytes), 0) from runs
-       join workers on workers.id = runs.worker_id join hosts on hosts.id = workers.host_id
-       where output_file is not null and host = ?) as bytes`,
-    [machineName()],
-  );
+async function usedBytes(db: Statements): Promise<number> {
+  const { text, values } = usedBytesOn(db.dialect);
+  const found = await db.first<{ bytes: number }>(`select ${text} as bytes`, values);
   return Math.round(found?.bytes ?? 0);
 }
+
+/** The bytes of the tables, and of the output files on this machine. */
+function usedBytesOn({ name }: Dialect): Condition {
+  const files = 'select coalesce(sum(output_file_bytes), 0) from runs';
+  if (name === 'sqlite') return { text: `((${fileBytes}) + (${files} where output_file is not null))`, values: [] };
+  return {
+    text: `((${name === 'postgres' ? postgresBytes : mysqlBytes}) + (${files} join workers on workers.id = runs.worker_id
+      join hosts on hosts.id = workers.host_id where output_file is not null and host = ?))`,
+    values: [machineName()],
+  };
+}
+
+const fileBytes = `select (page_count - freelist_count) * page_size
+  from pragma_page_count, pragma_freelist_count, pragma_page_size`;
 
 /** Those that grow, by what is numbered. */
 const growing = { runs: 'id', outputs: 'run_id', jobs: 'id', events: 'id', workers: 'id' };

@@ -1,8 +1,8 @@
-import { inPages } from '../../../system/base/values.ts';
-import type { JobRow } from '../../schema.ts';
-import { headOfJob } from '../../shared/job-columns.ts';
-import { listsOf, quoted, unnest } from '../../shared/sql/rows.ts';
-import { type Announcement, RowTaken, type Statements } from '../../shared/sql/statements.ts';
+import { inPages } from '../../system/base/values.ts';
+import type { JobRow } from '../schema.ts';
+import { headOfJob } from '../shared/job-columns.ts';
+import { listsOf, quoted, unnest } from '../shared/sql/rows.ts';
+import { type Announcement, RowTaken, type Statements } from '../shared/sql/statements.ts';
 
 type Column = keyof JobRow;
 
@@ -32,7 +32,7 @@ export async function updateJobs(
   changes: readonly RowChange[],
   options: UpdateOptions = {},
 ): Promise<void> {
-  const update = db.dialect.name === 'postgres' ? updateOnPostgres : updateOnMysql;
+  const update = updates[db.dialect.name];
   for (const page of inPages(changes)) {
     const changed = await update(db, columns, page, options);
     // A caller that adds a child has locked the parent's row: this statement has waited for it, and sees the child.
@@ -44,6 +44,25 @@ export const isChildless = '(select 1 from jobs as child where child.parent_id =
 
 const readyOf = (state: string, runAt: string): string =>
   `case when jobs.tier is null and ${state} in ('queued', 'retrying') then case when ${runAt} <= ? then 1 else 0 end end`;
+
+/** As many texts as there are sets of columns: a dozen. Nobody else adds a child meanwhile. */
+async function updateOnSqlite(
+  db: Statements,
+  columns: readonly Column[],
+  changes: readonly RowChange[],
+  { readyAt }: UpdateOptions,
+): Promise<number> {
+  const assigned = columns.map((column) => `${quoted(column)} = ?`);
+  const newest = (column: Column): string => (columns.includes(column) ? '?' : column);
+  if (readyAt !== undefined) assigned.push(`ready = ${readyOf(newest('state'), newest('run_at'))}`);
+  const text = `update jobs set ${assigned.join(', ')} where id = ?`;
+  for (const { id, set } of changes) {
+    const moved = (['state', 'run_at'] as const).filter((column) => columns.includes(column));
+    const ready = readyAt === undefined ? [] : [...moved.map((column) => set[column]), readyAt];
+    await db.run(text, [...columns.map((column) => set[column]), ...ready, id]);
+  }
+  return changes.length;
+}
 
 async function updateOnPostgres(
   db: Statements,
@@ -96,3 +115,5 @@ async function updateOnMysql(
   const text = `update jobs set ${assigned.join(', ')} where ${isIn('id')} order by id`;
   return await db.run(text, [...values, ids], news);
 }
+
+const updates = { sqlite: updateOnSqlite, postgres: updateOnPostgres, mysql: updateOnMysql };

@@ -1,0 +1,205 @@
+import type { ClaimOfWorker, ClaimStore, ExpiredClaim, HeldRow, JobHead, WaitingJob } from '../contract/jobs.ts';
+import type { ClaimRef } from '../contract/runs.ts';
+import type { JobRow } from '../schema.ts';
+import { expiredAmong, isEndedElsewhere, isOfWorker, nextWakeAmong, tokensOf, workerOf } from '../shared/claims.ts';
+import { headOfJob } from '../shared/job-columns.ts';
+import { lock } from '../shared/sql/mutex.ts';
+import type { Statements } from '../shared/sql/statements.ts';
+import { hasClaim } from './job-rows.ts';
+import { runningRuns } from './runs.ts';
+import { workersById } from './workers.ts';
+
+/** What becomes of claims. How jobs are taken is the engine's own. */
+export function claimsOf(db: Statements): Omit<ClaimStore, 'next' | 'claim'> {
+  const { integer, workerOf: worker } = db.dialect;
+  return {
+    hasDue: async (at) =>
+      (
+        await db.first<{ due: number }>(
+          `select exists (select 1 from jobs where ready = 1) or exists (select 1 from jobs where ready = 2)
+           or exists (select 1 from jobs where ready = 0 and run_at <= ?) as due`,
+          [at],
+        )
+      )?.due === 1,
+    nextWake: (at, graceMs) => nextWake(db, at, graceMs),
+    held: (claims) => held(db, claims),
+    release: (claims, at) => release(db, claims, at),
+    renew: async (workerId, at, defaultLeaseMs) => {
+      await db.run(
+        `update jobs set lease_expires_at = ? + coalesce(lease_ms, ${integer('?')}), lease_extended = 0
+         where ${isOfWorker} and lease_expires_at is not null`,
+        [at, defaultLeaseMs, ...tokensOf(workerId)],
+        'none',
+      );
+      const row = await db.first<{ shortest: number | null }>(
+        `select min(coalesce(lease_ms, ${integer('?')})) as shortest from jobs
+         where ${isOfWorker} and lease_expires_at is not null`,
+        [defaultLeaseMs, ...tokensOf(workerId)],
+      );
+      return row?.shortest ?? null;
+    },
+    expired: (at, graceMs) => expired(db, at, graceMs),
+    extend: async (id, leaseExpiresAt) => {
+      await db.run('update jobs set lease_expires_at = ?, lease_extended = 1 where id = ?', [leaseExpiresAt, id]);
+    },
+    ofWorkers: () => ofWorkers(db, ''),
+    ofEndedWorkers: () => {
+      const hasEnded = `select 1 from workers where id = ${worker('claim_token')} and workers.state <> 'running'`;
+      return ofWorkers(db, `and exists (${hasEnded})`);
+    },
+  };
+}
+
+async function nextWake(db: Statements, at: number, graceMs: number): Promise<number | null> {
+  // The token of a worker has a dot in it; who is no worker has some more time.
+  const row = await db.first<Record<'lease_end' | 'pause_end' | 'due', number | null>>(
+    `select (select min(lease_expires_at + case when claim_token like '%.%' then 0 else ? end)
+         from jobs where ${hasClaim} and lease_expires_at is not null) as lease_end,
+       (select min(until) from pauses where until > ?) as pause_end,
+       (select min(run_at) from jobs where ready = 0 and run_at > ?) as due`,
+    [graceMs, at, at],
+  );
+  const { due = null, lease_end: leaseEnd = null, pause_end: pauseEnd = null } = row ?? {};
+  return nextWakeAmong({ due, leaseEnd, pauseEnd }, at, graceMs);
+}
+
+async function release(db: Statements, claims: readonly ClaimRef[], at: number): Promise<void> {
+  const { isIn } = db.dialect;
+  const rows = await db.all<ClaimRef & Pick<JobRow, 'state'>>(
+    `select id, claim_token as token, state from jobs
+     where ${isIn('id')} and ${hasClaim} and state <> 'running' order by id ${db.dialect.forUpdate}`,
+    [claims.map(({ id }) => id)],
+  );
+  const tokens = new Set(claims.map(({ token }) => token));
+  const own = rows.filter(({ token }) => tokens.has(token));
+  if (own.length === 0) return;
+  db.noteWork();
+  const [ids, moved] = [own.filter(isClaimed), own.filter((row) => !isClaimed(row))].map(idsOf);
+  if (moved?.length) await db.run(`update jobs set claim_token = null where ${isIn('id')}`, [moved]);
+  if (!ids?.length) return;
+  // A script's job has no lease, and no place in the index of those that are due.
+  await db.run(
+    `update jobs set state = case when attempts > 0 then 'retrying' else 'queued' end,
+       ready = case when tier is null then case when run_at <= ? then 1 else 0 end end, claim_token = null,
+       lease_expires_at = null, lease_extended = 0
+     where ${isIn('id')}`,
+    [at, ids],
+  );
+}
+
+const isClaimed = ({ state }: Pick<JobRow, 'state'>): boolean => state === 'claimed';
+const idsOf = (rows: readonly ClaimRef[]): number[] => rows.map(({ id }) => id);
+
+/** One step into an index for each row: of `exists`, a planner may make one look at the whole table. */
+const isThere = (rows: string): string => `(case when (select 1 from ${rows} limit 1) is null then 0 else 1 end)`;
+
+async function held(db: Statements, claims: readonly ClaimRef[]): Promise<HeldRow[]> {
+  if (claims.length === 0) return [];
+  const tokens = new Set(claims.map(({ token }) => token));
+  const rows = await db.all<JobHead & { claim_token: string; has_children: number }>(
+    `select ${headOfJob}, ${isThere('jobs as child where child.parent_id = jobs.id')} as has_children
+     from jobs where ${db.dialect.isIn('id')} and ${hasClaim} and state in ('claimed', 'running') order by id
+     ${db.inTransaction ? db.dialect.forUpdate : ''}`,
+    [claims.map(({ id }) => id)],
+  );
+  return rows
+    .filter(({ claim_token }) => tokens.has(claim_token))
+    .map((row) => ({ ...row, has_children: row.has_children === 1 }));
+}
+
+/** Sorted here: asked for rows in the order of their numbers, MariaDB reads all jobs by those. */
+const byId = (one: JobHead, other: JobHead): number => one.id - other.id;
+
+/** A claim whose row somebody has locked is settled or taken back by that session. */
+async function expired(db: Statements, at: number, graceMs: number): Promise<ExpiredClaim[]> {
+  const rows = await db.all<JobHead>(
+    `select ${headOfJob} from jobs where ${hasClaim} and lease_expires_at < ? and tier is null
+       and state in ('claimed', 'running') ${db.inTransaction ? db.dialect.skipLocked : ''}`,
+    [at],
+  );
+  return expiredAmong(rows.sort(byId), at, graceMs);
+}
+
+async function ofWorkers(db: Statements, which: string): Promise<ClaimOfWorker[]> {
+  const jobs = await db.all<JobHead>(
+    `select ${headOfJob} from jobs where ${hasClaim} and (tier is null or not ${isEndedElsewhere}) ${which}`,
+  );
+  jobs.sort(byId);
+  const ids = new Set(jobs.flatMap(({ claim_token }) => workerOf(claim_token as string) ?? []));
+  if (ids.size === 0) return [];
+  const workers = new Map((await workersById(db, [...ids])).map((worker) => [worker.id, worker]));
+  const runs = await runningRuns(
+    db,
+    jobs.map(({ id }) => id),
+  );
+  return jobs.flatMap((job) => {
+    const token = job.claim_token as string;
+    const worker = workers.get(workerOf(token) ?? 0);
+    return worker === undefined ? [] : { job, token, worker, run: runs.get(job.id) ?? null };
+  });
+}
+
+/** How many of each group are claimed: asked once, as nothing changes meanwhile but by what is taken here. */
+export class Groups {
+  readonly #db: Statements;
+  readonly #limit: number | null;
+  #counts: Map<string, number> | null = null;
+
+  constructor(db: Statements, limit: number | null) {
+    this.#db = db;
+    this.#limit = limit;
+  }
+
+  /** Counts one more of that key; false: it is full. */
+  async take(key: string | null): Promise<boolean> {
+    if (this.#limit === null || key === null) return true;
+    this.#counts ??= await this.#read();
+    const taken = this.#counts.get(key) ?? 0;
+    if (taken >= this.#limit) return false;
+    this.#counts.set(key, taken + 1);
+    return true;
+  }
+
+  async full(): Promise<string[]> {
+    const limit = this.#limit;
+    if (limit === null) return [];
+    this.#counts ??= await this.#read();
+    return [...this.#counts].filter(([, jobs]) => jobs >= limit).map(([key]) => key);
+  }
+
+  /**
+   * The first of these jobs that may be claimed together, at most `count`, and the jobs before them whose group is
+   * full: those are not locked in vain.
+   */
+  async fitting(jobs: readonly WaitingJob[], count: number) {
+    const together = new Map<string, number>();
+    const found: WaitingJob[] = [];
+    const blocked: WaitingJob[] = [];
+    for (const job of jobs) {
+      if (found.length === count) break;
+      const key = job.concurrency_key;
+      if (this.#limit === null || key === null) {
+        found.push(job);
+        continue;
+      }
+      this.#counts ??= await this.#read();
+      const more = (together.get(key) ?? 0) + 1;
+      const fits = (this.#counts.get(key) ?? 0) + more <= this.#limit;
+      if (fits) together.set(key, more);
+      (fits ? found : blocked).push(job);
+    }
+    return { found, blocked };
+  }
+
+  /**
+   * A transaction that claims jobs of groups does so alone until its end: otherwise two would count the same number.
+   */
+  async #read(): Promise<Map<string, number>> {
+    if (this.#db.inTransaction) await lock(this.#db, 'groups');
+    const rows = await this.#db.all<{ name: string; jobs: number }>(
+      `select concurrency_key as name, count(*) as jobs from jobs
+       where ${hasClaim} and concurrency_key is not null group by concurrency_key`,
+    );
+    return new Map(rows.map(({ name, jobs }) => [name, jobs]));
+  }
+}

@@ -1,0 +1,34 @@
+import { columnsOf } from '../columns.ts';
+import type { EventStore, NewEvent } from '../contract/housekeeping.ts';
+import { addRows } from '../shared/sql/rows.ts';
+import type { Statements } from '../shared/sql/statements.ts';
+import { tables } from '../tables.ts';
+import { LateRows } from './counted.ts';
+
+export function eventsOf(db: Statements): EventStore {
+  return {
+    record: (events) => recordEvents(db, events),
+    newestAt: async () =>
+      (
+        await db.first<{ at: number | null }>(
+          `select max(at) as at from (
+             select * from (select started_at as at from workers order by id desc limit 1) as newest_worker
+             union all select * from (select created_at from jobs order by id desc limit 1) as newest_job
+             union all select * from (select at from events order by id desc limit 1) as newest_event) as newest`,
+        )
+      )?.at ?? null,
+  };
+}
+
+const eventColumns = columnsOf(tables.events, ['id']);
+
+async function recordEvents(db: Statements, events: readonly NewEvent[]): Promise<void> {
+  const rows = events.map(({ at, event, workerId = null, jobId = null, runId = null, detail = null, actor = null }) => [
+    ...[at, event, workerId, jobId, runId, detail, actor],
+  ]);
+  const ids = await addRows(db, 'events', eventColumns, rows);
+  const ends = events.flatMap(({ at, event }, index) =>
+    event === 'job-failed' || event === 'job-buried' ? [{ id: ids[index] as number, at }] : [],
+  );
+  await new LateRows(db).events(ends);
+}
