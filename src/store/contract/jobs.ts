@@ -49,7 +49,7 @@ export interface JobChange {
   readonly set: Partial<Omit<JobRow, 'id' | 'ready'>>;
 }
 
-export interface JobStore {
+export interface JobStore extends ListStore {
   /** In their order; their numbers. None has a unique key that is taken, or a parent that was not locked. */
   add(jobs: readonly NewJobRow[], at: number): Promise<number[]>;
   /** Locks jobs and their parents in ascending order, so that families change one after the other. */
@@ -75,6 +75,10 @@ export interface JobStore {
   markReported(parentId: number): Promise<void>;
   /** Deletes jobs with their runs; names of output files that no run has any more. */
   delete(ids: readonly number[]): Promise<readonly string[]>;
+}
+
+/** What is asked of many jobs, mostly by people. */
+export interface ListStore {
   list(filter: JobFilter): Promise<ListedJobRow[]>;
   /** Those of these numbers, in ascending order, as a list has them. */
   listById(ids: readonly number[]): Promise<ListedJobRow[]>;

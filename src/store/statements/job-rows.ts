@@ -1,6 +1,7 @@
 import { inPages } from '../../system/base/values.ts';
 import type { JobRow } from '../schema.ts';
 import { headOfJob } from '../shared/job-columns.ts';
+import type { Dialect } from '../shared/sql/dialect.ts';
 import { listsOf, quoted, unnest } from '../shared/sql/rows.ts';
 import { type Announcement, RowTaken, type Statements } from '../shared/sql/statements.ts';
 
@@ -11,6 +12,15 @@ export const jobColumns = [headOfJob, 'jobs.data', 'jobs.result'].join(', ');
 
 /** PostgreSQL reads all jobs for tokens that are not null, as long as it has not counted them. */
 export const hasClaim = "claim_token > ''";
+
+/** By priority, then by time: in the order of their index. */
+export const nextFirst = ({ name }: Dialect): string => `${name === 'mysql' ? 'urgency' : 'priority desc'}, run_at, id`;
+
+/** Whether a job has not ended and has a unique key that is wanted. */
+export function hasOpenKey({ name }: Dialect, job: string, isWanted: (column: string) => string): string {
+  if (name === 'mysql') return isWanted(`${job}.open_key`);
+  return `${isWanted(`${job}.unique_key`)} and ${job}.finished_at is null`;
+}
 
 export interface RowChange {
   readonly id: number;

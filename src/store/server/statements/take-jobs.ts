@@ -3,8 +3,7 @@ import type { JobRow } from '../../schema.ts';
 import { compareTurns, MOST_COUNTED } from '../../shared/claims.ts';
 import type { Dialect } from '../../shared/sql/dialect.ts';
 import { Groups } from '../../statements/claims.ts';
-import { hasClaim, jobColumns, type RowChange, updateJobs } from '../../statements/job-rows.ts';
-import { nextFirst } from '../../statements/jobs.ts';
+import { hasClaim, jobColumns, nextFirst, type RowChange, updateJobs } from '../../statements/job-rows.ts';
 import type { ServerStatements } from '../session.ts';
 import {
   floorOf,

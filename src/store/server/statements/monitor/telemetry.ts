@@ -10,10 +10,10 @@ import type {
 import { marks, rowMarks } from '../../../shared/sql/dialect.ts';
 import { lock } from '../../../shared/sql/mutex.ts';
 import { withTiers } from '../../../shared/sql/tiers.ts';
+import { hasClaim } from '../../../statements/job-rows.ts';
 import { numbersOf } from '../../../statements/metrics.ts';
 import type { Outcome } from '../../../words.ts';
 import type { ServerStatements } from '../../session.ts';
-import { hasClaim } from '../../../statements/job-rows.ts';
 
 export function serverTelemetry(db: ServerStatements): TelemetryStore {
   return {

@@ -1,0 +1,221 @@
+import type {
+  FoundJobs,
+  ImportedRow,
+  JobCounterRow,
+  JobCountRow,
+  JobFilter,
+  JobSearch,
+  JobTotalRow,
+  ListedJobRow,
+  ListStore,
+} from '../contract/jobs.ts';
+import { listedJob } from '../shared/job-columns.ts';
+import { JobsSearch, type SearchedJob, type SizedJob, searchedColumns, sizeColumns } from '../shared/search.ts';
+import type { Condition, Dialect } from '../shared/sql/dialect.ts';
+import type { Statements } from '../shared/sql/statements.ts';
+import { hasClaim, hasOpenKey, nextFirst } from './job-rows.ts';
+
+export function listsOf(db: Statements): ListStore {
+  const { isIn, fits } = db.dialect;
+  return {
+    list: (filter) => list(db, filter),
+    listById: async (ids) => {
+      const text = `select ${listedJob} from jobs where tier is null and ${isIn('id')} order by id`;
+      return ids.length === 0 ? [] : await db.all<ListedJobRow>(text, [ids]);
+    },
+    search: (filter, wanted) => search(db, filter, wanted),
+    count: (patterns, at) => count(db, fits('name', patterns), at),
+    totals: (patterns) => {
+      const { text, values } = fits('handler', patterns);
+      return db.all<JobTotalRow>(`select handler, what, times from totals where ${text} order by handler`, values);
+    },
+    revivable: (patterns, limit) => revivable(db, fits('jobs.name', patterns), fits('other.name', patterns), limit),
+    delayed: async (patterns, limit, at) => {
+      const { text, values } = fits('name', patterns);
+      const rows = await db.all<{ id: number }>(
+        `select id from jobs where ready = 0 and run_at > ? and ${text} order by run_at, id limit ?`,
+        [at, ...values, limit],
+      );
+      return rows.map(({ id }) => id);
+    },
+    counters: (id) => counters(db, id),
+    imported: (prefix) =>
+      db.all<ImportedRow>(
+        `select detail as "key", jobs.id as id, jobs.state as state
+           from events left join jobs on jobs.id = events.job_id
+           where event = 'job-imported' and detail is not null
+         union all select unique_key, id, state from jobs
+           where tier is null and unique_key >= ? and substr(unique_key, 1, ${[...prefix].length}) = ?`,
+        [prefix, prefix],
+      ),
+  };
+}
+
+const ordersOf = (dialect: Dialect) =>
+  ({ newest: 'id desc', oldest: 'id', next: nextFirst(dialect), soonest: 'run_at, id' }) as const;
+
+/** Up to this many jobs, sorting them costs less than looking for them among all others. */
+const FEW = 1_000;
+
+async function list(db: Statements, filter: JobFilter): Promise<ListedJobRow[]> {
+  const { limit, offset = 0, order } = filter;
+  const { ids, values } = await selectIds(db, { ...filter, limit: limit + offset });
+  const from =
+    db.dialect.name === 'sqlite'
+      ? `jobs where id in (${ids})`
+      : `(${ids}) as found join jobs on jobs.id = found.found_id`;
+  return await db.all<ListedJobRow>(
+    `select ${listedJob} from ${from} order by ${ordersOf(db.dialect)[order]} limit ? offset ?`,
+    [...values, limit, offset],
+  );
+}
+
+/** Sorted are numbers from an index alone; whole rows are read only of those that are wanted. */
+async function selectIds(db: Statements, filter: JobFilter): Promise<{ ids: string; values: readonly unknown[] }> {
+  const { patterns, states, due, parent, order, limit, at } = filter;
+  const { isIn } = db.dialect;
+  const where = ['tier is null'];
+  const values: unknown[] = [];
+  const and = (condition: string, ...bound: readonly unknown[]): void => {
+    where.push(condition);
+    values.push(...bound);
+  };
+  if (states !== undefined) and(isIn('state'), states);
+  if (patterns !== undefined) {
+    const fitAny = db.dialect.fits('name', patterns);
+    and(fitAny.text, ...fitAny.values);
+  }
+  if (due === 'ready') and('run_at <= ?', at);
+  if (due === 'delayed') and('run_at > ?', at);
+  if (parent !== undefined) and('parent_id = ?', parent);
+  if (filter.before !== undefined) and('id < ?', filter.before);
+  if (filter.after !== undefined) and('id > ?', filter.after);
+  if (filter.since !== undefined) and('created_at >= ?', filter.since);
+  if (filter.until !== undefined) and('created_at < ?', filter.until);
+  const sources = await sourcesFor(db, filter);
+  const parts = sources.map(
+    ({ from, condition }, index) =>
+      `select found_id from (select id as found_id from ${from} where ${[...where, condition].join(' and ')}
+       order by ${ordersOf(db.dialect)[order]} limit ?) as part_${index}`,
+  );
+  return { ids: parts.join(' union all '), values: sources.flatMap(() => [...values, limit]) };
+}
+
+/** Jobs that are found by an index, and the condition that goes with it. */
+interface Source {
+  readonly from: string;
+  readonly condition: string;
+}
+
+/**
+ * Where the wanted jobs are looked for. Among many, the newest are found soonest from the table's end, the oldest from
+ * its beginning; the few failed ones among a million by their index.
+ */
+async function sourcesFor(db: Statements, { patterns, states, order }: JobFilter): Promise<readonly Source[]> {
+  const anywhere = [{ from: 'jobs', condition: '1 = 1' }];
+  const areNames = patterns?.every((pattern) => !/[*?[]/.test(pattern)) === true;
+  const sources = states === undefined ? null : sourcesOf(db.dialect, states, areNames);
+  if (sources === null) return anywhere;
+  if (order !== 'newest' && order !== 'oldest') return sources;
+  for (const { from, condition } of sources) {
+    const row = await db.first<{ jobs: number }>(
+      `select count(*) as jobs from (select 1 as one from ${from} where tier is null and ${condition}
+       limit ${FEW + 1}) as found`,
+    );
+    if ((row?.jobs ?? 0) > FEW) return anywhere;
+  }
+  return sources;
+}
+
+/** Null: none has all of these states. */
+function sourcesOf(dialect: Dialect, states: readonly string[], areNames: boolean): readonly Source[] | null {
+  const isWithin = (others: readonly string[]) => states.every((state) => others.includes(state));
+  const source = (sqlite: string, condition: string): Source => ({
+    from: dialect.byIndex('jobs', { sqlite }),
+    condition,
+  });
+  if (isWithin(['claimed', 'running'])) return [source('jobs_claimed', hasClaim)];
+  if (isWithin(['queued', 'retrying'])) {
+    return [
+      source(areNames ? 'jobs_ready_by_name' : 'jobs_ready', 'ready = 1'),
+      source('jobs_blocked', 'ready = 2'),
+      source('jobs_delayed', 'ready = 0'),
+    ];
+  }
+  if (!isWithin(['finished', 'failed', 'cancelled'])) return null;
+  const list = states.map((state) => `'${state}'`).join(', ');
+  return [source('jobs_ended', `finished_at is not null and state in (${list})`)];
+}
+
+async function search(db: Statements, filter: JobFilter, wanted: JobSearch): Promise<FoundJobs> {
+  const { ids, values } = await selectIds(db, { ...filter, limit: wanted.most });
+  const order = filter.order === 'oldest' ? 'found_id' : 'found_id desc';
+  const all = await db.all<{ found_id: number }>(`select found_id from (${ids}) as found order by ${order}`, values);
+  const search = new JobsSearch(
+    all.map(({ found_id }) => found_id),
+    filter.limit,
+    wanted,
+  );
+  const read = async <Row>(what: string, some: readonly number[]): Promise<Row[]> =>
+    some.length === 0 ? [] : await db.all<Row>(`select ${what} from jobs where ${db.dialect.isIn('id')}`, [some]);
+  while (!search.isOver) {
+    const next = search.next();
+    for (const part of search.partsOf(next, await read<SizedJob>(sizeColumns, next))) {
+      search.look(part, await read<SearchedJob>(searchedColumns, part));
+      if (search.isOver) break;
+    }
+  }
+  return search.end(await read<ListedJobRow>(listedJob, search.found));
+}
+
+async function count(db: Statements, fit: Condition, at: number): Promise<JobCountRow[]> {
+  const rows = await db.all<Omit<JobCountRow, 'isDue'> & { is_due: number }>(
+    `select ${db.dialect.handlerOf('name')} as handler, state, case when run_at <= ? then 1 else 0 end as is_due,
+       count(*) as jobs
+     from jobs where tier is null and ${fit.text} group by 1, 2, 3 order by 1`,
+    [at, ...fit.values],
+  );
+  return rows.map(({ is_due, ...row }) => ({ ...row, isDue: is_due === 1 }));
+}
+
+/**
+ * Among failed jobs that share a unique key, only the one that failed first; no job whose key or parent is not free.
+ */
+async function revivable(db: Statements, fit: Condition, otherFits: Condition, limit: number): Promise<number[]> {
+  const rows = await db.all<{ id: number }>(
+    `select id from jobs where state = 'failed' and finished_at is not null and tier is null and ${fit.text}
+       and (unique_key is null or (
+         not exists (select 1 from jobs as other
+           where ${hasOpenKey(db.dialect, 'other', (key) => `${key} = jobs.unique_key`)})
+         and not exists (select 1 from jobs as other where other.unique_key = jobs.unique_key
+           and other.state = 'failed' and (other.finished_at, other.id) < (jobs.finished_at, jobs.id)
+           and ${otherFits.text})))
+       and (parent_id is null or exists (select 1 from jobs as parent
+         where parent.id = jobs.parent_id and parent.finished_at is null))
+     order by finished_at, id limit ?`,
+    [...fit.values, ...otherFits.values, limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** A run that was ended because its lease had expired does not count as crashed. */
+const isExpired = `exists (select 1 from events where events.job_id = runs.job_id
+  and event = 'job-lease-expired' and events.at = runs.finished_at)`;
+
+const times = (condition: string): string => `coalesce(sum(case when ${condition} then 1 else 0 end), 0)`;
+
+async function counters(db: Statements, id: number): Promise<JobCounterRow> {
+  const runs = await db.first<Record<'reserves' | 'timeouts' | 'releases' | 'crashes', number>>(
+    `select count(*) as reserves, ${times(`outcome = 'released'`)} as releases,
+       ${times(`outcome = 'timed-out' or (outcome = 'crashed' and ${isExpired})`)} as timeouts,
+       ${times(`outcome = 'crashed' and not ${isExpired}`)} as crashes
+     from runs where job_id = ?`,
+    [id],
+  );
+  const events = await db.first<Record<'buries' | 'kicks', number>>(
+    `select ${times(`event = 'job-buried'`)} as buries, ${times(`event = 'job-kicked'`)} as kicks
+     from events where job_id = ?`,
+    [id],
+  );
+  return { ...{ reserves: 0, timeouts: 0, releases: 0, crashes: 0, buries: 0, kicks: 0 }, ...runs, ...events };
+}
