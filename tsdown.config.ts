@@ -85,14 +85,14 @@ const readers = [
 ];
 
 /** What health checks load, which few passes run: apart from all that others load, too. */
-const checks = ['monitor/checks/run-checks.ts', 'store/statements/checks.ts'];
+const checks = ['monitor/checks/run-checks.ts', 'store/statements/monitor/checks.ts'];
 
 /** What many passes load at their end, which nearly always find nothing wrong: one file. */
 const keepers = [
   'worker/housekeeping/housekeep.ts',
-  'store/statements/glance.ts',
+  'store/statements/monitor/glance.ts',
   'store/statements/pruning.ts',
-  'store/statements/usual.ts',
+  'store/statements/monitor/usual.ts',
 ];
 
 /** What each pass loads; the log that is a file, too, as hardly anybody has it on a server. */

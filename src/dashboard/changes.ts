@@ -1,7 +1,7 @@
 import { type Stats, statSync } from 'node:fs';
 import { type OpenQueueOptions, openSharedQueue, type SharedQueue } from '../queue/queue.ts';
 import { settingsFilesOf } from '../settings/load.ts';
-import { logIdentity } from '../store/which-log.ts';
+import { logIdentity } from '../store/shared/which-log.ts';
 import { commandClock } from '../system/base/clock.ts';
 import { parseExactly } from '../system/base/exact-json.ts';
 import { stateFolderOf } from '../system/place/state-folder.ts';

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { errorCode, isOfSystem } from '../system/base/errors.ts';
 import { demandAccess, listStateFolders, type StateFolder } from '../system/place/state-folder.ts';
 import { isLogFailure, kindOfStoreFailure, mayBeFull, type StoreFailureKind, StoreUnavailable } from './failures.ts';
-import { isOnServer } from './which-log.ts';
+import { isOnServer } from './shared/which-log.ts';
 
 type Describe = (path: string, reason: string) => string;
 

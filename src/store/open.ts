@@ -3,7 +3,7 @@ import type { LogClock } from '../system/base/clock.ts';
 import type { StateFolder } from '../system/place/state-folder.ts';
 import type { Store } from './contract/store.ts';
 import type { DatabaseTarget } from './server/connect/url.ts';
-import { isOnServer } from './which-log.ts';
+import { isOnServer } from './shared/which-log.ts';
 
 interface OpenOptions {
   /** UTC epoch milliseconds; default: the machine's clock. */

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Command } from 'commander';
-import { hasLog } from '../../store/which-log.ts';
+import { hasLog } from '../../store/shared/which-log.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { findKnownTiers, withLog } from '../shared/open.ts';

@@ -8,7 +8,7 @@ import { tierNames } from '../../discovery/jobs-folder.ts';
 import { lookIntoJobs } from '../../discovery/look-into-jobs.ts';
 import { QUEUE_TIER } from '../../discovery/place.ts';
 import type { Script } from '../../discovery/script.ts';
-import { isOnServer } from '../../store/which-log.ts';
+import { isOnServer } from '../../store/shared/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';

@@ -160,7 +160,7 @@ export async function withWritableLogIfAny<T>(
 ): Promise<T | null> {
   const root = rootOf(context, rootOption);
   const state = stateFolderOf(root);
-  const { hasLog } = await import('../../store/which-log.ts');
+  const { hasLog } = await import('../../store/shared/which-log.ts');
   if (hasLog(state)) return await withWritableLog(context, rootOption, use);
   await checkWritable(root, state, context.env);
   return null;

@@ -2,8 +2,8 @@ import { closeSync, existsSync, lstatSync, openSync, readSync, realpathSync, typ
 import { basename, dirname, extname, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
 import { checkCopy, checkStateFolder, checkWritable } from '../../settings/access.ts';
+import { isOnServer } from '../../store/shared/which-log.ts';
 import type { SqliteStore } from '../../store/sqlite/store.ts';
-import { isOnServer } from '../../store/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { utcStamp } from '../../system/base/values.ts';

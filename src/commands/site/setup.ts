@@ -2,7 +2,7 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSy
 import { dirname, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
 import { DISABLED } from '../../discovery/disabled.ts';
-import { isOnServer } from '../../store/which-log.ts';
+import { isOnServer } from '../../store/shared/which-log.ts';
 import { type Fault, UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { findUnshared } from '../../system/place/own-link.ts';

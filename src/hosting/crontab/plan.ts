@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { tierFolder, tierNames } from '../../discovery/jobs-folder.ts';
 import { describeMisnamed, guessPeriodName } from '../../schedule/misnamed.ts';
 import { parseDurationMs } from '../../settings/readers.ts';
-import { databaseVariables, isOnServer } from '../../store/which-log.ts';
+import { databaseVariables, isOnServer } from '../../store/shared/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';

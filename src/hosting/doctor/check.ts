@@ -5,7 +5,7 @@ import { discover } from '../../discovery/discover.ts';
 import type { Discovery } from '../../discovery/script.ts';
 import { loadSettings } from '../../settings/load.ts';
 import { defaultSettings, type Settings } from '../../settings/settings.ts';
-import { isOnServer } from '../../store/which-log.ts';
+import { isOnServer } from '../../store/shared/which-log.ts';
 import type { Fault } from '../../system/base/errors.ts';
 import { capitalized } from '../../system/base/text.ts';
 import { type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Tier } from '../../discovery/script.ts';
-import { isOnServer } from '../../store/which-log.ts';
+import { isOnServer } from '../../store/shared/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { hostZone } from '../../system/base/zone.ts';

@@ -2,7 +2,7 @@ import { compareCopies, findSharedNames, recentCopies, recentMachines } from '..
 import type { Machine } from '../../store/contract/registers.ts';
 import { openExistingStore } from '../../store/open.ts';
 import type { DatabaseFacts } from '../../store/server/examine.ts';
-import { isOnServer } from '../../store/which-log.ts';
+import { isOnServer } from '../../store/shared/which-log.ts';
 import { now } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
 import {

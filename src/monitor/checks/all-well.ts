@@ -5,7 +5,7 @@ import { expectCall } from '../../schedule/expected-call.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { TierGlance } from '../../store/contract/metrics.ts';
 import type { Store } from '../../store/contract/store.ts';
-import { isOnServer } from '../../store/which-log.ts';
+import { isOnServer } from '../../store/shared/which-log.ts';
 import { listNames } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { CheckPlace } from './check.ts';

@@ -1,6 +1,6 @@
 import { accessSync, constants, statfsSync, statSync } from 'node:fs';
+import { isOnServer } from '../../store/shared/which-log.ts';
 import { listSpoolFiles, listUnreadableSpoolFiles } from '../../store/spool/files.ts';
-import { isOnServer } from '../../store/which-log.ts';
 import { listNames, shellWord } from '../../system/base/values.ts';
 import { demandAccess, type StateFolder } from '../../system/place/state-folder.ts';
 import { machineName } from '../../system/process/identity.ts';

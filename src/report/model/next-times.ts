@@ -3,7 +3,7 @@ import { fileChangedMs, hasOwnTimes, type Script, type Tier } from '../../discov
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { ActivityLog } from '../../store/schema.ts';
-import { isOnServer } from '../../store/which-log.ts';
+import { isOnServer } from '../../store/shared/which-log.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { readTierState, selectSeen, type TierState } from './tier.ts';
 

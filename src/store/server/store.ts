@@ -28,9 +28,9 @@ export async function createServerStore(session: ServerSession, clock: LogClock)
       const compiler = await session.engine.loadCompiler();
       return buildQueries(compiler, (text, values) => session.ask(() => session.allAsIs(text, values)));
     },
-    checks: async () => asLazy(async () => (await import('../statements/checks.ts')).checksOf(session), inTurn),
+    checks: async () => asLazy(async () => (await import('../statements/monitor/checks.ts')).checksOf(session), inTurn),
     glance: async (from, tiers) => {
-      const { glanceAt } = await import('../statements/glance.ts');
+      const { glanceAt } = await import('../statements/monitor/glance.ts');
       return await session.ask(() => glanceAt(session, from, tiers));
     },
     watch: () => watchServer(session, clock),
@@ -40,9 +40,9 @@ export async function createServerStore(session: ServerSession, clock: LogClock)
 
 /** Only those who work jobs off need it. */
 function turnsOf(session: ServerSession): NonNullable<Store['turn']> {
-  let loaded: Promise<typeof import('./statements/turn.ts')> | null = null;
+  let loaded: Promise<typeof import('./turn.ts')> | null = null;
   return async (ended, request) => {
-    loaded ??= import('./statements/turn.ts');
+    loaded ??= import('./turn.ts');
     return await (await loaded).takeTurn(session, ended, request);
   };
 }
@@ -53,14 +53,13 @@ function allAreasOf(session: ServerSession, call: (work: () => unknown) => Promi
     ...areasOf(session, call),
     claims: asLazy(() => loadClaims(session), call),
     pruning: asLazy(() => loadPruning(session), call),
-    telemetry: asLazy(async () => (await import('./statements/monitor/telemetry.ts')).serverTelemetry(session), call),
   };
 }
 
 async function loadClaims(session: ServerSession): Promise<ClaimStore> {
   const [{ claimsOf }, { serverTaking }] = await Promise.all([
     import('../statements/claims.ts'),
-    import('./statements/take-jobs.ts'),
+    import('./take-jobs.ts'),
   ]);
   return { ...claimsOf(session), ...serverTaking(session) };
 }

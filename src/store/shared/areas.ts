@@ -1,20 +1,12 @@
 import type { StoreSession } from '../contract/store.ts';
-import { choresOf, deliveriesOf } from '../statements/alerts.ts';
 import { eventsOf } from '../statements/events.ts';
 import { jobsOf } from '../statements/jobs.ts';
+import { choresOf, deliveriesOf } from '../statements/monitor/alerts.ts';
 import { pausesOf } from '../statements/pauses.ts';
 import { runsOf } from '../statements/runs.ts';
 import { scriptJobsOf } from '../statements/script-jobs.ts';
 import { workersOf } from '../statements/workers.ts';
 import type { Statements } from './sql/statements.ts';
-
-/**
- * An area of the contract as SQLite answers it: at once. The connection sees to it that statements come
- * one after the other; who asks waits for its turn, not for an answer.
- */
-export type Sync<T> = {
-  readonly [K in keyof T]: T[K] extends (...args: infer A) => Promise<infer R> ? (...args: A) => R : never;
-};
 
 /** Does work when its turn has come, and waits for its end. */
 export type InTurn = (work: () => unknown) => Promise<unknown>;
@@ -22,7 +14,7 @@ export type InTurn = (work: () => unknown) => Promise<unknown>;
 type Methods = Record<string, (...args: readonly unknown[]) => unknown>;
 
 /** Each question to the area waits for its turn. */
-export function asAsync<T extends object>(area: T | Sync<T>, inTurn: InTurn): T {
+export function asAsync<T extends object>(area: T, inTurn: InTurn): T {
   const made: Record<string, unknown> = {};
   for (const [name, method] of Object.entries(area as Methods)) {
     made[name] = (...args: unknown[]) => inTurn(() => method(...args));
@@ -31,8 +23,8 @@ export function asAsync<T extends object>(area: T | Sync<T>, inTurn: InTurn): T 
 }
 
 /** The same of an area that an invocation with nothing to do never asks: its code is loaded with the first question. */
-export function asLazy<T extends object>(load: () => Promise<T | Sync<T>>, inTurn: InTurn): T {
-  let loaded: Promise<T | Sync<T>> | null = null;
+export function asLazy<T extends object>(load: () => Promise<T>, inTurn: InTurn): T {
+  let loaded: Promise<T> | null = null;
   const ask = async (name: string, args: readonly unknown[]): Promise<unknown> => {
     loaded ??= load();
     const area = (await loaded) as Methods;
@@ -56,9 +48,10 @@ export function areasOf(db: Statements, inTurn: InTurn) {
     tokens: asLazy(async () => (await import('../statements/registers.ts')).tokensOf(db), inTurn),
     chores: asAsync(choresOf(db), inTurn),
     deliveries: asAsync(deliveriesOf(db), inTurn),
-    incidents: asLazy(async () => (await import('../statements/incidents.ts')).incidentsOf(db), inTurn),
+    incidents: asLazy(async () => (await import('../statements/monitor/incidents.ts')).incidentsOf(db), inTurn),
     machines: asLazy(async () => (await import('../statements/registers.ts')).machinesOf(db), inTurn),
-    metrics: asLazy(async () => (await import('../statements/metrics.ts')).metricsOf(db), inTurn),
-    usual: asLazy(async () => (await import('../statements/usual.ts')).usualOf(db), inTurn),
+    metrics: asLazy(async () => (await import('../statements/monitor/metrics.ts')).metricsOf(db), inTurn),
+    telemetry: asLazy(async () => (await import('../statements/monitor/telemetry.ts')).telemetryOf(db), inTurn),
+    usual: asLazy(async () => (await import('../statements/monitor/usual.ts')).usualOf(db), inTurn),
   } satisfies Partial<StoreSession>;
 }

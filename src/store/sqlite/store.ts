@@ -11,7 +11,7 @@ import { claimsOf } from '../statements/claims.ts';
 import type { Connection, DriverName } from './connection.ts';
 import { releaseReserve } from './reserve.ts';
 import { asLogError, SharedStatements, SqliteSession } from './session.ts';
-import { sqliteTaking } from './statements/take-jobs.ts';
+import { sqliteTaking } from './take-jobs.ts';
 
 /** The log in one file, with what only a file of SQLite has. */
 export interface SqliteStore extends Store {
@@ -37,10 +37,8 @@ export function createSqliteStore(
     checkFile: createFileCheck(folder.database),
     isReadOnly,
   });
-  const own = ownAreas(session);
   const statements = new SharedStatements(session);
   const areasAt = (inTurn: InTurn): StoreSession => ({
-    ...asAsyncAll(own, inTurn),
     ...areasOf(statements, inTurn),
     claims: asAsync({ ...claimsOf(statements), ...sqliteTaking(statements) }, inTurn),
     pruning: asLazy(() => loadPruning(session, statements), inTurn),
@@ -62,28 +60,15 @@ export function createSqliteStore(
     queries: async () => (await import('./queries.ts')).queriesOf(session),
     checks: async () =>
       asLazy(
-        async () => (await import('../statements/checks.ts')).checksOf(statements),
+        async () => (await import('../statements/monitor/checks.ts')).checksOf(statements),
         (work) => session.ask(work),
       ),
     glance: async (from, tiers) => {
-      const { glanceAt } = await import('../statements/glance.ts');
+      const { glanceAt } = await import('../statements/monitor/glance.ts');
       return await session.ask(() => glanceAt(statements, from, tiers));
     },
     watch: () => watchLog(folder, session),
     close: () => session.close(),
-  };
-}
-
-/** The areas whose statements are SQLite's own. */
-function ownAreas(session: SqliteSession) {
-  return {
-    telemetry: async () => (await import('./statements/monitor/telemetry.ts')).sqliteTelemetry(session),
-  };
-}
-
-function asAsyncAll(areas: ReturnType<typeof ownAreas>, call: InTurn) {
-  return {
-    telemetry: asLazy(areas.telemetry, call),
   };
 }
 

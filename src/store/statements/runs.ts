@@ -125,7 +125,7 @@ async function end(db: Statements, memory: Memory, runs: readonly EndedRun[]): P
 async function finish(db: Statements, memory: Memory, runs: readonly FinishedClaim[]): Promise<(number | null)[]> {
   // Another engine changes one table at a time: it saves nothing.
   if (db.dialect.name !== 'postgres' || runs.length === 0) return runs.map(() => null);
-  const { finishJobs } = await import('../server/statements/finish.ts');
+  const { finishJobs } = await import('../server/postgres/finish.ts');
   const beginnings = await beginningsOf(memory, runs);
   const rows = runs.map(({ key, result, end }, index) => ({ token: key, result, begun: beginnings[index] ?? [], end }));
   const ids = await finishJobs(db, rows);

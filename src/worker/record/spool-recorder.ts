@@ -22,6 +22,7 @@ import type { RunToSettle } from '../../queue/settle/settle.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { NewWorker } from '../../store/contract/workers.ts';
 import { describeStoreFailure } from '../../store/describe-failure.ts';
+import { isOnServer } from '../../store/shared/which-log.ts';
 import { closedPath, newSpoolPath } from '../../store/spool/files.ts';
 import {
   SPOOL_VERSION,
@@ -32,7 +33,6 @@ import {
   type SpoolRun,
 } from '../../store/spool/format.ts';
 import { releaseReserve } from '../../store/sqlite/reserve.ts';
-import { isOnServer } from '../../store/which-log.ts';
 import { listNames } from '../../system/base/values.ts';
 import { type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { usableStateFolder } from '../../system/place/usable.ts';

@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { isAbsolute, resolve } from 'node:path';
 import { UsageError } from '../../../system/base/errors.ts';
 import { nearestName } from '../../../system/base/suggest.ts';
-import { databaseVariables } from '../../which-log.ts';
+import { databaseVariables } from '../../shared/which-log.ts';
 
 /** The database server that a fleet of machines shares. Holds a secret: never to be printed whole. */
 export interface DatabaseTarget {

@@ -28,6 +28,8 @@ interface Taken {
   readonly key: readonly string[];
   /** Columns overwritten on conflict. */
   readonly set: readonly string[];
+  /** Columns whose new value is added on conflict. */
+  readonly add?: readonly string[];
 }
 
 /** Puts rows, or changes those that are there. No two of them have the same key. */
@@ -36,9 +38,12 @@ export async function putRows(
   table: string,
   columns: readonly string[],
   rows: readonly Row[],
-  { key, set }: Taken,
+  { key, set, add = [] }: Taken,
 ): Promise<void> {
-  const assigned = set.map((column) => [column, `new.${column}`] as const);
+  const assigned = [
+    ...set.map((column) => [column, `new.${column}`] as const),
+    ...add.map((column) => [column, `${table}.${column} + new.${column}`] as const),
+  ];
   const text = db.dialect.upsert(insertText(db.dialect, table, columns), key, assigned);
   if (db.dialect.name === 'sqlite') for (const row of rows) await db.run(text, row);
   else for (const page of pagesOf(rows)) await db.run(text, listOf(db.dialect, page));

@@ -1,9 +1,9 @@
-import type { DeliveryRow, IncidentRun, IncidentStore, Mute, SubjectSuccess } from '../contract/alerts.ts';
-import type { IncidentRow } from '../schema.ts';
-import type { Dialect } from '../shared/sql/dialect.ts';
-import { lock } from '../shared/sql/mutex.ts';
-import type { Statements } from '../shared/sql/statements.ts';
-import type { Outcome } from '../words.ts';
+import type { DeliveryRow, IncidentRun, IncidentStore, Mute, SubjectSuccess } from '../../contract/alerts.ts';
+import type { IncidentRow } from '../../schema.ts';
+import type { Dialect } from '../../shared/sql/dialect.ts';
+import { lock } from '../../shared/sql/mutex.ts';
+import type { Statements } from '../../shared/sql/statements.ts';
+import type { Outcome } from '../../words.ts';
 
 export function incidentsOf(db: Statements): IncidentStore {
   return { ...signs(db), ...reading(db), ...telling(db), ...messages(db) };

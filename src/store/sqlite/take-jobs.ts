@@ -1,8 +1,8 @@
-import type { ClaimedRow, ClaimRequest, ClaimStore, Selection, WaitingJob } from '../../contract/jobs.ts';
-import type { JobRow } from '../../schema.ts';
-import { MOST_COUNTED } from '../../shared/claims.ts';
-import type { Statements } from '../../shared/sql/statements.ts';
-import { Groups } from '../../statements/claims.ts';
+import type { ClaimedRow, ClaimRequest, ClaimStore, Selection, WaitingJob } from '../contract/jobs.ts';
+import type { JobRow } from '../schema.ts';
+import { MOST_COUNTED } from '../shared/claims.ts';
+import type { Statements } from '../shared/sql/statements.ts';
+import { Groups } from '../statements/claims.ts';
 
 /** How many jobs are looked at in the common order before the jobs of each name are. */
 const FIRST_LOOK = 20;

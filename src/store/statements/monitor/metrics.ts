@@ -1,4 +1,4 @@
-import { columnsOf } from '../columns.ts';
+import { columnsOf } from '../../columns.ts';
 import type {
   AddedJobs,
   MeasuredPage,
@@ -10,8 +10,8 @@ import type {
   Span,
   WaitingJobs,
   WorkerMetrics,
-} from '../contract/metrics.ts';
-import { countingOf } from '../shared/counted.ts';
+} from '../../contract/metrics.ts';
+import { countingOf } from '../../shared/counted.ts';
 import {
   addedText,
   askPage,
@@ -20,13 +20,13 @@ import {
   uncountedPart,
   wholePart,
   withKey,
-} from '../shared/measured.ts';
-import type { Dialect } from '../shared/sql/dialect.ts';
-import { lock } from '../shared/sql/mutex.ts';
-import { putRows, quoted } from '../shared/sql/rows.ts';
-import type { Statements } from '../shared/sql/statements.ts';
-import { withTiers } from '../shared/sql/tiers.ts';
-import { isLong, tables } from '../tables.ts';
+} from '../../shared/measured.ts';
+import type { Dialect } from '../../shared/sql/dialect.ts';
+import { lock } from '../../shared/sql/mutex.ts';
+import { putRows, quoted } from '../../shared/sql/rows.ts';
+import type { Statements } from '../../shared/sql/statements.ts';
+import { withTiers } from '../../shared/sql/tiers.ts';
+import { isLong, tables } from '../../tables.ts';
 
 export function metricsOf(db: Statements): MetricStore {
   return { ...progress(db), ...happened(db), ...kept(db) };

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import type { StateFolder } from '../system/place/state-folder.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 
 /** The variables that name the server: by its address, or by the path of a file that holds it. */
 export const databaseVariables = ['RUNNER_DATABASE_URL', 'RUNNER_DATABASE_URL_FILE'] as const;

@@ -6,12 +6,12 @@ import type {
   ScriptStandRow,
   TierCallRow,
   WorkerIdentityRow,
-} from '../contract/metrics.ts';
-import type { Statements } from '../shared/sql/statements.ts';
-import { withTiers } from '../shared/sql/tiers.ts';
-import { OF_RUNS } from '../words.ts';
-import { hasClaim } from './job-rows.ts';
-import { scriptCondition } from './script-jobs.ts';
+} from '../../contract/metrics.ts';
+import type { Statements } from '../../shared/sql/statements.ts';
+import { withTiers } from '../../shared/sql/tiers.ts';
+import { OF_RUNS } from '../../words.ts';
+import { hasClaim } from '../job-rows.ts';
+import { scriptCondition } from '../script-jobs.ts';
 
 /** Apart from the other areas, as no call needs them but the few that look after the others. */
 export function checksOf(db: Statements): CheckStore {

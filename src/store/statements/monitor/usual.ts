@@ -1,8 +1,8 @@
-import { columnsOf } from '../columns.ts';
-import type { ContentChange, MeasuredRun, UsualStore } from '../contract/runs.ts';
-import { putRows } from '../shared/sql/rows.ts';
-import type { Statements } from '../shared/sql/statements.ts';
-import { tables } from '../tables.ts';
+import { columnsOf } from '../../columns.ts';
+import type { ContentChange, MeasuredRun, UsualStore } from '../../contract/runs.ts';
+import { putRows } from '../../shared/sql/rows.ts';
+import type { Statements } from '../../shared/sql/statements.ts';
+import { tables } from '../../tables.ts';
 
 const measured = `runs.started_at as "startedAt", runs.duration_ms as "durationMs",
   runs.max_rss_bytes as "maxRssBytes", runs.output_bytes as "outputBytes"`;

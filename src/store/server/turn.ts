@@ -1,13 +1,13 @@
-import type { ClaimedRow, ClaimRequest, Selection, StoreTurn } from '../../contract/jobs.ts';
-import type { FinishedClaim } from '../../contract/runs.ts';
-import type { JobRow } from '../../schema.ts';
-import { beginningValues } from '../../shared/run-rows.ts';
-import { quoted } from '../../shared/sql/rows.ts';
-import { isSurelyOpen } from '../../statements/counted.ts';
-import { hasClaim, nextFirst } from '../../statements/job-rows.ts';
-import { memoryOf } from '../../statements/runs.ts';
-import type { ServerSession, ServerStatements } from '../session.ts';
-import { type FinishedRow, finishing } from './finish.ts';
+import type { ClaimedRow, ClaimRequest, Selection, StoreTurn } from '../contract/jobs.ts';
+import type { FinishedClaim } from '../contract/runs.ts';
+import type { JobRow } from '../schema.ts';
+import { beginningValues } from '../shared/run-rows.ts';
+import { quoted } from '../shared/sql/rows.ts';
+import { isSurelyOpen } from '../statements/counted.ts';
+import { hasClaim, nextFirst } from '../statements/job-rows.ts';
+import { memoryOf } from '../statements/runs.ts';
+import { type FinishedRow, finishing } from './postgres/finish.ts';
+import type { ServerSession, ServerStatements } from './session.ts';
 
 /** Skips locked rows: another session is taking them, or they will be looked for again. */
 export const free = 'for update skip locked';

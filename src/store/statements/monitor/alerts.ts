@@ -1,8 +1,8 @@
-import { machineName } from '../../system/process/identity.ts';
-import type { ChoreStore, DeliveryRow, DeliveryStore, DueChores } from '../contract/alerts.ts';
-import { lock } from '../shared/sql/mutex.ts';
-import { addRows } from '../shared/sql/rows.ts';
-import type { Statements } from '../shared/sql/statements.ts';
+import { machineName } from '../../../system/process/identity.ts';
+import type { ChoreStore, DeliveryRow, DeliveryStore, DueChores } from '../../contract/alerts.ts';
+import { lock } from '../../shared/sql/mutex.ts';
+import { addRows } from '../../shared/sql/rows.ts';
+import type { Statements } from '../../shared/sql/statements.ts';
 
 const HOUR_MS = 3_600_000;
 

@@ -1,7 +1,7 @@
-import type { Glance, GlanceFrom, TierGlance } from '../contract/metrics.ts';
-import type { Dialect } from '../shared/sql/dialect.ts';
-import type { Statements } from '../shared/sql/statements.ts';
-import { OF_RUNS } from '../words.ts';
+import type { Glance, GlanceFrom, TierGlance } from '../../contract/metrics.ts';
+import type { Dialect } from '../../shared/sql/dialect.ts';
+import type { Statements } from '../../shared/sql/statements.ts';
+import { OF_RUNS } from '../../words.ts';
 
 /** Two statements, each of a few steps into an index: all that passes ask that find nothing wrong. */
 export async function glanceAt(db: Statements, from: GlanceFrom, tiers: readonly string[]): Promise<Glance> {

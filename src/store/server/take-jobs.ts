@@ -1,10 +1,10 @@
-import type { ClaimedRow, ClaimRequest, ClaimStore, Selection, WaitingJob } from '../../contract/jobs.ts';
-import type { JobRow } from '../../schema.ts';
-import { compareTurns, MOST_COUNTED } from '../../shared/claims.ts';
-import type { Dialect } from '../../shared/sql/dialect.ts';
-import { Groups } from '../../statements/claims.ts';
-import { hasClaim, jobColumns, nextFirst, type RowChange, updateJobs } from '../../statements/job-rows.ts';
-import type { ServerStatements } from '../session.ts';
+import type { ClaimedRow, ClaimRequest, ClaimStore, Selection, WaitingJob } from '../contract/jobs.ts';
+import type { JobRow } from '../schema.ts';
+import { compareTurns, MOST_COUNTED } from '../shared/claims.ts';
+import type { Dialect } from '../shared/sql/dialect.ts';
+import { Groups } from '../statements/claims.ts';
+import { hasClaim, jobColumns, nextFirst, type RowChange, updateJobs } from '../statements/job-rows.ts';
+import type { ServerStatements } from './session.ts';
 import {
   floorOf,
   free,

@@ -6,26 +6,24 @@ import type {
   ToldRun,
   UntoldQuery,
   UntoldRuns,
-} from '../../../contract/alerts.ts';
-import { marks, rowMarks } from '../../../shared/sql/dialect.ts';
-import { lock } from '../../../shared/sql/mutex.ts';
-import { withTiers } from '../../../shared/sql/tiers.ts';
-import { hasClaim } from '../../../statements/job-rows.ts';
-import { numbersOf } from '../../../statements/metrics.ts';
-import type { Outcome } from '../../../words.ts';
-import type { ServerStatements } from '../../session.ts';
+} from '../../contract/alerts.ts';
+import type { Dialect } from '../../shared/sql/dialect.ts';
+import { lock } from '../../shared/sql/mutex.ts';
+import { putRows } from '../../shared/sql/rows.ts';
+import type { Statements } from '../../shared/sql/statements.ts';
+import { withTiers } from '../../shared/sql/tiers.ts';
+import type { Outcome } from '../../words.ts';
+import { hasClaim } from '../job-rows.ts';
+import { numbersOf } from './metrics.ts';
 
-export function serverTelemetry(db: ServerStatements): TelemetryStore {
+export function telemetryOf(db: Statements): TelemetryStore {
   return {
     request: (channel, at) => request(db, channel, at),
     untold: (query) => findUntold(db, query),
     keepTold: async (told) => {
       await db.run('delete from told_runs');
-      if (told.length === 0) return;
-      await db.run(
-        `insert into told_runs (run_id, started_at, is_open) values ${rowMarks(3, told.length)}`,
-        told.flatMap(({ id, startedAt, isOpen }) => [id, startedAt, isOpen]),
-      );
+      const rows = told.map(({ id, startedAt, isOpen }) => [id, startedAt, isOpen]);
+      await putRows(db, 'told_runs', ['run_id', 'started_at', 'is_open'], rows, { key: ['run_id'], set: [] });
     },
     addCounters: (rows) => addCounters(db, rows),
     counters: () =>
@@ -39,7 +37,7 @@ export function serverTelemetry(db: ServerStatements): TelemetryStore {
 }
 
 /** Two machines that ask at once come one after the other: the second one finds it asked for. */
-async function request(db: ServerStatements, channel: string, at: number): Promise<void> {
+async function request(db: Statements, channel: string, at: number): Promise<void> {
   const find = () =>
     db.first(`select 1 as one from deliveries where kind = 'telemetry' and due_at is not null limit 1`);
   if ((await find()) !== undefined) return;
@@ -52,23 +50,17 @@ async function request(db: ServerStatements, channel: string, at: number): Promi
   ]);
 }
 
-async function addCounters(db: ServerStatements, rows: readonly CounterRow[]): Promise<void> {
-  if (rows.length === 0) return;
+async function addCounters(db: Statements, rows: readonly CounterRow[]): Promise<void> {
   const ids = await numbersOf(
     db,
     rows.map(({ name }) => name),
   );
-  const sums = ['times', 'timed', 'run_ms', 'cpu_ms'].map(
-    (column) => [column, `counters.${column} + new.${column}`] as const,
-  );
-  await db.run(
-    db.dialect.upsert(
-      `insert into counters (script_id, what, times, timed, run_ms, cpu_ms) values ${rowMarks(6, rows.length)}`,
-      ['script_id', 'what'],
-      sums,
-    ),
-    rows.flatMap(({ name, what, times, timed, run_ms, cpu_ms }) => [ids.get(name), what, times, timed, run_ms, cpu_ms]),
-  );
+  const sums = ['times', 'timed', 'run_ms', 'cpu_ms'];
+  const key = ['script_id', 'what'];
+  const counted = rows.map(({ name, what, times, timed, run_ms, cpu_ms }) => {
+    return [ids.get(name), what, times, timed, run_ms, cpu_ms];
+  });
+  await putRows(db, 'counters', [...key, ...sums], counted, { key, set: [], add: sums });
 }
 
 const figures = {
@@ -76,6 +68,7 @@ const figures = {
   blocked: 'jobs where ready = 2',
   due: 'jobs where ready = 0 and run_at <= ?',
   delayed: 'jobs where ready = 0 and run_at > ?',
+  // PostgreSQL reads all jobs for tokens that are not null, as long as it has not counted them.
   claimed: `jobs where ${hasClaim} and tier is null`,
   failed: `jobs where state = 'failed' and finished_at is not null and tier is null`,
   running: `runs where outcome = 'running'`,
@@ -94,7 +87,7 @@ const oldestText = `select min(run_at) as since from (
   union all select min(run_at) from jobs where ready = 0 and run_at <= ?) as waiting`;
 
 /** Each figure by an index, however much the log holds. */
-async function readState(db: ServerStatements, at: number): Promise<SiteState> {
+async function readState(db: Statements, at: number): Promise<SiteState> {
   const values = Array(figuresText.join('').split('?').length - 1).fill(at);
   const counted = (await db.first<Record<keyof typeof figures, number>>(
     `select ${figuresText.join(', ')}`,
@@ -104,7 +97,7 @@ async function readState(db: ServerStatements, at: number): Promise<SiteState> {
   const { ready, blocked, due, delayed, claimed, failed, running, workers, warning, critical, waiting, givenUp } =
     counted;
   return {
-    scripts: await db.all(lastRunsText),
+    scripts: await db.all(lastRunsText(db.dialect.join)),
     tiers: await db.all(`${withTiers(db.dialect)} ${lastPassesText}`),
     queue: {
       jobs: { waiting: ready + blocked + due, delayed, running: claimed, failed },
@@ -119,18 +112,20 @@ async function readState(db: ServerStatements, at: number): Promise<SiteState> {
 }
 
 /** The bytes of all tables with their indexes. */
-const bytesTexts = {
+const bytesTexts: Readonly<Record<Dialect['name'], string>> = {
+  sqlite: 'select page_count * page_size as bytes from pragma_page_count, pragma_page_size',
   postgres: `select sum(pg_total_relation_size(oid)) as bytes from pg_class
     where relnamespace = current_schema()::regnamespace and relkind = 'r'`,
   mysql: `select sum(data_length + index_length) as bytes from information_schema.tables
     where table_schema = database()`,
 };
 
-const lastRunsText = `select scripts.name as script, newest.started_at as "lastAt", newest.outcome as "lastOutcome",
+const lastRunsText = (join: Dialect['join']): string => `
+  select scripts.name as script, newest.started_at as "lastAt", newest.outcome as "lastOutcome",
     newest.suspect as "lastSuspect",
     (select started_at from runs where script_id = scripts.id and outcome = 'succeeded'
      order by started_at desc limit 1) as "lastSuccessAt"
-  from scripts join runs as newest on newest.id =
+  from scripts ${join} runs as newest on newest.id =
     (select id from runs where script_id = scripts.id order by started_at desc, id desc limit 1)
   order by scripts.name`;
 
@@ -151,24 +146,17 @@ const LONGEST_TRANSACTION_MS = 60_000;
 /** Most missing numbers that are looked for again. */
 const MOST_MISSING = 2_000;
 
-/**
- * Numbers are never given twice, but what has a smaller one may be committed later, by another machine. So numbers
- * that are missing count as runs that have not ended, for as long as somebody may be writing them.
- */
-async function findUntold(db: ServerStatements, { firstSince, since, limit }: UntoldQuery): Promise<UntoldRuns> {
+async function findUntold(db: Statements, { firstSince, since, limit }: UntoldQuery): Promise<UntoldRuns> {
   const told = await db.all<ToldRun>(
     'select run_id as id, started_at as "startedAt", is_open as "isOpen" from told_runs order by run_id',
   );
-  const newest = told.at(-1) ?? (await findFirst(db, firstSince));
-  const from = newest?.id ?? 0;
-  const open = told.filter(({ isOpen }) => isOpen);
-  const known = await look(
-    db,
-    `where id in ${marks(open)}`,
-    open.map(({ id }) => id),
-  );
+  const beginning = await findBeginning(db, told.at(-1), firstSince);
+  const from = beginning?.id ?? 0;
+  const open = told.filter(({ id, isOpen }) => isOpen && id <= from);
+  const ids = open.map(({ id }) => id);
+  const known = ids.length === 0 ? [] : await look(db, `where ${db.dialect.isIn('id')}`, [ids]);
   const fresh = await look(db, 'where id > ? order by id limit ?', [from, limit]);
-  const last = fresh.at(-1) ?? newest;
+  const last = fresh.at(-1) ?? beginning;
   const looked = [...known, ...fresh];
   const ended = looked.filter(({ outcome }) => outcome !== 'running').map(({ id }) => id);
   const running = looked.filter(({ outcome }) => outcome === 'running');
@@ -185,13 +173,22 @@ async function findUntold(db: ServerStatements, { firstSince, since, limit }: Un
 
 const toOpen = ({ id, startedAt }: Pick<ToldRun, 'id' | 'startedAt'>): ToldRun => ({ id, startedAt, isOpen: true });
 
-async function look(db: ServerStatements, where: string, values: readonly unknown[]): Promise<Looked[]> {
+async function look(db: Statements, where: string, values: readonly unknown[]): Promise<Looked[]> {
   return await db.all<Looked>(`select id, started_at as "startedAt", outcome from runs ${where}`, values);
 }
 
-/** The newest run that began before `firstSince`: neither it nor any earlier run is reported. */
-async function findFirst(db: ServerStatements, firstSince: number): Promise<Looked | undefined> {
-  return (await look(db, 'where started_at < ? order by id desc limit 1', [firstSince]))[0];
+/**
+ * The run behind which all are new: the newest one that was told, or at first the newest that began before
+ * `firstSince`. SQLite may give the number of a deleted run, and those before it, to new runs.
+ */
+async function findBeginning(
+  db: Statements,
+  newest: ToldRun | undefined,
+  firstSince: number,
+): Promise<Pick<ToldRun, 'id' | 'startedAt'> | undefined> {
+  if (newest !== undefined && db.dialect.name !== 'sqlite') return newest;
+  const [until, before] = newest ? [newest.id, newest.startedAt + 1] : [Number.MAX_SAFE_INTEGER, firstSince];
+  return (await look(db, 'where id <= ? and started_at < ? order by id desc limit 1', [until, before]))[0];
 }
 
 interface Seen {
@@ -201,8 +198,13 @@ interface Seen {
   readonly fresh: readonly Looked[];
 }
 
-/** Missing numbers as open runs, which begin with the instant at which they were first missed. */
-async function findMissing(db: ServerStatements, { open, known, from, fresh }: Seen): Promise<ToldRun[]> {
+/**
+ * What has a smaller number may be committed later, by another machine. So numbers that are missing count as open runs,
+ * which begin with the instant at which they were first missed, for as long as somebody may be writing them.
+ */
+async function findMissing(db: Statements, { open, known, from, fresh }: Seen): Promise<ToldRun[]> {
+  // One transaction of SQLite writes at a time.
+  if (db.dialect.name === 'sqlite') return [];
   const { at = 0 } = (await db.first<{ at: number }>(`select ${db.dialect.nowMs} as at`)) ?? {};
   const found = new Set([...known, ...fresh].map(({ id }) => id));
   const before = open.filter(({ id, startedAt }) => !found.has(id) && startedAt > at - LONGEST_TRANSACTION_MS);
@@ -214,7 +216,7 @@ async function findMissing(db: ServerStatements, { open, known, from, fresh }: S
   return [...before.map(toOpen), ...missing];
 }
 
-async function readFacts(db: ServerStatements, ids: readonly number[], since: number): Promise<EndedRunFacts[]> {
+async function readFacts(db: Statements, ids: readonly number[], since: number): Promise<EndedRunFacts[]> {
   if (ids.length === 0) return [];
   return await db.all<EndedRunFacts>(
     `select runs.id, scripts.name as script, runs.job_id as "jobId", hosts.host, workers.triggered_by as "trigger",
@@ -223,9 +225,9 @@ async function readFacts(db: ServerStatements, ids: readonly number[], since: nu
        runs.system_cpu_ms as "systemCpuMs", runs.max_rss_bytes as "maxRssBytes", runs.measured_by as "measuredBy",
        runs.pid, runs.exit_code as "exitCode", runs."signal", runs.reason, runs.error_name as "errorName",
        runs.error_message as "errorMessage", runs.error_stack as "errorStack"
-     from runs join scripts on scripts.id = runs.script_id
+     from runs ${db.dialect.join} scripts on scripts.id = runs.script_id
      left join workers on workers.id = runs.worker_id left join hosts on hosts.id = workers.host_id
-     where runs.id in ${marks(ids)} and coalesce(runs.finished_at, runs.started_at) >= ? order by runs.id`,
-    [...ids, since],
+     where ${db.dialect.isIn('runs.id')} and coalesce(runs.finished_at, runs.started_at) >= ? order by runs.id`,
+    [ids, since],
   );
 }
