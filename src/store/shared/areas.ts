@@ -45,7 +45,7 @@ export function areasOf(db: Statements, inTurn: InTurn) {
     jobs: asAsync(jobsOf(db), inTurn),
     runs: asAsync(runsOf(db), inTurn),
     events: asAsync(eventsOf(db), inTurn),
-    tokens: asLazy(async () => (await import('../statements/registers.ts')).tokensOf(db), inTurn),
+    tokens: asLazy(async () => (await import('../statements/registers.ts')).apiTokensOf(db), inTurn),
     chores: asAsync(choresOf(db), inTurn),
     deliveries: asAsync(deliveriesOf(db), inTurn),
     incidents: asLazy(async () => (await import('../statements/monitor/incidents.ts')).incidentsOf(db), inTurn),

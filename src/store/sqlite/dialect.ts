@@ -4,7 +4,6 @@ const isIn = (expression: string): string => `${expression} in (select value fro
 
 export const sqliteDialect: Dialect = {
   name: 'sqlite',
-  same: (one, other) => `${one} is ${other}`,
   isIn,
   fits: (expression, globs) => {
     const areNames = globs.every((glob) => !/[*?[]/.test(glob));

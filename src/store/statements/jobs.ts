@@ -79,7 +79,7 @@ function reads(db: Statements): Part<'byId' | 'wholeById' | 'byUniqueKeys' | 'me
 
 /** What is asked of many jobs, mostly by people: it is loaded with the first question. */
 function lists(db: Statements): ListStore {
-  const load = async (): Promise<ListStore> => (await import('./list-jobs.ts')).listsOf(db);
+  const load = async (): Promise<ListStore> => (await import('./list-jobs.ts')).jobListsOf(db);
   return {
     list: async (filter) => await (await load()).list(filter),
     listById: async (ids) => await (await load()).listById(ids),

@@ -15,7 +15,7 @@ import type { Condition, Dialect } from '../shared/sql/dialect.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 import { hasClaim, hasOpenKey, nextFirst } from './job-rows.ts';
 
-export function listsOf(db: Statements): ListStore {
+export function jobListsOf(db: Statements): ListStore {
   const { isIn, fits } = db.dialect;
   return {
     list: (filter) => list(db, filter),

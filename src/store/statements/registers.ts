@@ -82,7 +82,7 @@ async function forget(db: Statements, seenBefore: number, limit: number): Promis
 const tokenColumns = `id, name, permission, created_at as "createdAt", expires_at as "expiresAt",
   last_used_at as "lastUsedAt"`;
 
-export function tokensOf(db: Statements): TokenStore {
+export function apiTokensOf(db: Statements): TokenStore {
   const read = async (column: 'id' | 'name' | 'hash', value: unknown): Promise<HashedToken | null> =>
     (await db.first<HashedToken>(`select ${tokenColumns}, hash from tokens where ${column} = ?`, [value])) ?? null;
   return {

@@ -12,7 +12,7 @@ const columns = `workers.id, kind, tier, state, host_id, pid, pid_start_ticks, t
   scheduled_for, started_at, lease_expires_at, finished_at, skip_code, reason, host, boot_id, runner_version, node_version`;
 
 /** Workers with what their hosts say. */
-export const selectWorkers = `select ${columns} from workers join hosts on hosts.id = host_id`;
+export const workersText = `select ${columns} from workers join hosts on hosts.id = host_id`;
 
 /** As a text, not as a value: it is the condition of an index. */
 const isRunning = `state = 'running'`;
@@ -33,7 +33,7 @@ function begins(db: Statements): Pick<WorkerStore, 'start' | 'startOneOf' | 'ski
     startOneOf: async (worker, most) => {
       await lock(db, `queue on ${worker.host}`);
       const { where, values } = matching({ kind: 'queue', host: isOfOneMachine(db) ? undefined : worker.host });
-      const living = (await db.all(`${selectWorkers} where ${isRunning} and ${where}`, values)).length;
+      const living = (await db.all(`${workersText} where ${isRunning} and ${where}`, values)).length;
       return living < most ? { id: await insert(db, worker, { state: 'running' }) } : { living };
     },
     skip: (worker, skipCode, reason) =>
@@ -65,13 +65,13 @@ function reads(db: Statements): Omit<WorkerStore, keyof (ReturnType<typeof begin
     running: async (tier, host) => {
       const { where, values } = matching({ tier, host });
       return await db.all<WorkerRow>(
-        `${selectWorkers} where ${isRunning} and ${where} order by started_at, workers.id`,
+        `${workersText} where ${isRunning} and ${where} order by started_at, workers.id`,
         values,
       );
     },
     suspects: (seen) => {
       const { condition, values } = atWork(isOfOneMachine(db) ? undefined : seen);
-      return db.all<WorkerRow>(`${selectWorkers} where ${condition} order by started_at, workers.id`, values);
+      return db.all<WorkerRow>(`${workersText} where ${condition} order by started_at, workers.id`, values);
     },
     byId: (ids) => workersById(db, ids),
     find: (worker) => find(db, worker),
@@ -84,7 +84,7 @@ function reads(db: Statements): Omit<WorkerStore, keyof (ReturnType<typeof begin
 export async function workersById(db: Statements, ids: readonly number[]): Promise<WorkerRow[]> {
   const found: WorkerRow[] = [];
   for (const page of inPages(ids)) {
-    found.push(...(await db.all<WorkerRow>(`${selectWorkers} where ${db.dialect.isIn('workers.id')}`, [page])));
+    found.push(...(await db.all<WorkerRow>(`${workersText} where ${db.dialect.isIn('workers.id')}`, [page])));
   }
   return found;
 }
@@ -97,7 +97,7 @@ async function refuseSecond(db: Statements, { tier, host }: NewWorker): Promise<
   if (tier === null || db.dialect.name === 'sqlite') return;
   await lock(db, `pass of ${tier} on ${host}`);
   const { where, values } = matching({ tier, host });
-  if ((await db.first(`${selectWorkers} where ${isRunning} and ${where} limit 1`, values)) === undefined) return;
+  if ((await db.first(`${workersText} where ${isRunning} and ${where} limit 1`, values)) === undefined) return;
   throw new RowTaken(`a pass of ${tier} is running on ${host}`);
 }
 
@@ -167,7 +167,7 @@ async function find(db: Statements, worker: NewWorker): Promise<WorkerRow | null
     ...{ tier, started_at: startedAt, kind, host, boot_id: bootId, pid },
     pid_start_ticks: startTicks,
   });
-  return (await db.first<WorkerRow>(`${selectWorkers} where ${where} order by workers.id limit 1`, values)) ?? null;
+  return (await db.first<WorkerRow>(`${workersText} where ${where} order by workers.id limit 1`, values)) ?? null;
 }
 
 /** By themselves MySQL and SQLite would rather read all workers, the newest first. */

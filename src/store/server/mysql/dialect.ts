@@ -24,7 +24,6 @@ export const mysqlDialect: ServerDialect = {
     json: 'longtext',
     blob: 'longblob',
   },
-  same: (one, other) => `${one} <=> ${other}`,
   isIn,
   fits: (expression, globs) => fitsByPatterns({ isIn, regExp }, expression, globs),
   handlerOf: (name) => `substring_index(${name}, '?', 1)`,

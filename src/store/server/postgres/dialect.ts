@@ -25,7 +25,6 @@ export const postgresDialect: ServerDialect = {
     json: 'json_text',
     blob: 'bytea',
   },
-  same: (one, other) => `${one} is not distinct from ${other}`,
   isIn,
   fits: (expression, globs) => fitsByPatterns({ isIn, regExp }, expression, globs),
   handlerOf: (name) => `split_part(${name}, '?', 1)`,

@@ -1,8 +1,6 @@
 /** How what differs between the engines is written in SQL. All else is written so that each of them understands it. */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres' | 'mysql';
-  /** Equal, two nulls too. */
-  same(one: string, other: string): string;
   /** Whether it is among the values of a list, which is one value of the statement: its text stays the same. */
   isIn(expression: string): string;
   /** Whether a text fits one of these globs, which are SQLite's: case counts, `*`, `?`, `[a-z]`, `[^x]`. */
