@@ -8,7 +8,7 @@ const project = join(import.meta.dirname, '../..');
 
 /** Words that are no sentences: SQL, the rules and times that people write, files and lines that are made, and the page. */
 const withoutSentences = [
-  'src/store/{sqlite,server,move,external,shared,spool}/**',
+  'src/store/{sqlite,server,statements,move,external,shared,spool}/**',
   'src/store/{schema,tables,columns}.ts',
   'src/schedule/**',
   'src/system/base/local-time.ts',
