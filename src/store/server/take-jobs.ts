@@ -2,7 +2,7 @@ import type { ClaimedRow, ClaimRequest, ClaimStore, Selection, WaitingJob } from
 import type { JobRow } from '../schema.ts';
 import { compareTurns, MOST_COUNTED } from '../shared/claims.ts';
 import type { Dialect } from '../shared/sql/dialect.ts';
-import { Groups } from '../statements/claims.ts';
+import { Groups, isThere, readyNames } from '../statements/claims.ts';
 import { hasClaim, jobColumns, nextFirst, type RowChange, updateJobs } from '../statements/job-rows.ts';
 import type { ServerStatements } from './session.ts';
 import {
@@ -193,19 +193,6 @@ async function readOfNames(
   return found.sort(compareTurns).slice(0, limit);
 }
 
-/** Every name that has a job which is due, by one step into the index for each. */
-async function readyNames(db: ServerStatements): Promise<string[]> {
-  const rows = await db.all<{ name: string }>(
-    `with recursive names (name) as (
-       select min(name) from jobs where ready = 1
-       union all
-       select (select min(jobs.name) from jobs where ready = 1 and jobs.name > names.name)
-       from names where names.name is not null)
-     select name from names where name is not null`,
-  );
-  return rows.map(({ name }) => name);
-}
-
 /**
  * Looks at the first ones in the order of all. Mostly the first look finds enough; each is dearer than the one before,
  * and one that has put many aside is repeated. False: none of them was the last.
@@ -270,9 +257,6 @@ function returning(db: ServerStatements, groupLimit: number | null) {
   const { text, values } = freedOnPostgres(db, groupLimit);
   return { text: `${nextDue}, (case when exists (${text}) then 1 else 0 end) as may_unblock`, values };
 }
-
-/** One step into an index for each row: of `exists`, a planner may make one look at the whole table. */
-const isThere = (rows: string): string => `(case when (select 1 from ${rows} limit 1) is null then 0 else 1 end)`;
 
 const foundColumns = `${jobColumns}, ${isThere(unreportedChild)} as has_unreported_children`;
 

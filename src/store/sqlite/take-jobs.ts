@@ -2,7 +2,7 @@ import type { ClaimedRow, ClaimRequest, ClaimStore, Selection, WaitingJob } from
 import type { JobRow } from '../schema.ts';
 import { MOST_COUNTED } from '../shared/claims.ts';
 import type { Statements } from '../shared/sql/statements.ts';
-import { Groups } from '../statements/claims.ts';
+import { Groups, readyNames } from '../statements/claims.ts';
 
 /** How many jobs are looked at in the common order before the jobs of each name are. */
 const FIRST_LOOK = 20;
@@ -188,19 +188,6 @@ async function lookAtNames(db: Statements, selection: Selection): Promise<Look> 
     [floorOf(selection), fullKeys, wanted],
   );
   return { jobs, blocked: 0, isAll: jobs.length === 0 };
-}
-
-/** Every name that has a job which is due, by one step into the index for each. */
-async function readyNames(db: Statements): Promise<string[]> {
-  const rows = await db.all<{ name: string }>(
-    `with recursive names (name) as (
-       select min(name) from jobs where ready = 1
-       union all
-       select (select min(name) from jobs where ready = 1 and name > names.name)
-       from names where name is not null)
-     select name from names where name is not null`,
-  );
-  return rows.map(({ name }) => name);
 }
 
 const taken = `ready = null, claim_token = ?, lease_expires_at = ? + coalesce(?, lease_ms, ?), lease_extended = 0`;

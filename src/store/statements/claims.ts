@@ -91,7 +91,8 @@ const isClaimed = ({ state }: Pick<JobRow, 'state'>): boolean => state === 'clai
 const idsOf = (rows: readonly ClaimRef[]): number[] => rows.map(({ id }) => id);
 
 /** One step into an index for each row: of `exists`, a planner may make one look at the whole table. */
-const isThere = (rows: string): string => `(case when (select 1 from ${rows} limit 1) is null then 0 else 1 end)`;
+export const isThere = (rows: string): string =>
+  `(case when (select 1 from ${rows} limit 1) is null then 0 else 1 end)`;
 
 async function held(db: Statements, claims: readonly ClaimRef[]): Promise<HeldRow[]> {
   if (claims.length === 0) return [];
@@ -137,6 +138,19 @@ async function ofWorkers(db: Statements, which: string): Promise<ClaimOfWorker[]
     const worker = workers.get(workerOf(token) ?? 0);
     return worker === undefined ? [] : { job, token, worker, run: runs.get(job.id) ?? null };
   });
+}
+
+/** Every name that has a job which is due, by one step into the index for each. */
+export async function readyNames(db: Statements): Promise<string[]> {
+  const rows = await db.all<{ name: string }>(
+    `with recursive names (name) as (
+       select min(name) from jobs where ready = 1
+       union all
+       select (select min(jobs.name) from jobs where ready = 1 and jobs.name > names.name)
+       from names where names.name is not null)
+     select name from names where name is not null`,
+  );
+  return rows.map(({ name }) => name);
 }
 
 /** How many of each group are claimed: asked once, as nothing changes meanwhile but by what is taken here. */

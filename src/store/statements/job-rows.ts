@@ -66,8 +66,8 @@ async function updateOnSqlite(
   const newest = (column: Column): string => (columns.includes(column) ? '?' : column);
   if (readyAt !== undefined) assigned.push(`ready = ${readyOf(newest('state'), newest('run_at'))}`);
   const text = `update jobs set ${assigned.join(', ')} where id = ?`;
+  const moved = (['state', 'run_at'] as const).filter((column) => columns.includes(column));
   for (const { id, set } of changes) {
-    const moved = (['state', 'run_at'] as const).filter((column) => columns.includes(column));
     const ready = readyAt === undefined ? [] : [...moved.map((column) => set[column]), readyAt];
     await db.run(text, [...columns.map((column) => set[column]), ...ready, id]);
   }

@@ -251,7 +251,7 @@ function found(db: Statements): Pick<RunStore, 'outputFiles' | 'knownSpoolIds'> 
 }
 
 /** A job that another program began by plain SQL has no claim, but may have a run. */
-export async function runningRun(db: Statements, jobId: number): Promise<StartedRunRow | null> {
+async function runningRun(db: Statements, jobId: number): Promise<StartedRunRow | null> {
   return (await runningRuns(db, [jobId])).get(jobId) ?? null;
 }
 
@@ -284,13 +284,13 @@ async function changeRuns(
   columns: readonly string[],
   rows: readonly { readonly id: number; readonly values: readonly unknown[] }[],
 ): Promise<void> {
-  const all = ['id', ...columns];
   if (db.dialect.name === 'sqlite') {
-    const assigned = columns.map((column) => (column === 'pid' ? 'pid = coalesce(?, pid)' : `${quoted(column)} = ?`));
+    const assigned = columns.map((column) => `${quoted(column)} = ${newValue(column, '?')}`);
     const text = `update runs set ${assigned.join(', ')} where id = ?`;
     for (const { id, values } of rows) await db.run(text, [...values, id]);
     return;
   }
+  const all = ['id', ...columns];
   for (const page of pagesOf(rows.map(({ id, values }) => [id, ...values]))) {
     const values = db.dialect.name === 'postgres' ? listsOf(page) : page.flat();
     await db.run(changeText(db.dialect, all, page.length), values);
@@ -298,7 +298,7 @@ async function changeRuns(
 }
 
 function changeText({ name }: Dialect, columns: readonly string[], rows: number): string {
-  const assigned = columns.slice(1).map((column) => `${quoted(column)} = ${newValue(column)}`);
+  const assigned = columns.slice(1).map((column) => `${quoted(column)} = ${newValue(column, `new.${quoted(column)}`)}`);
   if (name === 'postgres') {
     const list = columns.map(quoted).join(', ');
     return `update runs set ${assigned.join(', ')} from ${unnest(columns)} as new (${list}) where runs.id = new.id`;
@@ -310,5 +310,4 @@ function changeText({ name }: Dialect, columns: readonly string[], rows: number)
 }
 
 /** A run's process that is not known at its end may have been written down before. */
-const newValue = (column: string): string =>
-  column === 'pid' ? `coalesce(new.pid, runs.pid)` : `new.${quoted(column)}`;
+const newValue = (column: string, value: string): string => (column === 'pid' ? `coalesce(${value}, runs.pid)` : value);

@@ -17,10 +17,13 @@ export class ScriptNumbers {
 
   /** The numbers of the script and the version of each run; a script or version that the log lacks is added. */
   async of(runs: readonly ScriptOfRun[]): Promise<ScriptNumber[]> {
-    await this.#read(runs);
-    // Another machine may add them just now: whoever comes second reads what the first one has added.
-    await this.#addScripts(runs);
-    await this.#addVersions(runs);
+    const missing = runs.filter((run) => this.known(run) === null);
+    if (missing.length > 0) {
+      await this.#read(missing);
+      // Another machine may add them just now: whoever comes second reads what the first one has added.
+      await this.#addScripts(missing);
+      await this.#addVersions(missing);
+    }
     return runs.map((run) => this.known(run) as ScriptNumber);
   }
 

@@ -15,11 +15,7 @@ export async function addRows(
 ): Promise<number[]> {
   const text = insertText(db.dialect, table, columns);
   const ids: number[] = [];
-  if (db.dialect.name === 'sqlite') {
-    for (const row of rows) ids.push(...(await db.insert(text, row)));
-    return ids;
-  }
-  for (const page of pagesOf(rows)) ids.push(...(await db.insert(text, listOf(db.dialect, page), page.length)));
+  for (const { values, amount } of insertsOf(db.dialect, rows)) ids.push(...(await db.insert(text, values, amount)));
   return ids;
 }
 
@@ -45,8 +41,7 @@ export async function putRows(
     ...add.map((column) => [column, `${table}.${column} + new.${column}`] as const),
   ];
   const text = db.dialect.upsert(insertText(db.dialect, table, columns), key, assigned);
-  if (db.dialect.name === 'sqlite') for (const row of rows) await db.run(text, row);
-  else for (const page of pagesOf(rows)) await db.run(text, listOf(db.dialect, page));
+  for (const { values } of insertsOf(db.dialect, rows)) await db.run(text, values);
 }
 
 function insertText(dialect: Dialect, table: string, columns: readonly string[]): string {
@@ -58,9 +53,16 @@ function insertText(dialect: Dialect, table: string, columns: readonly string[])
 /** Some are words of SQL. */
 export const quoted = (column: string): string => `"${column}"`;
 
-/** Rows as one value, or as one for each column: however many there are, the text is the same. */
-function listOf({ name }: Dialect, rows: readonly Row[]): unknown[] {
-  return name === 'postgres' ? listsOf(rows) : [rows];
+/**
+ * The values of each statement that adds some of the rows, and how many these are: in SQLite one row, elsewhere rows as
+ * one value, or as one for each column. However many there are, the text is the same.
+ */
+function* insertsOf({ name }: Dialect, rows: readonly Row[]): Generator<{ values: Row; amount: number }> {
+  if (name === 'sqlite') for (const row of rows) yield { values: row, amount: 1 };
+  else
+    for (const page of pagesOf(rows)) {
+      yield { values: name === 'postgres' ? listsOf(page) : [page], amount: page.length };
+    }
 }
 
 /** A list for each column, for {@link unnest}. */

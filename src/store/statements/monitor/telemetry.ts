@@ -68,7 +68,6 @@ const figures = {
   blocked: 'jobs where ready = 2',
   due: 'jobs where ready = 0 and run_at <= ?',
   delayed: 'jobs where ready = 0 and run_at > ?',
-  // PostgreSQL reads all jobs for tokens that are not null, as long as it has not counted them.
   claimed: `jobs where ${hasClaim} and tier is null`,
   failed: `jobs where state = 'failed' and finished_at is not null and tier is null`,
   running: `runs where outcome = 'running'`,
