@@ -96,7 +96,7 @@ const keepers = [
 ];
 
 /** What each pass loads; the log that is a file, too, as hardly anybody has it on a server. */
-const passes = ['commands/cli.ts', 'commands/run/run-tier.ts', 'store/sqlite/open.ts', 'store/shared/sql/rows.ts'];
+const passes = ['commands/cli.ts', 'commands/run/run-tier.ts', 'store/sqlite/open.ts'];
 
 /** What reads scripts, which a pass of an empty tier does without. */
 const scripts = ['discovery/folder.ts'];
