@@ -4,7 +4,8 @@ import { endUnmeasured, noOutput } from '../../src/execution/result/result.ts';
 import type { Runner } from '../../src/settings/settings.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createSelector } from '../../src/worker/loop/selection.ts';
-import { createQueueRecorder, type HandledRun } from '../../src/worker/record/queue-recorder.ts';
+import { type HandlerRun, QueueRecorder } from '../../src/worker/record/queue-recorder.ts';
+import type { EndedRun } from '../../src/worker/record/recorder.ts';
 import { report, task, timed } from './child.ts';
 
 // What a queue worker does between its handlers: each turn settles what has ended and claims what is next, in one commit.
@@ -35,26 +36,20 @@ async function work(): Promise<void> {
       const workerId = await store.transaction(({ workers }) => workers.start(describe(index)));
       const request = { patterns: [name], failsUnknown: true };
       const selector = createSelector({ handlers, request, groupLimit: null, version: () => 0 });
-      const refuse = (sentence: string): never => {
-        throw new Error(sentence);
-      };
-      return {
-        store,
-        recorder: createQueueRecorder({ store, workerId, runner, handlers, selector, onRefused: refuse }),
-      };
+      return { store, recorder: new QueueRecorder({ store, workerId, runner, handlers, selector }) };
     }),
   );
   let done = 0;
   const startMs = performance.now();
   await Promise.all(
     workers.map(async ({ recorder }) => {
-      let ended: readonly HandledRun[] = [];
+      let ended: readonly EndedRun<HandlerRun>[] = [];
       while (done < task.jobs) {
         const { settled, next } = await timed(() => recorder.turn(ended, task.batch));
         done += settled.length;
         if (next.length === 0) break;
         const at = Date.now();
-        ended = next.map((claimed) => ({ claimed, startedAt: at, end: succeeded(at), isRetryable: true }));
+        ended = next.map((run) => ({ run, startedAt: at, end: succeeded(at), isRetryable: true }));
       }
     }),
   );

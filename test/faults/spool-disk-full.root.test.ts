@@ -6,7 +6,7 @@ import type { StateFolder } from '../../src/system/place/state-folder.ts';
 import { createSpoolWriter } from '../../src/worker/record/spool-recorder.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { fillDisk, mountSmallDisk } from '../support/small-disk.ts';
-import { makeSpooledRun, makeSpoolingWorker, SPOOL_AT } from '../support/spool.ts';
+import { makeSpooledEnd, makeSpoolingWorker, SPOOL_AT } from '../support/spool.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -17,14 +17,14 @@ function makeSmallDisk(): StateFolder {
   return makeStateOf(root);
 }
 
-const large = (spoolId: string) => makeSpooledRun(spoolId, { run: makeFinishedRun({ output: 'o'.repeat(60_000) }) });
+const large = (spoolId: string) => makeSpooledEnd(spoolId, { end: makeFinishedRun({ output: 'o'.repeat(60_000) }) });
 
 const readAll = (state: StateFolder) => listSpoolFiles(state).flatMap(({ path }) => [...readSpool(path)]);
 
 test('a record that finds no room leaves no half line, and can be tried again', () => {
   const state = makeSmallDisk();
   const writer = createSpoolWriter(state, makeSpoolingWorker());
-  writer.append(makeSpooledRun('run-0001'));
+  writer.append(makeSpooledEnd('run-0001'));
   const [file] = listSpoolFiles(state);
   const size = () => statSync(file?.path ?? '').size;
   const before = size();
@@ -60,7 +60,7 @@ test('a spool that finds no room at all is not there', () => {
 test('a spool whose last line finds no room is handed over without it', () => {
   const state = makeSmallDisk();
   const writer = createSpoolWriter(state, makeSpoolingWorker());
-  writer.append(makeSpooledRun('run-0001'));
+  writer.append(makeSpooledEnd('run-0001'));
   fillDisk(state.reserve);
   const reason = 'r'.repeat(10_000);
   expect(() => writer.close({ finishedAt: SPOOL_AT, reason })).toThrow('ENOSPC');

@@ -12,7 +12,7 @@ import { openPlace } from '../support/handler-place.ts';
 import { queryLog } from '../support/open-log.ts';
 import { requestRun } from '../support/run-one.ts';
 import { runPass } from '../support/run-pass.ts';
-import { makeSpooledRun, makeSpoolHeader, toLines } from '../support/spool.ts';
+import { makeSpooledEnd, makeSpoolHeader, toLines } from '../support/spool.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { writeLog } from '../support/written-log.ts';
 
@@ -102,10 +102,10 @@ test('what a run has counted whose runner died is in the log', async () => {
 test('the spool keeps them, and takes nothing else for them', () => {
   const path = `${makeTemporaryRoot()}/a.jsonl`;
   const read = (counts: unknown) => {
-    const run = makeSpooledRun('aaaaaaaa', { run: { ...makeFinishedRun(), counts: counts as Record<string, number> } });
+    const run = makeSpooledEnd('aaaaaaaa', { end: { ...makeFinishedRun(), counts: counts as Record<string, number> } });
     writeFileSync(path, toLines(makeSpoolHeader(), run), { mode: 0o600 });
     const [, line] = [...readSpool(path)];
-    return line?.type === 'run' ? line.run.counts : line?.type;
+    return line?.type === 'ended' ? line.end.counts : line?.type;
   };
   expect(read({ orders: 2 })).toEqual({ orders: 2 });
   expect(read(undefined)).toBeUndefined();

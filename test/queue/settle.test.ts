@@ -362,19 +362,21 @@ describe('a job with a rule that has no tries left', () => {
   });
 });
 
+const toTold = (end: FinishedRun) => ({ end, result: '1', decision: null, isRetryable: true });
+const asIs = async ({ end }: { readonly end: FinishedRun }) => end;
+
 test('an end that the log refuses is not taken for one while the log itself cannot be written', async () => {
   const locked = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' });
   const end = makeFinishedRun(release);
-  const record = async (refused: FinishedRun) => refused;
-  await expect(recordRefused(end, locked, record)).rejects.toThrow(locked);
+  await expect(recordRefused(toTold(end), locked, asIs)).rejects.toThrow(locked);
   const refusal = Object.assign(new Error('CHECK'), { code: 'SQLITE_CONSTRAINT_CHECK' });
   const failed = { outcome: 'failed', reason: 'its end could not be recorded: CHECK' };
-  expect(await recordRefused(end, refusal, record)).toMatchObject({ ...failed, output: 'hi\n' });
-  const recordWordless = async (refused: FinishedRun) => {
+  expect(await recordRefused(toTold(end), refusal, asIs)).toMatchObject({ ...failed, output: 'hi\n' });
+  const recordWordless = async ({ end: refused }: { readonly end: FinishedRun }) => {
     if (refused.output !== null) throw refusal;
     return refused;
   };
-  expect(await recordRefused(end, refusal, recordWordless)).toMatchObject({
+  expect(await recordRefused(toTold(end), refusal, recordWordless)).toMatchObject({
     ...failed,
     ...{ output: null, output_dropped_bytes: end.output_bytes },
   });
@@ -382,13 +384,12 @@ test('an end that the log refuses is not taken for one while the log itself cann
 
 test.each(['SQLITE_TOOBIG', '22021', '23514', 'ER_DATA_TOO_LONG'])('%s is a refusal', async (code) => {
   const refusal = Object.assign(new Error('no'), { code });
-  const end = await recordRefused(makeFinishedRun(), refusal, async (refused) => refused);
+  const end = await recordRefused(toTold(makeFinishedRun()), refusal, asIs);
   expect(end).toMatchObject({ outcome: 'failed', reason: 'its end could not be recorded: no' });
 });
 
 test('a defect of the runner makes no run a failed one: it is thrown as it is', async () => {
-  const record = async (refused: FinishedRun) => refused;
   for (const defect of [new TypeError('undefined is not a function'), new Error('no such thing')]) {
-    await expect(recordRefused(makeFinishedRun(), defect, record)).rejects.toBe(defect);
+    await expect(recordRefused(toTold(makeFinishedRun()), defect, asIs)).rejects.toBe(defect);
   }
 });

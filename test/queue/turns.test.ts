@@ -8,7 +8,8 @@ import { QueueError } from '../../src/queue/errors.ts';
 import type { Runner } from '../../src/settings/settings.ts';
 import type { Store } from '../../src/store/contract/store.ts';
 import { createSelector } from '../../src/worker/loop/selection.ts';
-import { createQueueRecorder, type HandledRun, type HeldJob } from '../../src/worker/record/queue-recorder.ts';
+import { type HandlerRun, QueueRecorder } from '../../src/worker/record/queue-recorder.ts';
+import type { EndedRun } from '../../src/worker/record/recorder.ts';
 import { queryLog } from '../support/open-log.ts';
 import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -32,11 +33,8 @@ async function openTurns(root: string, patterns: readonly string[] = []) {
   const selector = createSelector({
     ...{ handlers, request: { patterns, failsUnknown: true }, groupLimit: null, version: () => 0 },
   });
-  const onRefused = (sentence: string): never => {
-    throw new Error(sentence);
-  };
-  const recorder = createQueueRecorder({
-    ...{ store: { ...store, transaction }, workerId, runner, handlers, selector, onRefused },
+  const recorder = new QueueRecorder({
+    ...{ store: { ...store, transaction }, workerId, runner, handlers, selector },
   });
   const add = (jobs: readonly NewJob<unknown>[]) =>
     store.transaction(async (session) => (await addJobs(session, jobs, Date.now())).map(({ id }) => id));
@@ -49,13 +47,13 @@ async function openTurns(root: string, patterns: readonly string[] = []) {
   return { store, recorder, counted, add, warmUp };
 }
 
-const ended = (claimed: HeldJob): HandledRun => endedAt(Date.now())(claimed);
+const ended = (run: HandlerRun): EndedRun<HandlerRun> => endedAt(Date.now())(run);
 
 const endedAt =
   (at: number) =>
-  (claimed: HeldJob): HandledRun => {
+  (run: HandlerRun): EndedRun<HandlerRun> => {
     const succeeded = { outcome: 'succeeded', finishedAt: at, durationMs: 1, reason: null, output: noOutput } as const;
-    return { claimed, startedAt: at, end: endUnmeasured(succeeded), isRetryable: true };
+    return { run, startedAt: at, end: endUnmeasured(succeeded), isRetryable: true };
   };
 
 const statesIn = (root: string): string[] =>
@@ -68,7 +66,7 @@ test('each of 2,000 jobs is run once by 8 workers that end some and claim others
   const ran: number[] = [];
   await Promise.all(
     workers.map(async ({ recorder }, index) => {
-      let runs: readonly HandledRun[] = [];
+      let runs: readonly EndedRun<HandlerRun>[] = [];
       for (;;) {
         const { settled, next } = await recorder.turn(runs, 5 + 3 * index);
         expect(settled.every(({ decision, runId }) => decision?.state === 'finished' && runId !== null)).toBe(true);
@@ -120,7 +118,7 @@ test('what has become of a job since it was claimed counts when its end is told'
   await add(Array(3).fill({ name: 'a' }));
   const { next } = await recorder.turn([], 3);
   await warmUp('a');
-  const [taken, parent, plain] = next as [HeldJob, HeldJob, HeldJob];
+  const [taken, parent, plain] = next as [HandlerRun, HandlerRun, HandlerRun];
   await store.transaction(({ claims }) => claims.release([taken.claim], Date.now()));
   await add([{ name: 'child', parent: parent.job.id }]);
   const { settled, next: following } = await recorder.turn(next.map(ended), 5);
@@ -137,7 +135,7 @@ test('a child that is added as its parent ends with the next claim is waited for
   for (let round = 0; round < 12; round += 1) {
     await add(Array(2).fill({ name: 'a' }));
     const { next } = await recorder.turn([], 1);
-    const [parent] = next as [HeldJob];
+    const [parent] = next as [HandlerRun];
     await warmUp('a');
     const adding = other.add([{ name: 'child', parent: parent.job.id }]).then(
       () => 'paused',

@@ -1,7 +1,6 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import type { SqliteStatement } from 'kysely';
-import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { findDriver } from '../../src/store/sqlite/driver.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
@@ -61,8 +60,10 @@ if (others !== undefined) meet(root, 'replay', Number(others));
 isAtWork = true;
 const replayed = await replaySpool(store, [state], {
   ...{ state, workerId: null, at: SPOOL_AT + 60_000, missedCap: 0 },
-  policyOf: async () => policyOf(),
-  endLostRun: async () => makeFinishedRun({ outcome: 'crashed', reason: 'its runner died' }),
+  endLostRun: async () => {
+    const end = makeFinishedRun({ outcome: 'crashed', reason: 'its runner died' });
+    return { end, result: null, decision: null };
+  },
 });
 await store.close();
 console.log(JSON.stringify({ runs: replayed.runs, notes: replayed.notes, writes }));

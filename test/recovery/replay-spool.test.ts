@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { settleRuns } from '../../src/queue/settle/settle.ts';
+import type { FinishedRun } from '../../src/store/schema.ts';
 import type { SpoolEntry, SpooledEnd, SpoolRecord } from '../../src/store/spool/format.ts';
 import { type StateFolder, stateFolderAt } from '../../src/system/place/state-folder.ts';
 import { createSpoolWriter } from '../../src/worker/record/spool-recorder.ts';
@@ -13,11 +13,11 @@ import { makeFinishedRun } from '../support/finished-run.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';
 import { readAnswers } from '../support/read-answers.ts';
 import {
+  makeEndOfClaim,
   makeSpooledEnd,
   makeSpooledRun,
   makeSpoolHeader,
   makeSpoolingWorker,
-  makeSpoolRun,
   SPOOL_AT,
   toLines,
 } from '../support/spool.ts';
@@ -39,11 +39,12 @@ async function makeLog() {
   const replay = (replaying: Partial<SpoolReplay> = {}, folders = [log.state]) =>
     replaySpool(log.store, folders, {
       ...{ state: log.state, workerId: null, at: AT, missedCap: 0, endLostRun: notEnded },
-      policyOf: async () => policyOf({ retries: 2 }),
       ...replaying,
     });
   return { ...log, root, replay };
 }
+
+const toLost = (end: FinishedRun) => ({ end, result: null, decision: null });
 
 function writeSpool(state: StateFolder, content: string, name = '100-1-a.jsonl'): void {
   writeFileSync(join(state.spool, name), content, { mode: 0o600 });
@@ -57,9 +58,9 @@ test('what a worker recorded without the log is in it afterwards, and its file i
   const writer = createSpoolWriter(state, worker);
   const reason = 'exit code 3';
   const failed = makeFinishedRun({ outcome: 'failed', finished_at: SPOOL_AT + 25, reason });
-  writer.append({ type: 'begun', ...makeSpoolRun('run-0001') });
-  writer.append(makeSpooledRun('run-0001'));
-  writer.append(makeSpooledRun('run-0002', { script: 'hourly/b', run: failed }));
+  writer.append({ type: 'begun', ...makeSpooledRun('run-0001') });
+  writer.append(makeSpooledEnd('run-0001'));
+  writer.append(makeSpooledEnd('run-0002', { script: 'hourly/b', end: failed }));
   writer.close({ finishedAt: SPOOL_AT + 30, reason: 'told to stop' });
 
   expect(await replay()).toEqual({ runs: 2, ended: [], alive: [], notes: [] });
@@ -105,7 +106,7 @@ test('what a worker recorded without the log is in it afterwards, and its file i
 
 test('replayed twice, it is there once', async () => {
   const { root, state, replay } = await makeLog();
-  const content = toLines(makeSpoolHeader(), makeSpooledRun('run-0001'), finish);
+  const content = toLines(makeSpoolHeader(), makeSpooledEnd('run-0001'), finish);
   for (const runs of [1, 0, 0]) {
     writeSpool(state, content);
     expect(await replay()).toMatchObject({ runs, notes: [] });
@@ -115,7 +116,7 @@ test('replayed twice, it is there once', async () => {
 
 test('a record that was written twice is replayed once', async () => {
   const { root, state, replay } = await makeLog();
-  const run = makeSpooledRun('run-0001');
+  const run = makeSpooledEnd('run-0001');
   writeSpool(state, toLines(makeSpoolHeader(), run, run, finish));
   expect(await replay()).toMatchObject({ runs: 1 });
   expect(countRows(root)).toEqual({ workers: 1, jobs: 1, runs: 1, events: 1 });
@@ -141,7 +142,7 @@ test('a pass that ran nothing is known all the same', async () => {
 
 test('a worker that died has crashed; one whose last line found no room has not', async () => {
   const { root, state, replay } = await makeLog();
-  const run = makeSpooledRun('run-0001');
+  const run = makeSpooledEnd('run-0001');
   writeSpool(state, toLines(makeSpoolHeader(), run), '100-1-a.part');
   writeSpool(state, toLines(makeSpoolHeader({ tier: 'daily' })), '200-1-a.jsonl');
   await replay();
@@ -160,7 +161,7 @@ test('a worker that died has crashed; one whose last line found no room has not'
 
 test('a worker that is still at work keeps its file', async () => {
   const { root, state, replay } = await makeLog();
-  createSpoolWriter(state, makeSpoolingWorker()).append(makeSpooledRun('run-0001'));
+  createSpoolWriter(state, makeSpoolingWorker()).append(makeSpooledEnd('run-0001'));
   expect(await replay()).toEqual({ runs: 0, ended: [], alive: [], notes: [] });
   expect(listSpool(state)).toHaveLength(1);
   expect(countRows(root)).toEqual({ workers: 0, jobs: 0, runs: 0, events: 0 });
@@ -168,11 +169,11 @@ test('a worker that is still at work keeps its file', async () => {
 
 test('a run whose runner died ends by what is known of it, once', async () => {
   const { root, state, replay } = await makeLog();
-  const run = makeSpoolRun('run-0001');
+  const run = makeSpooledRun('run-0001');
   const content = toLines(makeSpoolHeader(), { type: 'begun', ...run });
   const crashed = makeFinishedRun({ outcome: 'crashed', finished_at: AT, reason: 'it died' });
   writeSpool(state, content, '100-1-a.part');
-  const { ended, runs } = await replay({ endLostRun: async () => crashed });
+  const { ended, runs } = await replay({ endLostRun: async () => toLost(crashed) });
   expect(runs).toBe(1);
   expect(ended).toMatchObject([{ run, worker: { tier: 'hourly' }, state: { path: state.path } }]);
   writeSpool(state, content, '100-1-a.part');
@@ -184,15 +185,15 @@ test('a run whose runner died ends by what is known of it, once', async () => {
 
 test('a run that outlived its runner keeps its file until it has ended; the others are replayed', async () => {
   const { root, state, replay } = await makeLog();
-  const content = toLines(makeSpoolHeader(), makeSpooledRun('run-0001'), {
+  const content = toLines(makeSpoolHeader(), makeSpooledEnd('run-0001'), {
     type: 'begun',
-    ...makeSpoolRun('run-0002', 'hourly/b'),
+    ...makeSpooledRun('run-0002', 'hourly/b'),
   });
   writeSpool(state, content, '100-1-a.part');
   const { alive } = await replay({ endLostRun: async () => null });
-  expect(alive).toMatchObject([{ run: { script: 'hourly/b' } }]);
+  expect(alive).toMatchObject([{ run: { start: { script: 'hourly/b' } } }]);
   expect(listSpool(state)).toEqual(['100-1-a.part']);
-  expect(await replay({ endLostRun: async () => makeFinishedRun() })).toMatchObject({ runs: 1 });
+  expect(await replay({ endLostRun: async () => toLost(makeFinishedRun()) })).toMatchObject({ runs: 1 });
   expect(listSpool(state)).toEqual([]);
   expect(queryLog(root, 'select spool_id from runs order by id')).toEqual([
     { spool_id: 'run-0001' },
@@ -213,18 +214,16 @@ async function makeBegunInLog() {
   const at = SPOOL_AT + 10;
   const runId = await store.transaction(async ({ scriptJobs, runs }) => {
     await scriptJobs.claim([{ ...ref, state: 'running', at }]);
-    const start = { ...makeSpoolRun(''), jobId: id, workerId, key: ref.token };
+    const start = { ...makeSpooledRun('').start, jobId: id, workerId, key: ref.token };
     const [begun] = await runs.start([{ ...start, pid: null, startTicks: null, maxRssBytes: null }]);
     return begun as number;
   });
-  const claim = { ...ref, runId };
   const settle = (end: SpooledEnd) =>
     store.transaction((session) => {
-      const start = { ...end, jobId: id, workerId, key: ref.token };
-      const known = { claim: ref, start, runId, end: end.run, result: null, decision: null };
-      return settleRuns(session, [{ ...known, isRetryable: true, policy: end.policy }], { missedCap: 0 });
+      const start = { ...end.start, jobId: id, workerId, key: ref.token };
+      return settleRuns(session, [{ ...end, claim: ref, start, runId }], { missedCap: 0 });
     });
-  return { ...log, workerId, claim, header, settle };
+  return { ...log, workerId, claim: ref, runId, header, settle };
 }
 
 /** Queues `hourly/a` a moment before it runs; the number of its job. */
@@ -235,14 +234,14 @@ async function enqueue({ store }: Pick<WrittenLog, 'store'>): Promise<number> {
 }
 
 test('a run that began in the log ends there, and so does its worker', async () => {
-  const { root, state, replay, claim, header } = await makeBegunInLog();
-  const content = toLines(header, makeSpooledEnd(claim), finish);
+  const { root, state, replay, claim, runId, header } = await makeBegunInLog();
+  const content = toLines(header, makeEndOfClaim(claim), finish);
   for (const runs of [1, 0]) {
     writeSpool(state, content);
     expect(await replay()).toEqual({ runs, ended: [], alive: [], notes: [] });
   }
   expect(queryLog(root, 'select id, outcome, finished_at, spool_id from runs')).toEqual([
-    { id: claim.runId, outcome: 'succeeded', finished_at: SPOOL_AT + 20, spool_id: 'end-of-claim' },
+    { id: runId, outcome: 'succeeded', finished_at: SPOOL_AT + 20, spool_id: 'end-of-claim' },
   ]);
   expect(queryLog(root, 'select state, claim_token from jobs')).toEqual([{ state: 'finished', claim_token: null }]);
   expect(queryLog(root, 'select state, finished_at, reason from workers')).toEqual([
@@ -264,8 +263,8 @@ test('a run that was too short to have a row when the log was lost is written wi
   changeLog(root, `delete from runs`);
   changeLog(root, `update jobs set state = 'claimed', attempts = 0, started_at = null`);
   const [{ id } = { id: 0 }] = await store.scriptJobs.open();
-  const claim = { id, token: `${workerId}.1`, runId: null };
-  writeSpool(state, toLines(header, makeSpooledEnd(claim), finish));
+  const claim = { id, token: `${workerId}.1` };
+  writeSpool(state, toLines(header, makeEndOfClaim(claim), finish));
   expect(await replay()).toMatchObject({ runs: 1, notes: [] });
   const columns = 'runs.attempt, outcome, key, spool_id, state, attempts';
   expect(queryLog(root, `select ${columns} from runs join jobs on jobs.id = job_id`)).toEqual([
@@ -281,7 +280,7 @@ test('a script that its worker had claimed in the log and then ran without it is
   changeLog(root, `delete from runs`);
   changeLog(root, `update jobs set state = 'claimed', attempts = 0, started_at = null`);
   const [{ id: jobId } = { id: 0 }] = await store.scriptJobs.open();
-  writeSpool(state, toLines(header, { ...makeSpooledRun('run-0001'), jobId }, finish));
+  writeSpool(state, toLines(header, { ...makeSpooledEnd('run-0001'), jobId }, finish));
   expect(await replay()).toMatchObject({ runs: 1, notes: [] });
   expect(queryLog(root, 'select state, attempts, claim_token, spool_id from jobs, runs')).toEqual([
     { state: 'finished', attempts: 1, claim_token: null, spool_id: 'run-0001' },
@@ -290,10 +289,10 @@ test('a script that its worker had claimed in the log and then ran without it is
 
 test('a failed end is tried again, as its job says', async () => {
   const { root, state, replay, claim, header } = await makeBegunInLog();
-  const end = makeSpooledEnd(claim);
-  const policy = { ...end.policy, maxAttempts: 2 };
-  const run = makeFinishedRun({ outcome: 'failed', finished_at: SPOOL_AT + 20 });
-  writeSpool(state, toLines(header, { ...end, policy, run }, finish));
+  const spooled = makeEndOfClaim(claim);
+  const policy = { ...spooled.policy, maxAttempts: 2 };
+  const end = makeFinishedRun({ outcome: 'failed', finished_at: SPOOL_AT + 20 });
+  writeSpool(state, toLines(header, { ...spooled, policy, end }, finish));
   await replay();
   expect(queryLog(root, 'select state, run_at from jobs')).toEqual([{ state: 'retrying', run_at: AT + 60_000 }]);
 });
@@ -302,14 +301,14 @@ test('a failed end is tried again, as its job says', async () => {
 async function makeQueuedInLog() {
   const log = await makeLog();
   const jobId = await enqueue(log);
-  return { ...log, run: { ...makeSpooledRun('run-0001'), jobId } };
+  return { ...log, run: { ...makeSpooledEnd('run-0001'), jobId } };
 }
 
 const jobs = 'select id, name, state, attempts, finished_at from jobs order by id';
 
 test('a job that waited in the log when that was lost is not run again', async () => {
   const { root, state, replay, run } = await makeQueuedInLog();
-  const { run: _, ...begin } = run;
+  const { end: _, ...begin } = run;
   const content = toLines(makeSpoolHeader(), { ...begin, type: 'begun' }, run, finish);
   for (const runs of [1, 0]) {
     writeSpool(state, content);
@@ -327,7 +326,7 @@ test('a job that failed in it is tried again, if its tries are not used up', asy
   const { root, state, replay, run } = await makeQueuedInLog();
   changeLog(root, `update jobs set state = 'retrying', attempts = 1, run_at = ?`, AT);
   const failed = makeFinishedRun({ outcome: 'failed', finished_at: SPOOL_AT + 20 });
-  writeSpool(state, toLines(makeSpoolHeader(), { ...run, run: failed }, finish));
+  writeSpool(state, toLines(makeSpoolHeader(), { ...run, end: failed }, finish));
   await replay();
   expect(queryLog(root, 'select state, attempts, run_at from jobs')).toEqual([
     { state: 'retrying', attempts: 2, run_at: AT + 60_000 },
@@ -367,11 +366,11 @@ test('a job that is of another script is left alone', async () => {
 
 test('of a job that somebody took over meanwhile, nothing is changed', async () => {
   const { root, state, replay, claim, header, settle } = await makeBegunInLog();
-  const run = makeFinishedRun({ outcome: 'crashed', reason: 'its runner died' });
-  await settle({ ...makeSpooledEnd(claim), run });
+  const end = makeFinishedRun({ outcome: 'crashed', reason: 'its runner died' });
+  await settle({ ...makeEndOfClaim(claim), end });
   const rows = 'select jobs.*, runs.* from jobs, runs';
   const before = queryLog(root, rows);
-  writeSpool(state, toLines(header, makeSpooledEnd(claim), finish));
+  writeSpool(state, toLines(header, makeEndOfClaim(claim), finish));
   expect(await replay()).toMatchObject({ runs: 0, notes: [] });
   expect(queryLog(root, rows)).toEqual(before);
   expect(listSpool(state)).toEqual([]);
@@ -380,7 +379,7 @@ test('of a job that somebody took over meanwhile, nothing is changed', async () 
 test('the end of a run in a log that is gone ends no other run, and is not lost', async () => {
   const { root, state, replay, claim } = await makeBegunInLog();
   const foreign = { ...claim, token: '7.1' };
-  writeSpool(state, toLines(makeSpoolHeader(), makeSpooledEnd(foreign), finish));
+  writeSpool(state, toLines(makeSpoolHeader(), makeEndOfClaim(foreign), finish));
   expect(await replay()).toMatchObject({ runs: 1, notes: [] });
   expect(queryLog(root, 'select outcome, spool_id from runs order by id')).toEqual([
     { outcome: 'running', spool_id: null },
@@ -390,8 +389,8 @@ test('the end of a run in a log that is gone ends no other run, and is not lost'
 
 test('a last line that breaks off is dropped, with a note', async () => {
   const { root, state, replay } = await makeLog();
-  const content = toLines(makeSpoolHeader(), makeSpooledRun('run-0001'));
-  writeSpool(state, `${content}{"type":"run","spoo`, '100-1-a.part');
+  const content = toLines(makeSpoolHeader(), makeSpooledEnd('run-0001'));
+  writeSpool(state, `${content}{"type":"ended","spoo`, '100-1-a.part');
   expect((await replay()).notes).toEqual([
     `The last line of ${join(state.spool, '100-1-a.part')} is incomplete; it was never acknowledged.`,
   ]);
@@ -412,8 +411,8 @@ test('a file whose worker died before it had said anything goes', async () => {
 
 test('what is not understood is quarantined, and what is comes into the log', async () => {
   const { root, state, replay } = await makeLog();
-  const run = makeSpooledRun('run-0002');
-  const content = `${toLines(makeSpoolHeader(), makeSpooledRun('run-0001'))}gibberish\n${toLines(run)}`;
+  const run = makeSpooledEnd('run-0002');
+  const content = `${toLines(makeSpoolHeader(), makeSpooledEnd('run-0001'))}gibberish\n${toLines(run)}`;
   writeSpool(state, content);
   const path = join(state.spool, '100-1-a.jsonl');
   expect(await replay()).toMatchObject({
@@ -430,11 +429,11 @@ test('what is not understood is quarantined, and what is comes into the log', as
 
 test('a file of a newer runner is quarantined whole', async () => {
   const { root, state, replay } = await makeLog();
-  const newer = { ...makeSpoolHeader(), version: 2 };
-  writeSpool(state, toLines(newer, makeSpooledRun('run-0001')));
+  const newer = { ...makeSpoolHeader(), version: 3 };
+  writeSpool(state, toLines(newer, makeSpooledEnd('run-0001')));
   const { notes } = await replay();
   expect(notes).toEqual([
-    expect.stringMatching(/version is 2, not 1, .+\. Nothing of it is in the log; look at the file/),
+    expect.stringMatching(/version is 3, not 2, .+\. Nothing of it is in the log; look at the file/),
   ]);
   expect(listSpool(state)).toEqual(['100-1-a.jsonl.unreadable']);
   expect(countRows(root)).toEqual({ workers: 0, jobs: 0, runs: 0, events: 0 });
@@ -450,7 +449,7 @@ test('foreign files are left alone', async () => {
 
 test('what the log refuses stays where it is, and the next file is replayed', async () => {
   const { root, state, replay } = await makeLog();
-  writeSpool(state, toLines(makeSpoolHeader(), makeSpooledRun('run-0001')), '100-1-a.jsonl');
+  writeSpool(state, toLines(makeSpoolHeader(), makeSpooledEnd('run-0001')), '100-1-a.jsonl');
   writeSpool(state, toLines(makeSpoolHeader(), finish), '200-1-a.jsonl');
   changeLog(root, `create trigger r before insert on runs begin insert into hosts (id) values (null); end`);
   const { runs, notes } = await replay();
@@ -464,7 +463,7 @@ test('a run that the log refuses is recorded as failed, without its words, and k
   const { root, state, replay } = await makeLog();
   const bad = makeFinishedRun({ finished_at: SPOOL_AT + 20, output: 'no text of this log' });
   const runs = ['run-0001', 'run-0002', 'run-0003', 'run-0004', 'run-0005'].map((id, index) =>
-    makeSpooledRun(id, { script: `hourly/${index}`, ...([1, 3].includes(index) && { run: bad }) }),
+    makeSpooledEnd(id, { script: `hourly/${index}`, ...([1, 3].includes(index) && { end: bad }) }),
   );
   writeSpool(state, toLines(makeSpoolHeader(), ...runs, finish));
   changeLog(
@@ -492,7 +491,7 @@ test('a run that the log refuses is recorded as failed, without its words, and k
 
 test('more runs than one step records are recorded, and told of, once each', async () => {
   const { root, state, replay } = await makeLog();
-  const runs = Array.from({ length: 450 }, (_, number) => makeSpooledRun(`run-${number}-of-450`));
+  const runs = Array.from({ length: 450 }, (_, number) => makeSpooledEnd(`run-${number}-of-450`));
   writeSpool(state, toLines(makeSpoolHeader(), ...runs, finish));
   expect(await replay()).toMatchObject({ runs: 450, notes: [] });
   expect(countRows(root)).toEqual({ workers: 1, jobs: 1, runs: 450, events: 3 });
@@ -512,7 +511,7 @@ test.each([
   writeFileSync(join(fallback.output, 'run-0001.log.gz'), 'compressed', { mode: 0o600 });
   const files = { output_file: 'run-0001.log.gz', output_file_bytes: 10, output_bytes: 99_999 };
   const run = (spoolId: string, fields: object) =>
-    makeSpooledRun(spoolId, { run: makeFinishedRun({ finished_at: AT, ...fields }) });
+    makeSpooledEnd(spoolId, { end: makeFinishedRun({ finished_at: AT, ...fields }) });
   writeSpool(
     fallback,
     toLines(
@@ -542,11 +541,11 @@ function makeTemporaryFolder(parent: string): string {
 async function makeMixedSpool() {
   const log = await makeBegunInLog();
   const entries: SpoolEntry[] = [
-    { type: 'begun', ...makeSpoolRun('run-0001', 'hourly/b') },
-    makeSpooledRun('run-0001', { script: 'hourly/b' }),
-    makeSpooledEnd(log.claim),
-    makeSpooledRun('run-0002', { script: 'hourly/c' }),
-    { type: 'begun', ...makeSpoolRun('run-0003', 'hourly/d') },
+    { type: 'begun', ...makeSpooledRun('run-0001', 'hourly/b') },
+    makeSpooledEnd('run-0001', { script: 'hourly/b' }),
+    makeEndOfClaim(log.claim),
+    makeSpooledEnd('run-0002', { script: 'hourly/c' }),
+    { type: 'begun', ...makeSpooledRun('run-0003', 'hourly/d') },
   ];
   const records: SpoolRecord[] = [log.header, ...entries, finish];
   writeSpool(log.state, toLines(...records));
@@ -605,7 +604,7 @@ test('two that replay the same spool in the same moment', async () => {
 
 test('a large spool, killed again and again, is replayed exactly once', async () => {
   const { root, state } = await makeLog();
-  const runs = Array.from({ length: 450 }, (_, number) => makeSpooledRun(`run-${number}-of-450`));
+  const runs = Array.from({ length: 450 }, (_, number) => makeSpooledEnd(`run-${number}-of-450`));
   writeSpool(state, toLines(makeSpoolHeader(), ...runs, finish));
   const counts: unknown[] = [];
   // In the first step, in the second, and in the third, twice each.

@@ -20,7 +20,7 @@ import { openTestQueue, START } from '../support/test-queue.ts';
 const FOUND_AT = START + 100;
 
 const ended = (run: Partial<FinishedRun>, more: Partial<LostEnd> = {}): LostEnd => ({
-  run: makeFinishedRun({ finished_at: START + 50, ...run }),
+  end: makeFinishedRun({ finished_at: START + 50, ...run }),
   ...{ result: null, decision: null, ...more },
 });
 const crashed = ended({ outcome: 'crashed', exit_code: null, reason: 'it died' });
@@ -152,7 +152,7 @@ test.each<[string, LostEnd, object, string, object]>([
   const { row, runs, events, queue, rescueAll, root } = await open();
   expect(await rescueAll(end)).toMatchObject({ ended: [{}], alive: [] });
   expect(row(2)).toMatchObject({ ...columns, claim_token: null, lease_expires_at: null });
-  expect(runs(2).map(({ outcome }) => outcome)).toEqual([end.run.outcome]);
+  expect(runs(2).map(({ outcome }) => outcome)).toEqual([end.end.outcome]);
   expect(events(2).at(-1)).toBe(event);
   expect((await queue.get(2))?.counters).toMatchObject(counters);
   checkInvariants(root, { isSettled: false });

@@ -12,7 +12,7 @@ import { makeFakeCrontab } from '../support/fake-crontab.ts';
 import { callCommand, inRoot } from '../support/in-root.ts';
 import { commandPath, runCommand } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';
-import { makeSpooledRun, makeSpoolHeader, toLines } from '../support/spool.ts';
+import { makeSpooledEnd, makeSpoolHeader, toLines } from '../support/spool.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { running, writeLog } from '../support/written-log.ts';
@@ -100,7 +100,7 @@ test('status tells of what waits to be taken in and of logs that were set aside'
   writeFileSync(`${state.database}.broken-20261103-140500`, '');
   writeFileSync(`${state.database}.broken-20261103-140500-wal`, '');
   const spooled = newSpoolPath(state, { startedAt: Date.now(), pid: process.pid });
-  const lines = toLines(makeSpoolHeader(), ...[1, 2].map(() => makeSpooledRun(randomUUID())));
+  const lines = toLines(makeSpoolHeader(), ...[1, 2].map(() => makeSpooledEnd(randomUUID())));
   writeFileSync(spooled, lines, { mode: 0o600 });
   const { stdout, status } = await inRoot(root, 'status');
   expect(status).toBe(0);

@@ -1,4 +1,10 @@
-import type { SpooledEnd, SpooledRun, SpoolHeader, SpoolingWorker, SpoolRun } from '../../src/store/spool/format.ts';
+import {
+  SPOOL_VERSION,
+  type SpooledEnd,
+  type SpooledRun,
+  type SpoolHeader,
+  type SpoolingWorker,
+} from '../../src/store/spool/format.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
 import { identifyDeadProcess } from './dead-process.ts';
 import { makeFinishedRun } from './finished-run.ts';
@@ -25,41 +31,40 @@ export function makeSpoolingWorker(fields: Partial<SpoolingWorker> = {}): Spooli
 export function makeSpoolHeader(fields: Partial<SpoolHeader> = {}): SpoolHeader {
   return {
     type: 'worker',
-    version: 1,
+    version: SPOOL_VERSION,
     spoolId: 'of-a-worker',
     ...makeSpoolingWorker(identifyDeadProcess()),
     ...fields,
   };
 }
 
-export function makeSpoolRun(spoolId: string, script = 'hourly/a'): SpoolRun {
+export function makeSpooledRun(spoolId: string, script = 'hourly/a'): SpooledRun {
   return {
-    spoolId,
-    jobId: null,
-    script,
-    tier: 'hourly',
-    attempt: 1,
-    scheduledFor: SPOOL_AT,
-    startedAt: SPOOL_AT + 10,
-    timeoutMs: 60_000,
-    contentHash: 'ab'.repeat(32),
+    ...{ spoolId, claim: null, jobId: null, tier: 'hourly', slot: SPOOL_AT },
+    start: {
+      ...{ script, attempt: 1, scheduledFor: SPOOL_AT, startedAt: SPOOL_AT + 10 },
+      ...{ timeoutMs: 60_000, contentHash: 'ab'.repeat(32) },
+    },
+    policy: { maxAttempts: 3, delay: { firstMs: 60_000, factor: 1, longestMs: 60_000 }, onCrash: null },
   };
 }
 
-export function makeSpooledRun(spoolId: string, fields: Partial<SpooledRun> = {}): SpooledRun {
-  const run = makeFinishedRun({ finished_at: SPOOL_AT + 20 });
-  return { type: 'run', ...makeSpoolRun(spoolId), run, ...fields };
-}
-
-export function makeSpooledEnd(claim: SpooledEnd['claim'], fields: Partial<SpooledEnd> = {}): SpooledEnd {
+export function makeSpooledEnd(
+  spoolId: string,
+  { script, ...fields }: Partial<SpooledEnd> & { readonly script?: string } = {},
+): SpooledEnd {
   return {
-    ...makeSpooledRun('end-of-claim'),
-    claim,
-    policy: { maxAttempts: 1, delay: { firstMs: 60_000, factor: 1, longestMs: 60_000 }, onCrash: null },
-    ...{ isRetryable: true, result: null, decision: null },
+    ...makeSpooledRun(spoolId, script),
+    ...{ end: makeFinishedRun({ finished_at: SPOOL_AT + 20 }), isRetryable: true, result: null, decision: null },
     ...fields,
-    type: 'end',
+    type: 'ended',
   };
+}
+
+/** The end of a run that began in the log, and is not tried again. */
+export function makeEndOfClaim(claim: SpooledEnd['claim'], fields: Partial<SpooledEnd> = {}): SpooledEnd {
+  const end = makeSpooledEnd('end-of-claim', { claim, ...fields });
+  return { ...end, policy: { ...end.policy, maxAttempts: 1 }, ...fields };
 }
 
 /** The lines of a spool file. */

@@ -9,7 +9,7 @@ import { createWorkerEvents } from '../../src/worker/invocation/events.ts';
 import { createStopRequest, type StopRequest } from '../../src/worker/invocation/stop.ts';
 import { runExecutors } from '../../src/worker/loop/loop.ts';
 import { workOff } from '../../src/worker/loop/script-executor.ts';
-import { createFailoverRecorder, createStoreRecorder } from '../../src/worker/record/run-recorder.ts';
+import { createFailoverRecorder, ScriptRecorder } from '../../src/worker/record/script-recorder.ts';
 import { probePath } from '../support/run-command.ts';
 import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -45,7 +45,7 @@ async function makePass(scripts: Readonly<Record<string, string>>) {
     budget: null,
     tier: 'hourly',
     recorder: createFailoverRecorder({
-      first: createStoreRecorder(store, workerId, runner),
+      first: new ScriptRecorder({ store, workerId, runner }),
       replace: (error) => Promise.reject(error),
     }),
     admit: async () => null,
@@ -75,10 +75,12 @@ test.each([
   ['a refused value has it recorded elsewhere', Object.assign(new Error('no'), { code: 'SQLITE_CONSTRAINT_CHECK' }), 1],
 ])('where the end of a run cannot be recorded, %s', async (_, error, replaced) => {
   const { store, pass, jobs } = await makePass({ 'a.sh': 'exit 0' });
-  const first = createStoreRecorder(store, 1, pass.runner);
+  const first = new ScriptRecorder({ store, workerId: 1, runner: pass.runner });
+  const turn = first.turn.bind(first);
+  const failing: typeof turn = (ended, then) => (ended.length > 0 ? Promise.reject(error) : turn(ended, then));
   const replace = vi.fn((cause: unknown) => Promise.reject(cause));
   const recorder = createFailoverRecorder({
-    first: Object.defineProperty(first, 'end', { value: () => Promise.reject(error) }),
+    first: Object.assign(first, { turn: failing }),
     replace,
   });
   await expect(workOff({ ...pass, recorder }, jobs)).rejects.toBe(error);

@@ -1,14 +1,11 @@
 import type { Handlers } from '../../discovery/handlers.ts';
-import type { RetryDelay } from '../../settings/readers.ts';
-import { type CrashPolicy, defaultRetryDelay, type ScriptOptions, type Settings } from '../../settings/settings.ts';
+import { defaultRetryDelay, type ScriptOptions, type Settings } from '../../settings/settings.ts';
+import type { SpooledPolicy } from '../../store/spool/format.ts';
 import type { JobState, Outcome } from '../../store/words.ts';
 import { lastInstantMs } from '../../system/base/values.ts';
 
 /** How often a job is tried, and when it is tried again. */
-export interface RetryPolicy {
-  readonly maxAttempts: number;
-  readonly delay: RetryDelay;
-  readonly onCrash: CrashPolicy | null;
+export interface RetryPolicy extends SpooledPolicy {
   /** How many tries a crash leaves at least; without it a crash leaves as many as any failure. */
   readonly crashTries?: number;
 }

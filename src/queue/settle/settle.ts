@@ -296,23 +296,27 @@ const unsaid = {
   suspect: 0,
 } as const;
 
+/** A run with its end, on its way to the log. */
+type ToldEnd = Pick<RunToSettle, 'end' | 'result' | 'decision' | 'isRetryable'>;
+
 /**
- * Records an end that the log has refused because of its handler's words, or of values that somebody wrote into its
- * job: as a failure and, if that is refused again, without any words. One run must not block all others.
+ * Records a run whose end the log has refused because of its handler's words, or of values that somebody wrote into its
+ * job: as failed and, if that is refused again, without any words. One run must not block all others.
  *
  * @throws the error itself if it is not a refusal: then the log or the runner is to blame, not the run
  */
-export async function recordRefused<T>(
-  end: FinishedRun,
+export async function recordRefused<Run extends ToldEnd, T>(
+  run: Run,
   error: unknown,
-  record: (refused: FinishedRun) => Promise<T>,
+  record: (refused: Run) => Promise<T>,
 ): Promise<T> {
   if (!isRefusal(error)) throw error;
   const reason = `its end could not be recorded: ${(error as Error).message}`;
-  const refused = { ...end, ...unsaid, outcome: 'failed' as const, reason };
+  const end = { ...run.end, ...unsaid, outcome: 'failed' as const, reason };
+  const refused = { ...run, end, result: null, decision: null, isRetryable: false };
   return await record(refused).catch((again) => {
     if (!isRefusal(again)) throw again;
-    return record(withoutWords(refused));
+    return record({ ...refused, end: withoutWords(end) });
   });
 }
 
@@ -320,21 +324,4 @@ export async function recordRefused<T>(
 function withoutWords({ counts, ...end }: FinishedRun): FinishedRun {
   const dropped = end.output_file === null ? end.output_bytes : end.output_dropped_bytes;
   return { ...end, output: null, output_dropped_bytes: dropped, warning: null };
-}
-
-/** @param end the end to record instead */
-export function asRefused(run: RunToSettle, end: FinishedRun): RunToSettle {
-  return { ...run, end, result: null, decision: null, isRetryable: false };
-}
-
-/** Settles a run whose end the log has refused. */
-export async function settleRefused<T extends Settled>(
-  run: RunToSettle,
-  error: unknown,
-  settle: (refused: RunToSettle) => Promise<T>,
-): Promise<T> {
-  return await recordRefused(run.end, error, async (end) => ({
-    ...(await settle(asRefused(run, end))),
-    refusal: end.reason,
-  }));
 }

@@ -1,6 +1,7 @@
 import type { HandlerDecision } from '../../child/contract.ts';
 import type { RetryDelay } from '../../settings/readers.ts';
 import type { CrashPolicy } from '../../settings/settings.ts';
+import type { ClaimRef, RunStart } from '../contract/runs.ts';
 import type { FinishedRun } from '../schema.ts';
 import type { Trigger, WorkerKind } from '../words.ts';
 
@@ -10,7 +11,7 @@ import type { Trigger, WorkerKind } from '../words.ts';
  *
  * Raised when a reader of the version before would misunderstand what is written.
  */
-export const SPOOL_VERSION = 1;
+export const SPOOL_VERSION = 2;
 
 /** A worker that has no log to write to, and why. */
 export interface SpoolingWorker {
@@ -37,63 +38,46 @@ export interface SpoolHeader extends SpoolingWorker {
   readonly spoolId: string;
 }
 
-/** The properties of a run that are known before it ends. */
-export interface SpoolRun {
-  /** Distinguishes it from every other run, for ever: it is replayed once. */
-  readonly spoolId: string;
-  /** Its job, if that was in the log, waiting to be run, before the log was lost. */
-  readonly jobId: number | null;
-  readonly script: string;
-  readonly tier: string | null;
-  /** The only machine that its job is for; left out: any. */
-  readonly onlyHost?: string;
-  readonly attempt: number;
-  /** For a script: when its period began, or the time of its own schedule. */
-  readonly scheduledFor: number | null;
-  /** When a script was to begin; null: not known. An earlier version has left it out, and meant the other. */
-  readonly dueAt?: number | null;
-  readonly startedAt: number;
-  readonly timeoutMs: number | null;
-  readonly contentHash: string | null;
-}
-
-/** A run begins that the log knows nothing of: should its runner die, this is all there is of it. */
-interface SpooledBegin extends SpoolRun {
-  readonly type: 'begun';
-}
-
-/** A whole run that the log knows nothing of. */
-export interface SpooledRun extends SpoolRun {
-  readonly type: 'run';
-  readonly run: FinishedRun;
-}
-
-/** By what the log knows a run that began there. */
-export interface SpooledClaim {
-  readonly id: number;
-  readonly token: string;
-  /** Its row, if it had one. */
-  readonly runId: number | null;
-}
-
-/** The job's rules for further attempts. */
+/** The rules of a job for further tries. */
 export interface SpooledPolicy {
   readonly maxAttempts: number;
   readonly delay: RetryDelay;
   readonly onCrash: CrashPolicy | null;
 }
 
-/** The end of a run that had begun in the log. Should that log be gone, it is a run like any other. */
-export interface SpooledEnd extends SpoolRun {
-  readonly type: 'end';
-  readonly claim: SpooledClaim;
+/** A run as far as it is known before its end. */
+export interface SpooledRun {
+  /** Distinguishes it from every other run, for ever: it is replayed once. */
+  readonly spoolId: string;
+  /** The claim by which the log knows it; null: it began without the log. */
+  readonly claim: ClaimRef | null;
+  /** Its job, if that was in the log, waiting to be run, before the log was lost. */
+  readonly jobId: number | null;
+  readonly tier: string | null;
+  /** The only machine that its job is for; left out: any. */
+  readonly onlyHost?: string;
+  /** The time that its job stands for: the start of a period, or the time of a script's own schedule. */
+  readonly slot: number | null;
+  /** What its row is to say of its beginning. */
+  readonly start: Omit<RunStart, 'jobId' | 'workerId' | 'key'>;
   readonly policy: SpooledPolicy;
+}
+
+/** A run begins that the log knows nothing of: should its runner die, this is all there is of it. */
+interface SpooledBegin extends SpooledRun {
+  readonly type: 'begun';
+}
+
+/** A run has ended: what settles it once there is a log. Should the log of its claim be gone, its claim is ignored. */
+export interface SpooledEnd extends SpooledRun {
+  readonly type: 'ended';
+  readonly end: FinishedRun;
+  /** False: another try would end alike. */
   readonly isRetryable: boolean;
-  readonly run: FinishedRun;
-  /** JSON that a handler gave back; left out: it gave none. */
-  readonly result?: string | null;
+  /** The handler's result as JSON; null: none. */
+  readonly result: string | null;
   /** A handler's decision about its job. */
-  readonly decision?: HandlerDecision | null;
+  readonly decision: HandlerDecision | null;
 }
 
 /** The worker's own end: the last line. */
@@ -105,6 +89,6 @@ export interface SpoolFinish {
 }
 
 /** The entries that are added to a spool file one at a time. */
-export type SpoolEntry = SpooledBegin | SpooledRun | SpooledEnd;
+export type SpoolEntry = SpooledBegin | SpooledEnd;
 
 export type SpoolRecord = SpoolHeader | SpoolEntry | SpoolFinish;

@@ -11,12 +11,10 @@ import type { SpoolFile } from './files.ts';
 import {
   SPOOL_VERSION,
   type SpoolEntry,
-  type SpooledClaim,
-  type SpooledPolicy,
+  type SpooledRun,
   type SpoolFinish,
   type SpoolHeader,
   type SpoolRecord,
-  type SpoolRun,
 } from './format.ts';
 
 /** A line that is no record; the rest of the file can be read. */
@@ -294,31 +292,27 @@ const finishedRun = {
   counts: orLeftOut(counts),
 } as Fields<FinishedRun>;
 
-const run: Fields<SpoolRun> = {
+const run: Fields<SpooledRun> = {
   spoolId: id,
+  claim: orNull(object({ id: count, token: name })),
   jobId: orNull(count),
-  script: name,
   tier: orNull(name),
   onlyHost: orLeftOut(name),
-  attempt: count,
-  scheduledFor: orNull(integer),
-  dueAt: orLeftOut(orNull(integer)),
-  startedAt: integer,
-  timeoutMs: orNull(count),
-  contentHash: orNull(name),
+  slot: orNull(integer),
+  start: object({
+    script: name,
+    contentHash: orNull(name),
+    attempt: count,
+    scheduledFor: orNull(integer),
+    startedAt: integer,
+    timeoutMs: orNull(count),
+  }),
+  policy: object({
+    maxAttempts: count,
+    delay: object({ firstMs: count, factor: count, longestMs: count }),
+    onCrash: orNull(oneOf('retry', 'skip', 'fail')),
+  }),
 };
-
-const claim = object<SpooledClaim>({
-  id: count,
-  token: name,
-  runId: orNull(count),
-});
-
-const policy = object<SpooledPolicy>({
-  maxAttempts: count,
-  delay: object({ firstMs: count, factor: count, longestMs: count }),
-  onCrash: orNull(oneOf('retry', 'skip', 'fail')),
-});
 
 const decision: Read<HandlerDecision> = (value, path) => {
   const { kind } = object<{ kind: HandlerDecision['kind'] }>({ kind: oneOf('retry', 'fail') })(value, path);
@@ -338,18 +332,15 @@ type Entry<Type extends SpoolEntry['type']> = Extract<SpoolEntry, { readonly typ
 const recordTypes: ReadonlyMap<unknown, Read<SpoolRecord>> = new Map<unknown, Read<SpoolRecord>>([
   ['worker', header],
   ['begun', object<Entry<'begun'>>({ type: oneOf('begun'), ...run })],
-  ['run', object<Entry<'run'>>({ type: oneOf('run'), ...run, run: object(finishedRun) })],
   [
-    'end',
-    object<Entry<'end'>>({
-      type: oneOf('end'),
+    'ended',
+    object<Entry<'ended'>>({
+      type: oneOf('ended'),
       ...run,
-      claim,
-      policy,
+      end: object(finishedRun),
       isRetryable: yesOrNo,
-      run: object(finishedRun),
-      result: orLeftOut(orNull(text)),
-      decision: orLeftOut(orNull(decision)),
+      result: orNull(text),
+      decision: orNull(decision),
     }),
   ],
   ['finished', object<SpoolFinish>({ type: oneOf('finished'), finishedAt: integer, reason: orNull(text) })],

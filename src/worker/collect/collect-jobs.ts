@@ -8,7 +8,7 @@ import type { WorkerKind } from '../../store/words.ts';
 import type { WorkerEvents } from '../invocation/events.ts';
 import type { TierRequest } from '../invocation/invocation.ts';
 import type { StopRequest } from '../invocation/stop.ts';
-import type { PassJob } from '../record/run-recorder.ts';
+import type { PassJob } from '../record/recorder.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
 import type { Slots } from './slots.ts';
 

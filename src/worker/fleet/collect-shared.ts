@@ -15,7 +15,7 @@ import {
 } from '../collect/collect-jobs.ts';
 import { MACHINE_KEPT_MS } from '../housekeeping/prune-log.ts';
 import type { StoreInvocation, TierRequest } from '../invocation/invocation.ts';
-import type { PassJob } from '../record/run-recorder.ts';
+import type { PassJob } from '../record/recorder.ts';
 
 /** The pass that collects its jobs, if several machines share the log. */
 export type SharedCollector = Omit<Collector, 'session' | 'openJobs' | 'events'>;

@@ -10,7 +10,7 @@ import { identifyProcess } from '../../system/process/identity.ts';
 import type { Heartbeat } from '../fleet/heartbeat.ts';
 import type { WorkerRequest } from '../lock/registry.ts';
 import type { Budget } from '../loop/budget.ts';
-import type { RunRecorder } from '../record/run-recorder.ts';
+import type { RunRecorder } from '../record/script-recorder.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
 import type { WorkerEvents } from './events.ts';
 import type { StopRequest } from './stop.ts';

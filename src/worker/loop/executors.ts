@@ -10,7 +10,9 @@ import type { ChangeWatch } from '../../store/contract/store.ts';
 import type { NewWorker } from '../../store/contract/workers.ts';
 import { readTreeUsage } from '../../system/process/tree.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
-import { createQueueRecorder, type HandledRun, type LeaseHeartbeat, renewLeases } from '../record/queue-recorder.ts';
+import { type LeaseHeartbeat, renewLeases } from '../record/leases.ts';
+import { type HandlerRun, QueueRecorder } from '../record/queue-recorder.ts';
+import type { EndedRun } from '../record/recorder.ts';
 import { asRecorded } from './each-run.ts';
 import { hasRoomToSpareOf, type waitForRoom } from './limits.ts';
 import { createFileWatch, createPace, createWorkLimits, type WorkLimits, type WorkRequest } from './queue-limits.ts';
@@ -52,25 +54,24 @@ export async function equipExecutors(
   const shared: Omit<Equipment, 'runner' | 'runStop' | 'ahead' | 'admit' | 'leave'> = {
     ...{ call, watch, wake, heartbeat, work },
     active: createActiveExecutors(wake.ring),
-    recorder: createQueueRecorder({
+    recorder: new QueueRecorder({
       ...{ store, workerId, runner, handlers, selector },
-      ...(store.fleet !== null && {
-        spool: async (ended, error) =>
-          (await import('../record/spool-recorder.ts')).spoolEnds(call, worker, ended, error),
-      }),
-      onRefused: (sentence) => events.emit('warning', sentence),
       onUnbegun: (unbegun) => tellUnbegun(call, unbegun, keep),
+    }),
+    ...(store.fleet !== null && {
+      spool: async (ended, error) =>
+        (await import('../record/spool-recorder.ts')).spoolEnds(call, worker, ended, error),
     }),
     ...limitsOf(call, request),
     waitMs: request.waitMs ?? Number.POSITIVE_INFINITY,
-    onSettled: ({ claimed, end: told }, { decision, runId, refusal }) => {
-      const { claim, script } = claimed;
+    onSettled: ({ run, end: told }, { decision, runId, refusal = null }) => {
+      if (refusal !== null) events.emit('warning', `job ${run.job.id} has failed, as ${refusal}`);
       const end = asRecorded(told, refusal);
       const nextTryAt = decision?.state === 'retrying' ? decision.runAt : null;
       pace.note(end.durationMs ?? 0);
       keep(end);
-      const run = { key: claim.token, runId, jobId: claim.id, script, end, nextTryAt };
-      events.emit('run-finished', run);
+      const { key, name: script, job } = run;
+      events.emit('run-finished', { key, runId, jobId: job.id, script, end, nextTryAt });
     },
   };
   const hasRoom = () => hasRoomToSpare() && hasRoomWithin(shared.limits, request);
@@ -154,8 +155,10 @@ export interface Equipment extends HandlerEquipment {
   readonly admit: () => Promise<boolean>;
   /** Call it when the executor takes no more jobs. */
   readonly leave: () => void;
+  /** Takes ends that the log cannot take; absent: the files of the runs tell about them. */
+  readonly spool?: (ended: readonly EndedRun<HandlerRun>[], error: unknown) => Promise<void>;
   /** Called for each run once its end cannot be lost any more. */
-  readonly onSettled: (ended: HandledRun, settled: Settled) => void;
+  readonly onSettled: (ended: EndedRun<HandlerRun>, settled: Settled) => void;
 }
 
 type Limits = Parameters<typeof waitForRoom>[0];
@@ -163,7 +166,7 @@ type Limits = Parameters<typeof waitForRoom>[0];
 /** Decides how many jobs are claimed at once and run together. */
 interface ClaimAhead {
   window(): number;
-  note(run: HandledRun): void;
+  note(run: EndedRun): void;
 }
 
 const MOST_AHEAD = 32;
@@ -204,7 +207,7 @@ function createClaimAhead({ runner }: StoreInvocation): ClaimAhead {
 }
 
 /** Whether a run left nothing that must be in the log before the next one begins: no output, and no failure. */
-export function isPlain({ end }: HandledRun): boolean {
+export function isPlain({ end }: EndedRun): boolean {
   return end.outcome === 'succeeded' && (end.output.bytes ?? 0) === 0;
 }
 

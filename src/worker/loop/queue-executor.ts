@@ -1,7 +1,8 @@
 import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
-import { type HandledRun, type HeldJob, idleTurn, type Turn } from '../record/queue-recorder.ts';
+import { type HandlerRun, idleTurn } from '../record/queue-recorder.ts';
+import type { EndedRun, Turn } from '../record/recorder.ts';
 import { type Equipment, isPlain } from './executors.ts';
 import { waitForRoom } from './limits.ts';
 import type { Executor } from './loop.ts';
@@ -11,24 +12,24 @@ import { isLikeMost, runHandlers } from './run-handlers.ts';
  * Runs jobs of the queue. The ends of some jobs and the claim of the next ones are one commit. While jobs are short, it
  * is made while others run.
  */
-export class QueueExecutor implements Executor<readonly HeldJob[]> {
+export class QueueExecutor implements Executor<readonly HandlerRun[]> {
   readonly #equipment: Equipment;
   /** Claimed, but not begun. */
-  #waiting: readonly HeldJob[] = [];
+  #waiting: readonly HandlerRun[] = [];
   /** Ended, but not in the log yet. */
-  #ended: readonly HandledRun[] = [];
+  #ended: readonly EndedRun<HandlerRun>[] = [];
   /** The error of the log, if it did not take the ends. */
   #failure: unknown = null;
   /** The version of the log that was seen before the claim. */
   #version = Number.NaN;
   /** Jobs that were given back because a job before them lasts; null: no job lasts. */
-  #givenBack: readonly HeldJob[] | null = null;
+  #givenBack: readonly HandlerRun[] | null = null;
 
   constructor(equipment: Equipment) {
     this.#equipment = equipment;
   }
 
-  async next(): Promise<readonly HeldJob[] | null> {
+  async next(): Promise<readonly HandlerRun[] | null> {
     const { watch, wake, leave, runner } = this.#equipment;
     for (;;) {
       const seen = { version: watch.look(), rung: wake.next() };
@@ -58,9 +59,9 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
   }
 
   /** The next jobs that one handler can run together. The rest runs before more is claimed. */
-  #choose(): readonly HeldJob[] {
+  #choose(): readonly HandlerRun[] {
     const waiting = this.#waiting;
-    const other = waiting.findIndex((each) => !isLikeMost(each) || each.handler !== waiting[0]?.handler);
+    const other = waiting.findIndex((each) => !isLikeMost(each) || each.script !== waiting[0]?.script);
     const count = Math.max(1, Math.min(other === -1 ? waiting.length : other, this.#equipment.ahead.window()));
     this.#waiting = waiting.slice(count);
     return waiting.slice(0, count);
@@ -69,7 +70,7 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
   /**
    * An empty turn that is not idle: somebody was faster, or the first jobs had to fail at once. There may be others.
    */
-  async #takeTurn(version: number): Promise<Turn> {
+  async #takeTurn(version: number): Promise<Turn<HandlerRun>> {
     const { active, isHeldBack } = this.#equipment;
     // Ended jobs do not wait for room.
     if (isHeldBack && this.#ended.length > 0) {
@@ -81,7 +82,7 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
     return turn;
   }
 
-  async #settleAndClaim(version: number): Promise<Turn> {
+  async #settleAndClaim(version: number): Promise<Turn<HandlerRun>> {
     const { admit, ahead, work } = this.#equipment;
     this.#version = version;
     const isAdmitted = (await admit()) && (await hasRoom(this.#equipment));
@@ -97,13 +98,13 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
    * Runs jobs; meanwhile it settles those that ended before, and claims the next ones. A job that has printed anything
    * or failed is in the log before the next one begins.
    */
-  async run(chosen: readonly HeldJob[]): Promise<void> {
+  async run(chosen: readonly HandlerRun[]): Promise<void> {
     const { active, ahead, isHeldBack, runner, watch, work } = this.#equipment;
     watch.found();
     active.begin(this);
     this.#givenBack = null;
     const running = runChosen(this.#equipment, chosen, {
-      unsettled: new Set(this.#ended.map(({ claimed }) => claimed.claim.token)),
+      unsettled: new Set(this.#ended.map(({ run }) => run.key)),
       onLasting: (begun) => this.#leaveToOthers(chosen.slice(begun)),
     });
     const isAhead = this.#waiting.length === 0 && ahead.window() > 1 && !isHeldBack;
@@ -127,7 +128,7 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
   }
 
   /** @param unbegun jobs that were to run together with one that lasts, and have not begun */
-  async #leaveToOthers(unbegun: readonly HeldJob[]): Promise<void> {
+  async #leaveToOthers(unbegun: readonly HandlerRun[]): Promise<void> {
     const more = unbegun.filter((each) => !this.#givenBack?.includes(each));
     this.#givenBack = unbegun;
     await release(this.#equipment, more);
@@ -136,7 +137,7 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
   }
 
   /** Settles the ended jobs, and claims up to `wanted` more in the same commit. */
-  async #record(wanted: number): Promise<Turn> {
+  async #record(wanted: number): Promise<Turn<HandlerRun>> {
     const ended = this.#ended;
     this.#ended = [];
     const turn = await this.#equipment.recorder.turn(ended, wanted).catch((error) => {
@@ -159,28 +160,28 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
     this.#equipment.runner.abandon();
     const ended = this.#ended;
     this.#ended = [];
-    if (ended.length > 0) await this.#equipment.recorder.handOver(ended, this.#failure);
+    if (ended.length > 0) await this.#equipment.spool?.(ended, this.#failure);
     await this.#giveBackWaiting();
   }
 }
 
-async function release(equipment: Equipment, waiting: readonly HeldJob[]): Promise<void> {
+async function release(equipment: Equipment, waiting: readonly HandlerRun[]): Promise<void> {
   if (waiting.length === 0) return;
-  await equipment.recorder.release(waiting.map(({ claim }) => claim));
+  await equipment.recorder.release(waiting);
   equipment.work.settle(waiting.length, 0);
   equipment.wake.ring();
 }
 
 async function runChosen(
   { heartbeat, call, ...equipment }: Equipment,
-  chosen: readonly HeldJob[],
+  chosen: readonly HandlerRun[],
   { unsettled, onLasting }: Required<Parameters<typeof runHandlers>[2]>,
-): Promise<readonly HandledRun[]> {
-  const told = new Set<HeldJob>();
-  const tell = (claimed: HeldJob | undefined): void => {
-    if (claimed === undefined || told.has(claimed)) return;
-    told.add(claimed);
-    call.events.emit('run-started', { key: claimed.claim.token, script: claimed.script, output: null });
+): Promise<readonly EndedRun<HandlerRun>[]> {
+  const told = new Set<HandlerRun>();
+  const tell = (run: HandlerRun | undefined): void => {
+    if (run === undefined || told.has(run)) return;
+    told.add(run);
+    call.events.emit('run-started', { key: run.key, script: run.name, output: null });
   };
   for (const { job } of chosen) heartbeat.note(job.lease_ms);
   tell(chosen[0]);
@@ -191,19 +192,19 @@ async function runChosen(
       return onLasting(begun);
     },
   });
-  for (const run of ran) tell(run.claimed);
+  for (const { run } of ran) tell(run);
   return ran;
 }
 
-function notifyEnds(equipment: Equipment, ended: readonly HandledRun[], settled: readonly Settled[]): void {
+function notifyEnds(equipment: Equipment, ended: readonly EndedRun<HandlerRun>[], settled: readonly Settled[]): void {
   if (ended.length === 0) return;
   const { runner, call, wake, onSettled } = equipment;
   wake.ring();
   call.store.onDurable((failure) => {
-    for (const [index, run] of ended.entries()) {
+    for (const [index, each] of ended.entries()) {
       // The files stay if the log may lose the ends.
-      if (failure === null) runner.removeFiles(call.runner.state, run.claimed.claim.token);
-      onSettled(run, settled[index] ?? { decision: null, runId: null });
+      if (failure === null) runner.removeFiles(each.run.state, each.run.key);
+      onSettled(each, settled[index] ?? { decision: null, runId: null });
     }
   });
 }

@@ -8,7 +8,9 @@ import { isLogFailure } from '../../store/failures.ts';
 import { isFailure } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
-import type { HandledRun, HeldJob, LeaseHeartbeat, QueueRecorder } from '../record/queue-recorder.ts';
+import type { LeaseHeartbeat } from '../record/leases.ts';
+import type { HandlerRun, QueueRecorder } from '../record/queue-recorder.ts';
+import type { EndedRun } from '../record/recorder.ts';
 import { createProgressReport, requestOfEach, stopIfReplaced } from './each-run.ts';
 
 /** The parts that one executor needs to run the handlers of its jobs. */
@@ -56,47 +58,37 @@ interface Serving {
   readonly onLasting?: (begun: number) => Promise<void>;
 }
 
-/** Runs a claimed job's handler once. It returns a value, whatever the handler does. */
+/** Runs a job's handler once. It returns a value, whatever the handler does. */
 export async function runHandler(
   executor: HandlerEquipment,
-  claimed: HeldJob,
+  run: HandlerRun,
   serving: Serving = { unsettled: new Set() },
-): Promise<HandledRun> {
+): Promise<EndedRun<HandlerRun>> {
   const startedAt = executor.call.runner.now();
-  const { job, handler } = claimed;
-  const ran = { claimed, startedAt };
-  if (handler === null) {
-    const reason = `there is no handler jobs/queue/${job.name} here`;
-    return { ...ran, end: endNotStarted(reason, 0), isRetryable: false };
-  }
-  const prepared = await prepare(executor, claimed, handler, startedAt);
+  const prepared = await prepare(executor, run, startedAt);
   if ('refusal' in prepared) {
-    return { ...ran, end: endNotStarted(prepared.refusal, 0), isRetryable: false };
+    return { run, startedAt, end: endNotStarted(prepared.refusal, 0), isRetryable: false };
   }
-  const [run] = await executeHandler(executor, [{ claimed, script: handler, job: prepared.job }], serving);
-  return run as HandledRun;
+  const [ended] = await executeHandler(executor, [{ run, job: prepared.job }], serving);
+  return ended as EndedRun<HandlerRun>;
 }
 
 /**
  * Runs claimed jobs that are known to be short, one after the other, in a waiting child.
  *
- * @param claimed jobs for which {@link isLikeMost} holds
+ * @param runs those for which {@link isLikeMost} holds
  * @returns the runs of those that have begun
  */
 export async function runHandlers(
   executor: HandlerEquipment,
-  claimed: readonly HeldJob[],
+  runs: readonly HandlerRun[],
   serving: Serving,
-): Promise<readonly HandledRun[]> {
-  const [first] = claimed;
+): Promise<readonly EndedRun<HandlerRun>[]> {
+  const [first] = runs;
   if (first === undefined) return [];
-  if (claimed.length === 1) return [await runHandler(executor, first, serving)];
+  if (runs.length === 1) return [await runHandler(executor, first, serving)];
   const startedAt = executor.call.runner.now();
-  const calls = claimed.map((each) => ({
-    claimed: each,
-    script: each.handler as Script,
-    job: describePlain(each, startedAt),
-  }));
+  const calls = runs.map((run) => ({ run, job: describePlain(run, startedAt) }));
   return await executeHandler(executor, calls, serving);
 }
 
@@ -104,14 +96,14 @@ export async function runHandlers(
 const SHORTEST_LIMIT_MS = 1_000;
 
 /** Whether the row contains all that the handler needs, and the handler shares a process with other jobs. */
-export function isLikeMost({ job, handler, attempt, timeoutMs }: HeldJob): boolean {
-  if (handler === null || handler.refusals.length > 0 || !isKeptWarm(handler)) return false;
-  if (handler.options.failOn !== undefined || handler.options.expect !== undefined) return false;
+export function isLikeMost({ job, script, attempt, timeoutMs }: HandlerRun): boolean {
+  if (script === null || script.refusals.length > 0 || !isKeptWarm(script)) return false;
+  if (script.options.failOn !== undefined || script.options.expect !== undefined) return false;
   const isAlone = job.parent_id === null && !job.has_unreported_children && job.repeat === null;
   return isAlone && attempt === 1 && timeoutMs >= SHORTEST_LIMIT_MS;
 }
 
-function describePlain({ job, attempt }: HeldJob, startedAt: number): DescribedJob {
+function describePlain({ job, attempt }: HandlerRun, startedAt: number): DescribedJob {
   return {
     id: job.id,
     name: job.name,
@@ -171,19 +163,19 @@ type DescribedJob = HandlerRequest['job'];
 
 async function prepare(
   { call }: HandlerEquipment,
-  claimed: HeldJob,
-  { refusals }: Script,
+  run: HandlerRun,
   startedAt: number,
 ): Promise<{ readonly job: DescribedJob } | { readonly refusal: string }> {
-  if (refusals.length > 0) return { refusal: refusals.join('\n') };
-  const { job, attempt } = claimed;
+  const { job, script, attempt } = run;
+  if (script === null) return { refusal: `there is no handler jobs/queue/${job.name} here` };
+  if (script.refusals.length > 0) return { refusal: script.refusals.join('\n') };
   const { store } = call;
   const children = job.has_unreported_children ? await describeChildren(store, job.id) : null;
   if (children !== null && 'problem' in children) return { refusal: children.problem };
   const [parent] = job.parent_id === null ? [] : await store.jobs.wholeById([job.parent_id]);
   return {
     job: {
-      ...describePlain(claimed, startedAt),
+      ...describePlain(run, startedAt),
       lastSuccess: job.repeat === null ? null : await store.runs.lastSuccess(job.id),
       previouslyCrashed: attempt > 1 && (await store.runs.hasTryCrashed(job.id)),
       parentData: parent?.data ?? null,
@@ -194,8 +186,7 @@ async function prepare(
 
 /** A call of a handler. */
 interface Call {
-  readonly claimed: HeldJob;
-  readonly script: Script;
+  readonly run: HandlerRun;
   readonly job: DescribedJob;
 }
 
@@ -203,7 +194,7 @@ async function executeHandler(
   executor: HandlerEquipment,
   calls: readonly Call[],
   { unsettled, onLasting }: Serving,
-): Promise<readonly HandledRun[]> {
+): Promise<readonly EndedRun<HandlerRun>[]> {
   const { recorder, call, heartbeat, runStop } = executor;
   const stop = runStop.next();
   let begun = calls.length;
@@ -213,10 +204,10 @@ async function executeHandler(
   const progress = createProgressReport(
     async (seen) => {
       await onLasting?.(begun);
-      await recorder.recordProgress(lasting.claimed, startedAt, seen);
-      heartbeat.guard(lasting.claimed.claim, runStop.end);
+      await recorder.recordProgress(lasting.run, startedAt, seen);
+      heartbeat.guard(lasting.run.claim, runStop.end);
     },
-    (error) => call.events.emit('warning', `the process of ${lasting.script.name} could not be recorded: ${error}`),
+    (error) => call.events.emit('warning', `the process of ${lasting.run.name} could not be recorded: ${error}`),
   );
   const requests = calls.map((each, index) =>
     requestOf(executor, each, {
@@ -240,25 +231,25 @@ async function executeHandler(
     .catch((error): readonly BegunEnd[] => [{ end: endDefect(executor, error), afterMs: 0 }])
     .finally(async () => {
       await progress.settle();
-      heartbeat.unguard(lasting.claimed.claim);
+      heartbeat.unguard(lasting.run.claim);
     });
   return ends.map(({ end, afterMs }, index) => {
-    const { claimed, job } = calls[index] as Call;
+    const { run, job } = calls[index] as Call;
     stopIfReplaced(call, end);
     const startedAt = job.startedAt + Math.round(afterMs);
-    return { claimed, startedAt, end: releaseIfTaken(executor, releaseIfEnded(call, end)), isRetryable: true };
+    return { run, startedAt, end: releaseIfTaken(executor, releaseIfEnded(call, end)), isRetryable: true };
   });
 }
 
 function requestOf(
   { call, recorder }: HandlerEquipment,
-  { claimed, script, job }: Call,
+  { run: { key, claim, script, timeoutMs }, job }: Call,
   told: Pick<HandlerRequest, 'stop' | 'onStarted' | 'onSample'>,
 ): HandlerRequest {
-  const { claim, timeoutMs } = claimed;
   return {
-    ...requestOfEach(call, script, call.runner.state),
-    ...{ key: claim.token, job, timeoutMs },
+    // Without a handler, nothing is requested.
+    ...requestOfEach(call, script as Script, call.runner.state),
+    ...{ key, job, timeoutMs },
     ...told,
     onUpdate: (data) => recorder.update(claim, data),
   };

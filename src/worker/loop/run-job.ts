@@ -4,23 +4,16 @@ import type { HeldScript } from '../../execution/script/held-script.ts';
 import { runHeldScript, runScript } from '../../execution/script/run-script.ts';
 import type { RunRequest, StartRequest } from '../../execution/start/request.ts';
 import { describeNoFiles } from '../../execution/start/start-failure.ts';
+import type { Settled } from '../../queue/settle/settle.ts';
 import { errorCode } from '../../system/base/errors.ts';
 import type { TierPass } from '../invocation/invocation.ts';
-import {
-  type BegunRun,
-  type ClaimedRun,
-  type EndedScript,
-  type KnownHistory,
-  type RecordedRun,
-  type RunRecorder,
-  type ScriptHistory,
-  toBegun,
-} from '../record/run-recorder.ts';
+import type { EndedRun } from '../record/recorder.ts';
+import type { KnownHistory, RunRecorder, ScriptHistory, ScriptRun } from '../record/script-recorder.ts';
 import { asRecorded, createProgressReport, requestOfEach, stopIfReplaced } from './each-run.ts';
 
 /** A job whose turn has come, or comes next. */
-export interface ScriptTurn {
-  readonly run: ClaimedRun;
+export interface JobTurn {
+  readonly run: ScriptRun;
   readonly history: KnownHistory;
   /** Its process, if it was started before its turn; null: it was not. */
   readonly held: HeldScript | null;
@@ -31,8 +24,11 @@ interface Surroundings {
   /** Called once the script's process has started. */
   onStarted(): void;
   /** Records its end. */
-  end(ended: EndedScript): Promise<RecordedRun>;
+  end(ended: EndedRun<ScriptRun>): Promise<Settled>;
 }
+
+/** A run of the turn that has begun, and how it ended. */
+type Ran = Omit<EndedRun<ScriptRun>, 'isRetryable'>;
 
 /**
  * Runs a job's script once and records its end; null: it did not run, because its root was moved or another machine has
@@ -40,7 +36,7 @@ interface Surroundings {
  */
 export async function runJob(
   pass: TierPass,
-  turn: ScriptTurn,
+  turn: JobTurn,
   { onStarted, end: recordEnd }: Surroundings,
 ): Promise<RunEnd | null> {
   const { recorder, events } = pass;
@@ -51,7 +47,7 @@ export async function runJob(
   stopIfReplaced(pass, end);
   // A later try would not have the arguments.
   const isRetryable = script.refusals.length === 0 && pass.args === undefined;
-  const { decision, runId, refusal } = await recordEnd({ run, end, isRetryable });
+  const { decision, runId, refusal } = await recordEnd({ ...ran, isRetryable });
   const recorded = asRecorded(end, refusal);
   const nextTryAt = decision?.state === 'retrying' ? decision.runAt : null;
   recorder.onDurable((failure) => {
@@ -62,57 +58,58 @@ export async function runJob(
   return recorded;
 }
 
-type RunOfTurn = Pick<EndedScript, 'run' | 'end'>;
-
-async function runHeld(pass: TierPass, turn: ScriptTurn, onStarted: () => void): Promise<RunOfTurn | null> {
-  const { held } = turn;
+async function runHeld(pass: TierPass, turn: JobTurn, onStarted: () => void): Promise<Ran | null> {
+  const { held, run } = turn;
   if (held === null) return null;
-  const run = await begin(pass, turn.run);
-  if (run === null) {
+  const startedAt = await begin(pass, run);
+  if (startedAt === null) {
     await held.drop();
     return null;
   }
-  const end = await execute(pass, { ...turn, run }, onStarted, (request) => runHeldScript(request, held));
-  return end && { run, end };
+  const end = await execute(pass, turn, { startedAt, onStarted }, (request) => runHeldScript(request, held));
+  return end && { run, startedAt, end };
 }
 
-async function runFresh(pass: TierPass, turn: ScriptTurn, onStarted: () => void): Promise<RunOfTurn | null> {
+async function runFresh(pass: TierPass, turn: JobTurn, onStarted: () => void): Promise<Ran | null> {
   const { refusals } = turn.run.script;
   if (refusals.length > 0) {
-    const run = await begin(pass, turn.run);
-    return run && { run, end: endNotStarted(refusals.join('\n'), 0) };
+    const startedAt = await begin(pass, turn.run);
+    return startedAt === null ? null : { run: turn.run, startedAt, end: endNotStarted(refusals.join('\n'), 0) };
   }
   const opened = await openFiles(pass.recorder, turn.run);
   if (opened === null) return null;
-  const run = await begin(pass, opened.claimed);
-  if (run === null) {
-    if ('fd' in opened.output) closeOutput(opened.output);
-    removeRunFiles(runFilesOf(opened.claimed.state, opened.claimed.key));
+  const { run, output } = opened;
+  const startedAt = await begin(pass, run);
+  if (startedAt === null) {
+    if ('fd' in output) closeOutput(output);
+    removeRunFiles(runFilesOf(run.state, run.key));
     return null;
   }
-  const end = await execute(pass, { ...turn, run }, onStarted, (request) => runScript(request, opened.output));
-  return { run, end };
+  const moved = { ...turn, run };
+  const end = await execute(pass, moved, { startedAt, onStarted }, (request) => runScript(request, output));
+  return { run, startedAt, end };
 }
 
-async function begin({ recorder, events }: TierPass, claimed: ClaimedRun): Promise<BegunRun | null> {
-  const run = await recorder.begin(claimed);
-  if (run === null) return null;
-  events.emit('run-started', { key: run.key, script: run.script.name, output: runFilesOf(run.state, run.key).output });
-  return run;
+/** Null: it must not begin. */
+async function begin({ recorder, events }: TierPass, run: ScriptRun): Promise<number | null> {
+  const startedAt = await recorder.begin(run);
+  if (startedAt === null) return null;
+  events.emit('run-started', { key: run.key, script: run.name, output: runFilesOf(run.state, run.key).output });
+  return startedAt;
 }
 
 /**
  * Creates the files before the run counts as begun. If they cannot be made, this run and all after it move to a place
  * where they can: the log may be intact, but the files beside it changed or out of room. Null: nothing more may start.
  */
-async function openFiles(recorder: RunRecorder, claimed: ClaimedRun) {
-  const output = createFiles(claimed);
-  if (!('error' in output) || isOfProcess(output.error)) return { claimed, output };
-  const moved = await recorder.moveElsewhere(claimed, output.error);
-  return moved && { claimed: moved, output: createFiles(moved) };
+async function openFiles(recorder: RunRecorder, run: ScriptRun) {
+  const output = createFiles(run);
+  if (!('error' in output) || isOfProcess(output.error)) return { run, output };
+  const moved = await recorder.moveElsewhere(run, output.error);
+  return moved && { run: moved, output: createFiles(moved) };
 }
 
-function createFiles({ state, key }: ClaimedRun) {
+function createFiles({ state, key }: ScriptRun) {
   try {
     return createRunFiles(runFilesOf(state, key));
   } catch (error) {
@@ -125,24 +122,19 @@ function isOfProcess(error: unknown): boolean {
   return ['EMFILE', 'ENFILE'].includes(errorCode(error));
 }
 
-interface BegunTurn extends Pick<ScriptTurn, 'history'> {
-  readonly run: BegunRun;
-}
-
 async function execute<End>(
   pass: TierPass,
-  turn: BegunTurn,
-  onStarted: () => void,
+  { run, history }: JobTurn,
+  { startedAt, onStarted }: Pick<Surroundings, 'onStarted'> & { readonly startedAt: number },
   start: (request: RunRequest) => Promise<End>,
 ): Promise<End> {
   const { recorder, events } = pass;
-  const { run, history } = turn;
   const progress = createProgressReport(
-    (seen) => recorder.recordProgress(run, seen),
-    (error) => events.emit('warning', `the process of ${run.script.name} could not be recorded: ${error}`),
+    (seen) => recorder.recordProgress(run, startedAt, seen),
+    (error) => events.emit('warning', `the process of ${run.name} could not be recorded: ${error}`),
   );
   const request = {
-    ...toRequest(pass, run, history),
+    ...toRequest(pass, run, history, startedAt),
     onStarted: (pid: number) => {
       progress.start(pid);
       onStarted();
@@ -152,18 +144,17 @@ async function execute<End>(
   return await start(request).finally(() => progress.settle());
 }
 
-/** The request to start its process; for a run that has not begun, as if it began now. */
+/** The request to start its process, which begins at this instant. */
 export function toRequest(
   pass: TierPass,
-  claimed: ClaimedRun | BegunRun,
+  { key, script, state, attempt, timeoutMs, job }: ScriptRun,
   { lastSuccess, previouslyCrashed }: ScriptHistory,
+  startedAt: number,
 ): StartRequest {
-  const run = 'startedAt' in claimed ? claimed : toBegun(claimed, pass.runner.now());
-  const { key, attempt, startedAt, scheduledFor, timeoutMs } = run;
   return {
-    ...requestOfEach(pass, run.script, run.state),
+    ...requestOfEach(pass, script, state),
     ...{ lastSuccess, previouslyCrashed, key, attempt, startedAt, timeoutMs },
-    scheduledFor: scheduledFor ?? startedAt,
+    scheduledFor: job.scheduledFor ?? startedAt,
     ...(pass.args && { args: pass.args }),
   };
 }

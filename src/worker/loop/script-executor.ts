@@ -4,6 +4,7 @@ import { hasOwnTimes } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
 import { hasRoomToHold, holdScript } from '../../execution/script/held-script.ts';
 import { isReplaced } from '../../execution/start/start-failure.ts';
+import type { Settled } from '../../queue/settle/settle.ts';
 import { type CrontabTimes, dueByCrontab } from '../../schedule/crontab-times.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
@@ -13,18 +14,12 @@ import { pruneLog } from '../housekeeping/prune-log.ts';
 import type { StoreInvocation, TierPass } from '../invocation/invocation.ts';
 import { ifLogAllows, reportStoreFailure } from '../invocation/with-store.ts';
 import type { WorkerRequest } from '../lock/registry.ts';
-import {
-  type ClaimedRun,
-  createFailoverRecorder,
-  createStoreRecorder,
-  type EndedScript,
-  type PassJob,
-  type RecordedRun,
-} from '../record/run-recorder.ts';
+import type { EndedRun, PassJob } from '../record/recorder.ts';
+import { createFailoverRecorder, ScriptRecorder, type ScriptRun } from '../record/script-recorder.ts';
 import type { OpenSpool } from '../record/spool-recorder.ts';
 import { createAdmission } from './limits.ts';
 import { type Executor, runExecutors } from './loop.ts';
-import { runJob, type ScriptTurn, toRequest } from './run-job.ts';
+import { type JobTurn, runJob, toRequest } from './run-job.ts';
 
 interface WorkedOff {
   readonly ends: readonly KeptEnd[];
@@ -103,18 +98,18 @@ const LONGEST_BEFORE_HELD_MS = 5_000;
  * Runs one job after the other. If nothing can prevent the next job, it is claimed in the commit that settles the one
  * before. While that one runs, the next process is started, and held until its turn.
  */
-class ScriptExecutor implements Executor<ScriptTurn> {
+class ScriptExecutor implements Executor<JobTurn> {
   readonly #pass: SharedPass;
   /** Claimed, but not begun. */
-  readonly #claimed: ClaimedRun[] = [];
+  readonly #claimed: ScriptRun[] = [];
   /** The turn whose process is started or starting. */
-  #held: Promise<ScriptTurn | null> | null = null;
+  #held: Promise<JobTurn | null> | null = null;
 
   constructor(pass: SharedPass) {
     this.#pass = pass;
   }
 
-  async next(): Promise<ScriptTurn | null> {
+  async next(): Promise<JobTurn | null> {
     let turn = await this.#findNext();
     for (; turn !== null && isGone(this.#pass, turn.run.script); turn = await this.#findNext())
       await this.#leaveOut(turn);
@@ -126,13 +121,13 @@ class ScriptExecutor implements Executor<ScriptTurn> {
   }
 
   /** Leaves out a job whose file an earlier script of the pass has removed, renamed or moved. */
-  async #leaveOut({ run, held }: ScriptTurn): Promise<void> {
+  async #leaveOut({ run, held }: JobTurn): Promise<void> {
     await held?.drop();
     await this.#pass.recorder.cancel(run, FILE_GONE);
-    this.#pass.events.emit('warning', `${run.script.name} is not run: ${FILE_GONE}`);
+    this.#pass.events.emit('warning', `${run.name} is not run: ${FILE_GONE}`);
   }
 
-  async #findNext(): Promise<ScriptTurn | null> {
+  async #findNext(): Promise<JobTurn | null> {
     const { stop } = this.#pass;
     if (stop.reason !== null) return null;
     const held = await this.#held;
@@ -143,11 +138,11 @@ class ScriptExecutor implements Executor<ScriptTurn> {
     return { run, history: await this.#pass.recorder.readHistory(run), held: null };
   }
 
-  async #claimNext(): Promise<ClaimedRun | null> {
+  async #claimNext(): Promise<ScriptRun | null> {
     const { recorder } = this.#pass;
     for (let job = await this.#admitNext(); job !== null; job = await this.#admitNext()) {
-      const run = await recorder.claim(job);
-      if (run !== null) return run;
+      const { next } = await recorder.turn([], job);
+      if (next[0] !== undefined) return next[0];
       await this.#leaveTaken();
     }
     return null;
@@ -174,7 +169,7 @@ class ScriptExecutor implements Executor<ScriptTurn> {
     return null;
   }
 
-  async run(turn: ScriptTurn): Promise<void> {
+  async run(turn: JobTurn): Promise<void> {
     const end = await runJob(this.#pass, turn, {
       onStarted: () => this.#holdNext(turn),
       end: (ended) => this.#end(ended),
@@ -183,8 +178,8 @@ class ScriptExecutor implements Executor<ScriptTurn> {
   }
 
   /** Starts the process of the next job while this one runs. */
-  #holdNext(running: ScriptTurn): void {
-    const job = this.#claimed[0] ?? this.#pass.waiting[0];
+  #holdNext(running: JobTurn): void {
+    const job = this.#claimed[0]?.job ?? this.#pass.waiting[0];
     // This job's process may have been started a second time.
     if (this.#held !== null || !this.#isToBeHeld(job, running)) return;
     this.#held = this.#hold();
@@ -192,14 +187,15 @@ class ScriptExecutor implements Executor<ScriptTurn> {
     this.#held.catch(() => {});
   }
 
-  async #hold(): Promise<ScriptTurn | null> {
+  async #hold(): Promise<JobTurn | null> {
     const run = this.#claimed.shift() ?? (await this.#claimNext());
     if (run === null) return null;
     const history = await this.#pass.recorder.readHistory(run);
-    return { run, history, held: await holdScript(toRequest(this.#pass, run, history)) };
+    const request = toRequest(this.#pass, run, history, this.#pass.runner.now());
+    return { run, history, held: await holdScript(request) };
   }
 
-  #isToBeHeld(job: PassJob | undefined, { history }: ScriptTurn): boolean {
+  #isToBeHeld(job: PassJob | undefined, { history }: JobTurn): boolean {
     if (job === undefined || !this.#pass.mayHold || this.#pass.stop.reason !== null) return false;
     const { launch, refusals } = job.script;
     const { lastDurationMs } = history;
@@ -207,12 +203,13 @@ class ScriptExecutor implements Executor<ScriptTurn> {
     return isShort && launch.kind === 'node' && refusals.length === 0;
   }
 
-  async #end(ended: EndedScript): Promise<RecordedRun> {
+  async #end(ended: EndedRun<ScriptRun>): Promise<Settled> {
     const job = (await this.#isNextWanted()) ? this.#pass.waiting.shift() : undefined;
-    const recorded = await this.#pass.recorder.end(ended, job ?? ((await this.#isLast()) ? 'finish' : null));
-    if (recorded.next !== null) this.#claimed.push(recorded.next);
-    if (recorded.isLast) this.#pass.onFinished?.();
-    return recorded;
+    const then = job ?? ((await this.#isLast()) ? 'finish' : null);
+    const { settled, next, isFinished } = await this.#pass.recorder.turn([ended], then);
+    this.#claimed.push(...next);
+    if (isFinished) this.#pass.onFinished?.();
+    return settled[0] as Settled;
   }
 
   /** Whether no job is left, and the worker's row needs no reason. */
@@ -233,11 +230,9 @@ class ScriptExecutor implements Executor<ScriptTurn> {
   async giveBack(): Promise<void> {
     const held = await this.#held?.catch(() => null);
     await held?.held?.drop();
-    for (const run of [...this.#claimed.reverse(), ...(held ? [held.run] : [])]) {
-      await this.#pass.recorder.release(run);
-      const { key, state, claim, ...job } = run;
-      this.#pass.waiting.unshift(job);
-    }
+    const unbegun = [...(held ? [held.run] : []), ...this.#claimed];
+    if (unbegun.length > 0) await this.#pass.recorder.release(unbegun);
+    this.#pass.waiting.unshift(...unbegun.map(({ job }) => job));
   }
 }
 
@@ -275,8 +270,8 @@ export async function workPass(call: StoreInvocation, work: Work): Promise<Worke
   const { worker, workerId, jobs } = work;
   const spools: OpenSpool[] = [];
   const recorder = createFailoverRecorder({
-    first: createStoreRecorder(store, workerId, runner, {
-      heartbeat: call.heartbeat,
+    first: new ScriptRecorder({
+      ...{ store, workerId, runner, heartbeat: call.heartbeat },
       // A person who starts a script by hand does not watch jobs that other passes have left.
       isWatched: call.isWatched === true && worker.kind !== 'backlog',
     }),

@@ -18,7 +18,6 @@ import type { Script } from '../../discovery/script.ts';
 import { toFinishedRun } from '../../execution/result/result.ts';
 import { hostOf } from '../../queue/add/scripts.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
-import type { RunToSettle } from '../../queue/settle/settle.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { NewWorker } from '../../store/contract/workers.ts';
 import { describeStoreFailure } from '../../store/describe-failure.ts';
@@ -27,17 +26,18 @@ import { closedPath, newSpoolPath } from '../../store/spool/files.ts';
 import {
   SPOOL_VERSION,
   type SpoolEntry,
+  type SpooledRun,
   type SpoolFinish,
   type SpoolingWorker,
   type SpoolRecord,
-  type SpoolRun,
 } from '../../store/spool/format.ts';
 import { releaseReserve } from '../../store/sqlite/reserve.ts';
 import { listNames } from '../../system/base/values.ts';
 import { type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { usableStateFolder } from '../../system/place/usable.ts';
 import type { Invocation } from '../invocation/invocation.ts';
-import { type BegunRun, type ClaimedRun, type PassJob, type PlacedRecorder, toBegun } from './run-recorder.ts';
+import { type ClaimedRun, type EndedRun, type PassJob, startOf } from './recorder.ts';
+import { type PlacedRecorder, type ScriptRun, toScriptRun } from './script-recorder.ts';
 
 /** The place where a worker without a log records its runs. */
 export interface OpenSpool {
@@ -99,33 +99,27 @@ function createSpoolRecorder(
   { state, now }: Pick<Runner, 'state' | 'now'>,
   mayClaim: (job: PassJob) => boolean,
 ): PlacedRecorder {
-  const write = (entry: SpoolEntry): void => append(spool, state, entry);
-  const claim = (job: PassJob): ClaimedRun | null =>
-    mayClaim(job) ? { ...job, key: newSpoolId(), state, claim: null } : null;
+  const claim = (job: PassJob): ScriptRun[] =>
+    mayClaim(job) ? [toScriptRun(job, { key: newSpoolId(), state, claim: null })] : [];
   return {
     state,
-    claim: async (job) => claim(job),
+    turn: async (ended, then) => {
+      for (const each of ended) append(spool, state, toEntry(each));
+      const next = then === null || then === 'finish' ? [] : claim(then);
+      return { settled: ended.map(() => ({ decision: null, runId: null })), next, isFinished: false };
+    },
     // A claim made in the log is released by the process that finds that this worker has ended.
     release: async () => {},
     cancel: async () => {},
     readHistory: async () => ({
       ...{ lastSuccess: null, previouslyCrashed: false, lastDurationMs: null },
     }),
-    begin: async (claimed) => {
-      const run = toBegun(claimed, now());
-      if (run.claim === null) write({ type: 'begun', ...toSpoolRun(run) });
-      return run;
+    begin: async (run) => {
+      const startedAt = now();
+      if (run.claim === null) append(spool, state, { type: 'begun', ...toSpooled(run, startedAt) });
+      return startedAt;
     },
     recordProgress: async () => {},
-    end: async ({ run: begun, end, isRetryable }, next) => {
-      const { claim: ref, script } = begun;
-      const run = toFinishedRun(end);
-      const policy = policyOf(script.options);
-      const told = { ...toSpoolRun(begun), run };
-      if (ref === null) write({ type: 'run', ...told });
-      else write({ type: 'end', ...told, claim: { ...ref, runId: null }, policy, isRetryable });
-      return { decision: null, runId: null, next: next === 'finish' ? null : next && claim(next), isLast: false };
-    },
     onDurable: (notify) => notify(null),
   };
 }
@@ -141,21 +135,21 @@ function append(spool: SpoolWriter, state: StateFolder, entry: SpoolEntry): void
 }
 
 /** The log knows a run that began there by its claim; the spool identifies its records by ids. */
-function toSpoolRun({ key, claim, script, timeoutMs, dueAt = null, ...run }: BegunRun): SpoolRun {
-  const host = hostOf(script);
+function toSpooled(run: ClaimedRun, startedAt: number): SpooledRun {
+  const { job, key, claim, script } = run;
+  const ofPass = 'script' in job ? job : null;
+  const onlyHost = ofPass === null ? null : hostOf(ofPass.script);
   return {
-    spoolId: claim === null ? key : newSpoolId(),
-    jobId: run.id,
-    script: script.name,
-    tier: script.tier,
-    ...(host !== null && { onlyHost: host }),
-    attempt: run.attempt,
-    scheduledFor: run.scheduledFor,
-    dueAt,
-    startedAt: run.startedAt,
-    timeoutMs,
-    contentHash: script.contentHash,
+    ...{ spoolId: claim === null ? key : newSpoolId(), claim, jobId: job.id },
+    ...{ tier: ofPass?.script.tier ?? null, ...(onlyHost !== null && { onlyHost }) },
+    ...{ slot: ofPass === null ? run.dueAt : ofPass.scheduledFor },
+    ...{ start: startOf(run, startedAt), policy: policyOf(script?.options) },
   };
+}
+
+function toEntry({ run, startedAt, end, isRetryable }: EndedRun): SpoolEntry {
+  const { result = null, ask: decision = null } = end;
+  return { type: 'ended', ...toSpooled(run, startedAt), end: toFinishedRun(end), isRetryable, result, decision };
 }
 
 const DESCRIPTORS = '/proc/self/fd';
@@ -346,20 +340,11 @@ export function describeWaiting(names: readonly string[]): string {
  * Leaves ends of queued jobs to this machine's next invocation, which delivers them. Until then another machine may
  * take the jobs over, once their leases have expired; its result then counts.
  */
-export function spoolEnds(call: Invocation, worker: NewWorker, ended: readonly RunToSettle[], error: unknown): void {
+export function spoolEnds(call: Invocation, worker: NewWorker, ended: readonly EndedRun[], error: unknown): void {
   const spool = openSpool(call, worker, describeStoreFailure(error, call.runner.state));
   try {
     for (const run of ended) spool.append(toEntry(run));
   } finally {
     spool.close();
   }
-}
-
-function toEntry({ claim, start, runId, end, result, decision, isRetryable, policy }: RunToSettle): SpoolEntry {
-  const { jobId, script, attempt, scheduledFor, startedAt, timeoutMs, contentHash } = start;
-  return {
-    ...{ type: 'end', spoolId: newSpoolId(), jobId, script, tier: null, attempt, scheduledFor },
-    ...{ startedAt, timeoutMs, contentHash, claim: { ...claim, runId } },
-    ...{ policy: { ...policy, onCrash: policy.onCrash }, isRetryable, run: end, result, decision },
-  };
 }

@@ -1,7 +1,7 @@
 import { closeSync, constants, statSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FILE_CLOCK_STEP_MS, type HandlerDecision, type ProbeResult } from '../../child/contract.ts';
+import { FILE_CLOCK_STEP_MS, type ProbeResult } from '../../child/contract.ts';
 import { withoutParameters } from '../../discovery/job-name.ts';
 import { readCounts } from '../../execution/result/counts.ts';
 import { fieldsOf, readNodeWords } from '../../execution/result/handler-reply.ts';
@@ -21,12 +21,12 @@ import { type LedgerEntry, readLedgers } from '../../execution/warm/files.ts';
 import { signalGroup } from '../../execution/watch/terminate.ts';
 import { releaseClaims } from '../../queue/claim/claim.ts';
 import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
-import { asRefused, type RunToSettle, recordRefused, settleRuns } from '../../queue/settle/settle.ts';
+import { type RunToSettle, recordRefused, settleRuns } from '../../queue/settle/settle.ts';
 import type { ClaimOfWorker, JobHead } from '../../store/contract/jobs.ts';
 import type { RunStart } from '../../store/contract/runs.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { isStoreFailure } from '../../store/failures.ts';
-import type { FinishedRun, WorkerRow } from '../../store/schema.ts';
+import type { WorkerRow } from '../../store/schema.ts';
 import { openPlainFile } from '../../system/base/plain-file.ts';
 import { listNames } from '../../system/base/values.ts';
 import { type DeadHolder, describeDead } from '../../system/lock/holder.ts';
@@ -94,11 +94,7 @@ export interface LostRun {
 }
 
 /** The known end of a lost run; for a handler also its result or its request. */
-export interface LostEnd {
-  readonly run: FinishedRun;
-  readonly result: string | null;
-  readonly decision: HandlerDecision | null;
-}
+export type LostEnd = Pick<RunToSettle, 'end' | 'result' | 'decision'>;
 
 /** Determines how a lost run ended; null: its process outlived its runner and still runs. */
 export type EndLostRun = (run: LostRun) => Promise<LostEnd | null>;
@@ -211,14 +207,13 @@ async function settleIfPossible(store: Store, lost: LostRun, end: LostEnd, rescu
   const { job, token, run } = lost.claim;
   const told: RunToSettle = {
     ...{ claim: { id: job.id, token }, start: lost.start, runId: run?.id ?? null },
-    ...{ end: end.run, result: end.result, decision: end.decision },
-    ...{ isRetryable: true, policy: await rescue.policyOf(job) },
+    ...{ ...end, isRetryable: true, policy: await rescue.policyOf(job) },
   };
   try {
     return await settle(store, told, rescue);
   } catch (error) {
     try {
-      return await recordRefused(told.end, error, (refused) => settle(store, asRefused(told, refused), rescue));
+      return await recordRefused(told, error, (refused) => settle(store, refused, rescue));
     } catch (again) {
       if (isStoreFailure(again)) throw again;
       const { message } = again as Error;

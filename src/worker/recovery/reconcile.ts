@@ -1,7 +1,7 @@
 import { unlinkSync } from 'node:fs';
 import { discover } from '../../discovery/discover.ts';
 import type { Discovery } from '../../discovery/script.ts';
-import { endUnmeasured, toFinishedRun } from '../../execution/result/result.ts';
+import { endUnmeasured, type RunEnd, toFinishedRun } from '../../execution/result/result.ts';
 import { ifPossible, removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
 import { listDeadNotes, readNotes } from '../../execution/secret-notes.ts';
 import { findSecrets, maskSecrets } from '../../execution/secrets.ts';
@@ -72,8 +72,8 @@ export async function reconcile(reconciler: Reconciler, store: Store, at: number
   const policyOf = createPolicyBook(reconciler, policies);
   // Replay first: the following steps would consider runs dead that ended without the log.
   const replayed = await replaySpool(store, folders, {
-    ...{ workerId: null, at, state, missedCap, policyOf },
-    endLostRun: async (lost) => (await endRun(reconciler, describeSpooled(lost), at))?.run ?? null,
+    ...{ workerId: null, at, state, missedCap },
+    endLostRun: (lost) => endRun(reconciler, describeSpooled(lost), at),
   });
   for (const lost of replayed.ended) removeRunFiles(runFilesOf(lost.state, lost.run.spoolId));
   await markDeadWorkers(store, state, at);
@@ -107,7 +107,7 @@ function endElsewhere({ worker, run }: LostRun['claim'], at: number): LostEnd {
   const output = { text: '', bytes: null, droppedBytes: null, file: null, fileBytes: null };
   const reason = describeSilence(worker);
   const end = endUnmeasured({ outcome: 'crashed', finishedAt: at, durationMs: null, reason, output });
-  return { run: toFinishedRun({ ...end, ...lastSeenMemory(run?.maxRssBytes ?? null) }), result: null, decision: null };
+  return toLostEnd({ ...end, ...lastSeenMemory(run?.maxRssBytes ?? null) });
 }
 
 /**
@@ -149,10 +149,10 @@ function describeSpooled({ run, worker, state }: LostSpooledRun): Lost {
   return {
     key: run.spoolId,
     state,
-    startedAt: run.startedAt,
+    startedAt: run.start.startedAt,
     process: { host, bootId, pid: null, startTicks: null },
     runner: describeRunner(pid, host),
-    timeoutMs: run.timeoutMs ?? timeoutOf(run.script),
+    timeoutMs: run.start.timeoutMs ?? timeoutOf(run.start.script),
     lastSeenRssBytes: null,
   };
 }
@@ -175,8 +175,11 @@ async function endRun({ root, settings }: Reconciler, lost: Lost, now: number): 
     masker: maskSecrets(findSecrets(settings), readNotes(lost.state)),
     now,
   });
-  if (end === null) return null;
-  return { run: toFinishedRun(end), result: end.result ?? null, decision: end.ask ?? null };
+  return end && toLostEnd(end);
+}
+
+function toLostEnd(end: RunEnd): LostEnd {
+  return { end: toFinishedRun(end), result: end.result ?? null, decision: end.ask ?? null };
 }
 
 function toOrphan({ claim: { job, run, worker }, start }: LostRun): Orphan {
@@ -189,7 +192,7 @@ function toOrphan({ claim: { job, run, worker }, start }: LostRun): Orphan {
 function toSpooledOrphan({ run, worker }: LostSpooledRun): Orphan {
   const runner = describeRunner(worker.pid, worker.host);
   return {
-    script: run.script,
+    script: run.start.script,
     jobId: null,
     pid: null,
     isElsewhere: isOnAnotherHost(worker),

@@ -3,19 +3,20 @@ import { basename } from 'node:path';
 import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
 import { noteEnd, type RunToSettle, recordRefused, settleRuns } from '../../queue/settle/settle.ts';
 import type { JobHead } from '../../store/contract/jobs.ts';
-import type { RunStart } from '../../store/contract/runs.ts';
+import type { ClaimRef } from '../../store/contract/runs.ts';
 import type { Store, StoreSession } from '../../store/contract/store.ts';
 import { isLogFailure, isStoreFailure } from '../../store/failures.ts';
 import type { FinishedRun, WorkerRow } from '../../store/schema.ts';
 import { workerOf } from '../../store/shared/claims.ts';
 import { listSpoolFiles, type SpoolFile, unreadablePath } from '../../store/spool/files.ts';
-import type { SpooledEnd, SpooledRun, SpoolFinish, SpoolHeader, SpoolRun } from '../../store/spool/format.ts';
+import type { SpooledEnd, SpooledRun, SpoolFinish, SpoolHeader } from '../../store/spool/format.ts';
 import { isReady, readSpool, type SpoolLine } from '../../store/spool/read.ts';
 import { moveOutput, type StateFolder } from '../../system/place/state-folder.ts';
+import type { LostEnd } from './dead-workers.ts';
 
 /** A run that began without the log, and whose end its runner did not record. */
 export interface LostSpooledRun {
-  readonly run: SpoolRun;
+  readonly run: SpooledRun;
   readonly worker: SpoolHeader;
   /** The folder of its files. */
   readonly state: StateFolder;
@@ -25,7 +26,7 @@ export interface SpoolReplay extends SpoolTaker {
   /** The folder of the log, and of the output files that the log names. */
   readonly state: StateFolder;
   /** Determines how a lost run ended; null: its process outlived its runner and still runs. */
-  readonly endLostRun: (lost: LostSpooledRun) => Promise<FinishedRun | null>;
+  readonly endLostRun: (lost: LostSpooledRun) => Promise<LostEnd | null>;
 }
 
 interface ReplayedSpool {
@@ -101,9 +102,9 @@ interface Taking {
   worker: SpoolHeader | null;
   finish: SpoolFinish | null;
   /** Runs without an end so far. */
-  readonly begun: Map<string, SpoolRun>;
+  readonly begun: Map<string, SpooledRun>;
   /** Read, but not recorded yet. */
-  ended: (SpooledRun | SpooledEnd)[];
+  ended: SpooledEnd[];
   problem: string | null;
   /** Why one of its runs cannot be recorded at all. */
   refusal: Error | null;
@@ -134,11 +135,10 @@ function noteLine(taking: Taking, line: SpoolLine): void {
     case 'begun':
       taking.begun.set(line.spoolId, line);
       break;
-    case 'run':
-    case 'end':
+    case 'ended':
       taking.begun.delete(line.spoolId);
       taking.ended.push(line);
-      taking.lastAt = line.run.finished_at ?? line.startedAt;
+      taking.lastAt = line.end.finished_at ?? line.start.startedAt;
       break;
     case 'finished':
       taking.finish = line;
@@ -174,7 +174,7 @@ async function endLostRuns({ context, folder, file, begun, ended }: Taking, work
     if (end === null) alive.push(each);
     else {
       lost.push(each);
-      ended.push({ ...run, type: 'run', run: end });
+      ended.push({ ...run, ...end, type: 'ended', isRetryable: true });
     }
   }
   return { lost, alive };
@@ -186,7 +186,7 @@ function readEndedElsewhere(context: Context, path: string): ReadonlySet<string>
   for (const file of context.folders.flatMap((folder) => listReadable(context, folder))) {
     if (file.path === path) continue;
     try {
-      for (const line of readSpool(file.path)) if (line.type === 'run') ids.add(line.spoolId);
+      for (const line of readSpool(file.path)) if (line.type === 'ended') ids.add(line.spoolId);
     } catch {
       // A file that cannot be read is reported when its turn comes.
     }
@@ -215,7 +215,7 @@ async function recordStep(
   const { context, folder } = taking;
   const runs = taking.ended.map((ended) => ({
     ...ended,
-    run: withMovedOutput(ended.run, folder, context.taking.state),
+    end: withMovedOutput(ended.end, folder, context.taking.state),
   }));
   taking.ended = [];
   await recordApart(taking, { worker, end, runs });
@@ -242,13 +242,11 @@ async function recordApart(taking: Taking, spooled: SpooledRuns): Promise<void> 
 async function recordRefusedRun(taking: Taking, spooled: RefusedRun, error: unknown): Promise<void> {
   const { context } = taking;
   const [run] = spooled.runs;
-  const told = run.type === 'end' ? { ...run, result: null, decision: null } : run;
   try {
-    context.runs += await recordRefused(run.run, error, (refused) => {
-      const runs = [{ ...told, isRetryable: false, run: refused }];
-      return recordSpooledRuns(context.store, { ...spooled, runs }, context.taking);
-    });
-    context.notes.push(`A run of ${run.script} is recorded as failed: ${(error as Error).message}.`);
+    context.runs += await recordRefused(run, error, (refused) =>
+      recordSpooledRuns(context.store, { ...spooled, runs: [refused] }, context.taking),
+    );
+    context.notes.push(`A run of ${run.start.script} is recorded as failed: ${(error as Error).message}.`);
   } catch (again) {
     if (isStoreFailure(again)) throw again;
     taking.refusal ??= again as Error;
@@ -274,17 +272,16 @@ function putAway({ context, file, worker, problem, isTorn }: Taking): void {
   );
 }
 
-/** The run to record: without its output file, if that no longer exists anywhere. */
-function withMovedOutput(run: FinishedRun, from: StateFolder, to: StateFolder): FinishedRun {
-  if (run.output_file === null) return run;
-  return moveOutput(run.output_file, from, to) ? run : withoutFile(run);
+/** The end to record: without its output file, if that no longer exists anywhere. */
+function withMovedOutput(end: FinishedRun, from: StateFolder, to: StateFolder): FinishedRun {
+  return end.output_file === null || moveOutput(end.output_file, from, to) ? end : withoutFile(end);
 }
 
 /** The row must not name a missing file; the part of the output in the row is still kept. */
-function withoutFile(run: FinishedRun): FinishedRun {
-  const { output_bytes: bytes, output } = run;
+function withoutFile(end: FinishedRun): FinishedRun {
+  const { output_bytes: bytes, output } = end;
   const dropped = bytes === null ? null : Math.max(0, bytes - Buffer.byteLength(output ?? ''));
-  return { ...run, output_file: null, output_file_bytes: null, output_dropped_bytes: dropped };
+  return { ...end, output_file: null, output_file_bytes: null, output_dropped_bytes: dropped };
 }
 
 /** The known end of a worker without the log. */
@@ -297,15 +294,12 @@ interface SpoolWorkerEnd {
 interface SpooledRuns {
   readonly worker: SpoolHeader;
   readonly end: SpoolWorkerEnd;
-  readonly runs: readonly ToldRun[];
+  readonly runs: readonly SpooledEnd[];
 }
 
 interface RefusedRun extends SpooledRuns {
-  readonly runs: readonly [ToldRun];
+  readonly runs: readonly [SpooledEnd];
 }
-
-/** `isRetryable`, for a run: false if another try would end alike. */
-type ToldRun = (SpooledRun & { readonly isRetryable?: boolean }) | SpooledEnd;
 
 /** The process that replays the runs; a null `workerId`: it is no worker. */
 interface SpoolTaker {
@@ -313,8 +307,6 @@ interface SpoolTaker {
   readonly at: number;
   /** How many missed times of a repeating job are made up for. */
   readonly missedCap: number;
-  /** The retry policy of a job, by its script. */
-  readonly policyOf: (job: JobHead) => Promise<RetryPolicy>;
 }
 
 /**
@@ -367,27 +359,24 @@ interface Replaying extends SpoolTaker {
 }
 
 /** False: nothing was added, because the log has the run already, or no longer has its job. */
-async function replay(session: StoreSession, run: ToldRun, replaying: Replaying): Promise<boolean> {
-  if (run.type === 'end') {
-    const { claim, policy, isRetryable } = run;
+async function replay(session: StoreSession, run: SpooledEnd, replaying: Replaying): Promise<boolean> {
+  if (run.claim !== null) {
     // Its spooler did not know whether the run had lasted long enough to have a row, nor whether its end was committed
     // when the database was lost.
-    const runId = await session.runs.ofClaim(claim);
-    const { result = null, decision = null } = run;
-    const told = { ...toSettle(run, claim, replaying, { policy, isRetryable, runId }), result, decision };
+    const runId = await session.runs.ofClaim(run.claim);
+    const told = toSettle(run, run.claim, replaying, { runId, policy: run.policy });
     if (await settle(session, told, replaying)) return true;
     // A queued job that this log does not know belongs to another log.
-    if (replaying.isOfThisLog || run.script.startsWith('queue/'))
+    if (replaying.isOfThisLog || run.start.script.startsWith('queue/'))
       return runId === null && (await recordOvertaken(session, told, run.tier));
   }
   const { id, waiting } = await findJob(session, run);
   await releaseOwn(session, waiting, run, replaying);
   const claim = { id, token: run.spoolId };
-  const begun = { ...claim, state: 'running' as const, at: run.startedAt };
+  const begun = { ...claim, state: 'running' as const, at: run.start.startedAt };
   const [claimed] = waiting === null ? [] : await session.scriptJobs.claim([begun]);
-  const { isRetryable = run.run.outcome !== 'not-started' } = run;
-  const policy = run.type === 'end' ? run.policy : await policyFor(waiting, replaying);
-  const told = toSettle(run, claim, replaying, { policy, isRetryable, runId: null });
+  const mayRetry = run.claim !== null || (waiting !== null && waiting.attempts > 0);
+  const told = toSettle(run, claim, replaying, { runId: null, policy: mayRetry ? run.policy : once });
   if (claimed !== undefined) await settle(session, told, replaying);
   else await recordAlone(session, told);
   return true;
@@ -400,7 +389,7 @@ async function replay(session: StoreSession, run: ToldRun, replaying: Replaying)
 async function releaseOwn(
   { claims }: StoreSession,
   waiting: JobHead | null,
-  { startedAt }: SpooledRun | SpooledEnd,
+  { start: { startedAt } }: SpooledRun,
   { spoolWorkerId, isOfThisLog }: Replaying,
 ): Promise<void> {
   if (!isOfThisLog || waiting?.state !== 'claimed' || waiting.claim_token === null) return;
@@ -415,11 +404,6 @@ const once: RetryPolicy = {
   onCrash: null,
 };
 
-/** The policy of the script, for a job that waited in the log. */
-async function policyFor(waiting: JobHead | null, { policyOf }: Replaying): Promise<RetryPolicy> {
-  return waiting === null || waiting.attempts === 0 ? once : await policyOf(waiting);
-}
-
 interface FoundJob {
   readonly id: number;
   /** The row that this run settles; null: another worker decides about it by now. */
@@ -430,10 +414,9 @@ interface FoundJob {
  * The script's row: its open one at the time the log was lost, otherwise one that begins anew unless the row is
  * younger.
  */
-async function findJob(
-  session: StoreSession,
-  { script, tier, onlyHost, jobId, scheduledFor, startedAt: at }: SpooledRun | SpooledEnd,
-): Promise<FoundJob> {
+async function findJob(session: StoreSession, run: SpooledRun): Promise<FoundJob> {
+  const { tier, onlyHost, jobId, slot: scheduledFor } = run;
+  const { script, startedAt: at } = run.start;
   const host = onlyHost ?? null;
   const name = { name: script, tier: tier ?? script.split('/', 1)[0] ?? script, host };
   const find = async () =>
@@ -449,28 +432,16 @@ async function findJob(
   return { id: made.id, waiting: made };
 }
 
-interface Told extends Pick<RunToSettle, 'policy' | 'isRetryable' | 'runId'> {}
-
 function toSettle(
-  run: SpooledRun | SpooledEnd,
-  claim: RunToSettle['claim'],
-  { spoolWorkerId }: Replaying,
-  told: Told,
+  { spoolId, claim: own, start, end, isRetryable, result, decision }: SpooledEnd,
+  claim: ClaimRef,
+  { spoolWorkerId: workerId }: Replaying,
+  known: Pick<RunToSettle, 'runId' | 'policy'>,
 ): RunToSettle {
-  const start: RunStart = {
-    jobId: claim.id,
-    workerId: spoolWorkerId,
-    // A claim from another log means nothing in this one.
-    key: run.type === 'end' && claim.token === run.claim.token ? claim.token : null,
-    script: run.script,
-    contentHash: run.contentHash,
-    attempt: run.attempt,
-    scheduledFor: run.dueAt === undefined ? run.scheduledFor : run.dueAt,
-    startedAt: run.startedAt,
-    timeoutMs: run.timeoutMs,
-  };
-  const { spoolId, run: end } = run;
-  return { ...told, claim, start, end, result: null, decision: null, spoolId };
+  // A claim from another log means nothing in this one.
+  const key = claim === own ? claim.token : null;
+  const run = { spoolId, claim, end, isRetryable, result, decision };
+  return { ...run, ...known, start: { ...start, jobId: claim.id, workerId, key } };
 }
 
 async function settle(session: StoreSession, run: RunToSettle, { at, missedCap }: Replaying): Promise<boolean> {

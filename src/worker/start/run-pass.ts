@@ -18,7 +18,7 @@ import { ifLogAllows, reconcileIfSpooled, reportStoreFailure } from '../invocati
 import { type FirstStep, skipTier, type WorkerRequest } from '../lock/registry.ts';
 import { takeTier } from '../lock/tier-lock.ts';
 import type { WorkedPass } from '../loop/script-executor.ts';
-import type { PassJob } from '../record/run-recorder.ts';
+import type { PassJob } from '../record/recorder.ts';
 
 /** When and how the lock file was lost. */
 interface Loss {

@@ -1,12 +1,12 @@
 import { writeSync } from 'node:fs';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { createSpoolWriter } from '../../../src/worker/record/spool-recorder.ts';
-import { makeSpooledRun, makeSpoolingWorker } from '../../support/spool.ts';
+import { makeSpooledEnd, makeSpoolingWorker } from '../../support/spool.ts';
 
 /** Adds to the spool of a root for ever, and says each time which record is there. */
 const [root = ''] = process.argv.slice(2);
 const writer = createSpoolWriter(stateFolderOf(root), makeSpoolingWorker());
 for (let number = 0; ; number += 1) {
-  writer.append(makeSpooledRun(`${process.pid}-number-${number}`));
+  writer.append(makeSpooledEnd(`${process.pid}-number-${number}`));
   writeSync(1, `${process.pid}-number-${number}\n`);
 }

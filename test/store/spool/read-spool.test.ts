@@ -6,7 +6,7 @@ import type { SpoolFile } from '../../../src/store/spool/files.ts';
 import { isReady, readSpool } from '../../../src/store/spool/read.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-import { makeSpooledRun, makeSpoolHeader, SPOOL_AT, toLines } from '../../support/spool.ts';
+import { makeSpooledEnd, makeSpoolHeader, SPOOL_AT, toLines } from '../../support/spool.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 
 /** A spool file with this content. */
@@ -18,7 +18,7 @@ function makeFile(content: string, name = '1-2-ab.jsonl'): SpoolFile {
 
 const read = (content: string) => [...readSpool(makeFile(content).path)];
 const header = makeSpoolHeader();
-const run = makeSpooledRun('run-0001');
+const run = makeSpooledEnd('run-0001');
 
 test('a last line that breaks off is told from a whole one, wherever it does', () => {
   const line = toLines(run);
@@ -29,20 +29,18 @@ test('a last line that breaks off is told from a whole one, wherever it does', (
 });
 
 test('lines longer than a piece of the file are read whole', () => {
-  const runs = [1, 2, 3].map((number) =>
-    makeSpooledRun(`run-000${number}`, { contentHash: null, run: withOutput(number) }),
-  );
+  const runs = [1, 2, 3].map((number) => makeSpooledEnd(`run-000${number}`, { end: withOutput(number) }));
   expect(read(toLines(header, ...runs))).toEqual([header, ...runs]);
 });
 
 function withOutput(number: number) {
   const output = String(number).repeat(number * 50_000);
-  return { ...run.run, output, output_bytes: output.length };
+  return { ...run.end, output, output_bytes: output.length };
 }
 
 test('a run that an earlier version wrote is not suspect', () => {
-  const { suspect: _, ...end } = run.run;
-  expect(read(toLines(header, { ...run, run: end }))).toEqual([header, run]);
+  const { suspect: _, ...end } = run.end;
+  expect(read(toLines(header, { ...run, end }))).toEqual([header, run]);
 });
 
 test.each([
@@ -54,24 +52,28 @@ test.each([
   ['of an unknown type', '{"type":"pause"}\n', 'its type is "pause"'],
   ['of a type that every object has', '{"type":"toString"}\n', 'its type is "toString"'],
   ['another header', toLines(header), 'it is a worker'],
-  ['without a field', toLines({ ...run, attempt: undefined }), 'attempt is missing, not a whole number from 0 on'],
-  ['with a wrong time', toLines({ ...run, startedAt: 1.5 }), 'startedAt is 1.5, not a whole number'],
+  ['without a field', toLines({ ...run, jobId: undefined }), 'jobId is missing, not a whole number from 0 on'],
+  [
+    'with a wrong time',
+    toLines({ ...run, start: { ...run.start, startedAt: 1.5 } }),
+    'start.startedAt is 1.5, not a whole number',
+  ],
   [
     'with control characters in a name',
-    toLines({ ...run, script: 'a\u001b[2Jb' }),
-    'script is "a\\u001b[2Jb", not a name',
+    toLines({ ...run, start: { ...run.start, script: 'a\u001b[2Jb' } }),
+    'start.script is "a\\u001b[2Jb", not a name',
   ],
   [
     'that leads out of its folder',
-    toLines({ ...run, run: { ...run.run, output_file: '../../etc/passwd' } }),
-    'run.output_file is "../../etc/passwd", not an output file',
+    toLines({ ...run, end: { ...run.end, output_file: '../../etc/passwd' } }),
+    'end.output_file is "../../etc/passwd", not an output file',
   ],
   [
     'with a run that has not ended',
-    toLines({ ...run, run: { ...run.run, outcome: 'running' } }),
-    'run.outcome is "running", not one of succeeded, failed, timed-out, killed, crashed, not-started, released',
+    toLines({ ...run, end: { ...run.end, outcome: 'running' } }),
+    'end.outcome is "running", not one of succeeded, failed, timed-out, killed, crashed, not-started, released',
   ],
-  ['without its run', toLines({ ...run, run: 7 }), 'run is 7, not an object'],
+  ['without its end', toLines({ ...run, end: 7 }), 'end is 7, not an object'],
   ['that is too long', `${'x'.repeat(5 * 1024 * 1024)}\n`, 'it is longer than 4194304 bytes'],
 ])('a line %s is told of, and those after it are read', (_what, line, problem) => {
   expect(read(toLines(header) + line + toLines(run))).toEqual([
@@ -82,15 +84,15 @@ test.each([
 });
 
 test('a version that is not known yet is told of', () => {
-  const [first] = read(toLines({ ...header, version: 2 }));
+  const [first] = read(toLines({ ...header, version: 3 }));
   expect(first).toEqual({
     type: 'not-understood',
-    problem: 'line 1 is not a record: version is 2, not 1, the one that this runner knows',
+    problem: 'line 1 is not a record: version is 3, not 2, the one that this runner knows',
   });
 });
 
 test('what a record has besides its fields does not come along', () => {
-  const more = { ...run, id: 7, run: { ...run.run, job_id: 7, 'x" = 1 --': 1 } };
+  const more = { ...run, id: 7, end: { ...run.end, job_id: 7, 'x" = 1 --': 1 } };
   expect(read(toLines(header, more))).toEqual([header, run]);
 });
 
@@ -132,8 +134,8 @@ test('an open spool without a whole line is waited for a minute, one of a newer 
   expect(isReadyAfter('{"type":"wor', 90_000)).toBe(true);
   // The clock was set back since.
   expect(isReadyAfter('', -DAY_MS)).toBe(true);
-  expect(isReadyAfter('{"type":"worker","version":2}\n', DAY_MS)).toBe(false);
-  expect(isReadyAfter('{"type":"worker","version":2}\n', 8 * DAY_MS)).toBe(true);
+  expect(isReadyAfter('{"type":"worker","version":3}\n', DAY_MS)).toBe(false);
+  expect(isReadyAfter('{"type":"worker","version":3}\n', 8 * DAY_MS)).toBe(true);
 });
 
 test('a closed spool is ready, whoever wrote it', () => {
@@ -144,6 +146,6 @@ test('a file that grows while it is read is read to where it was torn', () => {
   const file = makeFile(toLines(header));
   const lines = readSpool(file.path);
   expect(lines.next().value).toEqual(header);
-  appendFileSync(file.path, '{"type":"run"');
+  appendFileSync(file.path, '{"type":"ended"');
   expect([...lines]).toEqual([{ type: 'torn' }]);
 });

@@ -8,7 +8,7 @@ import type { SpoolEntry } from '../../../src/store/spool/format.ts';
 import { isReady, readSpool } from '../../../src/store/spool/read.ts';
 import { type StateFolder, stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { createSpoolWriter, newSpoolId } from '../../../src/worker/record/spool-recorder.ts';
-import { makeSpooledEnd, makeSpooledRun, makeSpoolingWorker, makeSpoolRun, SPOOL_AT } from '../../support/spool.ts';
+import { makeEndOfClaim, makeSpooledEnd, makeSpooledRun, makeSpoolingWorker, SPOOL_AT } from '../../support/spool.ts';
 import { startNode } from '../../support/start-command.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { tries } from '../../support/tries.ts';
@@ -24,11 +24,11 @@ test('what is appended is there at once, and the file is handed over when it is 
   const state = stateFolderOf(makeTemporaryRoot());
   expect(hasSpool(state)).toBe(false);
   const writer = createSpoolWriter(state, makeSpoolingWorker());
-  const begin: SpoolEntry = { type: 'begun', ...makeSpoolRun('run-0001') };
-  const run = makeSpooledRun('run-0001');
+  const begin: SpoolEntry = { type: 'begun', ...makeSpooledRun('run-0001') };
+  const run = makeSpooledEnd('run-0001');
   writer.append(begin);
   writer.append(run);
-  const header = { type: 'worker', version: 1, spoolId: expect.any(String), ...makeSpoolingWorker() };
+  const header = { type: 'worker', version: 2, spoolId: expect.any(String), ...makeSpoolingWorker() };
   expect(readAll(state)).toEqual([header, begin, run]);
   expect(readdirSync(state.spool)).toEqual([expect.stringMatching(/^\d{13}-\d+-[a-z\d]+\.part$/)]);
   expect(hasSpool(state)).toBe(true);
@@ -88,7 +88,7 @@ test('whatever was acknowledged is there after a SIGKILL, in its order', async (
     child.kill('SIGKILL');
     const told = (await child.ended).stdout.split('\n').filter((line) => line !== '');
     const file = listSpoolFiles(state).find(({ path }) => path.includes(`-${child.pid}-`));
-    const records = [...readSpool(file?.path ?? '')].filter((line) => line.type === 'run');
+    const records = [...readSpool(file?.path ?? '')].filter((line) => line.type === 'ended');
     const ids = records.map((record) => record.spoolId);
     expect(told.length).toBeGreaterThanOrEqual(wanted);
     expect(ids.slice(0, told.length)).toEqual(told);
@@ -99,7 +99,7 @@ test('whatever was acknowledged is there after a SIGKILL, in its order', async (
 
 function countRuns(state: StateFolder, pid: number): number {
   const file = listSpoolFiles(state).find(({ path }) => path.includes(`-${pid}-`));
-  return file === undefined ? 0 : readFileSync(file.path, 'utf8').split('"type":"run"').length - 1;
+  return file === undefined ? 0 : readFileSync(file.path, 'utf8').split('"type":"ended"').length - 1;
 }
 
 test('spools of one process and moment have names of their own', () => {
@@ -147,45 +147,45 @@ const finishedRun: fc.Arbitrary<FinishedRun> = fc.record({
   output: orNull(text),
 });
 
-const spoolRun = {
+const policy = fc.record({
+  maxAttempts: count,
+  delay: fc.record({ firstMs: count, factor: count, longestMs: count }),
+  onCrash: orNull(fc.constantFrom('retry', 'skip', 'fail')),
+});
+
+const spooledRun = {
   spoolId: fc.uuid(),
+  claim: orNull(fc.record({ id: count, token: name })),
   jobId: orNull(count),
-  script: name,
   tier: orNull(name),
-  attempt: count,
-  scheduledFor: orNull(integer),
-  startedAt: integer,
-  timeoutMs: orNull(count),
-  contentHash: orNull(name),
+  slot: orNull(integer),
+  start: fc.record({
+    script: name,
+    contentHash: orNull(name),
+    attempt: count,
+    scheduledFor: orNull(integer),
+    startedAt: integer,
+    timeoutMs: orNull(count),
+  }),
+  policy,
 };
+
+const decision = fc.oneof(
+  fc.record({ kind: fc.constant('fail' as const), reason: text }),
+  fc.record(
+    { kind: fc.constant('retry' as const), delayMs: count, priority: integer, name, data: text },
+    { requiredKeys: ['kind'] },
+  ),
+);
 
 /** Also as a machine tells it of a script that each runs for itself. */
 const entry: fc.Arbitrary<SpoolEntry> = fc
   .tuple(
     fc.oneof(
-      fc.record({ type: fc.constant('begun' as const), ...spoolRun }),
-      fc.record({ type: fc.constant('run' as const), ...spoolRun, run: finishedRun }),
+      fc.record({ type: fc.constant('begun' as const), ...spooledRun }),
       fc.record({
-        type: fc.constant('end' as const),
-        ...spoolRun,
-        claim: fc.record({ id: count, token: name, runId: orNull(count) }),
-        policy: fc.record({
-          maxAttempts: count,
-          delay: fc.record({ firstMs: count, factor: count, longestMs: count }),
-          onCrash: orNull(fc.constantFrom('retry', 'skip', 'fail')),
-        }),
-        isRetryable: fc.boolean(),
-        run: finishedRun,
-        result: orNull(text),
-        decision: orNull(
-          fc.oneof(
-            fc.record({ kind: fc.constant('fail' as const), reason: text }),
-            fc.record(
-              { kind: fc.constant('retry' as const), delayMs: count, priority: integer, name, data: text },
-              { requiredKeys: ['kind'] },
-            ),
-          ),
-        ),
+        ...{ type: fc.constant('ended' as const), ...spooledRun, end: finishedRun },
+        ...{ isRetryable: fc.boolean(), result: orNull(text), decision: orNull(decision) },
       }),
     ),
     fc.option(fc.record({ onlyHost: name }), { nil: {} }),
@@ -199,7 +199,7 @@ test('what is read is what was written, whatever that is', () => {
     for (const each of entries) writer.append(each);
     writer.close({ finishedAt: SPOOL_AT, reason });
     expect(readAll(state)).toEqual([
-      { type: 'worker', version: 1, spoolId: expect.any(String), ...makeSpoolingWorker({ reason }) },
+      { type: 'worker', version: 2, spoolId: expect.any(String), ...makeSpoolingWorker({ reason }) },
       ...entries,
       { type: 'finished', finishedAt: SPOOL_AT, reason },
     ]);
@@ -209,7 +209,7 @@ test('what is read is what was written, whatever that is', () => {
 
 test('an end tells what its job says of further tries', () => {
   const state = stateFolderOf(makeTemporaryRoot());
-  const end = makeSpooledEnd({ id: 1, token: '1.1', runId: 2 });
+  const end = makeEndOfClaim({ id: 1, token: '1.1' });
   createSpoolWriter(state, makeSpoolingWorker()).append(end);
   expect(readAll(state)[1]).toEqual(end);
 });

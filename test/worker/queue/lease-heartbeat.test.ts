@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { claimJobs } from '../../../src/queue/claim/claim.ts';
 import { policyOf } from '../../../src/queue/settle/retry-policy.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { renewLeases } from '../../../src/worker/record/queue-recorder.ts';
+import { renewLeases } from '../../../src/worker/record/leases.ts';
 import { startQueueWorker } from '../../../src/worker/start/work-queue.ts';
 import { holdLog } from '../../support/hold-log.ts';
 import { makeLoggedCall } from '../../support/logged-call.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Handlers } from '../../../src/discovery/handlers.ts';
 import { endUnmeasured, noOutput, type RunEnd } from '../../../src/execution/result/result.ts';
 import { createSelector } from '../../../src/worker/loop/selection.ts';
-import { createQueueRecorder, type HeldJob, idleTurn } from '../../../src/worker/record/queue-recorder.ts';
+import { type HandlerRun, idleTurn, QueueRecorder } from '../../../src/worker/record/queue-recorder.ts';
 import { startQueueWorker } from '../../../src/worker/start/work-queue.ts';
 import { checkInvariants } from '../../support/invariants.ts';
 import { makeLoggedCall } from '../../support/logged-call.ts';
@@ -28,24 +28,22 @@ async function open(names: readonly string[] = ['a', 'a', 'b']) {
   const watch = store.watch();
   const request = { patterns: [], failsUnknown: false };
   const version = () => watch.look();
-  const refused: string[] = [];
-  const recorder = createQueueRecorder({
+  const recorder = new QueueRecorder({
     ...{ store, runner, handlers, workerId: started.workerId },
     selector: createSelector({ handlers, request, groupLimit: null, version }),
-    onRefused: (sentence) => void refused.push(sentence),
   });
   const { next } = await recorder.turn([], names.length);
   expect(next.map(({ job }) => job.name)).toEqual(names);
   const states = () => names.map((_, index) => log.row(index + 1)?.state);
-  return { ...log, recorder, next, refused, states };
+  return { ...log, recorder, next, states };
 }
 
-function ended(claimed: HeldJob | undefined, end: Partial<RunEnd> = {}) {
-  if (claimed === undefined) throw new Error('There is none.');
+function ended(run: HandlerRun | undefined, end: Partial<RunEnd> = {}) {
+  if (run === undefined) throw new Error('There is none.');
   const finishedAt = Date.now();
   const succeeded = { outcome: 'succeeded', finishedAt, durationMs: 1, reason: null } as const;
   const whole = { ...endUnmeasured({ ...succeeded, output: noOutput }), ...end };
-  return { claimed, startedAt: finishedAt - 1, end: whole, isRetryable: true };
+  return { run, startedAt: finishedAt - 1, end: whole, isRetryable: true };
 }
 
 const seen = { pid: 4711, startTicks: 12, maxRssBytes: null };
@@ -54,18 +52,18 @@ test('several ends and the claims that follow are one commit', async () => {
   const { recorder, next, queue, states, row, root } = await open();
   const id = await queue.add('b');
   const { settled, next: following } = await recorder.turn(
-    next.map((claimed) => ended(claimed)),
+    next.map((run) => ended(run)),
     2,
   );
   expect(settled.map(({ decision }) => decision?.state)).toEqual(Array(3).fill('finished'));
-  expect(following).toMatchObject([{ job: { id }, attempt: 1, script: 'queue/b' }]);
+  expect(following).toMatchObject([{ job: { id }, attempt: 1, name: 'queue/b' }]);
   expect([...states(), row(id).state]).toEqual(['finished', 'finished', 'finished', 'claimed']);
   expect(await recorder.turn([], 1)).toBe(idleTurn);
   checkInvariants(root, { isSettled: false });
 });
 
 test('an end that the log refuses has failed, and says why; those beside it are as they were', async () => {
-  const { recorder, next, refused, states, row, runs, root } = await open();
+  const { recorder, next, states, row, runs, root } = await open();
   const output = { ...noOutput, text: 'so far\n', bytes: 7 };
   const ask = { kind: 'retry', delayMs: 9e15 } as const;
   const { settled } = await recorder.turn(
@@ -77,16 +75,16 @@ test('an end that the log refuses has failed, and says why; those beside it are 
   const reason = expect.stringMatching(/^its end could not be recorded: CHECK constraint failed/);
   expect(row(2).reason).toEqual(reason);
   expect(runs(2)).toMatchObject([{ outcome: 'failed', reason, output: 'so far\n' }]);
-  expect(refused).toEqual([expect.stringMatching(/^job 2 has failed, as its end could not/)]);
+  expect(settled.map(({ refusal = null }) => refusal)).toEqual([null, reason, null]);
   checkInvariants(root, { isSettled: false });
 });
 
 test('a defect of the runner at the end of a run is thrown, and calls no job failed', async () => {
-  const { recorder, next, refused, states } = await open();
+  const { recorder, next, states } = await open();
   // No driver takes an object for a text.
   const output = { ...noOutput, text: {} as string, bytes: 1 };
   await expect(recorder.turn([ended(next[0]), ended(next[1], { output })], 1)).rejects.toThrow();
-  expect([states(), refused]).toEqual([['claimed', 'claimed', 'claimed'], []]);
+  expect(states()).toEqual(['claimed', 'claimed', 'claimed']);
 });
 
 test('what others have taken, or paused, is not begun any more', async () => {
@@ -97,14 +95,14 @@ test('what others have taken, or paused, is not begun any more', async () => {
   await queue.bury(1);
   expect(await recorder.keepHeld(next)).toEqual([next[1]]);
   expect(states()).toEqual(['failed', 'claimed', 'queued']);
-  await recorder.release(next.map(({ claim }) => claim));
+  await recorder.release(next);
   expect(states()).toEqual(['failed', 'queued', 'queued']);
   expect(row(2).attempts).toBe(0);
 });
 
 test('a run that lasts has a row, which its end completes; one whose claim is lost gets none', async () => {
   const { recorder, next, queue, runs, states } = await open();
-  const [first, second] = next as [HeldJob, HeldJob];
+  const [first, second] = next as [HandlerRun, HandlerRun];
   await recorder.recordProgress(first, 5, seen);
   await recorder.recordProgress(first, 5, { ...seen, pid: 4712, maxRssBytes: 7 });
   const row = { id: 1, key: first.claim.token, started_at: 5, attempt: 1 };

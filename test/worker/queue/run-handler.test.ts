@@ -3,11 +3,10 @@ import { openHandlers } from '../../../src/discovery/handlers.ts';
 import { endNotStarted } from '../../../src/execution/result/result.ts';
 import type { BegunEnd, ShortRuns } from '../../../src/execution/warm/run.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import type { ClaimRef } from '../../../src/store/contract/runs.ts';
 import { createActiveExecutors, type Equipment } from '../../../src/worker/loop/executors.ts';
 import { QueueExecutor } from '../../../src/worker/loop/queue-executor.ts';
 import { createRunStop, type HandlerEquipment, runHandler } from '../../../src/worker/loop/run-handlers.ts';
-import type { HeldJob } from '../../../src/worker/record/queue-recorder.ts';
+import type { HandlerRun } from '../../../src/worker/record/queue-recorder.ts';
 import { makeLoggedCall } from '../../support/logged-call.ts';
 import { changeLog } from '../../support/open-log.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
@@ -32,10 +31,10 @@ async function openBroken(error: Error) {
     },
   } as unknown as HandlerEquipment;
   const claimed = {
-    ...{ claim: { id: 1, token: '7.1' }, script: 'queue/a', handler: handlers.find('a') },
+    ...{ key: '7.1', claim: { id: 1, token: '7.1' }, name: 'queue/a', script: handlers.find('a') },
     ...{ job: { ...job, parent_id: null, has_unreported_children: false } },
     ...{ attempt: 1, timeoutMs: 60_000 },
-  } as unknown as HeldJob;
+  } as unknown as HandlerRun;
   return { root, executor, claimed, told };
 }
 
@@ -97,14 +96,14 @@ test('a log that is lost is no such defect', async () => {
 /** An executor with two jobs, and what it gives back of them. */
 async function openWithTwo(runner: Partial<HandlerEquipment['runner']>) {
   const { executor, claimed, told } = await openBroken(new Error('not called'));
-  const other = { ...claimed, claim: { id: 2, token: '7.2' } };
+  const other = { ...claimed, key: '7.2', claim: { id: 2, token: '7.2' } };
   const given: unknown[] = [];
   const recorded: string[] = [];
   const equipment = {
     ...executor,
     recorder: {
       turn: async () => ({ settled: [], next: [claimed, other] }),
-      release: async (claims: readonly ClaimRef[]) => void given.push(...claims),
+      release: async (runs: readonly HandlerRun[]) => void given.push(...runs.map(({ key }) => key)),
       recordProgress: async () => void recorded.push('memory'),
     },
     runner: { ...executor.runner, ...runner },
@@ -135,10 +134,10 @@ test('what was to be run with a job that lasts is given back once, however long 
   requests[0].onStarted(process.pid);
   onLasting?.(1);
   await vi.advanceTimersByTimeAsync(100);
-  expect([recorded.length, given]).toEqual([1, [other.claim, 1]]);
+  expect([recorded.length, given]).toEqual([1, [other.key, 1]]);
   requests[0].onSample?.(MB);
   await vi.advanceTimersByTimeAsync(10_000);
-  expect([recorded.length, given]).toEqual([2, [other.claim, 1]]);
+  expect([recorded.length, given]).toEqual([2, [other.key, 1]]);
   over.resolve([{ end: endNotStarted('enough', 0), afterMs: 0 }]);
   await running;
 });
@@ -148,5 +147,5 @@ test('an executor that breaks off gives back what waits behind its turn, and lea
   expect(await executor.next()).toEqual([claimed]);
   expect(given).toEqual([]);
   await executor.giveBack();
-  expect([given, told.abandoned]).toEqual([[other.claim, 1], 1]);
+  expect([given, told.abandoned]).toEqual([[other.key, 1], 1]);
 });
