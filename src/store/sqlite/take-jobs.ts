@@ -2,14 +2,14 @@ import type { ClaimedRow, ClaimRequest, ClaimStore, Selection, WaitingJob } from
 import type { JobRow } from '../schema.ts';
 import { MOST_COUNTED } from '../shared/claims.ts';
 import type { Statements } from '../shared/sql/statements.ts';
-import { Groups, readyNames } from '../statements/claims.ts';
+import { addedAhead, Groups, readyNames } from '../statements/claims.ts';
 
 /** How many jobs are looked at in the common order before the jobs of each name are. */
 const FIRST_LOOK = 20;
 const SECOND_LOOK = 500;
 
-/** Most due jobs to move at once: no other process can write meanwhile. */
-const PROMOTED_AT_ONCE = 1_000;
+/** Most due jobs to move at once: no other process can write meanwhile, for 50 ms or so. */
+const PROMOTED_AT_ONCE = 10_000;
 
 /** Most jobs of full groups that one claim sets aside. */
 const BLOCKED_AT_ONCE = 5_000;
@@ -48,21 +48,20 @@ export function sqliteTaking(db: Statements): Pick<ClaimStore, 'next' | 'claim'>
   };
 }
 
-/** Jobs whose time has come stand in the index of those that are due. True: there may be more of them. */
+/** Jobs whose time has come move to the index of those that are due. True: there may be more of them. */
 async function promote(db: Statements, at: number): Promise<boolean> {
-  if (((await nextDue(db)) ?? Number.POSITIVE_INFINITY) > at) return false;
-  const promoted = await db.run(
-    `update jobs set ready = 1 where id in
-       (select id from jobs where ready = 0 and run_at <= ? order by run_at, priority desc limit ?)`,
-    [at, PROMOTED_AT_ONCE],
-  );
-  return promoted === PROMOTED_AT_ONCE;
+  const { isDue = 0, isAhead = 0 } =
+    (await db.first<Record<'isDue' | 'isAhead', number>>(promotableText, [at, at])) ?? {};
+  const move = (ids: string): Promise<number> =>
+    db.run(`update jobs set ready = 1 where id in (${ids} limit ?)`, [at, PROMOTED_AT_ONCE]);
+  const due =
+    isDue === 1 ? await move('select id from jobs where ready = 0 and run_at <= ? order by run_at, priority desc') : 0;
+  const ahead = isAhead === 1 ? await move(`select id from ${addedAhead}`) : 0;
+  return Math.max(due, ahead) === PROMOTED_AT_ONCE;
 }
 
-async function nextDue(db: Statements): Promise<number | null> {
-  const row = await db.first<{ due: number | null }>('select min(run_at) as due from jobs where ready = 0');
-  return row?.due ?? null;
-}
+const promotableText = `select exists (select 1 from jobs where ready = 0 and run_at <= ?) as "isDue",
+  exists (select 1 from ${addedAhead}) as "isAhead"`;
 
 const freedText = `with recursive blocked (key) as (
     select min(coalesce(concurrency_key, '')) from jobs where ready = 2

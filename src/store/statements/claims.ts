@@ -9,16 +9,21 @@ import { hasClaim } from './job-rows.ts';
 import { runningRuns } from './runs.ts';
 import { workersById } from './workers.ts';
 
+/** Jobs added to run at once that no claim has looked at before the clock was set back. Its value is now. */
+export const addedAhead = `jobs indexed by jobs_added
+  where tier is null and created_at > ? and ready = 0 and run_at = created_at`;
+
 /** What becomes of claims. How jobs are taken is the engine's own. */
 export function claimsOf(db: Statements): Omit<ClaimStore, 'next' | 'claim'> {
-  const { integer, workerOf: worker } = db.dialect;
+  const { integer, name: engine, workerOf: worker } = db.dialect;
+  const wasAhead = engine === 'sqlite' ? `or exists (select 1 from ${addedAhead})` : '';
   return {
     hasDue: async (at) =>
       (
         await db.first<{ due: number }>(
           `select exists (select 1 from jobs where ready = 1) or exists (select 1 from jobs where ready = 2)
-           or exists (select 1 from jobs where ready = 0 and run_at <= ?) as due`,
-          [at],
+           or exists (select 1 from jobs where ready = 0 and run_at <= ?) ${wasAhead} as due`,
+          wasAhead === '' ? [at] : [at, at],
         )
       )?.due === 1,
     nextWake: (at, graceMs) => nextWake(db, at, graceMs),

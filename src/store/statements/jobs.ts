@@ -110,7 +110,8 @@ async function add(db: Statements, jobs: readonly NewJobRow[], at: number): Prom
   if (jobs.length === 0) return [];
   const set = newColumns.filter((column) => jobs.some((row) => (row[column] ?? null) !== null));
   const columns = [...set, 'ready'];
-  const rows = jobs.map((row) => [...set.map((column) => row[column]), readyOf(row, at)]);
+  const isAlone = db.dialect.name === 'sqlite' && jobs.length === 1;
+  const rows = jobs.map((row) => [...set.map((column) => row[column]), isAlone ? unlooked(row) : readyOf(row, at)]);
   if (db.dialect.name === 'sqlite') return await addOnSqlite(db, jobs, { columns, rows });
   db.noteWork();
   const ids = await addRows(db, 'jobs', columns, rows);
@@ -152,8 +153,16 @@ async function addOnSqlite(db: Statements, jobs: readonly NewJobRow[], { columns
   return ids;
 }
 
-function readyOf({ state, run_at }: NewJobRow, at: number): number | null {
-  return state === 'queued' || state === 'retrying' ? Number(run_at <= at) : null;
+function readyOf(job: NewJobRow, at: number): number | null {
+  return unlooked(job) === null ? null : Number(job.run_at <= at);
+}
+
+/**
+ * A job that SQLite adds alone goes into one index, as by plain SQL: of a small transaction each index is a page to be
+ * synced. The next claim moves it to those that are due, with all others.
+ */
+function unlooked({ state }: NewJobRow): number | null {
+  return state === 'queued' || state === 'retrying' ? 0 : null;
 }
 
 /** By one statement, and in ascending order: so nobody waits for whoever waits for him. */
