@@ -104,7 +104,7 @@ export default defineConfig({
             isolate: false,
             env: { TEST_ENGINE: name },
             // Said once.
-            globalSetup: ['test/build.ts', ...(isFirst ? ['test/integration/left-to-ci.ts'] : []), ...servers],
+            globalSetup: ['build.ts', ...(isFirst ? ['test/integration/left-to-ci.ts'] : []), ...servers],
           },
         },
         {
@@ -113,7 +113,7 @@ export default defineConfig({
             name: projectOf('apart', name),
             include: apart.filter(isHere),
             env: { TEST_ENGINE: name },
-            globalSetup: ['test/build.ts', ...servers],
+            globalSetup: ['build.ts', ...servers],
           },
         },
       ];

@@ -7,38 +7,49 @@ import { promisify } from 'node:util';
 import { globSync } from 'glob';
 import { lock } from 'proper-lockfile';
 
-const project = join(import.meta.dirname, '..');
+const project = import.meta.dirname;
 const dist = join(project, 'dist');
 const workshop = join(project, 'node_modules/.cache/folder-runner');
 /** Lies in `dist/`, so that a build by other means takes it away. */
 const stamp = join(dist, '.built-from');
 const OLD_CHUNKS_STAY_MS = 10 * 60_000;
+const WAIT_TWO_MINUTES = { retries: 1200, factor: 1, minTimeout: 100, maxTimeout: 100 };
 
 /**
  * Tests drive the built command, as a user's crontab does, so it is built first: once for each state
  * of the sources, and without `dist/` ever being incomplete for another test run that uses it.
  */
 export async function setup(): Promise<void> {
+  await buildUnless((sources) => readStamp() === sources);
+}
+
+/** `npm run build` builds anew, whatever `dist/` holds; with `--if-changed`, only if the sources have changed. */
+if (process.argv[1] === import.meta.filename) {
+  await (process.argv.includes('--if-changed') ? setup() : buildUnless(() => false));
+}
+
+async function buildUnless(isBuilt: (sources: string) => boolean): Promise<void> {
   mkdirSync(workshop, { recursive: true });
   const unlock = await lock(workshop, { stale: 30_000, retries: WAIT_TWO_MINUTES });
   try {
     const sources = hashSources();
-    if (readStamp() !== sources) await build(sources);
+    if (!isBuilt(sources)) await build(sources);
   } finally {
     await unlock();
   }
 }
 
-const WAIT_TWO_MINUTES = { retries: 1200, factor: 1, minTimeout: 100, maxTimeout: 100 };
-
 function hashSources(): string {
   const hash = createHash('sha256');
-  const files = globSync(['src/**', 'tsdown.config.ts', 'third-party.ts', 'tsconfig.json', 'package*.json'], {
-    cwd: project,
-    nodir: true,
-    // Made of the others.
-    ignore: 'src/dashboard/client/paths.ts',
-  });
+  const files = globSync(
+    ['src/**', 'build.ts', 'tsdown.config.ts', 'third-party.ts', 'tsconfig.json', 'package*.json'],
+    {
+      cwd: project,
+      nodir: true,
+      // Made of the others.
+      ignore: 'src/dashboard/client/paths.ts',
+    },
+  );
   for (const file of files.sort()) hash.update(`${file}\0`).update(readFileSync(join(project, file)));
   return hash.digest('hex');
 }
@@ -53,11 +64,15 @@ function readStamp(): string | null {
 
 async function build(sources: string): Promise<void> {
   const fresh = join(workshop, 'dist');
+  // Of a build that failed on its way.
+  rmSync(fresh, { recursive: true, force: true });
   const run = (tool: string, ...args: string[]) =>
     promisify(execFile)(join(project, 'node_modules/.bin', tool), [...args, '--logLevel', 'error'], { cwd: project });
   await promisify(execFile)(process.execPath, [join(project, 'src/dashboard/client/generate.ts')]);
   await run('tsdown', '--out-dir', fresh);
   await run('vite', 'build', '--config', 'src/dashboard/page/vite.config.ts', '--outDir', fresh);
+  const manual = await promisify(execFile)(process.execPath, [join(fresh, 'bin.cjs'), 'man']);
+  await writeFile(join(fresh, 'runner.1'), manual.stdout);
   rmSync(stamp, { force: true });
   replaceFiles(fresh);
   await writeFile(stamp, sources);
