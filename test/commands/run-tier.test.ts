@@ -1,6 +1,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { callAt } from '../support/in-root.ts';
 import { queryLog } from '../support/open-log.ts';
 import { commandPath, runCommand, runNode } from '../support/run-command.ts';
 import { cronEnv, readRuns, runPass, runPassAgain } from '../support/run-pass.ts';
@@ -140,9 +141,9 @@ describe('wrong use exits 2 with one sentence', () => {
     [['run', 'hourly/clean-tpm'], /There is no script "hourly\/clean-tpm".*did you mean hourly\/clean-tmp\?/],
     [['run', 'horly/clean-tmp'], /There is no tier "horly" in .*did you mean hourly\?/],
     [['--root', '/proc', 'hourly'], /--root names \/proc, which has no jobs folder/],
-  ])('%j', ([args, message]) => {
+  ])('%j', async ([args, message]) => {
     const folder = root();
-    const { status, stdout, stderr } = runCommand(args, { cwd: folder, env: cronEnv(folder) });
+    const { status, stdout, stderr } = await callAt(args, { cwd: folder, env: cronEnv(folder) });
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toMatch(message);
     expect(stderr.trim().split('\n')).toHaveLength(1);

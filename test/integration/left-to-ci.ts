@@ -25,18 +25,24 @@ export const leftToCi = [
 /** Set by `.ci/run`, where the machine is there for nothing else. */
 export const isMachineOurs = process.env.RUN_INTEGRATION === '1';
 
-/** Tests that take long. Whoever names files has them run, and so has `RUN_LENGTHY`. */
+/** Tests that take long. Whoever names files has them run, and so has `RUN_LENGTHY`, of which 0 keeps them away. */
 export const lengthy = globSync(
   [
     'test/faults/*.test.ts',
     // A real browser.
-    'test/dashboard/{charts,html-report,login,manage,overview,squatter,viewers,widths,xss}.test.ts',
+    'test/dashboard/{charts,html-report,login,manage,one-clock,overview,squatter,viewers,widths,xss}.test.ts',
+    // Properties, of many cases.
+    'test/dashboard/fuzz.test.ts',
+    'test/execution/{mask-secrets,process-sampler}.test.ts',
+    'test/lock/take-turns.test.ts',
+    'test/monitor/usual.test.ts',
+    'test/store/{two-logs,spool/spool-writer}.test.ts',
     'test/dashboard/{access,api-client,events,output,web}.test.ts',
     'test/alert/gone.test.ts',
     'test/child/{call-default,record-end,typescript}.test.ts',
     'test/commands/{add,backup,claim-follow,doubtful-runs,dry-run,failure-summary,import,jobs}.test.ts',
     'test/commands/{live-progress,restore,script-files,shell,stop-on-signals,watch,watched-runs,work}.test.ts',
-    'test/commands/web-root.test.ts',
+    'test/commands/{unsettled-settings,web-root}.test.ts',
     'test/config/load-settings.test.ts',
     'test/discovery/handlers.test.ts',
     'test/docs/{database,examples,report-picture}.test.ts',
@@ -68,8 +74,9 @@ export const lengthy = globSync(
   { cwd: project, ignore: leftToCi },
 ).sort();
 
-export const areLengthyHere =
-  process.env.RUN_LENGTHY === '1' || process.argv.some((arg) => /^(?!-).*\.test\.ts$|^test\//.test(arg));
+const areSomeNamed = process.argv.some((arg) => /^(?!-).*\.test\.ts$|^test\//.test(arg));
+
+export const areLengthyHere = (process.env.RUN_LENGTHY ?? (areSomeNamed ? '1' : '0')) === '1';
 
 /** Another one each day, so that the points that are hit change; to be given to see a failure again. */
 export function setup(): void {

@@ -34,15 +34,15 @@ export const together = files.filter((file) => !apart.includes(file));
  * What is about SQLite's file, about other files, processes or texts runs once.
  */
 const aboutTheLog = [
-  'test/queue/conformance/**',
-  'test/store/{hostile-log,migrations,outcomes,pruning,tables,told-runs}.test.ts',
+  'test/queue/conformance/!(bedrock).test.ts',
+  'test/store/{migrations,outcomes,pruning,tables,told-runs}.test.ts',
 ];
 
 /** The rest of the queue, and what stands on those: it runs on the engines that `TEST_ENGINES` names. */
 const upon = [
   'test/queue/**',
   'test/monitor/**',
-  'test/store/spool/*.test.ts',
+  'test/store/hostile-log.test.ts',
   'test/report/{activity,metrics-command,read-*,reading-commands}.test.ts',
   'test/alert/{deliver,incidents,send-spans}.test.ts',
   'test/commands/{add,claim,job,jobs,pause-queue,repeat,run}.test.ts',
