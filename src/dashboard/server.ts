@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { StoreUnavailable } from '../store/failures.ts';
+import { apiTokensOf } from '../store/statements/registers.ts';
 import { type AccessOptions, createAccess } from './access/access.ts';
 import { answerWorker, forgetOthers, nameOfAddress, secureAnswer } from './access/browsers.ts';
 import { shareConnections } from './access/connections.ts';
@@ -95,7 +96,7 @@ async function lookAtLog(site: Site): Promise<LogFound> {
     return await site.read(async ({ store, problem, nowMs }) => {
       if (problem !== null) return unread(problem);
       if (store === null) return { tokens: 0, note: 'There is no activity log yet: the first pass makes it.' };
-      const tokens = await store.tokens.list();
+      const tokens = await apiTokensOf(store.statements).list();
       return { tokens: tokens.filter(({ expiresAt }) => (expiresAt ?? nowMs + 1) > nowMs).length, note: null };
     });
   } catch (error) {

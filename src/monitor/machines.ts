@@ -1,4 +1,4 @@
-import type { CopiesOf, HostBoot, HostCopy, Machine } from '../store/contract/registers.ts';
+import type { CopiesOf, HostBoot, HostCopy, Machine } from '../store/statements/registers.ts';
 import { matchAny } from '../system/base/glob.ts';
 import { bootOf } from '../system/process/identity.ts';
 

@@ -6,8 +6,8 @@ import { readJobsFolder } from '../discovery/jobs-folder.ts';
 import { QUEUE_TIER } from '../discovery/place.ts';
 import { describeHosts, type Script } from '../discovery/script.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { HostCopy } from '../store/contract/registers.ts';
-import type { Store } from '../store/contract/store.ts';
+import { type HostCopy, machinesOf } from '../store/statements/registers.ts';
+import type { Store } from '../store/store.ts';
 import { errorCode, UsageError } from '../system/base/errors.ts';
 import { matchAny } from '../system/base/glob.ts';
 import { machineName } from '../system/process/identity.ts';
@@ -40,7 +40,7 @@ interface FoundScripts {
   readonly elsewhere: ReadonlyMap<string, Script>;
 }
 
-export function openPresence(store: Pick<Store, 'fleet' | 'machines'>, place: PresencePlace): Presence {
+export function openPresence(store: Pick<Store, 'fleet' | 'statements'>, place: PresencePlace): Presence {
   const { root, settings, nowMs } = place;
   const tiers = once(() => readTiers(root));
   const contents = new Map<string, Promise<TierContent>>();
@@ -142,10 +142,11 @@ interface OtherMachines {
 const alone: OtherMachines = { hasTier: () => false, runs: () => false };
 
 async function readOtherMachines(
-  { fleet, machines }: Pick<Store, 'fleet' | 'machines'>,
+  { fleet, statements }: Pick<Store, 'fleet' | 'statements'>,
   nowMs: number,
 ): Promise<OtherMachines> {
   if (fleet === null) return alone;
+  const machines = machinesOf(statements);
   const isOther = ({ host }: { readonly host: string }): boolean => host !== machineName();
   const copies = (await machines.copies(recentCopies(nowMs))).filter(isOther);
   const hosts = recentMachines(await machines.list(), nowMs).filter(isOther);

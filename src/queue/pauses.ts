@@ -1,5 +1,5 @@
-import type { Pause } from '../store/contract/housekeeping.ts';
-import type { StoreSession } from '../store/contract/store.ts';
+import type { Pause } from '../store/statements/pauses.ts';
+import type { StoreSession } from '../store/store.ts';
 import type { PauseKind } from '../store/words.ts';
 import { matchGlob } from '../system/base/glob.ts';
 import { shellWord } from '../system/base/values.ts';

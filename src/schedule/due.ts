@@ -1,5 +1,5 @@
 import type { CatchUp } from '../settings/settings.ts';
-import type { StoreSession } from '../store/contract/store.ts';
+import type { StoreSession } from '../store/store.ts';
 import type { WorkerState } from '../store/words.ts';
 
 /** The newest pass of a tier that held its lock. */

@@ -1,9 +1,9 @@
 import { dirname } from 'node:path';
 import type { LogClock } from '../system/base/clock.ts';
 import type { StateFolder } from '../system/place/state-folder.ts';
-import type { Store } from './contract/store.ts';
 import type { DatabaseTarget } from './server/connect/url.ts';
 import { isOnServer } from './shared/which-log.ts';
+import type { Store } from './store.ts';
 
 interface OpenOptions {
   /** UTC epoch milliseconds; default: the machine's clock. */

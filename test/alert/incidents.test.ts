@@ -4,6 +4,7 @@ import type { CheckStatus } from '../../src/monitor/checks/finding.ts';
 import { checkCodes } from '../../src/monitor/checks/run-checks.ts';
 import { fingerprintOf } from '../../src/queue/settle/incidents.ts';
 import { noteEnd } from '../../src/queue/settle/settle.ts';
+import { incidentsOf } from '../../src/store/statements/monitor/incidents.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { DAY_MS, makeChannel, openIncidentPlace } from '../support/incident-place.ts';
 import { HOUR_MS, MINUTE_MS } from '../support/test-queue.ts';
@@ -188,7 +189,7 @@ test('of what checks find, cron is not told of figures that come and go, nor of 
   }));
   const at = clock.at;
   await store.transaction(async (session) => {
-    await session.incidents.mute({ name: 'hourly', until: at + 2 * DAY_MS, createdAt: at });
+    await incidentsOf(session.statements).mute({ name: 'hourly', until: at + 2 * DAY_MS, createdAt: at });
     await noteFindings(session, findings, at);
   });
   const codes = async () => (await tell(true)).map(({ incident: { code } }) => code);
@@ -196,9 +197,9 @@ test('of what checks find, cron is not told of figures that come and go, nor of 
   const all = [...waits, 'log-unusable', 'disk-full', 'alerts-undelivered'];
   expect(await codes()).toEqual(all);
   expect(told()).toHaveLength(1);
-  const [first] = await store.incidents.current();
+  const [first] = await incidentsOf(store.statements).current();
   await store.transaction((session) =>
-    session.incidents.change([{ id: first?.id as number, set: { acknowledged_at: at } }]),
+    incidentsOf(session.statements).change([{ id: first?.id as number, set: { acknowledged_at: at } }]),
   );
   clock.at += DAY_MS;
   expect(await codes()).toEqual(all.slice(1));

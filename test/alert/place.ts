@@ -5,8 +5,8 @@ import { deliverDue } from '../../src/monitor/alert/deliver.ts';
 import type { AlertMessage, IncidentDetail } from '../../src/monitor/alert/message.ts';
 import { type ChannelSettings, readChannel } from '../../src/settings/channels.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
-import type { DeliveryRow } from '../../src/store/contract/alerts.ts';
-import type { Store } from '../../src/store/contract/store.ts';
+import type { DeliveryRow } from '../../src/store/statements/monitor/alerts.ts';
+import type { Store } from '../../src/store/store.ts';
 import { makeStateOf, openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

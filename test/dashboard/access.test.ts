@@ -11,6 +11,7 @@ import { apiDocument } from '../../src/dashboard/api/document.ts';
 import type { Demand } from '../../src/dashboard/api/route.ts';
 import type { ServerPlace } from '../../src/dashboard/server.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import { apiTokensOf } from '../../src/store/statements/registers.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
@@ -109,7 +110,7 @@ describe('each route', () => {
     const revoked = await server.addToken('lost', 'manage');
     const { cookie } = await logIn(server, revoked);
     const store = await openSqliteStore(stateFolderOf(server.root));
-    await store.tokens.remove('lost');
+    await apiTokensOf(store.statements).remove('lost');
     await store.close();
     for (const headers of [bearer(revoked), { cookie }]) {
       expect(await askAll({ headers }, closed, server)).toEqual(all(closed, 401));
@@ -363,7 +364,7 @@ describe('a session', () => {
     const store = await openSqliteStore(stateFolderOf(server.root));
     onTestFinished(() => store.close());
     const day = server.clock.now - (server.clock.now % 86_400_000);
-    expect(await store.tokens.list()).toMatchObject([{ name: 'laptop', lastUsedAt: day }]);
+    expect(await apiTokensOf(store.statements).list()).toMatchObject([{ name: 'laptop', lastUsedAt: day }]);
   });
 });
 

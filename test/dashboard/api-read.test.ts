@@ -7,6 +7,7 @@ import { createApi } from '../../src/dashboard/api/api.ts';
 import { openSite } from '../../src/dashboard/site.ts';
 import { runFilesOf } from '../../src/execution/run-files.ts';
 import { openQueue } from '../../src/index.ts';
+import { incidentsOf } from '../../src/store/statements/monitor/incidents.ts';
 import { machineName } from '../../src/system/process/identity.ts';
 import { brokenImport, writeHistory } from '../support/dashboard-history.ts';
 import { type Body, openReadApi, readDocument } from '../support/read-api.ts';
@@ -35,7 +36,7 @@ async function makeBusySite() {
   await queue.finish((await queue.claim('export')) ?? 0, { result: { rows: 3 } });
   await queue.pause('mail/*', { for: '2h' });
   await queue.close();
-  await log.store.incidents.mute({ name: 'daily/*', until: null, createdAt: Date.now() });
+  await incidentsOf(log.store.statements).mute({ name: 'daily/*', until: null, createdAt: Date.now() });
   return { root, log, scripts, write, job: taken?.id, api: openReadApi(root) };
 }
 

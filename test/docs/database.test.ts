@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseDatabaseUrl } from '../../src/store/server/connect/url.ts';
 import { openServerStore } from '../../src/store/server/open.ts';
+import { incidentsOf } from '../../src/store/statements/monitor/incidents.ts';
 import { type OwnServer, ownServersFor } from '../support/own-server.ts';
 
 const page = readFileSync(new URL('../../docs/database.md', import.meta.url), 'utf8');
@@ -38,9 +39,9 @@ describe.each(ownServersFor('the grants'))('$name', ({ name, engine, start }) =>
     await (await open(addressOf('runner_owner', 'choose-one'))).close();
     const store = await open(worker);
     const mute = { name: 'hourly', until: null, createdAt: 1 };
-    await store.transaction((session) => session.incidents.mute(mute));
-    expect(await store.incidents.mutes(2)).toEqual([mute]);
-    expect(await store.transaction((session) => session.incidents.unmute(['hourly']))).toEqual([mute]);
+    await store.transaction((session) => incidentsOf(session.statements).mute(mute));
+    expect(await incidentsOf(store.statements).mutes(2)).toEqual([mute]);
+    expect(await store.transaction((session) => incidentsOf(session.statements).unmute(['hourly']))).toEqual([mute]);
     await store.close();
   });
 });

@@ -1,9 +1,11 @@
 // On a fleet a script runs once in a slot, however often its tier is called: this is about SQLite.
+
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { discover } from '../../src/discovery/discover.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
+import { usualOf } from '../../src/store/statements/monitor/usual.ts';
 import { changeLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
 import { cronEnv, runPass, runPassAgain } from '../support/run-pass.ts';
@@ -18,7 +20,7 @@ test('a change is what has another content than the last success, be it one that
   const pass = await log.addPass('hourly', 0);
   const add = (at: number, content_hash: string | null, outcome: 'succeeded' | 'failed') =>
     log.addRun('hourly/a', at, { worker_id: pass, content_hash, outcome });
-  const change = () => log.store.usual.change({ script: 'hourly/a' });
+  const change = () => usualOf(log.store.statements).change({ script: 'hourly/a' });
   expect(await change()).toBeNull();
   await add(1000, old, 'failed');
   expect(await change()).toBeNull();
@@ -28,8 +30,8 @@ test('a change is what has another content than the last success, be it one that
   const first = await add(4000, next, 'failed');
   const second = await add(5000, next, 'failed');
   const changed = { changedAt: 4000, lastSuccessAt: 2000 };
-  expect(await log.store.usual.change({ runId: first })).toEqual(changed);
-  expect(await log.store.usual.change({ runId: second })).toEqual(changed);
+  expect(await usualOf(log.store.statements).change({ runId: first })).toEqual(changed);
+  expect(await usualOf(log.store.statements).change({ runId: second })).toEqual(changed);
   await add(6000, null, 'failed');
   expect(await change()).toBeNull();
   await add(7000, next, 'succeeded');

@@ -7,6 +7,8 @@ import { sendTelemetry } from '../../src/monitor/alert/telemetry/send-telemetry.
 import { closeHours } from '../../src/monitor/metrics/close-hours.ts';
 import { type MetricFamily, writePrometheus } from '../../src/monitor/telemetry/families.ts';
 import { readFamilies } from '../../src/monitor/telemetry/read-families.ts';
+import { metricsOf } from '../../src/store/statements/monitor/metrics.ts';
+import { pruningOf } from '../../src/store/statements/pruning.ts';
 import { checkAgainstSchema, startCollector } from '../support/collector.ts';
 import { callCommand, contextOf } from '../support/in-root.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -51,12 +53,12 @@ test('what is counted is the same before its hour is closed, after it, and after
   expect(countersOf(await read(log))).toEqual(all);
   await closeHours(log.store, () => now, 60_000);
   expect(countersOf(await read(log))).toEqual(all);
-  await log.store.transaction((session) => session.pruning.oldest(3));
+  await log.store.transaction((session) => pruningOf(session.statements).oldest(3));
   expect(countersOf(await read(log))).toEqual(all);
-  await log.store.transaction((session) => session.pruning.oldest(3));
+  await log.store.transaction((session) => pruningOf(session.statements).oldest(3));
   await closeHours(log.store, () => now + hourMs, 60_000);
   expect(countersOf(await read(log, now + hourMs))).toEqual(all);
-  await log.store.metrics.prune(now + 24 * hourMs, 1_000);
+  await metricsOf(log.store.statements).prune(now + 24 * hourMs, 1_000);
   expect(countersOf(await read(log, now + hourMs))).toEqual(all);
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { compareCopies } from '../../src/monitor/machines.ts';
-import type { HostCopy } from '../../src/store/contract/registers.ts';
+import type { HostCopy } from '../../src/store/statements/registers.ts';
 
 const on = (hosts: string, name: string, contentHash: string | null = 'a', hostPattern: string | null = null) =>
   hosts

@@ -6,7 +6,8 @@ import { eachMeasured, eachUncounted, HourlyFigures } from '../../src/monitor/me
 import { type Period, periodAround, periods } from '../../src/monitor/metrics/periods.ts';
 import { type MetricBucket, readMetrics } from '../../src/monitor/metrics/read-metrics.ts';
 import { HourOfWorkers } from '../../src/monitor/metrics/workers.ts';
-import type { MeasuredRow } from '../../src/store/contract/metrics.ts';
+import type { MeasuredRow } from '../../src/store/shared/measured.ts';
+import { metricsOf } from '../../src/store/statements/monitor/metrics.ts';
 import type { Outcome } from '../../src/store/words.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { type WrittenLog, type WrittenRun, writeLog } from '../support/written-log.ts';
@@ -135,7 +136,7 @@ test('two days of downtime are caught up in few steps, and each hour is counted 
   const now = MONDAY + 50 * HOUR;
   expect(await log.store.chores.due(now, 1)).toMatchObject({ hours: true });
   let steps = 0;
-  while ((await log.store.metrics.countedUntil()) !== now) {
+  while ((await metricsOf(log.store.statements).countedUntil()) !== now) {
     await closeHours(log.store, () => now, 0);
     steps += 1;
   }
@@ -252,7 +253,7 @@ test('the same rows give the same figures, whatever the size of the pages in whi
   const log = await writeLog(makeTemporaryRoot());
   await writeCrowdedHour(log);
   const hour = { from: MONDAY, until: MONDAY + HOUR };
-  const { metrics } = log.store;
+  const metrics = metricsOf(log.store.statements);
   const read = async (rowsAtOnce: number) => {
     const rows: MeasuredRow[] = [];
     await eachMeasured({ metrics, rowsAtOnce }, hour, (row) => rows.push(row));
@@ -276,7 +277,7 @@ test('what no row tells any more is read page by page, each of it once', async (
   await writeCrowdedHour(log);
   const jobs = await log.db.selectFrom('jobs').select('id').execute();
   await log.store.transaction(({ jobs: all }) => all.delete(jobs.map(({ id }) => id)));
-  const { metrics } = log.store;
+  const metrics = metricsOf(log.store.statements);
   const read = async (rowsAtOnce: number) => {
     const ids: number[] = [];
     await eachUncounted({ metrics, rowsAtOnce }, MONDAY + 10 * HOUR, ({ id }) => ids.push(id));

@@ -3,7 +3,8 @@ import { noteFindings } from '../../src/monitor/alert/incidents/note-findings.ts
 import { tellIncidents } from '../../src/monitor/alert/incidents/tell.ts';
 import { closeHours } from '../../src/monitor/metrics/close-hours.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
-import type { Store } from '../../src/store/contract/store.ts';
+import { telemetryOf } from '../../src/store/statements/monitor/telemetry.ts';
+import type { Store } from '../../src/store/store.ts';
 import { queryLog } from '../support/open-log.ts';
 import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -74,6 +75,8 @@ test('each message is sent by one of those who would send it', async () => {
 
 test('a collector is asked for by one of all', async () => {
   const { root, stores } = await openTwice();
-  await Promise.all(stores.map((store) => store.transaction(({ telemetry }) => telemetry.request('otlp', NOON))));
+  await Promise.all(
+    stores.map((store) => store.transaction(({ statements }) => telemetryOf(statements).request('otlp', NOON))),
+  );
   expect(queryLog(root, 'select kind from deliveries')).toEqual([{ kind: 'telemetry' }]);
 });

@@ -4,7 +4,8 @@ import { expect, test } from 'vitest';
 import { faultNames, measureDetection, rowOf, shapes } from '../../bench/usual.ts';
 import { compareRuns, findSlowRuns } from '../../src/monitor/usual/compare-runs.ts';
 import { findUsual } from '../../src/monitor/usual/judge.ts';
-import type { NewJobRow } from '../../src/store/contract/jobs.ts';
+import type { NewJobRow } from '../../src/store/statements/jobs.ts';
+import { usualOf } from '../../src/store/statements/monitor/usual.ts';
 import { repository } from '../support/doc-examples.ts';
 import { engine } from '../support/engines.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
@@ -228,7 +229,7 @@ test('of a handler with many short jobs a few are compared, and of all others ea
   await store.transaction(({ runs }) =>
     runs.end([...short, end('queue/mail', 0, 80), end('queue/mail', 0, 1, { mails: 2 }), end('hourly/a', 0, 1)]),
   );
-  expect((await store.usual.uncompared(1000)).length).toBe(3 + 3);
+  expect((await usualOf(store.statements).uncompared(1000)).length).toBe(3 + 3);
 });
 
 const newJob: Omit<NewJobRow, 'created_at'> = {

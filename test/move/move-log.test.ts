@@ -1,11 +1,11 @@
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Store } from '../../src/store/contract/store.ts';
 import { type MoveReport, moveLog } from '../../src/store/move/move-log.ts';
 import { type NamedPlace, openSource, openTarget, reopen } from '../../src/store/move/places.ts';
 import { type DatabaseTarget, parseDatabaseUrl } from '../../src/store/server/connect/url.ts';
 import { openServerStore } from '../../src/store/server/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import type { Store } from '../../src/store/store.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { dumpLog, writeHostileLog } from '../support/hostile-log.ts';
 import { type OwnServer, ownServersFor } from '../support/own-server.ts';

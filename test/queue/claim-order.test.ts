@@ -3,6 +3,7 @@ import Sqlite from 'better-sqlite3';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { QueueSelection } from '../../src/queue/claim/claim.ts';
+import { jobListsOf } from '../../src/store/statements/list-jobs.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { inRoot } from '../support/in-root.ts';
 import { changeLog } from '../support/open-log.ts';
@@ -107,7 +108,12 @@ describe('the order in which jobs are taken', () => {
       const first = model(jobs, { ...ruled, failing: [] })[0] ?? null;
       expect((await store.claims.next(selection, NOW))?.id ?? null).toBe(first);
       expect(await claim(100, selection)).toEqual(model(jobs, ruled));
-      const failed = await store.jobs.list({ states: ['failed'], order: 'newest', limit: 100, at: NOW });
+      const failed = await jobListsOf(store.statements).list({
+        states: ['failed'],
+        order: 'newest',
+        limit: 100,
+        at: NOW,
+      });
       for (const { name } of failed) expect(ruled.failing).toContain(name);
       const next = jobs.filter(({ state, runAt }) => state !== 'paused' && runAt > NOW);
       const nextDue = next.length === 0 ? null : Math.min(...next.map(({ runAt }) => runAt));
@@ -115,7 +121,7 @@ describe('the order in which jobs are taken', () => {
       expect((await store.claims.nextWake(NOW, 0)) ?? Number.POSITIVE_INFINITY).toBe(nextDue ?? (await nextLeaseEnd()));
     };
     const nextLeaseEnd = async (): Promise<number> => {
-      const held = await store.jobs.list({ states: ['claimed'], order: 'newest', limit: 1, at: NOW });
+      const held = await jobListsOf(store.statements).list({ states: ['claimed'], order: 'newest', limit: 1, at: NOW });
       return (held[0]?.lease_expires_at ?? Number.POSITIVE_INFINITY) + 1;
     };
     // More of them than are looked at before each name is.

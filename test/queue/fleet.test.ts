@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { beginRun } from '../../src/queue/claim/claim.ts';
-import type { NewScriptJob } from '../../src/store/contract/jobs.ts';
-import type { CopiesOf } from '../../src/store/contract/registers.ts';
-import type { Store } from '../../src/store/contract/store.ts';
-import type { NewWorker } from '../../src/store/contract/workers.ts';
 import type { JobRow } from '../../src/store/schema.ts';
+import { type CopiesOf, machinesOf } from '../../src/store/statements/registers.ts';
+import type { NewScriptJob } from '../../src/store/statements/script-jobs.ts';
+import type { NewWorker } from '../../src/store/statements/workers.ts';
+import type { Store } from '../../src/store/store.ts';
 import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { engine } from '../support/engines.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -161,7 +161,7 @@ test('of another machine there may be something to rescue once its lease has exp
 });
 
 test('machines, and what they have, are known by their last word', async () => {
-  const { machines } = await open();
+  const machines = machinesOf((await open()).statements);
   const web = { host: 'web-1', seenAt: SLOT, clockOffsetMs: -1_200, runnerVersion: '1.0.0' };
   await machines.note({ ...web, host: 'web-2' });
   await machines.note(web);
@@ -183,7 +183,7 @@ test('machines, and what they have, are known by their last word', async () => {
 });
 
 test('copies are asked for by script, and by when their machine was seen', async () => {
-  const { machines } = await open();
+  const machines = machinesOf((await open()).statements);
   const script = (name: string) => ({ name, contentHash: null, hostPattern: null });
   for (const [host, seenAt] of [
     ['web-1', SLOT],
@@ -204,7 +204,8 @@ test('copies are asked for by script, and by when their machine was seen', async
 });
 
 test('a machine that is forgotten takes with it what it had, and no other machine’s', async () => {
-  const { machines, chores, transaction } = await open();
+  const { statements, chores, transaction } = await open();
+  const machines = machinesOf(statements);
   const hosts = ['web-1', 'web-10', 'web-2'];
   const choresOf = (host: string) => [`checks ${host}`, `boot ${host} 1234`];
   for (const [index, host] of hosts.entries()) {
@@ -212,7 +213,8 @@ test('a machine that is forgotten takes with it what it had, and no other machin
     await machines.noteCopies(host, 'hourly', [{ name: 'hourly/a', contentHash: 'aa', hostPattern: null }]);
     for (const name of choresOf(host)) await chores.setDone(name, SLOT);
   }
-  const prune = (before: number, limit: number) => transaction((session) => session.machines.forget(before, limit));
+  const prune = (before: number, limit: number) =>
+    transaction((session) => machinesOf(session.statements).forget(before, limit));
   expect(await prune(SLOT, 10)).toBe(0);
   expect(await prune(SLOT + 2, 1)).toBe(1);
   const left = async () => ({

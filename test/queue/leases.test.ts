@@ -4,7 +4,7 @@ import type { JobOptions } from '../../src/queue/api.ts';
 import { beatMs, endExpiredLeases } from '../../src/queue/claim/leases.ts';
 import { LEASE_GRACE_MS, policyOf } from '../../src/queue/settle/retry-policy.ts';
 import type { ScriptOptions } from '../../src/settings/settings.ts';
-import type { Store } from '../../src/store/contract/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { holdLog } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';

@@ -2,8 +2,9 @@ import { expect, test } from 'vitest';
 import { addJobs } from '../../src/queue/add/add.ts';
 import type { NewJob } from '../../src/queue/api.ts';
 import { QueueError } from '../../src/queue/errors.ts';
-import type { ClaimedRow } from '../../src/store/contract/jobs.ts';
-import type { Store } from '../../src/store/contract/store.ts';
+import type { ClaimedRow } from '../../src/store/statements/claims.ts';
+import { jobListsOf } from '../../src/store/statements/list-jobs.ts';
+import type { Store } from '../../src/store/store.ts';
 import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { START } from '../support/test-queue.ts';
@@ -46,7 +47,9 @@ test('each of 2,000 jobs is claimed by one of 8 connections, once', async () => 
     }),
   );
   expect(claimed.toSorted((one, other) => one - other)).toEqual(ids);
-  expect(await machines[0].store.jobs.count(['*'], START)).toMatchObject([{ state: 'finished', jobs: 2_000 }]);
+  expect(await jobListsOf(machines[0].store.statements).count(['*'], START)).toMatchObject([
+    { state: 'finished', jobs: 2_000 },
+  ]);
 });
 
 test('never more jobs of a group are claimed than may be, whoever takes them', async () => {
@@ -64,7 +67,7 @@ test('never more jobs of a group are claimed than may be, whoever takes them', a
     machines.map(async ({ store, worker }) => {
       while (done < 90) {
         const jobs = await worker.claim(4, { selection });
-        const seen = Map.groupBy(await store.jobs.list(claimed), (job) => job.concurrency_key);
+        const seen = Map.groupBy(await jobListsOf(store.statements).list(claimed), (job) => job.concurrency_key);
         most = Math.max(most, ...[...seen.values()].map(({ length }) => length));
         await worker.settleTogether(jobs);
         done += jobs.length;

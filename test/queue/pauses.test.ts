@@ -8,7 +8,7 @@ import {
   resumeCommandOf,
   wordsOfPaused,
 } from '../../src/queue/pauses.ts';
-import type { Pause } from '../../src/store/contract/housekeeping.ts';
+import type { Pause } from '../../src/store/statements/pauses.ts';
 import type { PauseKind } from '../../src/store/words.ts';
 import { queryLog } from '../support/open-log.ts';
 import { HOUR_MS, openTestQueue, START } from '../support/test-queue.ts';

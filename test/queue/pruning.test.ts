@@ -1,9 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest';
-import type { PruneStep } from '../../src/store/contract/housekeeping.ts';
-import type { NewJobRow } from '../../src/store/contract/jobs.ts';
-import type { RunStart } from '../../src/store/contract/runs.ts';
-import type { Store, StoreSession } from '../../src/store/contract/store.ts';
-import type { NewWorker } from '../../src/store/contract/workers.ts';
+import type { RunStart } from '../../src/store/shared/run-rows.ts';
+import type { NewJobRow } from '../../src/store/statements/jobs.ts';
+import { jobListsOf } from '../../src/store/statements/list-jobs.ts';
+import { type PruneStep, pruningOf } from '../../src/store/statements/pruning.ts';
+import type { NewWorker } from '../../src/store/statements/workers.ts';
+import type { Store } from '../../src/store/store.ts';
 import type { JobState, Outcome } from '../../src/store/words.ts';
 import { machineName } from '../../src/system/process/identity.ts';
 import { engine } from '../support/engines.ts';
@@ -28,8 +29,8 @@ async function openIn(root: string): Promise<Store> {
   return store;
 }
 
-const prune = (store: Store, step: (pruning: StoreSession['pruning']) => Promise<PruneStep>): Promise<PruneStep> =>
-  store.transaction(({ pruning }) => step(pruning));
+const prune = (store: Store, step: (pruning: ReturnType<typeof pruningOf>) => Promise<PruneStep>): Promise<PruneStep> =>
+  store.transaction(({ statements }) => step(pruningOf(statements)));
 
 function makeJob(row: Partial<NewJobRow>): NewJobRow {
   return {
@@ -93,14 +94,14 @@ test('a step deletes the longest ended first, and no more than its limit', async
   expect(await step()).toMatchObject({ deleted: 1 });
   expect(await step()).toMatchObject({ deleted: 0 });
   expect(await readEnds(store)).toEqual([5]);
-  expect(await store.pruning.rows()).toBe(1);
+  expect(await pruningOf(store.statements).rows()).toBe(1);
 });
 
 test('a look tells which steps would delete something', async () => {
   const { store } = await open();
   const look = async (at: number, failed = at): Promise<string[]> => {
-    const { usedBytes, ...found } = await store.pruning.look({ succeeded: at, failed, seen: at });
-    expect(usedBytes).toBe(await store.pruning.usedBytes());
+    const { usedBytes, ...found } = await pruningOf(store.statements).look({ succeeded: at, failed, seen: at });
+    expect(usedBytes).toBe(await pruningOf(store.statements).usedBytes());
     return Object.entries(found).flatMap(([kind, isThere]) => (isThere ? kind : []));
   };
   expect(await look(1000)).toEqual([]);
@@ -134,7 +135,7 @@ test('the oldest runs go whatever became of them, with jobs that have ended, and
   await addEndedJobs(store, ['queued', 'failed', 'finished', 'cancelled', 'finished']);
   expect(await prune(store, (pruning) => pruning.oldest(3))).toMatchObject({ deleted: 3 });
   expect(await readEnds(store)).toEqual([null, 4, 5]);
-  expect(await store.pruning.rows()).toBe(2);
+  expect(await pruningOf(store.statements).rows()).toBe(2);
   expect(await prune(store, (pruning) => pruning.oldest(0))).toMatchObject({ deleted: 0 });
 });
 
@@ -186,11 +187,11 @@ test('the size counts the output files that are kept here', async () => {
     const workerId = await store.transaction(({ workers }) => workers.start(makeWorker(1, host)));
     await addRun(store, await addJob(store, {}), 1, { workerId, file: `${workerId}.log.gz`, fileBytes });
   };
-  const empty = await store.pruning.usedBytes();
+  const empty = await pruningOf(store.statements).usedBytes();
   await addFile(machineName(), 5_000_000_000);
   await addFile('elsewhere', 70_000_000_000);
   const files = store.fleet === null ? 75_000_000_000 : 5_000_000_000;
-  const ofTables = (await store.pruning.usedBytes()) - files;
+  const ofTables = (await pruningOf(store.statements).usedBytes()) - files;
   // A server estimates them by figures that come a moment later.
   expect(Math.abs(ofTables - empty)).toBeLessThan(1_000_000);
 });
@@ -291,7 +292,7 @@ test('what is pruned stays counted, once, whoever prunes at the same time', asyn
   }
   expect(deleted).toBe(40);
   expect(await readNames(store)).toEqual([]);
-  const totals = (await store.jobs.totals(['*'])).map(({ what, times }) => `${what}: ${times}`);
+  const totals = (await jobListsOf(store.statements).totals(['*'])).map(({ what, times }) => `${what}: ${times}`);
   expect(totals.sort()).toEqual(['added: 40', 'succeeded: 40']);
 });
 

@@ -5,7 +5,8 @@ import { endExpiredLeases } from '../../src/queue/claim/leases.ts';
 import { QueueError } from '../../src/queue/errors.ts';
 import { createArchive } from '../../src/queue/settle/archive.ts';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
-import type { ClaimedRow } from '../../src/store/contract/jobs.ts';
+import type { ClaimedRow } from '../../src/store/statements/claims.ts';
+import { pruningOf } from '../../src/store/statements/pruning.ts';
 import type { Outcome } from '../../src/store/words.ts';
 import { readContent } from '../support/invariants-log.ts';
 import { checkQueue } from '../support/invariants-queue.ts';
@@ -155,7 +156,8 @@ const steps = {
   cancel: ({ queue }: Life, pick: number) => queue.cancel(1 + (pick % 5)),
   delete: ({ queue }: Life, pick: number) => queue.delete(1 + (pick % 5)),
   prune: async ({ store, clock }: Life) => {
-    await store.transaction(({ pruning }) => pruning.endedJobs(['finished', 'cancelled'], clock.at - 600_000, 10));
+    const before = clock.at - 600_000;
+    await store.transaction(({ statements }) => pruningOf(statements).endedJobs(['finished', 'cancelled'], before, 10));
   },
 } as const;
 

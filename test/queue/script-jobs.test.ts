@@ -3,8 +3,9 @@ import { cancelScripts, deferScripts, enqueueScripts } from '../../src/queue/add
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { settleRuns } from '../../src/queue/settle/settle.ts';
 import type { ScriptOptions } from '../../src/settings/settings.ts';
-import type { ClaimRef, RunStart } from '../../src/store/contract/runs.ts';
 import type { FinishedRun } from '../../src/store/schema.ts';
+import type { RunStart } from '../../src/store/shared/run-rows.ts';
+import type { ClaimRef } from '../../src/store/statements/runs.ts';
 import type { JobState } from '../../src/store/words.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { queryLog } from '../support/open-log.ts';

@@ -3,8 +3,9 @@ import type { HandlerDecision } from '../../src/child/contract.ts';
 import type { JobCounters, JobOptions } from '../../src/queue/api.ts';
 import { createArchive } from '../../src/queue/settle/archive.ts';
 import { type RunToSettle, recordRefused } from '../../src/queue/settle/settle.ts';
-import type { ClaimedRow } from '../../src/store/contract/jobs.ts';
 import type { FinishedRun, JobRow } from '../../src/store/schema.ts';
+import type { ClaimedRow } from '../../src/store/statements/claims.ts';
+import { incidentsOf } from '../../src/store/statements/monitor/incidents.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { queryLog } from '../support/open-log.ts';
@@ -145,7 +146,7 @@ test('a job whose rule is wrong after its success fails, and opens an incident',
   await queue.finish(claimed as NonNullable<typeof claimed>);
   const reason = 'its rule "sometimes" gives no next time: ';
   expect(row(id as number)).toMatchObject({ state: 'failed', reason: expect.stringContaining(reason) });
-  expect(await store.incidents.current(['queue/mail/a'])).toMatchObject([
+  expect(await incidentsOf(store.statements).current(['queue/mail/a'])).toMatchObject([
     { code: 'script-failing', message: expect.stringContaining(reason) },
   ]);
 });

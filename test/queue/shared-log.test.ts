@@ -1,9 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { addJobs } from '../../src/queue/add/add.ts';
-import type { EndedRun, RunStart } from '../../src/store/contract/runs.ts';
-import type { Store } from '../../src/store/contract/store.ts';
-import type { NewWorker } from '../../src/store/contract/workers.ts';
 import { ServerSession } from '../../src/store/server/session.ts';
+import type { EndedRun, RunStart } from '../../src/store/shared/run-rows.ts';
+import { metricsOf } from '../../src/store/statements/monitor/metrics.ts';
+import { usualOf } from '../../src/store/statements/monitor/usual.ts';
+import type { NewWorker } from '../../src/store/statements/workers.ts';
+import type { Store } from '../../src/store/store.ts';
 import { engine } from '../support/engines.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { queryLog } from '../support/open-log.ts';
@@ -197,7 +199,7 @@ test('what was undone is written down again', async () => {
   expect(await store.workers.running()).toEqual([]);
   const runs = queryLog(root, 'select name from runs join scripts on scripts.id = script_id');
   expect(runs).toEqual([{ name: 'hourly/a' }]);
-  expect(await store.usual.uncompared(9)).toHaveLength(1);
+  expect(await usualOf(store.statements).uncompared(9)).toHaveLength(1);
 });
 
 test('hundreds of runs with all that they have printed are written in one go, each as it was', async () => {
@@ -246,7 +248,7 @@ test('a run that was told late is counted in the hour that was closed before', a
   const root = makeTemporaryRoot();
   const store = await openIn(root);
   const job = await addScript(store);
-  await store.transaction(({ metrics }) => metrics.setCountedUntil(AT + 3_600_000));
+  await store.transaction(({ statements }) => metricsOf(statements).setCountedUntil(AT + 3_600_000));
   await endRuns(store, [
     makeEnd(makeStart(job)),
     makeEnd(makeStart(job, { startedAt: AT + 3_600_000 }), { finished_at: AT + 3_600_001 }),

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { JobTotals } from '../../src/queue/api.ts';
-import type { PruneStore } from '../../src/store/contract/housekeeping.ts';
+import { pruningOf } from '../../src/store/statements/pruning.ts';
 import { inRoot } from '../support/in-root.ts';
 import { queryLog } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
@@ -45,6 +45,8 @@ const wanted: readonly JobTotals[] = [
   { ...none, name: 'runs', added: 1, runs: 1 },
 ];
 
+type Pruning = ReturnType<typeof pruningOf>;
+
 test('all that has happened is counted by handler, whatever was deleted since', async () => {
   const { queue } = await makeStory();
   expect(await queue.totals()).toEqual(wanted);
@@ -57,15 +59,15 @@ test('pruning takes nothing away, step by step, whatever goes first', async () =
     const { queue, store, root } = await makeStory();
     const late = START + 1_000 * HOUR_MS;
     const steps = {
-      events: (pruning: PruneStore) => pruning.events(late, 1),
-      runs: (pruning: PruneStore) => pruning.runs({ succeeded: late, failed: late }, 1),
-      jobs: (pruning: PruneStore) => pruning.endedJobs(['finished', 'failed', 'cancelled'], late, 1),
-      oldest: (pruning: PruneStore) => pruning.oldest(1),
+      events: (pruning: Pruning) => pruning.events(late, 1),
+      runs: (pruning: Pruning) => pruning.runs({ succeeded: late, failed: late }, 1),
+      jobs: (pruning: Pruning) => pruning.endedJobs(['finished', 'failed', 'cancelled'], late, 1),
+      oldest: (pruning: Pruning) => pruning.oldest(1),
     };
     let deleted = 0;
     for (const step of [steps[first], ...Object.values(steps)]) {
       for (;;) {
-        const { deleted: now } = await store.transaction(({ pruning }) => step(pruning));
+        const { deleted: now } = await store.transaction(({ statements }) => step(pruningOf(statements)));
         expect(await queue.totals()).toEqual(wanted);
         if (now === 0) break;
         deleted += now;
@@ -87,8 +89,8 @@ testOfSqlite('what goes is counted by indexes', async () => {
   const late = START + 1_000 * HOUR_MS;
   const plans = await explainQueries(root, async (store) => {
     await store.jobs.delete([1, 2]);
-    await store.pruning.runs({ succeeded: late, failed: late }, 1);
-    await store.pruning.events(late, 1);
+    await pruningOf(store.statements).runs({ succeeded: late, failed: late }, 1);
+    await pruningOf(store.statements).events(late, 1);
   });
   const kept = plans.filter((plan) => /GROUP BY/.test(plan));
   expect(kept).toHaveLength(3);

@@ -6,7 +6,7 @@ import { addJobs } from '../../src/queue/add/add.ts';
 import type { NewJob } from '../../src/queue/api.ts';
 import { QueueError } from '../../src/queue/errors.ts';
 import type { Runner } from '../../src/settings/settings.ts';
-import type { Store } from '../../src/store/contract/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { createSelector } from '../../src/worker/loop/selection.ts';
 import { type HandlerRun, QueueRecorder } from '../../src/worker/record/queue-recorder.ts';
 import type { EndedRun } from '../../src/worker/record/recorder.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type ActivityQuery, selectActivity } from '../../src/report/model/activity.ts';
-import type { Store } from '../../src/store/contract/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { inRoot } from '../support/in-root.ts';
 import { changeLog, readActivity } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { findHold } from '../../src/report/text/words.ts';
-import type { Pause } from '../../src/store/contract/housekeeping.ts';
+import type { Pause } from '../../src/store/statements/pauses.ts';
 
 const pause = (name: string): Pause => ({ name, kind: 'pause', until: null, createdAt: 0 });
 const failing = (name: string): Pause => ({ ...pause(name), kind: 'fail-fast' });

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { NewJobRow } from '../../src/store/contract/jobs.ts';
 import type { Connection, Driver } from '../../src/store/sqlite/connection.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import type { NewJobRow } from '../../src/store/statements/jobs.ts';
 import { drivers } from '../support/drivers.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';

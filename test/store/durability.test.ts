@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Durability, StoreSession } from '../../src/store/contract/store.ts';
+import type { Durability } from '../../src/store/sqlite/session.ts';
+import type { StoreSession } from '../../src/store/store.ts';
 import { openRecordedStore } from '../support/recorded-store.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';

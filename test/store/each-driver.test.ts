@@ -1,12 +1,13 @@
 import { readdirSync, renameSync, statSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { StoreSession } from '../../src/store/contract/store.ts';
 import { isStoreFailure } from '../../src/store/failures.ts';
 import { backUp } from '../../src/store/sqlite/create.ts';
 import { APPLICATION_ID, SCHEMA_VERSION } from '../../src/store/sqlite/file.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { keepReserve, releaseReserve } from '../../src/store/sqlite/reserve.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+import { pruningOf } from '../../src/store/statements/pruning.ts';
+import type { StoreSession } from '../../src/store/store.ts';
 import { checkIntegrity } from '../support/check-integrity.ts';
 import { drivers } from '../support/drivers.ts';
 import { makeStateOf } from '../support/state-of.ts';
@@ -97,12 +98,12 @@ describe.each(drivers)('with %s', (name, driver) => {
     const store = await open();
     const countFree = () => store.connection.pragma('freelist_count');
     await addEvent(store, 'x'.repeat(1_000_000));
-    expect(await store.pruning.events(1, 10)).toMatchObject({ deleted: 1 });
+    expect(await pruningOf(store.statements).events(1, 10)).toMatchObject({ deleted: 1 });
     const free = countFree() as number;
     expect(free).toBeGreaterThan(200);
-    await store.pruning.shrink(100);
+    await store.shrink(100);
     expect(countFree()).toBe(free - 100);
-    await store.pruning.shrink(1_000);
+    await store.shrink(1_000);
     expect(countFree()).toBe(0);
   });
 

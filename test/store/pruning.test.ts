@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import type { RunStart } from '../../src/store/contract/runs.ts';
+import type { RunStart } from '../../src/store/shared/run-rows.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+import { pruningOf } from '../../src/store/statements/pruning.ts';
 import type { JobState } from '../../src/store/words.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { explainQueries } from '../support/query-plan.ts';
@@ -50,7 +51,7 @@ async function addEndedJobs(store: SqliteStore, states: readonly JobState[], out
 
 test('the log’s size counts output files, and not what is free inside it', async () => {
   const store = await open();
-  const { pruning } = store;
+  const pruning = pruningOf(store.statements);
   // Names of scripts stay.
   await addEndedJobs(store, ['finished']);
   await pruning.oldest(1);
@@ -68,7 +69,8 @@ test('the log’s size counts output files, and not what is free inside it', asy
 test('no step of deleting reads a whole table', async () => {
   const root = makeTemporaryRoot();
   await writeLog(root);
-  const plans = await explainQueries(root, async ({ pruning }) => {
+  const plans = await explainQueries(root, async ({ statements }) => {
+    const pruning = pruningOf(statements);
     await pruning.endedJobs(['finished', 'cancelled'], 2, 500);
     await pruning.endedJobs(['failed'], 2, 500);
     await pruning.events(2, 500);
@@ -90,6 +92,6 @@ test('no step of deleting reads a whole table', async () => {
 test('the size of all output files is read from an index', async () => {
   const root = makeTemporaryRoot();
   await writeLog(root);
-  const [plan] = await explainQueries(root, ({ pruning }) => pruning.usedBytes());
+  const [plan] = await explainQueries(root, ({ statements }) => pruningOf(statements).usedBytes());
   expect(plan).toMatch(/SCAN runs USING (COVERING )?INDEX runs_with_file/);
 });

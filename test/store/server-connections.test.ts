@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { Store, StoreSession } from '../../src/store/contract/store.ts';
 import { parseDatabaseUrl } from '../../src/store/server/connect/url.ts';
 import { openServerStore } from '../../src/store/server/open.ts';
+import { incidentsOf } from '../../src/store/statements/monitor/incidents.ts';
+import type { Store, StoreSession } from '../../src/store/store.ts';
 import { type OwnServer, ownServersFor } from '../support/own-server.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
@@ -40,8 +41,8 @@ describe.each(ownServersFor('connection limits'))('$name', ({ name, engine, star
   };
 
   const mute = (store: Store, name: string) =>
-    store.transaction((session) => session.incidents.mute({ name, until: null, createdAt: 1 }));
-  const names = async (store: Store) => (await store.incidents.mutes(2)).map(({ name }) => name).sort();
+    store.transaction((session) => incidentsOf(session.statements).mute({ name, until: null, createdAt: 1 }));
+  const names = async (store: Store) => (await incidentsOf(store.statements).mutes(2)).map(({ name }) => name).sort();
 
   /** All connections but those of the administrator. */
   async function endConnections(): Promise<void> {
@@ -139,7 +140,7 @@ describe.each(ownServersFor('connection limits'))('$name', ({ name, engine, star
   test('one that stands still within a transaction keeps the others from work no longer than they wait', async () => {
     const [still, other] = [await open(server.url()), await open(server.url())];
     const mark = (session: StoreSession, until: number) =>
-      session.incidents.mute({ name: 'held', until, createdAt: 1 });
+      incidentsOf(session.statements).mute({ name: 'held', until, createdAt: 1 });
     await mark(still, 10);
     const [holds, goesOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     let tries = 0;
@@ -148,15 +149,15 @@ describe.each(ownServersFor('connection limits'))('$name', ({ name, engine, star
       await mark(session, 20 + tries);
       holds.resolve();
       if (tries === 1) await goesOn.promise;
-      await session.incidents.addTelling('chat', tries);
+      await incidentsOf(session.statements).addTelling('chat', tries);
     });
     await holds.promise;
     await other.transaction((session) => mark(session, 30));
     expect(tries).toBe(1);
     goesOn.resolve();
     await late;
-    expect(await other.incidents.mutes(2)).toContainEqual({ name: 'held', until: 22, createdAt: 1 });
-    expect(await other.incidents.tellings('chat', 0)).toEqual([2]);
+    expect(await incidentsOf(other.statements).mutes(2)).toContainEqual({ name: 'held', until: 22, createdAt: 1 });
+    expect(await incidentsOf(other.statements).tellings('chat', 0)).toEqual([2]);
     await Promise.all([still.close(), other.close()]);
   }, 60_000);
 
@@ -165,12 +166,14 @@ describe.each(ownServersFor('connection limits'))('$name', ({ name, engine, star
     let tries = 0;
     await store.transaction(async (session) => {
       tries += 1;
-      await session.incidents.addTelling('mail', tries);
+      await incidentsOf(session.statements).addTelling('mail', tries);
       if (tries === 1) await endConnections();
-      await session.incidents.addTelling('mail', 10 + tries);
+      await incidentsOf(session.statements).addTelling('mail', 10 + tries);
     });
     expect(tries).toBe(2);
-    expect((await store.incidents.tellings('mail', 0)).sort((one, other) => one - other)).toEqual([2, 12]);
+    expect((await incidentsOf(store.statements).tellings('mail', 0)).sort((one, other) => one - other)).toEqual([
+      2, 12,
+    ]);
     await store.close();
   });
 
@@ -178,7 +181,7 @@ describe.each(ownServersFor('connection limits'))('$name', ({ name, engine, star
     const proxy = await startTcpProxy(server.port);
     onTestFinished(() => proxy.close());
     const store = await open(server.url().replace(`:${server.port}/`, `:${proxy.port}/`));
-    await store.incidents.mute({ name: 'written', until: null, createdAt: 1 });
+    await incidentsOf(store.statements).mute({ name: 'written', until: null, createdAt: 1 });
     await proxy.cut();
     // It has heard of that, and its first try meets nobody.
     await sleep(100);
@@ -209,7 +212,7 @@ describe.each(ownServersFor('connection limits'))('$name', ({ name, engine, star
   test('who takes a transaction back does not wait for ever to hear so', async () => {
     const fail = (store: Store) =>
       store.transaction(async (session) => {
-        await session.incidents.addTelling('deaf', 1);
+        await incidentsOf(session.statements).addTelling('deaf', 1);
         throw new Error('as it likes');
       });
     await expect(askUntilDeaf('rollback', fail)).rejects.toThrow('as it likes');

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { checkDatabase } from '../../src/hosting/doctor/checks-fleet.ts';
 import { parseDatabaseUrl } from '../../src/store/server/connect/url.ts';
 import { openServerStore } from '../../src/store/server/open.ts';
+import { incidentsOf } from '../../src/store/statements/monitor/incidents.ts';
 import { type OwnServer, pgbouncer, startOwnPostgres, startPgbouncer } from '../support/own-server.ts';
 
 if (!existsSync(pgbouncer)) console.warn(`NOT TESTED HERE: poolers, as there is no ${pgbouncer}.`);
@@ -64,8 +65,8 @@ describe.runIf(existsSync(pgbouncer))('through pgbouncer', () => {
     const url = await pool('pool_mode = session', ...settings);
     for (const name of ['once', 'again']) {
       const store = await open(url);
-      await store.transaction((session) => session.incidents.mute({ name, until: null, createdAt: 1 }));
-      expect((await store.incidents.mutes(2)).map((mute) => mute.name)).toContain(name);
+      await store.transaction((session) => incidentsOf(session.statements).mute({ name, until: null, createdAt: 1 }));
+      expect((await incidentsOf(store.statements).mutes(2)).map((mute) => mute.name)).toContain(name);
       await store.close();
     }
     expect((await checkDatabase('/', { RUNNER_DATABASE_URL: url }))[0]?.status).toBe('ok');

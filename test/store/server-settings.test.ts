@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkDatabase } from '../../src/hosting/doctor/checks-fleet.ts';
 import { parseDatabaseUrl } from '../../src/store/server/connect/url.ts';
 import { openServerStore, openSession } from '../../src/store/server/open.ts';
+import { incidentsOf } from '../../src/store/statements/monitor/incidents.ts';
 import { type OwnServer, ownServersFor } from '../support/own-server.ts';
 
 /** What hosts set for all who connect. */
@@ -34,8 +35,10 @@ describe.each(ownServersFor('limits of hosts'))('$name', ({ name, engine, start 
     const store = await openServerStore(target());
     const names = ['a', 'b', 'c'];
     for (const each of names)
-      await store.transaction((session) => session.incidents.mute({ name: each, until: null, createdAt: 1 }));
-    expect((await store.incidents.mutes(2)).map((mute) => mute.name)).toEqual(names);
+      await store.transaction((session) =>
+        incidentsOf(session.statements).mute({ name: each, until: null, createdAt: 1 }),
+      );
+    expect((await incidentsOf(store.statements).mutes(2)).map((mute) => mute.name)).toEqual(names);
     await store.close();
     const findings = await checkDatabase('/', { RUNNER_DATABASE_URL: server.url() });
     expect(findings.map(({ status }) => status)).toEqual(['ok', 'ok']);

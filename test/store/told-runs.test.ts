@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { telemetryOf } from '../../src/store/statements/monitor/telemetry.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { testOfSqlite } from '../support/test-of.ts';
 import { type WrittenLog, writeLog } from '../support/written-log.ts';
@@ -8,8 +9,8 @@ const query = { firstSince: start, since: 0, limit: 3 };
 
 /** What a collector is told next, and that it has arrived. */
 async function tell({ store }: WrittenLog, changed: Partial<typeof query> = {}): Promise<number[]> {
-  const { runs, told } = await store.telemetry.untold({ ...query, ...changed });
-  await store.telemetry.keepTold(told);
+  const { runs, told } = await telemetryOf(store.statements).untold({ ...query, ...changed });
+  await telemetryOf(store.statements).keepTold(told);
   return runs.map(({ id }) => id);
 }
 
@@ -31,7 +32,7 @@ test('each run is told once it has ended, and once', async () => {
 test('what has not arrived is told again', async () => {
   const log = await writeLog(makeTemporaryRoot());
   const id = await log.addRun('hourly/a', start);
-  expect((await log.store.telemetry.untold(query)).runs.map((run) => run.id)).toEqual([id]);
+  expect((await telemetryOf(log.store.statements).untold(query)).runs.map((run) => run.id)).toEqual([id]);
   expect(await tell(log)).toEqual([id]);
 });
 
@@ -61,14 +62,14 @@ test('of a log of which nothing was told only the last runs are, and none that e
 
 test('one delivery of telemetry is on its way at most', async () => {
   const { store } = await writeLog(makeTemporaryRoot());
-  await store.telemetry.request('otlp', start);
-  await store.telemetry.request('otlp', start + 1);
+  await telemetryOf(store.statements).request('otlp', start);
+  await telemetryOf(store.statements).request('otlp', start + 1);
   const [delivery, ...others] = await store.deliveries.claim(start + 2, start + 60_000, 10);
   expect(others).toEqual([]);
-  await store.telemetry.request('otlp', start + 3);
+  await telemetryOf(store.statements).request('otlp', start + 3);
   expect(await store.deliveries.claim(start + 60_000, start + 90_000, 10)).toHaveLength(1);
   // Given up: the next one begins anew.
   await store.deliveries.postpone(delivery?.id ?? 0, null, 'no answer');
-  await store.telemetry.request('otlp', start + 90_000);
+  await telemetryOf(store.statements).request('otlp', start + 90_000);
   expect(await store.deliveries.claim(start + 90_000, start + 120_000, 10)).toHaveLength(1);
 });

@@ -4,7 +4,7 @@ import type { CheckCode, Finding } from '../../src/monitor/checks/finding.ts';
 import { type CheckReport, runChecks } from '../../src/monitor/checks/run-checks.ts';
 import { noteEnd } from '../../src/queue/settle/settle.ts';
 import type { CheckSettings } from '../../src/settings/settings.ts';
-import type { Store } from '../../src/store/contract/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { isOfRuns } from '../../src/store/words.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { makeFinishedRun } from './finished-run.ts';

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
-import type { Store } from '../../src/store/contract/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { createStateFolder, type StateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { engine } from './engines.ts';
 

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { openQueue } from '../../src/index.ts';
 import type { ClaimedJob, JobOptions, JsonValue, Queue } from '../../src/queue/api.ts';
-import type { Store } from '../../src/store/contract/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import type { ActivityEvent } from '../../src/store/words.ts';
 import type { LoggedJob, LoggedRun } from './log-tables.ts';
 import { queryLog, watchLog } from './open-log.ts';

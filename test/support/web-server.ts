@@ -4,6 +4,7 @@ import { onTestFinished } from 'vitest';
 import { hashOf, makeToken } from '../../src/dashboard/access/tokens.ts';
 import { type ServerPlace, startServer } from '../../src/dashboard/server.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import { apiTokensOf } from '../../src/store/statements/registers.ts';
 import type { TokenPermission } from '../../src/store/words.ts';
 import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { commandPath } from './run-command.ts';
@@ -78,7 +79,13 @@ export async function startTestServer(options: Partial<ServerPlace> = {}): Promi
   const addToken: TestServer['addToken'] = async (name, permission, expiresAt) => {
     const token = makeToken();
     const hash = hashOf(token);
-    await store.tokens.add({ name, permission, hash, createdAt: clock.now, expiresAt: expiresAt ?? null });
+    await apiTokensOf(store.statements).add({
+      name,
+      permission,
+      hash,
+      createdAt: clock.now,
+      expiresAt: expiresAt ?? null,
+    });
     return token;
   };
   const { url } = server;

@@ -1,8 +1,8 @@
 import { hostname } from 'node:os';
 import type { Kysely } from 'kysely';
 import { onTestFinished } from 'vitest';
-import type { Store } from '../../src/store/contract/store.ts';
 import type { ActivityLog, FinishedRun, RunRow } from '../../src/store/schema.ts';
+import type { Store } from '../../src/store/store.ts';
 import type { WorkerKind } from '../../src/store/words.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';

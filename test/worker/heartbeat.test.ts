@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import type { Store } from '../../src/store/contract/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { clockOffsetMs, commandClock, now } from '../../src/system/base/clock.ts';
 import { startHeartbeat } from '../../src/worker/fleet/heartbeat.ts';
 import { createWorkerEvents } from '../../src/worker/invocation/events.ts';

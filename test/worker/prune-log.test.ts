@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { defaultSettings, type Retention } from '../../src/settings/settings.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+import { pruningOf } from '../../src/store/statements/pruning.ts';
 import type { JobState } from '../../src/store/words.ts';
 import { pruneLog } from '../../src/worker/housekeeping/prune-log.ts';
 import { cronPlace } from '../support/cron-place.ts';
@@ -136,13 +137,13 @@ test('a log that is too large loses its oldest jobs, whatever their state, and n
       output: 'x'.repeat(60_000),
     })),
   );
-  expect(await log.store.pruning.usedBytes()).toBeGreaterThan(2.2 * MEGABYTE);
+  expect(await pruningOf(log.store.statements).usedBytes()).toBeGreaterThan(2.2 * MEGABYTE);
   await prune(log, { maxDatabaseBytes: 1.5 * MEGABYTE });
   const left = names(log.root);
   expect(left.at(-1)).toBe('a/39');
   expect(left.length).toBeGreaterThanOrEqual(20);
   expect(left).toEqual(Array.from(left, (_, index) => `a/${40 - left.length + index}`));
-  expect(await log.store.pruning.usedBytes()).toBeLessThanOrEqual(1.5 * MEGABYTE);
+  expect(await pruningOf(log.store.statements).usedBytes()).toBeLessThanOrEqual(1.5 * MEGABYTE);
 });
 
 test('output files count for the size of the log', async () => {

@@ -4,7 +4,7 @@ import { createClock } from '../../report/text/clock.ts';
 import type { PlannedTime } from '../../schedule/repeat/plan.ts';
 import { explainRepeat, type Moments, type RepeatRule } from '../../schedule/repeat/rule.ts';
 import { formatInstant } from '../../schedule/repeat/time.ts';
-import type { Store } from '../../store/contract/store.ts';
+import type { Store } from '../../store/store.ts';
 import type { MissedPolicy } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { hostZone } from '../../system/base/zone.ts';

@@ -4,7 +4,7 @@ import { Command, Option } from 'commander';
 import type { Door } from '../../dashboard/listen.ts';
 import type { RunningServer } from '../../dashboard/server.ts';
 import { checkWritable } from '../../settings/access.ts';
-import type { Token } from '../../store/contract/registers.ts';
+import { apiTokensOf, type Token } from '../../store/statements/registers.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
@@ -191,7 +191,9 @@ async function addToken(context: CommandContext, name: string, options: AddOptio
   const text = makeToken();
   const permission = options.manage ? 'manage' : 'read';
   const token = await withWritableLog(context, options.root, (store) =>
-    store.transaction((session) => session.tokens.add({ name, hash: hashOf(text), permission, createdAt, expiresAt })),
+    store.transaction((session) =>
+      apiTokensOf(session.statements).add({ name, hash: hashOf(text), permission, createdAt, expiresAt }),
+    ),
   );
   if (token === null) {
     const cure = `choose another name, or end it with \`npx folder-runner web token revoke ${name}\``;
@@ -224,7 +226,9 @@ async function formatTokens(told: object): Promise<string> {
 }
 
 async function listTokens(context: CommandContext, { root, json }: CommonOptions): Promise<void> {
-  const tokens = await withLog(context, root, async ({ store }) => (await store?.tokens.list()) ?? []);
+  const tokens = await withLog(context, root, async ({ store }) =>
+    store === null ? [] : await apiTokensOf(store.statements).list(),
+  );
   if (json) return void context.stdout.write(await formatTokens({ tokens: tokens.map(toJson) }));
   if (tokens.length === 0) {
     return await print(context, 'There are no tokens. Make one with `npx folder-runner web token add <name>`.\n');
@@ -248,8 +252,8 @@ function describeToken(token: Token, width: number, nowMs: number, write: (atMs:
 
 async function revokeToken(context: CommandContext, name: string, { root, json }: CommonOptions): Promise<void> {
   const found = await withWritableLogIfAny(context, root, async (store) => ({
-    isRevoked: await store.tokens.remove(name),
-    names: (await store.tokens.list()).map((token) => token.name),
+    isRevoked: await apiTokensOf(store.statements).remove(name),
+    names: (await apiTokensOf(store.statements).list()).map((token) => token.name),
   }));
   if (found?.isRevoked !== true) {
     const names = found?.names ?? [];

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
-import type { Store } from '../../store/contract/store.ts';
 import type { IncidentRow } from '../../store/schema.ts';
+import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
+import type { Store } from '../../store/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
@@ -80,7 +81,7 @@ const MOST_LISTED = 100;
 async function listIncidents(context: CommandContext, { root, json, all }: IncidentsOptions): Promise<void> {
   const { incidents, mutes } = await withLog(context, root, async ({ root: place, store }) => ({
     incidents: store === null ? [] : await readIncidents(store, { root: place, nowMs: context.now() }, all === true),
-    mutes: (await store?.incidents.mutes(context.now())) ?? [],
+    mutes: store === null ? [] : await incidentsOf(store.statements).mutes(context.now()),
   }));
   if (json) {
     const { formatJson, incidentToJson, muteToJson } = await import('../../report/json.ts');
@@ -100,10 +101,10 @@ async function readIncidents(
 ): Promise<readonly IncidentRow[]> {
   const { foresee } = await import('../../monitor/alert/incidents/end-gone.ts');
   const isOver = ({ recovered_at }: IncidentRow): boolean => recovered_at !== null;
-  const current = await foresee(store, place, await store.incidents.current());
+  const current = await foresee(store, place, await incidentsOf(store.statements).current());
   const open = current.filter((incident) => !isOver(incident));
   if (!isAll) return open;
-  const listed = (await store.incidents.list(MOST_LISTED + current.length)).filter(isOver);
+  const listed = (await incidentsOf(store.statements).list(MOST_LISTED + current.length)).filter(isOver);
   return [...open, ...[...current.filter(isOver), ...listed].slice(0, MOST_LISTED)];
 }
 

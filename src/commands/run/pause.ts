@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { Pause } from '../../store/statements/pauses.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
 

@@ -1,7 +1,7 @@
 import type { ReportMail } from '../../monitor/alert/report-mail.ts';
 import type { TimeWindow } from '../../report/model/runs/runs.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { Store } from '../../store/contract/store.ts';
+import type { Store } from '../../store/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { machineName } from '../../system/process/identity.ts';

@@ -5,7 +5,8 @@ import type { LogView } from '../../report/model/runs/run.ts';
 import type { Palette, Screen } from '../../report/terminal/screen.ts';
 import { widthOf, wrap } from '../../report/terminal/table.ts';
 import type { Why, WhyFinding } from '../../report/why/explain.ts';
-import type { Store } from '../../store/contract/store.ts';
+import { machinesOf } from '../../store/statements/registers.ts';
+import type { Store } from '../../store/store.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { crontabOf, noteSpooled, type OpenLog, print, rootOf, stateFoldersOf, withLogIfAny } from '../shared/open.ts';
@@ -213,7 +214,7 @@ export function listCommand(context: CommandContext): Command {
 async function readDifferences(store: Store | null, nowMs: number): Promise<readonly string[]> {
   if (store === null || store.fleet === null) return [];
   const { compareCopies, recentCopies } = await import('../../monitor/machines.ts');
-  return compareCopies(await store.machines.copies(recentCopies(nowMs)));
+  return compareCopies(await machinesOf(store.statements).copies(recentCopies(nowMs)));
 }
 
 /** What tells them is loaded where a script has times of its own. */

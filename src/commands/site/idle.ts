@@ -1,8 +1,8 @@
 import { tierNames } from '../../discovery/jobs-folder.ts';
 import { selectRunning } from '../../report/model/runs/run.ts';
 import { findHolders, selectWorkersAtWork } from '../../report/model/tier.ts';
-import type { Store } from '../../store/contract/store.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
+import type { Store } from '../../store/store.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { findLockHolder } from '../../system/lock/lock-file.ts';
 import { stateFolderOf } from '../../system/place/state-folder.ts';

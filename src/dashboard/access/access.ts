@@ -3,9 +3,9 @@ import type { Socket } from 'node:net';
 import type { Context } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { HTTPException } from 'hono/http-exception';
-import type { HashedToken } from '../../store/contract/registers.ts';
-import type { Store } from '../../store/contract/store.ts';
 import { isLogFailure, StoreUnavailable } from '../../store/failures.ts';
+import { apiTokensOf, type HashedToken } from '../../store/statements/registers.ts';
+import type { Store } from '../../store/store.ts';
 import type { Access, ApiEnv, Caller, Demand, Refusal, SessionInfo } from '../api/route.ts';
 import type { Site } from '../site.ts';
 import {
@@ -222,12 +222,12 @@ async function findToken(state: AccessState, text: string): Promise<HashedToken 
 /** Null: there is no such token, or its time is over. That it is used is noted once a day. */
 async function useTokens(
   state: AccessState,
-  find: (tokens: Store['tokens']) => Promise<HashedToken | null>,
+  find: (tokens: ReturnType<typeof apiTokensOf>) => Promise<HashedToken | null>,
 ): Promise<HashedToken | null> {
   try {
     return await state.site.read(async ({ store, problem, nowMs }) => {
       if (problem !== null) throw cannotCheck();
-      const token = store === null ? null : await find(store.tokens);
+      const token = store === null ? null : await find(apiTokensOf(store.statements));
       if (store === null || token === null || (token.expiresAt !== null && token.expiresAt <= nowMs)) return null;
       const day = nowMs - (nowMs % 86_400_000);
       if (token.lastUsedAt !== day && state.noted.get(token.id) !== day && !store.isReadOnly) {
@@ -249,7 +249,7 @@ function cannotCheck(): HTTPException {
 /** A log that is busy or full keeps nobody out: the day is only for whoever looks through the tokens. */
 async function noteUse(store: Store, id: number, day: number): Promise<void> {
   try {
-    await store.tokens.noteUse(id, day);
+    await apiTokensOf(store.statements).noteUse(id, day);
   } catch (error) {
     if (!isLogFailure(error)) throw error;
   }

@@ -1,8 +1,8 @@
 import { compareCopies, findSharedNames, recentCopies, recentMachines } from '../../monitor/machines.ts';
-import type { Machine } from '../../store/contract/registers.ts';
 import { openExistingStore } from '../../store/open.ts';
 import type { DatabaseFacts } from '../../store/server/examine.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
+import { type Machine, machinesOf } from '../../store/statements/registers.ts';
 import { now } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
 import {
@@ -27,9 +27,9 @@ export const checkMachines: Check = {
     if (store === null) return [unknownWithoutLog];
     try {
       const at = now();
-      const machines = recentMachines(await store.machines.list(), at);
-      const boots = await store.machines.boots(at - NAMED_WITHIN_MS);
-      const differences = compareCopies(await store.machines.copies(recentCopies(at)));
+      const machines = recentMachines(await machinesOf(store.statements).list(), at);
+      const boots = await machinesOf(store.statements).boots(at - NAMED_WITHIN_MS);
+      const differences = compareCopies(await machinesOf(store.statements).copies(recentCopies(at)));
       return [
         ok(`this is ${machineName()}; ${describeMachines(machines)}`),
         ...findSharedNames(boots).map(describeSharedName),

@@ -1,11 +1,11 @@
 import { statSync } from 'node:fs';
-import type { Pause } from '../../store/contract/housekeeping.ts';
-import type { Store } from '../../store/contract/store.ts';
 import { findDriver } from '../../store/sqlite/driver.ts';
 import { assertWritable, findSpecial, SCHEMA_VERSION } from '../../store/sqlite/file.ts';
 import { findSchemaFlaws, type SchemaFlaw } from '../../store/sqlite/migrations.ts';
 import { openExistingSqliteStore } from '../../store/sqlite/open.ts';
 import { mayBeImmutable } from '../../store/sqlite/open-read-only.ts';
+import type { Pause } from '../../store/statements/pauses.ts';
+import type { Store } from '../../store/store.ts';
 import { describeSpecial } from '../../system/base/plain-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import {

@@ -1,6 +1,6 @@
 import type { Runner } from '../../settings/settings.ts';
-import type { DeliveryRow } from '../../store/contract/alerts.ts';
-import type { Store } from '../../store/contract/store.ts';
+import type { DeliveryRow } from '../../store/statements/monitor/alerts.ts';
+import type { Store } from '../../store/store.ts';
 import type { DeliveryKind } from '../../store/words.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { failed, type Sent, siteOf } from './channels/sent.ts';

@@ -1,7 +1,8 @@
 import prettyMilliseconds from 'pretty-ms';
-import type { IncidentRun } from '../../store/contract/alerts.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
 import type { IncidentRow } from '../../store/schema.ts';
+import { type IncidentRun, incidentsOf } from '../../store/statements/monitor/incidents.ts';
+import { usualOf } from '../../store/statements/monitor/usual.ts';
+import type { StoreSession } from '../../store/store.ts';
 import { endingOf, FAILING, isOfRuns, type Outcome, type Severity } from '../../store/words.ts';
 import { commandIn, isInstant, shellWord } from '../../system/base/values.ts';
 
@@ -94,7 +95,7 @@ export async function describeIncident(
   root: string,
 ): Promise<IncidentDetail> {
   const { id, subject, severity, code, occurrences, message } = incident;
-  const run = await session.incidents.lastRun(incident);
+  const run = await incidentsOf(session.statements).lastRun(incident);
   return {
     ...{ id, subject, severity, code, occurrences },
     ...{ openedAt: incident.opened_at, recoveredAt: incident.recovered_at, ending: endingOf(incident) },
@@ -122,8 +123,8 @@ function lastLines(output: string | null): string | null {
 const USUAL_RUNS = 30;
 
 /** "succeeds in 41s, 27 of the last 30 times"; null: it has no other runs, or none of them succeeded. */
-async function readUsual({ incidents }: StoreSession, subject: string): Promise<string | null> {
-  const outcomes = await incidents.outcomes(subject, USUAL_RUNS);
+async function readUsual({ statements }: StoreSession, subject: string): Promise<string | null> {
+  const outcomes = await incidentsOf(statements).outcomes(subject, USUAL_RUNS);
   const succeeded = outcomes.filter(({ outcome }) => outcome === 'succeeded');
   const durations = succeeded.flatMap(({ durationMs }) => durationMs ?? []).toSorted((one, other) => one - other);
   const middle = durations[Math.floor(durations.length / 2)];
@@ -133,8 +134,8 @@ async function readUsual({ incidents }: StoreSession, subject: string): Promise<
 }
 
 /** Two times: when it was still well, and when what it is now first ran. */
-async function readChange({ usual }: StoreSession, runId: number): Promise<string | null> {
-  const change = await usual.change({ runId });
+async function readChange({ statements }: StoreSession, runId: number): Promise<string | null> {
+  const change = await usualOf(statements).change({ runId });
   if (change === null) return null;
   const [succeeded, changed] = [change.lastSuccessAt, change.changedAt].map(inUtc);
   return `its content has changed: it last succeeded ${succeeded}, and the new content first ran ${changed}`;

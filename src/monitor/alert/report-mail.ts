@@ -3,7 +3,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ChannelSettings } from '../../settings/channels.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { DeliveryRow } from '../../store/contract/alerts.ts';
+import type { DeliveryRow } from '../../store/statements/monitor/alerts.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { MailContent } from './channels/mail.ts';

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { readJobsFolder, reasonToIgnore } from '../../discovery/jobs-folder.ts';
 import { expectCall } from '../../schedule/expected-call.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
-import type { TierGlance } from '../../store/contract/metrics.ts';
-import type { Store } from '../../store/contract/store.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
+import { glanceAt, type TierGlance } from '../../store/statements/monitor/glance.ts';
+import type { Store } from '../../store/store.ts';
 import { listNames } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { CheckPlace } from './check.ts';
@@ -35,7 +35,7 @@ export const FEW_FILES = 1_000;
  * checks have the say; whoever has set some of them has them run.
  */
 export async function isAllWell(
-  store: Pick<Store, 'glance' | 'fleet' | 'machines'>,
+  store: Pick<Store, 'statements' | 'fleet'>,
   place: CheckPlace & { readonly states: readonly [StateFolder] },
 ): Promise<boolean> {
   const { root, states, settings, nowMs } = place;
@@ -43,7 +43,7 @@ export async function isAllWell(
     if (Object.keys(settings.checks).length > 0 || !isPlaceWell(states[0])) return false;
     const own = readJobsFolder(root).tiers;
     const others = store.fleet === null ? [] : await readTiersElsewhere(store, own, nowMs);
-    const { isSuspicious, tiers } = await store.glance(glanceFrom(nowMs), [...own, ...others]);
+    const { isSuspicious, tiers } = await glanceAt(store.statements, glanceFrom(nowMs), [...own, ...others]);
     return !isSuspicious && tiers.every((tier) => isTierWell(tier, root, nowMs));
   } catch {
     // The checks say what cannot be looked at.
@@ -51,7 +51,7 @@ export async function isAllWell(
   }
 }
 
-async function readTiersElsewhere(store: Pick<Store, 'machines'>, own: readonly string[], nowMs: number) {
+async function readTiersElsewhere(store: Pick<Store, 'statements'>, own: readonly string[], nowMs: number) {
   const { readCopiesElsewhere } = await import('./elsewhere.ts');
   const tiers = new Set((await readCopiesElsewhere(store, nowMs)).map(({ tier }) => tier));
   return [...tiers].filter((tier) => !own.includes(tier));

@@ -2,10 +2,16 @@ import { readJobsFolder } from '../../discovery/jobs-folder.ts';
 import { type ExpectedCall, expectCall } from '../../schedule/expected-call.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { CheckSetting, Settings } from '../../settings/settings.ts';
-import type { Pause } from '../../store/contract/housekeeping.ts';
-import type { CheckStore, DueJobsRow, RunningRow, ScriptStandRow, TierCallRow } from '../../store/contract/metrics.ts';
-import type { HostCopy } from '../../store/contract/registers.ts';
-import type { Store } from '../../store/contract/store.ts';
+import {
+  checksOf,
+  type DueJobsRow,
+  type RunningRow,
+  type ScriptStandRow,
+  type TierCallRow,
+} from '../../store/statements/monitor/checks.ts';
+import type { Pause } from '../../store/statements/pauses.ts';
+import type { HostCopy } from '../../store/statements/registers.ts';
+import type { Store } from '../../store/store.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import type { Presence } from '../presence.ts';
@@ -65,7 +71,7 @@ export interface CheckPlace {
 /** What several checks look at: read when the first one asks. */
 export interface CheckFacts extends CheckPlace {
   readonly store: Store;
-  readonly log: CheckStore;
+  readonly log: ReturnType<typeof checksOf>;
   /** The tiers of `jobs/`, on other machines too. */
   tiers(): Promise<readonly WatchedTier[]>;
   /** What other machines of the fleet have. */
@@ -104,7 +110,7 @@ export interface DueJobs {
 const MOST_COUNTED = 20_000;
 
 export async function openFacts(store: Store, place: CheckPlace): Promise<CheckFacts> {
-  const log = await store.checks();
+  const log = checksOf(store.statements);
   const { root, nowMs } = place;
   const pauses = once(() => store.pauses.inForce(nowMs));
   const elsewhere = once(async () => {

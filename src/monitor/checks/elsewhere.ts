@@ -1,15 +1,15 @@
-import type { HostCopy } from '../../store/contract/registers.ts';
-import type { Store } from '../../store/contract/store.ts';
 import type { IncidentRow } from '../../store/schema.ts';
+import { type HostCopy, machinesOf } from '../../store/statements/registers.ts';
+import type { Store } from '../../store/store.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { recentCopies, recentMachines } from '../machines.ts';
 import { type CheckCode, placeCodes } from './finding.ts';
 
-type Fleet = Pick<Store, 'machines'>;
+type Fleet = Pick<Store, 'statements'>;
 
 /** What the other machines of the fleet have: whoever runs the checks runs them for all. */
-export async function readCopiesElsewhere({ machines }: Fleet, nowMs: number): Promise<readonly HostCopy[]> {
-  return (await machines.copies(recentCopies(nowMs))).filter(({ host }) => host !== machineName());
+export async function readCopiesElsewhere({ statements }: Fleet, nowMs: number): Promise<readonly HostCopy[]> {
+  return (await machinesOf(statements).copies(recentCopies(nowMs))).filter(({ host }) => host !== machineName());
 }
 
 /** Of which incidents this machine knows whether they go on: of all, but not of another one's own. */
@@ -24,8 +24,8 @@ export async function readKnownHere(
     has(checked, code) && !(has(placeCodes, code) && others.has(subject.slice(subject.indexOf('@') + 1)));
 }
 
-async function readOthers({ machines }: Fleet, nowMs: number): Promise<ReadonlySet<string>> {
+async function readOthers({ statements }: Fleet, nowMs: number): Promise<ReadonlySet<string>> {
   const here = machineName();
-  const others = recentMachines(await machines.list(), nowMs).filter(({ host }) => host !== here);
+  const others = recentMachines(await machinesOf(statements).list(), nowMs).filter(({ host }) => host !== here);
   return new Set(others.map(({ host }) => host));
 }

@@ -1,5 +1,5 @@
 import type { CheckSettings } from '../../settings/settings.ts';
-import type { Store } from '../../store/contract/store.ts';
+import type { Store } from '../../store/store.ts';
 import { type CheckFacts, type CheckPlace, type Figure, type HealthCheck, openFacts } from './check.ts';
 import type { CheckCode, Finding } from './finding.ts';
 import { alertsUndelivered, diskFull, logUnusable } from './place.ts';

@@ -1,6 +1,7 @@
 import { tierPeriodMs } from '../../schedule/period.ts';
-import type { CrashedWorkerRow, RunningRow } from '../../store/contract/metrics.ts';
 import type { IncidentRow } from '../../store/schema.ts';
+import type { CrashedWorkerRow, RunningRow } from '../../store/statements/monitor/checks.ts';
+import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
 import { FAILING, SUSPECT } from '../../store/words.ts';
 import { printableName, shellWord } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
@@ -31,7 +32,7 @@ export const scriptFailing: HealthCheck = {
 };
 
 async function readOpen(code: string, facts: CheckFacts): Promise<readonly IncidentRow[]> {
-  const open = (await facts.store.incidents.current()).filter((incident) => incident.code === code);
+  const open = (await incidentsOf(facts.store.statements).current()).filter((incident) => incident.code === code);
   return await withoutGone(open, ({ subject }) => subject, facts);
 }
 
@@ -56,8 +57,8 @@ async function tellFailures(
 }
 
 /** Shows the last run of an incident; if the log has it no more, the runs of its script. */
-async function commandToLook(incident: IncidentRow, { incidents }: CheckFacts['store']): Promise<string> {
-  const run = await incidents.lastRun(incident);
+async function commandToLook(incident: IncidentRow, { statements }: CheckFacts['store']): Promise<string> {
+  const run = await incidentsOf(statements).lastRun(incident);
   return run === null
     ? `npx folder-runner report ${shellWord(printableName(incident.subject))}`
     : `npx folder-runner show ${run.id}`;

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ScriptStandRow } from '../../store/contract/metrics.ts';
+import type { ScriptStandRow } from '../../store/statements/monitor/checks.ts';
 import { printableName, shellWord } from '../../system/base/values.ts';
 import { callGraceMs, defaults, holdsScripts, madeAt } from './all-well.ts';
 import { type CheckFacts, counted, type HealthCheck, statusAbove, type WatchedTier, type Wrong } from './check.ts';

@@ -1,6 +1,8 @@
-import type { MeasuredRow, WorkerMetrics } from '../../store/contract/metrics.ts';
-import type { Store, StoreSession } from '../../store/contract/store.ts';
-import { eachMeasured, eachUncounted, HourlyFigures, hasRow, OpenHour } from './hours.ts';
+import type { MeasuredRow } from '../../store/shared/measured.ts';
+import { metricsOf, type WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
+import { telemetryOf } from '../../store/statements/monitor/telemetry.ts';
+import type { Store, StoreSession } from '../../store/store.ts';
+import { eachMeasured, eachUncounted, HourlyFigures, hasRow, type MetricStatements, OpenHour } from './hours.ts';
 import { HOUR_MS, hourOf } from './periods.ts';
 import { HourOfWorkers, mergeMeasured } from './workers.ts';
 
@@ -26,7 +28,7 @@ export async function closeHours(store: Store, now: () => number, budgetMs = BUD
     isMore = await store.transaction((session) => closeNext(session, now()), 'soon');
     if (performance.now() - begun >= budgetMs) break;
   }
-  await store.metrics.prune(now() - KEPT_MS, PRUNED_ROWS);
+  await metricsOf(store.statements).prune(now() - KEPT_MS, PRUNED_ROWS);
 }
 
 /** The least of all instants. */
@@ -34,27 +36,27 @@ const BEGINNING = -8_640_000_000_000_000;
 
 /** @returns whether there is another one */
 async function closeNext(session: StoreSession, now: number): Promise<boolean> {
-  const { metrics } = session;
+  const metrics = metricsOf(session.statements);
   await metrics.lock();
   const over = hourOf(now);
   const known = await metrics.countedUntil();
   const from = known ?? Math.min(hourOf((await metrics.nextAt(BEGINNING)) ?? now), over);
   const until = from < over ? from + HOUR_MS : from;
   const scripts = new HourlyFigures();
-  const open = from < until ? await OpenHour.open(session, { from, until }) : null;
+  const open = from < until ? await OpenHour.open(metrics, { from, until }) : null;
   const hoursAgain = new Set<number>();
   let isLate = false;
-  await eachUncounted(session, until, (row) => {
+  await eachUncounted({ metrics }, until, (row) => {
     isLate = true;
     scripts.add(row, { from: BEGINNING, until });
     open?.addLate(row);
     if (hasRow(row, from)) for (const hour of hoursOf(row, from)) hoursAgain.add(hour);
   });
-  const again = await measureAgain(session, hoursAgain);
+  const again = await measureAgain(metrics, hoursAgain);
   const hour = (await open?.measure({ now, scripts })) ?? null;
-  await scripts.addKnown(session);
+  await scripts.addKnown(metrics);
   await metrics.write(scripts.toRows(), [...again, ...(hour?.workers ?? [])]);
-  await session.telemetry.addCounters(scripts.counters.toRows());
+  await telemetryOf(session.statements).addCounters(scripts.counters.toRows());
   // Whole days without anything are one step.
   const next = hour?.isEmpty ? Math.min(hourOf((await metrics.nextAt(until)) ?? over), over) : until;
   if (next !== known || isLate) await metrics.setCountedUntil(next);
@@ -65,7 +67,7 @@ async function closeNext(session: StoreSession, now: number): Promise<boolean> {
 const AGAIN_MS = 7 * 24 * HOUR_MS;
 
 /** Workers of hours that were counted before runs of theirs became known. */
-async function measureAgain({ metrics }: StoreSession, hours: ReadonlySet<number>): Promise<WorkerMetrics[]> {
+async function measureAgain(metrics: MetricStatements, hours: ReadonlySet<number>): Promise<WorkerMetrics[]> {
   const rows: WorkerMetrics[] = [];
   for (const from of hours) {
     const span = { from, until: from + HOUR_MS };

@@ -1,4 +1,5 @@
-import type { MeasuredRow, ScriptMetrics } from '../../store/contract/metrics.ts';
+import type { MeasuredRow } from '../../store/shared/measured.ts';
+import type { ScriptMetrics } from '../../store/statements/monitor/metrics.ts';
 import { isFailure } from '../../store/words.ts';
 
 /** What happened of a script, a tier or everything in some time; any two add up to those of both times. */

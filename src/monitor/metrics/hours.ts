@@ -1,14 +1,6 @@
-import type { CounterRow } from '../../store/contract/alerts.ts';
-import type {
-  AddedJobs,
-  MeasuredPage,
-  MeasuredRow,
-  PagePlace,
-  ScriptMetrics,
-  Span,
-  WorkerMetrics,
-} from '../../store/contract/metrics.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
+import type { MeasuredPage, MeasuredRow, PagePlace, Span } from '../../store/shared/measured.ts';
+import type { AddedJobs, metricsOf, ScriptMetrics, WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
+import type { CounterRow } from '../../store/statements/monitor/telemetry.ts';
 import { Figures } from './figures.ts';
 import { HOUR_MS, hourOf } from './periods.ts';
 import { HourOfWorkers } from './workers.ts';
@@ -96,7 +88,7 @@ export class HourlyFigures {
   }
 
   /** Adds what was counted before: all of it is written anew. */
-  async addKnown({ metrics }: StoreSession): Promise<void> {
+  async addKnown(metrics: MetricStatements): Promise<void> {
     for (const [hour, scripts] of this.#byHour) {
       for (const row of await metrics.read({ from: hour, until: hour + 1 }, [...scripts.keys()])) {
         const figures = this.of(hour, row.name);
@@ -115,7 +107,7 @@ export class HourlyFigures {
 /** So many rows are in memory at once. */
 const ROWS_AT_ONCE = 2_000;
 
-type Metrics = StoreSession['metrics'];
+export type MetricStatements = ReturnType<typeof metricsOf>;
 
 /** Hands over what rows tell of some time, one after the other: of an hour there may be a million. */
 export function eachMeasured({ metrics, rowsAtOnce = ROWS_AT_ONCE }: Reading, span: Span, take: Take): Promise<void> {
@@ -128,7 +120,7 @@ export function eachUncounted({ metrics, rowsAtOnce = ROWS_AT_ONCE }: Reading, b
 }
 
 interface Reading {
-  readonly metrics: Metrics;
+  readonly metrics: MetricStatements;
   readonly rowsAtOnce?: number;
 }
 
@@ -159,19 +151,19 @@ interface Measuring {
 
 /** An hour that nobody has counted yet. */
 export class OpenHour {
-  readonly #session: StoreSession;
+  readonly #metrics: MetricStatements;
   readonly #span: Span;
   readonly #workers: HourOfWorkers;
   #isEmpty = true;
 
-  private constructor(session: StoreSession, span: Span, workers: HourOfWorkers) {
-    this.#session = session;
+  private constructor(metrics: MetricStatements, span: Span, workers: HourOfWorkers) {
+    this.#metrics = metrics;
     this.#span = span;
     this.#workers = workers;
   }
 
-  static async open(session: StoreSession, span: Span): Promise<OpenHour> {
-    return new OpenHour(session, span, new HourOfWorkers(span, await session.metrics.workers(span)));
+  static async open(metrics: MetricStatements, span: Span): Promise<OpenHour> {
+    return new OpenHour(metrics, span, new HourOfWorkers(span, await metrics.workers(span)));
   }
 
   /** What no row tells any more, or came too late: what came too late has a row, which is among the others. */
@@ -184,16 +176,16 @@ export class OpenHour {
   /** Adds what rows tell of it. */
   async measure({ now, scripts, isOf = () => true }: Measuring): Promise<MeasuredHour> {
     const span = this.#span;
-    await eachMeasured(this.#session, span, (row) => {
+    await eachMeasured({ metrics: this.#metrics }, span, (row) => {
       this.#isEmpty = false;
       this.#workers.add(row);
       if (isOf(row.name)) scripts.add(row, span);
     });
-    for (const added of await this.#session.metrics.added(span)) {
+    for (const added of await this.#metrics.added(span)) {
       this.#isEmpty = false;
       if (isOf(added.name)) scripts.addJobs(added);
     }
-    if (now - span.until < HOUR_MS / 4) await addWaiting(this.#session, span, scripts, isOf);
+    if (now - span.until < HOUR_MS / 4) await addWaiting(this.#metrics, span, scripts, isOf);
     const workers = this.#workers.toRows();
     return { workers, isEmpty: this.#isEmpty && workers.length === 0 };
   }
@@ -209,7 +201,7 @@ export function hasRow(
 
 /** Long after the hour nobody knows any more what waited at its end. */
 async function addWaiting(
-  { metrics }: StoreSession,
+  metrics: MetricStatements,
   { from, until }: Span,
   scripts: HourlyFigures,
   isOf: (name: string) => boolean,

@@ -1,7 +1,8 @@
-import type { Span, WorkerMetrics } from '../../store/contract/metrics.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
+import type { Span } from '../../store/shared/measured.ts';
+import { metricsOf, type WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
+import type { StoreSession } from '../../store/store.ts';
 import { Figures } from './figures.ts';
-import { eachUncounted, HourlyFigures, OpenHour } from './hours.ts';
+import { eachUncounted, HourlyFigures, type MetricStatements, OpenHour } from './hours.ts';
 import { HOUR_MS, hourOf, type Period, periodAround } from './periods.ts';
 import { leastOf, mostOf } from './workers.ts';
 
@@ -156,22 +157,22 @@ async function readHours(
   names: readonly string[] | null,
   nowMs: number,
 ): Promise<Hours> {
-  const { metrics } = session;
+  const metrics = metricsOf(session.statements);
   const scripts = new HourlyFigures();
   for (const row of await metrics.read(span, names)) scripts.set(row.hour, row.name, Figures.fromRow(row));
   const workers = await metrics.readWorkers(span);
   const isOf = (name: string) => names === null || names.includes(name);
   const until = Math.min(span.until, nowMs + 1);
   let isLate = false;
-  await eachUncounted(session, until, (row) => {
+  await eachUncounted({ metrics }, until, (row) => {
     isLate = true;
     if (isOf(row.name)) scripts.add(row, span);
   });
-  let from = await firstOpenHour(session, span.from);
+  let from = await firstOpenHour(metrics, span.from);
   while (from !== null && from < until) {
     const hour = { from, until: Math.min(from + HOUR_MS, until) };
-    const open = await OpenHour.open(session, hour);
-    if (isLate) await eachUncounted(session, until, (row) => open.addLate(row));
+    const open = await OpenHour.open(metrics, hour);
+    if (isLate) await eachUncounted({ metrics }, until, (row) => open.addLate(row));
     const measured = await open.measure({ now: nowMs, scripts, isOf });
     workers.push(...measured.workers);
     const next = measured.isEmpty ? await metrics.nextAt(from + HOUR_MS) : from + HOUR_MS;
@@ -180,7 +181,7 @@ async function readHours(
   return { scripts, workers };
 }
 
-async function firstOpenHour({ metrics }: StoreSession, from: number): Promise<number | null> {
+async function firstOpenHour(metrics: MetricStatements, from: number): Promise<number | null> {
   const counted = await metrics.countedUntil();
   const first = await metrics.nextAt(counted ?? from);
   return first === null && counted === null ? null : Math.max(counted ?? hourOf(first as number), from);

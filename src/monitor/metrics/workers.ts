@@ -1,4 +1,5 @@
-import type { MeasuredRow, PresentWorker, Span, WorkerMetrics } from '../../store/contract/metrics.ts';
+import type { MeasuredRow, Span } from '../../store/shared/measured.ts';
+import type { PresentWorker, WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
 
 /** What the workers of each kind and tier did within one hour. */
 export class HourOfWorkers {

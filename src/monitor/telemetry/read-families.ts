@@ -1,6 +1,7 @@
 import { tierPeriodMs } from '../../schedule/period.ts';
-import type { CounterRow, SiteState } from '../../store/contract/alerts.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
+import { metricsOf } from '../../store/statements/monitor/metrics.ts';
+import { type CounterRow, type SiteState, telemetryOf } from '../../store/statements/monitor/telemetry.ts';
+import type { StoreSession } from '../../store/store.ts';
 import { Figures } from '../metrics/figures.ts';
 import { Counters, eachMeasured, eachUncounted, HourlyFigures } from '../metrics/hours.ts';
 import { HOUR_MS, hourOf } from '../metrics/periods.ts';
@@ -21,7 +22,7 @@ const BEGINNING = -8_640_000_000_000_000;
 export async function readFamilies(session: StoreSession, now: number, version: string): Promise<MetricFamily[]> {
   const { counters, open } = await readCounters(session, now);
   const recent = await readRecent(session, open, now);
-  const state = await session.telemetry.state(now);
+  const state = await telemetryOf(session.statements).state(now);
   return [
     gauge('runner.build.info', '', 'The version of the runner; always 1.', [point({ version }, 1)]),
     ...countedFamilies(counters.toRows(), recent),
@@ -40,10 +41,11 @@ const MOST_READINGS = 5;
 
 /** An hour that is closed meanwhile would be counted twice, or not at all: then all is read once more. */
 async function readCounters(session: StoreSession, now: number): Promise<CountedSoFar> {
-  let before = await session.telemetry.counters();
+  const telemetry = telemetryOf(session.statements);
+  let before = await telemetry.counters();
   for (let reading = 1; ; reading += 1) {
     const open = await readOpen(session, now);
-    const after = await session.telemetry.counters();
+    const after = await telemetry.counters();
     if (reading === MOST_READINGS || JSON.stringify(before) === JSON.stringify(after)) {
       const counters = new Counters();
       for (const row of [...after, ...open.counters.toRows()]) counters.merge(row);
@@ -53,7 +55,8 @@ async function readCounters(session: StoreSession, now: number): Promise<Counted
   }
 }
 
-async function readOpen({ metrics }: StoreSession, now: number): Promise<HourlyFigures> {
+async function readOpen({ statements }: StoreSession, now: number): Promise<HourlyFigures> {
+  const metrics = metricsOf(statements);
   const from = (await metrics.countedUntil()) ?? BEGINNING;
   const until = Math.max(from, now + 1);
   const figures = new HourlyFigures();
@@ -65,12 +68,12 @@ async function readOpen({ metrics }: StoreSession, now: number): Promise<HourlyF
 
 /** By script, of the last hours. */
 async function readRecent(
-  { metrics }: StoreSession,
+  { statements }: StoreSession,
   open: HourlyFigures,
   now: number,
 ): Promise<ReadonlyMap<string, Figures>> {
   const since = hourOf(now) - RECENT_MS + HOUR_MS;
-  const closed = await metrics.read({ from: since, until: now + 1 }, null);
+  const closed = await metricsOf(statements).read({ from: since, until: now + 1 }, null);
   const recent = new Map<string, Figures>();
   for (const row of [...closed, ...open.toRows().filter(({ hour }) => hour >= since)]) {
     const figures = recent.get(row.name) ?? new Figures();

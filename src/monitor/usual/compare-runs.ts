@@ -1,6 +1,6 @@
 import { median } from 'simple-statistics';
-import type { Deviation, MeasuredRun } from '../../store/contract/runs.ts';
-import type { Store } from '../../store/contract/store.ts';
+import { type Deviation, type MeasuredRun, usualOf } from '../../store/statements/monitor/usual.ts';
+import type { Store } from '../../store/store.ts';
 import { FEWEST_RUNS, findUsual, judgeRun, RECENT_RUNS } from './judge.ts';
 
 /** Small, so that no step holds the write lock for long. */
@@ -18,28 +18,29 @@ const WEEKS = 3;
 /** Around the same time of an earlier day so many runs are looked at. */
 const RUNS_AROUND = 8;
 
-type Usual = Pick<Store, 'usual' | 'transaction'>;
+type EarlierRuns = Pick<ReturnType<typeof usualOf>, 'successes'>;
 
 /**
  * Compares all runs that have succeeded and were not compared yet with those before them, and writes down what was
  * unusual. Each step is one transaction: whoever is killed leaves the rest, and nothing is compared twice.
  */
-export async function compareRuns(store: Usual): Promise<void> {
+export async function compareRuns(store: Pick<Store, 'statements' | 'transaction'>): Promise<void> {
+  const usual = usualOf(store.statements);
   const endMs = performance.now() + LONGEST_MS;
   while (performance.now() < endMs) {
-    const runs = await store.usual.uncompared(RUNS_PER_STEP);
+    const runs = await usual.uncompared(RUNS_PER_STEP);
     if (runs.length === 0) return;
     const compared: { id: number; deviations: readonly Deviation[] }[] = [];
     for (const ofScript of Map.groupBy(runs, ({ script }) => script).values()) {
-      compared.push(...(await compareAll(store, ofScript)));
+      compared.push(...(await compareAll(usual, ofScript)));
     }
-    await store.transaction((session) => session.usual.setCompared(compared), 'soon');
+    await store.transaction((session) => usualOf(session.statements).setCompared(compared), 'soon');
     if (runs.length < RUNS_PER_STEP) return;
   }
 }
 
 /** Those of one script: what was before the first of them is read once. */
-async function compareAll({ usual }: Usual, runs: readonly MeasuredRun[]) {
+async function compareAll(usual: EarlierRuns, runs: readonly MeasuredRun[]) {
   const inOrder = runs.toSorted((one, other) => one.startedAt - other.startedAt || one.id - other.id);
   const [first] = inOrder as [MeasuredRun];
   let before = await usual.successes(first.script, first.startedAt, RECENT_RUNS);
@@ -53,7 +54,7 @@ async function compareAll({ usual }: Usual, runs: readonly MeasuredRun[]) {
 
 /** @param before the last successful runs before it, newest first */
 export async function compareRun(
-  usual: Pick<Usual['usual'], 'successes'>,
+  usual: EarlierRuns,
   run: MeasuredRun,
   before: readonly MeasuredRun[],
 ): Promise<Deviation[]> {
@@ -66,7 +67,7 @@ export async function compareRun(
 
 /** What ran at the same time of earlier weeks, beside it and beside each one before it. */
 async function readWeeksBefore(
-  usual: Pick<Usual['usual'], 'successes'>,
+  usual: EarlierRuns,
   { script, startedAt }: MeasuredRun,
   before: readonly MeasuredRun[],
 ): Promise<(run: MeasuredRun) => MeasuredRun[]> {
@@ -87,7 +88,7 @@ async function readWeeksBefore(
 
 /** Only asked for what is unlike the last runs: another load at night, or at the first known weekend, is as usual. */
 async function readAround(
-  usual: Pick<Usual['usual'], 'successes'>,
+  usual: EarlierRuns,
   { script, startedAt }: MeasuredRun,
   before: readonly MeasuredRun[],
 ): Promise<MeasuredRun[]> {
@@ -123,7 +124,7 @@ const LEAST_BYTES = 16 * 1024 * 1024;
  * @param before the last successful runs before it, newest first
  */
 async function findCreep(
-  usual: Pick<Store['usual'], 'successes'>,
+  usual: EarlierRuns,
   { script, startedAt, maxRssBytes }: MeasuredRun,
   before: readonly MeasuredRun[],
 ): Promise<Deviation[]> {
@@ -171,11 +172,12 @@ interface SlowRun {
  *
  * @param at now, in epoch milliseconds
  */
-export async function findSlowRuns(store: Pick<Store, 'usual'>, at: number): Promise<SlowRun[]> {
+export async function findSlowRuns({ statements }: Pick<Store, 'statements'>, at: number): Promise<SlowRun[]> {
+  const usual = usualOf(statements);
   const slow: SlowRun[] = [];
-  for (const { id: runId, script, startedAt } of await store.usual.running()) {
+  for (const { id: runId, script, startedAt } of await usual.running()) {
     const runningMs = at - startedAt;
-    const before = await store.usual.successes(script, startedAt, RECENT_RUNS);
+    const before = await usual.successes(script, startedAt, RECENT_RUNS);
     const durations = before.flatMap(({ durationMs }) => durationMs ?? []);
     const usualMs = findUsual('duration', runningMs, durations);
     // On its way to a time that is usual, too, it passes those between.

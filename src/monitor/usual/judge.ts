@@ -1,5 +1,5 @@
 import { mean, median } from 'simple-statistics';
-import type { Deviation, MeasuredRun } from '../../store/contract/runs.ts';
+import type { Deviation, MeasuredRun } from '../../store/statements/monitor/usual.ts';
 import type { Measure } from '../../store/words.ts';
 
 /** With fewer earlier runs nobody knows what is usual. */

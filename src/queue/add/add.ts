@@ -1,8 +1,9 @@
 import type { RepeatRule } from '../../schedule/repeat/rule.ts';
 import { initialTime, leadsNowhere } from '../../schedule/repeat/series.ts';
-import type { NewEvent } from '../../store/contract/housekeeping.ts';
-import type { JobChange, JobHead, NewJobRow } from '../../store/contract/jobs.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
+import type { JobHead } from '../../store/shared/job-columns.ts';
+import type { NewEvent } from '../../store/statements/events.ts';
+import type { JobChange, NewJobRow } from '../../store/statements/jobs.ts';
+import type { StoreSession } from '../../store/store.ts';
 import {
   type ChildFailurePolicy,
   isKey,
@@ -341,7 +342,8 @@ const IMPORT_PREFIX = 'import:';
  * and by its event, which stays when the row is removed.
  */
 export async function readImportedJobs(session: StoreSession): Promise<KnownJobs> {
-  const rows = await session.jobs.imported(IMPORT_PREFIX);
+  const { jobListsOf } = await import('../../store/statements/list-jobs.ts');
+  const rows = await jobListsOf(session.statements).imported(IMPORT_PREFIX);
   return new Map(rows.map(({ key, id, state }) => [key, id === null ? null : { id, state }]));
 }
 

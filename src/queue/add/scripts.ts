@@ -1,6 +1,6 @@
 import type { Script } from '../../discovery/script.ts';
-import type { NewScriptJob, ScriptJobRow } from '../../store/contract/jobs.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
+import type { NewScriptJob, ScriptJobRow } from '../../store/statements/script-jobs.ts';
+import type { StoreSession } from '../../store/store.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { policyOf } from '../settle/retry-policy.ts';
 

@@ -1,7 +1,7 @@
-import type { NewEvent } from '../../store/contract/housekeeping.ts';
-import type { NewJobRow } from '../../store/contract/jobs.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
 import { isRefusal } from '../../store/failures.ts';
+import type { NewEvent } from '../../store/statements/events.ts';
+import type { NewJobRow } from '../../store/statements/jobs.ts';
+import type { StoreSession } from '../../store/store.ts';
 
 /** What one call adds, all or none: nothing in the log can keep it from being added. */
 interface PlainJobs {

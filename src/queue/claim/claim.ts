@@ -1,11 +1,12 @@
 import { describeExcess } from '../../child/contract.ts';
 import { initialTime } from '../../schedule/repeat/series.ts';
-import type { Pause } from '../../store/contract/housekeeping.ts';
-import type { ClaimedRow, ClaimRequest, JobHead, Selection } from '../../store/contract/jobs.ts';
-import type { ClaimRef, LastingRun } from '../../store/contract/runs.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
 import type { JobRow } from '../../store/schema.ts';
 import { compareTurns } from '../../store/shared/claims.ts';
+import type { JobHead } from '../../store/shared/job-columns.ts';
+import type { ClaimedRow, ClaimRequest, Selection } from '../../store/statements/claims.ts';
+import type { Pause } from '../../store/statements/pauses.ts';
+import type { ClaimRef, LastingRun } from '../../store/statements/runs.ts';
+import type { StoreSession } from '../../store/store.ts';
 import { isKey, KEY, LEAST_MS } from '../../store/words.ts';
 import { matchAny } from '../../system/base/glob.ts';
 import { describeFound } from '../../system/base/values.ts';

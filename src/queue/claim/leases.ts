@@ -1,5 +1,5 @@
-import type { ExpiredClaim } from '../../store/contract/jobs.ts';
-import type { Store, StoreSession } from '../../store/contract/store.ts';
+import type { ExpiredClaim } from '../../store/shared/claims.ts';
+import type { Store, StoreSession } from '../../store/store.ts';
 import { isInstant } from '../../system/base/values.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import { endRunOfClaim } from '../settle/by-caller.ts';

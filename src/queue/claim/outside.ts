@@ -1,12 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { withoutParameters } from '../../discovery/job-name.ts';
 import type { QueueSettings } from '../../settings/settings.ts';
-import type { EventStore } from '../../store/contract/housekeeping.ts';
-import type { ClaimedRow, JobHead, NewJobRow } from '../../store/contract/jobs.ts';
-import type { RunStart } from '../../store/contract/runs.ts';
-import type { ChangeWatch, Store, StoreSession } from '../../store/contract/store.ts';
 import { toldPlainly } from '../../store/describe-failure.ts';
 import { openStore } from '../../store/open.ts';
+import type { JobHead } from '../../store/shared/job-columns.ts';
+import type { RunStart } from '../../store/shared/run-rows.ts';
+import type { ClaimedRow } from '../../store/statements/claims.ts';
+import type { NewJobRow } from '../../store/statements/jobs.ts';
+import type { ChangeWatch, Store, StoreSession } from '../../store/store.ts';
 import type { LogClock } from '../../system/base/clock.ts';
 import { matchAny } from '../../system/base/glob.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
@@ -377,11 +378,9 @@ export function asActor(log: QueueLog, actor: string): QueueLog {
     add: (rows) => log.add(rows, actor),
     change: (work) =>
       log.change((session) => {
-        const record: EventStore['record'] = (events) =>
+        const record: StoreSession['events']['record'] = (events) =>
           session.events.record(events.map((each) => ({ ...each, actor })));
-        // A copy does not do: some engines create the methods of a store's area only when they are read.
-        const events: EventStore = Object.create(session.events, { record: { value: record } });
-        return work({ ...session, actor, events });
+        return work({ ...session, actor, events: { ...session.events, record } });
       }),
   };
 }

@@ -1,4 +1,4 @@
-import type { ChangeWatch, WaitEnd } from '../../store/contract/store.ts';
+import type { ChangeWatch, WaitEnd } from '../../store/store.ts';
 import type { LogClock } from '../../system/base/clock.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { MAX_JSON_BYTES } from '../../child/contract.ts';
 import { parseInstant } from '../../schedule/repeat/time.ts';
-import type { Store } from '../../store/contract/store.ts';
+import type { Store } from '../../store/store.ts';
 import type { JobState, MissedPolicy } from '../../store/words.ts';
 import { addImportedJobs, type ImportedJob, type KnownJobs, readImportedJobs } from '../add/add.ts';
 import { QueueError } from '../errors.ts';

@@ -1,7 +1,8 @@
-import type { NewEvent } from '../../store/contract/housekeeping.ts';
-import type { JobHead, ListedJobRow } from '../../store/contract/jobs.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
 import type { JobRow } from '../../store/schema.ts';
+import type { JobHead, ListedJobRow } from '../../store/shared/job-columns.ts';
+import type { NewEvent } from '../../store/statements/events.ts';
+import { jobListsOf } from '../../store/statements/list-jobs.ts';
+import type { StoreSession } from '../../store/store.ts';
 import { isInstant } from '../../system/base/values.ts';
 import { invalid } from '../add/values.ts';
 import type { Job, JobRef, JsonValue, ListedJob } from '../api.ts';
@@ -91,7 +92,7 @@ export async function readJob(session: StoreSession, id: number, read?: JsonRead
 
 /** Like `readJob`, in the form of a list. */
 export async function readListedJob(session: StoreSession, id: number, read?: JsonReader): Promise<ListedJob | null> {
-  const [row] = await session.jobs.listById([readJobId(id)]);
+  const [row] = await jobListsOf(session.statements).listById([readJobId(id)]);
   return row === undefined ? null : await toListedJob(session, row, read);
 }
 
@@ -120,7 +121,7 @@ export async function toJob(session: StoreSession, row: JobRow | ListedJobRow, r
     leaseMs: row.lease_ms,
     leasedUntil: toDate(row.lease_expires_at),
     reason: row.reason,
-    counters: await session.jobs.counters(row.id),
+    counters: await jobListsOf(session.statements).counters(row.id),
   };
 }
 

@@ -1,5 +1,6 @@
-import type { JobCountRow, JobFilter, JobTotalRow, ListedJobRow } from '../../store/contract/jobs.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
+import type { ListedJobRow } from '../../store/shared/job-columns.ts';
+import { type JobCountRow, type JobFilter, type JobTotalRow, jobListsOf } from '../../store/statements/list-jobs.ts';
+import type { StoreSession } from '../../store/store.ts';
 import { type JobState, outcomes } from '../../store/words.ts';
 import { invalid, readWhen } from '../add/values.ts';
 import type { JobCount, JobTotals, ListedJob, ListOptions } from '../api.ts';
@@ -54,7 +55,13 @@ export async function listJobs(
   const rows =
     order === 'kick'
       ? await listKicked(session, options, limit, at)
-      : await session.jobs.list({ ...readFilter(options, at), order, limit, offset: options.offset, at });
+      : await jobListsOf(session.statements).list({
+          ...readFilter(options, at),
+          order,
+          limit,
+          offset: options.offset,
+          at,
+        });
   return await toListedJobs(session, rows, read);
 }
 
@@ -95,7 +102,11 @@ export async function searchJobs(
   read?: JsonReader,
 ): Promise<JobsFound> {
   const filter = { ...readFilter(options, at), order, limit, at };
-  const { rows, looked, last } = await session.jobs.search(filter, { text, most: MOST_SEARCHED, isLate });
+  const { rows, looked, last } = await jobListsOf(session.statements).search(filter, {
+    text,
+    most: MOST_SEARCHED,
+    isLate,
+  });
   return { jobs: await toListedJobs(session, rows, read), looked, last };
 }
 
@@ -125,7 +136,7 @@ async function listKicked(
   const [other] = Object.keys(others);
   if (other !== undefined) throw invalid('The order kick', 'used with pattern and limit alone', other);
   const ids = await nextToKick(session, readPatterns(pattern), limit, at);
-  const rows = new Map((await session.jobs.listById(ids)).map((row) => [row.id, row]));
+  const rows = new Map((await jobListsOf(session.statements).listById(ids)).map((row) => [row.id, row]));
   return ids.flatMap((id) => rows.get(id) ?? []);
 }
 
@@ -134,11 +145,12 @@ async function listKicked(
  * again: jobs that are not due yet, the next ones first.
  */
 export async function nextToKick(
-  { jobs }: StoreSession,
+  { statements }: StoreSession,
   patterns: readonly string[],
   count: number,
   at: number,
 ): Promise<number[]> {
+  const jobs = jobListsOf(statements);
   const failed = await jobs.revivable(patterns, count);
   return failed.length > 0 ? failed : await jobs.delayed(patterns, count, at);
 }
@@ -163,7 +175,7 @@ function readStates({ state, due, order }: ListOptions): readonly JobState[] | u
  * each job.
  */
 export async function countJobs(session: StoreSession, patterns: Patterns, at: number): Promise<JobCount[]> {
-  const rows = await session.jobs.count(readPatterns(patterns), at);
+  const rows = await jobListsOf(session.statements).count(readPatterns(patterns), at);
   const byName = Map.groupBy(rows, ({ handler }) => handler);
   return [...byName].map(([name, counts]) => toCount(name, counts));
 }
@@ -187,7 +199,7 @@ function toCount(name: string, rows: readonly JobCountRow[]): JobCount {
 
 /** Counts the events of each handler's jobs since the log began. */
 export async function totalJobs(session: StoreSession, patterns: Patterns): Promise<JobTotals[]> {
-  const rows = await session.jobs.totals(readPatterns(patterns));
+  const rows = await jobListsOf(session.statements).totals(readPatterns(patterns));
   return [...Map.groupBy(rows, ({ handler }) => handler)].map(([name, counts]) => toTotals(name, counts));
 }
 

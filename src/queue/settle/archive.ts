@@ -1,6 +1,6 @@
 import type { ArchivePolicy } from '../../settings/settings.ts';
-import type { JobHead } from '../../store/contract/jobs.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
+import type { JobHead } from '../../store/shared/job-columns.ts';
+import type { StoreSession } from '../../store/store.ts';
 import type { JobState } from '../../store/words.ts';
 import { matchGlob } from '../../system/base/glob.ts';
 import type { JobRef } from '../api.ts';

@@ -1,9 +1,9 @@
 import { withoutParameters } from '../../discovery/job-name.ts';
-import type { JobHead } from '../../store/contract/jobs.ts';
-import type { StartedRunRow } from '../../store/contract/runs.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
 import type { FinishedRun, JobRow } from '../../store/schema.ts';
 import { workerOf } from '../../store/shared/claims.ts';
+import type { JobHead } from '../../store/shared/job-columns.ts';
+import type { StartedRunRow } from '../../store/statements/runs.ts';
+import type { StoreSession } from '../../store/store.ts';
 import type { JobState, Outcome } from '../../store/words.ts';
 import { invalid, readPriority, readRunAt, requireDelayMs, requireJobName, writeJson } from '../add/values.ts';
 import type { BuryOptions, FailOptions, FinishOptions, JobRef, RequeueOptions, RetryOptions } from '../api.ts';

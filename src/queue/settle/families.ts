@@ -1,7 +1,7 @@
 import formatBytes from 'bytes';
-import type { JobHead, SizedJobRow } from '../../store/contract/jobs.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
 import type { JobRow } from '../../store/schema.ts';
+import type { JobHead, SizedJobRow } from '../../store/shared/job-columns.ts';
+import type { StoreSession } from '../../store/store.ts';
 import type { JobState } from '../../store/words.ts';
 import { allEnded } from '../../system/base/values.ts';
 import type { ChildJob, EndedChildren } from '../api.ts';

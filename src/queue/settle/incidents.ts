@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { withoutParameters } from '../../discovery/job-name.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
 import type { FinishedRun, JobRow } from '../../store/schema.ts';
+import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
+import type { StoreSession } from '../../store/store.ts';
 import { FAILING, SUSPECT } from '../../store/words.ts';
 
 /** A run that has failed for good. */
@@ -24,7 +25,8 @@ const MOST_OPEN = 5;
 const OTHERS = 'others';
 
 /** Opens an incident for a failed script or handler, or counts it. Call it in the settling transaction. */
-export async function noteFailure({ incidents, runs }: StoreSession, run: FailedRun): Promise<void> {
+export async function noteFailure({ statements, runs }: StoreSession, run: FailedRun): Promise<void> {
+  const incidents = incidentsOf(statements);
   const { script: subject, startedAt, end, runId, at, isLate } = run;
   if (isLate && isAfter((await runs.history(subject)).lastSuccess, startedAt)) return;
   const sign = {
@@ -57,7 +59,8 @@ export async function noteUnbegun(
 }
 
 /** Like `noteFailure`, for a success that its own output contradicts: a script has one such incident at most. */
-export async function noteSuspect({ incidents, runs }: StoreSession, run: FailedRun): Promise<void> {
+export async function noteSuspect({ statements, runs }: StoreSession, run: FailedRun): Promise<void> {
+  const incidents = incidentsOf(statements);
   const { script: subject, startedAt, end, runId, at, isLate } = run;
   if (isLate && isAfter((await runs.history(subject)).lastSuccess, startedAt)) return;
   const message = end.warning?.slice(0, LONGEST_MESSAGE) ?? null;

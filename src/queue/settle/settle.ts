@@ -1,9 +1,13 @@
 import type { HandlerDecision } from '../../child/contract.ts';
-import type { HeldRow, JobChange, JobHead } from '../../store/contract/jobs.ts';
-import type { ClaimRef, FinishedClaim, RunStart } from '../../store/contract/runs.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
 import { isRefusal } from '../../store/failures.ts';
 import type { FinishedRun } from '../../store/schema.ts';
+import type { JobHead } from '../../store/shared/job-columns.ts';
+import type { RunStart } from '../../store/shared/run-rows.ts';
+import type { HeldRow } from '../../store/statements/claims.ts';
+import type { JobChange } from '../../store/statements/jobs.ts';
+import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
+import type { ClaimRef, FinishedClaim } from '../../store/statements/runs.ts';
+import type { StoreSession } from '../../store/store.ts';
 import { FAILING, isFailure, type JobState, SUSPECT } from '../../store/words.ts';
 import { allEnded } from '../../system/base/values.ts';
 import { policyOfJob } from './own-retry.ts';
@@ -236,7 +240,7 @@ export async function noteEnd(session: StoreSession, run: NotedEnd, calm: Set<st
     if (!isSuspect) calm.add(script);
     const calmMs = script.startsWith('queue/') ? CALM_MS : null;
     const success = { subject: script, codes: isSuspect ? [FAILING] : [FAILING, SUSPECT], at, calmMs };
-    await session.incidents.succeed(isLate ? { ...success, seenBy: at } : success);
+    await incidentsOf(session.statements).succeed(isLate ? { ...success, seenBy: at } : success);
     if (isSuspect && !isWatched)
       await (await import('./incidents.ts')).noteSuspect(session, { ...run, runId: run.runId ?? null, isLate });
   } else if (isFailure(end.outcome) && leftJob !== 'retrying' && !isWatched) {

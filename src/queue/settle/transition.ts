@@ -1,8 +1,10 @@
 import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
 import { isPlainRule } from '../../schedule/repeat/rule.ts';
-import type { HeldRow, JobChange, JobHead } from '../../store/contract/jobs.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
 import type { JobRow } from '../../store/schema.ts';
+import type { JobHead } from '../../store/shared/job-columns.ts';
+import type { HeldRow } from '../../store/statements/claims.ts';
+import type { JobChange } from '../../store/statements/jobs.ts';
+import type { StoreSession } from '../../store/store.ts';
 import type { JobState, StoredEvent } from '../../store/words.ts';
 import type { Archive } from './archive.ts';
 import { cancelChildren, releaseChildren, resumeParentIfDone, stateOfRetriedChild } from './families.ts';

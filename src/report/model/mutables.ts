@@ -1,4 +1,5 @@
-import type { Store } from '../../store/contract/store.ts';
+import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
+import type { Store } from '../../store/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { readKnownTiers } from './known-tiers.ts';
@@ -11,15 +12,11 @@ const OTHER_SUBJECTS = ['queue', 'log', 'disk', 'alerts'];
  *
  * @throws {UsageError} with the nearest name
  */
-export async function refuseUnknownMutes(
-  root: string,
-  mutes: readonly string[],
-  store: Pick<Store, 'incidents'> | null,
-): Promise<void> {
+export async function refuseUnknownMutes(root: string, mutes: readonly string[], store: Store | null): Promise<void> {
   const names = mutes.filter((name) => !/[*?[]/.test(name));
   const tiers = readKnownTiers(root);
   if (names.length === 0 || tiers === undefined) return;
-  const open = (await store?.incidents.current()) ?? [];
+  const open = store === null ? [] : await incidentsOf(store.statements).current();
   const scripts = tiers.flatMap((tier) => [...tier.scripts, ...(tier.disabled ?? [])]);
   const known = [
     ...tiers.map(({ tier }) => tier),

@@ -1,9 +1,9 @@
 import { type Kysely, sql } from 'kysely';
 import { fileChangedMs, hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
-import type { Store } from '../../store/contract/store.ts';
 import type { ActivityLog } from '../../store/schema.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
+import type { Store } from '../../store/store.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { readTierState, selectSeen, type TierState } from './tier.ts';
 

@@ -2,7 +2,7 @@ import { findPause } from '../../queue/pauses.ts';
 import { findMissedByCrontab, type ReadCrontab } from '../../schedule/crontab-times.ts';
 import type { MissedPasses } from '../../schedule/expected-call.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
-import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { Pause } from '../../store/statements/pauses.ts';
 import { isFailure, type Outcome } from '../../store/words.ts';
 import { compareBytes } from '../../system/base/values.ts';
 import { hasWarning } from '../text/format.ts';

@@ -4,9 +4,9 @@ import { type CrontabView, expectByCrontab, isRegularCall, type ReadCrontab } fr
 import { dueChore, PASS_TRIES } from '../../schedule/due.ts';
 import type { PreviousCall } from '../../schedule/expected-call.ts';
 import { periodStart, tierPeriodMs } from '../../schedule/period.ts';
-import type { Pause } from '../../store/contract/housekeeping.ts';
 import type { ActivityLog } from '../../store/schema.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
+import type { Pause } from '../../store/statements/pauses.ts';
 import type { JobState, Outcome, Trigger, WorkerKind, WorkerState } from '../../store/words.ts';
 import { errorCode } from '../../system/base/errors.ts';
 import type { LockHolder } from '../../system/lock/holder.ts';

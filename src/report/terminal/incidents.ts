@@ -1,5 +1,5 @@
-import type { Mute } from '../../store/contract/alerts.ts';
 import type { IncidentRow } from '../../store/schema.ts';
+import type { Mute } from '../../store/statements/monitor/incidents.ts';
 import { endingOf, FAILING, isGone, isOfRuns } from '../../store/words.ts';
 import { firstLine, printableLine } from '../../system/base/text.ts';
 import { countOf } from '../text/format.ts';

@@ -1,5 +1,5 @@
 import type { Job, JobCount, JobCounters, JobTotals } from '../../queue/api.ts';
-import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { Pause } from '../../store/statements/pauses.ts';
 import type { JobState } from '../../store/words.ts';
 import { writeExactly } from '../../system/base/exact-json.ts';
 import { firstLine, printable, printableLine, withInstants } from '../../system/base/text.ts';

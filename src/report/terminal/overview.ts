@@ -10,7 +10,7 @@ import {
 } from '../../discovery/script.ts';
 import { EVERYTHING, WHOLE_QUEUE } from '../../queue/pauses.ts';
 import { describeMisnamed } from '../../schedule/misnamed.ts';
-import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { Pause } from '../../store/statements/pauses.ts';
 import { isFailure } from '../../store/words.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { NextTime } from '../model/next-times.ts';

@@ -1,6 +1,6 @@
 import type { Waiter } from '../../queue/claim/waiters.ts';
 import { guessPeriodName } from '../../schedule/misnamed.ts';
-import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { Pause } from '../../store/statements/pauses.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';

@@ -5,7 +5,7 @@ import { withoutParameters } from '../../discovery/job-name.ts';
 import { QUEUE_TIER } from '../../discovery/place.ts';
 import { type Discovery, describeHosts, type Ignored, type Script, type Unread } from '../../discovery/script.ts';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';
-import type { Pause } from '../../store/contract/housekeeping.ts';
+import type { Pause } from '../../store/statements/pauses.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printable, printableLine } from '../../system/base/text.ts';

@@ -1,4 +1,4 @@
-import type { Store } from '../contract/store.ts';
+import type { Store } from '../store.ts';
 
 /** The present or future place of a log: one file, or a database on a server. Its SQL has `?` for values. */
 export interface LogPlace {

@@ -1,7 +1,7 @@
 import { UsageError } from '../../system/base/errors.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import type { Store } from '../contract/store.ts';
 import { type DatabaseTarget, parseDatabaseUrl, readDatabaseFile, readDatabaseUrl } from '../server/connect/url.ts';
+import type { Store } from '../store.ts';
 import type { SourcePlace, TargetPlace } from './place.ts';
 
 /** One end of a move: the file in the state folder, or a database. */

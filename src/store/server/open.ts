@@ -1,5 +1,5 @@
 import { commandClock, type LogClock } from '../../system/base/clock.ts';
-import type { Store } from '../contract/store.ts';
+import type { Store } from '../store.ts';
 import { describeServerFailure } from './connect/describe-failure.ts';
 import type { DatabaseTarget } from './connect/url.ts';
 import type { ServerEngine } from './engine.ts';

@@ -116,7 +116,6 @@ export class ServerSession implements ServerStatements {
   async ask<T>(work: () => Promise<T>): Promise<T> {
     return await this.#inTurn(() =>
       this.#patiently(async () => {
-        this.#news = 'none';
         this.turn += 1;
         const answer = await work();
         await this.#tellNews();
@@ -167,7 +166,6 @@ export class ServerSession implements ServerStatements {
 
   async #tryTransaction<T>(work: () => Promise<T>): Promise<T> {
     const connection = this.#connected();
-    this.#news = 'none';
     this.turn += 1;
     let result: T;
     try {
@@ -249,8 +247,10 @@ export class ServerSession implements ServerStatements {
 
   /** Sends a notice at once, or soon if the last one was a moment ago. */
   async #tellNews(): Promise<void> {
-    if (this.#news === 'none') return;
-    const dueAt = this.#announcedAt + ANNOUNCE_EVERY_MS[this.#news];
+    const news = this.#news;
+    if (news === 'none') return;
+    this.#news = 'none';
+    const dueAt = this.#announcedAt + ANNOUNCE_EVERY_MS[news];
     const inMs = dueAt - performance.now();
     if (inMs <= 0) return await this.#announce();
     if (this.#announcement !== null && this.#announcement.dueAt <= dueAt) return;

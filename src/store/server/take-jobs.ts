@@ -1,8 +1,15 @@
-import type { ClaimedRow, ClaimRequest, ClaimStore, Selection, WaitingJob } from '../contract/jobs.ts';
 import type { JobRow } from '../schema.ts';
-import { compareTurns, MOST_COUNTED } from '../shared/claims.ts';
+import { compareTurns, MOST_COUNTED, type WaitingJob } from '../shared/claims.ts';
 import type { Dialect } from '../shared/sql/dialect.ts';
-import { Groups, isThere, readyNames } from '../statements/claims.ts';
+import {
+  type ClaimedRow,
+  type ClaimRequest,
+  Groups,
+  isThere,
+  type JobTaking,
+  readyNames,
+  type Selection,
+} from '../statements/claims.ts';
 import { hasClaim, jobColumns, nextFirst, type RowChange, updateJobs } from '../statements/job-rows.ts';
 import type { ServerStatements } from './session.ts';
 import {
@@ -35,7 +42,7 @@ const BLOCKED_ON_A_PAGE = 100;
 const WORTH_ANOTHER = 100;
 
 /** Takes the jobs that are next. */
-export function serverTaking(db: ServerStatements): Pick<ClaimStore, 'next' | 'claim'> {
+export function serverTaking(db: ServerStatements): JobTaking {
   const habit = habitOf(db);
   return {
     next: async (selection, at) => {

@@ -1,11 +1,10 @@
-import type { ClaimedRow, ClaimRequest, Selection, StoreTurn } from '../contract/jobs.ts';
-import type { FinishedClaim } from '../contract/runs.ts';
 import type { JobRow } from '../schema.ts';
 import { beginningValues } from '../shared/run-rows.ts';
 import { quoted } from '../shared/sql/rows.ts';
+import type { ClaimedRow, ClaimRequest, Selection, StoreTurn } from '../statements/claims.ts';
 import { isSurelyOpen } from '../statements/counted.ts';
 import { hasClaim, nextFirst } from '../statements/job-rows.ts';
-import { memoryOf } from '../statements/runs.ts';
+import { type FinishedClaim, memoryOf } from '../statements/runs.ts';
 import { type FinishedRow, finishing } from './postgres/finish.ts';
 import type { ServerSession, ServerStatements } from './session.ts';
 

@@ -1,5 +1,5 @@
 import type { LogClock } from '../../system/base/clock.ts';
-import type { ChangeWatch, WaitEnd } from '../contract/store.ts';
+import type { ChangeWatch, WaitEnd } from '../store.ts';
 import type { ServerSession } from './session.ts';
 
 /** How often the log is polled if the server sends notices, in milliseconds: a notice may be lost. */

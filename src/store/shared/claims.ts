@@ -1,4 +1,18 @@
-import type { ExpiredClaim, JobHead, WaitingJob } from '../contract/jobs.ts';
+import type { JobHead } from './job-columns.ts';
+
+/** A job as it is seen before it is claimed. */
+export interface WaitingJob {
+  readonly id: number;
+  readonly name: string;
+  readonly priority: number;
+  readonly run_at: number;
+  readonly concurrency_key: string | null;
+}
+
+export interface ExpiredClaim {
+  readonly job: JobHead;
+  readonly workerId: number | null;
+}
 
 /** Cap of the attempt counter; a row written by plain SQL may hold any number. */
 export const MOST_COUNTED = Number.MAX_SAFE_INTEGER;

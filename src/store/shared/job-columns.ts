@@ -1,5 +1,24 @@
 import { columnsOf } from '../columns.ts';
+import type { JobRow } from '../schema.ts';
 import { tables } from '../tables.ts';
+
+/** A job without what it carries: that may be megabytes, and few who look at a job want it. */
+export type JobHead = Omit<JobRow, 'data' | 'result'>;
+
+/** The same with the length of what it carries, in bytes. */
+export interface SizedJobRow extends JobHead {
+  readonly data_bytes: number;
+  /** Null: it has no result. */
+  readonly result_bytes: number | null;
+}
+
+/** A job as a list has it. */
+export interface ListedJobRow extends SizedJobRow {
+  /** Null: it is too long for a list. */
+  readonly data: string | null;
+  /** The same, or there is none. */
+  readonly result: string | null;
+}
 
 /** All columns of a job but what it carries: tables may have more, which are only indexed. */
 export const headColumns = columnsOf(tables.jobs, ['data', 'result']);

@@ -1,4 +1,23 @@
-import type { MeasuredPage, MeasuredRow, PagePlace, Span } from '../contract/metrics.ts';
+import type { ActivityLog } from '../schema.ts';
+
+/** A run, or what counts like one, as far as metrics are made of it. */
+export type MeasuredRow = ActivityLog['uncounted'];
+
+/** Rows that come one page after the other, as there may be a million. */
+export interface MeasuredPage {
+  readonly rows: readonly MeasuredRow[];
+  /** By which the next page is asked for; null: there is none. */
+  readonly next: PagePlace | null;
+}
+
+/** The end of a page; only the store knows its meaning. */
+export type PagePlace = readonly number[];
+
+/** From the first instant on, before the second one. */
+export interface Span {
+  readonly from: number;
+  readonly until: number;
+}
 
 /** A statement that gives some of the rows that are asked for, in an order of its own. */
 export interface MeasuredPart {

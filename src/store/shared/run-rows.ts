@@ -1,7 +1,41 @@
 import { columnsOf } from '../columns.ts';
-import type { EndedRun, RunHistory, RunStart } from '../contract/runs.ts';
 import type { FinishedRun, RunRow } from '../schema.ts';
 import { beginningColumns, notOfEnd, tables } from '../tables.ts';
+import type { JobState, Outcome } from '../words.ts';
+
+/** The facts of a run that are known from its beginning. */
+export interface RunStart {
+  readonly jobId: number;
+  readonly workerId: number | null;
+  /** Its claim's token, by which its files are named; null: it has no claim of a worker. */
+  readonly key: string | null;
+  /** `hourly/clean-tmp`, `queue/mail/welcome`. */
+  readonly script: string;
+  /** SHA-256, hex; null: unknown. */
+  readonly contentHash: string | null;
+  readonly attempt: number;
+  /** When it was due. */
+  readonly scheduledFor: number | null;
+  readonly startedAt: number;
+  readonly timeoutMs: number | null;
+}
+
+export interface EndedRun extends RunStart {
+  /** Its row, if it has one; null: it is written now. */
+  readonly runId: number | null;
+  readonly end: FinishedRun;
+  /** State in which it leaves its job; null: finished. */
+  readonly leftJob: JobState | null;
+  readonly spoolId?: string | null;
+}
+
+/** The past of a script, from its newest runs. */
+export interface RunHistory {
+  /** When its last success began, and how long that took. */
+  readonly lastSuccess: number | null;
+  readonly lastDurationMs: number | null;
+  readonly lastOutcome: Outcome | null;
+}
 
 /** Columns of a run that has begun and has not ended. */
 export const startColumns = [

@@ -1,5 +1,22 @@
-import type { FoundJobs, JobSearch, ListedJobRow } from '../contract/jobs.ts';
 import type { JobRow } from '../schema.ts';
+import type { ListedJobRow } from './job-columns.ts';
+
+export interface FoundJobs {
+  readonly rows: readonly ListedJobRow[];
+  /** How many jobs were looked at. */
+  readonly looked: number;
+  /** The last one of these, from which a search goes on; null: there is no further one. */
+  readonly last: number | null;
+}
+
+export interface JobSearch {
+  /** Searched in data, result and reason as stored; A to Z match in either case. */
+  readonly text: string;
+  /** Most jobs to look at. */
+  readonly most: number;
+  /** Called from time to time; true: the search has taken long enough. */
+  readonly isLate: () => boolean;
+}
 
 /** How many jobs are queried at once: for their sizes, and for the texts of the small ones. */
 const JOBS_AT_ONCE = 200;

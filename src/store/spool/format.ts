@@ -1,8 +1,9 @@
 import type { HandlerDecision } from '../../child/contract.ts';
 import type { RetryDelay } from '../../settings/readers.ts';
 import type { CrashPolicy } from '../../settings/settings.ts';
-import type { ClaimRef, RunStart } from '../contract/runs.ts';
 import type { FinishedRun } from '../schema.ts';
+import type { RunStart } from '../shared/run-rows.ts';
+import type { ClaimRef } from '../statements/runs.ts';
 import type { Trigger, WorkerKind } from '../words.ts';
 
 /**

@@ -4,9 +4,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { errorCode } from '../../system/base/errors.ts';
 import { listNames, utcStamp } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import type { NewEvent } from '../contract/housekeeping.ts';
 import { kindOfStoreFailure } from '../failures.ts';
-import { eventsOf } from '../statements/events.ts';
+import { eventsOf, type NewEvent } from '../statements/events.ts';
 import type { Connection, Driver } from './connection.ts';
 import { findDriver } from './driver.ts';
 import {
@@ -24,7 +23,7 @@ import {
   unplacedLog,
 } from './file.ts';
 import { migrateFile } from './migrations.ts';
-import { SharedStatements, SqliteSession } from './session.ts';
+import { SqliteSession } from './session.ts';
 import type { SqliteStore } from './store.ts';
 
 interface Renewed {
@@ -124,7 +123,7 @@ async function fill(connection: Connection, event: NewEvent | null): Promise<voi
   connection.pragma('synchronous = off');
   setMarks(connection);
   migrateFile(connection);
-  if (event !== null) await eventsOf(new SharedStatements(new SqliteSession(connection))).record([event]);
+  if (event !== null) await eventsOf(new SqliteSession(connection)).record([event]);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely';
 import type { ActivityLog } from '../schema.ts';
 import { buildQueries, type Compiler } from '../shared/queries.ts';
-import type { SqliteSession } from './session.ts';
+import type { Statements } from '../shared/sql/statements.ts';
 
 const compiler: Compiler = {
   createAdapter: () => new SqliteAdapter(),
@@ -9,8 +9,8 @@ const compiler: Compiler = {
   createQueryCompiler: () => new SqliteQueryCompiler(),
 };
 
-export function queriesOf(session: SqliteSession): Kysely<ActivityLog> {
-  return buildQueries(compiler, (text, values) => session.ask(() => session.all(text, values)));
+export function queriesOf(statements: Statements): Kysely<ActivityLog> {
+  return buildQueries(compiler, (text, values) => statements.all(text, values));
 }
 
 /** The queries of a log that does not exist yet: each one returns no rows. */

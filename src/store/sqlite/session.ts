@@ -2,23 +2,19 @@ import { closeSync, existsSync, fdatasync, openSync } from 'node:fs';
 import { setTimeout as sleep, setImmediate as turnOfEventLoop } from 'node:timers/promises';
 import type { SqliteStatement } from 'kysely';
 import { errorCode } from '../../system/base/errors.ts';
-import type { Durability, NotifyDurable } from '../contract/store.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 import { Turns } from '../shared/turns.ts';
 import type { Connection } from './connection.ts';
 import { sqliteDialect } from './dialect.ts';
 
-/** SqliteStatements of one connection, each prepared once: preparing is most of the price of a small one. */
-export interface SqliteStatements {
-  all<Row>(text: string, values?: readonly unknown[]): Row[];
-  first<Row>(text: string, values?: readonly unknown[]): Row | undefined;
-  /** How many rows it has changed. */
-  run(text: string, values?: readonly unknown[]): number;
-  /** Number of the row that it has added. */
-  insert(text: string, values?: readonly unknown[]): number;
-  /** Grows with each transaction that was undone: what was remembered of it is wrong. */
-  readonly rollbacks: number;
-}
+/**
+ * `durable`: survives a power loss once the transaction has ended. `soon`: survives the death of this
+ * process at once, and a power loss a moment later; {@link Store.onDurable} tells when.
+ */
+export type Durability = 'durable' | 'soon';
+
+/** @param failure null: it is durable; else why the disk did not take it, after which the log takes nothing more */
+export type NotifyDurable = (failure: unknown) => void;
 
 /** While SQLite itself waits for a lock, the whole process stands still: no signal, no time limit, no lease is served. */
 const STANDSTILL_MS = 10;
@@ -39,9 +35,11 @@ export interface SessionOptions {
 
 /**
  * One connection, whose transactions and statements come one after the other, whoever asks for them in
- * this process. A locked log is waited for without standing still.
+ * this process. Each statement is prepared once: that is most of the price of a small one. A locked log is waited for
+ * without standing still.
  */
-export class SqliteSession implements SqliteStatements {
+export class SqliteSession implements Statements {
+  readonly dialect = sqliteDialect;
   readonly connection: Connection;
   readonly isWal: boolean;
   readonly #options: SessionOptions;
@@ -68,30 +66,37 @@ export class SqliteSession implements SqliteStatements {
     this.#journal = path !== undefined && this.isWal && !isReadOnly ? new WriteAheadLog(path) : null;
   }
 
-  all<Row>(text: string, values: readonly unknown[] = []): Row[] {
+  get inTransaction(): boolean {
+    return this.connection.inTransaction;
+  }
+
+  async all<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
     const { statement, mayWrite } = this.#prepare(text);
-    const rows = statement.all(values) as Row[];
+    const rows = statement.all(values.map(toInput)) as Row[];
     if (mayWrite && rows.length > 0) this.#hasWritten = true;
     return rows;
   }
 
-  first<Row>(text: string, values: readonly unknown[] = []): Row | undefined {
-    return this.all<Row>(text, values)[0];
+  async first<Row>(text: string, values: readonly unknown[] = []): Promise<Row | undefined> {
+    return (await this.all<Row>(text, values))[0];
   }
 
-  run(text: string, values: readonly unknown[] = []): number {
+  async run(text: string, values: readonly unknown[] = []): Promise<number> {
     return Number(this.#write(text, values).changes);
   }
 
-  insert(text: string, values: readonly unknown[] = []): number {
-    return Number(this.#write(text, values).lastInsertRowid);
+  async insert(text: string, values: readonly unknown[]): Promise<number[]> {
+    return [Number(this.#write(text, values).lastInsertRowid)];
   }
 
+  /** Whoever waits for work watches the file. */
+  noteWork(): void {}
+
   /** Work outside of a transaction: a reading, or one statement that writes. */
-  async ask<T>(work: () => T | Promise<T>): Promise<T> {
+  async ask<T>(work: () => Promise<T>): Promise<T> {
     return await this.#inTurn(async () => {
       this.turn += 1;
-      const answer = await this.#patiently(work, () => !this.connection.inTransaction);
+      const answer = await this.#patiently(work, () => !this.inTransaction);
       this.#noteCommit();
       return answer;
     });
@@ -146,7 +151,8 @@ export class SqliteSession implements SqliteStatements {
    */
   dataVersion(): number | null {
     try {
-      return this.first<{ data_version: number }>('pragma data_version')?.data_version ?? null;
+      const [row] = this.#prepare('pragma data_version').statement.all([]) as { data_version: number }[];
+      return row?.data_version ?? null;
     } catch (error) {
       if (errorCode(error).startsWith('SQLITE_BUSY')) return null;
       throw error;
@@ -189,7 +195,7 @@ export class SqliteSession implements SqliteStatements {
     try {
       await this.#patiently(
         () => this.#control('commit'),
-        () => this.connection.inTransaction,
+        () => this.inTransaction,
       );
     } catch (error) {
       this.#rollBack(error);
@@ -200,7 +206,7 @@ export class SqliteSession implements SqliteStatements {
   #rollBack(error: unknown): never {
     this.rollbacks += 1;
     this.#hasWritten = false;
-    if (this.connection.inTransaction) this.#control('rollback');
+    if (this.inTransaction) this.#control('rollback');
     throw error;
   }
 
@@ -221,7 +227,7 @@ export class SqliteSession implements SqliteStatements {
   }
 
   #write(text: string, values: readonly unknown[]): ReturnType<SqliteStatement['run']> {
-    const done = this.#prepare(text).statement.run(values);
+    const done = this.#prepare(text).statement.run(values.map(toInput));
     if (Number(done.changes) > 0) this.#hasWritten = true;
     return done;
   }
@@ -239,47 +245,6 @@ export class SqliteSession implements SqliteStatements {
     }
     return prepared;
   }
-}
-
-/** The statements that every engine has, on a connection of SQLite. */
-export class SharedStatements implements Statements {
-  readonly dialect = sqliteDialect;
-  readonly #session: SqliteSession;
-
-  constructor(session: SqliteSession) {
-    this.#session = session;
-  }
-
-  get rollbacks(): number {
-    return this.#session.rollbacks;
-  }
-
-  get turn(): number {
-    return this.#session.turn;
-  }
-
-  get inTransaction(): boolean {
-    return this.#session.connection.inTransaction;
-  }
-
-  async all<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
-    return this.#session.all<Row>(text, values.map(toInput));
-  }
-
-  async first<Row>(text: string, values: readonly unknown[] = []): Promise<Row | undefined> {
-    return this.#session.first<Row>(text, values.map(toInput));
-  }
-
-  async run(text: string, values: readonly unknown[] = []): Promise<number> {
-    return this.#session.run(text, values.map(toInput));
-  }
-
-  async insert(text: string, values: readonly unknown[]): Promise<number[]> {
-    return [this.#session.insert(text, values.map(toInput))];
-  }
-
-  /** Whoever waits for work watches the file. */
-  noteWork(): void {}
 }
 
 /** A value as both drivers take it. */

@@ -2,15 +2,12 @@ import { type FSWatcher, statSync, watch } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import type { PruneStore } from '../contract/housekeeping.ts';
-import type { ChangeWatch, Store, StoreSession, WaitEnd } from '../contract/store.ts';
 import { kindOfStoreFailure, mayBeFull } from '../failures.ts';
-import { areasOf, asAsync, asLazy, type InTurn } from '../shared/areas.ts';
-import type { Statements } from '../shared/sql/statements.ts';
-import { claimsOf } from '../statements/claims.ts';
+import { oneByOne } from '../shared/sql/statements.ts';
+import { type ChangeWatch, type Store, sessionOf, type WaitEnd } from '../store.ts';
 import type { Connection, DriverName } from './connection.ts';
 import { releaseReserve } from './reserve.ts';
-import { asLogError, SharedStatements, SqliteSession } from './session.ts';
+import { asLogError, SqliteSession } from './session.ts';
 import { sqliteTaking } from './take-jobs.ts';
 
 /** The log in one file, with what only a file of SQLite has. */
@@ -37,14 +34,10 @@ export function createSqliteStore(
     checkFile: createFileCheck(folder.database),
     isReadOnly,
   });
-  const statements = new SharedStatements(session);
-  const areasAt = (inTurn: InTurn): StoreSession => ({
-    ...areasOf(statements, inTurn),
-    claims: asAsync({ ...claimsOf(statements), ...sqliteTaking(statements) }, inTurn),
-    pruning: asLazy(() => loadPruning(session, statements), inTurn),
-  });
-  const inTransaction = areasAt(async (work) => await work());
+  const asking = oneByOne(session, (work) => session.ask(work));
+  const inTransaction = sessionOf(session, sqliteTaking(session));
   return {
+    ...sessionOf(asking, sqliteTaking(asking)),
     engine: 'sqlite',
     fleet: null,
     driver: connection.driver,
@@ -52,32 +45,18 @@ export function createSqliteStore(
     journalMode: session.isWal ? 'wal' : 'truncate',
     isReadOnly,
     quarantined,
-    ...areasAt((work) => session.ask(work)),
     transaction: (work, durability = 'durable') => session.transaction(() => work(inTransaction), durability),
     sync: () => session.sync(),
     onDurable: (notify) => session.onDurable(notify),
     retryWhenFull: (work) => retryWhenFull(folder, work),
-    queries: async () => (await import('./queries.ts')).queriesOf(session),
-    checks: async () =>
-      asLazy(
-        async () => (await import('../statements/monitor/checks.ts')).checksOf(statements),
-        (work) => session.ask(work),
-      ),
-    glance: async (from, tiers) => {
-      const { glanceAt } = await import('../statements/monitor/glance.ts');
-      return await session.ask(() => glanceAt(statements, from, tiers));
-    },
+    queries: async () => (await import('./queries.ts')).queriesOf(asking),
+    shrink: (pages) => session.ask(async () => shrink(connection, pages)),
     watch: () => watchLog(folder, session),
     close: () => session.close(),
   };
 }
 
-async function loadPruning(session: SqliteSession, statements: Statements): Promise<PruneStore> {
-  const { pruningOf } = await import('../statements/pruning.ts');
-  return { ...pruningOf(statements), shrink: async (pages) => shrink(session, pages) };
-}
-
-function shrink({ connection }: SqliteSession, pages: number): void {
+function shrink(connection: Connection, pages: number): void {
   try {
     connection.exec(`pragma incremental_vacuum(${pages})`);
   } catch (error) {

@@ -1,8 +1,15 @@
-import type { ClaimedRow, ClaimRequest, ClaimStore, Selection, WaitingJob } from '../contract/jobs.ts';
 import type { JobRow } from '../schema.ts';
-import { MOST_COUNTED } from '../shared/claims.ts';
+import { MOST_COUNTED, type WaitingJob } from '../shared/claims.ts';
 import type { Statements } from '../shared/sql/statements.ts';
-import { addedAhead, Groups, readyNames } from '../statements/claims.ts';
+import {
+  addedAhead,
+  type ClaimedRow,
+  type ClaimRequest,
+  Groups,
+  type JobTaking,
+  readyNames,
+  type Selection,
+} from '../statements/claims.ts';
 
 /** How many jobs are looked at in the common order before the jobs of each name are. */
 const FIRST_LOOK = 20;
@@ -28,7 +35,7 @@ const isFree = `id not in (
       and waiting.unique_key is not null and waiting.finished_at is null)`;
 
 /** Takes the jobs that are next. */
-export function sqliteTaking(db: Statements): Pick<ClaimStore, 'next' | 'claim'> {
+export function sqliteTaking(db: Statements): JobTaking {
   return {
     next: async (selection, at) => {
       // All of them, so that the first one is the first of all: others can write in between.

@@ -1,24 +1,92 @@
-import type { ClaimOfWorker, ClaimStore, ExpiredClaim, HeldRow, JobHead, WaitingJob } from '../contract/jobs.ts';
-import type { ClaimRef } from '../contract/runs.ts';
-import type { JobRow } from '../schema.ts';
-import { expiredAmong, isEndedElsewhere, isOfWorker, nextWakeAmong, tokensOf, workerOf } from '../shared/claims.ts';
-import { headOfJob } from '../shared/job-columns.ts';
+import type { JobRow, WorkerRow } from '../schema.ts';
+import {
+  type ExpiredClaim,
+  expiredAmong,
+  isEndedElsewhere,
+  isOfWorker,
+  nextWakeAmong,
+  tokensOf,
+  type WaitingJob,
+  workerOf,
+} from '../shared/claims.ts';
+import { headOfJob, type JobHead } from '../shared/job-columns.ts';
 import { lock } from '../shared/sql/mutex.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 import { hasClaim } from './job-rows.ts';
-import { runningRuns } from './runs.ts';
+import { type ClaimRef, runningRuns, type StartedRunRow } from './runs.ts';
 import { workersById } from './workers.ts';
+
+export interface Selection {
+  /** Names that are wanted, if there is a list of them; null: whatever `isWanted` says. */
+  readonly names: readonly string[] | null;
+  isWanted(name: string): boolean;
+  /** How many jobs of one concurrency key may be claimed at the same time; null: any number. */
+  readonly groupLimit: number | null;
+  /** Nothing below this priority. */
+  readonly minPriority?: number | undefined;
+  /** No other job than this one. */
+  readonly id?: number | undefined;
+}
+
+export interface ClaimRequest {
+  readonly selection: Selection;
+  readonly count: number;
+  /** UTC epoch milliseconds. */
+  readonly at: number;
+  /** Token of each claim. */
+  newToken(): string;
+  /** Overrides the job's own. */
+  readonly leaseMs: number | null;
+  readonly defaultLeaseMs: number;
+  /** `claimed`: it begins later, and its try counts then. `running`: it begins now. */
+  readonly state: 'claimed' | 'running';
+}
+
+/** A claimed job, as its row is now. */
+export interface ClaimedRow extends JobRow {
+  readonly claim_token: string;
+  readonly has_unreported_children: boolean;
+}
+
+/** A job whose claim holds. */
+export interface HeldRow extends JobHead {
+  readonly has_children: boolean;
+}
+
+export interface StoreTurn {
+  /** One for each run: its number, or null, as `runs.finish` says. */
+  readonly runIds: readonly (number | null)[];
+  /** Others among them are to be given back. None: it was not looked everywhere. */
+  readonly claimed: readonly ClaimedRow[];
+}
+
+export interface ClaimOfWorker {
+  readonly job: JobHead;
+  readonly token: string;
+  readonly worker: WorkerRow;
+  /** Its row in `runs`, if it has lasted long enough to have one. */
+  readonly run: StartedRunRow | null;
+}
+
+/** How jobs are taken, which is each kind of engine's own. */
+export interface JobTaking {
+  /** The job that is next; null: none is due. Changes nothing but which index a job that is due stands in. */
+  next(selection: Selection, at: number): Promise<WaitingJob | null>;
+  /** Claims the next jobs, at most `count`. Call it in a transaction. */
+  claim(request: ClaimRequest): Promise<ClaimedRow[]>;
+}
 
 /** Jobs added to run at once that no claim has looked at before the clock was set back. Its value is now. */
 export const addedAhead = `jobs indexed by jobs_added
   where tier is null and created_at > ? and ready = 0 and run_at = created_at`;
 
-/** What becomes of claims. How jobs are taken is the engine's own. */
-export function claimsOf(db: Statements): Omit<ClaimStore, 'next' | 'claim'> {
+/** What becomes of claims. */
+export function claimsOf(db: Statements) {
   const { integer, name: engine, workerOf: worker } = db.dialect;
   const wasAhead = engine === 'sqlite' ? `or exists (select 1 from ${addedAhead})` : '';
   return {
-    hasDue: async (at) =>
+    /** Whether any job is due, whoever may take it. */
+    hasDue: async (at: number) =>
       (
         await db.first<{ due: number }>(
           `select exists (select 1 from jobs where ready = 1) or exists (select 1 from jobs where ready = 2)
@@ -26,10 +94,17 @@ export function claimsOf(db: Statements): Omit<ClaimStore, 'next' | 'claim'> {
           wasAhead === '' ? [at] : [at, at],
         )
       )?.due === 1,
-    nextWake: (at, graceMs) => nextWake(db, at, graceMs),
-    held: (claims) => held(db, claims),
-    release: (claims, at) => release(db, claims, at),
-    renew: async (workerId, at, defaultLeaseMs) => {
+    /** When something can be taken that cannot be now: a job becomes due, a lease expires, a pause ends. */
+    nextWake: (at: number, graceMs: number) => nextWake(db, at, graceMs),
+    /** Rows of jobs whose claim still holds, locked; without those that others have moved on. */
+    held: (claims: readonly ClaimRef[]) => held(db, claims),
+    /**
+     * Gives back claims that have not begun, unchanged: a job waits as before, whether tried or not. For a job that
+     * others have moved on, only the claim ends.
+     */
+    release: (claims: readonly ClaimRef[], at: number) => release(db, claims, at),
+    /** Renews all claims of a worker, each by its own lease; the shortest of these, null: it has none. */
+    renew: async (workerId: number, at: number, defaultLeaseMs: number) => {
       await db.run(
         `update jobs set lease_expires_at = ? + coalesce(lease_ms, ${integer('?')}), lease_extended = 0
          where ${isOfWorker} and lease_expires_at is not null`,
@@ -43,11 +118,18 @@ export function claimsOf(db: Statements): Omit<ClaimStore, 'next' | 'claim'> {
       );
       return row?.shortest ?? null;
     },
-    expired: (at, graceMs) => expired(db, at, graceMs),
-    extend: async (id, leaseExpiresAt) => {
+    /** Claims whose lease has expired at that instant; `graceMs` later if the holder is no worker. */
+    expired: (at: number, graceMs: number) => expired(db, at, graceMs),
+    /** Gives a worker that was late more time. */
+    extend: async (id: number, leaseExpiresAt: number) => {
       await db.run('update jobs set lease_expires_at = ?, lease_extended = 1 where id = ?', [leaseExpiresAt, id]);
     },
+    /**
+     * Every job that a worker of the runner has, or had when it died: `claimed` and `running`, and those that others have
+     * moved on, whose process may still run.
+     */
     ofWorkers: () => ofWorkers(db, ''),
+    /** Those of them whose worker has ended. */
     ofEndedWorkers: () => {
       const hasEnded = `select 1 from workers where id = ${worker('claim_token')} and workers.state <> 'running'`;
       return ofWorkers(db, `and exists (${hasEnded})`);

@@ -1,13 +1,25 @@
 import { columnsOf } from '../columns.ts';
-import type { EventStore, NewEvent } from '../contract/housekeeping.ts';
 import { addRows } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 import { tables } from '../tables.ts';
+import type { StoredEvent } from '../words.ts';
 import { LateRows } from './counted.ts';
 
-export function eventsOf(db: Statements): EventStore {
+export interface NewEvent {
+  readonly at: number;
+  readonly event: StoredEvent;
+  readonly workerId?: number | null;
+  readonly jobId?: number | null;
+  readonly runId?: number | null;
+  readonly detail?: string | null;
+  /** The caller of the API who asked for it. */
+  readonly actor?: string | null;
+}
+
+export function eventsOf(db: Statements) {
   return {
-    record: (events) => recordEvents(db, events),
+    record: (events: readonly NewEvent[]) => recordEvents(db, events),
+    /** When the newest worker, job or event was recorded, the latest of them; null: the log is empty. */
     newestAt: async () =>
       (
         await db.first<{ at: number | null }>(

@@ -1,8 +1,7 @@
 import { inPages } from '../../system/base/values.ts';
-import type { JobChange, JobHead, JobStore, ListStore, NewJobRow, SizedJobRow } from '../contract/jobs.ts';
 import type { JobRow } from '../schema.ts';
 import { countedUntil } from '../shared/counted.ts';
-import { headOfJob, sizedJob } from '../shared/job-columns.ts';
+import { headOfJob, type JobHead, type SizedJobRow, sizedJob } from '../shared/job-columns.ts';
 import { rowMarks } from '../shared/sql/dialect.ts';
 import { lock } from '../shared/sql/mutex.ts';
 import { addRows } from '../shared/sql/rows.ts';
@@ -10,44 +9,77 @@ import type { Statements } from '../shared/sql/statements.ts';
 import { keepCounted, keepLateJobs, LateRows } from './counted.ts';
 import { hasOpenKey, jobColumns, type RowChange, updateJobs } from './job-rows.ts';
 
+/** Columns of a job as it is added; the store decides on `id` and `ready`. */
+export type NewJobRow = Pick<
+  JobRow,
+  | 'name'
+  | 'state'
+  | 'data'
+  | 'priority'
+  | 'scheduled_for'
+  | 'run_at'
+  | 'retry'
+  | 'repeat'
+  | 'missed_policy'
+  | 'unique_key'
+  | 'concurrency_key'
+  | 'parent_id'
+  | 'on_child_failure'
+  | 'lease_ms'
+  | 'created_at'
+> &
+  Partial<Pick<JobRow, 'attempts' | 'started_at' | 'finished_at' | 'result' | 'reason'>>;
+
+/** A change of a job's columns. The store keeps `ready` in step with `state` and `run_at` at the instant `at`. */
+export interface JobChange {
+  readonly id: number;
+  /** The job has no children. If somebody has added one meanwhile, the whole transaction is repeated. */
+  readonly isChildless?: boolean;
+  readonly set: Partial<Omit<JobRow, 'id' | 'ready'>>;
+}
+
 const newColumns = [
   ...['name', 'state', 'data', 'priority', 'scheduled_for', 'run_at', 'retry', 'repeat'],
   ...['missed_policy', 'unique_key', 'concurrency_key', 'parent_id', 'on_child_failure', 'lease_ms'],
   ...['created_at', 'attempts', 'started_at', 'finished_at', 'result', 'reason'],
 ] as const satisfies readonly (keyof NewJobRow)[];
 
-export function jobsOf(db: Statements): JobStore {
-  return { ...changes(db), ...families(db), ...reads(db), ...lists(db) };
+export function jobsOf(db: Statements) {
+  return { ...changes(db), ...families(db), ...reads(db) };
 }
 
-type Part<Names extends keyof JobStore> = Pick<JobStore, Names>;
-
-function changes(db: Statements): Part<'add' | 'lock' | 'change' | 'updateData' | 'delete'> {
+function changes(db: Statements) {
   return {
-    add: (jobs, at) => add(db, jobs, at),
-    lock: (ids) => lockJobs(db, ids),
-    change: (list, at) => change(db, list, at),
-    updateData: async (id, token, data) =>
+    /** In their order; their numbers. None has a unique key that is taken, or a parent that was not locked. */
+    add: (jobs: readonly NewJobRow[], at: number) => add(db, jobs, at),
+    /** Locks jobs and their parents in ascending order, so that families change one after the other. */
+    lock: (ids: readonly number[]) => lockJobs(db, ids),
+    change: (list: readonly JobChange[], at: number) => change(db, list, at),
+    /** Replaces the data of a job while this claim is valid. False: it is not. */
+    updateData: async (id: number, token: string, data: string) =>
       (await db.run(`update jobs set data = ? where id = ? and claim_token = ? and state in ('claimed', 'running')`, [
         data,
         id,
         token,
       ])) > 0,
-    delete: (ids) => deleteJobs(db, ids),
+    /** Deletes jobs with their runs; names of output files that no run has any more. */
+    delete: (ids: readonly number[]) => deleteJobs(db, ids),
   };
 }
 
-function families(db: Statements): Part<'children' | 'hasOpenChildren' | 'markReported'> {
+function families(db: Statements) {
   return {
-    children: (parentId) =>
+    /** In ascending order, locked. */
+    children: (parentId: number) =>
       db.all<SizedJobRow>(`select ${sizedJob} from jobs where parent_id = ? order by id ${locked(db)}`, [parentId]),
-    hasOpenChildren: async (parentId) =>
+    hasOpenChildren: async (parentId: number) =>
       (await db.first(
         `select 1 as one from jobs where parent_id = ?
            and state in ('queued', 'claimed', 'running', 'retrying', 'paused') limit 1`,
         [parentId],
       )) !== undefined,
-    markReported: async (parentId) => {
+    /** Marks ended children as reported, so they are no news for the parent any more. */
+    markReported: async (parentId: number) => {
       await db.run(
         `update jobs set reported_to_parent = 1
          where parent_id = ? and finished_at is not null and reported_to_parent = 0`,
@@ -62,34 +94,25 @@ function locked({ inTransaction, dialect }: Statements): string {
   return inTransaction ? dialect.forUpdate : '';
 }
 
-function reads(db: Statements): Part<'byId' | 'wholeById' | 'byUniqueKeys' | 'mergeData'> {
+function reads(db: Statements) {
   const { isIn } = db.dialect;
   const byId = (what: string) => `select ${what} from jobs where tier is null and ${isIn('id')} order by id`;
   return {
-    byId: (ids) => db.all<JobHead>(`${byId(headOfJob)} ${locked(db)}`, [ids]),
-    wholeById: (ids) => db.all<JobRow>(`${byId(jobColumns)} ${locked(db)}`, [ids]),
-    byUniqueKeys: (keys) => byUniqueKeys(db, keys),
-    mergeData: async (id, patch) => {
+    /** Jobs of the queue by number, in ascending order; those that are not there are left out. */
+    byId: (ids: readonly number[]) => db.all<JobHead>(`${byId(headOfJob)} ${locked(db)}`, [ids]),
+    /** Like `byId`, with data and results; for a few jobs at a time. */
+    wholeById: (ids: readonly number[]) => db.all<JobRow>(`${byId(jobColumns)} ${locked(db)}`, [ids]),
+    /**
+     * The unfinished jobs that have these keys, locked. Until the transaction's end nobody else adds a job with one of
+     * them.
+     */
+    byUniqueKeys: (keys: readonly string[]) => byUniqueKeys(db, keys),
+    /** Data of a job, merged with this by RFC 7396. */
+    mergeData: async (id: number, patch: string) => {
       const row = await db.first<{ data: string }>(`select data from jobs where id = ? ${locked(db)}`, [id]);
       if (row === undefined) return patch;
       return (await import('./merge-json.ts')).mergeJson(row.data, patch);
     },
-  };
-}
-
-/** What is asked of many jobs, mostly by people: it is loaded with the first question. */
-function lists(db: Statements): ListStore {
-  const load = async (): Promise<ListStore> => (await import('./list-jobs.ts')).jobListsOf(db);
-  return {
-    list: async (filter) => await (await load()).list(filter),
-    listById: async (ids) => await (await load()).listById(ids),
-    search: async (filter, wanted) => await (await load()).search(filter, wanted),
-    count: async (patterns, at) => await (await load()).count(patterns, at),
-    totals: async (patterns) => await (await load()).totals(patterns),
-    revivable: async (patterns, limit) => await (await load()).revivable(patterns, limit),
-    delayed: async (patterns, limit, at) => await (await load()).delayed(patterns, limit, at),
-    counters: async (id) => await (await load()).counters(id),
-    imported: async (prefix) => await (await load()).imported(prefix),
   };
 }
 

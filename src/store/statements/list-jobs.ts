@@ -1,36 +1,91 @@
-import type {
-  FoundJobs,
-  ImportedRow,
-  JobCounterRow,
-  JobCountRow,
-  JobFilter,
-  JobSearch,
-  JobTotalRow,
-  ListedJobRow,
-  ListStore,
-} from '../contract/jobs.ts';
-import { listedJob } from '../shared/job-columns.ts';
-import { JobsSearch, type SearchedJob, type SizedJob, searchedColumns, sizeColumns } from '../shared/search.ts';
+import { type ListedJobRow, listedJob } from '../shared/job-columns.ts';
+import {
+  type FoundJobs,
+  type JobSearch,
+  JobsSearch,
+  type SearchedJob,
+  type SizedJob,
+  searchedColumns,
+  sizeColumns,
+} from '../shared/search.ts';
 import type { Condition, Dialect } from '../shared/sql/dialect.ts';
 import type { Statements } from '../shared/sql/statements.ts';
+import type { JobState, Outcome } from '../words.ts';
 import { hasClaim, hasOpenKey, nextFirst } from './job-rows.ts';
 
-export function jobListsOf(db: Statements): ListStore {
+/** Null: its row is gone. */
+export type ImportedRow =
+  | { readonly key: string; readonly id: number; readonly state: JobState }
+  | { readonly key: string; readonly id: null; readonly state: null };
+
+export interface JobFilter {
+  /** Globs over names; undefined: all. */
+  readonly patterns?: readonly string[] | undefined;
+  readonly states?: readonly JobState[] | undefined;
+  readonly due?: 'ready' | 'delayed' | undefined;
+  readonly parent?: number | undefined;
+  readonly before?: number | undefined;
+  readonly after?: number | undefined;
+  /** Those that were added from `since` on, and before `until`. */
+  readonly since?: number | undefined;
+  readonly until?: number | undefined;
+  readonly order: 'newest' | 'oldest' | 'next' | 'soonest';
+  readonly limit: number;
+  /** How many rows to skip first. Default 0. */
+  readonly offset?: number | undefined;
+  readonly at: number;
+}
+
+export interface JobCountRow {
+  /** The jobs' name without parameters. */
+  readonly handler: string;
+  readonly state: JobState;
+  readonly isDue: boolean;
+  readonly jobs: number;
+}
+
+export interface JobTotalRow {
+  /** The jobs' name without parameters. */
+  readonly handler: string;
+  /** For runs the outcome; `lost`: the job was deleted before its run ended. */
+  readonly what: 'added' | Outcome | 'lost' | 'job-lease-expired' | 'job-buried' | 'job-kicked';
+  readonly times: number;
+}
+
+export interface JobCounterRow {
+  readonly reserves: number;
+  readonly timeouts: number;
+  readonly releases: number;
+  readonly buries: number;
+  readonly kicks: number;
+  readonly crashes: number;
+}
+
+/** What is asked of many jobs, mostly by people. */
+export function jobListsOf(db: Statements) {
   const { isIn, fits } = db.dialect;
   return {
-    list: (filter) => list(db, filter),
-    listById: async (ids) => {
+    list: (filter: JobFilter) => list(db, filter),
+    /** Those of these numbers, in ascending order, as a list has them. */
+    listById: async (ids: readonly number[]) => {
       const text = `select ${listedJob} from jobs where tier is null and ${isIn('id')} order by id`;
       return ids.length === 0 ? [] : await db.all<ListedJobRow>(text, [ids]);
     },
-    search: (filter, wanted) => search(db, filter, wanted),
-    count: (patterns, at) => count(db, fits('name', patterns), at),
-    totals: (patterns) => {
+    /** Jobs of the list, by number, that contain a text. It reads rows one after another, so it can stop in time. */
+    search: (filter: JobFilter & { readonly order: 'newest' | 'oldest' }, wanted: JobSearch) =>
+      search(db, filter, wanted),
+    /** By name and state; what waits also by whether it is due at `at`. */
+    count: (patterns: readonly string[], at: number) => count(db, fits('name', patterns), at),
+    /** Counts of events of each handler's jobs since the log began, by name, including jobs that are gone. */
+    totals: (patterns: readonly string[]) => {
       const { text, values } = fits('handler', patterns);
       return db.all<JobTotalRow>(`select handler, what, times from totals where ${text} order by handler`, values);
     },
-    revivable: (patterns, limit) => revivable(db, fits('jobs.name', patterns), fits('other.name', patterns), limit),
-    delayed: async (patterns, limit, at) => {
+    /** Failed jobs that can be queued again, the longest ago first. */
+    revivable: (patterns: readonly string[], limit: number) =>
+      revivable(db, fits('jobs.name', patterns), fits('other.name', patterns), limit),
+    /** Jobs that wait for their time, the next ones first. */
+    delayed: async (patterns: readonly string[], limit: number, at: number) => {
       const { text, values } = fits('name', patterns);
       const rows = await db.all<{ id: number }>(
         `select id from jobs where ready = 0 and run_at > ? and ${text} order by run_at, id limit ?`,
@@ -38,8 +93,10 @@ export function jobListsOf(db: Statements): ListStore {
       );
       return rows.map(({ id }) => id);
     },
-    counters: (id) => counters(db, id),
-    imported: (prefix) =>
+    /** Counted from runs and events. */
+    counters: (id: number) => counters(db, id),
+    /** Jobs whose unique key begins like this, and those that were once imported under such a key. */
+    imported: (prefix: string) =>
       db.all<ImportedRow>(
         `select detail as "key", jobs.id as id, jobs.state as state
            from events left join jobs on jobs.id = events.job_id

@@ -1,10 +1,32 @@
 import { machineName } from '../../system/process/identity.ts';
-import type { Expiry, Prunable, PruneStep, PruneStore } from '../contract/housekeeping.ts';
 import type { Condition, Dialect } from '../shared/sql/dialect.ts';
 import type { Statements } from '../shared/sql/statements.ts';
-import { isFailure, outcomes } from '../words.ts';
+import { isFailure, type JobState, outcomes } from '../words.ts';
 import { keepCounted } from './counted.ts';
 import { deleteJobs } from './jobs.ts';
+
+/** From before which instant it goes. */
+export interface Expiry {
+  readonly succeeded: number;
+  readonly failed: number;
+  /** Of machines: when they were seen last. */
+  readonly seen: number;
+}
+
+/** Whether there is anything that its step would delete. */
+export interface Prunable {
+  readonly jobs: boolean;
+  readonly runs: boolean;
+  readonly events: boolean;
+  readonly workers: boolean;
+  readonly machines: boolean;
+  readonly usedBytes: number;
+}
+
+export interface PruneStep {
+  readonly deleted: number;
+  readonly outputFiles: readonly string[];
+}
 
 const failures = outcomes
   .filter(isFailure)
@@ -21,21 +43,28 @@ const nothing: PruneStep = { deleted: 0, outputFiles: [] };
  * Each step runs in a transaction. MySQL cannot delete from a table that the same statement reads: ids are read first.
  * What gives room back to the disk is the engine's own.
  */
-export function pruningOf(db: Statements): Omit<PruneStore, 'shrink'> {
+export function pruningOf(db: Statements) {
   return {
-    look: (before) => look(db, before),
-    endedJobs: (states, before, limit) =>
+    /** What there is to be pruned: one look, which waits for nobody. */
+    look: (before: Expiry) => look(db, before),
+    /** Jobs of the queue in these states that ended before, the longest ago first, with their runs. */
+    endedJobs: (states: readonly JobState[], before: number, limit: number) =>
       removeJobs(db, `${areEnded(db)} order by finished_at limit ?`, [states, before, limit]),
-    runs: (before, limit) => removeOldRuns(db, before, limit),
-    oldest: (limit) => removeOldest(db, limit),
-    events: async (before, limit) => {
+    /** Runs that began before, of scripts and of jobs that repeat: those have no end to go by. */
+    runs: (before: Pick<Expiry, 'succeeded' | 'failed'>, limit: number) => removeOldRuns(db, before, limit),
+    /** The oldest of what has ended, whatever its age: to come below a size. */
+    oldest: (limit: number) => removeOldest(db, limit),
+    events: async (before: number, limit: number) => {
       const ids = await numbersOf(db, 'select id from events where at < ? order by at, id limit ?', [before, limit]);
       if (ids.length === 0) return nothing;
       await keepCounted(db, { events: db.dialect.isIn('events.id') }, [ids]);
       return { ...nothing, deleted: await db.run(`delete from events where ${db.dialect.isIn('id')}`, [ids]) };
     },
-    workers: (before, limit) => removeWorkers(db, before, limit),
+    /** Workers that ended before; one stays as long as one of its runs does. */
+    workers: (before: number, limit: number) => removeWorkers(db, before, limit),
+    /** Bytes of the log in use, output files included; free space inside the file does not count. */
     usedBytes: () => usedBytes(db),
+    /** How many rows remain for `oldest` to delete: runs, or ended jobs if there are no runs. */
     rows: async () =>
       (
         await db.first<{ amount: number }>(

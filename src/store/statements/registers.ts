@@ -1,19 +1,65 @@
-import type {
-  HashedToken,
-  HostBoot,
-  HostCopy,
-  Machine,
-  MachineStore,
-  ScriptCopy,
-  Token,
-  TokenStore,
-} from '../contract/registers.ts';
 import { putRows } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
+import type { TokenPermission } from '../words.ts';
 
-export function machinesOf(db: Statements): MachineStore {
+/** A machine as it was when it last called the runner. */
+export interface Machine {
+  readonly host: string;
+  readonly seenAt: number;
+  readonly clockOffsetMs: number;
+  readonly runnerVersion: string;
+}
+
+/** Which workers a machine has started since it was booted. */
+export interface HostBoot {
+  readonly host: string;
+  readonly bootId: string | null;
+  readonly firstWorker: number;
+  readonly lastWorker: number;
+}
+
+/** A script that a machine has. */
+export interface ScriptCopy {
+  readonly name: string;
+  /** Null: it is not known, as the script is refused. */
+  readonly contentHash: string | null;
+  /** The machines that it is for, a glob; null: all. */
+  readonly hostPattern: string | null;
+}
+
+export interface HostCopy extends ScriptCopy {
+  readonly host: string;
+  readonly tier: string;
+}
+
+/** A filter for copies. Default: all known copies. */
+export interface CopiesOf {
+  /** Only copies of these scripts. */
+  readonly names?: readonly string[];
+  /** Only copies on machines that were seen after this. */
+  readonly seenAfter?: number;
+}
+
+/** A credential of the dashboard, without its hash. */
+export interface Token {
+  readonly id: number;
+  readonly name: string;
+  readonly permission: TokenPermission;
+  readonly createdAt: number;
+  /** Null: never. */
+  readonly expiresAt: number | null;
+  /** The beginning of the day, UTC, on which it was last used; null: it never was. */
+  readonly lastUsedAt: number | null;
+}
+
+export interface HashedToken extends Token {
+  /** SHA-256, hex. */
+  readonly hash: string;
+}
+
+export function machinesOf(db: Statements) {
   return {
-    note: async ({ host, seenAt, clockOffsetMs, runnerVersion }) => {
+    note: async ({ host, seenAt, clockOffsetMs, runnerVersion }: Machine) => {
       const columns = ['seen_at', 'clock_offset_ms', 'runner_version'];
       const insert = `insert into machines (host, ${columns.join(', ')}) values (?, ?, ?, ?)`;
       const assigned = columns.map((column) => [column, `new.${column}`] as const);
@@ -24,20 +70,24 @@ export function machinesOf(db: Statements): MachineStore {
         `select host, seen_at as "seenAt", clock_offset_ms as "clockOffsetMs", runner_version as "runnerVersion"
          from machines order by host`,
       ),
-    boots: (sinceMs) =>
+    /** The boots of workers started since then, in the order of the first worker of each boot. */
+    boots: (sinceMs: number) =>
       db.all<HostBoot>(
         `select host, boot_id as "bootId", min(workers.id) as "firstWorker", max(workers.id) as "lastWorker"
          from workers join hosts on hosts.id = host_id where started_at >= ? group by host, boot_id order by min(workers.id)`,
         [sinceMs],
       ),
-    noteCopies: (host, tier, copies) => noteCopies(db, { host, tier }, copies),
-    copies: ({ names, seenAfter = Number.MIN_SAFE_INTEGER } = {}) =>
+    /** Replaces the known copies of this tier on this host; writes only differences. */
+    noteCopies: (host: string, tier: string, copies: readonly ScriptCopy[]) => noteCopies(db, { host, tier }, copies),
+    /** By name, then host. */
+    copies: ({ names, seenAfter = Number.MIN_SAFE_INTEGER }: CopiesOf = {}) =>
       db.all<HostCopy>(
         `select copies.host, tier, ${copyColumns} from machines join copies on copies.host = machines.host
          where seen_at > ?${names === undefined ? '' : ` and ${db.dialect.isIn('name')}`} order by name, copies.host`,
         [seenAfter, ...(names === undefined ? [] : [names])],
       ),
-    forget: (seenBefore, limit) => forget(db, seenBefore, limit),
+    /** Deletes machines that were not seen since, with all known copies; at most `limit`. Returns how many. */
+    forget: (seenBefore: number, limit: number) => forget(db, seenBefore, limit),
   };
 }
 
@@ -82,11 +132,12 @@ async function forget(db: Statements, seenBefore: number, limit: number): Promis
 const tokenColumns = `id, name, permission, created_at as "createdAt", expires_at as "expiresAt",
   last_used_at as "lastUsedAt"`;
 
-export function apiTokensOf(db: Statements): TokenStore {
+export function apiTokensOf(db: Statements) {
   const read = async (column: 'id' | 'name' | 'hash', value: unknown): Promise<HashedToken | null> =>
     (await db.first<HashedToken>(`select ${tokenColumns}, hash from tokens where ${column} = ?`, [value])) ?? null;
   return {
-    add: async ({ name, hash, permission, createdAt, expiresAt }) => {
+    /** Null: there is one of that name. */
+    add: async ({ name, hash, permission, createdAt, expiresAt }: Omit<HashedToken, 'id' | 'lastUsedAt'>) => {
       const insert = 'insert into tokens (name, hash, permission, created_at, expires_at) values (?, ?, ?, ?, ?)';
       await db.run(db.dialect.upsert(insert, ['name'], []), [name, hash, permission, createdAt, expiresAt]);
       const kept = await read('name', name);
@@ -96,10 +147,12 @@ export function apiTokensOf(db: Statements): TokenStore {
       return token;
     },
     list: () => db.all<Token>(`select ${tokenColumns} from tokens order by name`),
-    byHash: (hash) => read('hash', hash),
-    byId: (id) => read('id', id),
-    remove: async (name) => (await db.run('delete from tokens where name = ?', [name])) > 0,
-    noteUse: async (id, day) => {
+    byHash: (hash: string) => read('hash', hash),
+    byId: (id: number) => read('id', id),
+    /** False: there is none of that name. */
+    remove: async (name: string) => (await db.run('delete from tokens where name = ?', [name])) > 0,
+    /** @param day its beginning, UTC */
+    noteUse: async (id: number, day: number) => {
       await db.run('update tokens set last_used_at = ? where id = ?', [day, id]);
     },
   };

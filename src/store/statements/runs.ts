@@ -1,12 +1,14 @@
 import { inPages } from '../../system/base/values.ts';
-import type { EndedRun, FinishedClaim, LastingRun, RunStart, RunStore, StartedRunRow } from '../contract/runs.ts';
+import type { FinishedRun } from '../schema.ts';
 import {
   beginningValues,
+  type EndedRun,
   endingColumns,
   endingValues,
   type NewestRun,
   newestText,
   outputColumns,
+  type RunStart,
   Sample,
   type ScriptNumber,
   startColumns,
@@ -20,28 +22,80 @@ import type { Outcome } from '../words.ts';
 import { LateRows } from './counted.ts';
 import { ScriptNumbers } from './script-numbers.ts';
 
-export function runsOf(db: Statements): RunStore {
+/** By what a claim is known to whoever settles it. */
+export interface ClaimRef {
+  readonly id: number;
+  readonly token: string;
+}
+
+/** A run that lasts: its row is there before its end. */
+export interface LastingRun extends RunStart {
+  readonly pid: number | null;
+  readonly startTicks: number | null;
+  readonly maxRssBytes: number | null;
+}
+
+export interface StartedRunRow {
+  readonly id: number;
+  readonly jobId: number;
+  readonly key: string | null;
+  readonly script: string;
+  readonly startedAt: number;
+  readonly attempt: number;
+  readonly timeoutMs: number | null;
+  readonly pid: number | null;
+  readonly startTicks: number | null;
+  readonly maxRssBytes: number | null;
+}
+
+/** A run that has succeeded and has no row yet, of a job that was claimed and not noted as begun. */
+export interface FinishedClaim extends Omit<EndedRun, 'runId' | 'leftJob' | 'spoolId'> {
+  readonly key: string;
+  /** JSON; null: it gave none back. */
+  readonly result: string | null;
+}
+
+/** A run that has a row. The number alone may be another run's by now: jobs are deleted with their runs. */
+export interface RunRef {
+  readonly runId: number;
+  readonly jobId: number;
+}
+
+export function runsOf(db: Statements) {
   return { ...writes(db), ...tries(db), ...found(db) };
 }
 
-function writes(db: Statements): Pick<RunStore, 'start' | 'progress' | 'end' | 'finish' | 'ofClaim' | 'addOutput'> {
+function writes(db: Statements) {
   const memory = memoryOf(db);
   return {
-    start: (runs) => start(db, memory, runs),
-    progress: async ({ runId, jobId }, { pid, startTicks, maxRssBytes }) => {
+    /** Writes rows of runs that go on; their numbers. */
+    start: (runs: readonly LastingRun[]) => start(db, memory, runs),
+    /** Records the progress of a run that goes on. */
+    progress: async (
+      { runId, jobId }: RunRef,
+      { pid, startTicks, maxRssBytes }: { pid: number; startTicks: number | null; maxRssBytes: number | null },
+    ) => {
       await db.run(
         `update runs set pid = ?, pid_start_ticks = ?, max_rss_bytes = ?
          where id = ? and job_id = ? and outcome = 'running'`,
         [pid, startTicks, maxRssBytes, runId, jobId],
       );
     },
-    end: (runs) => end(db, memory, runs),
-    finish: (runs) => finish(db, memory, runs),
-    ofClaim: async ({ id, token }) => {
+    /** Writes how runs ended; their numbers. */
+    end: (runs: readonly EndedRun[]) => end(db, memory, runs),
+    /**
+     * Ends runs that have succeeded, and finishes their jobs; returns the numbers of the runs. Null: the end may have
+     * further consequences, or its claim was lost; it must be settled like any other. An engine returns null for all if
+     * this saves nothing.
+     */
+    finish: (runs: readonly FinishedClaim[]) => finish(db, memory, runs),
+    /** The run of a worker's claim, whatever has become of it, if it has a row. */
+    ofClaim: async ({ id, token }: ClaimRef) => {
       const text = `select id from runs where job_id = ? and worker_id || '.' || claim_number = ?`;
       return (await db.first<{ id: number }>(text, [id, token]))?.id ?? null;
     },
-    addOutput: async ({ runId, jobId }, run) => {
+    /** Keeps what a run printed whose claim was lost, unless its output is known. */
+    addOutput: async ({ runId, jobId }: RunRef, run: FinishedRun) => {
       if ((await db.first('select 1 as known from outputs where run_id = ?', [runId])) !== undefined) return;
       const assigned = outputColumns.map((column) => `${column} = ?`).join(', ');
       const values = [...outputColumns.map((column) => run[column]), runId, jobId];
@@ -192,13 +246,16 @@ async function keepNumbers(db: Statements, runs: readonly Ended[]): Promise<void
 }
 
 /** Queries about the earlier runs of a job or a script. */
-function tries(
-  db: Statements,
-): Pick<RunStore, 'running' | 'history' | 'hasTryCrashed' | 'lastSuccess' | 'lastOutcome' | 'durations'> {
+function tries(db: Statements) {
   return {
-    running: (jobId) => runningRun(db, jobId),
-    history: async (script) => toHistory(await db.all<NewestRun>(newestText, [script, script])),
-    hasTryCrashed: async (jobId) =>
+    /** The job's run that goes on, if it has a row. */
+    running: (jobId: number) => runningRun(db, jobId),
+    history: async (script: string) => toHistory(await db.all<NewestRun>(newestText, [script, script])),
+    /**
+     * Whether an earlier try of the job died with its worker, or its lease expired. For a repeating job only the tries of
+     * the present time count: they begin with the last first try that was not given back.
+     */
+    hasTryCrashed: async (jobId: number) =>
       (await db.first(
         `select 1 as crashed from runs where job_id = ? and outcome = 'crashed' and id >= coalesce((
            select id from runs where job_id = ? and attempt = 1 and outcome <> 'released'
@@ -206,21 +263,24 @@ function tries(
          limit 1`,
         [jobId, jobId],
       )) !== undefined,
-    lastSuccess: async (jobId) =>
+    /** When the job's last successful run began; null: it has none. */
+    lastSuccess: async (jobId: number) =>
       (
         await db.first<{ started_at: number }>(
           `select started_at from runs where job_id = ? and outcome = 'succeeded' order by id desc limit 1`,
           [jobId],
         )
       )?.started_at ?? null,
-    lastOutcome: async (jobId) =>
+    /** How the job's last run ended; null: it has none. */
+    lastOutcome: async (jobId: number) =>
       (
         await db.first<{ outcome: Outcome }>(
           `select outcome from runs where job_id = ? and outcome <> 'running' order by id desc limit 1`,
           [jobId],
         )
       )?.outcome ?? null,
-    durations: async (script, limit) => {
+    /** Durations of the script's last successful runs, newest first. */
+    durations: async (script: string, limit: number) => {
       const rows = await db.all<{ duration_ms: number }>(
         `select duration_ms from runs where script_id = (select id from scripts where name = ?)
            and outcome = 'succeeded' and duration_ms is not null
@@ -233,13 +293,15 @@ function tries(
 }
 
 /** Which of many there are. */
-function found(db: Statements): Pick<RunStore, 'outputFiles' | 'knownSpoolIds'> {
+function found(db: Statements) {
   return {
+    /** Names of the files in the output folder that runs have. */
     outputFiles: async () => {
       const rows = await db.all<{ output_file: string }>('select output_file from runs where output_file is not null');
       return rows.map(({ output_file }) => output_file);
     },
-    knownSpoolIds: async (ids) => {
+    /** Those of these spool ids that the log has. */
+    knownSpoolIds: async (ids: readonly string[]) => {
       const known: string[] = [];
       for (const page of inPages(ids)) {
         const text = `select spool_id from runs where ${db.dialect.isIn('spool_id')}`;

@@ -1,29 +1,60 @@
-import type { NewScriptJob, ScriptClaim, ScriptJobRow, ScriptJobStore } from '../contract/jobs.ts';
 import type { JobRow } from '../schema.ts';
 import { MOST_COUNTED } from '../shared/claims.ts';
 import { marks, matching } from '../shared/sql/dialect.ts';
 import { addRows } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 import { jobColumns, type RowChange, updateJobs } from './job-rows.ts';
+import type { ClaimRef } from './runs.ts';
+
+/** A script's one row in `jobs`; of one that runs on every host, that of one of them. */
+export type ScriptJobRow = JobRow & { readonly tier: string };
+
+export interface NewScriptJob {
+  readonly name: string;
+  readonly tier: string;
+  /** The only machine that it is for. Left out, or null: any. */
+  readonly host?: string | null;
+  readonly scheduledFor: number | null;
+  /** By hand: whatever slot it was queued for before, which its row keeps: `scheduledFor` is null then. */
+  readonly isAgain?: boolean;
+  readonly at: number;
+}
+
+export interface ScriptClaim extends ClaimRef {
+  /** `claimed`: it begins later. */
+  readonly state: 'claimed' | 'running';
+  readonly at: number;
+  /** Only if its row is still this: on another machine it may have run meanwhile. Left out: whatever it is. */
+  readonly seen?: Pick<JobRow, 'attempts' | 'scheduled_for'>;
+}
 
 /** Scripts are few: their rows are found by the index that holds nothing else. */
 export const scriptCondition = ({ dialect }: Statements): string =>
   dialect.name === 'mysql' ? 'script_key is not null' : 'tier is not null';
 
-export function scriptJobsOf(db: Statements): ScriptJobStore {
+export function scriptJobsOf(db: Statements) {
   const scripts = `${db.dialect.byIndex('jobs', { sqlite: 'jobs_of_scripts' })} where ${scriptCondition(db)}`;
   const enqueue = db.dialect.name === 'sqlite' ? enqueueOnSqlite : enqueueOnServer;
   return {
-    enqueue: async (jobs) => (await enqueue(db, jobs, 'always')) as number[],
-    enqueueOnce: (jobs) => enqueue(db, jobs, 'new'),
-    open: (tier) =>
+    /** Queues scripts for a pass, in their order: their rows are made, or begun anew. Their numbers. */
+    enqueue: async (jobs: readonly NewScriptJob[]) => (await enqueue(db, jobs, 'always')) as number[],
+    /**
+     * The same for a slot that many machines have: only those that are not open and, unless they are to run again, were
+     * not queued for this slot or a later one. To be called in a transaction. Null: somebody was sooner. A slot more than
+     * a day ahead of `at` does not count: a clock was wrong then.
+     */
+    enqueueOnce: (jobs: readonly NewScriptJob[]) => enqueue(db, jobs, 'new'),
+    /** Those that have not ended, of a tier or of all tiers, those first that are to be run first. */
+    open: (tier?: string) =>
       db.all<ScriptJobRow>(
         `select ${jobColumns} from ${scripts} and finished_at is null ${tier === undefined ? '' : 'and tier = ?'}
          order by case when state = 'retrying' then 1 else 0 end, run_at, id`,
         tier === undefined ? [] : [tier],
       ),
-    ofTier: (tier) => db.all<ScriptJobRow>(`select ${jobColumns} from ${scripts} and tier = ?`, [tier]),
-    claim: async (claims) => {
+    /** All rows of a tier's scripts. */
+    ofTier: (tier: string) => db.all<ScriptJobRow>(`select ${jobColumns} from ${scripts} and tier = ?`, [tier]),
+    /** Takes open jobs that nobody has, up to all of them; those that somebody else has are left out. */
+    claim: async (claims: readonly ScriptClaim[]) => {
       const taken: number[] = [];
       for (const claim of claims) if (await claimScript(db, claim)) taken.push(claim.id);
       return taken;

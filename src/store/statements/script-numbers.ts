@@ -1,5 +1,4 @@
-import type { RunStart } from '../contract/runs.ts';
-import type { ScriptNumber } from '../shared/run-rows.ts';
+import type { RunStart, ScriptNumber } from '../shared/run-rows.ts';
 import { putRows } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 

@@ -1,12 +1,60 @@
 import { inPages } from '../../system/base/values.ts';
-import type { NewWorker, PassFilter, PassRow, SeenFrom, WorkerEnd, WorkerStore } from '../contract/workers.ts';
 import type { WorkerRow } from '../schema.ts';
 import { type Dialect, marks, matching } from '../shared/sql/dialect.ts';
 import { lock } from '../shared/sql/mutex.ts';
 import { RowTaken, type Statements } from '../shared/sql/statements.ts';
 import { withTiers } from '../shared/sql/tiers.ts';
-import type { SkipCode, WorkerState } from '../words.ts';
+import type { SkipCode, Trigger, WorkerKind, WorkerState } from '../words.ts';
 import { hasClaim } from './job-rows.ts';
+
+/** A worker as it begins. */
+export interface NewWorker {
+  readonly kind: WorkerKind;
+  /** Null: it processes jobs of the queue. */
+  readonly tier: string | null;
+  readonly host: string;
+  readonly bootId: string | null;
+  readonly pid: number;
+  readonly startTicks: number | null;
+  readonly trigger: Trigger;
+  readonly scheduledFor: number | null;
+  readonly startedAt: number;
+  readonly runnerVersion: string;
+  readonly nodeVersion: string;
+  /** Until when other machines believe that it lives, unless it renews that. Left out, or null: its process tells. */
+  readonly leaseExpiresAt?: number | null;
+}
+
+export interface WorkerEnd {
+  readonly state: 'finished' | 'crashed';
+  readonly at: number;
+  readonly reason: string | null;
+}
+
+/** A pass that has ended or was skipped. */
+export interface PassRow {
+  readonly id: number;
+  readonly state: WorkerRow['state'];
+  readonly startedAt: number;
+  readonly scheduledFor: number | null;
+  readonly skipCode: SkipCode | null;
+  readonly reason: string | null;
+}
+
+/** A machine of a fleet, which sees its own processes alone, and when it looks. */
+export interface SeenFrom {
+  readonly host: string;
+  readonly at: number;
+}
+
+export interface PassFilter {
+  readonly limit: number;
+  readonly scheduledFor?: number | undefined;
+  readonly startedFrom?: number | undefined;
+  /** Only those of this machine. */
+  readonly host?: string | undefined;
+  readonly states?: readonly WorkerRow['state'][] | undefined;
+}
 
 const columns = `workers.id, kind, tier, state, host_id, pid, pid_start_ticks, triggered_by,
   scheduled_for, started_at, lease_expires_at, finished_at, skip_code, reason, host, boot_id, runner_version, node_version`;
@@ -20,64 +68,89 @@ const isRunning = `state = 'running'`;
 /** Whether all workers are on one machine, whatever its name was when they began: they share a file. */
 const isOfOneMachine = ({ dialect }: Statements): boolean => dialect.name === 'sqlite';
 
-export function workersOf(db: Statements): WorkerStore {
+export function workersOf(db: Statements) {
   return { ...begins(db), ...goesOn(db), ...reads(db) };
 }
 
-function begins(db: Statements): Pick<WorkerStore, 'start' | 'startOneOf' | 'skip' | 'addEnded'> {
+function begins(db: Statements) {
   return {
-    start: async (worker) => {
+    start: async (worker: NewWorker) => {
       await refuseSecond(db, worker);
       return await insert(db, worker, { state: 'running' });
     },
-    startOneOf: async (worker, most) => {
+    /**
+     * Adds a worker of the queue, unless `most` of them are working: on a database server, on its machine. Call it in a
+     * transaction: workers that begin at the same time see each other.
+     *
+     * @returns its number, or how many are working
+     */
+    startOneOf: async (worker: NewWorker, most: number) => {
       await lock(db, `queue on ${worker.host}`);
       const { where, values } = matching({ kind: 'queue', host: isOfOneMachine(db) ? undefined : worker.host });
       const living = (await db.all(`${workersText} where ${isRunning} and ${where}`, values)).length;
       return living < most ? { id: await insert(db, worker, { state: 'running' }) } : { living };
     },
-    skip: (worker, skipCode, reason) =>
+    skip: (worker: NewWorker, skipCode: SkipCode, reason: string) =>
       insert(db, worker, { state: 'skipped', skipCode, reason, endedAt: worker.startedAt }),
-    addEnded: (worker, { state, at, reason }) => insert(db, worker, { state, endedAt: at, reason }),
+    /** Records a worker that has ended without the log. */
+    addEnded: (worker: NewWorker, { state, at, reason }: WorkerEnd) =>
+      insert(db, worker, { state, endedAt: at, reason }),
   };
 }
 
-function goesOn(db: Statements): Pick<WorkerStore, 'end' | 'correct' | 'heartbeat' | 'extendLease'> {
+function goesOn(db: Statements) {
   return {
-    end: (id, end) => close(db, id, end, `and ${isRunning}`),
-    correct: async (id, end) => {
+    /** Only while its row says that it is working. False: somebody else has ended it. */
+    end: (id: number, end: WorkerEnd) => close(db, id, end, `and ${isRunning}`),
+    /** A worker's own report in its spool counts more than the discovery that it is dead. */
+    correct: async (id: number, end: WorkerEnd) => {
       await close(db, id, end, '');
     },
-    heartbeat: async (id, leaseExpiresAt) =>
+    /** Only while its row says that it is working. False: somebody else has ended it. */
+    heartbeat: async (id: number, leaseExpiresAt: number) =>
       (await db.run(
         `update workers set lease_expires_at = ? where id = ? and ${isRunning}`,
         [leaseExpiresAt, id],
         'none',
       )) > 0,
-    extendLease: async (id, leaseExpiresAt) => {
+    /** Extends the lease of a worker that has ended: its runs go on there, and are left alone until then. */
+    extendLease: async (id: number, leaseExpiresAt: number) => {
       await db.run('update workers set lease_expires_at = ? where id = ?', [leaseExpiresAt, id]);
     },
   };
 }
 
-function reads(db: Statements): Omit<WorkerStore, keyof (ReturnType<typeof begins> & ReturnType<typeof goesOn>)> {
+function reads(db: Statements) {
   return {
-    running: async (tier, host) => {
+    /** Workers whose rows say that they are working: of a tier or all; on one machine or all. */
+    running: async (tier?: string, host?: string) => {
       const { where, values } = matching({ tier, host });
       return await db.all<WorkerRow>(
         `${workersText} where ${isRunning} and ${where} order by started_at, workers.id`,
         values,
       );
     },
-    suspects: (seen) => {
+    /**
+     * Workers that may be dead: all; on a fleet, those of this machine, and others only after their lease has expired.
+     */
+    suspects: (seen?: SeenFrom) => {
       const { condition, values } = atWork(isOfOneMachine(db) ? undefined : seen);
       return db.all<WorkerRow>(`${workersText} where ${condition} order by started_at, workers.id`, values);
     },
-    byId: (ids) => workersById(db, ids),
-    find: (worker) => find(db, worker),
+    byId: (ids: readonly number[]) => workersById(db, ids),
+    /** The worker that matches this description. */
+    find: (worker: NewWorker) => find(db, worker),
+    /** When each tier was last called by schedule, whether it could run or not. */
     lastCalls: () => lastCalls(db),
-    passes: (tier, filter) => passes(db, tier, filter),
-    hasOpen: (seen) => hasOpen(db, seen),
+    /** Passes of a tier, the newest first: how far back, and of which states. */
+    passes: (tier: string, filter: PassFilter) => passes(db, tier, filter),
+    /**
+     * Whether there may be something to rescue: a worker at work, or a job that a worker has.
+     *
+     * @param seen on a fleet, by whom: workers of other machines count only once their lease has expired, and jobs only
+     *   where their worker has ended
+     */
+    hasOpen: (seen?: SeenFrom) => hasOpen(db, seen),
   };
 }
 

@@ -1,9 +1,9 @@
 import { hasOwnTimes, type Script } from '../../discovery/script.ts';
 import { cancelScripts, deferScripts, enqueueScripts, isDue, type QueuedJob } from '../../queue/add/scripts.ts';
 import { findPause } from '../../queue/pauses.ts';
-import type { Pause } from '../../store/contract/housekeeping.ts';
-import type { ScriptJobRow } from '../../store/contract/jobs.ts';
-import type { Store, StoreSession } from '../../store/contract/store.ts';
+import type { Pause } from '../../store/statements/pauses.ts';
+import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
+import type { Store, StoreSession } from '../../store/store.ts';
 import type { WorkerKind } from '../../store/words.ts';
 import type { WorkerEvents } from '../invocation/events.ts';
 import type { TierRequest } from '../invocation/invocation.ts';

@@ -1,6 +1,7 @@
 import { hasOwnTimes, type Script } from '../../discovery/script.ts';
 import { cancelScripts, hostOf, newJobOf } from '../../queue/add/scripts.ts';
-import type { NewScriptJob, ScriptJobRow } from '../../store/contract/jobs.ts';
+import { machinesOf } from '../../store/statements/registers.ts';
+import type { NewScriptJob, ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
 import {
@@ -138,7 +139,7 @@ async function cancelGone(
   const known = [...request.tier.scripts, ...(request.tier.elsewhere ?? [])];
   const missing = open.filter((job) => !isHeld(job) && !known.some(({ name }) => name === job.name));
   if (missing.length === 0) return;
-  const copies = await store.machines.copies({ names: missing.map(({ name }) => name) });
+  const copies = await machinesOf(store.statements).copies({ names: missing.map(({ name }) => name) });
   const gone = missing.filter(({ name }) => !copies.some((copy) => copy.name === name));
   await cancel(store, gone, { at, reason: 'its script no longer exists' });
 }
@@ -148,7 +149,7 @@ async function cancelGone(
  * only lately, so only old jobs count.
  */
 async function findStranded(
-  { machines }: StoreInvocation['store'],
+  { statements }: StoreInvocation['store'],
   open: readonly ScriptJobRow[],
   at: number,
 ): Promise<readonly ScriptJobRow[]> {
@@ -156,7 +157,7 @@ async function findStranded(
     (job) => !isHeld(job) && job.host !== null && job.host !== machineName() && job.run_at < at - MACHINE_KEPT_MS,
   );
   if (waiting.length === 0) return [];
-  const known = new Set((await machines.list()).map(({ host }) => host));
+  const known = new Set((await machinesOf(statements).list()).map(({ host }) => host));
   return waiting.filter(({ host }) => !known.has(host as string));
 }
 
@@ -203,11 +204,12 @@ function toPassJob({ request, ...collector }: SharedCollector, job: ScriptJobRow
 /** Informs the other machines of this one, and of its scripts of a tier. */
 async function noteMachine({ store, runner }: StoreInvocation, { tier }: TierRequest): Promise<void> {
   const host = machineName();
-  await store.machines.note({
+  const machines = machinesOf(store.statements);
+  await machines.note({
     ...{ host, seenAt: runner.now(), clockOffsetMs: clockOffsetMs(), runnerVersion: runner.version },
   });
   const copies = new Map([...tier.scripts, ...(tier.elsewhere ?? [])].map((script) => [script.name, toCopy(script)]));
-  await store.machines.noteCopies(host, tier.name, [...copies.values()]);
+  await machines.noteCopies(host, tier.name, [...copies.values()]);
 }
 
 function toCopy({ name, contentHash, options }: Script) {

@@ -1,4 +1,4 @@
-import type { Store, StoreSession } from '../../store/contract/store.ts';
+import type { Store, StoreSession } from '../../store/store.ts';
 import { now } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { WorkerEvents } from '../invocation/events.ts';

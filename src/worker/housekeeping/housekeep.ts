@@ -2,8 +2,9 @@ import { uptime } from 'node:os';
 import type { UnsentMail } from '../../monitor/alert/deliver.ts';
 import { isAllWell } from '../../monitor/checks/all-well.ts';
 import type { CheckCode } from '../../monitor/checks/finding.ts';
-import type { DueChores } from '../../store/contract/alerts.ts';
-import type { Store, StoreSession } from '../../store/contract/store.ts';
+import type { DueChores } from '../../store/statements/monitor/alerts.ts';
+import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
+import type { Store, StoreSession } from '../../store/store.ts';
 import { isOfRuns } from '../../store/words.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
@@ -40,7 +41,8 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
     open = await ask();
   }
   if (due.telemetry) {
-    await store.transaction(({ telemetry }) => telemetry.request('otlp', runner.now()));
+    const { telemetryOf } = await import('../../store/statements/monitor/telemetry.ts');
+    await store.transaction(({ statements }) => telemetryOf(statements).request('otlp', runner.now()));
     open = await ask();
   }
   // This comes last and takes only seconds: the findings of earlier steps are in the log, whatever happens here.
@@ -75,14 +77,15 @@ async function check({ store, runner }: StoreInvocation, due: HousekeepingDue): 
   const checkedAt = store.fleet === null ? null : await store.chores.doneAt('checks');
   const { findings } = await runChecks(store, seen, codes);
   const isWell = findings.every(({ status }) => status === 'ok');
-  if (isWell && !(await (await store.checks()).hasIncidents())) {
+  const { checksOf } = await import('../../store/statements/monitor/checks.ts');
+  if (isWell && !(await checksOf(store.statements).hasIncidents())) {
     await setChecked(store, due, at);
     return false;
   }
   const isKnown = store.fleet === null ? undefined : await knownHere(store, at, codes);
   const { noteFindings } = await import('../../monitor/alert/incidents/note-findings.ts');
   await store.transaction(async (session) => {
-    await session.incidents.lock();
+    await incidentsOf(session.statements).lock();
     // Another machine made the same check at the same moment.
     const isTold = due.checks && isKnown !== undefined && (await session.chores.doneAt('checks')) !== checkedAt;
     if (isTold) return;

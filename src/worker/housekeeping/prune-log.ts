@@ -1,6 +1,7 @@
 import type { Runner } from '../../settings/settings.ts';
-import type { PruneStep } from '../../store/contract/housekeeping.ts';
-import type { Store, StoreSession } from '../../store/contract/store.ts';
+import { type PruneStep, pruningOf } from '../../store/statements/pruning.ts';
+import { machinesOf } from '../../store/statements/registers.ts';
+import type { Store } from '../../store/store.ts';
 import { removeOutput, type StateFolder } from '../../system/place/state-folder.ts';
 
 /** A small step does not hold the write lock for long; a backlog is pruned over many passes. */
@@ -14,7 +15,8 @@ const PAGES_PER_PASS = 1_000;
  */
 export const MACHINE_KEPT_MS = 35 * 86_400_000;
 
-type Prune = (pruning: StoreSession['pruning']) => Promise<PruneStep>;
+type Pruning = ReturnType<typeof pruningOf>;
+type Prune = (pruning: Pruning) => Promise<PruneStep>;
 
 /**
  * Deletes rows older than the settings allow, then the oldest ones while the log is too large. One look, which takes no
@@ -24,7 +26,7 @@ export async function pruneLog(runner: Runner, store: Store, workerId: number): 
   const { succeededMs, failedMs, maxDatabaseBytes } = runner.settings.retention;
   const at = runner.now();
   const [succeeded, failed, seen] = [at - succeededMs, at - failedMs, at - MACHINE_KEPT_MS];
-  const found = await store.pruning.look({ succeeded, failed, seen });
+  const found = await pruningOf(store.statements).look({ succeeded, failed, seen });
   const repeat = async (isWanted: boolean, step: Prune): Promise<number> =>
     isWanted ? await repeatStep(runner.state, store, step) : 0;
   const pruned =
@@ -37,10 +39,10 @@ export async function pruneLog(runner: Runner, store: Store, workerId: number): 
   const longest = Math.min(succeeded, failed);
   await repeat(found.workers || pruned > 0, (pruning) => pruning.workers(longest, ROWS_PER_STEP));
   if (store.fleet !== null && found.machines) {
-    await store.transaction(({ machines }) => machines.forget(seen, ROWS_PER_STEP), 'soon');
+    await store.transaction(({ statements }) => machinesOf(statements).forget(seen, ROWS_PER_STEP), 'soon');
   }
   if (pruned === 0) return;
-  await store.pruning.shrink(PAGES_PER_PASS);
+  await store.shrink(PAGES_PER_PASS);
   const detail = `${pruned} jobs and runs`;
   await store.events.record([{ at, event: 'log-pruned', workerId, detail }]);
 }
@@ -48,7 +50,7 @@ export async function pruneLog(runner: Runner, store: Store, workerId: number): 
 async function repeatStep(state: StateFolder, store: Store, step: Prune): Promise<number> {
   let deleted = 0;
   for (let steps = 0; steps < STEPS_PER_PASS; steps += 1) {
-    const done = await store.transaction((session) => step(session.pruning), 'soon');
+    const done = await store.transaction((session) => step(pruningOf(session.statements)), 'soon');
     if (done.deleted === 0) break;
     removeOutput(state, done.outputFiles);
     deleted += done.deleted;
@@ -60,7 +62,7 @@ async function repeatStep(state: StateFolder, store: Store, step: Prune): Promis
  * Deletes as many of the oldest rows as the excess contains at their average size: 500 large ones could be the whole
  * log.
  */
-async function pruneOverSize(pruning: StoreSession['pruning'], maxDatabaseBytes: number): Promise<PruneStep> {
+async function pruneOverSize(pruning: Pruning, maxDatabaseBytes: number): Promise<PruneStep> {
   const bytes = await pruning.usedBytes();
   const excessBytes = bytes - maxDatabaseBytes;
   if (excessBytes <= 0) return { deleted: 0, outputFiles: [] };

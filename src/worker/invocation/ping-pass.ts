@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import prettyMilliseconds from 'pretty-ms';
 import type { KeptEnd, RunEnd } from '../../execution/result/result.ts';
 import { type Ping, type QueuedPing, sendPing } from '../../monitor/alert/channels/ping.ts';
-import type { Store } from '../../store/contract/store.ts';
+import type { Store } from '../../store/store.ts';
 import { isFailure } from '../../store/words.ts';
 import { printable } from '../../system/base/text.ts';
 import type { PassStarted, RunFinished, RunStarted } from './events.ts';

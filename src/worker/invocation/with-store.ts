@@ -1,11 +1,11 @@
 import { takeNotesBack } from '../../execution/secret-notes.ts';
-import type { Store } from '../../store/contract/store.ts';
 import { describeStoreFailure } from '../../store/describe-failure.ts';
 import { isSuspicious } from '../../store/failures.ts';
 import { openStore } from '../../store/open.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { markSuspect } from '../../store/sqlite/file.ts';
 import { keepReserve } from '../../store/sqlite/reserve.ts';
+import type { Store } from '../../store/store.ts';
 import { toPackageIncomplete, UsageError } from '../../system/base/errors.ts';
 import { createStateFolder, demandRunFolders } from '../../system/place/state-folder.ts';
 import { isSpooled, mayNeedReconciling } from '../recovery/needed.ts';

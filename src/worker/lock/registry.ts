@@ -1,6 +1,6 @@
-import type { Store, StoreSession } from '../../store/contract/store.ts';
-import type { NewWorker } from '../../store/contract/workers.ts';
 import type { WorkerRow } from '../../store/schema.ts';
+import type { NewWorker } from '../../store/statements/workers.ts';
+import type { Store, StoreSession } from '../../store/store.ts';
 import type { SkipCode } from '../../store/words.ts';
 import { type DeadHolder, describeDead, describeHolder, type LockHolder } from '../../system/lock/holder.ts';
 import { isSameProcess, type Liveness } from '../../system/process/identity.ts';

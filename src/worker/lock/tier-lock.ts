@@ -1,5 +1,5 @@
-import type { Store } from '../../store/contract/store.ts';
 import type { WorkerRow } from '../../store/schema.ts';
+import type { Store } from '../../store/store.ts';
 import { type DeadHolder, type LockTiming, usualTiming } from '../../system/lock/holder.ts';
 import { isLockHeldBy, type LockFile, takeLockFile } from '../../system/lock/lock-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';

@@ -6,7 +6,7 @@ import { hasRoomToHold, holdScript } from '../../execution/script/held-script.ts
 import { isReplaced } from '../../execution/start/start-failure.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import { type CrontabTimes, dueByCrontab } from '../../schedule/crontab-times.ts';
-import type { Store } from '../../store/contract/store.ts';
+import type { Store } from '../../store/store.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
 import { errorCode } from '../../system/base/errors.ts';
 import { leaveRest } from '../collect/collect-jobs.ts';

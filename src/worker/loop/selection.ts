@@ -1,8 +1,8 @@
 import type { Handlers } from '../../discovery/handlers.ts';
 import { type QueueSelection, selectionOf } from '../../queue/claim/claim.ts';
 import { pausedPatterns } from '../../queue/pauses.ts';
-import type { Pause } from '../../store/contract/housekeeping.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
+import type { Pause } from '../../store/statements/pauses.ts';
+import type { StoreSession } from '../../store/store.ts';
 import { matchAny } from '../../system/base/glob.ts';
 import type { WorkRequest } from './queue-limits.ts';
 

@@ -11,9 +11,9 @@ import { defaultTimeoutMs, nextPeriodStart, slotOf } from '../../schedule/period
 import { nextTimeAfter } from '../../schedule/repeat/calendar.ts';
 import { ruleOf } from '../../schedule/script-times.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { Pause } from '../../store/contract/housekeeping.ts';
-import type { ScriptJobRow } from '../../store/contract/jobs.ts';
-import type { Store } from '../../store/contract/store.ts';
+import type { Pause } from '../../store/statements/pauses.ts';
+import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
+import type { Store } from '../../store/store.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
 import { findLockHolder } from '../../system/lock/lock-file.ts';
 import { machineName } from '../../system/process/identity.ts';

@@ -1,8 +1,8 @@
 import { beatMs, endExpiredLeases } from '../../queue/claim/leases.ts';
 import type { PolicyOfName } from '../../queue/settle/retry-policy.ts';
-import type { ClaimRef } from '../../store/contract/runs.ts';
-import type { Store } from '../../store/contract/store.ts';
 import { isStoreFailure } from '../../store/failures.ts';
+import type { ClaimRef } from '../../store/statements/runs.ts';
+import type { Store } from '../../store/store.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import { reconcileIfNeeded, reportStoreFailure } from '../invocation/with-store.ts';
 import { findDeadWorkers } from '../recovery/dead-workers.ts';

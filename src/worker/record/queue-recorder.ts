@@ -13,10 +13,10 @@ import {
   settleOthers,
 } from '../../queue/settle/settle.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
-import type { ClaimedRow } from '../../store/contract/jobs.ts';
-import type { ClaimRef } from '../../store/contract/runs.ts';
-import type { StoreSession } from '../../store/contract/store.ts';
 import { isRefusal } from '../../store/failures.ts';
+import type { ClaimedRow } from '../../store/statements/claims.ts';
+import type { ClaimRef } from '../../store/statements/runs.ts';
+import type { StoreSession } from '../../store/store.ts';
 import { allEnded } from '../../system/base/values.ts';
 import type { Selector } from '../loop/selection.ts';
 import { type Attempt, type ClaimedRun, type EndedRun, LogRecorder, type Recording, type Turn } from './recorder.ts';

@@ -11,10 +11,12 @@ import {
   settleRuns,
 } from '../../queue/settle/settle.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { ClaimedRow, ScriptClaim } from '../../store/contract/jobs.ts';
-import type { ClaimRef, RunStart } from '../../store/contract/runs.ts';
-import type { Store, StoreSession } from '../../store/contract/store.ts';
 import { isRefusal } from '../../store/failures.ts';
+import type { RunStart } from '../../store/shared/run-rows.ts';
+import type { ClaimedRow } from '../../store/statements/claims.ts';
+import type { ClaimRef } from '../../store/statements/runs.ts';
+import type { ScriptClaim } from '../../store/statements/script-jobs.ts';
+import type { Store, StoreSession } from '../../store/store.ts';
 import { removeOutput, type StateFolder } from '../../system/place/state-folder.ts';
 
 /** A script that a pass is to run. */

@@ -3,9 +3,10 @@ import { cancelScripts } from '../../queue/add/scripts.ts';
 import { releaseClaims } from '../../queue/claim/claim.ts';
 import type { SettleContext } from '../../queue/settle/settle.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
-import type { ScriptJobRow } from '../../store/contract/jobs.ts';
-import type { NotifyDurable, StoreSession } from '../../store/contract/store.ts';
 import { isDefect, kindOfStoreFailure, StoreUnavailable } from '../../store/failures.ts';
+import type { NotifyDurable } from '../../store/sqlite/session.ts';
+import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
+import type { StoreSession } from '../../store/store.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { Heartbeat } from '../fleet/heartbeat.ts';
 import {

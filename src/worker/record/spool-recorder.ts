@@ -19,7 +19,6 @@ import { toFinishedRun } from '../../execution/result/result.ts';
 import { hostOf } from '../../queue/add/scripts.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { NewWorker } from '../../store/contract/workers.ts';
 import { describeStoreFailure } from '../../store/describe-failure.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { closedPath, newSpoolPath } from '../../store/spool/files.ts';
@@ -32,6 +31,7 @@ import {
   type SpoolRecord,
 } from '../../store/spool/format.ts';
 import { releaseReserve } from '../../store/sqlite/reserve.ts';
+import type { NewWorker } from '../../store/statements/workers.ts';
 import { listNames } from '../../system/base/values.ts';
 import { type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { usableStateFolder } from '../../system/place/usable.ts';

@@ -1,9 +1,9 @@
 import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { Store } from '../../store/contract/store.ts';
-import type { SeenFrom } from '../../store/contract/workers.ts';
 import { hasSpool } from '../../store/spool/files.ts';
 import { hasSecondName } from '../../store/sqlite/file.ts';
+import type { SeenFrom } from '../../store/statements/workers.ts';
+import type { Store } from '../../store/store.ts';
 import { now } from '../../system/base/clock.ts';
 import { listNames } from '../../system/base/values.ts';
 import { trustedFallbacksOf } from '../../system/place/fallback.ts';

@@ -2,15 +2,15 @@ import { existsSync, renameSync, rmSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
 import { noteEnd, type RunToSettle, recordRefused, settleRuns } from '../../queue/settle/settle.ts';
-import type { JobHead } from '../../store/contract/jobs.ts';
-import type { ClaimRef } from '../../store/contract/runs.ts';
-import type { Store, StoreSession } from '../../store/contract/store.ts';
 import { isLogFailure, isStoreFailure } from '../../store/failures.ts';
 import type { FinishedRun, WorkerRow } from '../../store/schema.ts';
 import { workerOf } from '../../store/shared/claims.ts';
+import type { JobHead } from '../../store/shared/job-columns.ts';
 import { listSpoolFiles, type SpoolFile, unreadablePath } from '../../store/spool/files.ts';
 import type { SpooledEnd, SpooledRun, SpoolFinish, SpoolHeader } from '../../store/spool/format.ts';
 import { isReady, readSpool, type SpoolLine } from '../../store/spool/read.ts';
+import type { ClaimRef } from '../../store/statements/runs.ts';
+import type { Store, StoreSession } from '../../store/store.ts';
 import { moveOutput, type StateFolder } from '../../system/place/state-folder.ts';
 import type { LostEnd } from './dead-workers.ts';
 

@@ -1,6 +1,7 @@
 import { discoverNames } from '../../discovery/folder.ts';
-import type { ClaimOfWorker } from '../../store/contract/jobs.ts';
-import type { Store } from '../../store/contract/store.ts';
+import type { ClaimOfWorker } from '../../store/statements/claims.ts';
+import { machinesOf } from '../../store/statements/registers.ts';
+import type { Store } from '../../store/store.ts';
 import { now } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { isElsewhere, isLeaseOver } from '../lock/lease.ts';
@@ -20,7 +21,7 @@ export async function leftToUs(
   const silent = claims.filter(({ worker }) => isElsewhere(worker) && isLeaseOver(worker));
   const names = new Set(silent.flatMap(({ job }) => (job.tier === null ? [] : job.name)));
   const seenAfter = now() - RECENT_MS;
-  const copies = names.size === 0 ? [] : await store.machines.copies({ names: [...names], seenAfter });
+  const copies = names.size === 0 ? [] : await machinesOf(store.statements).copies({ names: [...names], seenAfter });
   // The other machines may not know this machine's scripts yet.
   const own = copies.length === 0 ? new Set() : new Set(discoverNames(root).tiers.flatMap(({ scripts }) => scripts));
   const isOurs = ({ job, worker }: ClaimOfWorker): boolean =>

@@ -13,7 +13,7 @@ import {
   readLastPass,
 } from '../../schedule/due.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
-import type { Store } from '../../store/contract/store.ts';
+import type { Store } from '../../store/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { describeWorker, type Invocation, type StoreInvocation } from '../invocation/invocation.ts';
 import { ifLogAllows, reportStoreFailure, withStore } from '../invocation/with-store.ts';

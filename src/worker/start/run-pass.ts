@@ -1,8 +1,8 @@
 import { hasOwnTimes } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
 import { findPause, resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
-import type { Pause } from '../../store/contract/housekeeping.ts';
-import type { ScriptJobRow } from '../../store/contract/jobs.ts';
+import type { Pause } from '../../store/statements/pauses.ts';
+import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { type Collector, collectJobs } from '../collect/collect-jobs.ts';

@@ -1,7 +1,7 @@
 import { openHandlers } from '../../discovery/handlers.ts';
 import type { KeptEnd, RunEnd } from '../../execution/result/result.ts';
-import type { NewWorker } from '../../store/contract/workers.ts';
 import { isStoreFailure } from '../../store/failures.ts';
+import type { NewWorker } from '../../store/statements/workers.ts';
 import { isFailure } from '../../store/words.ts';
 import { pruneLog } from '../housekeeping/prune-log.ts';
 import { describeSelf, finishWorker, type StoreInvocation } from '../invocation/invocation.ts';

@@ -1,4 +1,6 @@
 import { expect } from 'vitest';
+import { checksOf } from '../../../src/store/statements/monitor/checks.ts';
+import { glanceAt } from '../../../src/store/statements/monitor/glance.ts';
 import { NOW } from '../../support/checks.ts';
 import { explainQueries } from '../../support/query-plan.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
@@ -25,8 +27,8 @@ testOfSqlite('a glance and the checks read no table whole, however many runs, jo
   await (await writeLog(root)).addRun('hourly/clean', NOW);
   const plans = await explainQueries(root, async (store) => {
     const from = { at: NOW, runningSince: NOW, failedSince: NOW, crashedSince: NOW, undeliveredSince: NOW };
-    await store.glance({ ...from, fewestFailed: 2, fewestCrashes: 2 }, ['hourly', 'daily']);
-    const checks = await store.checks();
+    await glanceAt(store.statements, { ...from, fewestFailed: 2, fewestCrashes: 2 }, ['hourly', 'daily']);
+    const checks = checksOf(store.statements);
     await checks.scripts();
     await checks.running();
     await checks.due(NOW, 10);

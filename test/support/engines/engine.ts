@@ -1,4 +1,4 @@
-import type { Store } from '../../../src/store/contract/store.ts';
+import type { Store } from '../../../src/store/store.ts';
 import type { StateFolder } from '../../../src/system/place/state-folder.ts';
 
 /** What keeps a log, and how tests look at one from outside. */

@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { claimJobs } from '../../../src/queue/claim/claim.ts';
 import { policyOf } from '../../../src/queue/settle/retry-policy.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
+import { jobListsOf } from '../../../src/store/statements/list-jobs.ts';
 import { renewLeases } from '../../../src/worker/record/leases.ts';
 import { startQueueWorker } from '../../../src/worker/start/work-queue.ts';
 import { holdLog } from '../../support/hold-log.ts';
@@ -77,7 +78,7 @@ test('a log that is held for longer than a lease takes no claim away', async () 
   await until('it was renewed', () => leasedUntil(1) > Date.now());
   expect(looks.every((claimed) => claimed === null)).toBe(true);
   expect(row(1)).toMatchObject({ state: 'running' });
-  expect(await store.jobs.counters(1)).toMatchObject({ timeouts: 0, reserves: 1 });
+  expect(await jobListsOf(store.statements).counters(1)).toMatchObject({ timeouts: 0, reserves: 1 });
   expect(takenBack).toEqual([]);
   expect(queryLog(root, `select 1 from runs where outcome <> 'running'`)).toEqual([]);
 });
@@ -89,7 +90,7 @@ test('what somebody else has let run out is taken back, and the executors are to
   await queue.claim('b');
   await until('it was taken back', () => takenBack.length > 0);
   expect(row(id)).toMatchObject({ state: 'retrying' });
-  expect(await store.jobs.counters(id)).toMatchObject({ timeouts: 1 });
+  expect(await jobListsOf(store.statements).counters(id)).toMatchObject({ timeouts: 1 });
 });
 
 test('a closed log is no matter to who has stopped', async () => {

@@ -4,8 +4,8 @@ import { QueueError } from '../../../queue/errors.ts';
 import type { SharedQueue } from '../../../queue/queue.ts';
 import { statesInOrder } from '../../../queue/read/list.ts';
 import { readTimeSpan } from '../../../report/text/filters.ts';
-import type { PruneStep } from '../../../store/contract/housekeeping.ts';
-import type { StoreSession } from '../../../store/contract/store.ts';
+import { type PruneStep, pruningOf } from '../../../store/statements/pruning.ts';
+import type { StoreSession } from '../../../store/store.ts';
 import { removeOutput } from '../../../system/place/state-folder.ts';
 import type { Site } from '../../site.ts';
 import { answer, timeSchema } from '../fields.ts';
@@ -121,12 +121,13 @@ export function addManyRoutes(api: Api): void {
   });
   api.openapi(pruneJobsRoute, async (c) => {
     const at = readBefore(c.req.valid('query').before, c.var.site.now());
-    const step: Step = ({ pruning }) => pruning.endedJobs(['finished', 'failed', 'cancelled'], at, ROWS_PER_STEP);
+    const step: Step = ({ statements }) =>
+      pruningOf(statements).endedJobs(['finished', 'failed', 'cancelled'], at, ROWS_PER_STEP);
     return answer(c, await prune(c.var.site, c.var.caller, step, 'jobs'));
   });
   api.openapi(pruneActivityRoute, async (c) => {
     const at = readBefore(c.req.valid('query').before, c.var.site.now());
-    const step: Step = ({ pruning }) => pruning.events(at, ROWS_PER_STEP);
+    const step: Step = ({ statements }) => pruningOf(statements).events(at, ROWS_PER_STEP);
     return answer(c, await prune(c.var.site, c.var.caller, step, 'events'));
   });
 }

@@ -4,8 +4,9 @@ import { countToJson, isoInstant, jobStoryToJson, listedJobToJson, totalsToJson 
 import { asFound, findLostClaims, noJobs, readJobs, readStory } from '../../../report/model/jobs.ts';
 import { readJobStates } from '../../../report/text/filters.ts';
 import { findHold } from '../../../report/text/words.ts';
-import type { Store } from '../../../store/contract/store.ts';
 import { MOST_LISTED_BYTES } from '../../../store/shared/job-columns.ts';
+import { checksOf } from '../../../store/statements/monitor/checks.ts';
+import type { Store } from '../../../store/store.ts';
 import { parseExactly } from '../../../system/base/exact-json.ts';
 import type { Site } from '../../site.ts';
 import {
@@ -235,7 +236,7 @@ const MOST_DUE = 20_000;
 /** By the jobs' names without parameters. */
 async function readDueSince(store: Store, nowMs: number): Promise<ReadonlyMap<string, number>> {
   const since = new Map<string, number>();
-  for (const { name, oldest } of await (await store.checks()).due(nowMs, MOST_DUE)) {
+  for (const { name, oldest } of await checksOf(store.statements).due(nowMs, MOST_DUE)) {
     const [handler = name] = name.split('?');
     since.set(handler, Math.min(oldest, since.get(handler) ?? oldest));
   }

@@ -8,6 +8,7 @@ import { readFamilies } from '../../../monitor/telemetry/read-families.ts';
 import { healthToJson, incidentToJson, muteToJson, pauseToJson } from '../../../report/json.ts';
 import { selectIncidents } from '../../../report/model/incidents.ts';
 import { loadSettings } from '../../../settings/load.ts';
+import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import {
   answer,
   knownText,
@@ -107,7 +108,9 @@ export function addMonitorRoutes(api: Api): void {
     return answer(c, page);
   });
   api.openapi(mutesRoute, async (c) => {
-    const mutes = await readLog(c.var.site, async ({ store, nowMs }) => (await store?.incidents.mutes(nowMs)) ?? []);
+    const mutes = await readLog(c.var.site, async ({ store, nowMs }) =>
+      store === null ? [] : await incidentsOf(store.statements).mutes(nowMs),
+    );
     return answer(c, { items: mutes.map(muteToJson), next: null });
   });
   api.openapi(pausesRoute, async (c) => {

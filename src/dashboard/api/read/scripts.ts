@@ -7,7 +7,8 @@ import { selectRunning } from '../../../report/model/runs/run.ts';
 import { readCalendar, readUsual, selectVersions } from '../../../report/model/runs/script.ts';
 import { createClock } from '../../../report/text/clock.ts';
 import { readWhy } from '../../../report/why/why.ts';
-import type { Pause } from '../../../store/contract/housekeeping.ts';
+import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
+import type { Pause } from '../../../store/statements/pauses.ts';
 import { outcomes } from '../../../store/words.ts';
 import { hostZone } from '../../../system/base/zone.ts';
 import type { Site } from '../../site.ts';
@@ -167,7 +168,7 @@ async function readScript(site: Site, word: string, words: WindowWords) {
     const file = scriptsOf(discovery).find(({ name }) => name === script) ?? null;
     const running = (await selectRunning(view)).filter((run) => run.script === script);
     const versions = await selectVersions(view, script, MOST_VERSIONS);
-    const incidents = (await store?.incidents.current([script])) ?? [];
+    const incidents = store === null ? [] : await incidentsOf(store.statements).current([script]);
     return {
       ...scriptToJson(overview),
       since: isoInstant(window.sinceMs),

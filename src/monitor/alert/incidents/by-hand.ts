@@ -1,7 +1,7 @@
 import { expectedDuration, parseDurationMs } from '../../../settings/readers.ts';
-import type { Mute } from '../../../store/contract/alerts.ts';
-import type { StoreSession } from '../../../store/contract/store.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
+import { incidentsOf, type Mute } from '../../../store/statements/monitor/incidents.ts';
+import type { StoreSession } from '../../../store/store.ts';
 import { CLOSED } from '../../../store/words.ts';
 import { UsageError } from '../../../system/base/errors.ts';
 import { matchesNothing } from '../../../system/base/glob.ts';
@@ -14,9 +14,9 @@ import { overAt } from './note-findings.ts';
  * @returns those that are meant; none: no open incident is
  */
 export async function acknowledgeIncidents(session: StoreSession, word: string, at: number): Promise<IncidentRow[]> {
-  const meant = (await session.incidents.current()).filter((each) => isMeant(each, word));
+  const meant = (await incidentsOf(session.statements).current()).filter((each) => isMeant(each, word));
   const fresh = meant.filter(({ acknowledged_at }) => acknowledged_at === null);
-  await session.incidents.change(fresh.map(({ id }) => ({ id, set: { acknowledged_at: at } })));
+  await incidentsOf(session.statements).change(fresh.map(({ id }) => ({ id, set: { acknowledged_at: at } })));
   await session.events.record(
     fresh.map(({ id, subject }) => ({ at, event: 'incident-acknowledged', detail: `#${id} ${subject}` })),
   );
@@ -33,14 +33,14 @@ export async function closeIncidents(
   ids: readonly number[],
   at: number,
 ): Promise<IncidentRow[]> {
-  await session.incidents.lock();
-  const open = await session.incidents.current();
+  await incidentsOf(session.statements).lock();
+  const open = await incidentsOf(session.statements).current();
   const unknown = ids.find((each) => !open.some(({ id }) => id === each));
   if (unknown !== undefined) throw noSuchIncident(String(unknown));
   const closed = open
     .filter(({ id }) => ids.includes(id))
     .map((incident) => ({ incident, set: { ...overAt(incident, at), hint: CLOSED } }));
-  await session.incidents.change(closed.map(({ incident: { id }, set }) => ({ id, set })));
+  await incidentsOf(session.statements).change(closed.map(({ incident: { id }, set }) => ({ id, set })));
   await session.events.record(
     closed.map(({ incident: { id, subject } }) => ({ at, event: 'incident-closed', detail: `#${id} ${subject}` })),
   );
@@ -83,7 +83,7 @@ function readEnd(text: string | undefined, at: number): number | null {
 export async function setMutes(session: StoreSession, mutes: readonly Mute[]): Promise<void> {
   for (const mute of mutes) {
     const { name, until, createdAt: at } = mute;
-    await session.incidents.mute(mute);
+    await incidentsOf(session.statements).mute(mute);
     const detail = until === null ? name : `${name} until ${new Date(until).toISOString()}`;
     await session.events.record([{ at, event: 'muted', detail }]);
   }
@@ -91,9 +91,9 @@ export async function setMutes(session: StoreSession, mutes: readonly Mute[]): P
 
 /** Ends the mutes of these names, or all there are; those that were. To be called in a transaction. */
 export async function endMutes(session: StoreSession, names: readonly string[] | null, at: number): Promise<Mute[]> {
-  const { incidents, events } = session;
+  const incidents = incidentsOf(session.statements);
   const ended = await incidents.unmute(names ?? (await incidents.mutes(at)).map(({ name }) => name));
   if (ended.length > 0) await incidents.lookAgain(at);
-  await events.record(ended.map(({ name: detail }) => ({ at, event: 'unmuted', detail })));
+  await session.events.record(ended.map(({ name: detail }) => ({ at, event: 'unmuted', detail })));
   return ended;
 }

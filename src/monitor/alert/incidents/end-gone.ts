@@ -1,6 +1,8 @@
 import { CALM_MS } from '../../../queue/settle/retry-policy.ts';
-import type { Store } from '../../../store/contract/store.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
+import { jobListsOf } from '../../../store/statements/list-jobs.ts';
+import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
+import type { Store } from '../../../store/store.ts';
 import { hintOfGone, isOfRuns } from '../../../store/words.ts';
 import type { CheckCode } from '../../checks/finding.ts';
 import { openPresence, type Presence, type PresencePlace } from '../../presence.ts';
@@ -12,12 +14,13 @@ import { overAt } from './note-findings.ts';
  * @returns whether there were any
  */
 export async function endGone(store: Store, place: PresencePlace): Promise<boolean> {
-  const gone = await findGone(store, place, await store.incidents.current());
+  const gone = await findGone(store, place, await incidentsOf(store.statements).current());
   if (gone.size === 0) return false;
   await store.transaction(async (session) => {
-    await session.incidents.lock();
-    const still = (await session.incidents.current()).filter(({ id }) => gone.has(id));
-    await session.incidents.change(
+    const incidents = incidentsOf(session.statements);
+    await incidents.lock();
+    const still = (await incidents.current()).filter(({ id }) => gone.has(id));
+    await incidents.change(
       still.map((incident) => ({ id: incident.id, set: asGone(incident, gone.get(incident.id) ?? '', place.nowMs) })),
     );
   }, 'soon');
@@ -73,15 +76,15 @@ async function whyGone(presence: Presence, { code, subject }: IncidentRow): Prom
  * runs, its jobs are removed when they end, and somebody outside may work on them: then an hour without a failure decides.
  */
 async function mayStillFail(
-  { jobs }: Pick<Store, 'jobs'>,
+  { statements }: Store,
   { subject, last_run_id, last_at }: IncidentRow,
   nowMs: number,
 ): Promise<boolean> {
   if (last_run_id === null && last_at > nowMs - CALM_MS) return true;
   const name = subject.slice(HANDLER.length);
   const states = ['queued', 'claimed', 'running', 'retrying', 'paused', 'failed'] as const;
-  const left = await jobs.list({ patterns: [name, `${name}[?]*`], states, order: 'newest', limit: 1, at: nowMs });
-  return left.length > 0;
+  const wanted = { patterns: [name, `${name}[?]*`], states, order: 'newest', limit: 1, at: nowMs } as const;
+  return (await jobListsOf(statements).list(wanted)).length > 0;
 }
 
 function asGone(incident: IncidentRow, reason: string, at: number): Partial<IncidentRow> {

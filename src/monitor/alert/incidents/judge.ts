@@ -1,6 +1,6 @@
 import { CALM_MS } from '../../../queue/settle/retry-policy.ts';
-import type { Mute } from '../../../store/contract/alerts.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
+import type { Mute } from '../../../store/statements/monitor/incidents.ts';
 import { FAILING } from '../../../store/words.ts';
 import { matchGlob } from '../../../system/base/glob.ts';
 import { lastInstantMs } from '../../../system/base/values.ts';

@@ -1,5 +1,6 @@
-import type { StoreSession } from '../../../store/contract/store.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
+import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
+import type { StoreSession } from '../../../store/store.ts';
 import { isOfRuns } from '../../../store/words.ts';
 import type { Finding } from '../../checks/finding.ts';
 
@@ -19,7 +20,7 @@ export async function noteFindings(
   at: number,
   isKnown: (incident: IncidentRow) => boolean = () => true,
 ): Promise<void> {
-  await session.incidents.lock();
+  await incidentsOf(session.statements).lock();
   const seen = new Set<string>();
   const unknown = new Set<string>();
   for (const { code, subject, status, message, hint } of findings) {
@@ -30,12 +31,14 @@ export async function noteFindings(
     }
     seen.add(keyOf({ code, subject }));
     const sign = { code, subject, fingerprint: '', severity: status, at, runId: null, message, hint };
-    if (!(await session.incidents.count(sign))) await session.incidents.open(sign);
+    if (!(await incidentsOf(session.statements).count(sign))) await incidentsOf(session.statements).open(sign);
   }
-  const open = (await session.incidents.current()).filter(({ code }) => !isOfRuns(code));
+  const open = (await incidentsOf(session.statements).current()).filter(({ code }) => !isOfRuns(code));
   const missed = open.filter((incident) => !unknown.has(incident.code) && !seen.has(keyOf(incident)));
   const over = missed.filter(isKnown);
-  await session.incidents.change(over.map((incident) => ({ id: incident.id, set: overAt(incident, at) })));
+  await incidentsOf(session.statements).change(
+    over.map((incident) => ({ id: incident.id, set: overAt(incident, at) })),
+  );
 }
 
 function keyOf({ code, subject }: Pick<IncidentRow, 'code' | 'subject'>): string {

@@ -1,7 +1,8 @@
 import type { ChannelSettings } from '../../../settings/channels.ts';
 import type { AlertSettings } from '../../../settings/settings.ts';
-import type { StoreSession } from '../../../store/contract/store.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
+import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
+import type { StoreSession } from '../../../store/store.ts';
 import { type AlertEvent, type AlertMessage, type IncidentDetail, readQueuedAlert } from '../message.ts';
 import type { News } from './judge.ts';
 
@@ -67,15 +68,15 @@ async function send(sending: Sending, incidents: readonly TellableIncident[], wa
   const { session, channel, perHour, occasion } = sending;
   const { at } = occasion;
   const message = toMessage(incidents, occasion);
-  const tellings = await session.incidents.tellings(channel, at - HOUR_MS);
+  const tellings = await incidentsOf(session.statements).tellings(channel, at - HOUR_MS);
   const full = tellings.length < perHour ? null : (tellings.at(-perHour) as number) + HOUR_MS;
   const dueAt = Math.max(wantedAt, full ?? at);
-  const pending = dueAt > at ? await session.incidents.pending(channel, at) : null;
+  const pending = dueAt > at ? await incidentsOf(session.statements).pending(channel, at) : null;
   const earlier = pending === null ? null : readQueuedAlert(pending.body);
   if (pending !== null && earlier !== null) {
-    return await session.incidents.rewrite(pending.id, JSON.stringify(merge(earlier, message)));
+    return await incidentsOf(session.statements).rewrite(pending.id, JSON.stringify(merge(earlier, message)));
   }
-  await session.incidents.addTelling(channel, dueAt);
+  await incidentsOf(session.statements).addTelling(channel, dueAt);
   await session.deliveries.add([{ kind: 'alert', channel, body: JSON.stringify(message), at: dueAt }]);
 }
 

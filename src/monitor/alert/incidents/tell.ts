@@ -1,8 +1,8 @@
 import { CALM_MS } from '../../../queue/settle/retry-policy.ts';
 import type { Runner, ScriptOptions } from '../../../settings/settings.ts';
-import type { Mute } from '../../../store/contract/alerts.ts';
-import type { Store, StoreSession } from '../../../store/contract/store.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
+import { incidentsOf, type Mute } from '../../../store/statements/monitor/incidents.ts';
+import type { Store, StoreSession } from '../../../store/store.ts';
 import { isOfRuns } from '../../../store/words.ts';
 import { machineName } from '../../../system/process/identity.ts';
 import { describeIncident, type IncidentDetail } from '../message.ts';
@@ -40,11 +40,11 @@ type OptionsOf = (subject: string) => Promise<ScriptOptions>;
 export async function tellIncidents(store: Store, teller: Teller): Promise<readonly PrintedIncident[]> {
   const at = teller.runner.now();
   // Most often nothing is: that needs no lock.
-  if ((await store.incidents.due(at)).length === 0) return [];
+  if ((await incidentsOf(store.statements).due(at)).length === 0) return [];
   const optionsOf = createOptionsBook(teller.runner);
   return await store.transaction(async (session) => {
-    await session.incidents.lock();
-    const mutes = await session.incidents.mutes(at);
+    await incidentsOf(session.statements).lock();
+    const mutes = await incidentsOf(session.statements).mutes(at);
     return await tellDue({ ...teller, session, at, mutes, optionsOf });
   });
 }
@@ -55,8 +55,8 @@ const MOST_OVER = 50;
 async function tellDue(context: Context): Promise<readonly PrintedIncident[]> {
   const { session, at } = context;
   await endCalm(context);
-  const due = await session.incidents.due(at);
-  const current = await session.incidents.current([...new Set(due.map(({ subject }) => subject))]);
+  const due = await incidentsOf(session.statements).due(at);
+  const current = await incidentsOf(session.statements).current([...new Set(due.map(({ subject }) => subject))]);
   const tellable: TellableIncident[] = [];
   const printed: PrintedIncident[] = [];
   for (const incident of withSiblings(due, current)) {
@@ -64,7 +64,7 @@ async function tellDue(context: Context): Promise<readonly PrintedIncident[]> {
     if (told !== null) tellable.push(told);
     if (prints !== null) printed.push(prints);
   }
-  await session.incidents.prune(at - context.runner.settings.retention.failedMs, MOST_OVER);
+  await incidentsOf(session.statements).prune(at - context.runner.settings.retention.failedMs, MOST_OVER);
   await queueFor(session, context.runner.settings.alerts, tellable, {
     ...{ at, host: machineName(), root: context.runner.root },
   });
@@ -89,7 +89,9 @@ async function tellOne(context: Context, incident: IncidentRow, current: readonl
   };
   const { channelNews, printNews, set } = judge(incident, judging);
   const changed = { ...incident, ...set };
-  await session.incidents.change([{ id: incident.id, set: { ...set, due_at: nextLook(changed, judging) } }]);
+  await incidentsOf(session.statements).change([
+    { id: incident.id, set: { ...set, due_at: nextLook(changed, judging) } },
+  ]);
   if (channelNews === null && printNews === null) return { told: null, prints: null };
   const detail = await describeIncident(session, changed, runner.root);
   return {
@@ -100,15 +102,15 @@ async function tellOne(context: Context, incident: IncidentRow, current: readonl
 
 /** Handlers of which no job has failed for a while, and one has succeeded since. */
 async function endCalm({ session, at }: Context): Promise<void> {
-  const due = (await session.incidents.due(at)).filter(isCalming);
+  const due = (await incidentsOf(session.statements).due(at)).filter(isCalming);
   const subjects = [...new Set(due.map(({ subject }) => subject))];
   if (subjects.length === 0) return;
-  const current = (await session.incidents.current(subjects)).filter(({ code }) => isOfRuns(code));
+  const current = (await incidentsOf(session.statements).current(subjects)).filter(({ code }) => isOfRuns(code));
   const calm = current.filter(({ subject }) =>
     current.every((other) => other.subject !== subject || other.last_at <= at - CALM_MS),
   );
   const set = { recovered_at: at };
-  await session.incidents.change(calm.filter(isCalming).map(({ id }) => ({ id, set })));
+  await incidentsOf(session.statements).change(calm.filter(isCalming).map(({ id }) => ({ id, set })));
 }
 
 function isCalming({ recovered_at, succeeded_at }: IncidentRow): boolean {

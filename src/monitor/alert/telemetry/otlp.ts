@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { EndedRunFacts } from '../../../store/contract/alerts.ts';
+import type { EndedRunFacts } from '../../../store/statements/monitor/telemetry.ts';
 import { isFailure } from '../../../store/words.ts';
 import type { MetricFamily, MetricPoint } from '../../telemetry/families.ts';
 

@@ -2,8 +2,9 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { isInClear } from '../../../settings/channels.ts';
 import type { Runner } from '../../../settings/settings.ts';
-import type { DeliveryRow } from '../../../store/contract/alerts.ts';
-import type { Store } from '../../../store/contract/store.ts';
+import type { DeliveryRow } from '../../../store/statements/monitor/alerts.ts';
+import { telemetryOf } from '../../../store/statements/monitor/telemetry.ts';
+import type { Store } from '../../../store/store.ts';
 import { firstLine } from '../../../system/base/text.ts';
 import { readFamilies } from '../../telemetry/read-families.ts';
 import { type HttpAnswer, judgeAnswer, sendHttp } from '../channels/http.ts';
@@ -68,12 +69,12 @@ async function sendSpans(store: Store, line: Line): Promise<Sent | null> {
   for (;;) {
     const at = now();
     const query = { firstSince: at - FIRST_MS, since: at - OLDEST_MS, limit: SPANS_PER_BODY };
-    const { runs, told, hasMore } = await store.telemetry.untold(query);
+    const { runs, told, hasMore } = await telemetryOf(store.statements).untold(query);
     const answer = runs.length === 0 ? null : await post(line, spansBody(runs, sender));
     const refused = answer === null ? null : judge(answer, line.endpoint.url);
     if (refused === null || refused.isOfData) {
       // What a collector will never take must not keep it from what comes after.
-      await store.transaction((session) => session.telemetry.keepTold(told));
+      await store.transaction((session) => telemetryOf(session.statements).keepTold(told));
     }
     if (refused !== null) return failed(refused.reason);
     if (!hasMore) return null;
@@ -86,7 +87,7 @@ async function sendMetrics(store: Store, line: Line): Promise<Sent | null> {
   const { place, sender, endpoint, now } = line;
   const at = now();
   const families = await readFamilies(store, at, place.version);
-  const since = (await store.telemetry.beganAt()) ?? at;
+  const since = (await telemetryOf(store.statements).beganAt()) ?? at;
   const refused = judge(
     await post(line, metricsBody(families, sender, { since: Math.min(since, at), at })),
     endpoint.url,

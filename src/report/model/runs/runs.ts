@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, SqliteAdapter, sql } from 'kysely';
-import type { ContentChange } from '../../../store/contract/runs.ts';
 import type { ActivityLog, RunRow } from '../../../store/schema.ts';
+import type { ContentChange } from '../../../store/statements/monitor/usual.ts';
 import { isFailure, type Outcome } from '../../../store/words.ts';
 import { inPages } from '../../../system/base/values.ts';
 import { type LogView, type RunRecord, selectRecords } from './run.ts';

@@ -1,7 +1,7 @@
 import { median } from 'simple-statistics';
 import { readMetrics } from '../../../monitor/metrics/read-metrics.ts';
-import type { MeasuredRun } from '../../../store/contract/runs.ts';
-import type { StoreSession } from '../../../store/contract/store.ts';
+import { type MeasuredRun, usualOf } from '../../../store/statements/monitor/usual.ts';
+import type { StoreSession } from '../../../store/store.ts';
 import type { LogView } from './run.ts';
 
 /** A content that a script has had. */
@@ -37,8 +37,8 @@ export interface UsualFigures {
 /** As many as tell what is usual now, not what it was last year. */
 const USUAL_RUNS = 30;
 
-export async function readUsual({ usual }: StoreSession, script: string, nowMs: number): Promise<UsualFigures> {
-  const runs = await usual.successes(script, nowMs + 1, USUAL_RUNS);
+export async function readUsual({ statements }: StoreSession, script: string, nowMs: number): Promise<UsualFigures> {
+  const runs = await usualOf(statements).successes(script, nowMs + 1, USUAL_RUNS);
   const medianOf = (of: (run: MeasuredRun) => number | null): number | null => {
     const known = runs.flatMap((run) => of(run) ?? []);
     return known.length === 0 ? null : median(known);

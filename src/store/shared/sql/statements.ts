@@ -22,6 +22,28 @@ export interface Statements {
   readonly inTransaction: boolean;
 }
 
+/** The same statements outside of a transaction: each of them waits for its turn. */
+export function oneByOne<D extends Dialect>(
+  db: Statements & { readonly dialect: D },
+  inTurn: <T>(work: () => Promise<T>) => Promise<T>,
+): Statements & { readonly dialect: D } {
+  return {
+    dialect: db.dialect,
+    inTransaction: false,
+    get rollbacks() {
+      return db.rollbacks;
+    },
+    get turn() {
+      return db.turn;
+    },
+    all: <Row>(...asked: Parameters<Statements['all']>) => inTurn(() => db.all<Row>(...asked)),
+    first: <Row>(...asked: Parameters<Statements['first']>) => inTurn(() => db.first<Row>(...asked)),
+    run: (...asked) => inTurn(() => db.run(...asked)),
+    insert: (...asked) => inTurn(() => db.insert(...asked)),
+    noteWork: () => db.noteWork(),
+  };
+}
+
 /** A notice to waiting sessions: there may be work, or something has changed. */
 export type Announcement = 'work' | 'change' | 'none';
 

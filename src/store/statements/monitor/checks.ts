@@ -1,33 +1,82 @@
-import type {
-  CheckStore,
-  CrashedWorkerRow,
-  DueJobsRow,
-  RunningRow,
-  ScriptStandRow,
-  TierCallRow,
-  WorkerIdentityRow,
-} from '../../contract/metrics.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
 import { withTiers } from '../../shared/sql/tiers.ts';
-import { OF_RUNS } from '../../words.ts';
+import { type JobState, OF_RUNS } from '../../words.ts';
 import { hasClaim } from '../job-rows.ts';
 import { scriptCondition } from '../script-jobs.ts';
 
+export interface TierCallRow {
+  readonly tier: string;
+  /** Its last call by schedule, skipped ones too; null: it was only called by hand. */
+  readonly calledAt: number | null;
+  /** By the one line for all tiers. */
+  readonly isDue: boolean;
+  /** In how many periods in a row calls have found the lock held by an earlier pass, and since when. */
+  readonly held: number;
+  readonly heldSince: number | null;
+}
+
+export interface ScriptStandRow {
+  readonly name: string;
+  readonly tier: string;
+  readonly state: JobState;
+  /** When it was queued, or is tried again. */
+  readonly runAt: number;
+  /** When its last try began. */
+  readonly startedAt: number | null;
+  /** When it was first queued. */
+  readonly createdAt: number;
+  readonly reason: string | null;
+}
+
+/** Which process a worker is. */
+export interface WorkerIdentityRow {
+  readonly pid: number;
+  readonly startTicks: number | null;
+  readonly host: string;
+  readonly bootId: string | null;
+}
+
+/** A run that goes on, with the process of its worker. */
+export interface RunningRow extends WorkerIdentityRow {
+  readonly id: number;
+  readonly script: string;
+  readonly startedAt: number;
+  readonly timeoutMs: number | null;
+}
+
+export interface DueJobsRow {
+  readonly name: string;
+  readonly jobs: number;
+  /** Since when the first of them is due. */
+  readonly oldest: number;
+}
+
+export interface CrashedWorkerRow {
+  /** Null: it processed jobs of the queue. */
+  readonly tier: string | null;
+  readonly finishedAt: number;
+  readonly reason: string | null;
+}
+
 /** Apart from the other areas, as no call needs them but the few that look after the others. */
-export function checksOf(db: Statements): CheckStore {
+export function checksOf(db: Statements) {
   const { byIndex, join } = db.dialect;
   return {
+    /** How each tier that was ever called stands. */
     tiers: () => tiers(db),
+    /** When the oldest call that is known was made by schedule; null: none was. */
     firstCall: () =>
       findInstant(
         db,
         `select started_at as at from workers where kind = 'tier' and triggered_by <> 'manual' order by id limit 1`,
       ),
+    /** The one row of each script. */
     scripts: () =>
       db.all<ScriptStandRow>(
         `select name, tier, state, run_at as "runAt", started_at as "startedAt", created_at as "createdAt", reason
          from ${byIndex('jobs', { sqlite: 'jobs_of_scripts' })} where ${scriptCondition(db)} order by name, id`,
       ),
+    /** Runs that go on, the oldest first, with their workers; not those of who is no worker. */
     running: () =>
       db.all<RunningRow>(
         `select runs.id, scripts.name as script, runs.started_at as "startedAt", runs.timeout_ms as "timeoutMs",
@@ -36,8 +85,10 @@ export function checksOf(db: Statements): CheckStore {
            ${join} hosts on hosts.id = workers.host_id ${join} scripts on scripts.id = runs.script_id
          where runs.outcome = 'running' order by runs.started_at, runs.id`,
       ),
-    due: (at, limit) => due(db, at, limit),
-    ended: async (state, since, limit) =>
+    /** Jobs of the queue that are due, by name, of the `limit` that are taken next. */
+    due: (at: number, limit: number) => due(db, at, limit),
+    /** How many jobs of the queue have ended like this since then, counted up to `limit`. */
+    ended: async (state: 'finished' | 'failed', since: number, limit: number) =>
       (
         await db.first<{ jobs: number }>(
           `select count(*) as jobs from (select 1 as one from jobs where state = ? and finished_at >= ?
@@ -45,20 +96,25 @@ export function checksOf(db: Statements): CheckStore {
           [state, since, limit],
         )
       )?.jobs ?? 0,
+    /** When a worker last began to process jobs of the queue; null: none ever has. */
     lastQueueWork: () =>
       findInstant(db, 'select started_at as at from workers where tier is null order by started_at desc limit 1'),
+    /** Workers that are believed to process jobs of the queue. */
     queueWorkers: () =>
       db.all<WorkerIdentityRow>(
         `select workers.pid, workers.pid_start_ticks as "startTicks", hosts.host, hosts.boot_id as "bootId"
          from workers join hosts on hosts.id = workers.host_id where workers.state = 'running' and workers.tier is null`,
       ),
+    /** Whether somebody who is no worker of the runner has a job of the queue. */
     isClaimedOutside: () =>
       isThere(
         db,
         `${byIndex('jobs', { sqlite: 'jobs_claimed' })} where ${hasClaim} and claim_token not like '%.%' and tier is null`,
       ),
+    /** Whether anything is known to be wrong, other than that scripts fail. */
     hasIncidents: () => isThere(db, `incidents where recovered_at is null and code not in (${OF_RUNS})`),
-    crashed: (since) =>
+    /** Workers that have died since then, the newest first. */
+    crashed: (since: number) =>
       db.all<CrashedWorkerRow>(
         `select tier, finished_at as "finishedAt", reason from workers
          where state = 'crashed' and finished_at >= ? order by finished_at desc limit 1000`,

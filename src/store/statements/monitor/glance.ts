@@ -1,7 +1,34 @@
-import type { Glance, GlanceFrom, TierGlance } from '../../contract/metrics.ts';
 import type { Dialect } from '../../shared/sql/dialect.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
 import { OF_RUNS } from '../../words.ts';
+import type { TierCallRow } from './checks.ts';
+
+/** The thresholds from which a glance finds something suspicious. UTC epoch milliseconds. */
+export interface GlanceFrom {
+  readonly at: number;
+  /** Runs in progress that have begun by then. */
+  readonly runningSince: number;
+  readonly failedSince: number;
+  readonly fewestFailed: number;
+  readonly crashedSince: number;
+  readonly fewestCrashes: number;
+  /** Messages that were tried, and made by then. */
+  readonly undeliveredSince: number;
+}
+
+/** The result of a glance at the log. */
+export interface Glance {
+  /** Something may be wrong with runs, the queue, workers or messages, or is known to be with what checks look at. */
+  readonly isSuspicious: boolean;
+  readonly tiers: readonly TierGlance[];
+}
+
+export interface TierGlance extends Pick<TierCallRow, 'tier' | 'calledAt' | 'isDue'> {
+  /** Whether its last call found the lock held; null: it was never called. */
+  readonly isHeld: boolean | null;
+  /** When the oldest of its scripts that do not run now was last tried or queued; null: no such script. */
+  readonly idleSince: number | null;
+}
 
 /** Two statements, each of a few steps into an index: all that passes ask that find nothing wrong. */
 export async function glanceAt(db: Statements, from: GlanceFrom, tiers: readonly string[]): Promise<Glance> {

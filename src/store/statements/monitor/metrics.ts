@@ -1,22 +1,15 @@
 import { columnsOf } from '../../columns.ts';
-import type {
-  AddedJobs,
-  MeasuredPage,
-  MeasuredRow,
-  MetricStore,
-  PagePlace,
-  PresentWorker,
-  ScriptMetrics,
-  Span,
-  WaitingJobs,
-  WorkerMetrics,
-} from '../../contract/metrics.ts';
+import type { ActivityLog, WorkerRow } from '../../schema.ts';
 import { countingOf } from '../../shared/counted.ts';
 import {
   addedText,
   askPage,
   failedPart,
+  type MeasuredPage,
   type MeasuredPart,
+  type MeasuredRow,
+  type PagePlace,
+  type Span,
   uncountedPart,
   wholePart,
   withKey,
@@ -28,23 +21,55 @@ import type { Statements } from '../../shared/sql/statements.ts';
 import { withTiers } from '../../shared/sql/tiers.ts';
 import { isLong, tables } from '../../tables.ts';
 
-export function metricsOf(db: Statements): MetricStore {
+/** A worker that was there in an hour. */
+export type PresentWorker = Pick<WorkerRow, 'id' | 'kind' | 'tier' | 'state' | 'started_at' | 'finished_at'>;
+
+/** The figures of a script or handler: `hourly/clean-tmp`, `queue/mail/welcome`. */
+export type ScriptMetrics = Omit<ActivityLog['metrics'], 'script_id'> & { readonly name: string };
+
+export type WorkerMetrics = ActivityLog['worker_metrics'];
+
+/** Jobs of a handler that are due and wait. */
+export interface WaitingJobs {
+  readonly name: string;
+  readonly jobs: number;
+  /** When the first of them was due. */
+  readonly since: number;
+}
+
+/** Jobs of a handler that were added in an hour. */
+export interface AddedJobs {
+  /** With `queue/` before it. */
+  readonly name: string;
+  /** When the hour begins. */
+  readonly hour: number;
+  readonly jobs: number;
+}
+
+export function metricsOf(db: Statements) {
   return { ...progress(db), ...happened(db), ...kept(db) };
 }
 
 /** How far all is counted. */
-function progress(db: Statements): Pick<MetricStore, 'lock' | 'countedUntil' | 'setCountedUntil' | 'nextAt'> {
+function progress(db: Statements) {
   return {
+    /**
+     * Until the transaction ends nobody else counts, or writes rows of hours that may be counted. Call it first in the
+     * transaction.
+     */
     lock: () => lock(db, 'hours'),
+    /** Everything before this time is counted; null: nothing is. */
     countedUntil: async () =>
       (await db.first<{ until: number }>(`select done_at as until from chores where name = 'hours'`))?.until ?? null,
-    setCountedUntil: async (at) => {
+    /** Sets the time up to which all is counted, for good: counts whose rows are gone are deleted. */
+    setCountedUntil: async (at: number) => {
       await putRows(db, 'chores', ['name', 'done_at'], [['hours', at]], { key: ['name'], set: ['done_at'] });
       await db.run('update uncounted set counts_start = 0 where counts_start = 1 and started_at < ?', [at]);
       await db.run('update uncounted set counts_end = 0 where counts_end = 1 and finished_at < ?', [at]);
       await db.run('delete from uncounted where counts_start = 0 and counts_end = 0');
     },
-    nextAt: async (from) => {
+    /** The first instant from this one on at which anything began, ended or was added; null: none. */
+    nextAt: async (from: number) => {
       const text = nextText(db.dialect);
       return (await db.first<{ at: number | null }>(text, Array(text.split('?').length - 1).fill(from)))?.at ?? null;
     },
@@ -68,7 +93,7 @@ function nextText(dialect: Dialect): string {
       from tiers where tiers.tier is not null) as found`;
 }
 
-function happened(db: Statements): Pick<MetricStore, 'measured' | 'added' | 'uncounted' | 'workers' | 'waiting'> {
+function happened(db: Statements) {
   const { dialect } = db;
   const partsOf = dialect.name === 'sqlite' ? partsByScript : partsByEnd;
   const readPage = async (
@@ -80,11 +105,17 @@ function happened(db: Statements): Pick<MetricStore, 'measured' | 'added' | 'unc
     return toPage(await db.all<MeasuredRow>(text, values));
   };
   return {
-    measured: (span, after, limit) => readPage(partsOf(dialect, span), after, limit),
-    added: ({ from, until }) => db.all<AddedJobs>(addedText(dialect.handlerOf), [from, until]),
-    uncounted: (before, after, limit) => readPage([uncountedPart(before)], after, limit),
-    workers: (span) => (dialect.name === 'sqlite' ? workersByTier(db, span) : workersByEnd(db, span)),
-    waiting: (at) => waiting(db, at),
+    /** Runs that were active or ended in the span, and jobs that failed without a run; about `limit` at once. */
+    measured: (span: Span, after: PagePlace | null, limit: number) => readPage(partsOf(dialect, span), after, limit),
+    /** By handler and hour. */
+    added: ({ from, until }: Span) => db.all<AddedJobs>(addedText(dialect.handlerOf), [from, until]),
+    /** The beginnings and ends before this instant that no row tells any more, or that came too late. */
+    uncounted: (before: number, after: PagePlace | null, limit: number) =>
+      readPage([uncountedPart(before)], after, limit),
+    /** Workers that were there, and calls that were skipped. */
+    workers: (span: Span) => (dialect.name === 'sqlite' ? workersByTier(db, span) : workersByEnd(db, span)),
+    /** Jobs that are due and waiting now, among those that were due at that instant. */
+    waiting: (at: number) => waiting(db, at),
   };
 }
 
@@ -223,21 +254,23 @@ const workerColumns = columnsOf(tables.worker_metrics, workerKey);
 const namesOf = (columns: readonly string[]): string => columns.map(quoted).join(', ');
 
 /** Figures that were counted. */
-function kept(db: Statements): Pick<MetricStore, 'read' | 'readWorkers' | 'write' | 'prune'> {
+function kept(db: Statements) {
   return {
-    read: ({ from, until }, names) =>
+    /** Hours that begin in this span, of these scripts or of all; by script, the oldest first. */
+    read: ({ from, until }: Span, names: readonly string[] | null) =>
       db.all<ScriptMetrics>(
         `select scripts.name, "hour", ${namesOf(scriptColumns)}
          from scripts ${db.dialect.join} metrics on metrics.script_id = scripts.id
          where "hour" >= ? and "hour" < ?${names === null ? '' : ` and ${db.dialect.isIn('scripts.name')}`}`,
         [from, until, ...(names === null ? [] : [names])],
       ),
-    readWorkers: ({ from, until }) =>
+    readWorkers: ({ from, until }: Span) =>
       db.all<WorkerMetrics>(
         `select ${namesOf([...workerKey, ...workerColumns])} from worker_metrics where "hour" >= ? and "hour" < ?`,
         [from, until],
       ),
-    write: async (scripts, workers) => {
+    /** Replaces the earlier figures of the same hours. */
+    write: async (scripts: readonly ScriptMetrics[], workers: readonly WorkerMetrics[]) => {
       const ids = await numbersOf(
         db,
         scripts.map(({ name }) => name),
@@ -249,7 +282,9 @@ function kept(db: Statements): Pick<MetricStore, 'read' | 'readWorkers' | 'write
       const workerRows = workers.map((row) => columns.map((column) => row[column]));
       await putRows(db, 'worker_metrics', columns, workerRows, { key: workerKey, set: workerColumns });
     },
-    prune: async (before, limit) => (await pruneScripts(db, before, limit)) + (await pruneWorkers(db, before)),
+    /** Deletes hours that began before; how many rows. */
+    prune: async (before: number, limit: number) =>
+      (await pruneScripts(db, before, limit)) + (await pruneWorkers(db, before)),
   };
 }
 

@@ -1,38 +1,119 @@
-import type {
-  CounterRow,
-  EndedRunFacts,
-  SiteState,
-  TelemetryStore,
-  ToldRun,
-  UntoldQuery,
-  UntoldRuns,
-} from '../../contract/alerts.ts';
 import type { Dialect } from '../../shared/sql/dialect.ts';
 import { lock } from '../../shared/sql/mutex.ts';
 import { putRows } from '../../shared/sql/rows.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
 import { withTiers } from '../../shared/sql/tiers.ts';
-import type { Outcome } from '../../words.ts';
+import type { MeasuredBy, Outcome, Severity, Trigger } from '../../words.ts';
 import { hasClaim } from '../job-rows.ts';
 import { numbersOf } from './metrics.ts';
 
-export function telemetryOf(db: Statements): TelemetryStore {
+/** A run that has ended, in the form for telemetry. */
+export interface EndedRunFacts {
+  readonly id: number;
+  readonly script: string;
+  readonly jobId: number;
+  /** Null: a caller that is no worker of the runner ran it. */
+  readonly host: string | null;
+  readonly trigger: Trigger | null;
+  readonly outcome: Outcome;
+  readonly attempt: number;
+  readonly scheduledFor: number | null;
+  readonly startedAt: number;
+  readonly finishedAt: number | null;
+  readonly durationMs: number | null;
+  readonly userCpuMs: number | null;
+  readonly systemCpuMs: number | null;
+  readonly maxRssBytes: number | null;
+  readonly measuredBy: MeasuredBy | null;
+  readonly pid: number | null;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly reason: string | null;
+  readonly errorName: string | null;
+  readonly errorMessage: string | null;
+  readonly errorStack: string | null;
+}
+
+/** How far the runs of the log were told: the newest one that was looked at, and those that had not ended by then. */
+export interface ToldRun {
+  readonly id: number;
+  /** A run that is deleted may leave its number to another one. */
+  readonly startedAt: number;
+  readonly isOpen: boolean;
+}
+
+export interface UntoldQuery {
+  /** In a log that has sent nothing so far: only runs that began since this time. */
+  readonly firstSince: number;
+  /** Runs that ended before this time are never sent. */
+  readonly since: number;
+  /** Most runs to look at. */
+  readonly limit: number;
+}
+
+export interface UntoldRuns {
+  readonly runs: readonly EndedRunFacts[];
+  /** To be kept by `keepTold` once they have arrived. */
+  readonly told: readonly ToldRun[];
+  /** Whether there may be more of them. */
+  readonly hasMore: boolean;
+}
+
+/** How often something has happened to a script since the log began, and how long that took. */
+export interface CounterRow {
+  readonly name: string;
+  /** `added`: jobs of the queue; else runs that ended so. */
+  readonly what: Outcome | 'added';
+  readonly times: number;
+  /** How many of them are known to have taken how long, and that time. */
+  readonly timed: number;
+  readonly run_ms: number;
+  readonly cpu_ms: number;
+}
+
+/** How a site is now; null is unknown. */
+export interface SiteState {
+  readonly scripts: readonly {
+    readonly script: string;
+    readonly lastAt: number | null;
+    readonly lastOutcome: Outcome | null;
+    readonly lastSuspect: 0 | 1;
+    readonly lastSuccessAt: number | null;
+  }[];
+  readonly tiers: readonly { readonly tier: string; readonly lastPassAt: number | null }[];
+  readonly queue: {
+    readonly jobs: Readonly<Record<'waiting' | 'delayed' | 'running' | 'failed', number>>;
+    /** How long the first of those that wait has been due; null: none waits. */
+    readonly ageMs: number | null;
+  };
+  readonly running: number;
+  readonly workers: number;
+  readonly incidents: Readonly<Record<Severity, number>>;
+  readonly deliveries: { readonly waiting: number; readonly givenUp: number };
+  readonly logBytes: number;
+}
+
+export function telemetryOf(db: Statements) {
   return {
-    request: (channel, at) => request(db, channel, at),
-    untold: (query) => findUntold(db, query),
-    keepTold: async (told) => {
+    /** Requests a delivery, unless one is on its way. */
+    request: (channel: string, at: number) => request(db, channel, at),
+    /** Runs that have ended and were not sent yet, each once, even if rows were deleted meanwhile. */
+    untold: (query: UntoldQuery) => findUntold(db, query),
+    keepTold: async (told: readonly ToldRun[]) => {
       await db.run('delete from told_runs');
       const rows = told.map(({ id, startedAt, isOpen }) => [id, startedAt, isOpen]);
       await putRows(db, 'told_runs', ['run_id', 'started_at', 'is_open'], rows, { key: ['run_id'], set: [] });
     },
-    addCounters: (rows) => addCounters(db, rows),
+    /** Adds to what has happened since the log began. */
+    addCounters: (rows: readonly CounterRow[]) => addCounters(db, rows),
     counters: () =>
       db.all<CounterRow>(
         'select name, what, times, timed, run_ms, cpu_ms from counters join scripts on scripts.id = script_id',
       ),
+    /** When the first run of the log began, which may be long gone; null: nothing has run. */
     beganAt: async () =>
       (await db.first<{ at: number | null }>('select min(first_run_at) as at from script_versions'))?.at ?? null,
-    state: (at) => readState(db, at),
+    state: (at: number) => readState(db, at),
   };
 }
 

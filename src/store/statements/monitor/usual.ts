@@ -1,8 +1,36 @@
 import { columnsOf } from '../../columns.ts';
-import type { ContentChange, MeasuredRun, UsualStore } from '../../contract/runs.ts';
+import type { ActivityLog } from '../../schema.ts';
 import { putRows } from '../../shared/sql/rows.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
 import { tables } from '../../tables.ts';
+
+/** The values by which a successful run is compared. Unknown values are null. */
+export interface MeasuredRun {
+  readonly id: number;
+  readonly script: string;
+  readonly startedAt: number;
+  readonly durationMs: number | null;
+  readonly maxRssBytes: number | null;
+  readonly outputBytes: number | null;
+  readonly counts: Readonly<Record<string, number>>;
+}
+
+export type Deviation = Omit<ActivityLog['deviations'], 'run_id'>;
+
+/** A change of a script's content since its last success. Epoch milliseconds. */
+export interface ContentChange {
+  /** When the new content first ran. */
+  readonly changedAt: number;
+  /** Start of the last successful run with another content. */
+  readonly lastSuccessAt: number;
+}
+
+interface ComparedRun {
+  readonly id: number;
+  readonly deviations: readonly Deviation[];
+}
+
+type ChangeOf = { readonly runId: number } | { readonly script: string };
 
 const measured = `runs.started_at as "startedAt", runs.duration_ms as "durationMs",
   runs.max_rss_bytes as "maxRssBytes", runs.output_bytes as "outputBytes"`;
@@ -10,10 +38,11 @@ const measured = `runs.started_at as "startedAt", runs.duration_ms as "durationM
 /** How many times as many runs as are wanted are looked through: not all runs of a script that hardly ever succeeds. */
 const LOOK_BACK = 10;
 
-export function usualOf(db: Statements): UsualStore {
+export function usualOf(db: Statements) {
   const { byIndex, join } = db.dialect;
   return {
-    uncompared: (limit) =>
+    /** Successful runs that were not compared yet, the oldest first. */
+    uncompared: (limit: number) =>
       readMeasured(
         db,
         `select runs.id, scripts.name as script, ${measured} from uncompared
@@ -22,7 +51,8 @@ export function usualOf(db: Statements): UsualStore {
         'measured.id',
         [limit],
       ),
-    successes: (script, before, limit) =>
+    /** A script's last successful runs that began before, newest first; it looks no further back than 10 times as many. */
+    successes: (script: string, before: number, limit: number) =>
       readMeasured(
         db,
         `select runs.id, ? as script, ${measured} from (
@@ -35,7 +65,9 @@ export function usualOf(db: Statements): UsualStore {
         // The instant may be the middle between two instants, so it is rounded up.
         [script, script, Math.ceil(before), limit * LOOK_BACK, limit],
       ),
-    setCompared: (runs) => setCompared(db, runs),
+    /** Writes down what of these runs was unusual: they are not compared again. */
+    setCompared: (runs: readonly ComparedRun[]) => setCompared(db, runs),
+    /** Runs that go on, the oldest first; those of dead workers too. */
     // Left to itself SQLite takes a larger index, which has all that is asked for, and reads all of it.
     running: () =>
       db.all<{ id: number; script: string; startedAt: number }>(
@@ -43,7 +75,8 @@ export function usualOf(db: Statements): UsualStore {
          from ${byIndex('runs', { sqlite: 'runs_running' })} ${join} scripts on scripts.id = runs.script_id
          where runs.outcome = 'running' order by runs.started_at, runs.id`,
       ),
-    change: (of) => findChange(db, of),
+    /** The change of a run, or of a script's newest run; null: its content is unchanged, or unknown. */
+    change: (of: ChangeOf) => findChange(db, of),
   };
 }
 
@@ -70,7 +103,7 @@ async function readMeasured(
 }
 
 /** Another process that has compared a run at the same moment has found the same: only one of them records it. */
-async function setCompared(db: Statements, runs: Parameters<UsualStore['setCompared']>[0]): Promise<void> {
+async function setCompared(db: Statements, runs: readonly ComparedRun[]): Promise<void> {
   const { forUpdate, isIn } = db.dialect;
   const unusual = runs.filter(({ deviations }) => deviations.length > 0);
   const open =
@@ -96,7 +129,7 @@ interface Content {
 }
 
 /** All by the order of a script's runs: its versions do not tell which of them came back. */
-async function findChange(db: Statements, of: Parameters<UsualStore['change']>[0]): Promise<ContentChange | null> {
+async function findChange(db: Statements, of: ChangeOf): Promise<ContentChange | null> {
   const find = (where: string, values: readonly unknown[]): Promise<Content | undefined> =>
     db.first<Content>(`select script_id, version_id, started_at from runs where ${where} limit 1`, values);
   const run =

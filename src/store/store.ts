@@ -1,19 +1,43 @@
 import type { Kysely } from 'kysely';
-import type { ActivityLog } from '../schema.ts';
-import type { ChoreStore, DeliveryStore, IncidentStore, TelemetryStore } from './alerts.ts';
-import type { EventStore, PauseStore, PruneStore } from './housekeeping.ts';
-import type { ClaimRequest, ClaimStore, JobStore, ScriptJobStore, StoreTurn } from './jobs.ts';
-import type { CheckStore, Glance, GlanceFrom, MetricStore } from './metrics.ts';
-import type { MachineStore, TokenStore } from './registers.ts';
-import type { FinishedClaim, RunStore, UsualStore } from './runs.ts';
-import type { WorkerStore } from './workers.ts';
+import type { EngineName } from './columns.ts';
+import type { ActivityLog } from './schema.ts';
+import type { Statements } from './shared/sql/statements.ts';
+import type { Durability, NotifyDurable } from './sqlite/session.ts';
+import { type ClaimRequest, claimsOf, type JobTaking, type StoreTurn } from './statements/claims.ts';
+import { eventsOf } from './statements/events.ts';
+import { jobsOf } from './statements/jobs.ts';
+import { choresOf, deliveriesOf } from './statements/monitor/alerts.ts';
+import { pausesOf } from './statements/pauses.ts';
+import { type FinishedClaim, runsOf } from './statements/runs.ts';
+import { scriptJobsOf } from './statements/script-jobs.ts';
+import { workersOf } from './statements/workers.ts';
 
 /**
- * The product's demands on a store, in its own terms. Domain code decides on values; a store reads and writes them.
- * Each engine implements it in its own folder; nothing here assumes one writer at a time.
+ * What can be asked inside a transaction, or alone where it is one statement: the areas that passes ask. Whoever asks
+ * more builds its area around the statements: `incidentsOf(session.statements)`.
+ *
+ * @param taking how the engine takes jobs
  */
+export function sessionOf(statements: Statements, taking: JobTaking) {
+  return {
+    statements,
+    jobs: jobsOf(statements),
+    claims: { ...claimsOf(statements), ...taking },
+    scriptJobs: scriptJobsOf(statements),
+    runs: runsOf(statements),
+    workers: workersOf(statements),
+    events: eventsOf(statements),
+    pauses: pausesOf(statements),
+    chores: choresOf(statements),
+    deliveries: deliveriesOf(statements),
+  };
+}
+
+export interface StoreSession extends ReturnType<typeof sessionOf> {}
+
+/** An open log. Nothing that asks it assumes that one process writes at a time. */
 export interface Store extends StoreSession {
-  readonly engine: 'sqlite' | 'postgres' | 'mysql';
+  readonly engine: EngineName;
   /** The part for machines that share the log; null: the log is a file beside the jobs. */
   readonly fleet: Fleet | null;
   /** True if the log can only be read: writing to it fails. */
@@ -26,9 +50,8 @@ export interface Store extends StoreSession {
    */
   transaction<T>(work: (session: StoreSession) => Promise<T>, durability?: Durability): Promise<T>;
   /**
-   * A worker's usual work between its jobs, on a server in one round trip: {@link RunStore.finish}, and
-   * {@link ClaimStore.claim} of the next jobs. Null: nothing was done, because it takes more than that. Absent: a
-   * transaction is no slower.
+   * A worker's usual work between its jobs, on a server in one round trip: `runs.finish`, and `claims.claim` of the
+   * next jobs. Null: nothing was done, because it takes more than that. Absent: a transaction is no slower.
    */
   turn?(ended: readonly FinishedClaim[], request: ClaimRequest): Promise<StoreTurn | null>;
   /** Writes all that was committed to the disk. */
@@ -42,10 +65,8 @@ export interface Store extends StoreSession {
   retryWhenFull<T>(work: () => Promise<T>): Promise<T>;
   /** For reports: portable queries, built by Kysely, which is loaded only now. They change nothing. */
   queries(): Promise<Kysely<ActivityLog>>;
-  /** For health checks, which are loaded only now. They change nothing. */
-  checks(): Promise<CheckStore>;
-  /** Whether checks may find something, and how tiers stand, which most often is all that is asked. */
-  glance(from: GlanceFrom, tiers: readonly string[]): Promise<Glance>;
+  /** Gives up to this many free pages back to the disk, unless others are writing. */
+  shrink(pages: number): Promise<void>;
   /** Lets whoever finds nothing to do sleep until another process has committed. */
   watch(): ChangeWatch;
   close(): Promise<void>;
@@ -55,35 +76,6 @@ export interface Store extends StoreSession {
 export interface Fleet {
   /** Compares the clocks again: this machine's own may have been set since the log was opened. */
   followClock(): Promise<void>;
-}
-
-/**
- * `durable`: survives a power loss once the transaction has ended. `soon`: survives the death of this
- * process at once, and a power loss a moment later; {@link Store.onDurable} tells when.
- */
-export type Durability = 'durable' | 'soon';
-
-/** @param failure null: it is durable; else why the disk did not take it, after which the log takes nothing more */
-export type NotifyDurable = (failure: unknown) => void;
-
-/** Everything that can be asked inside a transaction, or alone where it is one statement. */
-export interface StoreSession {
-  readonly jobs: JobStore;
-  readonly claims: ClaimStore;
-  readonly scriptJobs: ScriptJobStore;
-  readonly runs: RunStore;
-  readonly workers: WorkerStore;
-  readonly events: EventStore;
-  readonly pauses: PauseStore;
-  readonly pruning: PruneStore;
-  readonly usual: UsualStore;
-  readonly chores: ChoreStore;
-  readonly deliveries: DeliveryStore;
-  readonly telemetry: TelemetryStore;
-  readonly incidents: IncidentStore;
-  readonly metrics: MetricStore;
-  readonly tokens: TokenStore;
-  readonly machines: MachineStore;
 }
 
 /** Lets whoever finds nothing to do sleep until another process has written to the log. */
