@@ -16,7 +16,8 @@ export interface ProbeOptions {
   readonly exportsNothing: boolean;
   /** Present if the process was started before its turn; it then waits on {@link HOLD_FD}. */
   readonly hold?: Hold;
-  readonly context: ProbeContext;
+  readonly script: string;
+  readonly facts: RunFacts;
 }
 
 /**
@@ -28,10 +29,10 @@ export interface Hold {
   readonly output: string;
 }
 
-/** The facts of its run for a script's function; instants in epoch milliseconds. */
-export interface ProbeContext {
-  readonly script: string;
-  readonly scheduledFor: number;
+/** The facts of a run that its process learns; instants in epoch milliseconds. */
+export interface RunFacts {
+  /** Start of the period that the run is for, or the due time of its job; null: it stands for no particular time. */
+  readonly scheduledFor: number | null;
   readonly latenessMs: number;
   readonly attempt: number;
   readonly lastSuccess: number | null;
@@ -99,18 +100,13 @@ export interface ProbeError {
 /** Deleted from `process.env` before any code of the script runs. */
 export const PROBE_VARIABLE = 'RUNNER_PROBE';
 
-/** The facts of its job for a handler. JSON stays text until the child reads it; instants in epoch milliseconds. */
-export interface HandlerJob {
+/** The facts of its job for a handler. JSON stays text until the child reads it. */
+export interface HandlerJob extends RunFacts {
   readonly id: number;
   readonly name: string;
   /** JSON. */
   readonly data: string;
-  readonly attempt: number;
-  readonly scheduledFor: number | null;
   readonly startedAt: number;
-  readonly latenessMs: number;
-  readonly lastSuccess: number | null;
-  readonly previouslyCrashed: boolean;
   /** JSON; null: the job has no parent. */
   readonly parentData: string | null;
   /** JSON of `HandlerChildren`; null: no children to report. */
@@ -246,16 +242,10 @@ export type HandlerDecision =
     }
   | { readonly kind: 'fail'; readonly reason: string };
 
-/** The facts of a run that its process gets in environment variables; instants in epoch milliseconds. */
-export interface RunFacts {
+/** The facts of a run, and its names. */
+interface NamedFacts extends RunFacts {
   readonly key: string;
   readonly script: string;
-  /** Null: the run stands for no particular time. */
-  readonly scheduledFor: number | null;
-  readonly latenessMs: number;
-  readonly attempt: number;
-  readonly lastSuccess: number | null;
-  readonly previouslyCrashed: boolean;
   /** Present for a handler only. */
   readonly job?: { readonly id: number; readonly name: string };
 }
@@ -273,7 +263,8 @@ export const runVariableNames = [
   'RUNNER_NAME',
 ];
 
-export function runVariables(facts: RunFacts): Record<string, string> {
+/** The variables by which a run's process learns its facts. */
+export function runVariables(facts: NamedFacts): Record<string, string> {
   return {
     RUNNER_RUN: facts.key,
     RUNNER_SCRIPT: facts.script,

@@ -47,20 +47,13 @@ export interface OpenOutput {
 }
 
 /**
- * Creates the temporary folder and the output file; from then on the run counts as begun.
+ * Creates the temporary folder and the output file; from then on the run counts as begun. A process that is started
+ * ahead begins by giving the output file its final name.
  *
- * @param input text that the script can read on its standard input
+ * @param input text that the script can read on its standard input; null: none
  */
-export function createRunFiles(files: RunFiles, input: string | null = null): OpenOutput {
-  return createFiles(files, files.output, input);
-}
-
-/** Like `createRunFiles`, for a process that is started ahead: it begins by giving the output file its final name. */
-export function createHeldFiles(files: RunFiles): OpenOutput {
-  return createFiles(files, heldOutputOf(files), null);
-}
-
-function createFiles(files: RunFiles, output: string, input: string | null): OpenOutput {
+export function createRunFiles(files: RunFiles, input: string | null = null, isHeld = false): OpenOutput {
+  const output = isHeld ? heldOutputOf(files) : files.output;
   try {
     return create(files, output, input);
   } catch (error) {

@@ -8,8 +8,8 @@ import {
   LONGEST_SEQUENCES,
   LONGEST_SHAPE,
   mergeFound,
-} from './secret-shapes.ts';
-import { spellings } from './secret-spellings.ts';
+  spellings,
+} from './secret-forms.ts';
 
 /** The ends at which a piece was cut out of a longer text: a secret may have been cut, too. */
 export interface Cut {

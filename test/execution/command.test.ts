@@ -1,14 +1,18 @@
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { buildCommand, findMissingInterpreter } from '../../src/execution/start/command.ts';
+import type { Script } from '../../src/discovery/script.ts';
+import { commandOf, findMissingInterpreter } from '../../src/execution/start/process.ts';
 import { runPass } from '../support/run-pass.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
-const node = { heapLimitBytes: null, probePath: '/dist/probe.cjs' };
+const scriptOf = (script: Partial<Script>) => ({
+  script: { options: {}, ...script } as Script,
+  probePath: '/dist/probe.cjs',
+});
 
 test('a Node script is run by the runner’s Node, with the probe', () => {
-  expect(buildCommand({ kind: 'node' }, '/jobs/a b.ts', node)).toEqual([
+  expect(commandOf(scriptOf({ launch: { kind: 'node' }, path: '/jobs/a b.ts' }))).toEqual([
     process.execPath,
     '--require',
     '/dist/probe.cjs',
@@ -17,13 +21,14 @@ test('a Node script is run by the runner’s Node, with the probe', () => {
 });
 
 test('a heap limit is given in whole megabytes', () => {
-  const limited = { ...node, heapLimitBytes: 100.5 * 1024 * 1024 };
-  expect(buildCommand({ kind: 'node' }, '/a.js', limited)).toContain('--max-old-space-size=101');
+  const options = { memoryBytes: 100.5 * 1024 * 1024 };
+  const limited = scriptOf({ launch: { kind: 'node' }, path: '/a.js', options });
+  expect(commandOf(limited)).toContain('--max-old-space-size=101');
 });
 
 test('a program is run as it is', () => {
   const command = ['/bin/sh', '-eu', '/jobs/a.sh'] as const;
-  expect(buildCommand({ kind: 'program', command }, '/jobs/a.sh', node)).toEqual(command);
+  expect(commandOf(scriptOf({ launch: { kind: 'program', command }, path: '/jobs/a.sh' }))).toEqual(command);
 });
 
 describe('the interpreter that env asks for', () => {

@@ -1,32 +1,61 @@
 import { expect, test } from 'vitest';
-import { decideOutcome, describeCrash, describeEnd, type EndFacts } from '../../src/execution/result/wording.ts';
+import type { Script } from '../../src/discovery/script.ts';
+import { noWords } from '../../src/execution/result/handler-reply.ts';
+import { noOutput, unmeasured } from '../../src/execution/result/result.ts';
+import { concludeEnd, describeCrash, type EndFacts } from '../../src/execution/result/wording.ts';
+import type { Cause } from '../../src/execution/watch/terminate.ts';
 
 const MB = 1024 * 1024;
 
-const succeeded: EndFacts = {
-  exitCode: 0,
-  signal: null,
-  termination: null,
-  killedAfterGrace: false,
-  timeoutMs: 30_000,
-  graceMs: 10_000,
-  durationMs: 1234.5,
-  heapLimitBytes: null,
-  memoryFailure: null,
-  memoryExcess: null,
-  startFailure: null,
-  lastSeenRssBytes: 45 * MB,
-  errorSentence: null,
-  refutation: null,
-  lingering: null,
-  cause: null,
-};
+/** What differs from a script that ended by itself with 0. */
+interface Said extends Partial<Pick<EndFacts, 'durationMs' | 'startFailure' | 'lingering'>> {
+  readonly exitCode?: number | null;
+  readonly signal?: NodeJS.Signals;
+  readonly termination?: Cause;
+  readonly killedAfterGrace?: boolean;
+  readonly memoryExcess?: { readonly usedBytes: number; readonly forMs: number; readonly limitBytes: number };
+  readonly lastSeenRssBytes?: number | null;
+  readonly heapLimitBytes?: number;
+  readonly error?: { readonly name: string; readonly message: string; readonly stack: null };
+  /** The last words of the process. */
+  readonly text?: string;
+}
+
+function factsOf(said: Said): EndFacts {
+  const { exitCode = 0, signal = null, termination = null, killedAfterGrace = false, error = null, text = '' } = said;
+  const { memoryExcess = null, lastSeenRssBytes = 45 * MB, heapLimitBytes } = said;
+  const options = heapLimitBytes === undefined ? {} : { memoryBytes: heapLimitBytes };
+  const limits = { warnBytes: null, maxBytes: null, sustainMs: 0 };
+  return {
+    request: {
+      script: { options } as Script,
+      timeoutMs: 30_000,
+      graceMs: 10_000,
+      root: '/',
+      environment: {},
+      variables: {},
+    },
+    exit: { code: exitCode, signal, cpu: null },
+    termination: { cause: termination, killed: killedAfterGrace, terminate: () => {}, settle: () => {} },
+    memory: { limits, look: () => {}, peakBytes: () => null, excess: () => memoryExcess },
+    sampled: { ...unmeasured, maxRssBytes: lastSeenRssBytes },
+    durationMs: said.durationMs ?? 1234.5,
+    result: error && { exitCode: 1, error, userCpuMs: 0, systemCpuMs: 0, maxRssBytes: null },
+    output: { ...noOutput, text },
+    words: noWords,
+    left: [],
+    isDiskFull: false,
+    startFailure: said.startFailure ?? null,
+    firstFailure: null,
+    lingering: said.lingering ?? null,
+  };
+}
 
 const bySignal = (signal: NodeJS.Signals) => ({ exitCode: null, signal }) as const;
 const memoryExcess = { usedBytes: 412 * MB, forMs: 5012, limitBytes: 400 * MB };
 const timedOut = { termination: 'timeout', durationMs: 30_012 } as const;
 
-test.for<readonly [Partial<EndFacts>, string, string | null]>([
+test.for<readonly [Said, string, string | null]>([
   [{}, 'succeeded', null],
   [
     { ...timedOut, ...bySignal('SIGTERM'), lingering: { isFunction: true, afterMs: 40, resources: [] } },
@@ -35,7 +64,7 @@ test.for<readonly [Partial<EndFacts>, string, string | null]>([
   ],
   [{ exitCode: 3 }, 'failed', 'exit code 3'],
   [
-    { exitCode: 1, errorSentence: 'TypeError: x is not a function' },
+    { exitCode: 1, error: { name: 'TypeError', message: 'x is not a function\nmore', stack: null } },
     'failed',
     'exit code 1: TypeError: x is not a function',
   ],
@@ -51,13 +80,17 @@ test.for<readonly [Partial<EndFacts>, string, string | null]>([
     "killed by SIGKILL, not by the runner: probably the host's memory limit",
   ],
   [
-    { ...bySignal('SIGABRT'), memoryFailure: 'heap-limit', heapLimitBytes: 256 * MB },
+    { ...bySignal('SIGABRT'), text: 'FATAL ERROR: JavaScript heap out of memory', heapLimitBytes: 256 * MB },
     'killed',
     'heap limit of 256 MB reached; raise it with @memory',
   ],
-  [{ ...bySignal('SIGABRT'), memoryFailure: 'heap-limit' }, 'killed', "V8's heap limit reached; raise it with @memory"],
   [
-    { ...bySignal('SIGABRT'), memoryFailure: 'refused' },
+    { ...bySignal('SIGABRT'), text: 'FATAL ERROR: JavaScript heap out of memory' },
+    'killed',
+    "V8's heap limit reached; raise it with @memory",
+  ],
+  [
+    { ...bySignal('SIGABRT'), text: 'Fatal process out of memory' },
     'killed',
     'the host gave it no more memory: its limit of address space (ulimit -v) is reached',
   ],
@@ -102,8 +135,7 @@ test.for<readonly [Partial<EndFacts>, string, string | null]>([
     'stopped because the runner was stopped (Ctrl-C or kill), ended with SIGKILL after 10s of grace',
   ],
 ])('the end %j is called %s: %s', ([facts, outcome, reason]) => {
-  const all = { ...succeeded, ...facts };
-  expect([decideOutcome(all), describeEnd(all)]).toEqual([outcome, reason]);
+  expect(concludeEnd(factsOf(facts), null)).toEqual({ outcome, reason });
 });
 
 test.for([

@@ -18,6 +18,19 @@ for (const [index, name] of names.entries()) {
   const script = handlers.find(name);
   if (script === null) throw new Error(`There is no handler ${name}.`);
   const run = index + 1;
+  const job = {
+    id: run,
+    name,
+    data: '{"a":1}',
+    attempt: 1,
+    scheduledFor: null,
+    startedAt: Date.now(),
+    latenessMs: 0,
+    lastSuccess: null,
+    previouslyCrashed: false,
+    parentData: null,
+    children: null,
+  };
   await runner.run({
     key: `1.${run}`,
     script,
@@ -33,19 +46,8 @@ for (const [index, name] of names.entries()) {
     stop: new AbortController().signal,
     onStarted: (pid) => writeFileSync(join(root, `pid-${run}`), String(pid)),
     onUpdate: () => {},
-    job: {
-      id: run,
-      name,
-      data: '{"a":1}',
-      attempt: 1,
-      scheduledFor: null,
-      startedAt: Date.now(),
-      latenessMs: 0,
-      lastSuccess: null,
-      previouslyCrashed: false,
-      parentData: null,
-      children: null,
-    },
+    ...job,
+    job,
   });
   writeFileSync(join(root, `ended-${run}`), '');
 }

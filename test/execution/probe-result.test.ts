@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readProbeResult } from '../../src/execution/result/probe-result.ts';
+import { readProbeResult } from '../../src/execution/result/report.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { createMasker } from '../support/create-masker.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';

@@ -1,7 +1,6 @@
 import { mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { countsFileOf, readCounts } from '../../src/execution/result/counts.ts';
-import { isProbeResult, maskResult } from '../../src/execution/result/probe-result.ts';
+import { countsFileOf, isProbeResult, maskResult, readCounts } from '../../src/execution/result/report.ts';
 import { runFilesOf } from '../../src/execution/run-files.ts';
 import { readSpool } from '../../src/store/spool/read.ts';
 import { endLostRun } from '../../src/worker/recovery/dead-workers.ts';

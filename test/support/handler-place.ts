@@ -48,7 +48,8 @@ export function openPlace(
     const script = (await openHandlers(root, defaultSettings)).find(name);
     if (script === null) throw new Error(`There is no handler ${name}.`);
     runs += 1;
-    return { ...usualRequest(root, state, asked), key: `1.${runs}`, script, ...asked, job: jobOf(name, asked) };
+    const job = jobOf(name, asked);
+    return { ...job, ...usualRequest(root, state, asked), key: `1.${runs}`, script, ...asked, job };
   };
   return {
     root,

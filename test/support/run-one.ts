@@ -33,7 +33,7 @@ export async function requestRun(
     probePath,
     attempt: 1,
     scheduledFor: 0,
-    startedAt: 0,
+    latenessMs: 0,
     lastSuccess: null,
     previouslyCrashed: false,
     timeoutMs: 30_000,

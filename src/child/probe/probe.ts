@@ -1,15 +1,7 @@
 import { closeSync, readSync, renameSync, writeSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { abortOnTermination, findDefault } from '../call-handler.ts';
-import {
-  HOLD_FD,
-  type Lingering,
-  NOT_BEGUN,
-  PROBE_VARIABLE,
-  type ProbeContext,
-  type ProbeOptions,
-  SIGN_OF_LIFE_FD,
-} from '../contract.ts';
+import { HOLD_FD, type Lingering, NOT_BEGUN, PROBE_VARIABLE, type ProbeOptions, SIGN_OF_LIFE_FD } from '../contract.ts';
 import { openLog } from '../counts.ts';
 import type { JobContext } from '../job-context.ts';
 import { noteRejection, recordEnd, type Unsettled } from '../record-end.ts';
@@ -31,12 +23,13 @@ function joinEntryPoint(scriptPath: string, use: (exported: unknown) => Promise<
   });
 }
 
-function createContext(facts: ProbeContext): JobContext {
+function createContext({ script, facts }: ProbeOptions): JobContext {
   let signal: AbortSignal | undefined;
   return {
-    script: facts.script,
+    script,
     args: process.argv.slice(2),
-    scheduledFor: new Date(facts.scheduledFor),
+    // A script, unlike a handler, is always run for a time.
+    scheduledFor: new Date(facts.scheduledFor as number),
     latenessMs: facts.latenessMs,
     attempt: facts.attempt,
     lastSuccess: facts.lastSuccess === null ? null : new Date(facts.lastSuccess),
@@ -61,7 +54,8 @@ interface CodeState {
 }
 
 /** Calls the script's default function once the script has been evaluated. */
-function callDefault({ scriptPath, resultPath, context }: ProbeOptions, state: CodeState): void {
+function callDefault(options: ProbeOptions, state: CodeState): void {
+  const { scriptPath, resultPath } = options;
   joinEntryPoint(scriptPath, async (exported) => {
     const run = findDefault<JobContext>(exported);
     if (run === null) {
@@ -72,7 +66,7 @@ function callDefault({ scriptPath, resultPath, context }: ProbeOptions, state: C
     state.open = { sentence: "the promise of the script's default function never settled" };
     const startedAt = performance.now();
     try {
-      await run(createContext(context));
+      await run(createContext(options));
     } catch (thrown) {
       noteRejection(thrown);
       throw thrown;
@@ -111,7 +105,7 @@ if (variable !== undefined) {
  * runner ends, or if its output file is gone: the process that removed the file relies on this one never beginning.
  */
 function waitForTurn(options: ProbeOptions): ProbeOptions {
-  const { hold, context } = options;
+  const { hold, facts } = options;
   if (hold === undefined) return options;
   const message = Buffer.alloc(32);
   const length = readSync(HOLD_FD, message);
@@ -125,7 +119,7 @@ function waitForTurn(options: ProbeOptions): ProbeOptions {
   closeSync(HOLD_FD);
   const latenessMs = Number(message.toString('latin1', 0, length));
   process.env.RUNNER_LATENESS_MS = String(latenessMs);
-  return { ...options, context: { ...context, latenessMs } };
+  return { ...options, facts: { ...facts, latenessMs } };
 }
 
 function join(options: ProbeOptions): void {

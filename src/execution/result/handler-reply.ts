@@ -13,7 +13,7 @@ import { describeFound, isInstant } from '../../system/base/values.ts';
 import { ifPossible } from '../run-files.ts';
 import type { Masker } from '../secrets.ts';
 import type { RunRequest } from '../start/request.ts';
-import { describeScriptError, type RunEnd } from './result.ts';
+import type { RunEnd } from './result.ts';
 
 /** The reply of a handler at its end. */
 export interface HandlerReply {
@@ -36,12 +36,10 @@ export const noWords: HandlerReply = { sentence: null, warning: null };
 export function readProgramWords({ job }: RunRequest, exitCode: number | null, fd: number): HandlerReply {
   if (job === undefined) return noWords;
   if (exitCode === RETRY_EXIT_CODE) {
-    const sentence = `exit code ${RETRY_EXIT_CODE}: ${plainRetry.sentence}`;
-    return { ...noWords, sentence, ask: plainRetry.ask };
+    return { ...noWords, sentence: `exit code ${RETRY_EXIT_CODE}: ${ASKED_AGAIN}`, ask: { kind: 'retry' } };
   }
   if (exitCode !== 0) return noWords;
-  const { result, warning } = readLastJsonLine(fd);
-  return { sentence: null, warning, ...(result !== null && { result }) };
+  return { sentence: null, ...readLastJsonLine(fd) };
 }
 
 export function readNodeWords(spoken: ProbeResult, masker: Masker): HandlerReply {
@@ -74,16 +72,17 @@ export function fieldsOf(
   };
 }
 
+/** "TypeError: x is not a function", from the report of a Node script. */
+export function describeScriptError(result: ProbeResult | null): string | null {
+  if (!result?.error) return null;
+  const { name, message } = result.error;
+  const [line = ''] = message.split('\n');
+  return line === '' ? name : `${name}: ${line}`;
+}
+
 export function joinWarnings(...warnings: readonly (string | null)[]): string | null {
   const all = warnings.filter((each) => each !== null);
   return all.length === 0 ? null : all.join('; ');
-}
-
-/** The request of a handler; `ask` is null if the request is invalid. */
-interface AskReading {
-  readonly ask: HandlerDecision | null;
-  /** The request in words, or why it is refused. */
-  readonly sentence: string;
 }
 
 type SpokenRetry = Extract<SpokenAsk, { readonly kind: 'retry' }>;
@@ -91,13 +90,10 @@ type SpokenRetry = Extract<SpokenAsk, { readonly kind: 'retry' }>;
 /** The exit code by which a program asks to be tried again, as sendmail and other programs do (EX_TEMPFAIL). */
 const RETRY_EXIT_CODE = 75;
 
-/** A request for a retry without further wishes. */
-const plainRetry = {
-  ask: { kind: 'retry' },
-  sentence: 'asked for another try',
-} as const;
+const ASKED_AGAIN = 'asked for another try';
 
-export function readAsk(spoken: SpokenAsk): AskReading {
+/** Reads a handler's request, and puts it into words; if `ask` is null, the words say why it is refused. */
+export function readAsk(spoken: SpokenAsk): { readonly ask: HandlerDecision | null; readonly sentence: string } {
   if (spoken.kind === 'fail') return { ask: spoken, sentence: spoken.reason };
   const problem = findProblem(spoken);
   if (problem !== null) return { ask: null, sentence: problem };
@@ -112,7 +108,7 @@ export function readAsk(spoken: SpokenAsk): AskReading {
     ...(name !== undefined && { name }),
     ...(data !== undefined && { data }),
   };
-  return { ask, sentence: failure ?? describeRetry(runAt === undefined ? delayMs : runAt, name) };
+  return { ask, sentence: failure ?? describeRetry(runAt ?? delayMs, name) };
 }
 
 /** Why the log would refuse the retry, or no worker could take it: the handler has failed then like any other. */
@@ -149,33 +145,24 @@ function describeRetry(next: number | string, name: string | undefined): string 
   const until = typeof next === 'string' ? ` at ${next}` : ` in ${prettyMilliseconds(next)}`;
   const when = next === 0 ? '' : until;
   const as = name === undefined ? '' : ` as ${name}`;
-  return `${plainRetry.sentence}${when}${as}`;
+  return `${ASKED_AGAIN}${when}${as}`;
 }
 
-/** A program's last line, read as its result. */
-type LastLine = { readonly result: string | null; readonly warning: string | null };
-
 const PIECE_BYTES = 64 * 1024;
-const nothing: LastLine = { result: null, warning: null };
 
 /**
- * Reads the last line of an output that is not blank, if it is a JSON object or array: a number or a word may stand
- * there by chance.
+ * Reads the last line of an output that is not blank as the result, if it is a JSON object or array: a number or a word
+ * may stand there by chance.
  */
-function readLastJsonLine(fd: number): LastLine {
+function readLastJsonLine(fd: number): Pick<HandlerReply, 'result' | 'warning'> {
   let line = '';
-  const read = () => {
+  const isRead = ifPossible(() => {
     line = readLastLine(fd);
-  };
-  if (!ifPossible(read)) return { result: null, warning: UNREAD };
-  if (!/^[[{]/.test(line)) return nothing;
-  if (Buffer.byteLength(line) > MAX_JSON_BYTES) return { result: null, warning: TOO_LONG };
-  try {
-    JSON.parse(line);
-    return { result: line, warning: null };
-  } catch {
-    return nothing;
-  }
+  });
+  if (!isRead) return { warning: UNREAD };
+  if (!/^[[{]/.test(line)) return { warning: null };
+  if (Buffer.byteLength(line) > MAX_JSON_BYTES) return { warning: TOO_LONG };
+  return ifPossible(() => JSON.parse(line)) ? { result: line, warning: null } : { warning: null };
 }
 
 const UNREAD = 'its output cannot be read, so its result is not known';
@@ -194,11 +181,7 @@ function readLastLine(fd: number): string {
     text = Buffer.concat([piece, text]);
     const trimmed = text.toString('latin1').trimEnd();
     const lineFeed = trimmed.lastIndexOf('\n');
-    if (lineFeed !== -1)
-      return text
-        .subarray(lineFeed + 1)
-        .toString('utf8')
-        .trim();
+    if (lineFeed !== -1) return text.toString('utf8', lineFeed + 1).trim();
   }
   return text.toString('utf8').trim();
 }

@@ -2,8 +2,26 @@ import { createWriteStream, readSync, rmSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { isOfSystem } from '../../system/base/errors.ts';
 import { ifPossible, sizeOfOpen } from '../run-files.ts';
-import { headBytes, omission, type WrittenOutput } from '../watch/output-guard.ts';
-import type { CountedOutput, KeptOutput } from './result.ts';
+import type { Masker } from '../secrets.ts';
+import { headBytes } from '../watch/output-guard.ts';
+import type { KeptOutput } from './result.ts';
+
+/** An output file, and how much of it to keep. */
+export interface WrittenOutput {
+  readonly path: string;
+  /** Descriptor of the file, for reading: its path may no longer lead to it. */
+  readonly fd: number;
+  /** How many bytes were already cut out of it. */
+  readonly droppedBytes: number;
+  /** How many bytes of it stay on the disk at most. */
+  readonly maxBytes: number;
+  readonly masker: Masker;
+}
+
+/** The line in the place of bytes that are left out. */
+export function omission(bytes: number): string {
+  return `\n[… ${bytes} bytes left out …]\n`;
+}
 
 /** How many bytes of a run's output its row holds. */
 const ROW_BYTES = 64 * 1024;
@@ -26,33 +44,22 @@ export async function keepOutput(output: WrittenOutput): Promise<KeptOutput> {
 
 const unreadOutput: KeptOutput = { text: '', bytes: null, droppedBytes: null, file: null, fileBytes: null };
 
-async function keep(output: WrittenOutput, size: number): Promise<CountedOutput> {
-  const { droppedBytes } = output;
+async function keep(output: WrittenOutput, size: number): Promise<KeptOutput> {
+  const { droppedBytes, path } = output;
   const bytes = size + droppedBytes;
-  if (bytes <= ROW_BYTES) {
-    return { text: readMasked(output, 0, size), bytes, droppedBytes, file: null, fileBytes: null };
-  }
-  const text = readEnds(output, size, bytes);
-  return { text, bytes, ...(await keepFile(output, size)) };
-}
-
-type KeptFile = Pick<CountedOutput, 'droppedBytes' | 'file' | 'fileBytes'>;
-
-/** On a full disk only the row's part is kept, so that the end of the run is recorded in any case. */
-async function keepFile(output: WrittenOutput, size: number): Promise<KeptFile> {
-  const { droppedBytes } = output;
-  const file = `${output.path}.gz`;
+  const isSmall = bytes <= ROW_BYTES;
+  const text = isSmall ? readMasked(output, 0, size) : readEnds(output, size, bytes);
+  const noFile = { text, bytes, file: null, fileBytes: null };
+  if (isSmall) return { ...noFile, droppedBytes };
+  const file = `${path}.gz`;
   try {
     // Most runs write little and never load streams or zlib.
     await compressOutput(output, size, file);
-    return { droppedBytes, file: basename(file), fileBytes: statSync(file).size };
+    return { text, bytes, droppedBytes, file: basename(file), fileBytes: statSync(file).size };
   } catch {
+    // On a full disk only the row's part is kept, so that the end of the run is recorded in any case.
     ifPossible(() => rmSync(file, { force: true }));
-    return {
-      droppedBytes: droppedBytes + size - Math.min(size, ROW_BYTES),
-      file: null,
-      fileBytes: null,
-    };
+    return { ...noFile, droppedBytes: bytes - Math.min(size, ROW_BYTES) };
   }
 }
 

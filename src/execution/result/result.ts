@@ -1,17 +1,10 @@
-import type { HandlerDecision, ProbeResult } from '../../child/contract.ts';
+import type { HandlerDecision, ProbeError, ProbeResult } from '../../child/contract.ts';
 import type { Counts } from '../../child/counts.ts';
 import type { FinishedRun } from '../../store/schema.ts';
 import type { MeasuredBy, Outcome } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
 import type { Exit } from '../start/process.ts';
 import { isReplaced } from '../start/start-failure.ts';
-
-/** The error inside a Node script, as the script reported it. */
-interface ScriptError {
-  readonly name: string;
-  readonly message: string;
-  readonly stack: string | null;
-}
 
 /** CPU time and peak memory of a run, and how they were measured. Unknown values are null. */
 export interface Measurement {
@@ -21,12 +14,24 @@ export interface Measurement {
   readonly measuredBy: MeasuredBy | null;
 }
 
-export const unmeasured: Measurement = {
-  userCpuMs: null,
-  systemCpuMs: null,
-  maxRssBytes: null,
-  measuredBy: null,
-};
+export const unmeasured: Measurement = { userCpuMs: null, systemCpuMs: null, maxRssBytes: null, measuredBy: null };
+
+export function measureBySelf({ userCpuMs, systemCpuMs, maxRssBytes }: ProbeResult): Measurement {
+  return { userCpuMs, systemCpuMs, maxRssBytes, measuredBy: 'self' };
+}
+
+/**
+ * The last sample is older than the end, and the kernel's count lacks children that nobody waited for: take the larger.
+ */
+export function addCpu(sampled: Measurement, cpu: Exit['cpu']): Measurement {
+  if (cpu === null) return sampled;
+  return {
+    userCpuMs: Math.max(cpu.userCpuMs, sampled.userCpuMs ?? 0),
+    systemCpuMs: Math.max(cpu.systemCpuMs, sampled.systemCpuMs ?? 0),
+    maxRssBytes: sampled.maxRssBytes,
+    measuredBy: 'sampled',
+  };
+}
 
 /** The part of a run's output that is kept. */
 export interface KeptOutput {
@@ -40,12 +45,6 @@ export interface KeptOutput {
   readonly file: string | null;
   /** Size of the compressed file. */
   readonly fileBytes: number | null;
-}
-
-/** An output whose bytes the runner has counted itself. */
-export interface CountedOutput extends KeptOutput {
-  readonly bytes: number;
-  readonly droppedBytes: number;
 }
 
 /** How one run ended. Success and failure are the same record. */
@@ -62,7 +61,8 @@ export interface RunEnd extends Measurement {
   readonly warning: string | null;
   /** Whether it succeeded though its output tells of a failure. */
   readonly suspect: boolean;
-  readonly error: ScriptError | null;
+  /** The error inside a Node script, as the script reported it. */
+  readonly error: ProbeError | null;
   readonly output: KeptOutput;
   /** The pid of its process; absent: there was none, or it is unknown. */
   readonly pid?: number;
@@ -79,18 +79,12 @@ export interface RunEnd extends Measurement {
 /** The part of a run's end that a call remembers: outputs and results would fill its memory. */
 export type KeptEnd = Pick<RunEnd, 'outcome'>;
 
-export const noOutput: KeptOutput = {
-  text: '',
-  bytes: 0,
-  droppedBytes: 0,
-  file: null,
-  fileBytes: null,
-};
-
-type Unmeasured = Pick<RunEnd, 'outcome' | 'finishedAt' | 'durationMs' | 'reason' | 'output'>;
+export const noOutput: KeptOutput = { text: '', bytes: 0, droppedBytes: 0, file: null, fileBytes: null };
 
 /** The end of a run of which nothing was measured. */
-export function endUnmeasured(end: Unmeasured): RunEnd {
+export function endUnmeasured(
+  end: Pick<RunEnd, 'outcome' | 'finishedAt' | 'durationMs' | 'reason' | 'output'>,
+): RunEnd {
   return { ...unmeasured, exitCode: null, signal: null, warning: null, suspect: false, error: null, ...end };
 }
 
@@ -103,32 +97,6 @@ export function endNotStarted(reason: string, durationMs: number): RunEnd {
     reason,
     output: noOutput,
   });
-}
-
-/** "TypeError: x is not a function", from the report of a Node script. */
-export function describeScriptError(result: ProbeResult | null): string | null {
-  if (!result?.error) return null;
-  const { name, message } = result.error;
-  const [firstLine = ''] = message.split('\n');
-  return firstLine === '' ? name : `${name}: ${firstLine}`;
-}
-
-export function measureBySelf(result: ProbeResult): Measurement {
-  const { userCpuMs, systemCpuMs, maxRssBytes } = result;
-  return { userCpuMs, systemCpuMs, maxRssBytes, measuredBy: 'self' };
-}
-
-/**
- * The last sample is older than the end, and the kernel's count lacks children that nobody waited for: take the larger.
- */
-export function addCpu(sampled: Measurement, cpu: Exit['cpu']): Measurement {
-  if (cpu === null) return sampled;
-  return {
-    ...sampled,
-    userCpuMs: Math.max(cpu.userCpuMs, sampled.userCpuMs ?? 0),
-    systemCpuMs: Math.max(cpu.systemCpuMs, sampled.systemCpuMs ?? 0),
-    measuredBy: 'sampled',
-  };
 }
 
 export function roundMs(ms: number): number {

@@ -1,69 +1,70 @@
 import { statfsSync } from 'node:fs';
 import formatBytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
-import type { HandlerDecision, Lingering } from '../../child/contract.ts';
+import type { HandlerDecision, Lingering, ProbeResult } from '../../child/contract.ts';
 import { DOUBT } from '../../store/words.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { readStartTicks } from '../../system/process/identity.ts';
 import type { Exit } from '../start/process.ts';
-import type { Cause, LeftProcess } from '../watch/terminate.ts';
-import type { MemoryExcess, MemoryWatch } from '../watch/watch.ts';
-import type { RunEnd } from './result.ts';
+import type { RunRequest } from '../start/request.ts';
+import type { LeftProcess } from '../watch/terminate.ts';
+import type { MemoryExcess, MemoryWatch, Watched } from '../watch/watch.ts';
+import { describeScriptError, type HandlerReply, joinWarnings } from './handler-reply.ts';
+import type { KeptOutput, RunEnd } from './result.ts';
 import type { Sign } from './signs.ts';
 
-/** All known facts about the end of a process, before they are put into words. */
-export interface EndFacts {
-  readonly exitCode: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly termination: Cause | null;
-  /** Whether SIGTERM did not suffice to end it. */
-  readonly killedAfterGrace: boolean;
-  readonly timeoutMs: number;
-  readonly graceMs: number;
+/** All known facts about a run that has ended. */
+export interface EndFacts extends Omit<Watched, 'droppedBytes'> {
+  readonly request: Pick<RunRequest, 'script' | 'timeoutMs' | 'graceMs' | 'root' | 'environment' | 'variables'>;
+  /** Null: its process lives on. */
+  readonly exit: Exit | null;
   readonly durationMs: number;
-  /** The excess of memory for which it was ended; null: it was not ended for memory. */
-  readonly memoryExcess: MemoryExcess | null;
-  /** One sentence that says why it never came to the script's first line; null: it may have. */
+  /** The report of the process itself; null: none. */
+  readonly result: ProbeResult | null;
+  readonly output: KeptOutput;
+  readonly words: HandlerReply;
+  /** Processes that it left running. */
+  readonly left: readonly LeftProcess[];
+  /** Whether the disk for its output is full. */
+  readonly isDiskFull: boolean;
+  /** One sentence that says why it never came to its first line; null: it may have. */
   readonly startFailure: string | null;
-  /** The heap limit that was set; null: V8's own. */
-  readonly heapLimitBytes: number | null;
-  /** Why V8 ended it: V8's own limit was reached, or the system refused more memory. */
-  readonly memoryFailure: 'heap-limit' | 'refused' | null;
-  readonly lastSeenRssBytes: number | null;
-  /** "TypeError: x is not a function", from a Node script. */
-  readonly errorSentence: string | null;
-  /** A handler's own sentence about its end; an exit code would add nothing to it. */
-  readonly ownSentence?: string | null;
+  /** Why it was started a second time; null: it was not. */
+  readonly firstFailure: string | null;
   /** The process was ended because it wrote into the channel to the runner. */
   readonly isGarbled?: boolean;
-  /** Open resources that kept it running until its time limit after its code had ended; null: unknown. */
-  readonly lingering: Lingering | null;
-  /** Why it has failed although its exit code says otherwise. */
-  readonly refutation: string | null;
-  /** The cause of its failure according to its output, and the cure. */
-  readonly cause: string | null;
+  /** Open resources that kept it running after its code had ended; absent or null: unknown. */
+  readonly lingering?: Lingering | null;
 }
 
-/** All wording about how a run ended: the first reason that applies. Null: it succeeded. */
-export function describeEnd(facts: EndFacts): string | null {
-  if (hasReturned(facts)) return facts.refutation;
-  if (facts.termination === 'timeout') return describeTimeout(facts);
-  if (facts.termination === 'stop')
-    return `stopped because the runner was stopped (Ctrl-C or kill), ${describeTermination(facts)}`;
-  if (facts.memoryExcess !== null) return describeMemory(facts.memoryExcess, facts);
-  if (facts.startFailure !== null) return facts.startFailure;
-  if (facts.memoryFailure === 'heap-limit') return describeHeapLimit(facts.heapLimitBytes);
-  if (facts.memoryFailure === 'refused') return REFUSED_MEMORY;
-  if (facts.isGarbled) return GARBLED;
-  if (facts.signal === 'SIGKILL') return describeForeignKill(facts.lastSeenRssBytes);
-  if (facts.signal !== null) return describeSignal(facts.signal);
-  if (facts.exitCode === 0) return facts.refutation;
-  if (facts.ownSentence) return facts.ownSentence;
-  return describeExit(facts.exitCode, joinCause(facts.errorSentence, facts.cause));
+/**
+ * Judges how a run ended, with its reason: the first that applies. Null: it succeeded. `killed` means by a signal from
+ * elsewhere; a signal of the runner is a time-out or a stop.
+ *
+ * @param cause the cause of its failure according to its output, and the cure; null: unknown
+ */
+export function concludeEnd(facts: EndFacts, cause: string | null): Pick<RunEnd, 'outcome' | 'reason'> {
+  const { exit, termination, memory, startFailure, words } = facts;
+  const failed = (reason: string) => ({ outcome: 'failed', reason }) as const;
+  if (returnedBeforeEnd(facts) !== null) return { outcome: 'succeeded', reason: null };
+  if (termination.cause === 'timeout') return { outcome: 'timed-out', reason: describeTimeout(facts) };
+  if (termination.cause === 'stop')
+    return failed(`stopped because the runner was stopped (Ctrl-C or kill), ${describeTermination(facts)}`);
+  const excess = termination.cause === 'memory' ? (memory?.excess() ?? null) : null;
+  if (excess !== null) return failed(describeMemory(excess, facts));
+  if (startFailure !== null) return { outcome: 'not-started', reason: startFailure };
+  if (facts.isGarbled) return failed(GARBLED);
+  if (exit?.signal) return { outcome: 'killed', reason: describeSignal(exit.signal, facts) };
+  const exitCode = exitCodeOf(facts);
+  const outcome = judgeExit(exitCode, words.ask);
+  if (outcome === 'succeeded') return { outcome, reason: null };
+  const said = words.sentence || describeExit(exitCode, joinWarnings(describeScriptError(facts.result), cause));
+  return { outcome, reason: said };
 }
 
-function joinCause(error: string | null, cause: string | null): string | null {
-  return error === null || cause === null ? (error ?? cause) : `${error}; ${cause}`;
+/** A handler whose process lives on has ended well if it says so, and nothing else has ended it. */
+function exitCodeOf({ exit, result, termination }: EndFacts): number | null {
+  return exit === null && result?.exitCode === 0 && termination.cause === null ? 0 : (exit?.code ?? null);
 }
 
 /** @param cure the cure that follows from the signs; null: unknown */
@@ -92,19 +93,19 @@ export function describeOverdue(runner: string): string {
 }
 
 function describeTimeout(facts: EndFacts): string {
-  const limit = `timed out after ${duration(facts.durationMs)} (limit ${duration(facts.timeoutMs)})`;
-  return [`${limit}, ${describeTermination(facts)}`, facts.lingering && describeLingering(facts.lingering)]
-    .filter((each) => each !== null)
-    .join('; ');
+  const { durationMs, lingering, request } = facts;
+  const limit = `timed out after ${duration(durationMs)} (limit ${duration(request.timeoutMs)})`;
+  return `${limit}, ${describeTermination(facts)}${lingering ? `; ${describeLingering(lingering)}` : ''}`;
 }
 
-/** Whether its function had ended, and only an open resource kept the process running until its time limit. */
-function hasReturned(
-  facts: Pick<EndFacts, 'termination' | 'lingering' | 'exitCode' | 'errorSentence'>,
-): facts is EndFacts & { readonly lingering: Lingering } {
-  const { termination, lingering, exitCode, errorSentence } = facts;
-  const isGood = errorSentence === null && (exitCode === null || exitCode === 0);
-  return termination === 'timeout' && lingering?.isFunction === true && isGood;
+/**
+ * What kept a process running until its time limit after its function had ended well; null: the function had not ended,
+ * or not well.
+ */
+function returnedBeforeEnd(facts: EndFacts): Lingering | null {
+  const { termination, lingering, exit, result } = facts;
+  const isGood = !result?.error && (exit?.code ?? 0) === 0;
+  return termination.cause === 'timeout' && lingering?.isFunction === true && isGood ? lingering : null;
 }
 
 /** "its function returned after 40ms; an open server kept the process running" */
@@ -144,93 +145,73 @@ function describeMemory(excess: MemoryExcess, facts: EndFacts): string {
   return `${used} (limit ${size(excess.limitBytes)}), ${describeTermination(facts)}`;
 }
 
-function describeTermination(facts: EndFacts): string {
-  if (facts.killedAfterGrace) return `ended with SIGKILL after ${duration(facts.graceMs)} of grace`;
-  if (facts.signal === null && facts.exitCode === null) return 'exited after SIGTERM';
-  return facts.signal === null ? `exited with code ${facts.exitCode} after SIGTERM` : `ended with ${facts.signal}`;
+function describeTermination({ termination, request, exit }: EndFacts): string {
+  if (termination.killed) return `ended with SIGKILL after ${duration(request.graceMs)} of grace`;
+  if (exit === null) return 'exited after SIGTERM';
+  return exit.signal === null ? `exited with code ${exit.code} after SIGTERM` : `ended with ${exit.signal}`;
 }
-
-function describeHeapLimit(heapLimitBytes: number | null): string {
-  if (heapLimitBytes === null) return "V8's heap limit reached; raise it with @memory";
-  return `heap limit of ${size(heapLimitBytes)} reached; raise it with @memory`;
-}
-
-const REFUSED_MEMORY = 'the host gave it no more memory: its limit of address space (ulimit -v) is reached';
 
 const GARBLED = 'it was ended because its process wrote to descriptor 4, which belongs to the runner';
 
-function describeForeignKill(lastSeenRssBytes: number | null): string {
-  const seen = lastSeenRssBytes === null ? '' : ` (last seen ${size(lastSeenRssBytes)})`;
+const REFUSED_MEMORY = 'the host gave it no more memory: its limit of address space (ulimit -v) is reached';
+
+/** These signals are V8's and the kernel's ways to report a limit. */
+function describeSignal(signal: NodeJS.Signals, { sampled, output, request }: EndFacts): string {
+  if (signal === 'SIGABRT' || signal === 'SIGTRAP') {
+    // Either V8 asked the system for memory and got none, or it reached its own limit.
+    if (/semi space failed|process out of memory|bad_alloc/.test(output.text)) return REFUSED_MEMORY;
+    if (/heap out of memory/i.test(output.text)) return describeHeapLimit(request.script.options.memoryBytes);
+  }
+  if (signal === 'SIGXFSZ') return "killed by SIGXFSZ: a file grew beyond the host's limit of file size (ulimit -f)";
+  if (signal === 'SIGXCPU') return 'killed by SIGXCPU: it used all the CPU time that the host allows (ulimit -t)';
+  if (signal !== 'SIGKILL') return `killed by ${signal}, not by the runner`;
+  const seen = sampled.maxRssBytes === null ? '' : ` (last seen ${size(sampled.maxRssBytes)})`;
   return `killed by SIGKILL, not by the runner: probably the host's memory limit${seen}`;
 }
 
-/** These signals are the kernel's way to report a limit of the host. */
-function describeSignal(signal: NodeJS.Signals): string {
-  if (signal === 'SIGXFSZ') {
-    return "killed by SIGXFSZ: a file grew beyond the host's limit of file size (ulimit -f)";
-  }
-  if (signal === 'SIGXCPU') {
-    return 'killed by SIGXCPU: it used all the CPU time that the host allows (ulimit -t)';
-  }
-  return `killed by ${signal}, not by the runner`;
+/** @param heapLimitBytes the limit that was set; undefined: V8's own */
+function describeHeapLimit(heapLimitBytes: number | undefined): string {
+  const limit = heapLimitBytes === undefined ? "V8's heap limit" : `heap limit of ${size(heapLimitBytes)}`;
+  return `${limit} reached; raise it with @memory`;
 }
 
 const duration = (ms: number): string => prettyMilliseconds(Math.round(ms));
 const size = (bytes: number): string =>
   formatBytes(bytes, { unitSeparator: ' ', decimalPlaces: 0 }) ?? `${bytes} bytes`;
 
-/** Facts from which the warnings of a run follow. */
-interface WarningFacts {
-  /** Null: the run has no limit of resident memory. */
-  readonly memory: MemoryWatch | null;
-  /** The peak that a Node script measured itself. */
-  readonly selfPeakBytes: number | null;
-  /** Whether the disk for its output is full. */
-  readonly isDiskFull: boolean;
-  /** Processes that it left running. */
-  readonly left: readonly LeftProcess[];
-  /** Why it had to be started a second time. */
-  readonly firstFailure: string | null;
-  /** Why the second start failed, too. */
-  readonly startFailure: string | null;
-  /** An export of a Node script that nothing calls; null: none. */
-  readonly uncalled: string | null;
-  readonly end: EndFacts;
-}
-
 /** All warnings in one line; null: none. */
-export function describeWarnings(facts: WarningFacts): string | null {
-  const all = [
+export function describeWarnings(facts: EndFacts): string | null {
+  return joinWarnings(
     describeSecondStart(facts),
-    describeReturned(facts.end),
-    describeUncalled(facts.uncalled),
-    facts.memory === null ? null : describeMemoryUsed(facts.memory, facts.selfPeakBytes),
+    describeReturned(facts),
+    describeUncalled(facts.result?.uncalled),
+    facts.memory === null ? null : describeMemoryUsed(facts.memory, facts.result?.maxRssBytes ?? 0),
     facts.isDiskFull ? 'the disk was full when it ended: some of its output may be missing' : null,
     describeLeft(facts.left),
-  ].filter((each) => each !== null);
-  return all.length === 0 ? null : all.join('; ');
+  );
 }
 
-function describeReturned(end: EndFacts): string | null {
-  if (!hasReturned(end)) return null;
-  const until = `until its time limit of ${duration(end.timeoutMs)}`;
-  return `${describeLingering(end.lingering)} ${until}: close it, or call process.exit() when all is done`;
+function describeReturned(facts: EndFacts): string | null {
+  const lingering = returnedBeforeEnd(facts);
+  if (lingering === null) return null;
+  const until = `until its time limit of ${duration(facts.request.timeoutMs)}`;
+  return `${describeLingering(lingering)} ${until}: close it, or call process.exit() when all is done`;
 }
 
-function describeUncalled(uncalled: string | null): string | null {
-  if (uncalled === null) return null;
+function describeUncalled(uncalled: string | undefined): string | null {
+  if (uncalled === undefined) return null;
   return `${printableLine(uncalled)}: export default a function, and the runner calls that`;
 }
 
 /** If both starts failed, the reason of the run tells why. */
-function describeSecondStart({ firstFailure, startFailure }: WarningFacts): string | null {
+function describeSecondStart({ firstFailure, startFailure }: EndFacts): string | null {
   if (firstFailure === null) return null;
   return startFailure === null ? `was started a second time; the first time: ${firstFailure}` : 'was started twice';
 }
 
-function describeMemoryUsed(memory: MemoryWatch, selfPeakBytes: number | null): string | null {
+function describeMemoryUsed(memory: MemoryWatch, selfPeakBytes: number): string | null {
   const { warnBytes } = memory.limits;
-  const peakBytes = Math.max(memory.peakBytes() ?? 0, selfPeakBytes ?? 0);
+  const peakBytes = Math.max(memory.peakBytes() ?? 0, selfPeakBytes);
   if (readStartTicks(process.pid) === null)
     return 'its limits of resident memory could not be watched: there is no /proc';
   if (warnBytes === null || peakBytes <= warnBytes) return null;
@@ -248,14 +229,6 @@ function describeLeft(left: readonly LeftProcess[]): string | null {
   return `left ${processes} running: ${named.join(', ')}${more}; ${whose} further output is not kept`;
 }
 
-/** Why V8 ended its own process, by its last words. */
-export function findMemoryFailure({ signal }: Exit, text: string): EndFacts['memoryFailure'] {
-  if (signal !== 'SIGABRT' && signal !== 'SIGTRAP') return null;
-  // Either V8 asked the system for memory and got none, or it reached its own limit.
-  if (/semi space failed|process out of memory|bad_alloc/.test(text)) return 'refused';
-  return /heap out of memory/i.test(text) ? 'heap-limit' : null;
-}
-
 /** Less than the smallest file takes. */
 const NOTHING_BYTES = 4096;
 
@@ -267,17 +240,6 @@ export function isDiskFull(folder: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** `killed` means by a signal from elsewhere; a signal of the runner is a time-out or a stop. */
-export function decideOutcome(facts: EndFacts, ask?: HandlerDecision): RunEnd['outcome'] {
-  if (facts.termination === 'timeout' && !hasReturned(facts)) return 'timed-out';
-  if (facts.termination === 'stop' || facts.termination === 'memory') return 'failed';
-  if (facts.startFailure !== null) return 'not-started';
-  if (facts.isGarbled) return 'failed';
-  if (hasReturned(facts)) return facts.refutation === null ? 'succeeded' : 'failed';
-  if (facts.signal !== null) return 'killed';
-  return facts.refutation === null ? judgeExit(facts.exitCode, ask) : 'failed';
 }
 
 /** Judges a run that ended by itself. A handler that asked for another try has not failed, unless it says so. */

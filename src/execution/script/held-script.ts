@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { readFreeMemory } from '../../system/process/memory.ts';
 import {
   closeOutput,
-  createHeldFiles,
+  createRunFiles,
   heldOutputOf,
   type OpenOutput,
   type RunFiles,
@@ -11,7 +11,7 @@ import {
   runFilesOf,
 } from '../run-files.ts';
 import { type StartedProcess, startProcess } from '../start/process.ts';
-import type { StartRequest } from '../start/request.ts';
+import type { RunRequest } from '../start/request.ts';
 import { signalGroup } from '../watch/terminate.ts';
 
 /**
@@ -37,12 +37,12 @@ export interface HeldScript {
 }
 
 /** Null: it could not be started now. When its turn comes, it is started as usual. */
-export async function holdScript(request: StartRequest): Promise<HeldScript | null> {
+export async function holdScript(request: RunRequest): Promise<HeldScript | null> {
   const files = runFilesOf(request.state, request.key);
   const hold = { heldOutput: heldOutputOf(files), output: files.output };
   let output: OpenOutput;
   try {
-    output = createHeldFiles(files);
+    output = createRunFiles(files, null, true);
   } catch {
     return null;
   }

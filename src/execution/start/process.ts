@@ -4,13 +4,16 @@ import { stat } from 'node:fs/promises';
 import { constants, getPriority, setPriority } from 'node:os';
 import { basename } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { type Hold, PROBE_VARIABLE, type ProbeOptions } from '../../child/contract.ts';
+import { type Hold, PROBE_VARIABLE, type ProbeOptions, type RunFacts, runVariables } from '../../child/contract.ts';
 import type { Script } from '../../discovery/script.ts';
+import type { ScriptOptions } from '../../settings/settings.ts';
 import { sleepUntil } from '../../system/base/sleep.ts';
-import { readStatFields } from '../../system/process/identity.ts';
+import { machineName, readStatFields } from '../../system/process/identity.ts';
+import { findOwnNode, findProgram } from '../../system/process/programs.ts';
+import { defaultPath, userEnvironment } from '../../system/process/user-environment.ts';
+import { countsFileOf } from '../result/report.ts';
 import type { OpenOutput, RunFiles } from '../run-files.ts';
-import { buildCommand, buildEnvironment, findMissingInterpreter } from './command.ts';
-import type { StartRequest } from './request.ts';
+import type { RunRequest } from './request.ts';
 import { describeNotStarted } from './start-failure.ts';
 
 export interface Exit {
@@ -40,7 +43,7 @@ export interface StartFailure {
  * @param hold for a Node script that waits for its turn
  */
 export async function startProcess(
-  request: StartRequest,
+  request: RunRequest,
   files: RunFiles,
   { appendFd, fd, inputFd }: OpenOutput,
   hold?: Hold,
@@ -64,7 +67,7 @@ let threads: Promise<unknown> | undefined;
 
 /** Starts a program in the root as a leader. The fifth `stdio`, if there is one, is its channel. */
 export async function startCommand(
-  request: Pick<StartRequest, 'root' | 'script' | 'stop'>,
+  request: Pick<RunRequest, 'root' | 'script' | 'stop'>,
   [program, ...args]: readonly [string, ...string[]],
   options: Pick<SpawnOptions, 'env' | 'stdio'>,
 ): Promise<StartedProcess | StartFailure> {
@@ -93,18 +96,76 @@ async function confirmStart(child: ChildProcess, { options }: Script): Promise<S
   return { pid, exited, channel: (child.stdio[4] as Duplex | undefined | null) ?? null };
 }
 
-/** The arguments of a run. */
+/** The arguments of a run: Node with the probe, or the script's interpreter. */
 export function commandOf({
   script,
   probePath,
-  args,
-}: Pick<StartRequest, 'script' | 'probePath' | 'args'>): readonly [string, ...string[]] {
-  const heapLimitBytes = script.options.memoryBytes ?? null;
-  return buildCommand(script.launch, script.path, { heapLimitBytes, probePath }, args);
+  args = [],
+}: Pick<RunRequest, 'script' | 'probePath' | 'args'>): readonly [string, ...string[]] {
+  const { launch, path, options } = script;
+  if (launch.kind === 'program') return [...launch.command, ...args];
+  return buildNodeCommand(options, '--require', probePath, path, ...args);
 }
 
-function probeVariable(request: StartRequest, files: RunFiles, hold: Hold | undefined): Record<string, string> {
-  const { script } = request;
+/** Uses the Node that runs this process. Without a limit V8's own applies. */
+export function buildNodeCommand(
+  { memoryBytes }: ScriptOptions,
+  ...args: readonly string[]
+): readonly [string, ...string[]] {
+  const heap = memoryBytes === undefined ? [] : [`--max-old-space-size=${Math.ceil(memoryBytes / 1_048_576)}`];
+  return [findOwnNode(), ...heap, ...args];
+}
+
+/** The interpreter that `#!/usr/bin/env name` asks for, if it is nowhere on the script's PATH. */
+export function findMissingInterpreter(command: readonly string[], path: string | undefined): string | null {
+  const [program, name] = command;
+  if (program === undefined || name === undefined) return null;
+  if (basename(program) !== 'env' || name.startsWith('-') || name.includes('/')) return null;
+  return findProgram(name, path ?? '') === null ? name : null;
+}
+
+/** Variables of the runner's environment that a script gets without `@env`. */
+const allowedNames = [
+  'TZ',
+  // Without them a script that adds jobs would add them to another log.
+  ...['RUNNER_DATABASE_URL', 'RUNNER_DATABASE_URL_FILE'],
+];
+
+type VariablesRequest = Pick<RunRequest, 'environment' | 'variables' | 'script'>;
+type EnvironmentRequest = VariablesRequest & Pick<RunRequest, 'key' | 'root' | 'job' | keyof RunFacts>;
+
+/**
+ * The environment is fixed, except for variables named by the settings and `@env`: a script behaves under cron as by
+ * hand and never sees the runner's secrets. As under cron there is no TMPDIR: sockets, locks and notes of programs must
+ * be found again by the next run, by daemons, and by the site. Files that should disappear with the run go to the run's
+ * own folder.
+ */
+export function buildEnvironment(request: EnvironmentRequest, files: RunFiles): Record<string, string | undefined> {
+  return {
+    ...userEnvironment(request.environment),
+    ...chosenVariables(request),
+    RUNNER_TMPDIR: files.temporary,
+    RUNNER_COUNTS: countsFileOf(files),
+    RUNNER_ROOT: request.root,
+    RUNNER_HOST: machineName(),
+    ...runVariables({ ...request, script: request.script.name }),
+  };
+}
+
+/** The variables passed on from the runner's environment, and those of the settings. */
+function chosenVariables({ environment, variables, script }: VariablesRequest): Record<string, string | undefined> {
+  const asked = new Set(script.options.env ?? []);
+  const passed = Object.entries(environment).filter(([name]) => allowedNames.includes(name) || asked.has(name));
+  return { ...Object.fromEntries(passed), ...variables };
+}
+
+/** The PATH on which a script finds programs. */
+export function searchPathOf(request: VariablesRequest): string {
+  return chosenVariables(request).PATH ?? defaultPath();
+}
+
+function probeVariable(request: RunRequest, files: RunFiles, hold: Hold | undefined): Record<string, string> {
+  const { script, scheduledFor, latenessMs, attempt, lastSuccess, previouslyCrashed } = request;
   if (script.launch.kind !== 'node') return {};
   const options: ProbeOptions = {
     scriptPath: script.path,
@@ -112,14 +173,8 @@ function probeVariable(request: StartRequest, files: RunFiles, hold: Hold | unde
     cacheFolder: request.state.cache,
     exportsNothing: script.launch.exportsNothing === true,
     ...(hold !== undefined && { hold }),
-    context: {
-      script: script.name,
-      scheduledFor: request.scheduledFor,
-      latenessMs: request.startedAt - request.scheduledFor,
-      attempt: request.attempt,
-      lastSuccess: request.lastSuccess,
-      previouslyCrashed: request.previouslyCrashed,
-    },
+    script: script.name,
+    facts: { scheduledFor, latenessMs, attempt, lastSuccess, previouslyCrashed },
   };
   return { [PROBE_VARIABLE]: JSON.stringify(options) };
 }
@@ -188,24 +243,17 @@ function settle(): void {
   const before = counted;
   counted = readChildrenCpu();
   const isSure = waiting.length === 1 && before !== null && counted !== null;
-  const cpu = isSure ? subtract(counted as CpuTime, before) : null;
+  const cpu = isSure ? subtractCpu(counted as CpuTime, before) : null;
   for (const resolve of waiting) resolve(cpu);
   waiting = [];
 }
 
-function subtract(now: CpuTime, before: CpuTime): CpuTime {
-  return {
-    userCpuMs: now.userCpuMs - before.userCpuMs,
-    systemCpuMs: now.systemCpuMs - before.systemCpuMs,
-  };
+export function subtractCpu(now: CpuTime, before: CpuTime): CpuTime {
+  return { userCpuMs: now.userCpuMs - before.userCpuMs, systemCpuMs: now.systemCpuMs - before.systemCpuMs };
 }
 
 /** 13 and 14: utime and stime of the children that this process has waited for. */
 function readChildrenCpu(): CpuTime | null {
   const stat = readStatFields(process.pid);
-  if (stat === null) return null;
-  return {
-    userCpuMs: Number(stat[13]) * MS_PER_TICK,
-    systemCpuMs: Number(stat[14]) * MS_PER_TICK,
-  };
+  return stat && { userCpuMs: Number(stat[13]) * MS_PER_TICK, systemCpuMs: Number(stat[14]) * MS_PER_TICK };
 }

@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { basename, dirname } from 'node:path';
+import prettyMilliseconds from 'pretty-ms';
 import { errorCode } from '../../system/base/errors.ts';
 import { keepPackage } from '../../system/process/package-files.ts';
 import { findOwnNode, isExecutable } from '../../system/process/programs.ts';
@@ -123,7 +124,11 @@ function describeHow(end: number | string | null): string {
   return typeof end === 'number' ? `with exit code ${end}` : `by ${end}`;
 }
 
+/** Node hangs for ever if it gets some of the threads that it starts with, but not all. */
+export const HANG_AFTER_MS = 30_000;
+
 /** Neither the script nor its time limit is to blame. */
-export function describeHungStart(standstill: string): string {
+export function describeHungStart(hangAfterMs = HANG_AFTER_MS): string {
+  const standstill = prettyMilliseconds(hangAfterMs);
   return `hung before its first line: for ${standstill} Node made no progress and did not end; probably the host's limit of processes is nearly reached; run fewer scripts at the same time, or set limits.maxProcesses to wait`;
 }

@@ -14,9 +14,15 @@ import {
 } from '../../child/contract.ts';
 import { readStartTicks } from '../../system/process/identity.ts';
 import { runFilesOf } from '../run-files.ts';
-import { buildEnvironment, buildNodeCommand } from '../start/command.ts';
-import { type Exit, type StartedProcess, type StartFailure, startCommand } from '../start/process.ts';
-import { type HandlerRequest, toRunRequest } from '../start/request.ts';
+import {
+  buildEnvironment,
+  buildNodeCommand,
+  type Exit,
+  type StartedProcess,
+  type StartFailure,
+  startCommand,
+} from '../start/process.ts';
+import type { HandlerRequest } from '../start/request.ts';
 import { describeNoFiles } from '../start/start-failure.ts';
 import { signalGroup } from '../watch/terminate.ts';
 import { WarmFiles } from './files.ts';
@@ -80,12 +86,9 @@ async function startHost(request: HandlerRequest, files: WarmFiles): Promise<Sta
   const { output, ledger, temporary, name } = files;
   const isAlone = isIsolated(request);
   const options: HostOptions = { root, cacheFolder: state.cache, output, ledger, temporary, isAlone };
-  const environment = buildEnvironment(toRunRequest(request), {
-    ...runFilesOf(state, key),
-    temporary,
-  });
+  const environment = buildEnvironment(request, { ...runFilesOf(state, key), temporary });
   const hostPath = join(dirname(request.probePath), basename(request.probePath).replace('probe', 'handler-host'));
-  const command = buildNodeCommand(script.options.memoryBytes ?? null, hostPath);
+  const command = buildNodeCommand(script.options, hostPath);
   return await startCommand(request, command, {
     // One counts file would serve many runs, so these handlers count by `log.count`.
     env: { ...environment, RUNNER_COUNTS: undefined, RUNNER_CHILD: name, [HANDLER_VARIABLE]: JSON.stringify(options) },

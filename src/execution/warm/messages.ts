@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { type FromChild, STRAY_FILE, type Stray, type Trace } from '../../child/contract.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
-import { isProbeResult } from '../result/probe-result.ts';
+import { isProbeResult } from '../result/report.ts';
 
 /** Longer than any valid message: a result of 1 MiB is written as JSON within JSON. */
 export const LONGEST_MESSAGE = 8 * 1024 * 1024;

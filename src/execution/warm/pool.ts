@@ -2,7 +2,7 @@ import type { EndMessage, ProbeResult, Stray, Trace } from '../../child/contract
 import { judgeEnd } from '../result/end.ts';
 import { noWords, readNodeWords } from '../result/handler-reply.ts';
 import { keepOutput } from '../result/output.ts';
-import { maskResult, readProbeResult } from '../result/probe-result.ts';
+import { maskResult, readProbeResult } from '../result/report.ts';
 import { addCpu, type KeptOutput, type Measurement, measureBySelf, noOutput, type RunEnd } from '../result/result.ts';
 import { isDiskFull } from '../result/wording.ts';
 import type { RunFiles } from '../run-files.ts';
@@ -33,8 +33,8 @@ export async function endWarmRun(
   const result = readResult(request, observed);
   const output = await keepWarmOutput(request, child, observed);
   const { stray, trace } = 'message' in observed.served ? observed.served.message : {};
-  return await judgeEnd(request, {
-    ...{ ...observed, exit, result, output, pid: child.pid },
+  return await judgeEnd({
+    ...{ ...observed, request, exit, result, output, pid: child.pid },
     measured: result === null ? measureFromOutside(child, observed, exit) : measureBySelf(result),
     words: result === null ? noWords : readNodeWords(result, request.masker),
     left: exit === null ? [] : await findLeft(child.pid, []),

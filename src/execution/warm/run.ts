@@ -1,5 +1,4 @@
 import { unlinkSync } from 'node:fs';
-import prettyMilliseconds from 'pretty-ms';
 import type { JobMessage } from '../../child/contract.ts';
 import type { Script } from '../../discovery/script.ts';
 import { sleepUntil } from '../../system/base/sleep.ts';
@@ -9,9 +8,9 @@ import { readHead } from '../result/output.ts';
 import { endNotStarted, type RunEnd, unmeasured } from '../result/result.ts';
 import { ifPossible, type RunFiles, removeRunFiles, runFilesOf } from '../run-files.ts';
 import { runScript } from '../script/run-script.ts';
-import { type HandlerRequest, toRunRequest, withScan } from '../start/request.ts';
+import { type HandlerRequest, withScan } from '../start/request.ts';
 import { describeEarlyEnd, describeFailedStart, describeGone, describeHungStart } from '../start/start-failure.ts';
-import { HANG_AFTER_MS, type Watched, watchRun, watchShortRuns } from '../watch/watch.ts';
+import { type Watched, watchRun, watchShortRuns } from '../watch/watch.ts';
 import type { ServedRun, WarmChild } from './child.ts';
 import { describeStray, endWarmRun, type TakenChild, WarmKeeper, WarmPool } from './pool.ts';
 
@@ -118,7 +117,7 @@ interface Unbegun {
 const RESTART_AFTER_MS = 500;
 
 async function runOne(keeper: WarmKeeper, request: HandlerRequest, unsettled: ShortRuns['unsettled']): Promise<RunEnd> {
-  if (request.script.launch.kind === 'program') return await runScript(toRunRequest(request));
+  if (request.script.launch.kind === 'program') return await runScript(request);
   return await runWarm(keeper, request, unsettled);
 }
 
@@ -216,7 +215,7 @@ function watch(
   const { fd } = child.files;
   const [request] = requests;
   const [first] = files as [RunFiles];
-  if (requests.length === 1) request.onStarted(child.pid);
+  if (requests.length === 1) request.onStarted?.(child.pid);
   if (!child.isReady) {
     child.files.nameFor(first);
     return watchRun(child.pid, request, fd);
@@ -228,7 +227,7 @@ function watch(
     const index = Math.min(Math.max(begun ?? child.ended + 1, 1), requests.length) - 1;
     const lasting = requests[index] ?? request;
     child.files.nameFor(files[index] as RunFiles);
-    if (requests.length > 1) lasting.onStarted(child.pid);
+    if (requests.length > 1) lasting.onStarted?.(child.pid);
     if (begun !== null) onLasting?.(index + 1);
     return lasting;
   });
@@ -256,7 +255,7 @@ function findUnbegun(
   const output = readHead(child.files.fd);
   const unbegun =
     cause === 'hung'
-      ? describeHungStart(prettyMilliseconds(request.hangAfterMs ?? HANG_AFTER_MS))
+      ? describeHungStart(request.hangAfterMs)
       : (describeFailedStart(output) ?? describeEarlyEnd(exit.code ?? exit.signal, output));
   return { unbegun, retryAfterMs: RESTART_AFTER_MS };
 }

@@ -1,10 +1,8 @@
 import { fstatSync, ftruncateSync, readSync, writeSync } from 'node:fs';
 import { readStatFields } from '../../system/process/identity.ts';
 import { listTree } from '../../system/process/tree.ts';
-
 import type { OutputScan } from '../result/demands.ts';
 import { ifPossible, sizeOfOpen } from '../run-files.ts';
-import type { Masker } from '../secrets.ts';
 import { signalGroup } from './terminate.ts';
 
 /** A fast writer fills gigabytes in a second; a quiet one needs fewer checks. */
@@ -17,21 +15,15 @@ const BLOCK_BYTES = 512;
 /** How long to wait for a stopped group to stand still: a write in progress is finished first. */
 const STANDSTILL_MS = 250;
 
-/** Keeps a run's output file small while the run writes to it. */
-interface OutputGuard {
-  /** Bytes taken out of the file so far, all of them from behind its head. */
-  droppedBytes(): number;
-  stop(): void;
-}
-
 /**
  * Lets the file grow to twice `maxBytes`, then cuts it back to `maxBytes`: its head and its tail. The script writes to
  * the file itself, so that its output outlives a dead runner.
  *
  * @param fd descriptor of the output file, for reading and writing
  * @param scan reads the part that is cut out before it is gone
+ * @returns a function that ends this; it returns how many bytes were taken out of the file, all from behind its head
  */
-export function guardOutput(fd: number, pid: number, maxBytes: number, scan: OutputScan | null = null): OutputGuard {
+export function guardOutput(fd: number, pid: number, maxBytes: number, scan: OutputScan | null = null): () => number {
   let droppedBytes = 0;
   let last: Cut = { size: 0, kept: 0, droppedBytes: 0 };
   let bytesBefore = 0;
@@ -53,14 +45,12 @@ export function guardOutput(fd: number, pid: number, maxBytes: number, scan: Out
     timer = setTimeout(check, delayMs);
   };
   let timer = setTimeout(check, delayMs);
-  return {
-    droppedBytes: () => droppedBytes,
-    stop: () => {
-      clearTimeout(timer);
-      ifPossible(() => {
-        if (sizeNow() > 2 * maxBytes || findGap(fd, last) > 0) cut();
-      });
-    },
+  return () => {
+    clearTimeout(timer);
+    ifPossible(() => {
+      if (sizeNow() > 2 * maxBytes || findGap(fd, last) > 0) cut();
+    });
+    return droppedBytes;
   };
 }
 
@@ -135,21 +125,4 @@ function waitForStandstill(pid: number): void {
 function isStopped(pid: number): boolean {
   const state = readStatFields(pid)?.[0];
   return state === undefined || state === 'T' || state === 'Z';
-}
-
-/** An output file, and how much of it to keep. */
-export interface WrittenOutput {
-  readonly path: string;
-  /** Descriptor of the file, for reading: its path may no longer lead to it. */
-  readonly fd: number;
-  /** How many bytes were already cut out of it. */
-  readonly droppedBytes: number;
-  /** How many bytes of it stay on the disk at most. */
-  readonly maxBytes: number;
-  readonly masker: Masker;
-}
-
-/** The line in the place of bytes that are left out. */
-export function omission(bytes: number): string {
-  return `\n[… ${bytes} bytes left out …]\n`;
 }

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorCode } from '../../system/base/errors.ts';
 import { listGroup, listStartedWith, readProcessName } from '../../system/process/tree.ts';
+import type { RunRequest } from '../start/request.ts';
 
 /** Time that a script has between SIGTERM and SIGKILL. */
 export const GRACE_MS = 10_000;
@@ -18,18 +20,11 @@ export interface Termination {
   settle(): void;
 }
 
-interface TerminationLimits {
-  readonly timeoutMs: number;
-  readonly graceMs: number;
-  readonly stop: AbortSignal;
-  readonly kill?: AbortSignal;
-}
-
 /**
  * Sends SIGTERM to the whole group at the time limit, at a stop, or for another cause; SIGKILL after the grace period.
  * A hanging process cannot react, so it gets SIGKILL at once.
  */
-export function watchLimits(pid: number, limits: TerminationLimits): Termination {
+export function watchLimits(pid: number, limits: RunRequest): Termination {
   const state = { cause: null as Cause | null, killed: false, terminate, settle };
   let asked: NodeJS.Immediate | undefined;
   let graceTimer: NodeJS.Timeout | undefined;
@@ -66,11 +61,12 @@ export function watchLimits(pid: number, limits: TerminationLimits): Termination
   return state;
 }
 
+/** Whether the process is there, or for a negative number any process of the group; zombies count. */
 function isThere(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    return errorCode(error) === 'EPERM';
   }
 }
 
@@ -80,8 +76,7 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): void {
     process.kill(-pid, signal);
   } catch (error) {
     // EPERM: the rest of the group runs as another user, as after `exec sudo`.
-    const { code = '' } = error as NodeJS.ErrnoException;
-    if (!['ESRCH', 'EPERM'].includes(code)) throw error;
+    if (!['ESRCH', 'EPERM'].includes(errorCode(error))) throw error;
   }
 }
 
@@ -105,7 +100,7 @@ export interface LeftProcess {
  */
 export async function findLeft(leader: number, variables: readonly string[]): Promise<readonly LeftProcess[]> {
   const deadline = performance.now() + WAIT_MS;
-  while (hasGroup(leader) || listStartedWith(leader, variables).length > 0) {
+  while (isThere(-leader) || listStartedWith(leader, variables).length > 0) {
     if (performance.now() > deadline) return listLeft(leader, variables);
     await sleep(POLL_MS);
   }
@@ -118,14 +113,4 @@ function listLeft(leader: number, variables: readonly string[]): readonly LeftPr
     const name = readProcessName(pid);
     return name === null ? [] : [{ pid, name }];
   });
-}
-
-/** Zombies count here; they are no longer listed. */
-function hasGroup(pid: number): boolean {
-  try {
-    process.kill(-pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }

@@ -5,6 +5,7 @@ import { readSharedRss } from '../../system/process/memory.ts';
 import { listGroup, listTree, readProgress, readUsage, type TreeUsage } from '../../system/process/tree.ts';
 import { type Measurement, unmeasured } from '../result/result.ts';
 import type { RunRequest } from '../start/request.ts';
+import { HANG_AFTER_MS } from '../start/start-failure.ts';
 import { guardOutput } from './output-guard.ts';
 import { type Termination, watchLimits } from './terminate.ts';
 
@@ -17,18 +18,13 @@ export interface Watched {
   readonly droppedBytes: number;
 }
 
-type WatchRequest = Pick<
-  RunRequest,
-  'script' | 'timeoutMs' | 'graceMs' | 'maxOutputBytes' | 'stop' | 'kill' | 'onSample' | 'hangAfterMs' | 'scan'
->;
-
 /**
  * Watches a process during a run: its limits, its resources, the size of its output.
  *
  * @param fd descriptor of the output file, for reading and writing
  * @returns a function to call when the run has ended
  */
-export function watchRun(pid: number, request: WatchRequest, fd: number): () => Watched {
+export function watchRun(pid: number, request: RunRequest, fd: number): () => Watched {
   const termination = watchLimits(pid, request);
   const stopLooking = lookAt(pid, request, fd, termination);
   const stopWatching = watchForHang(pid, request, termination);
@@ -49,9 +45,9 @@ const SHORT_MS = 20;
  */
 export function watchShortRuns(
   pid: number,
-  requests: readonly [WatchRequest, ...WatchRequest[]],
+  requests: readonly [RunRequest, ...RunRequest[]],
   fd: number,
-  onLasting: () => WatchRequest,
+  onLasting: () => RunRequest,
 ): () => Watched {
   let [request] = requests;
   let termination = watchLimits(pid, request);
@@ -73,54 +69,30 @@ export function watchShortRuns(
   };
 }
 
-type Seen = Omit<Watched, 'termination'>;
-
-function lookAt(pid: number, request: WatchRequest, fd: number, termination: Termination): () => Seen {
+function lookAt(
+  pid: number,
+  request: RunRequest,
+  fd: number,
+  termination: Termination,
+): () => Omit<Watched, 'termination'> {
   const limits = memoryLimitsOf(request.script.options);
   const memory = limits && watchMemory(limits, () => termination.terminate('memory'));
-  const sampler = sampleProcess(planSampling(pid, request, memory));
-  const guard = guardOutput(fd, pid, request.maxOutputBytes, request.scan);
+  const stopSampling = sampleProcess(pid, request, memory);
+  const stopGuarding = guardOutput(fd, pid, request.maxOutputBytes, request.scan);
   return () => {
-    guard.stop();
-    return { sampled: sampler.stop(), memory, droppedBytes: guard.droppedBytes() };
+    const droppedBytes = stopGuarding();
+    return { sampled: stopSampling(), memory, droppedBytes };
   };
 }
 
-/** Only Node hangs before its first line. */
-function watchForHang(pid: number, request: WatchRequest, { terminate }: Termination): () => void {
-  if (request.script.launch.kind !== 'node') return () => {};
-  return watchStart(pid, request.hangAfterMs ?? HANG_AFTER_MS, () => terminate('hung'));
-}
-
-/** A Node script measures itself; samples only serve for one that is killed. */
-const NODE_FIRST_SAMPLE_MS = 50;
-const FIRST_SAMPLE_MS = 1;
-const LONGEST_GAP_MS = 1_000;
-const LONGEST_GAP_WITH_LIMIT_MS = 500;
-
-function planSampling(pid: number, request: WatchRequest, memory: MemoryWatch | null): Sampling {
-  const isNode = request.script.launch.kind === 'node';
-  return {
-    // Only a limit justifies a look at all processes of the machine.
-    listMembers: () => (memory === null ? listTree(pid) : listGroup(pid)),
-    firstDelayMs: isNode ? NODE_FIRST_SAMPLE_MS : FIRST_SAMPLE_MS,
-    longestDelayMs: memory === null ? LONGEST_GAP_MS : LONGEST_GAP_WITH_LIMIT_MS,
-    onSample: ({ usage, pids, peakRssBytes }) => {
-      memory?.look(usage, pids);
-      request.onSample?.(peakRssBytes);
-    },
-  };
-}
-
-/** Node hangs for ever if it gets some of the threads that it starts with, but not all. */
-export const HANG_AFTER_MS = 30_000;
 const LOOKS = 30;
 
 /**
- * Calls `onHung` when a Node script has neither reached the probe nor made any progress for `hangAfterMs`. The time is
- * counted in looks, not by the clock: while the runner itself stands still, nothing counts.
+ * Ends a Node script that has neither reached the probe nor made any progress for `hangAfterMs`. The time is counted in
+ * looks, not by the clock: while the runner itself stands still, nothing counts.
  */
-function watchStart(pid: number, hangAfterMs: number, onHung: () => void): () => void {
+function watchForHang(pid: number, { script, hangAfterMs }: RunRequest, { terminate }: Termination): () => void {
+  if (script.launch.kind !== 'node') return () => {};
   let looks = 0;
   let before: string | null = null;
   const look = (): void => {
@@ -129,9 +101,9 @@ function watchStart(pid: number, hangAfterMs: number, onHung: () => void): () =>
     before = now;
     if (now !== null && looks < LOOKS) return;
     clearInterval(timer);
-    if (now !== null) onHung();
+    if (now !== null) terminate('hung');
   };
-  const timer = setInterval(look, hangAfterMs / LOOKS);
+  const timer = setInterval(look, (hangAfterMs ?? HANG_AFTER_MS) / LOOKS);
   return () => clearInterval(timer);
 }
 
@@ -157,26 +129,11 @@ function isForBoth(pid: number, fd: number): boolean {
 
 const ACCESS_MODE = constants.O_RDONLY | constants.O_WRONLY | constants.O_RDWR;
 
-interface ProcessSampler {
-  /** Ends the sampling. Returns what was measured; values that were never seen are null. */
-  stop(): Measurement;
-}
-
-/** Which processes to sample, and how often. */
-interface Sampling {
-  readonly listMembers: () => readonly number[];
-  /** The delay between the first samples; it grows with each further one. */
-  readonly firstDelayMs: number;
-  readonly longestDelayMs: number;
-  readonly onSample: (sample: Sample) => void;
-}
-
-interface Sample {
-  readonly usage: TreeUsage;
-  readonly pids: readonly number[];
-  /** The highest memory of this and all earlier samples. */
-  readonly peakRssBytes: number;
-}
+/** A Node script measures itself; samples only serve for one that is killed. */
+const NODE_FIRST_SAMPLE_MS = 50;
+const FIRST_SAMPLE_MS = 1;
+const LONGEST_GAP_MS = 1_000;
+const LONGEST_GAP_WITH_LIMIT_MS = 500;
 
 /** A script of a few milliseconds must be caught; one of an hour need not be watched that closely. */
 const CLOSE_DELAY_MS = 100;
@@ -184,39 +141,46 @@ const CLOSE_UNTIL_MS = 10_000;
 /** With many processes, a sample takes 2 % of the time until the next one. */
 const COST_FACTOR = 50;
 
-/** Samples a run's processes from `/proc`. */
-function sampleProcess(sampling: Sampling): ProcessSampler {
+/**
+ * Samples a run's processes from `/proc`.
+ *
+ * @returns a function that ends the sampling; it returns the measurement, with null for values that were never seen
+ */
+function sampleProcess(pid: number, request: RunRequest, memory: MemoryWatch | null): () => Measurement {
   const startedAt = performance.now();
+  const longestDelayMs = memory === null ? LONGEST_GAP_MS : LONGEST_GAP_WITH_LIMIT_MS;
   let seen: TreeUsage | null = null;
   let peakRssBytes = 0;
   let wasSeenLoaded = false;
   const sample = (): void => {
-    const pids = sampling.listMembers();
+    // Only a limit justifies a look at all processes of the machine.
+    const pids = memory === null ? listTree(pid) : listGroup(pid);
     const usage = readUsage(pids);
     if (usage === null) return;
     wasSeenLoaded ||= usage.isLoaded;
     seen = mostCpu(seen, usage);
     peakRssBytes = Math.max(peakRssBytes, usage.rssBytes, usage.peakRssBytes);
-    sampling.onSample({ usage, pids, peakRssBytes });
+    memory?.look(usage, pids);
+    request.onSample?.(peakRssBytes);
   };
   const next = (): void => {
     const before = performance.now();
     sample();
-    delayMs = nextDelayMs(sampling, delayMs, before - startedAt, performance.now() - before);
+    delayMs = nextDelayMs(longestDelayMs, delayMs, before - startedAt, performance.now() - before);
     timer = setTimeout(next, delayMs);
   };
-  let delayMs = sampling.firstDelayMs;
+  let delayMs = request.script.launch.kind === 'node' ? NODE_FIRST_SAMPLE_MS : FIRST_SAMPLE_MS;
   if (delayMs < CLOSE_DELAY_MS / 10) sample();
   let timer = setTimeout(next, delayMs);
-  return {
-    stop: () => {
-      clearTimeout(timer);
-      return toMeasurement(seen, wasSeenLoaded ? peakRssBytes : null);
-    },
+  return () => {
+    clearTimeout(timer);
+    if (seen === null) return unmeasured;
+    const { userCpuMs, systemCpuMs } = seen;
+    return { userCpuMs, systemCpuMs, maxRssBytes: wasSeenLoaded ? peakRssBytes : null, measuredBy: 'sampled' };
   };
 }
 
-function nextDelayMs({ longestDelayMs }: Sampling, delayMs: number, elapsedMs: number, costMs: number): number {
+function nextDelayMs(longestDelayMs: number, delayMs: number, elapsedMs: number, costMs: number): number {
   if (elapsedMs > CLOSE_UNTIL_MS) return longestDelayMs;
   if (delayMs < CLOSE_DELAY_MS) return Math.min(delayMs * 2, CLOSE_DELAY_MS);
   return Math.min(Math.max(CLOSE_DELAY_MS, costMs * COST_FACTOR), longestDelayMs);
@@ -225,17 +189,8 @@ function nextDelayMs({ longestDelayMs }: Sampling, delayMs: number, elapsedMs: n
 /** A descendant that ended without being waited for takes its CPU time out of the sum. */
 function mostCpu(before: TreeUsage | null, now: TreeUsage): TreeUsage {
   if (before === null) return now;
-  return {
-    ...now,
-    userCpuMs: Math.max(before.userCpuMs, now.userCpuMs),
-    systemCpuMs: Math.max(before.systemCpuMs, now.systemCpuMs),
-  };
-}
-
-function toMeasurement(seen: TreeUsage | null, peakRssBytes: number | null): Measurement {
-  if (seen === null) return unmeasured;
-  const { userCpuMs, systemCpuMs } = seen;
-  return { userCpuMs, systemCpuMs, maxRssBytes: peakRssBytes, measuredBy: 'sampled' };
+  const userCpuMs = Math.max(before.userCpuMs, now.userCpuMs);
+  return { ...now, userCpuMs, systemCpuMs: Math.max(before.systemCpuMs, now.systemCpuMs) };
 }
 
 /** How much resident memory the processes of a run may use together; null: no limit. */

@@ -247,6 +247,7 @@ function requestOf(
   told: Pick<HandlerRequest, 'stop' | 'onStarted' | 'onSample'>,
 ): HandlerRequest {
   return {
+    ...job,
     // Without a handler, nothing is requested.
     ...requestOfEach(call, script as Script, call.runner.state),
     ...{ key, job, timeoutMs },

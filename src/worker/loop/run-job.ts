@@ -2,7 +2,7 @@ import { endNotStarted, type RunEnd } from '../../execution/result/result.ts';
 import { closeOutput, createRunFiles, removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
 import type { HeldScript } from '../../execution/script/held-script.ts';
 import { runHeldScript, runScript } from '../../execution/script/run-script.ts';
-import type { RunRequest, StartRequest } from '../../execution/start/request.ts';
+import type { RunRequest } from '../../execution/start/request.ts';
 import { describeNoFiles } from '../../execution/start/start-failure.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import { errorCode } from '../../system/base/errors.ts';
@@ -150,11 +150,12 @@ export function toRequest(
   { key, script, state, attempt, timeoutMs, job }: ScriptRun,
   { lastSuccess, previouslyCrashed }: ScriptHistory,
   startedAt: number,
-): StartRequest {
+): RunRequest {
+  const scheduledFor = job.scheduledFor ?? startedAt;
   return {
     ...requestOfEach(pass, script, state),
-    ...{ lastSuccess, previouslyCrashed, key, attempt, startedAt, timeoutMs },
-    scheduledFor: job.scheduledFor ?? startedAt,
+    ...{ lastSuccess, previouslyCrashed, key, attempt, timeoutMs, scheduledFor },
+    latenessMs: startedAt - scheduledFor,
     ...(pass.args && { args: pass.args }),
   };
 }

@@ -3,8 +3,7 @@ import { runVariableNames } from '../../child/contract.ts';
 import { hasOwnTimes, type Script } from '../../discovery/script.ts';
 import { runFilesOf } from '../../execution/run-files.ts';
 import { findSecrets, isSecretName, maskSecrets } from '../../execution/secrets.ts';
-import { buildEnvironment } from '../../execution/start/command.ts';
-import { commandOf } from '../../execution/start/process.ts';
+import { buildEnvironment, commandOf } from '../../execution/start/process.ts';
 import { findPause } from '../../queue/pauses.ts';
 import { countCrashedPasses, decideDue, readLastPass, readSeen } from '../../schedule/due.ts';
 import { defaultTimeoutMs, nextPeriodStart, slotOf } from '../../schedule/period.ts';
@@ -221,9 +220,11 @@ const ofRun = [
 
 function describeEnvironment({ runner }: Planning, script: Script, attempt: number): PlannedRun['environment'] {
   const { root, state, settings, environment: own } = runner;
-  const at = runner.now();
-  const facts = { key: '', attempt, scheduledFor: at, startedAt: at, lastSuccess: null, previouslyCrashed: false };
-  const request = { ...facts, root, script, environment: own, variables: settings.env };
+  const times = { scheduledFor: runner.now(), latenessMs: 0, lastSuccess: null };
+  const request = {
+    ...{ ...times, key: '', attempt, previouslyCrashed: false },
+    ...{ root, script, environment: own, variables: settings.env },
+  };
   const variables = buildEnvironment(request, runFilesOf(state, ''));
   const masker = maskSecrets(findSecrets(settings, own));
   const show = (name: string, value: string): string | null => {

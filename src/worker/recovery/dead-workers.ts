@@ -3,17 +3,10 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FILE_CLOCK_STEP_MS, type ProbeResult } from '../../child/contract.ts';
 import { withoutParameters } from '../../discovery/job-name.ts';
-import { readCounts } from '../../execution/result/counts.ts';
-import { fieldsOf, readNodeWords } from '../../execution/result/handler-reply.ts';
+import { describeScriptError, fieldsOf, readNodeWords } from '../../execution/result/handler-reply.ts';
 import { keepOutput } from '../../execution/result/output.ts';
-import { readProbeResult } from '../../execution/result/probe-result.ts';
-import {
-  describeScriptError,
-  endUnmeasured,
-  type KeptOutput,
-  measureBySelf,
-  type RunEnd,
-} from '../../execution/result/result.ts';
+import { readCounts, readProbeResult } from '../../execution/result/report.ts';
+import { endUnmeasured, type KeptOutput, measureBySelf, type RunEnd } from '../../execution/result/result.ts';
 import { describeCrash, describeExit, describeOverdue, judgeExit } from '../../execution/result/wording.ts';
 import { heldOutputOf, ifPossible, runFilesOf } from '../../execution/run-files.ts';
 import type { Masker } from '../../execution/secrets.ts';

@@ -1,9 +1,8 @@
 import { closeSync, fstatSync, readSync } from 'node:fs';
-import { readMasked } from '../../../execution/result/output.ts';
+import { omission, readMasked } from '../../../execution/result/output.ts';
 import { runFilesOf } from '../../../execution/run-files.ts';
 import { readNotes } from '../../../execution/secret-notes.ts';
 import { type Masker, maskSecrets } from '../../../execution/secrets.ts';
-import { omission } from '../../../execution/watch/output-guard.ts';
 import { openIfThere, readRunOutput } from './output.ts';
 import { isStillRunning, type LogView } from './run.ts';
 import { type RunWithOutput, selectRun } from './runs.ts';

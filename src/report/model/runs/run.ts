@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Counts } from '../../../child/counts.ts';
-import { tellsEnd } from '../../../execution/result/probe-result.ts';
+import { tellsEnd } from '../../../execution/result/report.ts';
 import { describeCrash } from '../../../execution/result/wording.ts';
 import { runFilesOf } from '../../../execution/run-files.ts';
 import { WHOLE_QUEUE } from '../../../queue/pauses.ts';

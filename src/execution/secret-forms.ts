@@ -8,42 +8,41 @@ export interface Found {
 /** Finds secrets in the order of the text; none overlaps another. */
 export type Find = (text: string) => readonly Found[];
 
-/** A kind of secret with a recognizable form. No form is longer than {@link LONGEST_SHAPE} characters. */
-interface Shape {
-  readonly name: string;
-  readonly form: string;
-}
-
-/** A private key of 8192 bits has 6,400 characters. */
+/** Longest secret of a recognizable form, in characters: a private key of 8192 bits has 6,400. */
 export const LONGEST_SHAPE = 8000;
 
 /**
- * Each form finds its end, or gives up after a few characters: a search of 50 MB takes 0.1 s, whatever they contain.
+ * Secrets that are recognized by their form, by name. Each form finds its end, or gives up after a few characters: a
+ * search of 50 MB takes 0.1 s, whatever they contain.
  */
-const shapes: readonly Shape[] = [
-  { name: 'dashboard token', form: String.raw`frt_[\w-]{43}` },
-  { name: 'GitHub token', form: String.raw`gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_\w{22,255}` },
-  { name: 'GitLab token', form: String.raw`glpat-[\w-]{20,255}` },
-  { name: 'Slack token', form: 'xox[abeoprs]-[A-Za-z0-9-]{10,255}|xapp-[A-Za-z0-9-]{10,255}' },
-  { name: 'AWS key', form: 'A(?:KI|SI)A[0-9A-Z]{16}' },
-  { name: 'Stripe key', form: '[rs]k_(?:live|test)_[A-Za-z0-9]{16,255}|whsec_[A-Za-z0-9+/=]{24,255}' },
-  { name: 'Google key', form: String.raw`AIza[\w-]{35}` },
-  { name: 'npm token', form: 'npm_[A-Za-z0-9]{36}' },
-  { name: 'SendGrid key', form: String.raw`SG\.[\w-]{16,64}\.[\w-]{16,64}` },
-  { name: 'AI key', form: String.raw`sk-(?:ant|proj)-[\w-]{20,255}` },
-  { name: 'JWT', form: String.raw`(?<![\w-])eyJ[\w-]{10,2000}\.eyJ[\w-]{2,4000}\.[\w-]{10,1024}` },
-  {
-    name: 'private key',
-    form: '-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----(?:(?!-----)[^]){32,7000}-----END [A-Z ]{0,20}PRIVATE KEY-----',
-  },
-];
+const shapes: Readonly<Record<string, string>> = {
+  'dashboard token': String.raw`frt_[\w-]{43}`,
+  'GitHub token': String.raw`gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_\w{22,255}`,
+  'GitLab token': String.raw`glpat-[\w-]{20,255}`,
+  'Slack token': 'xox[abeoprs]-[A-Za-z0-9-]{10,255}|xapp-[A-Za-z0-9-]{10,255}',
+  'AWS key': 'A(?:KI|SI)A[0-9A-Z]{16}',
+  'Stripe key': '[rs]k_(?:live|test)_[A-Za-z0-9]{16,255}|whsec_[A-Za-z0-9+/=]{24,255}',
+  'Google key': String.raw`AIza[\w-]{35}`,
+  'npm token': 'npm_[A-Za-z0-9]{36}',
+  'SendGrid key': String.raw`SG\.[\w-]{16,64}\.[\w-]{16,64}`,
+  'AI key': String.raw`sk-(?:ant|proj)-[\w-]{20,255}`,
+  JWT: String.raw`(?<![\w-])eyJ[\w-]{10,2000}\.eyJ[\w-]{2,4000}\.[\w-]{10,1024}`,
+  'private key':
+    '-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----(?:(?!-----)[^]){32,7000}-----END [A-Z ]{0,20}PRIVATE KEY-----',
+};
 
-const anyShape = new RegExp(shapes.map(({ form }) => `(${form})`).join('|'), 'g');
+const names = Object.keys(shapes);
+const anyShape = new RegExp(
+  Object.values(shapes)
+    .map((form) => `(${form})`)
+    .join('|'),
+  'g',
+);
 
 /** Finds secrets that no variable holds. */
 export function findShapes(text: string): readonly Found[] {
   return Array.from(text.matchAll(anyShape), ({ index, 0: whole, ...groups }) => {
-    const { name } = shapes.find((_, at) => groups[(at + 1) as keyof typeof groups] !== undefined) as Shape;
+    const name = names.find((_, at) => groups[(at + 1) as keyof typeof groups] !== undefined);
     return { index, size: whole.length, mask: `[${name}]` };
   });
 }
@@ -156,4 +155,85 @@ export function mergeFound(one: readonly Found[], other: readonly Found[]): read
     if (isFree) end = index + size;
     return isFree;
   });
+}
+
+/** Spellings of a value in output: as it is, and as programs write it into URLs, JSON, HTML, shells and Python. */
+export function spellings(value: string): readonly string[] {
+  const all = [
+    ...[value, ...inUrls(value), ...inJson(value), ...inHtml(value), ...inShells(value), inPythonBytes(value)],
+    // A multi-line value on a terminal or in a mail.
+    value.replace(/\r?\n/g, '\r\n'),
+    ...inOtherCase(value),
+  ];
+  return [...new Set(all)];
+}
+
+/** As JavaScript encodes it; as PHP and Python do, which leave other characters unchanged; as forms do. */
+function inUrls(value: string): readonly string[] {
+  const encoded = encode(value);
+  const strict = encoded.replace(/[!'()*]/g, (character) => `%${hex(character.charCodeAt(0), 2).toUpperCase()}`);
+  const withPlus = strict.replaceAll('%20', '+');
+  const ofForm = new URLSearchParams([['', value]]).toString().slice(1);
+  return [...[encoded, strict, withPlus, ofForm], ...[withPlus.replaceAll('~', '%7E'), strict.replaceAll('%2F', '/')]];
+}
+
+/** As JavaScript writes it; with `\u00e4` for ä, as Python does; also with `\/` for a slash, as PHP does. */
+function inJson(value: string): readonly string[] {
+  const plain = JSON.stringify(value).slice(1, -1);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII stays
+  const ascii = plain.replace(/[^\x00-\x7f]/g, (character) => `\\u${hex(character.charCodeAt(0), 4)}`);
+  return [plain, ascii, ...[plain, ascii].map((text) => text.replaceAll('/', '\\/'))];
+}
+
+const apostrophes = ["'", '&#39;', '&#039;', '&#x27;', '&apos;'];
+
+/** Between tags, quotes may stay unchanged. */
+function inHtml(value: string): readonly string[] {
+  const text = value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  return [text, text.replaceAll('"', '&quot;'), text.replaceAll('"', '&#34;')].flatMap((quoted) =>
+    apostrophes.map((apostrophe) => quoted.replaceAll("'", apostrophe)),
+  );
+}
+
+/** Within single quotes, as `set -x` and most shells quote it, and Python; with backslashes, as `printf %q` does. */
+function inShells(value: string): readonly string[] {
+  return [
+    value.replaceAll("'", String.raw`'\''`),
+    value.replaceAll("'", `'"'"'`),
+    value.replace(/[^\w@%+=:,./-]/g, (character) => (character > '\x7f' ? character : `\\${character}`)),
+    value.replace(/["$`\\]/g, String.raw`\$&`),
+  ];
+}
+
+/** `b'p\xc3\xa4ss'` */
+function inPythonBytes(value: string): string {
+  const escaped = value
+    .replaceAll('\\', '\\\\')
+    .replaceAll('\n', '\\n')
+    .replaceAll('\r', '\\r')
+    .replaceAll('\t', '\\t');
+  return Array.from(Buffer.from(escaped), (byte) =>
+    byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\x${hex(byte, 2)}`,
+  ).join('');
+}
+
+const SHORTEST_CODE = 8;
+
+/** Changes the case of codes only, such as `a1b2c3d4`: a password in upper case may be an ordinary word. */
+function inOtherCase(value: string): readonly string[] {
+  const isCode = value.length >= SHORTEST_CODE && /\d/.test(value) && /[a-z]/i.test(value);
+  return isCode ? [value.toUpperCase(), value.toLowerCase()] : [];
+}
+
+function hex(code: number, digits: number): string {
+  return code.toString(16).padStart(digits, '0');
+}
+
+/** A value of the environment may be invalid UTF-16. */
+function encode(text: string): string {
+  try {
+    return encodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
