@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { openPlace } from '../support/handler-place.ts';
+import { openPlace, runAlone } from '../support/handler-place.ts';
 
 const MB = 1024 * 1024;
 
@@ -64,7 +64,7 @@ describe('a process that waits and is killed', () => {
       const request = await place.request('counts', { onStarted });
       process.kill(place.pids.at(-1) as number, 'SIGKILL');
       if (laterMs !== null) await sleep(laterMs);
-      const end = await place.runner.run(request);
+      const end = await runAlone(place.runner, request);
       place.runner.removeFiles(place.state, request.key);
       return end;
     };

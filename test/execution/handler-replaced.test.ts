@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readLedgers } from '../../src/execution/warm/files.ts';
 import { createHandlerRunners, type HandlerRunner } from '../../src/execution/warm/run.ts';
-import { type HandlerPlace, openOneHandler, openPlace } from '../support/handler-place.ts';
+import { type HandlerPlace, openOneHandler, openPlace, runAlone } from '../support/handler-place.ts';
 import { until } from '../support/until.ts';
 
 const MB = 1024 * 1024;
@@ -326,9 +326,9 @@ export default ({ data }) => { if (data) new Function('fs', 'os', data)(fs, os);
       looks: `export default () => ({}).isAdmin ?? 'none';\n`,
     });
     const [leaves, looks] = [await place.request('leaves'), await place.request('looks')];
-    expect(await place.runner.run(leaves)).toMatchObject({ outcome: 'failed', reason: 'Error: no' });
+    expect(await runAlone(place.runner, leaves)).toMatchObject({ outcome: 'failed', reason: 'Error: no' });
     place.runner.removeFiles(place.state, leaves.key);
-    expect(await place.runner.run(looks)).toMatchObject({ outcome: 'succeeded', result: '"none"' });
+    expect(await runAlone(place.runner, looks)).toMatchObject({ outcome: 'succeeded', result: '"none"' });
   });
 
   test('an interval that goes on', async () => {
@@ -531,7 +531,7 @@ import { syncBuiltinESMExports } from 'node:module';\nimport shared from './_sha
     onTestFinished(() => Promise.all([one.close(), other.close()]).then(() => {}));
     const run = async (runner: HandlerRunner, name: string): Promise<string> => {
       const request = await place.request(name, { onStarted: (pid) => place.pids.push(pid) });
-      expect(await runner.run(request)).toMatchObject({ outcome: 'succeeded', warning: null });
+      expect(await runAlone(runner, request)).toMatchObject({ outcome: 'succeeded', warning: null });
       return request.key;
     };
     const first = await run(one, 'h0');
@@ -552,7 +552,7 @@ import { syncBuiltinESMExports } from 'node:module';\nimport shared from './_sha
   test('which makes room only when the end of its run is in the log', async () => {
     const place = openPlace(many, { hasRoom: () => false });
     const first = await place.request('h0', { onStarted: (pid) => place.pids.push(pid) });
-    await place.runner.run(first);
+    await runAlone(place.runner, first);
     await place.run('h1');
     expect(place.runner.isWorn).toBe(true);
     expect(place.pids.map(isRunning)).toEqual([true, true]);

@@ -31,7 +31,7 @@ for (const [index, name] of names.entries()) {
     parentData: null,
     children: null,
   };
-  await runner.run({
+  const request = {
     key: `1.${run}`,
     script,
     root,
@@ -44,11 +44,12 @@ for (const [index, name] of names.entries()) {
     environment: { HOME: root },
     masker: createMasker({ env: {}, secrets: [] }, {}),
     stop: new AbortController().signal,
-    onStarted: (pid) => writeFileSync(join(root, `pid-${run}`), String(pid)),
+    onStarted: (pid: number) => writeFileSync(join(root, `pid-${run}`), String(pid)),
     onUpdate: () => {},
     ...job,
     job,
-  });
+  };
+  await runner.run({ requests: [request], unsettled: new Set() });
   writeFileSync(join(root, `ended-${run}`), '');
 }
 setInterval(() => {}, 1000);

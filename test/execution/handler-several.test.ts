@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { HandlerRequest } from '../../src/execution/start/request.ts';
 import { readLedgers } from '../../src/execution/warm/files.ts';
 import type { BegunEnd, ShortRuns } from '../../src/execution/warm/run.ts';
-import { type HandlerPlace, openOneHandler } from '../support/handler-place.ts';
+import { type HandlerPlace, openOneHandler, runAlone } from '../support/handler-place.ts';
 import { until } from '../support/until.ts';
 
 /** Each writes down that it was called, whatever becomes of it. */
@@ -49,7 +49,7 @@ async function runMany(
   const ends: BegunEnd[] = [];
   while (ends.length < count) {
     const left = requests.slice(ends.length) as unknown as ShortRuns['requests'];
-    ends.push(...(await runner.runSome({ requests: left, unsettled: keysOf(requests.slice(0, ends.length)) })));
+    ends.push(...(await runner.run({ requests: left, unsettled: keysOf(requests.slice(0, ends.length)) })));
   }
   return ends;
 }
@@ -81,7 +81,7 @@ describe('several that are run one after the other', () => {
     expect(ends.map(({ end }) => end)).toMatchObject([{ output: { bytes: 0 } }, expected]);
     expect(listCalled(place)).toEqual(['plain 0', `${name} 1`]);
     const [, , left] = requests;
-    expect((await place.runner.run(left as HandlerRequest)).result).toBe('"plain 2"');
+    expect((await runAlone(place.runner, left as HandlerRequest)).result).toBe('"plain 2"');
   });
 
   test('tell of updates each for its own job', async () => {
@@ -99,7 +99,7 @@ describe('several that are run one after the other', () => {
     expect(ends.map(({ end }) => end.outcome)).toEqual(['succeeded']);
     expect(listCalled(place)).toEqual(['leaves 0']);
     const [, left] = requests;
-    const end = await place.runner.run(left as HandlerRequest);
+    const end = await runAlone(place.runner, left as HandlerRequest);
     expect(end).toMatchObject({ outcome: 'succeeded', warning: expect.stringMatching(/left behind/) });
   });
 
@@ -125,7 +125,7 @@ describe('one of them that lasts', () => {
         onStarted: () => void started.push(each.key),
       })) as unknown as typeof requests;
       const begun: number[] = [];
-      const running = place.runner.runSome({
+      const running = place.runner.run({
         requests: watched,
         unsettled: new Set(),
         onLasting: (count) => void begun.push(count),
@@ -150,7 +150,7 @@ describe('one of them that lasts', () => {
   test('reaches its time limit counted from its own beginning', async () => {
     await untilSecondLasts(async () => {
       const { place, requests } = await openSeveral(['plain', 'lasts', 'plain'], {}, { timeoutMs: 300 });
-      const ends = await place.runner.runSome({ requests, unsettled: new Set() });
+      const ends = await place.runner.run({ requests, unsettled: new Set() });
       if (ends.length === 1 && ends[0]?.end.outcome === 'succeeded') return 'the first one lasted';
       expect(ends.map(({ end }) => end.outcome)).toEqual(['succeeded', 'timed-out']);
       expect(ends[1]?.end.durationMs).toBeGreaterThan(290);
@@ -163,7 +163,7 @@ describe('one of them that lasts', () => {
       const ms = 2 + (round % 9);
       const { place, requests } = await openSeveral(Array<Name>(8).fill('computes'), { ms });
       let revokedFrom = requests.length;
-      const ends = await place.runner.runSome({
+      const ends = await place.runner.run({
         requests,
         unsettled: new Set(),
         onLasting: (begun) => {

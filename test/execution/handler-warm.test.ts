@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { machineName } from '../../src/system/process/identity.ts';
-import { openOneHandler, openPlace } from '../support/handler-place.ts';
+import { openOneHandler, openPlace, runAlone } from '../support/handler-place.ts';
 
 const MB = 1024 * 1024;
 
@@ -366,7 +366,7 @@ describe('what a run has used', () => {
     const rssAfter = async (jobs: number): Promise<number> => {
       let rss = 0;
       for (let job = 0; job < jobs; job += 1) {
-        const end = await place.runner.run(request);
+        const end = await runAlone(place.runner, request);
         expect(end.result).toBe('{"got":1000}');
         place.runner.removeFiles(place.state, request.key);
         rss = Number(end.maxRssBytes);

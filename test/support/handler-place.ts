@@ -4,7 +4,12 @@ import type { HandlerJob } from '../../src/child/contract.ts';
 import { openHandlers } from '../../src/discovery/handlers.ts';
 import type { RunEnd } from '../../src/execution/result/result.ts';
 import type { HandlerRequest } from '../../src/execution/start/request.ts';
-import { createHandlerRunners, type HandlerRunner, type HandlerRunnerOptions } from '../../src/execution/warm/run.ts';
+import {
+  type BegunEnd,
+  createHandlerRunners,
+  type HandlerRunner,
+  type HandlerRunnerOptions,
+} from '../../src/execution/warm/run.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
 import { createMasker } from './create-masker.ts';
@@ -59,11 +64,17 @@ export function openPlace(
     request,
     run: async (name, asked = {}) => {
       const made = await request(name, { onStarted: (pid) => pids.push(pid), ...asked });
-      const end = await runner.run(made);
+      const end = await runAlone(runner, made);
       runner.removeFiles(state, made.key);
       return end;
     },
   };
+}
+
+/** Runs one job, as an executor does whose other jobs are all in the log. */
+export async function runAlone(runner: HandlerRunner, request: HandlerRequest): Promise<RunEnd> {
+  const [begun] = await runner.run({ requests: [request], unsettled: new Set() });
+  return (begun as BegunEnd).end;
 }
 
 /** The same with one handler that does what any of these would: jobs of one process differ by what they do in it. */

@@ -9,10 +9,7 @@ import {
   isUnchanged,
   type JobMessage,
   type Stray,
-  splitLines,
-  type ToChild,
 } from '../../child/contract.ts';
-import { readStartTicks } from '../../system/process/identity.ts';
 import { runFilesOf } from '../run-files.ts';
 import {
   buildEnvironment,
@@ -25,58 +22,8 @@ import {
 import type { HandlerRequest } from '../start/request.ts';
 import { describeNoFiles } from '../start/start-failure.ts';
 import { signalGroup } from '../watch/terminate.ts';
+import { openWarmChannel, readStray, settleWithin, type WarmChannel } from './channel.ts';
 import { WarmFiles } from './files.ts';
-import { LONGEST_MESSAGE, readChildMessage, readStray, settleWithin } from './messages.ts';
-
-/** How long to wait for a process's last words: a process that it has started may hold them back. */
-const DRAIN_MS = 1_000;
-
-/** The runner's channel to a warm child. */
-interface WarmChannel {
-  /** Whether a message is known to be unread, because the process died before it read it. */
-  readonly hasLost: boolean;
-  send(message: ToChild): void;
-  /** Await it once the process has ended: then all of its messages have been taken. */
-  drain(): Promise<void>;
-  /** Closes the channel as if the runner had died. */
-  close(): void;
-}
-
-/**
- * @param onGarbage called when the child's messages can no longer be distinguished from a handler's writing; nothing
- * more is read
- */
-function openWarmChannel(stream: Duplex, onMessage: (message: FromChild) => void, onGarbage: () => void): WarmChannel {
-  const state = { hasLost: false, isGarbled: false };
-  const closed = new Promise<void>((resolve) => stream.once('close', resolve));
-  const take = (line: string): void => {
-    if (state.isGarbled) return;
-    const message = readChildMessage(line);
-    state.isGarbled = message === null;
-    if (message === null) onGarbage();
-    else onMessage(message);
-  };
-  stream.setEncoding('utf8');
-  stream.on('data', splitLines(take, LONGEST_MESSAGE));
-  // The kernel reports messages that lay unread when the other end was closed, or that came later.
-  stream.on('error', () => {
-    state.hasLost = true;
-  });
-  return {
-    get hasLost() {
-      return state.hasLost;
-    },
-    send: (message) => {
-      if (stream.writable) stream.write(`${JSON.stringify(message)}\n`);
-      else state.hasLost = true;
-    },
-    drain: async () => {
-      await settleWithin(closed, DRAIN_MS);
-      stream.destroy();
-    },
-    close: () => void stream.destroy(),
-  };
-}
 
 /**
  * Starts the process that calls handlers. Its environment names the run that it begins with, by which the run is found.
@@ -107,19 +54,10 @@ function kindOf({ script, root, state }: HandlerRequest): string {
   return `${memoryBytes} ${nice} ${env} ${root} ${state.path}`;
 }
 
-/** How a run in a child ended. */
-export type ServedRun = { readonly message: EndMessage } | EndedChild;
-
-/** The work of a child, and its conditions. */
-export interface Serving {
-  /** One after the other. */
-  readonly jobs: readonly JobMessage[];
-  /** How many of the child's last runs may be missing in the log. */
-  readonly unsettled: number;
-  readonly mostRssBytes: number;
-  /** Called for an update by the job of this index. */
-  readonly onUpdate: (index: number, data: string) => void | Promise<void>;
-}
+/** How a run in a child ended: by a message, or with the child. */
+export type ServedRun =
+  | { readonly message: EndMessage; readonly gone?: undefined }
+  | { readonly gone: EndedChild; readonly message?: undefined };
 
 /** A process that has ended although it was not asked to. */
 interface EndedChild {
@@ -134,16 +72,31 @@ interface EndedChild {
 
 const CLOSE_MS = 1_000;
 
+function messageOf({ job, key, script, state }: HandlerRequest): JobMessage {
+  const { result: resultPath, output: outputPath } = runFilesOf(state, key);
+  return { job, key, script: script.name, path: script.path, resultPath, outputPath };
+}
+
 /** A process that calls one handler for many jobs, one after the other, or for one job only. */
 export class WarmChild {
   readonly pid: number;
-  readonly startTicks: number | null;
   readonly startedAt = performance.now();
   readonly files: WarmFiles;
   /** The path of its handler. */
   readonly path: string;
   /** Whether it ends with its one job. */
   readonly isAlone: boolean;
+  /** The runner that it served last. */
+  owner: object;
+  /** Whether it is serving its owner. */
+  isBusy = true;
+  /**
+   * Whether it is to be replaced once the ends of its runs are in the log. Until then it may be the only one that knows
+   * them.
+   */
+  isWorn = false;
+  /** Its runs that may be missing in the log. The value says whether the run has left an output file. */
+  readonly runs = new Map<string, boolean>();
   /** How many jobs it has begun. */
   jobs = 0;
   /** Whether it has come far enough to wait for jobs. */
@@ -163,12 +116,12 @@ export class WarmChild {
   /** How many jobs it was sent; it may not have begun some of them. */
   #sent = 0;
   /** The child's present work, and the ends so far. */
-  #serving: Serving | null = null;
+  #requests: readonly HandlerRequest[] = [];
   #ends: EndMessage[] = [];
   #updates: Promise<void> = Promise.resolve();
 
-  /** Starts a child for this handler. */
-  static async start(request: HandlerRequest): Promise<WarmChild | StartFailure> {
+  /** Starts a child for this handler, with a job to do for its owner. */
+  static async start(request: HandlerRequest, owner: object): Promise<WarmChild | StartFailure> {
     let files: WarmFiles;
     try {
       files = new WarmFiles(request.state);
@@ -176,14 +129,14 @@ export class WarmChild {
       return { failure: describeNoFiles(error as NodeJS.ErrnoException) };
     }
     const started = await startHost(request, files);
-    if (!('failure' in started)) return new WarmChild(started, files, request);
+    if (!('failure' in started)) return new WarmChild(started, files, request, owner);
     files.remove();
     return started;
   }
 
-  private constructor(started: StartedProcess, files: WarmFiles, request: HandlerRequest) {
+  private constructor(started: StartedProcess, files: WarmFiles, request: HandlerRequest, owner: object) {
+    this.owner = owner;
     this.pid = started.pid;
-    this.startTicks = readStartTicks(started.pid);
     this.files = files;
     this.path = request.script.path;
     this.isAlone = isIsolated(request);
@@ -223,22 +176,29 @@ export class WarmChild {
   }
 
   /**
-   * Settles when all handlers have ended, or the process has.
+   * Serves jobs one after the other. Settles when all handlers have ended, or the process has.
    *
+   * @param unsettled the keys of runs that may be missing in the log; the child must be able to report its own
+   * @param mostRssBytes no further job begins while more memory than this is in use
    * @returns the ends of the jobs that have begun; if the process ended before any had, one end that says why
    */
-  async serve(serving: Serving): Promise<readonly ServedRun[]> {
-    const { jobs, unsettled, mostRssBytes } = serving;
+  async serve(
+    requests: readonly HandlerRequest[],
+    unsettled: ReadonlySet<string>,
+    mostRssBytes: number,
+  ): Promise<readonly ServedRun[]> {
     const first = this.#sent + 1;
-    this.#sent += jobs.length;
-    this.#serving = serving;
+    this.#sent += requests.length;
+    this.#requests = requests;
     this.#ends = [];
     this.#hasUpdated = false;
+    const isUnsettled = (key: string): boolean => unsettled.has(key);
+    const work = { jobs: requests.map(messageOf), unsettled: [...this.runs.keys()].filter(isUnsettled).length };
     // A promise on the process's end, made anew for each job, would accumulate until that end.
     const ended = new Promise<EndedChild | null>((resolve) => {
       this.#settle = resolve;
     });
-    if (this.#exit === null) this.#channel.send({ jobs, first, unsettled, mostRssBytes });
+    if (this.#exit === null) this.#channel.send({ ...work, first, mostRssBytes });
     else this.#settle({ ...this.#describeEnd(await this.#gone), isUnread: true });
     const gone = await ended;
     await this.#updates;
@@ -246,7 +206,7 @@ export class WarmChild {
     if (gone !== null) {
       // The jobs that it had begun but not reported ended with it. If none had begun, the first one gets the reason.
       const begun = Math.max(this.#countBegun() ?? 0, served.length === 0 ? 1 : 0);
-      while (served.length < begun) served.push(gone);
+      while (served.length < begun) served.push({ gone });
     }
     this.jobs += served.length;
     return served;
@@ -263,7 +223,7 @@ export class WarmChild {
 
   /** How many of its present jobs have begun; null: unknown. */
   #countBegun(): number | null {
-    const before = this.#sent - (this.#serving?.jobs.length ?? 0);
+    const before = this.#sent - this.#requests.length;
     const begun = this.files.readBegun();
     return begun === null ? null : Math.max(begun - before, this.#ends.length);
   }
@@ -295,15 +255,14 @@ export class WarmChild {
     this.usedCpu.systemCpuMs += end.systemCpuMs;
     if (loaded !== undefined) this.#loaded = [...this.#loaded, ...loaded];
     this.#ends.push(message);
-    if (this.#ends.length === this.#serving?.jobs.length) this.#settle(null);
+    if (this.#ends.length === this.#requests.length) this.#settle(null);
   }
 
   /** Writes updates one after the other, in the order of the handlers. */
   #write(updated: number, data: string): void {
     this.#hasUpdated = true;
-    const index = this.#ends.length;
-    const serving = this.#serving;
-    const write = async (): Promise<void> => serving?.onUpdate(index, data);
+    const request = this.#requests[this.#ends.length];
+    const write = async (): Promise<void> => request?.onUpdate(data);
     const tell = (problem: string | null): void => this.#channel.send({ updated, problem });
     this.#updates = this.#updates.then(write).then(
       () => tell(null),

@@ -1,44 +1,22 @@
 import { unlinkSync } from 'node:fs';
-import type { JobMessage } from '../../child/contract.ts';
+import type { EndMessage } from '../../child/contract.ts';
 import type { Script } from '../../discovery/script.ts';
 import { sleepUntil } from '../../system/base/sleep.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { joinWarnings } from '../result/handler-reply.ts';
-import { readHead } from '../result/output.ts';
 import { endNotStarted, type RunEnd, unmeasured } from '../result/result.ts';
 import { ifPossible, type RunFiles, removeRunFiles, runFilesOf } from '../run-files.ts';
 import { runScript } from '../script/run-script.ts';
+import type { StartFailure } from '../start/process.ts';
 import { type HandlerRequest, withScan } from '../start/request.ts';
-import { describeEarlyEnd, describeFailedStart, describeGone, describeHungStart } from '../start/start-failure.ts';
 import { type Watched, watchRun, watchShortRuns } from '../watch/watch.ts';
-import type { ServedRun, WarmChild } from './child.ts';
-import { describeStray, endWarmRun, type TakenChild, WarmKeeper, WarmPool } from './pool.ts';
+import { isIsolated, WarmChild } from './child.ts';
+import { describeStray, endWarmRun, findUnbegun, type Unbegun, type WarmObservation } from './end.ts';
 
-/** Runs handlers, one at a time. */
-export interface HandlerRunner {
-  /** The pid of the waiting process that served last; null: none waits. */
-  readonly pid: number | null;
-  /** Whether a waiting child is to be replaced before its next job, once its runs are in the log. */
-  readonly isWorn: boolean;
-  /** Runs a job's handler to its end. It never throws, whatever the handler does. */
-  run(request: HandlerRequest): Promise<RunEnd>;
-  /**
-   * Runs several jobs that are known to be short, one after the other. If one of them lasts, fails or prints anything,
-   * the jobs that have not begun are left for another call.
-   *
-   * @returns the ends of the jobs that have begun, in order, and when each began
-   */
-  runSome(requests: ShortRuns): Promise<readonly BegunEnd[]>;
-  /** Call it once the end is in the log: until then a run's files are its only record. */
-  removeFiles(state: StateFolder, key: string): void;
-  /** Ends the waiting processes. */
-  close(): Promise<void>;
-  /** Lets a child write down an end that could not be recorded, for the next runner. */
-  abandon(): void;
-}
+type Requests = readonly [HandlerRequest, ...HandlerRequest[]];
 
 export interface ShortRuns {
-  readonly requests: readonly [HandlerRequest, ...HandlerRequest[]];
+  readonly requests: Requests;
   /** The keys of earlier runs that may be missing in the log. */
   readonly unsettled: ReadonlySet<string>;
   /** Called when one of the runs lasts: only this many of them have begun or will begin. */
@@ -64,6 +42,18 @@ export interface HandlerRunnerOptions {
 
 const MAX_AGE_MS = 2 * 60 * 60_000;
 
+/** Each child takes 10 MB plus its handler's modules, and 7 threads, which hosts count. */
+const MOST_SPARE = 9;
+
+/** The children that all runners of a worker share. */
+interface Pool extends Required<HandlerRunnerOptions> {
+  /** How many runners share it. */
+  readonly runners: number;
+  /** The children that have idled longest come first. */
+  readonly children: Set<WarmChild>;
+  starting: number;
+}
+
 /**
  * A Node handler is called in a process that is kept for its next jobs, unless `@isolate` asks for one process per job.
  * A program is started for each job.
@@ -71,34 +61,8 @@ const MAX_AGE_MS = 2 * 60 * 60_000;
  * @returns `count` runners that share their processes
  */
 export function createHandlerRunners(count: number, options: HandlerRunnerOptions): HandlerRunner[] {
-  const pool = new WarmPool({ maxAgeMs: MAX_AGE_MS, executors: count, ...options });
-  return Array.from({ length: count }, () => createHandlerRunner(new WarmKeeper(pool)));
-}
-
-function createHandlerRunner(keeper: WarmKeeper): HandlerRunner {
-  return {
-    get pid() {
-      return keeper.waiting?.pid ?? null;
-    },
-    get isWorn() {
-      return keeper.isWorn;
-    },
-    run: async (request) => await runOne(keeper, request, new Set()),
-    runSome: async (runs) => {
-      const { requests, unsettled } = runs;
-      if (requests.length > 1 && keeper.isReadyFor(requests[0])) return await runSome(keeper, runs);
-      return [{ end: await runOne(keeper, requests[0], unsettled), afterMs: 0 }];
-    },
-    removeFiles: (state, key) => {
-      const files = runFilesOf(state, key);
-      // Looking for files that do not exist would take longer than the rest of this function.
-      const left = keeper.forget(key);
-      if (left === 'output') ifPossible(() => unlinkSync(files.output));
-      if (left === undefined) removeRunFiles(files);
-    },
-    close: () => keeper.close(),
-    abandon: () => keeper.abandon(),
-  };
+  const pool = { maxAgeMs: MAX_AGE_MS, ...options, runners: count, children: new Set<WarmChild>(), starting: 0 };
+  return Array.from({ length: count }, () => new WarmRunner(pool));
 }
 
 /** Whether a waiting child can serve the script. */
@@ -106,97 +70,255 @@ export function isKeptWarm({ launch, options }: Script): boolean {
   return launch.kind === 'node' && options.isolate !== true;
 }
 
-/** A run that has not begun: nothing of its handler has happened. */
-interface Unbegun {
-  /** One sentence that says why. */
-  readonly unbegun: string;
-  readonly retryAfterMs: number;
-}
+/** The methods of {@link WarmRunner}. */
+export type HandlerRunner = Pick<WarmRunner, keyof WarmRunner>;
 
-/** A host without room usually has some a moment later. */
-const RESTART_AFTER_MS = 500;
+/**
+ * Runs handlers, one at a time. It keeps a child for each of the handlers called last: a handler must not notice how
+ * others have changed built-in objects or shared modules. It replaces a child whose next job could notice leftovers of
+ * earlier ones.
+ */
+class WarmRunner {
+  readonly #pool: Pool;
+  readonly #leaving = new Set<Promise<unknown>>();
 
-async function runOne(keeper: WarmKeeper, request: HandlerRequest, unsettled: ShortRuns['unsettled']): Promise<RunEnd> {
-  if (request.script.launch.kind === 'program') return await runScript(request);
-  return await runWarm(keeper, request, unsettled);
-}
-
-/** Runs a handler in a child for many runs. A run that did not even begin is tried a second time. */
-async function runWarm(keeper: WarmKeeper, asked: HandlerRequest, unsettled: ShortRuns['unsettled']): Promise<RunEnd> {
-  const request = await withScan(asked);
-  const startedAt = performance.now();
-  const attempt = async (): Promise<RunEnd | Unbegun> => {
-    const [first] = await tryWarm(keeper, { requests: [request], unsettled }, startedAt);
-    return first as RunEnd | Unbegun;
-  };
-  const first = await attempt();
-  if (!('unbegun' in first)) return first;
-  await sleepUntil(request.stop, first.retryAfterMs);
-  const second = request.stop.aborted ? first : await attempt();
-  if ('unbegun' in second) return endNotStarted(second.unbegun, performance.now() - startedAt);
-  return { ...second, warning: joinWarnings(first.unbegun, second.warning) };
-}
-
-/** If not even the first one has begun, it is run alone, with its usual second try. */
-async function runSome(keeper: WarmKeeper, runs: ShortRuns): Promise<readonly BegunEnd[]> {
-  const tried = await tryWarm(keeper, runs, performance.now());
-  const ends: BegunEnd[] = [];
-  let afterMs = 0;
-  for (const end of tried) {
-    if ('unbegun' in end) break;
-    ends.push({ end, afterMs });
-    afterMs += end.durationMs ?? 0;
+  constructor(pool: Pool) {
+    this.#pool = pool;
   }
-  if (ends.length > 0) return ends;
-  const { requests, unsettled } = runs;
-  return [{ end: await runWarm(keeper, requests[0], unsettled), afterMs: 0 }];
-}
 
-async function tryWarm(keeper: WarmKeeper, runs: ShortRuns, startedAt: number): Promise<readonly (RunEnd | Unbegun)[]> {
-  const taken = await keeper.take(runs.requests[0]);
-  if ('failure' in taken) return [endNotStarted(taken.failure, performance.now() - startedAt)];
-  return await serve(keeper, taken, runs, startedAt).finally(() => keeper.giveBack(taken.kept));
-}
+  /** The pid of the waiting process that served last; null: none waits. */
+  get pid(): number | null {
+    return this.#own().findLast(({ isWorn, hasEnded }) => !isWorn && !hasEnded)?.pid ?? null;
+  }
 
-async function serve(
-  keeper: WarmKeeper,
-  { kept, note }: TakenChild,
-  { requests, unsettled, onLasting }: ShortRuns,
-  startedAt: number,
-): Promise<readonly (RunEnd | Unbegun)[]> {
-  const { child } = kept;
-  // A child that has just been started may need long for its first job.
-  const together = child.isReady ? keeper.choose(kept, requests) : ([requests[0]] as const);
-  const files = together.map(({ state, key }) => runFilesOf(state, key));
-  const stopWatching = watch(child, together, files, onLasting);
-  const serving = {
-    jobs: together.map((each, index) => messageOf(each, files[index] as RunFiles)),
-    unsettled,
-    onUpdate: (index: number, data: string) => together[index]?.onUpdate(data),
-  };
-  const served = await keeper.serve(kept, serving).catch((error) => {
-    stopWatching();
-    throw error;
-  });
-  const watched = stopWatching();
-  const elapsedMs = performance.now() - startedAt;
-  const ends: (RunEnd | Unbegun)[] = [];
-  for (const [index, each] of served.entries()) {
-    const asked = together[index] as HandlerRequest;
-    const isLast = index === served.length - 1;
-    const isTimed = together.length > 1 && 'message' in each;
-    const observed = {
-      ...(isLast ? watched : unwatched(watched)),
-      ...{ served: each, files: files[index] as RunFiles, note, isLast },
-      durationMs: isTimed ? each.message.durationMs : elapsedMs,
+  /** Whether a waiting child is to be replaced before its next job, once its runs are in the log. */
+  get isWorn(): boolean {
+    return this.#own().some((each) => each.isWorn);
+  }
+
+  /**
+   * Runs a job's handler to its end, or several jobs that are known to be short, one after the other. If one of them
+   * lasts, fails or prints anything, the jobs that have not begun are left for another call. It never throws, whatever
+   * the handlers do.
+   *
+   * @returns the ends of the jobs that have begun, in order, and when each began
+   */
+  async run(runs: ShortRuns): Promise<readonly BegunEnd[]> {
+    const { requests, unsettled } = runs;
+    const [first] = requests;
+    if (first.script.launch.kind === 'program') return [{ end: await runScript(first), afterMs: 0 }];
+    if (requests.length > 1 && this.#findFree(first.script.path)[0]?.isReady === true) {
+      const ends = await this.#serve(runs, performance.now());
+      // If not even the first one has begun, it is run alone, with its usual second try.
+      if (!('unbegun' in ends)) return ends;
+    }
+    return [{ end: await this.#runAlone(first, unsettled), afterMs: 0 }];
+  }
+
+  /** Removes a run's files. Call it once the end is in the log: until then they are its only record. */
+  removeFiles(state: StateFolder, key: string): void {
+    const files = runFilesOf(state, key);
+    const child = this.#own().find(({ runs }) => runs.has(key));
+    // Looking for files that do not exist would take longer than the rest of this function.
+    if (child === undefined) removeRunFiles(files);
+    else if (child.runs.get(key)) ifPossible(() => unlinkSync(files.output));
+    child?.runs.delete(key);
+    if (child?.isWorn) this.#wear(child);
+  }
+
+  /** Ends the waiting processes. */
+  async close(): Promise<void> {
+    for (const child of this.#own()) this.#retire(child);
+    await Promise.all(this.#leaving);
+  }
+
+  /** Lets the children write down ends that could not be recorded, for the next runner. */
+  abandon(): void {
+    for (const child of this.#own()) {
+      child.abandon();
+      this.#pool.children.delete(child);
+    }
+  }
+
+  /** A run that did not even begin is tried a second time. */
+  async #runAlone(asked: HandlerRequest, unsettled: ShortRuns['unsettled']): Promise<RunEnd> {
+    const request = await withScan(asked);
+    const startedAt = performance.now();
+    const attempt = async (): Promise<RunEnd | Unbegun> => {
+      const ends = await this.#serve({ requests: [request], unsettled }, startedAt);
+      return 'unbegun' in ends ? ends : (ends[0] as BegunEnd).end;
     };
-    const unbegun = findUnbegun(asked, child, observed);
-    ends.push(unbegun ?? (await endWarmRun(asked, child, observed)));
-    keeper.note(kept, asked.key, observed);
+    const first = await attempt();
+    if (!('unbegun' in first)) return first;
+    await sleepUntil(request.stop, first.retryAfterMs);
+    const second = request.stop.aborted ? first : await attempt();
+    if ('unbegun' in second) return endNotStarted(second.unbegun, performance.now() - startedAt);
+    return { ...second, warning: joinWarnings(first.unbegun, second.warning) };
   }
-  const unserved = files.slice(served.length);
-  if (unserved.some((each) => child.files.isNamedFor(each))) child.files.unname();
-  return ends;
+
+  /** Serves the requests in a child; the answer says why if not even the first one has begun. */
+  async #serve(runs: ShortRuns, startedAt: number): Promise<readonly BegunEnd[] | Unbegun> {
+    const taken = await this.#take(runs.requests[0]);
+    if ('failure' in taken) {
+      return [{ end: endNotStarted(taken.failure, performance.now() - startedAt), afterMs: 0 }];
+    }
+    const { child, note } = taken;
+    try {
+      return await this.#serveBy(child, note, runs, startedAt);
+    } finally {
+      child.isBusy = false;
+      if (child.isAlone) this.#retire(child);
+    }
+  }
+
+  async #serveBy(
+    child: WarmChild,
+    note: string | null,
+    { requests, unsettled, onLasting }: ShortRuns,
+    startedAt: number,
+  ): Promise<readonly BegunEnd[] | Unbegun> {
+    // A child that has just been started may need long for its first job.
+    const together = child.isReady ? this.#choose(child, requests) : ([requests[0]] as const);
+    const files = together.map(({ state, key }) => runFilesOf(state, key));
+    const stopWatching = watchServing(child, together, files, onLasting);
+    const serving = child.serve(together, unsettled, this.#pool.childMemoryBytes);
+    const served = await serving.catch((error) => {
+      stopWatching();
+      throw error;
+    });
+    const watched = stopWatching();
+    const elapsedMs = performance.now() - startedAt;
+    const ends: BegunEnd[] = [];
+    let afterMs = 0;
+    let unbegun: Unbegun | null = null;
+    for (const [index, each] of served.entries()) {
+      const request = together[index] as HandlerRequest;
+      const isLast = index === served.length - 1;
+      const observed = {
+        ...(isLast ? watched : unwatched(watched)),
+        ...{ served: each, files: files[index] as RunFiles, note, isLast },
+        durationMs: together.length > 1 ? (each.message?.durationMs ?? elapsedMs) : elapsedMs,
+      };
+      unbegun = findUnbegun(request, child, observed);
+      if (unbegun === null) {
+        const end = await endWarmRun(request, child, observed);
+        ends.push({ end, afterMs });
+        afterMs += end.durationMs ?? 0;
+      }
+      this.#note(child, request.key, observed);
+      if (unbegun !== null) break;
+    }
+    const unserved = files.slice(served.length);
+    if (unserved.some((each) => child.files.isNamedFor(each))) child.files.unname();
+    return ends.length === 0 && unbegun !== null ? unbegun : ends;
+  }
+
+  /** The requests from the start of the list that the child can serve in a row before it is to be replaced. */
+  #choose(child: WarmChild, [first, ...others]: Requests): Requests {
+    const alike = others.findIndex((each) => !child.isFor(each));
+    const most = Math.max(0, this.#pool.childJobs - child.jobs - 1);
+    return [first, ...others.slice(0, Math.min(most, alike === -1 ? others.length : alike))];
+  }
+
+  /** Notes a run of the child, once its output is read. */
+  #note(child: WarmChild, key: string, { served: { message }, termination, files }: WarmObservation): void {
+    if (child.isAlone) return;
+    if (message !== undefined && termination.cause === null) {
+      child.runs.set(key, child.files.isNamedFor(files));
+      child.isWorn ||= this.#isSpent(child, message);
+    } else {
+      // At its end the child has written down all ends that may be missing in the log.
+      child.runs.clear();
+      this.#retire(child);
+    }
+  }
+
+  #own(): WarmChild[] {
+    return [...this.#pool.children].filter(({ owner }) => owner === this);
+  }
+
+  /** A child of another runner is free, too, once all its runs are in the log. */
+  #isFree({ owner, isBusy, isWorn, runs }: WarmChild): boolean {
+    return !isBusy && !isWorn && (owner === this || runs.size === 0);
+  }
+
+  /** The waiting children of a handler, the most recent first. */
+  #findFree(path: string): WarmChild[] {
+    return [...this.#pool.children].filter((each) => each.path === path && this.#isFree(each)).toReversed();
+  }
+
+  /**
+   * Takes a waiting child of the handler if it fits, otherwise a new one. An isolated job always gets a new one.
+   *
+   * @returns the child, and a remark about the child before it; null: none
+   */
+  async #take(request: HandlerRequest): Promise<{ child: WarmChild; note: string | null } | StartFailure> {
+    let note: string | null = null;
+    if (!isIsolated(request)) {
+      for (const child of this.#findFree(request.script.path)) {
+        if (child.isUsable(request) && !this.#isOld(child)) return { child: this.#begin(child), note: null };
+        note ??= child.stray && describeStray(child.stray);
+        this.#wear(child);
+      }
+      this.#makeRoom();
+    }
+    const pool = this.#pool;
+    pool.starting += 1;
+    const child = await WarmChild.start(request, this).finally(() => {
+      pool.starting -= 1;
+    });
+    if ('failure' in child) return child;
+    if (!child.isAlone) pool.children.add(child);
+    return { child, note };
+  }
+
+  #begin(child: WarmChild): WarmChild {
+    child.files.begin();
+    child.owner = this;
+    child.isBusy = true;
+    // Moves the child to the end.
+    this.#pool.children.delete(child);
+    this.#pool.children.add(child);
+    return child;
+  }
+
+  /** Replaces the children that have idled longest. */
+  #makeRoom(): void {
+    for (const child of this.#pool.children) {
+      if (!this.#isFull()) return;
+      if (this.#isFree(child)) this.#wear(child);
+    }
+  }
+
+  /** A child for each runner is always allowed; more only if the host has room. */
+  #isFull(): boolean {
+    const { runners, hasRoom, children, starting } = this.#pool;
+    const count = [...children].filter(({ isWorn }) => !isWorn).length + starting;
+    return count >= runners && (count >= runners + MOST_SPARE || !hasRoom());
+  }
+
+  #isSpent(child: WarmChild, { rssBytes, isSpoilt, stray, trace }: EndMessage): boolean {
+    const { childJobs, childMemoryBytes } = this.#pool;
+    const isFull = child.jobs >= childJobs || (rssBytes ?? 0) > childMemoryBytes;
+    return isFull || this.#isOld(child) || isSpoilt === true || stray !== undefined || trace !== undefined;
+  }
+
+  #isOld({ startedAt }: WarmChild): boolean {
+    return performance.now() - startedAt > this.#pool.maxAgeMs;
+  }
+
+  #wear(child: WarmChild): void {
+    child.isWorn = true;
+    if (child.runs.size === 0) this.#retire(child);
+  }
+
+  /** Does not wait: the next child can start meanwhile. */
+  #retire(child: WarmChild): void {
+    this.#pool.children.delete(child);
+    const leaving = child.close().then(() => child.files.remove());
+    this.#leaving.add(leaving);
+    void leaving.finally(() => this.#leaving.delete(leaving));
+  }
 }
 
 /** In a series of runs, only the last one can have been ended, or have lasted long enough to be sampled. */
@@ -206,9 +328,9 @@ function unwatched({ termination }: Watched): Watched {
 }
 
 /** A child that has just been started may hang before it reaches the job. */
-function watch(
+function watchServing(
   child: WarmChild,
-  requests: readonly [HandlerRequest, ...HandlerRequest[]],
+  requests: Requests,
   files: readonly RunFiles[],
   onLasting: ShortRuns['onLasting'],
 ): () => Watched {
@@ -231,31 +353,4 @@ function watch(
     if (begun !== null) onLasting?.(index + 1);
     return lasting;
   });
-}
-
-function messageOf({ job, key, script }: HandlerRequest, files: RunFiles): JobMessage {
-  const { result: resultPath, output: outputPath } = files;
-  return { job, key, script: script.name, path: script.path, resultPath, outputPath };
-}
-
-function findUnbegun(
-  request: HandlerRequest,
-  child: WarmChild,
-  { served, termination: { cause } }: Watched & { readonly served: ServedRun },
-): Unbegun | null {
-  if ('message' in served) return null;
-  const { exit, stray, isUnread } = served;
-  if (stray !== null && stray.lastKey !== request.key) {
-    return { unbegun: describeStray(stray.jobId, stray.sentence), retryAfterMs: 0 };
-  }
-  if (child.isReady && isUnread && cause === null) {
-    return { unbegun: describeGone(exit.code ?? exit.signal), retryAfterMs: 0 };
-  }
-  if (child.isReady || (cause !== null && cause !== 'hung')) return null;
-  const output = readHead(child.files.fd);
-  const unbegun =
-    cause === 'hung'
-      ? describeHungStart(request.hangAfterMs)
-      : (describeFailedStart(output) ?? describeEarlyEnd(exit.code ?? exit.signal, output));
-  return { unbegun, retryAfterMs: RESTART_AFTER_MS };
 }

@@ -220,7 +220,7 @@ async function executeHandler(
       },
     }),
   );
-  const running = executor.runner.runSome({
+  const running = executor.runner.run({
     requests: requests as [HandlerRequest, ...HandlerRequest[]],
     unsettled,
     onLasting: (count) => {

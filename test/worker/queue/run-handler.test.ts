@@ -24,7 +24,7 @@ async function openBroken(error: Error) {
     ...{ call, heartbeat: { guard: () => {}, unguard: () => {} }, runStop: createRunStop(call.stop.signal) },
     recorder: { update: async () => {} },
     runner: {
-      runSome: () => Promise.reject(error),
+      run: () => Promise.reject(error),
       abandon: () => {
         told.abandoned += 1;
       },
@@ -122,7 +122,7 @@ test('what was to be run with a job that lasts is given back once, however long 
   const over = Promise.withResolvers<readonly BegunEnd[]>();
   let asked: ShortRuns | null = null;
   const { executor, claimed, other, given, recorded } = await openWithTwo({
-    runSome: (runs) => {
+    run: (runs) => {
       asked = runs;
       return over.promise;
     },
