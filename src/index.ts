@@ -2,16 +2,16 @@ import type { Queue } from './queue/api.ts';
 import { QueueError } from './queue/errors.ts';
 import type { OpenQueueOptions } from './queue/queue.ts';
 
-export type { Log } from './child/counts.ts';
 export {
   defineHandler,
   type Handler,
   type HandlerChild,
   type HandlerChildren,
   type HandlerContext,
+  type JobContext,
   type RetryRequest,
-} from './child/handler-context.ts';
-export type { JobContext } from './child/job-context.ts';
+} from './child/contexts.ts';
+export type { Log } from './child/counts.ts';
 export type {
   AddedJob,
   BuryOptions,

@@ -1,3 +1,4 @@
+import type { HandlerChildren, HandlerContext, RetryRequest } from './contexts.ts';
 import {
   DEEPEST_JSON,
   type HandlerEnd,
@@ -7,8 +8,7 @@ import {
   type SpokenAsk,
 } from './contract.ts';
 import { openLog } from './counts.ts';
-import type { HandlerChildren, HandlerContext, RetryRequest } from './handler-context.ts';
-import { cutMessage, describeError, describeReason, type Unsettled } from './record-end.ts';
+import { cutMessage, describeError, describeReason } from './errors.ts';
 
 /** Kept from before any job, because a job may replace them. */
 const { parse, stringify } = JSON;
@@ -224,9 +224,7 @@ function nameOf(value: unknown): string {
 }
 
 /** Why a process ends with exit code 0 although its handler has not ended. */
-export function describeUnsettled(hasRunOut: boolean): Unsettled {
-  const sentence = hasRunOut
-    ? "the handler's promise never settled"
-    : 'process.exit(0) was called before the handler had ended';
-  return { sentence };
+export function describeUnsettled(hasRunOut: boolean): string {
+  if (hasRunOut) return "the handler's promise never settled";
+  return 'process.exit(0) was called before the handler had ended';
 }

@@ -1,5 +1,5 @@
-import { statSync } from 'node:fs';
 import type { Counts } from './counts.ts';
+import type { FileState } from './files.ts';
 
 /**
  * A Node script also gets the runner's own descriptor of its output, which the probe closes first of all. This costs
@@ -211,9 +211,6 @@ export const HANDLER_VARIABLE = 'RUNNER_HANDLER';
  */
 export const ledgerPlaces = { keys: 0, begun: 64, revoked: 72, end: 80 } as const;
 
-/** The clock of file times advances in steps, and lags behind by at most one step. */
-export const FILE_CLOCK_STEP_MS = 20;
-
 /** The descriptor of a warm child's channel to its runner. */
 export const CHANNEL_FD = 4;
 
@@ -340,27 +337,6 @@ export function splitLines(
     if (start < piece.length) add(piece.slice(start));
     if (length > maxLength) handOn();
   };
-}
-
-/** Fields by which a change of a file is noticed; zeros: the file is missing. */
-export interface FileState {
-  readonly path: string;
-  readonly mtimeMs: number;
-  readonly size: number;
-  readonly ino: number;
-}
-
-export function readFileState(path: string): FileState {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) return { path, mtimeMs: 0, size: 0, ino: 0 };
-  const { mtimeMs, size, ino } = stat;
-  return { path, mtimeMs, size, ino };
-}
-
-/** Whether a file has not changed. */
-export function isUnchanged(before: FileState): boolean {
-  const now = readFileState(before.path);
-  return now.mtimeMs === before.mtimeMs && now.size === before.size && now.ino === before.ino;
 }
 
 /** The expectation to name in a message, if JSON text exceeds what a job may hold; null: it does not. */

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, mkdirSync, openSync, rmdirSync, unlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { removeTree } from '../child/remove-tree.ts';
+import { removeTree } from '../child/files.ts';
 import { errorCode } from '../system/base/errors.ts';
 import type { StateFolder } from '../system/place/state-folder.ts';
 

@@ -1,4 +1,4 @@
-import type { Signal } from '../child/job-context.ts';
+import type { Signal } from '../child/contexts.ts';
 import type { ChildFailurePolicy, JobState, MissedPolicy } from '../store/words.ts';
 
 /** A value that JSON can express. */

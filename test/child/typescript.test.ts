@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { compileCached } from '../../src/child/typescript/cache.ts';
+import { compileCached } from '../../src/child/typescript/hooks.ts';
 import { type Pass, runPass, runPassAgain } from '../support/run-pass.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

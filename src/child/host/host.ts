@@ -20,10 +20,11 @@ import {
   splitLines,
   type ToChild,
 } from '../contract.ts';
-import { describeError, failure, recordEnd, UNSETTLED_EXIT_CODE, writeResult } from '../record-end.ts';
-import { PACKAGE_REPLACED } from '../typescript/compile.ts';
-import { installTypeScript } from '../typescript/hooks.ts';
-import { guardExit, HandlerShelf, Ledger, linkAnew, type Meter, startMeter, TemporaryFolder } from './sandbox.ts';
+import { describeError, failure } from '../errors.ts';
+import { linkAnew } from '../files.ts';
+import { recordEnd, UNSETTLED_EXIT_CODE, writeResult } from '../record-end.ts';
+import { installTypeScript, PACKAGE_REPLACED } from '../typescript/hooks.ts';
+import { guardExit, HandlerShelf, Ledger, type MeasureJob, startMeter, TemporaryFolder } from './sandbox.ts';
 import { Traces } from './traces.ts';
 
 /** Kept from before any job: the end of a job that replaces them is still reported. */
@@ -103,7 +104,7 @@ function leaveStray(temporary: string, stray: Stray): void {
 /** A run that has begun. Its timers and promises are recognized by it, even after its end. */
 interface Run {
   readonly message: JobMessage;
-  readonly meter: Meter;
+  readonly measure: MeasureJob;
   /** The error that ends the process. */
   error: ProbeError | null;
   stray: Stray | null;
@@ -192,7 +193,7 @@ class HandlerServer {
     const keys = [...this.#ended.map((each) => each.message.key), key];
     if (!this.#ledger.begin(keys, number, isFirst)) return null;
     const job = { ...message.job, latenessMs: message.job.latenessMs + waitedMs };
-    const run: Run = { message, meter: startMeter(!isFirst), error: null, stray: null };
+    const run: Run = { message, measure: startMeter(!isFirst), error: null, stray: null };
     this.#current = run;
     Object.assign(process.env, runVariables({ ...job, key, script, job }));
     this.#keepAlive();
@@ -224,7 +225,8 @@ class HandlerServer {
   }
 
   #end(run: Run, end: HandlerEnd): boolean {
-    const { result, durationMs, rssBytes } = run.meter.measure(end);
+    const measured = run.measure(end);
+    const { end: result, rssBytes } = measured;
     this.#lastRssBytes = rssBytes;
     const loaded = this.#shelf.takeLoaded();
     const trace = this.#traces.find();
@@ -234,9 +236,7 @@ class HandlerServer {
     this.#ended.push({ message: run.message, result });
     if (this.#isOrphan) this.#leave();
     this.#channel.send({
-      end: result,
-      durationMs,
-      rssBytes,
+      ...measured,
       ...(loaded && { loaded }),
       ...(isSpoilt && { isSpoilt }),
       ...(run.stray && { stray: run.stray }),
@@ -301,8 +301,8 @@ class HandlerServer {
     const isEarly = code === 0;
     const exitCode = isEarly ? UNSETTLED_EXIT_CODE : code;
     process.exitCode = exitCode;
-    const early = isEarly ? failure(describeUnsettled(this.#hasRunOut).sentence) : null;
-    const { result } = run.meter.measure({ exitCode, error: run.error ?? early });
+    const early = isEarly ? failure(describeUnsettled(this.#hasRunOut)) : null;
+    const { end: result } = run.measure({ exitCode, error: run.error ?? early });
     // The runner may have died without this process noticing.
     this.#ended.push({ message: run.message, result });
     this.#writeDownEnds();
@@ -330,11 +330,7 @@ function serveAlone(): void {
   process.on('beforeExit', () => {
     hasRunOut = true;
   });
-  recordEnd(
-    resultPath,
-    () => (end === null ? describeUnsettled(hasRunOut) : null),
-    () => end,
-  );
+  recordEnd(resultPath, () => ({ unsettled: end === null ? describeUnsettled(hasRunOut) : null, end }));
   const updates = openUpdates();
   const call = async (exported: unknown): Promise<never> => {
     end = await callHandler(exported, path, job, updates.send);

@@ -1,18 +1,10 @@
-import { linkSync, lstatSync, mkdirSync, openSync, readdirSync, readSync, unlinkSync, writeSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, openSync, readdirSync, readSync, writeSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import {
-  FILE_CLOCK_STEP_MS,
-  type FileState,
-  type HandlerEnd,
-  ledgerPlaces,
-  type ProbeResult,
-  readFileState,
-  runVariableNames,
-} from '../contract.ts';
+import { type EndMessage, type HandlerEnd, ledgerPlaces, type ProbeResult, runVariableNames } from '../contract.ts';
 import { takeCounts } from '../counts.ts';
-import { removeTree } from '../remove-tree.ts';
+import { FILE_CLOCK_STEP_MS, type FileState, readFileState, removeTree } from '../files.ts';
 
 type Exit = typeof process.exit;
 
@@ -78,26 +70,18 @@ function timeOfPrivateFolder(path: string): number {
 function makeAnew(path: string): void {
   try {
     removeTree(path);
-    restoreParent(path);
+    // The parent only: if the whole state folder is gone, it must not be created again.
+    if (!existsSync(dirname(path))) mkdirSync(dirname(path), { mode: 0o700 });
     mkdirSync(path, { mode: 0o700 });
-  } catch {}
+  } catch {
+    // Jobs do without a temporary folder until one can be made.
+  }
 }
 
-/** Makes the parent only: if the whole state folder is gone, it must not be created again. */
-function restoreParent(path: string): void {
-  try {
-    mkdirSync(dirname(path), { mode: 0o700 });
-  } catch {}
-}
-
-/** Measures what one job uses of a process that serves many. */
-export interface Meter {
-  measure(end: HandlerEnd): {
-    readonly result: ProbeResult;
-    readonly durationMs: number;
-    readonly rssBytes: number | null;
-  };
-}
+/** Ends the measurement of a job by its end. */
+export type MeasureJob = (
+  end: HandlerEnd,
+) => Pick<EndMessage, 'durationMs' | 'rssBytes'> & { readonly end: ProbeResult };
 
 /** Resources that a process has used so far, and its present memory. */
 interface Reading {
@@ -110,27 +94,27 @@ interface Reading {
 let lastReading: Reading | null = null;
 
 /**
+ * Measures what one job uses of a process that serves many.
+ *
  * @param isNext true if the job follows the last one at once; then the moment in between counts as its own, because a
  * reading takes 20 µs
  */
-export function startMeter(isNext: boolean): Meter {
+export function startMeter(isNext: boolean): MeasureJob {
   const startedAt = performance.now();
   const before = isNext && lastReading !== null ? lastReading : read();
-  return {
-    measure: (end) => {
-      const durationMs = performance.now() - startedAt;
-      const after = read();
-      lastReading = after;
-      const result = {
-        ...end,
-        userCpuMs: (after.usage.userCPUTime - before.usage.userCPUTime) / 1000,
-        systemCpuMs: (after.usage.systemCPUTime - before.usage.systemCPUTime) / 1000,
-        maxRssBytes: peakBytes(before, after),
-        ...growth(before, after),
-        ...takeCounts(),
-      };
-      return { result, durationMs, rssBytes: after.rssBytes };
-    },
+  return (ended) => {
+    const durationMs = performance.now() - startedAt;
+    const after = read();
+    lastReading = after;
+    const end = {
+      ...ended,
+      userCpuMs: (after.usage.userCPUTime - before.usage.userCPUTime) / 1000,
+      systemCpuMs: (after.usage.systemCPUTime - before.usage.systemCPUTime) / 1000,
+      maxRssBytes: peakBytes(before, after),
+      ...growth(before, after),
+      ...takeCounts(),
+    };
+    return { end, durationMs, rssBytes: after.rssBytes };
   };
 }
 
@@ -185,24 +169,6 @@ function readStatm(): number | null {
 /** Guards against another page size, and against a `/proc` of another container. */
 function isAbout(one: number | null, other: number | null): boolean {
   return one !== null && other !== null && one > other / 2 && one < other * 2;
-}
-
-/**
- * Gives a file a second name, which may be in use by another file. If that fails, the file keeps its first name only.
- */
-export function linkAnew(path: string, name: string): void {
-  try {
-    linkSync(path, name);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') replaceLink(path, name);
-  }
-}
-
-function replaceLink(path: string, name: string): void {
-  try {
-    unlinkSync(name);
-    linkSync(path, name);
-  } catch {}
 }
 
 /**
@@ -281,52 +247,12 @@ function isNext(before: string, after: string): boolean {
   return Number(after.slice(dot + 1)) === Number(before.slice(dot + 1)) + 1;
 }
 
-interface LoadedFiles {
-  /** Notes a file in its present state, before it is read. */
-  note(path: string): void;
-  /** The files noted since the last call; undefined: none. */
-  take(): readonly FileState[] | undefined;
-}
-
-/**
- * Notes each file that is imported. The lock file that `npm` writes at each change stands for installed packages, which
- * are thousands of files.
- */
-function watchLoadedFiles(): LoadedFiles {
-  const known = new Set<string>();
-  let fresh: FileState[] = [];
-  const note = (path: string): void => {
-    if (known.has(path)) return;
-    known.add(path);
-    fresh.push(readFileState(path));
-  };
-  registerHooks({
-    load: (url, context, nextLoad) => {
-      if (url.startsWith('file:')) note(standFor(fileURLToPath(url)));
-      return nextLoad(url, context);
-    },
-  });
-  return {
-    note,
-    take: () => {
-      if (fresh.length === 0) return undefined;
-      const taken = fresh;
-      fresh = [];
-      return taken;
-    },
-  };
-}
-
 const PACKAGES = '/node_modules/';
 
+/** The lock file that `npm` writes at each change stands for installed packages, which are thousands of files. */
 function standFor(path: string): string {
   const index = path.indexOf(PACKAGES);
   return index === -1 ? path : `${path.slice(0, index)}${PACKAGES}.package-lock.json`;
-}
-
-/** The state of the process before a handler is called, to be restored after it. */
-interface ProcessState {
-  restore(): void;
 }
 
 /** Listeners of these events change how the process ends; a removed one is put back. */
@@ -339,8 +265,10 @@ const isLast = (event: Event): boolean => lastEvents.includes(event as string);
 /**
  * Records what a handler must not change for the next one: variables, arguments, title, current folder, umask, exit
  * code, listeners of the process.
+ *
+ * @returns a function that restores it
  */
-function keepProcessState(): ProcessState {
+function keepProcessState(): () => void {
   const cwd = process.cwd();
   const umask = process.umask();
   const variables = readVariables();
@@ -350,20 +278,18 @@ function keepProcessState(): ProcessState {
   for (const event of [...endingEvents, ...lastEvents, ...process.eventNames()]) {
     listeners.set(event, process.listeners(asSignal(event)));
   }
-  return {
-    restore: () => {
-      if (process.cwd() !== cwd) process.chdir(cwd);
-      if (process.umask() !== umask) process.umask(umask);
-      process.exitCode = undefined;
-      restoreVariables(variables);
-      if (process.title !== title) process.title = title;
-      process.argv = argv;
-      if (argv.length !== words.length || words.some((word, index) => argv[index] !== word)) {
-        argv.splice(0, argv.length, ...words);
-      }
-      for (const [event, before] of listeners) restoreListeners(event, before);
-      for (const event of process.eventNames()) if (!listeners.has(event)) process.removeAllListeners(event);
-    },
+  return () => {
+    if (process.cwd() !== cwd) process.chdir(cwd);
+    if (process.umask() !== umask) process.umask(umask);
+    process.exitCode = undefined;
+    restoreVariables(variables);
+    if (process.title !== title) process.title = title;
+    process.argv = argv;
+    if (argv.length !== words.length || words.some((word, index) => argv[index] !== word)) {
+      argv.splice(0, argv.length, ...words);
+    }
+    for (const [event, before] of listeners) restoreListeners(event, before);
+    for (const event of process.eventNames()) if (!listeners.has(event)) process.removeAllListeners(event);
   };
 }
 
@@ -406,21 +332,28 @@ function readVariables(): NodeJS.ProcessEnv {
 /** The handlers that a process has imported, and the state that their modules have set up. */
 export class HandlerShelf {
   readonly #handlers = new Map<string, unknown>();
-  readonly #files: LoadedFiles = watchLoadedFiles();
   readonly #onImported: () => void;
-  #state = keepProcessState();
+  readonly #noted = new Set<string>();
+  #loaded: FileState[] = [];
+  #restore = keepProcessState();
 
   /** @param onImported called when a module has set up the state that all its jobs share */
   constructor(onImported: () => void) {
     this.#onImported = onImported;
+    registerHooks({
+      load: (url, context, nextLoad) => {
+        if (url.startsWith('file:')) this.#note(standFor(fileURLToPath(url)));
+        return nextLoad(url, context);
+      },
+    });
   }
 
   /** Returns the module's exports. It is imported once for all jobs; @throws the error of the import */
   async take(path: string): Promise<unknown> {
     if (!this.#handlers.has(path)) {
-      this.#files.note(path);
+      this.#note(path);
       this.#handlers.set(path, await import(pathToFileURL(path).href));
-      this.#state = keepProcessState();
+      this.#restore = keepProcessState();
       this.#onImported();
     }
     return this.#handlers.get(path);
@@ -430,13 +363,22 @@ export class HandlerShelf {
     return this.#handlers.has(path);
   }
 
-  /** Files that were imported since the last call; undefined: none. */
+  /** Files that were imported since the last call, in their state before they were read; undefined: none. */
   takeLoaded(): readonly FileState[] | undefined {
-    return this.#files.take();
+    if (this.#loaded.length === 0) return undefined;
+    const loaded = this.#loaded;
+    this.#loaded = [];
+    return loaded;
   }
 
   /** Restores the process to its state before the last handler was called. */
   restore(): void {
-    this.#state.restore();
+    this.#restore();
+  }
+
+  #note(path: string): void {
+    if (this.#noted.has(path)) return;
+    this.#noted.add(path);
+    this.#loaded.push(readFileState(path));
   }
 }

@@ -1,12 +1,11 @@
 import { closeSync, readSync, renameSync, writeSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { abortOnTermination, findDefault } from '../call-handler.ts';
+import type { JobContext } from '../contexts.ts';
 import { HOLD_FD, type Lingering, NOT_BEGUN, PROBE_VARIABLE, type ProbeOptions, SIGN_OF_LIFE_FD } from '../contract.ts';
 import { openLog } from '../counts.ts';
-import type { JobContext } from '../job-context.ts';
-import { noteRejection, recordEnd, type Unsettled } from '../record-end.ts';
+import { noteRejection, recordEnd, writeResult } from '../record-end.ts';
 import { installTypeScript } from '../typescript/hooks.ts';
-import { type CodeEnd, watchLingering } from './lingering.ts';
 import { describeUncalled } from './uncalled.ts';
 
 /**
@@ -45,8 +44,8 @@ function createContext({ script, facts }: ProbeOptions): JobContext {
 
 /** The progress of a script's own code. */
 interface CodeState {
-  /** The call that has not ended; null: none. */
-  open: Unsettled | null;
+  /** Why the process must not end by itself: its function has not ended. Null: it has, or there is none. */
+  unsettled: string | null;
   /** Returns what keeps the process running. */
   findLingering: () => Lingering | null;
   /** An export that nothing calls; null: none. */
@@ -63,7 +62,7 @@ function callDefault(options: ProbeOptions, state: CodeState): void {
       state.findLingering = watchLingering(resultPath, fileEnd);
       return;
     }
-    state.open = { sentence: "the promise of the script's default function never settled" };
+    state.unsettled = "the promise of the script's default function never settled";
     const startedAt = performance.now();
     try {
       await run(createContext(options));
@@ -71,12 +70,12 @@ function callDefault(options: ProbeOptions, state: CodeState): void {
       noteRejection(thrown);
       throw thrown;
     }
-    state.open = null;
+    state.unsettled = null;
     state.findLingering = watchLingering(resultPath, { isFunction: true, afterMs: performance.now() - startedAt });
   });
 }
 
-const fileEnd: CodeEnd = { isFunction: false, afterMs: null };
+const fileEnd = { isFunction: false, afterMs: null };
 
 /** A script without exports that runs this long may be waiting for something. */
 const LASTING_MS = 100;
@@ -87,6 +86,34 @@ function noticeFileEnd({ scriptPath, resultPath }: ProbeOptions, state: CodeStat
   };
   setTimeout(() => joinEntryPoint(scriptPath, join), LASTING_MS).unref();
 }
+
+/** Most scripts have ended by this time. */
+const FIRST_LOOK_MS = 20;
+const LONGEST_GAP_MS = 60_000;
+
+/**
+ * Records what keeps a process running after its script's code has ended, and again when that changes: a runner that
+ * ends it at its time limit can no longer ask it.
+ *
+ * @returns a function that gives the last record; null: none
+ */
+function watchLingering(resultPath: string, end: Omit<Lingering, 'resources'>): () => Lingering | null {
+  let last: Lingering | null = null;
+  const look = (delayMs: number): void => {
+    const lingering = { ...end, resources: [...new Set(process.getActiveResourcesInfo())].slice(0, MOST_KINDS) };
+    if (last?.resources.join() !== lingering.resources.join()) writeResult(resultPath, { lingering });
+    last = lingering;
+    lookAfter(Math.min(delayMs * 2, LONGEST_GAP_MS));
+  };
+  const lookAfter = (delayMs: number): void => {
+    setTimeout(look, delayMs, delayMs).unref();
+  };
+  lookAfter(FIRST_LOOK_MS);
+  return () => last;
+}
+
+/** Node knows about thirty kinds. */
+const MOST_KINDS = 40;
 
 // This is loaded into a Node script before it starts. Programs that the script starts are not affected. Workers always
 // load it again but find no variable; forks inherit `execArgv`, from which it is removed.
@@ -123,14 +150,14 @@ function waitForTurn(options: ProbeOptions): ProbeOptions {
 }
 
 function join(options: ProbeOptions): void {
-  const state: CodeState = { open: null, findLingering: () => null, uncalled: null };
+  const state: CodeState = { unsettled: null, findLingering: () => null, uncalled: null };
   if (options.exportsNothing) noticeFileEnd(options, state);
   else callDefault(options, state);
-  const findNotes = () => {
+  recordEnd(options.resultPath, () => {
+    const { unsettled, uncalled } = state;
     const lingering = state.findLingering();
-    return { ...(lingering && { lingering }), ...(state.uncalled !== null && { uncalled: state.uncalled }) };
-  };
-  recordEnd(options.resultPath, () => state.open, undefined, findNotes);
+    return { unsettled, ...(lingering && { lingering }), ...(uncalled !== null && { uncalled }) };
+  });
 }
 
 function forgetArgument(args: string[]): void {

@@ -2,14 +2,13 @@ import { basename, dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import {
   type EndMessage,
-  type FileState,
   type FromChild,
   HANDLER_VARIABLE,
   type HostOptions,
-  isUnchanged,
   type JobMessage,
   type Stray,
 } from '../../child/contract.ts';
+import { type FileState, isUnchanged } from '../../child/files.ts';
 import { runFilesOf } from '../run-files.ts';
 import {
   buildEnvironment,

@@ -1,7 +1,7 @@
 import { closeSync, ftruncateSync, mkdirSync, openSync, readSync, statSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { ledgerPlaces } from '../../child/contract.ts';
-import { linkAnew } from '../../child/host/sandbox.ts';
+import { linkAnew } from '../../child/files.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
 import { listNames } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';

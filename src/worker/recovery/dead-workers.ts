@@ -1,7 +1,8 @@
 import { closeSync, constants, statSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FILE_CLOCK_STEP_MS, type ProbeResult } from '../../child/contract.ts';
+import type { ProbeResult } from '../../child/contract.ts';
+import { FILE_CLOCK_STEP_MS } from '../../child/files.ts';
 import { withoutParameters } from '../../discovery/job-name.ts';
 import { describeScriptError, fieldsOf, readNodeWords } from '../../execution/result/handler-reply.ts';
 import { keepOutput } from '../../execution/result/output.ts';
