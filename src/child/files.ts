@@ -36,7 +36,9 @@ function replaceLink(path: string, name: string): void {
   try {
     unlinkSync(name);
     linkSync(path, name);
-  } catch {}
+  } catch {
+    // The first name remains.
+  }
 }
 
 /** The clock of file times advances in steps, and lags behind by at most one step. */

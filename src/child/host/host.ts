@@ -94,11 +94,12 @@ function openChannel(fd: number, onMessage: (message: ToChild) => void, onClose:
   };
 }
 
-/** On a full disk the file is missing, and the runner learns only that the process has ended. */
 function leaveStray(temporary: string, stray: Stray): void {
   try {
     writeFileSync(join(temporary, STRAY_FILE), JSON.stringify(stray), { mode: 0o600 });
-  } catch {}
+  } catch {
+    // On a full disk the file is missing, and the runner learns only that the process has ended.
+  }
 }
 
 /** A run that has begun. Its timers and promises are recognized by it, even after its end. */

@@ -59,7 +59,7 @@ export interface RunEnd extends Measurement {
   readonly reason: string | null;
   /** A remark that did not end the run; null: none. */
   readonly warning: string | null;
-  /** Whether it succeeded though its output tells of a failure. */
+  /** Whether its output suggests a failure although it succeeded. */
   readonly suspect: boolean;
   /** The error inside a Node script, as the script reported it. */
   readonly error: ProbeError | null;

@@ -99,8 +99,8 @@ function describeTimeout(facts: EndFacts): string {
 }
 
 /**
- * What kept a process running until its time limit after its function had ended well; null: the function had not ended,
- * or not well.
+ * Resources that kept a process running until its time limit after its function had ended well; null: its function had
+ * not ended, or not well.
  */
 function returnedBeforeEnd(facts: EndFacts): Lingering | null {
   const { termination, lingering, exit, result } = facts;
