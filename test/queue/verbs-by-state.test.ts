@@ -8,53 +8,53 @@ import { engine } from '../support/engines.ts';
 import { changeLog } from '../support/open-log.ts';
 import { HOUR_MS, openTestQueue, type TestQueue } from '../support/test-queue.ts';
 
-/** How a job comes into each state, as a user would bring it there. Its number. */
+/** How a job of this name comes into each state, as a user would bring it there. Its number. */
 const situations = {
-  queued: ({ queue }) => queue.add('mail/a'),
-  delayed: ({ queue }) => queue.add('mail/a', {}, { runAt: '+1 hour' }),
-  running: async ({ take }) => (await take('mail/a')).id,
-  'retrying, due': async ({ take, queue, clock }) => {
-    const job = await take('mail/a');
+  queued: ({ queue }, name) => queue.add(name),
+  delayed: ({ queue }, name) => queue.add(name, {}, { runAt: '+1 hour' }),
+  running: async ({ take }, name) => (await take(name)).id,
+  'retrying, due': async ({ take, queue, clock }, name) => {
+    const job = await take(name);
     await queue.retry(job);
     clock.at += 1;
     return job.id;
   },
-  'retrying, delayed': async ({ take, queue }) => {
-    const job = await take('mail/a');
+  'retrying, delayed': async ({ take, queue }, name) => {
+    const job = await take(name);
     await queue.retry(job, { delay: '1h' });
     return job.id;
   },
-  'paused parent': async ({ take, queue }) => {
-    const parent = await take('mail/a');
+  'paused parent': async ({ take, queue }, name) => {
+    const parent = await take(name);
     await queue.add('mail/child', {}, { parent: parent.id });
     await queue.finish(parent);
     return parent.id;
   },
-  'paused child': async ({ take, queue }) => {
+  'paused child': async ({ take, queue }, name) => {
     const parent = await take('mail/parent');
-    return await queue.add('mail/a', {}, { parent: parent.id });
+    return await queue.add(name, {}, { parent: parent.id });
   },
-  failed: async ({ take, queue }) => {
-    const job = await take('mail/a');
+  failed: async ({ take, queue }, name) => {
+    const job = await take(name);
     await queue.fail(job);
     return job.id;
   },
-  buried: async ({ queue }) => {
-    const id = await queue.add('mail/a');
+  buried: async ({ queue }, name) => {
+    const id = await queue.add(name);
     await queue.bury(id);
     return id;
   },
-  finished: async ({ take, queue }) => {
-    const job = await take('mail/a');
+  finished: async ({ take, queue }, name) => {
+    const job = await take(name);
     await queue.finish(job);
     return job.id;
   },
-  cancelled: async ({ queue }) => {
-    const id = await queue.add('mail/a');
+  cancelled: async ({ queue }, name) => {
+    const id = await queue.add(name);
     await queue.cancel(id);
     return id;
   },
-} as const satisfies Record<string, (test: TestQueue) => Promise<number>>;
+} as const satisfies Record<string, (test: TestQueue, name: string) => Promise<number>>;
 
 type Situation = keyof typeof situations;
 
@@ -187,46 +187,54 @@ const toldOfRun: Partial<Record<Verb, readonly string[]>> = { bury: ['job-failed
 const toldOfKick: Partial<Record<Verb, readonly string[]>> = { claim: ['job-kicked'] };
 
 describe.each(Object.keys(verbs) as Verb[])('%s', (verb) => {
-  test.each(Object.entries(table[verb]) as [Situation, string][])('%s: %s', async (from, to) => {
+  test('leads from each state where the table says, or is refused and changes nothing', async () => {
     const log = await openTestQueue();
-    const id = await situations[from](log);
-    const [before, events, { state }] = [log.dump(), log.events(id), log.row(id)];
-    const done = verbs[verb](log.queue, id);
-    if (to === NO) {
-      const error = await done.then(() => null).catch((thrown: unknown) => thrown);
-      expect(error).toBeInstanceOf(QueueError);
-      expect(error).toMatchObject({ code: 'wrong-state' });
-      expect((error as Error).message).toMatch(
-        new RegExp(`^Job ${id} \\(mail/a\\) (is ${state}, and only|has a child that) .+[^.]\\.$`),
-      );
-      expect(log.dump()).toBe(before);
-      return;
+    for (const [index, [from, to]] of (Object.entries(table[verb]) as [Situation, string][]).entries()) {
+      await expectChange(log, `mail/${index}`, verb, from, to);
     }
-    await done;
-    if (to === GONE) expect(log.row(id)).toBeUndefined();
-    else expectSound(log, id, to);
-    // What its rows told goes with them.
-    const kept = to === GONE ? events.filter((event) => recorded.includes(event)) : events;
-    const ofRun = from === 'running' ? (toldOfRun[verb] ?? []) : [];
-    const ofKick = /delayed|failed|buried/.test(from) ? (toldOfKick[verb] ?? []) : [];
-    const isSame = verb === 'cancel' && from === 'cancelled';
-    const expected = [...kept, ...ofKick, ...ofRun, ...(isSame ? [] : told[verb])];
-    // What happens at the same instant is in no order.
-    expect(log.events(id).sort()).toEqual(expected.sort());
   });
 });
 
+async function expectChange(log: TestQueue, name: string, verb: Verb, from: Situation, to: string): Promise<void> {
+  const what = `${verb}, ${from}`;
+  const id = await situations[from](log, name);
+  const [before, events, { state }] = [log.dump(), log.events(id), log.row(id)];
+  const done = verbs[verb](log.queue, id);
+  if (to === NO) {
+    const error = await done.then(() => null).catch((thrown: unknown) => thrown);
+    expect(error, what).toBeInstanceOf(QueueError);
+    expect(error, what).toMatchObject({ code: 'wrong-state' });
+    expect((error as Error).message).toMatch(
+      new RegExp(`^Job ${id} \\(${name}\\) (is ${state}, and only|has a child that) .+[^.]\\.$`),
+    );
+    expect(log.dump(), what).toBe(before);
+    return;
+  }
+  await done;
+  if (to === GONE) expect(log.row(id), what).toBeUndefined();
+  else expectSound(log, id, to, what);
+  // What its rows told goes with them.
+  const kept = to === GONE ? events.filter((event) => recorded.includes(event)) : events;
+  const ofRun = from === 'running' ? (toldOfRun[verb] ?? []) : [];
+  const ofKick = /delayed|failed|buried/.test(from) ? (toldOfKick[verb] ?? []) : [];
+  const isSame = verb === 'cancel' && from === 'cancelled';
+  const expected = [...kept, ...ofKick, ...ofRun, ...(isSame ? [] : told[verb])];
+  // What happens at the same instant is in no order.
+  expect(log.events(id).sort(), what).toEqual(expected.sort());
+}
+
 /** Whatever its state, a job's columns and its runs agree with it. */
-function expectSound({ row, runs }: TestQueue, id: number, state: string): void {
+function expectSound({ row, runs }: TestQueue, id: number, state: string, what: string): void {
   const job = row(id);
   const isRunning = state === 'running';
-  expect({
+  const found = {
     state: job.state,
     hasEnd: job.finished_at !== null,
     hasToken: job.claim_token !== null,
     hasLease: job.lease_expires_at !== null,
     openRuns: runs(id).filter(({ outcome }) => outcome === 'running').length,
-  }).toEqual({
+  };
+  expect(found, what).toEqual({
     state,
     hasEnd: ['finished', 'failed', 'cancelled'].includes(state),
     hasToken: isRunning,
@@ -302,7 +310,7 @@ test.each([
 ] as const)('%s changes nothing of what is %s if it cannot be told', async (verb, from) => {
   const log = await openTestQueue();
   const { root, queue } = log;
-  const id = await situations[from](log);
+  const id = await situations[from](log, 'mail/a');
   const before = [log.row(id), log.runs(id)];
   const makeRoom = ['update on runs', 'insert on events'].map((what) => engine.refuse(root, what));
   await expect(verbs[verb](queue, id)).rejects.toThrow(/no room/);
