@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { globSync } from 'glob';
 import ts from 'typescript';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeExamplePlace, readExamples, repository, writeExampleFile } from '../support/doc-examples.ts';
 import { runNode } from '../support/run-command.ts';
 
@@ -82,19 +82,18 @@ export const count = async (client: Client): Promise<number> => (await client.GE
 const { NodeNext, Node16, Preserve, ESNext } = ts.ModuleKind;
 const { Bundler } = ts.ModuleResolutionKind;
 
-describe.each([
-  ['nodenext', { module: NodeNext }, ['module.mts', 'script.cts']],
-  ['node16', { module: Node16 }, ['module.mts', 'script.cts']],
-  ['a bundler', { module: Preserve, moduleResolution: Bundler }, ['module.mts', 'script.cts']],
-  ['modules alone', { module: ESNext, moduleResolution: Bundler }, ['module.mts']],
-])('the built types pass the strictest check of %s', (_, options, files) => {
-  test.each([
-    ['@types/node', ['client.mts'], { types: ['node'], typeRoots: [join(repository, 'node_modules/@types')] }],
-    ['the libraries of browsers', ['client.mts'], { types: [] }],
-    ['the language alone', [], { types: [], lib: ['lib.es2022.d.ts'] }],
-  ])('with %s', (_, more, surroundings) => {
-    expect(checkTypes([...files, ...more], { ...options, ...surroundings })).toEqual([]);
-  });
+const ofNode = { types: ['node'], typeRoots: [join(repository, 'node_modules/@types')] };
+
+// Which of the built files are read goes by the modules, what they may name by the surroundings.
+test.each<[how: string, files: readonly string[], options: ts.CompilerOptions]>([
+  ['nodenext', ['module.mts', 'script.cts', 'client.mts'], { module: NodeNext, ...ofNode }],
+  ['node16', ['module.mts', 'script.cts', 'client.mts'], { module: Node16, ...ofNode }],
+  ['a bundler', ['module.mts', 'script.cts', 'client.mts'], { module: Preserve, moduleResolution: Bundler, ...ofNode }],
+  ['modules alone', ['module.mts', 'client.mts'], { module: ESNext, moduleResolution: Bundler, ...ofNode }],
+  ['nodenext in a browser', ['module.mts', 'script.cts', 'client.mts'], { module: NodeNext, types: [] }],
+  ['the language alone', ['module.mts', 'script.cts'], { module: NodeNext, types: [], lib: ['lib.es2022.d.ts'] }],
+])('the built types pass the strictest check of %s', (_, files, options) => {
+  expect(checkTypes(files, options)).toEqual([]);
 });
 
 test('what `require` gives is what `import` gives', () => {
