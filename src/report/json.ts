@@ -9,7 +9,6 @@ import type { IncidentRow } from '../store/schema.ts';
 import type { Mute } from '../store/statements/monitor/incidents.ts';
 import type { ContentChange } from '../store/statements/monitor/usual.ts';
 import type { Pause } from '../store/statements/pauses.ts';
-import { endingOf } from '../store/words.ts';
 import { writeExactly } from '../system/base/exact-json.ts';
 import { isInstant } from '../system/base/values.ts';
 import type { Activity, JobActivity } from './model/activity.ts';
@@ -270,10 +269,9 @@ export function pauseToJson({ name, kind, until, createdAt }: Pause) {
 
 /** An incident, as `runner incidents --json` and `runner status --json` tell of it. */
 export function incidentToJson(incident: IncidentRow) {
-  const { id, subject, code, severity, occurrences, message } = incident;
-  const ending = endingOf(incident);
+  const { id, subject, code, severity, occurrences, message, hint, ending } = incident;
   return {
-    ...{ id, subject, code, severity, occurrences, error: message, hint: ending === null ? incident.hint : null },
+    ...{ id, subject, code, severity, occurrences, error: message, hint },
     openedAt: isoInstant(incident.opened_at),
     lastAt: isoInstant(incident.last_at),
     recoveredAt: isoInstant(incident.recovered_at),

@@ -26,6 +26,7 @@ import {
   childFailurePolicies,
   deliveryKinds,
   endings,
+  incidentEndings,
   type JobState,
   jobStates,
   measures,
@@ -606,6 +607,8 @@ export const tables = {
       acknowledged_at: instant.orNull,
       /** When it may need an alert; null: not before something happens. */
       due_at: instant.orNull,
+      /** Null: it is not over, or it got well. */
+      ending: word.oneOf(incidentEndings, 'sqlite').orNull.since(3),
     },
     {
       computedOnMysql: [

@@ -146,30 +146,19 @@ export function isOfRuns(code: string): boolean {
   return code === FAILING || code === SUSPECT;
 }
 
-/** With this begins the hint of an incident that is over because its subject is gone; the reason follows. */
-const GONE = 'gone: ';
+/** How an incident ends otherwise than by getting well. `gone`: its script, handler or tier is; its hint says why. */
+export const incidentEndings = ['gone', 'closed'] as const;
+export type IncidentEnding = (typeof incidentEndings)[number];
 
-/** The hint of an incident that somebody has closed. */
-export const CLOSED = 'closed by hand';
-
-export function hintOfGone(reason: string): string {
-  return GONE + reason;
+/** `gone: jobs/lab does not exist any more`, `closed by hand`; null: it is not over, or it got well. */
+export function describeEnding({ ending, hint }: EndedIncident): string | null {
+  if (ending === null) return null;
+  return ending === 'closed' ? 'closed by hand' : `gone: ${hint}`;
 }
 
-/** In words, how an incident ended otherwise than by getting well; null: it is not over, or it got well. */
-export function endingOf({ recovered_at, hint }: EndedIncident): string | null {
-  return recovered_at !== null && (hint === CLOSED || hint?.startsWith(GONE)) ? hint : null;
-}
-
-/** As its row says. */
 interface EndedIncident {
-  readonly recovered_at: number | null;
-  readonly hint: string | null;
-}
-
-/** Whether it ended because its subject is gone. */
-export function isGone(ending: string | null): boolean {
-  return ending?.startsWith(GONE) ?? false;
+  readonly ending: IncidentEnding | null;
+  readonly hint?: string | null;
 }
 
 /** Words before the line that makes a run suspect; the column `suspect` says that it is. */

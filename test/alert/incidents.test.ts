@@ -112,7 +112,7 @@ test('a message says what failed, what usually happens, what has changed, and ho
   expect(messages()[0]?.incidents).toEqual([
     {
       ...{ id: 1, subject: 'hourly/a', severity: 'warning', code: 'script-failing', occurrences: 1 },
-      ...{ openedAt: clock.at, recoveredAt: null, ending: null, error: 'exit code 1: no route' },
+      ...{ openedAt: clock.at, recoveredAt: null, ending: null, hint: null, error: 'exit code 1: no route' },
       lastRun: {
         ...{ id: 2, jobId: null, startedAt: clock.at, durationMs: 700, outcome: 'failed', exitCode: 1, signal: null },
       },

@@ -56,6 +56,7 @@ export const incident: IncidentDetail = {
   openedAt: AT - 60_000,
   recoveredAt: null,
   ending: null,
+  hint: null,
   occurrences: 2,
   lastRun: { id: 41, jobId: 5, outcome: 'failed', startedAt: AT - 5_000, durationMs: 1_200, exitCode: 3, signal: null },
   error: 'exit code 3: disk full',

@@ -89,7 +89,7 @@ test('an incident is acknowledged and muted, and the activity says by whom', asy
   expect(data?.acknowledgedAt).toEqual(expect.any(String));
   expect((await acknowledge()).data).toEqual(data);
   const close = (id: number) => runner.POST('/api/incidents/{id}/close', { params: { path: { id } } });
-  expect((await close(1)).data).toMatchObject({ id: 1, ending: 'closed by hand' });
+  expect((await close(1)).data).toMatchObject({ id: 1, ending: 'closed' });
   expect((await close(1)).response.status).toBe(404);
   const slip = await runner.PUT('/api/mutes/{pattern}', { params: { path: { pattern: 'hourly/claen' } } });
   expect([slip.response.status, slip.error?.detail]).toEqual([

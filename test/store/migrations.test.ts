@@ -14,6 +14,10 @@ function setVersion(root: string, version: number): void {
   changeLog(root, `insert into schema_version (version) values (${version})`);
 }
 
+function dropColumn(root: string, table: string, column: string): void {
+  lieInLog(root, `alter table ${table} drop column ${column}${engine.name === 'postgres' ? ' cascade' : ''}`);
+}
+
 async function reopen(root: string): Promise<void> {
   await (await engine.openStore(makeStateOf(root))).close();
 }
@@ -26,7 +30,8 @@ test('a log of schema 1 learns which of its runs are suspect, from the words of 
   const failed = await log.addRun('hourly/a', AT + 1_000, { outcome: 'failed', warning: words });
   const other = await log.addRun('hourly/a', AT + 2_000, { warning: `used 2 GB; ${words}` });
   // Connections of earlier tests, which had the same tables, still have views upon them. None is given them after this.
-  lieInLog(root, `alter table runs drop column suspect${engine.name === 'postgres' ? ' cascade' : ''}`);
+  dropColumn(root, 'runs', 'suspect');
+  dropColumn(root, 'incidents', 'ending');
   setVersion(root, 1);
   await log.store.close();
 
@@ -42,5 +47,29 @@ test('a log of schema 1 learns which of its runs are suspect, from the words of 
   if (engine.name === 'mysql') setVersion(root, 1);
   await reopen(root);
   expect(marks()).toEqual(expected);
-  expect(SCHEMA_VERSION).toBe(2);
+});
+
+test('a log of schema 2 learns how its incidents ended, from the words of that time', async () => {
+  const root = makeTemporaryRoot();
+  const log = await writeLog(root);
+  dropColumn(root, 'incidents', 'ending');
+  const hints = ['closed by hand', 'gone: it is disabled', 'gone: fishing', 'Run it by hand.'];
+  for (const [index, hint] of hints.entries()) {
+    changeLog(
+      root,
+      `insert into incidents (subject, code, severity, opened_at, last_at, recovered_at, hint)
+       values ('hourly/${index}', 'script-failing', 'warning', 1, 1, ${index === 2 ? 'null' : 2}, '${hint}')`,
+    );
+  }
+  setVersion(root, 2);
+  await log.store.close();
+
+  await reopen(root);
+  expect(queryLog(root, 'select ending, hint from incidents order by id')).toEqual([
+    { ending: 'closed', hint: null },
+    { ending: 'gone', hint: 'it is disabled' },
+    { ending: null, hint: 'gone: fishing' },
+    { ending: null, hint: 'Run it by hand.' },
+  ]);
+  expect(SCHEMA_VERSION).toBe(3);
 });

@@ -110,6 +110,7 @@ function testOf({ root, now }: Runner): AlertMessage {
     openedAt: now(),
     recoveredAt: null,
     ending: null,
+    hint: null,
     occurrences: 1,
     lastRun: null,
     error: 'This is a test: alerts arrive here.',

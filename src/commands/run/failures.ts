@@ -5,7 +5,7 @@ import { afterHowLong } from '../../monitor/alert/wording.ts';
 import { type Clock, createClock } from '../../report/text/clock.ts';
 import { countOf, formatDuration } from '../../report/text/format.ts';
 import type { Runner } from '../../settings/settings.ts';
-import { isOfRuns, type Outcome, SUSPECT } from '../../store/words.ts';
+import { describeEnding, isOfRuns, type Outcome, SUSPECT } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
 import { commandIn } from '../../system/base/values.ts';
@@ -218,7 +218,8 @@ function describeIncident(incident: IncidentDetail, clock: Clock, root: string):
 }
 
 function describeLater({ news, incident }: PrintedIncident, clock: Clock, root: string): string {
-  const { id, subject, code, occurrences, openedAt, ending, error, command } = incident;
+  const { id, subject, code, occurrences, openedAt, error, command } = incident;
+  const ending = describeEnding(incident);
   const [what, still, again] =
     code === SUSPECT
       ? (['warning', 'still succeeds with a warning', 'succeeds without a warning'] as const)
@@ -241,7 +242,8 @@ function isFinding({ code }: IncidentDetail): boolean {
 
 /** What a check says names its subject, as a rule, and its cure is the command. */
 function describeFinding({ news, incident }: PrintedIncident, clock: Clock, root: string): string {
-  const { id, subject, code, openedAt, ending, error, command } = incident;
+  const { id, subject, code, openedAt, error, command } = incident;
+  const ending = describeEnding(incident);
   if (news === 'recovered') {
     return `${code}: over${afterHowLong(incident)} (${printableLine(subject)}${ending === null ? '' : `, ${ending}`})`;
   }

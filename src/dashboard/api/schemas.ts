@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { outcomes } from '../../store/words.ts';
+import { incidentEndings, outcomes } from '../../store/words.ts';
 import { knownNumber, knownText, orNull } from './fields.ts';
 import { instantSchema } from './route.ts';
 
@@ -113,9 +113,8 @@ export const incidentSchema = z
     openedAt: knownInstant,
     lastAt: knownInstant,
     recoveredAt: knownInstant.openapi({ description: 'Null: it is not over' }),
-    ending: knownText.openapi({
-      example: 'gone: jobs/lab does not exist any more',
-      description: 'How it ended otherwise than by getting well: `closed by hand`, or `gone: …`',
+    ending: orNull(z.enum(incidentEndings)).openapi({
+      description: 'How it ended otherwise than by getting well; `gone`: `hint` says why',
     }),
     toldAt: knownInstant,
     remindedAt: knownInstant,

@@ -3,7 +3,7 @@ import type { IncidentRow } from '../../store/schema.ts';
 import { type IncidentRun, incidentsOf } from '../../store/statements/monitor/incidents.ts';
 import { usualOf } from '../../store/statements/monitor/usual.ts';
 import type { StoreSession } from '../../store/store.ts';
-import { endingOf, FAILING, isOfRuns, type Outcome, type Severity } from '../../store/words.ts';
+import { FAILING, type IncidentEnding, isOfRuns, type Outcome, type Severity } from '../../store/words.ts';
 import { commandIn, isInstant, shellWord } from '../../system/base/values.ts';
 
 /** What is told of one incident. Unknown values are null. */
@@ -16,8 +16,10 @@ export interface IncidentDetail {
   readonly openedAt: number;
   /** Null: it is not over. */
   readonly recoveredAt: number | null;
-  /** How it ended otherwise than by getting well: `closed by hand`, `gone: it is disabled`. */
-  readonly ending: string | null;
+  /** How it ended otherwise than by getting well. */
+  readonly ending: IncidentEnding | null;
+  /** How to fix it; or why its script, handler or tier is gone. */
+  readonly hint: string | null;
   readonly occurrences: number;
   readonly lastRun: LastRun | null;
   /** One sentence: why the last run failed, or what a check says. */
@@ -74,7 +76,7 @@ const kindsOfDetail: readonly (readonly [kind: string, names: readonly (keyof In
   ['number', ['id', 'openedAt', 'occurrences']],
   ['string', ['subject', 'severity', 'code', 'command']],
   ['number or null', ['recoveredAt']],
-  ['string or null', ['ending', 'error', 'output', 'usual', 'changed']],
+  ['string or null', ['ending', 'hint', 'error', 'output', 'usual', 'changed']],
   ['object or null', ['lastRun']],
 ];
 
@@ -94,11 +96,11 @@ export async function describeIncident(
   incident: IncidentRow,
   root: string,
 ): Promise<IncidentDetail> {
-  const { id, subject, severity, code, occurrences, message } = incident;
+  const { id, subject, severity, code, occurrences, message, ending, hint } = incident;
   const run = await incidentsOf(session.statements).lastRun(incident);
   return {
     ...{ id, subject, severity, code, occurrences },
-    ...{ openedAt: incident.opened_at, recoveredAt: incident.recovered_at, ending: endingOf(incident) },
+    ...{ openedAt: incident.opened_at, recoveredAt: incident.recovered_at, ending, hint },
     lastRun: run === null ? null : toLastRun(run),
     error: message,
     output: lastLines(run?.output ?? null),
@@ -148,9 +150,9 @@ function inUtc(atMs: number): string {
 
 /** Who reads it is in another folder, or on another machine. */
 function commandOf(incident: IncidentRow, run: IncidentRun | null, root: string): string {
-  const { subject, code, hint } = incident;
+  const { subject, code, hint, ending } = incident;
   if (run !== null) return commandIn(root, `show ${run.id}`);
-  if (endingOf(incident) !== null) return commandIn(root, 'incidents --all');
+  if (ending !== null) return commandIn(root, 'incidents --all');
   if (isOfRuns(code)) return commandIn(root, `why ${shellWord(subject.replace(/^queue\//, ''))}`);
   return hint ?? commandIn(root, 'check');
 }

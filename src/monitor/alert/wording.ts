@@ -1,5 +1,5 @@
 import prettyMilliseconds from 'pretty-ms';
-import { FAILING, isGone, SUSPECT } from '../../store/words.ts';
+import { describeEnding, FAILING, SUSPECT } from '../../store/words.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
 import type { AlertMessage, IncidentDetail } from './message.ts';
 
@@ -76,7 +76,7 @@ function subjectOf({ host, event }: AlertMessage, sorted: readonly IncidentDetai
 /** "hourly/backup is failing", "hourly: tier overdue", "hourly/backup has recovered", "hourly/backup is gone" */
 function titleOf({ subject, code, recoveredAt, ending }: IncidentDetail, isReminder: boolean): string {
   const name = printableLine(subject);
-  if (ending !== null) return `${name} ${isGone(ending) ? 'is gone' : 'was closed by hand'}`;
+  if (ending !== null) return `${name} ${ending === 'gone' ? 'is gone' : 'was closed by hand'}`;
   if (recoveredAt !== null) return `${name} has recovered${code === FAILING ? '' : ` (${wordsOf(code)})`}`;
   const still = isReminder ? 'still ' : '';
   if (code === SUSPECT) return `${name} ${still}succeeds with a warning`;
@@ -86,12 +86,12 @@ function titleOf({ subject, code, recoveredAt, ending }: IncidentDetail, isRemin
 const wordsOf = (code: string): string => printableLine(code).replaceAll('-', ' ');
 
 function partOf(incident: IncidentDetail, isReminder: boolean): Part {
-  const { openedAt, recoveredAt, ending, occurrences, lastRun, error, usual, changed } = incident;
+  const { openedAt, recoveredAt, occurrences, lastRun, error, usual, changed } = incident;
   const times = occurrences > 1 ? `, ${occurrences} times` : '';
   const facts: [string, string | null][] = [
     ['since', `${localTime(openedAt)}${times}`],
     ['until', recoveredAt === null ? null : `${localTime(recoveredAt)}${afterHowLong(incident)}`],
-    ['ended', ending],
+    ['ended', describeEnding(incident)],
     ['error', error],
     ['last run', lastRun && describeRun(lastRun)],
     ['usually', usual],

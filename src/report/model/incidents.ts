@@ -1,4 +1,6 @@
+import { columnsOf } from '../../store/columns.ts';
 import type { IncidentRow } from '../../store/schema.ts';
+import { tables } from '../../store/tables.ts';
 import type { LogView } from './runs/run.ts';
 
 export interface IncidentQuery {
@@ -11,11 +13,7 @@ export interface IncidentQuery {
 }
 
 /** All: where a server has columns of its own for its indexes, those are nobody's business. */
-const columns = [
-  ...(['id', 'subject', 'code', 'fingerprint', 'severity', 'opened_at', 'last_at', 'occurrences'] as const),
-  ...(['succeeded_at', 'first_run_id', 'last_run_id', 'message', 'hint', 'told_at', 'reminded_at'] as const),
-  ...(['printed_at', 'recovered_at', 'recovery_told_at', 'acknowledged_at', 'due_at'] as const),
-] satisfies readonly (keyof IncidentRow)[];
+const columns = columnsOf(tables.incidents);
 
 /** What is wrong and not over, the oldest first. */
 export async function selectOpenIncidents({ db }: LogView): Promise<IncidentRow[]> {

@@ -1,6 +1,6 @@
 import type { IncidentRow } from '../../store/schema.ts';
 import type { Mute } from '../../store/statements/monitor/incidents.ts';
-import { endingOf, FAILING, isGone, isOfRuns } from '../../store/words.ts';
+import { describeEnding, FAILING, isOfRuns } from '../../store/words.ts';
 import { firstLine, printableLine } from '../../system/base/text.ts';
 import { countOf } from '../text/format.ts';
 import type { Screen } from './screen.ts';
@@ -36,7 +36,7 @@ function renderIncident(incident: IncidentRow, screen: Screen): string[] {
   const [first = '', ...more] = joinFitting(describeIncident(incident, screen), room);
   const paint = incident.recovered_at !== null ? palette.dim : paintOf(incident, screen);
   const error = firstLine(incident.message ?? '');
-  const ending = endingOf(incident);
+  const ending = describeEnding(incident);
   const cure = ending === null && incident.hint !== null ? wrap(firstLine(incident.hint), room - 2) : [];
   return [
     `  ${paint(first)}`,
@@ -72,10 +72,9 @@ function describeIncident(incident: IncidentRow, { clock, columns }: Screen): st
   ];
 }
 
-function wordOfEnd(incident: IncidentRow): string {
-  const ending = endingOf(incident);
+function wordOfEnd({ ending }: IncidentRow): string {
   if (ending === null) return 'over since';
-  return isGone(ending) ? 'gone since' : 'closed';
+  return ending === 'gone' ? 'gone since' : 'closed';
 }
 
 function describeMute({ name, until }: Mute, { clock }: Screen): string {

@@ -8,7 +8,7 @@ import {
   type TableDefinition,
 } from '../columns.ts';
 import { countingOf } from '../shared/counted.ts';
-import { markSuspectRuns } from '../shared/old-words.ts';
+import { markEndings, markSuspectRuns } from '../shared/old-words.ts';
 import { quoted } from '../shared/sql/rows.ts';
 import { tables } from '../tables.ts';
 import type { ServerDialect } from './dialect.ts';
@@ -25,6 +25,7 @@ export function migrationsOf(
   return [
     [...types, ...made, ...indexes, ...triggers, ...viewsOf(dialect)],
     [...addColumns(dialect, 2), markSuspectRuns],
+    [...addColumns(dialect, 3), ...markEndings],
   ];
 }
 

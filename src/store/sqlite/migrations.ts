@@ -9,7 +9,7 @@ import {
   type TableDefinition,
 } from '../columns.ts';
 import { countingOf } from '../shared/counted.ts';
-import { markSuspectRuns } from '../shared/old-words.ts';
+import { markEndings, markSuspectRuns } from '../shared/old-words.ts';
 import { tables } from '../tables.ts';
 import type { Connection, Driver } from './connection.ts';
 import { sqliteDialect } from './dialect.ts';
@@ -107,6 +107,7 @@ const views = [
 const migrations: readonly (readonly string[])[] = [
   [...Object.entries<TableDefinition>(tables).flatMap(([name, table]) => createTable(name, table)), ...views],
   [...addColumns(2), markSuspectRuns],
+  [...addColumns(3), ...markEndings],
 ];
 
 /** Brings the tables to the newest schema, all or nothing, once however many processes try. */

@@ -2,7 +2,6 @@ import { expectedDuration, parseDurationMs } from '../../../settings/readers.ts'
 import type { IncidentRow } from '../../../store/schema.ts';
 import { incidentsOf, type Mute } from '../../../store/statements/monitor/incidents.ts';
 import type { StoreSession } from '../../../store/store.ts';
-import { CLOSED } from '../../../store/words.ts';
 import { UsageError } from '../../../system/base/errors.ts';
 import { matchesNothing } from '../../../system/base/glob.ts';
 import { overAt } from './note-findings.ts';
@@ -39,7 +38,7 @@ export async function closeIncidents(
   if (unknown !== undefined) throw noSuchIncident(String(unknown));
   const closed = open
     .filter(({ id }) => ids.includes(id))
-    .map((incident) => ({ incident, set: { ...overAt(incident, at), hint: CLOSED } }));
+    .map((incident) => ({ incident, set: { ...overAt(incident, at), ending: 'closed' as const, hint: null } }));
   await incidentsOf(session.statements).change(closed.map(({ incident: { id }, set }) => ({ id, set })));
   await session.events.record(
     closed.map(({ incident: { id, subject } }) => ({ at, event: 'incident-closed', detail: `#${id} ${subject}` })),

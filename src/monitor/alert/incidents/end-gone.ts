@@ -3,7 +3,7 @@ import type { IncidentRow } from '../../../store/schema.ts';
 import { jobListsOf } from '../../../store/statements/list-jobs.ts';
 import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import type { Store } from '../../../store/store.ts';
-import { hintOfGone, isOfRuns } from '../../../store/words.ts';
+import { isOfRuns } from '../../../store/words.ts';
 import type { CheckCode } from '../../checks/finding.ts';
 import { openPresence, type Presence, type PresencePlace } from '../../presence.ts';
 import { overAt } from './note-findings.ts';
@@ -88,5 +88,5 @@ async function mayStillFail(
 }
 
 function asGone(incident: IncidentRow, reason: string, at: number): Partial<IncidentRow> {
-  return { ...overAt(incident, at), hint: hintOfGone(reason) };
+  return { ...overAt(incident, at), ending: 'gone', hint: reason };
 }

@@ -1,7 +1,9 @@
+import { columnsOf } from '../../columns.ts';
 import type { IncidentRow } from '../../schema.ts';
 import type { Dialect } from '../../shared/sql/dialect.ts';
 import { lock } from '../../shared/sql/mutex.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
+import { tables } from '../../tables.ts';
 import type { Outcome } from '../../words.ts';
 import type { DeliveryRow } from './alerts.ts';
 
@@ -123,11 +125,7 @@ async function endCalm(db: Statements, { subject, codes, at }: SubjectSuccess, c
   );
 }
 
-const columns: readonly (keyof IncidentRow)[] = [
-  ...(['id', 'subject', 'code', 'fingerprint', 'severity', 'opened_at', 'last_at', 'occurrences'] as const),
-  ...(['succeeded_at', 'first_run_id', 'last_run_id', 'message', 'hint', 'told_at', 'reminded_at'] as const),
-  ...(['printed_at', 'recovered_at', 'recovery_told_at', 'acknowledged_at', 'due_at'] as const),
-];
+const columns = columnsOf(tables.incidents);
 
 const muteColumns = 'name, until, created_at as "createdAt"';
 

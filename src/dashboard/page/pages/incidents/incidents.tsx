@@ -177,7 +177,7 @@ function Muted({ mutes }: { readonly mutes: readonly Mute[] }) {
 }
 
 function PastIncident({ incident }: { readonly incident: Incident }) {
-  const { subject, occurrences, error, openedAt, recoveredAt, ending, lastRun } = incident;
+  const { subject, occurrences, error, openedAt, recoveredAt, ending, hint, lastRun } = incident;
   return (
     <li class="card incident past">
       <header>
@@ -187,7 +187,7 @@ function PastIncident({ incident }: { readonly incident: Incident }) {
         </h3>
         <span class="quiet small">
           <Time at={openedAt} as="short" /> – <Time at={recoveredAt} /> · {countOf(occurrences, 'time')}
-          {ending !== null && <> · {ending}</>}
+          {ending !== null && <> · {ending === 'gone' ? `gone: ${hint}` : 'closed by hand'}</>}
           {lastRun !== null && (
             <>
               {' '}
