@@ -53,6 +53,8 @@ export interface ProbeResult extends HandlerEnd {
   readonly lingering?: Lingering;
   /** An export that nothing calls, in a few words; absent: none. */
   readonly uncalled?: string;
+  /** Whether the process ended before the promise of its default function had settled; absent: no. */
+  readonly isUnsettled?: boolean;
 }
 
 /** A process that goes on after its script's code has ended. */

@@ -24,14 +24,22 @@ export function recordEnd(resultPath: string, readState: () => EndState): void {
   process.on('exit', (code) => {
     const { unsettled, end, ...notes } = readState();
     let exitCode = code;
+    const isUnsettled = code === 0 && unsettled !== null;
     if (code === UNSETTLED_EXIT_CODE) error ??= failure(UNSETTLED_AWAIT);
-    if (code === 0 && unsettled !== null) {
+    if (isUnsettled) {
       error = failure(unsettled);
       exitCode = UNSETTLED_EXIT_CODE;
       process.exitCode = exitCode;
       process.stderr.write(`Error: ${unsettled}\n`);
     }
-    writeResult(resultPath, { ...measureSelf(), ...takeCounts(), ...notes, ...(end ?? { error }), exitCode });
+    writeResult(resultPath, {
+      ...measureSelf(),
+      ...takeCounts(),
+      ...notes,
+      ...(end ?? { error }),
+      exitCode,
+      ...(isUnsettled && { isUnsettled }),
+    });
   });
 }
 

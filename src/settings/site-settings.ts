@@ -95,7 +95,7 @@ const checksTable = {
   /** Jobs of a script in a row that have failed, tries included. Default 1. */
   scriptFailing: aCount,
   /** Successes with a warning of a script or handler since it began to warn. Default 1. */
-  scriptWarning: aCount,
+  scriptSuspect: aCount,
   /** Periods of its tier for which a script has not run. Default 3. */
   scriptOverdue: aCount,
   /** How many times as long as usual a run may last. Default 3. */

@@ -29,10 +29,10 @@ const sentences: Readonly<Record<FileFailureKind, Describe>> = {
   'newer-schema': (path, reason) =>
     `${path} was written by a newer runner (${reason}). ` +
     'Update the package with `npm install folder-runner@latest`.',
-  foreign: (path, reason) =>
-    reason.startsWith('moved to ')
-      ? `${path} was ${reason}: set RUNNER_DATABASE_URL here, too. \`npx folder-runner migrate --help\` has the way back.`
-      : `${path} is not an activity log: another program created it. Move it away; then a new log is created.`,
+  foreign: (path) =>
+    `${path} is not an activity log: another program created it. Move it away; then a new log is created.`,
+  moved: (path, place) =>
+    `${path} was moved to ${place}: set RUNNER_DATABASE_URL here, too. \`npx folder-runner migrate --help\` has the way back.`,
   'no-driver': (path, reason) =>
     `${path} cannot be opened: SQLite could not be loaded (${reason}). ` +
     'Install the package again for this Node, or use a Node that has `node:sqlite`.',
@@ -51,20 +51,23 @@ export function toStoreUnavailable(error: unknown, folder: StateFolder): StoreUn
   if (error instanceof StoreUnavailable) return error;
   if (isOnServer(folder.env)) return new StoreUnavailable('changed', describeUnforeseen(error), { cause: error });
   const place = movedPlaceIn(error);
-  if (place !== null) return storeUnavailable('foreign', folder.database, `moved to ${place}`, error);
+  if (place !== null) return storeUnavailable('moved', folder.database, place, error);
   const kind = kindAt(folder, error);
   return new StoreUnavailable(kind, describe(error, kind, folder), { cause: error });
 }
 
+/** What stands before and after the place in an error of {@link tellMovedFile}. */
+const aroundPlace = ['this log was moved to ', ', and takes no more here'] as const;
+
 /** The error by which SQLite informs every program that had the log's file open when it was moved, and is no runner. */
 export function tellMovedFile(place: string): string {
-  return `this log was moved to ${place}, and takes no more here`;
+  return aroundPlace.join(place);
 }
 
 function movedPlaceIn(error: unknown): string | null {
-  const text = error instanceof Error ? error.message : '';
-  const [, place = null] = /^this log was moved to (.*), and takes no more here$/.exec(text) ?? [];
-  return place;
+  const text = errorCode(error) === 'SQLITE_CONSTRAINT_TRIGGER' ? (error as Error).message : '';
+  const [before, after] = aroundPlace;
+  return text.startsWith(before) && text.endsWith(after) ? text.slice(before.length, -after.length) : null;
 }
 
 /**

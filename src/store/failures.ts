@@ -77,6 +77,8 @@ export type StoreFailureKind =
   | 'changed'
   | 'newer-schema'
   | 'foreign'
+  /** Only for a file: its log lives in a database now. */
+  | 'moved'
   | 'no-driver'
   | 'io'
   /** Only for a server: it cannot be reached, or has no room for a connection. */

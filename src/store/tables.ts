@@ -578,7 +578,7 @@ export const tables = {
       id: id.neverReused,
       /** A script or handler (`hourly/clean-tmp`, `queue/mail/welcome`), a tier, `queue`, `log`, `disk`, `alerts`. */
       subject: name,
-      /** `script-failing`, `script-warning`, or the code of the check that has found it. */
+      /** `script-failing`, `script-suspect`, or the code of the check that has found it. */
       code: word,
       /** Distinguishes the errors of a script; '' for findings of checks. */
       fingerprint: word.default(''),

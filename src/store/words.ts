@@ -136,7 +136,7 @@ export type Severity = (typeof severities)[number];
 
 /** Codes of the incidents that runs open: they fail; they are suspect. */
 export const FAILING = 'script-failing';
-export const SUSPECT = 'script-warning';
+export const SUSPECT = 'script-suspect';
 
 /** The same for SQL. */
 export const OF_RUNS = `'${FAILING}', '${SUSPECT}'`;

@@ -39,7 +39,7 @@ test('a run that exits 0 though its output tells of a failure is shown everywher
   expect(overview.scripts[0]?.lastRun).toEqual(run);
   const { incidents } = jsonOf(await inRoot(root, 'incidents', '--json'));
   expect(incidents).toMatchObject([
-    { subject: 'hourly/backup', code: 'script-warning', severity: 'warning', occurrences: 2, error: warning },
+    { subject: 'hourly/backup', code: 'script-suspect', severity: 'warning', occurrences: 2, error: warning },
   ]);
   for (const command of ['report', 'status', 'incidents', 'why hourly/backup', 'show 1', 'report --csv', 'check']) {
     const { stdout } = await inRoot(root, ...command.split(' '));
@@ -115,7 +115,7 @@ test('`check` warns of it until it is over, for as long as its script is there',
     'jobs/queue/mail.sh': 'no-such-mailer; true\n',
   });
   const check = async () => {
-    const { status, stdout } = await inRoot(root, 'check', 'script-warning');
+    const { status, stdout } = await inRoot(root, 'check', 'script-suspect');
     return { status, text: stdout.replace(/\s+/g, ' ') };
   };
   await inRoot(root, 'hourly');
@@ -132,7 +132,7 @@ test('`check` warns of it until it is over, for as long as its script is there',
   expect(both).toContain('hourly/a succeeded with a warning 2 times, since ');
   expect(both).toContain('queue/mail succeeded with a warning ');
   rmSync(join(root, 'jobs/queue/mail.sh'));
-  writeFileSync(join(root, 'runner.config.json'), '{ "checks": { "scriptWarning": 3 } }');
+  writeFileSync(join(root, 'runner.config.json'), '{ "checks": { "scriptSuspect": 3 } }');
   expect((await check()).status).toBe(0);
   writeFileSync(join(root, 'runner.config.json'), config);
   expect((await check()).text).not.toContain('queue/mail');

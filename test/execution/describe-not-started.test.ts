@@ -19,15 +19,17 @@ test.for([
   ['ENOEXEC', 'could not start php: spawn ENOEXEC'],
 ] as const)('%s: %s', ([code, sentence]) => {
   const error = Object.assign(new Error(`spawn ${code}`), { code });
-  expect(describeNotStarted(error, 'php')).toBe(sentence);
+  expect(describeNotStarted(error, 'php')).toEqual({ failure: sentence });
 });
 
 test('a program of 5,000 characters is not told of in full', () => {
   const program = `/${'x'.repeat(5_000)}`;
   const shown = `${program.slice(0, 200)}…`;
   const error = Object.assign(new Error(`spawn ${program} ENAMETOOLONG`), { code: 'ENAMETOOLONG' });
-  expect(describeNotStarted(error, program)).toBe(`could not start ${shown}: spawn ${shown} ENAMETOOLONG`);
-  expect(describeNotStarted(Object.assign(error, { code: 'ENOENT' }), program)).toBe(`interpreter not found: ${shown}`);
+  expect(describeNotStarted(error, program).failure).toBe(`could not start ${shown}: spawn ${shown} ENAMETOOLONG`);
+  expect(describeNotStarted(Object.assign(error, { code: 'ENOENT' }), program).failure).toBe(
+    `interpreter not found: ${shown}`,
+  );
 });
 
 const fatal = '\n\n#\n# Fatal process out of memory: Failed to reserve virtual memory\n#\n';
@@ -45,7 +47,7 @@ test.for([
     /the package changed during this pass/,
   ],
 ] as const)('Node ended itself at its start, saying %j', ([output, sentence]) => {
-  expect(describeFailedStart(output)).toMatch(sentence);
+  expect(describeFailedStart(output)?.failure).toMatch(sentence);
 });
 
 test.for([

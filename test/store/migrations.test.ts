@@ -58,18 +58,18 @@ test('a log of schema 2 learns how its incidents ended, from the words of that t
     changeLog(
       root,
       `insert into incidents (subject, code, severity, opened_at, last_at, recovered_at, hint)
-       values ('hourly/${index}', 'script-failing', 'warning', 1, 1, ${index === 2 ? 'null' : 2}, '${hint}')`,
+       values ('hourly/${index}', '${index === 1 ? 'script-warning' : 'script-failing'}', 'warning', 1, 1, ${index === 2 ? 'null' : 2}, '${hint}')`,
     );
   }
   setVersion(root, 2);
   await log.store.close();
 
   await reopen(root);
-  expect(queryLog(root, 'select ending, hint from incidents order by id')).toEqual([
-    { ending: 'closed', hint: null },
-    { ending: 'gone', hint: 'it is disabled' },
-    { ending: null, hint: 'gone: fishing' },
-    { ending: null, hint: 'Run it by hand.' },
+  expect(queryLog(root, 'select code, ending, hint from incidents order by id')).toEqual([
+    { code: 'script-failing', ending: 'closed', hint: null },
+    { code: 'script-suspect', ending: 'gone', hint: 'it is disabled' },
+    { code: 'script-failing', ending: null, hint: 'gone: fishing' },
+    { code: 'script-failing', ending: null, hint: 'Run it by hand.' },
   ]);
   expect(SCHEMA_VERSION).toBe(3);
 });

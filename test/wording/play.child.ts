@@ -2,7 +2,7 @@
  * Plays one story with the product whose sources lie in a folder, and prints all of its behaviour: exit codes, what
  * JSON and the log hold besides sentences, and which facts a sentence names.
  */
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Readable, Writable } from 'node:stream';
@@ -11,6 +11,7 @@ import type { runCommandLine as Run } from '../../src/commands/cli.ts';
 import type { findWrongUse as Find } from '../../src/commands/program.ts';
 import type { createApi as Create } from '../../src/dashboard/api/api.ts';
 import type { openSite as Open } from '../../src/dashboard/site.ts';
+import type { LEFT_OUT as LeftOut } from '../../src/dashboard/static/left-out.ts';
 
 const [sources = '', distFolder = '', root = ''] = process.argv.slice(2);
 const { runCommandLine } = (await import(join(sources, 'commands/cli.ts'))) as { runCommandLine: typeof Run };
@@ -24,6 +25,7 @@ const files = {
   'jobs/hourly/missing.sh': script('nosuchcommand hunter2\ntrue'),
   'jobs/hourly/slow.sh': script('# @timeout 1s\nsleep 60'),
   'jobs/hourly/throws.mjs': "throw new Error('it was hunter2');\n",
+  'jobs/hourly/asks.mjs': "import 'node:readline';\nexport default () => new Promise(() => {});\n",
   'jobs/hourly/refused.sh': script('# @timeout never'),
   'jobs/hourly/rare.sh': script('# @schedule every now and then'),
   'jobs/queue/fine.mjs': 'export default () => ({ sent: true });\n',
@@ -104,9 +106,12 @@ function shapeOf(value: unknown, key = ''): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, shapeOf(each, name)]));
 }
 
+/** What a sentence consists of: a question, a further part. */
+const marksIn = (text: string): string => text.replace(/[^?;]/g, '');
+
 function shapeOfText(text: string): string {
   if (/^[[{]/.test(text)) return 'JSON';
-  if (/\s/.test(text)) return /hunter2/.test(text) ? 'a sentence of a script' : 'a sentence';
+  if (/\s/.test(text)) return `${/hunter2/.test(text) ? 'a sentence of a script' : 'a sentence'} ${marksIn(text)}`;
   return text
     .replaceAll(root, '<root>')
     .replace(/^\d{4}-\d\d-\d\dT.*Z$/, 'a time')
@@ -135,7 +140,8 @@ Object.defineProperty(process, 'stdin', { value: Readable.from([Buffer.from(line
 await wrong('add', '--many');
 
 for (const name of ['fine', 'failing', 'flaky']) await json('add', name);
-story.pass = (await call('hourly')).code;
+const pass = await call('hourly');
+story.pass = { code: pass.code, outcomes: pass.stderr.match(/timed-out|not-started/g) };
 story.work = (await call('work')).code;
 await json('job', '1');
 for (const name of ['status', 'jobs', 'incidents', 'report', 'check']) await json(name);
@@ -168,7 +174,15 @@ await site.close();
 
 const html = join(root, 'report.html');
 story.html = (await call('report', '--html', html)).code;
-story.leaks = /hunter2/.test(readFileSync(html, 'utf8'));
+const page = readFileSync(html, 'utf8');
+story.leaks = /hunter2/.test(page);
+const { LEFT_OUT } = (await import(join(sources, 'dashboard/static/left-out.ts'))) as { LEFT_OUT: typeof LeftOut };
+story.leftOut = page.split(LEFT_OUT).length - 1;
+
+rmSync(join(root, 'jobs/hourly/bad.sh'));
+await json('incidents', 'close', '2');
+story.closing = (await call('hourly')).code;
+await json('incidents', '--all');
 
 // A file that others could have written: doctor says how to close it, which is no advice on its content.
 writeFileSync(join(root, 'runner.config.json'), '{}');

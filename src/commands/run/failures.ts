@@ -194,7 +194,7 @@ function describeFailure(run: FailureView, root: string): string {
 function describeHow({ outcome, durationMs }: FailureView, reason: string): string {
   if (outcome === null) return `failed: ${reason}`;
   // Its reason says how long it took, and why it was ended.
-  if (outcome === 'timed-out' && reason.startsWith('timed out')) return reason;
+  if (outcome === 'timed-out') return reason;
   return `${outcome} after ${formatDuration(durationMs)}: ${reason}`;
 }
 

@@ -1,3 +1,6 @@
+import type { CheckCode } from '../../monitor/checks/finding.ts';
+import { isOfRuns } from '../../store/words.ts';
+
 /** Stands where a report of a file leaves out what a script has said. */
 export const LEFT_OUT = 'left out of this report';
 
@@ -33,13 +36,12 @@ const sayings = new Set(['reason', 'warning', 'lastError', 'message', 'error', '
 /** A pass has no words of a script: "another pass of hourly is running". */
 const ofPasses = new Set(['lastPass', 'lastSkippedPass', 'holder']);
 
-/** How the runner says that a run has ended; what a script says of it follows, or stands in its place. */
-const ownWords = new RegExp(
-  '^(exit code 0, but its output tells of a failure|exit code -?\\d+|timed out after [\\w. ]+ \\(limit [\\w. ' +
-    ']+\\)|stopped because the runner was stopped \\(Ctrl-C or kill\\)|used [\\w. ]+ of resident memory' +
-    "|heap limit of [\\w. ]+ reached|V8's heap limit reached|killed by SIG[A-Z\\d]+|ran into its time limit" +
-    '|the runner \\([\\w ,.-]+\\) died while it ran)',
-);
+/** How a run ended, where neither an exit code nor a signal says so. */
+const endings: Readonly<Record<string, string>> = {
+  'timed-out': 'timed out',
+  crashed: 'its runner died while it ran',
+  'not-started': 'did not start',
+};
 
 /**
  * An answer of the API without what scripts have printed or thrown, and what jobs carry: a page that others may see
@@ -51,17 +53,28 @@ export function leaveOut(value: unknown, isOwn = false): unknown {
   if (Array.isArray(value)) return value.map((each) => leaveOut(each, isOwn));
   if (typeof value === 'string') return withoutParameters(value);
   if (typeof value !== 'object' || value === null) return value;
-  const isWordOfOwn = isOwn || ('code' in value && !isOfRuns(value.code));
-  const fields = Object.entries(value).map(([name, each]) => [name, leaveOutField(name, each, isWordOfOwn)]);
+  const isWordOfOwn = isOwn || ('code' in value && !isOfScripts(value.code));
+  const fields = Object.entries(value).map(([name, each]) => [name, leaveOutField(value, name, each, isWordOfOwn)]);
   return Object.fromEntries(fields);
 }
 
-function leaveOutField(name: string, value: unknown, isOwn: boolean): unknown {
+function leaveOutField(of: object, name: string, value: unknown, isOwn: boolean): unknown {
   if (!shown.has(name)) return emptied(value);
   if (name === 'error' && isThrown(value)) return { name: LEFT_OUT, message: LEFT_OUT, stack: '' };
   if (name === 'stack') return typeof value === 'string' ? '' : null;
   if (isOwn || typeof value !== 'string' || !sayings.has(name)) return leaveOut(value, ofPasses.has(name));
-  return ownWords.exec(value)?.[0] ?? LEFT_OUT;
+  if (name === 'warning') return 'suspect' in of && of.suspect === true ? SUSPICION : LEFT_OUT;
+  return (name === 'reason' ? describeEnd(of) : null) ?? LEFT_OUT;
+}
+
+const SUSPICION = 'exit code 0, but its output tells of a failure';
+
+/** The end of a run by its other fields: its reason may quote what the script has said. */
+function describeEnd(run: { readonly outcome?: unknown; readonly exitCode?: unknown; readonly signal?: unknown }) {
+  const { outcome, exitCode, signal } = run;
+  if (typeof outcome === 'string' && outcome in endings) return endings[outcome];
+  if (typeof signal === 'string') return `ended by ${signal}`;
+  return typeof exitCode === 'number' ? `exit code ${exitCode}` : null;
 }
 
 function isThrown(value: unknown): boolean {
@@ -74,8 +87,8 @@ function withoutParameters(text: string): string {
 }
 
 /** What a check finds is in the runner's words, unless it is about runs that failed. */
-function isOfRuns(code: unknown): boolean {
-  return code === 'script-failing' || code === 'script-warning' || code === 'jobs-failing' || typeof code !== 'string';
+function isOfScripts(code: unknown): boolean {
+  return typeof code !== 'string' || isOfRuns(code) || code === ('jobs-failing' satisfies CheckCode);
 }
 
 /** Of the same kind, so that the page needs no other way for it. */

@@ -102,14 +102,13 @@ const prompts =
 
 function hasAsked({ request: { script }, result, output, exit }: Failed): boolean {
   if (prompts.test(result?.error?.message ?? '') || prompts.test(output.text)) return true;
-  if (script.launch.kind === 'node') return hasStoppedAtKeyboard(script.path, result?.error?.message ?? '');
+  if (script.launch.kind === 'node') return result?.isUnsettled === true && asksKeyboard(script.path);
   if (exit?.code !== 1) return false;
   return isShell(script.launch) && readsKeyboard(script.path);
 }
 
 /** For a top-level await, Node's own message asks this question already. */
-function hasStoppedAtKeyboard(path: string, message: string): boolean {
-  if (!message.includes('default function never settled')) return false;
+function asksKeyboard(path: string): boolean {
   return /\b(?:stdin|readline|inquirer|prompts?)\b/.test(readIfPossible(path) ?? '');
 }
 

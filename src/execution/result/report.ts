@@ -106,6 +106,7 @@ const isResult = hasForm({
   systemCpuMs: isNumber,
   maxRssBytes: orNull(isNumber),
   rssDeltaBytes: orAbsent(isNumber),
+  isUnsettled: orAbsent(isOneOf(true, false)),
   error: orNull(hasForm({ name: isText, message: isText, stack: orNull(isText) })),
   result: orAbsent(isJson),
   refusal: orAbsent(isText),

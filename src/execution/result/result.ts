@@ -4,7 +4,7 @@ import type { FinishedRun } from '../../store/schema.ts';
 import type { MeasuredBy, Outcome } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
 import type { Exit } from '../start/process.ts';
-import { isReplaced } from '../start/start-failure.ts';
+import type { StartFailure } from '../start/start-failure.ts';
 
 /** CPU time and peak memory of a run, and how they were measured. Unknown values are null. */
 export interface Measurement {
@@ -74,6 +74,8 @@ export interface RunEnd extends Measurement {
   readonly result?: string;
   /** The request of a handler, present even if something else ended the run. */
   readonly ask?: HandlerDecision;
+  /** It never began, as the package or Node was replaced: no further run can begin either. */
+  readonly isReplaced?: true;
 }
 
 /** The part of a run's end that a call remembers: outputs and results would fill its memory. */
@@ -89,14 +91,15 @@ export function endUnmeasured(
 }
 
 /** The end of a run that never began: it was refused or had no interpreter; released if the runner was replaced. */
-export function endNotStarted(reason: string, durationMs: number): RunEnd {
-  return endUnmeasured({
-    outcome: isReplaced(reason) ? 'released' : 'not-started',
+export function endNotStarted({ failure: reason, isReplaced }: StartFailure, durationMs: number): RunEnd {
+  const end = endUnmeasured({
+    outcome: isReplaced ? 'released' : 'not-started',
     finishedAt: now(),
     durationMs: roundMs(durationMs),
     reason,
     output: noOutput,
   });
+  return isReplaced ? { ...end, isReplaced } : end;
 }
 
 export function roundMs(ms: number): number {

@@ -8,9 +8,9 @@ import { readCounts, readLingering, readProbeResult } from '../result/report.ts'
 import { addCpu, endNotStarted, measureBySelf, type RunEnd } from '../result/result.ts';
 import { type EndFacts, isDiskFull } from '../result/wording.ts';
 import { closeOutput, createRunFiles, type OpenOutput, runFilesOf } from '../run-files.ts';
-import { commandOf, type Exit, type StartedProcess, type StartFailure, startProcess } from '../start/process.ts';
+import { commandOf, type Exit, type StartedProcess, startProcess } from '../start/process.ts';
 import { type RunRequest, withScan } from '../start/request.ts';
-import { describeFailedStart, describeHungStart, describeNoFiles, isReplaced } from '../start/start-failure.ts';
+import { describeFailedStart, describeHungStart, describeNoFiles, type StartFailure } from '../start/start-failure.ts';
 import { findLeft, type Termination } from '../watch/terminate.ts';
 import { type Watched, watchRun } from '../watch/watch.ts';
 import type { HeldScript } from './held-script.ts';
@@ -23,7 +23,7 @@ import type { HeldScript } from './held-script.ts';
 export async function runScript(asked: RunRequest, output = openRunFiles(asked)): Promise<RunEnd> {
   const request = await withScan(asked);
   const startedAt = performance.now();
-  if ('failure' in output) return endNotStarted(output.failure, 0);
+  if ('failure' in output) return endNotStarted(output, 0);
   return await endRun(request, output, observeRun(request, output), startedAt);
 }
 
@@ -52,7 +52,7 @@ async function endRun(
   try {
     const observed = await observing;
     const durationMs = performance.now() - startedAt;
-    if ('failure' in observed) return endNotStarted(await addCure(request, observed.failure), durationMs);
+    if ('failure' in observed) return endNotStarted(await addCure(request, observed), durationMs);
     return await judgeObserved(request, output.fd, observed, durationMs);
   } finally {
     closeOutput(output);
@@ -60,11 +60,11 @@ async function endRun(
 }
 
 /** Only a failure needs to know where another interpreter is. While the package is replaced, that is unknown. */
-async function addCure(request: RunRequest, failure: string): Promise<string> {
-  if (isNode(request)) return failure;
+async function addCure(request: RunRequest, failed: StartFailure): Promise<StartFailure> {
+  if (isNode(request)) return failed;
   const cures = await import('../result/cures.ts').catch(() => null);
   const cure = cures?.describeMissingInterpreter(request, commandOf(request)) ?? null;
-  return cure === null ? failure : `${failure}; ${cure}`;
+  return cure === null ? failed : { ...failed, failure: `${failed.failure}; ${cure}` };
 }
 
 async function judgeObserved(
@@ -80,6 +80,7 @@ async function judgeObserved(
   const { counts, warning } = readCounts(files, result?.counts, masker);
   return await judgeEnd({
     ...observed,
+    startFailure: observed.startFailure?.failure ?? null,
     ...{ request, durationMs, result, counts },
     output: await keepOutput({ path: files.output, fd, droppedBytes, maxBytes, masker }),
     lingering: result?.lingering ?? readLingering(files.result),
@@ -93,7 +94,9 @@ async function judgeObserved(
 
 /** A run as seen from outside. */
 type Observation = Watched &
-  Pick<EndFacts, 'left' | 'startFailure' | 'firstFailure'> & {
+  Pick<EndFacts, 'left' | 'firstFailure'> & {
+    /** Why it never came to its first line; null: it may have. */
+    readonly startFailure: StartFailure | null;
     readonly pid: number;
     readonly exit: Exit;
   };
@@ -123,9 +126,8 @@ async function observeRun(request: RunRequest, output: OpenOutput): Promise<Obse
   ftruncateSync(output.fd);
   const second = await observeStart(request, output);
   if ('failure' in second) return second;
-  const { startFailure } = second;
-  if (startFailure !== null && isReplaced(startFailure)) return { failure: startFailure };
-  return { ...second, firstFailure: first.startFailure };
+  if (second.startFailure?.isReplaced) return second.startFailure;
+  return { ...second, firstFailure: first.startFailure.failure };
 }
 
 async function observeStart(request: RunRequest, output: OpenOutput): Promise<Observation | StartFailure> {
@@ -155,12 +157,12 @@ function describeFailure(
   { cause }: Termination,
   { code, signal }: Exit,
   fd: number,
-): string | null {
-  if (cause === 'hung') return describeHungStart(request.hangAfterMs);
+): StartFailure | null {
+  if (cause === 'hung') return { failure: describeHungStart(request.hangAfterMs) };
   const isOwnEnd = signal === 'SIGABRT' || signal === 'SIGTRAP';
   if (!isNode(request) || cause !== null || !(isOwnEnd || code === 1)) return null;
   const failure = describeFailedStart(readHead(fd));
-  return failure !== null && isReplaced(failure) === (code === 1) ? failure : null;
+  return failure !== null && (failure.isReplaced ?? false) === (code === 1) ? failure : null;
 }
 
 /**

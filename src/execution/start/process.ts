@@ -14,7 +14,7 @@ import { defaultPath, userEnvironment } from '../../system/process/user-environm
 import { countsFileOf } from '../result/report.ts';
 import type { OpenOutput, RunFiles } from '../run-files.ts';
 import type { RunRequest } from './request.ts';
-import { describeNotStarted } from './start-failure.ts';
+import { describeNotStarted, type StartFailure } from './start-failure.ts';
 
 export interface Exit {
   readonly code: number | null;
@@ -29,11 +29,6 @@ export interface StartedProcess {
   readonly exited: Promise<Exit>;
   /** The channel to the process, if one was asked for. */
   readonly channel: Duplex | null;
-}
-
-/** One sentence that says why there is no process. */
-export interface StartFailure {
-  readonly failure: string;
 }
 
 /**
@@ -80,7 +75,7 @@ export async function startCommand(
   try {
     return await withBackoff(start, request.stop);
   } catch (error) {
-    return { failure: describeNotStarted(error as NodeJS.ErrnoException, basename(program) || program) };
+    return describeNotStarted(error as NodeJS.ErrnoException, basename(program) || program);
   }
 }
 

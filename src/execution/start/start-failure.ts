@@ -6,41 +6,51 @@ import { errorCode } from '../../system/base/errors.ts';
 import { keepPackage } from '../../system/process/package-files.ts';
 import { findOwnNode, isExecutable } from '../../system/process/programs.ts';
 
-const PACKAGE_REPLACED = 'the package changed during this pass; the next pass continues';
-const NODE_REPLACED = 'Node changed during this pass; the next pass continues';
+/** Why a script could not be started, or ended before its first line. */
+export interface StartFailure {
+  /** One sentence. */
+  readonly failure: string;
+  /** Files that a start needs were replaced: the run has not begun, and does not count as a try of its job. */
+  readonly isReplaced?: true;
+}
+
+const PACKAGE_REPLACED: StartFailure = {
+  failure: 'the package changed during this pass; the next pass continues',
+  isReplaced: true,
+};
+const NODE_REPLACED: StartFailure = {
+  failure: 'Node changed during this pass; the next pass continues',
+  isReplaced: true,
+};
 
 /**
  * Why this process can start no further child: an upgrade or a removal has taken away files that a start needs, or that
  * record its end. Null: it can.
  */
-export function findReplaced(probePath: string): string | null {
+export function findReplaced(probePath: string): StartFailure | null {
   const isThere = keepPackage(dirname(probePath)) && existsSync(probePath);
   return isThere ? findReplacedNode() : PACKAGE_REPLACED;
 }
 
-function findReplacedNode(): string | null {
+function findReplacedNode(): StartFailure | null {
   return isExecutable(findOwnNode()) ? null : NODE_REPLACED;
-}
-
-/** A run that ended for this reason has not begun: it does not count as a try of its job. */
-export function isReplaced(reason: string): boolean {
-  return reason === PACKAGE_REPLACED || reason === NODE_REPLACED;
 }
 
 const OPEN_FILES = "too many files are open for the host's limit (ulimit -n)";
 
 /** Why a script could not be started at all. */
-export function describeNotStarted(error: NodeJS.ErrnoException, program: string): string {
+export function describeNotStarted(error: NodeJS.ErrnoException, program: string): StartFailure {
   const replaced = program === basename(findOwnNode()) ? findReplacedNode() : null;
   if (replaced !== null) return replaced;
   // The kernel uses the same codes for the program itself.
   if (['ENOENT', 'EACCES', 'EPERM'].includes(error.code ?? '') && !isUsable(devNull)) {
-    return `no program can be started: ${devNull} is missing on this host, or closed to your user; ask your host to restore it`;
+    const failure = `no program can be started: ${devNull} is missing on this host, or closed to your user; ask your host to restore it`;
+    return { failure };
   }
   const shown = program.length <= LONGEST_SHOWN ? program : `${program.slice(0, LONGEST_SHOWN)}…`;
   const sentence =
     sentences[error.code ?? ''] ?? `could not start <program>: ${error.message.replaceAll(program, shown)}`;
-  return sentence.replace('<program>', () => shown);
+  return { failure: sentence.replace('<program>', () => shown) };
 }
 
 /** Each program gets this device as its input. */
@@ -78,14 +88,20 @@ export function describeNoFiles(error: NodeJS.ErrnoException): string {
 }
 
 /** The first words of Node when it fails to start, and their meaning. */
-const failedStarts: readonly (readonly [RegExp, string])[] = [
+const failedStarts: readonly (readonly [RegExp, StartFailure])[] = [
   [
     /^[#\s]*Fatal process out of memory/,
-    "Node could not start: the host's memory limit (ulimit -v) leaves it too little address space; Node 24 needs about 1.2 GB",
+    {
+      failure:
+        "Node could not start: the host's memory limit (ulimit -v) leaves it too little address space; Node 24 needs about 1.2 GB",
+    },
   ],
   [
     /^.{0,500}Assertion.{0,20}\(0\) == \(uv_thread_create/s,
-    "Node could not start: it got no thread, so the host's limit of processes is reached; run fewer scripts at the same time, or set limits.maxProcesses to wait",
+    {
+      failure:
+        "Node could not start: it got no thread, so the host's limit of processes is reached; run fewer scripts at the same time, or set limits.maxProcesses to wait",
+    },
   ],
   [
     /^node:internal\/.{0,100}\nError: Cannot find module '[^'\n]*\/(?:probe-[^'\n/]+'\nRequire stack:\n- internal\/preload|handler-host-[^'\n/]+')\n/s,
@@ -102,7 +118,7 @@ const failedStarts: readonly (readonly [RegExp, string])[] = [
  * Why Node ended itself before the script's first line; null: as far as can be seen, it did not. Once a script runs,
  * Node's last words follow the script's own, come with a JavaScript stack trace, or belong to a worker thread.
  */
-export function describeFailedStart(output: string): string | null {
+export function describeFailedStart(output: string): StartFailure | null {
   if (/JavaScript stack trace|node::worker::/.test(output)) return null;
   return failedStarts.find(([words]) => words.test(output))?.[1] ?? null;
 }

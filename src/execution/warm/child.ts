@@ -10,16 +10,9 @@ import {
 } from '../../child/contract.ts';
 import { type FileState, isUnchanged } from '../../child/files.ts';
 import { runFilesOf } from '../run-files.ts';
-import {
-  buildEnvironment,
-  buildNodeCommand,
-  type Exit,
-  type StartedProcess,
-  type StartFailure,
-  startCommand,
-} from '../start/process.ts';
+import { buildEnvironment, buildNodeCommand, type Exit, type StartedProcess, startCommand } from '../start/process.ts';
 import type { HandlerRequest } from '../start/request.ts';
-import { describeNoFiles } from '../start/start-failure.ts';
+import { describeNoFiles, type StartFailure } from '../start/start-failure.ts';
 import { signalGroup } from '../watch/terminate.ts';
 import { openWarmChannel, readStray, settleWithin, type WarmChannel } from './channel.ts';
 import { WarmFiles } from './files.ts';

@@ -7,7 +7,13 @@ import { addCpu, type KeptOutput, type Measurement, measureBySelf, noOutput, typ
 import { isDiskFull } from '../result/wording.ts';
 import type { RunFiles } from '../run-files.ts';
 import type { HandlerRequest } from '../start/request.ts';
-import { describeEarlyEnd, describeFailedStart, describeGone, describeHungStart } from '../start/start-failure.ts';
+import {
+  describeEarlyEnd,
+  describeFailedStart,
+  describeGone,
+  describeHungStart,
+  type StartFailure,
+} from '../start/start-failure.ts';
 import { findLeft } from '../watch/terminate.ts';
 import type { Watched } from '../watch/watch.ts';
 import type { ServedRun, WarmChild } from './child.ts';
@@ -105,8 +111,7 @@ function measureFromOutside({ usedCpu, isAlone }: WarmChild, { sampled, served }
 
 /** A run that has not begun: nothing of its handler has happened. */
 export interface Unbegun {
-  /** One sentence that says why. */
-  readonly unbegun: string;
+  readonly unbegun: StartFailure;
   readonly retryAfterMs: number;
 }
 
@@ -121,14 +126,15 @@ export function findUnbegun(
 ): Unbegun | null {
   if (gone === undefined) return null;
   const { exit, stray, isUnread } = gone;
-  if (stray !== null && stray.lastKey !== request.key) return { unbegun: describeStray(stray), retryAfterMs: 0 };
+  if (stray !== null && stray.lastKey !== request.key)
+    return { unbegun: { failure: describeStray(stray) }, retryAfterMs: 0 };
   const end = exit.code ?? exit.signal;
-  if (child.isReady && isUnread && cause === null) return { unbegun: describeGone(end), retryAfterMs: 0 };
+  if (child.isReady && isUnread && cause === null) return { unbegun: { failure: describeGone(end) }, retryAfterMs: 0 };
   if (child.isReady || (cause !== null && cause !== 'hung')) return null;
   const output = readHead(child.files.fd);
   const unbegun =
     cause === 'hung'
-      ? describeHungStart(request.hangAfterMs)
-      : (describeFailedStart(output) ?? describeEarlyEnd(end, output));
+      ? { failure: describeHungStart(request.hangAfterMs) }
+      : (describeFailedStart(output) ?? { failure: describeEarlyEnd(end, output) });
   return { unbegun, retryAfterMs: RESTART_AFTER_MS };
 }

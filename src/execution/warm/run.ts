@@ -7,8 +7,8 @@ import { joinWarnings } from '../result/handler-reply.ts';
 import { endNotStarted, type RunEnd, unmeasured } from '../result/result.ts';
 import { ifPossible, type RunFiles, removeRunFiles, runFilesOf } from '../run-files.ts';
 import { runScript } from '../script/run-script.ts';
-import type { StartFailure } from '../start/process.ts';
 import { type HandlerRequest, withScan } from '../start/request.ts';
+import type { StartFailure } from '../start/start-failure.ts';
 import { type Watched, watchRun, watchShortRuns } from '../watch/watch.ts';
 import { isIsolated, WarmChild } from './child.ts';
 import { describeStray, endWarmRun, findUnbegun, type Unbegun, type WarmObservation } from './end.ts';
@@ -153,14 +153,14 @@ class WarmRunner {
     await sleepUntil(request.stop, first.retryAfterMs);
     const second = request.stop.aborted ? first : await attempt();
     if ('unbegun' in second) return endNotStarted(second.unbegun, performance.now() - startedAt);
-    return { ...second, warning: joinWarnings(first.unbegun, second.warning) };
+    return { ...second, warning: joinWarnings(first.unbegun.failure, second.warning) };
   }
 
   /** Serves the requests in a child; the answer says why if not even the first one has begun. */
   async #serve(runs: ShortRuns, startedAt: number): Promise<readonly BegunEnd[] | Unbegun> {
     const taken = await this.#take(runs.requests[0]);
     if ('failure' in taken) {
-      return [{ end: endNotStarted(taken.failure, performance.now() - startedAt), afterMs: 0 }];
+      return [{ end: endNotStarted(taken, performance.now() - startedAt), afterMs: 0 }];
     }
     const { child, note } = taken;
     try {

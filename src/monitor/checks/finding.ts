@@ -5,7 +5,7 @@ export type CheckCode =
   | 'tier-overdue'
   | 'tier-skipped'
   | 'script-failing'
-  | 'script-warning'
+  | 'script-suspect'
   | 'script-overdue'
   | 'run-unusual'
   | 'jobs-failing'

@@ -4,7 +4,7 @@ import { type CheckFacts, type CheckPlace, type Figure, type HealthCheck, openFa
 import type { CheckCode, Finding } from './finding.ts';
 import { alertsUndelivered, diskFull, logUnusable } from './place.ts';
 import { jobsFailing, jobsLate, jobsWaiting, noWorker, serviceTime, utilization } from './queue.ts';
-import { crashes, runUnusual, scriptFailing, scriptWarning, workerStuck } from './runs.ts';
+import { crashes, runUnusual, scriptFailing, scriptSuspect, workerStuck } from './runs.ts';
 import { scriptOverdue, tierOverdue, tierSkipped } from './tiers.ts';
 
 /** In the order in which they are shown. */
@@ -12,7 +12,7 @@ const checks: readonly HealthCheck[] = [
   tierOverdue,
   tierSkipped,
   scriptFailing,
-  scriptWarning,
+  scriptSuspect,
   scriptOverdue,
   runUnusual,
   jobsFailing,

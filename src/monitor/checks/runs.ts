@@ -65,9 +65,9 @@ async function commandToLook(incident: IncidentRow, { statements }: CheckFacts['
 }
 
 /** Its settling notes what a run that succeeded has printed of a failure, and when that is over. */
-export const scriptWarning: HealthCheck = {
+export const scriptSuspect: HealthCheck = {
   code: SUSPECT,
-  setting: 'scriptWarning',
+  setting: 'scriptSuspect',
   subject: 'scripts',
   defaultThreshold: () => 1,
   run: async (facts, threshold) => {

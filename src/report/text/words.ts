@@ -1,3 +1,4 @@
+import { describeExit } from '../../execution/result/wording.ts';
 import type { DuplicatePolicy, Job } from '../../queue/api.ts';
 import { findPause, resumeCommandOf, WHOLE_QUEUE, wordsOfPaused } from '../../queue/pauses.ts';
 import { isWaiting } from '../../queue/read/list.ts';
@@ -114,9 +115,14 @@ export function describeRunError(run: RunRecord, outputEnd: string): string | nu
   }
   const reason = firstLine(run.reason ?? run.outcome);
   const line = lastLine(outputEnd);
-  // A crash tells of its last line itself, and what is known of the cause says more.
-  const isSaid = line === '' || reason.endsWith(line) || /^exit code \d+[:,]/.test(reason);
+  // The reason of a crash ends with that line.
+  const isSaid = line === '' || reason.endsWith(line) || hasCause(run);
   return isSaid || isStackFrame(line) ? reason : `${reason}: ${line}`;
+}
+
+/** Whether its reason says more than an exit code: a known cause says more than the last line. */
+function hasCause({ outcome, exitCode, signal, reason }: RunRecord): boolean {
+  return outcome === 'failed' && signal === null && exitCode !== null && reason !== describeExit(exitCode, null);
 }
 
 /** Why a pass was skipped: `because the pass before it was still running (14:02 to 14:05)`. */

@@ -6,6 +6,7 @@ export const markSuspectRuns = `update runs set suspect = 1
   where outcome = 'succeeded' and warning like 'exit code 0, but its output tells of a failure: %'`;
 
 export const markEndings = [
+  `update incidents set code = 'script-suspect' where code = 'script-warning'`,
   `update incidents set ending = 'closed', hint = null where recovered_at is not null and hint = 'closed by hand'`,
   `update incidents set ending = 'gone', hint = substr(hint, 7) where recovered_at is not null and hint like 'gone: %'`,
 ] as const;

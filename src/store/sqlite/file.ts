@@ -20,7 +20,7 @@ import type { SchemaFlaw } from './migrations.ts';
 export type InspectedLog =
   | { readonly is: 'missing' }
   | Broken
-  | { readonly is: 'foreign' | 'newer-schema'; readonly reason: string }
+  | { readonly is: 'foreign' | 'moved' | 'newer-schema'; readonly reason: string }
   | { readonly is: 'sound'; readonly connection: Connection; readonly version: number };
 
 export interface Broken {
@@ -112,9 +112,9 @@ export const SCHEMA_VERSION = 3;
 /** By what stands in the file's header; null: it is a log that this runner can read. */
 export function judgeMarks(
   connection: Connection,
-): Extract<InspectedLog, { readonly is: 'foreign' | 'newer-schema' }> | null {
+): Extract<InspectedLog, { readonly is: 'foreign' | 'moved' | 'newer-schema' }> | null {
   const id = connection.pragma('application_id');
-  if (id === MOVED_ID) return { is: 'foreign', reason: `moved to ${readMovedTo(connection)}` };
+  if (id === MOVED_ID) return { is: 'moved', reason: readMovedTo(connection) };
   if (id !== APPLICATION_ID) return { is: 'foreign', reason: `its application_id is ${id}` };
   const version = readVersion(connection);
   if (version <= SCHEMA_VERSION) return null;

@@ -31,6 +31,7 @@ export const ofNow = {
 export function judgeBackup(connection: Connection, driver: Driver): void {
   keepFromRunning(connection);
   const other = judgeMarks(connection);
+  if (other?.is === 'moved') throw new BackupRefused(`is not a backup of an activity log: moved to ${other.reason}`);
   if (other?.is === 'foreign') throw new BackupRefused(`is not a backup of an activity log: ${other.reason}`);
   if (other !== null) throw new BackupRefused(`was made by a newer runner (${other.reason}); upgrade this one first`);
   if (!isOwnSchema(connection, driver)) return;

@@ -2,7 +2,6 @@ import type { Script } from '../../discovery/script.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { leaveNote } from '../../execution/secret-notes.ts';
 import { findSecrets, type Masker, maskSecrets, type NotedSecret, noteSecret } from '../../execution/secrets.ts';
-import { isReplaced } from '../../execution/start/start-failure.ts';
 import { GRACE_MS } from '../../execution/watch/terminate.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
@@ -52,8 +51,8 @@ function findOut(runner: Runner): Known {
 /**
  * Starts nothing more: a job given back for a replaced package is due at once, and would fail to begin again and again.
  */
-export function stopIfReplaced({ stop }: Invocation, { reason }: RunEnd): void {
-  if (reason !== null && isReplaced(reason)) stop.startNothing(reason);
+export function stopIfReplaced({ stop }: Invocation, { isReplaced, reason }: RunEnd): void {
+  if (isReplaced) stop.startNothing(reason ?? '', 'replaced');
 }
 
 /** @param refusal why the log refused the original end; null: it did not */

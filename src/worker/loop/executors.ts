@@ -101,7 +101,7 @@ function tellUnbegun(
 ): void {
   const { id: jobId, claim_token: key } = job;
   const script = `queue/${withoutParameters(job.name)}`;
-  const end = endNotStarted(reason, 0);
+  const end = endNotStarted({ failure: reason }, 0);
   keep(end);
   store.onDurable(() => {
     events.emit('run-started', { key, script, output: null });

@@ -44,7 +44,7 @@ export async function runExecutors<Turn>(
   };
   const next = async (executor: Executor<Turn>): Promise<Turn | null> => {
     const replaced = findReplaced(runner.probePath);
-    if (replaced !== null) stop.startNothing(replaced);
+    if (replaced !== null) stop.startNothing(replaced.failure, 'replaced');
     return await executor.next();
   };
   const runOne = async (executor: Executor<Turn>): Promise<void> => {

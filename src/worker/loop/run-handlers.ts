@@ -67,7 +67,7 @@ export async function runHandler(
   const startedAt = executor.call.runner.now();
   const prepared = await prepare(executor, run, startedAt);
   if ('refusal' in prepared) {
-    return { run, startedAt, end: endNotStarted(prepared.refusal, 0), isRetryable: false };
+    return { run, startedAt, end: endNotStarted({ failure: prepared.refusal }, 0), isRetryable: false };
   }
   const [ended] = await executeHandler(executor, [{ run, job: prepared.job }], serving);
   return ended as EndedRun<HandlerRun>;

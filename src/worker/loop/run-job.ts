@@ -74,7 +74,9 @@ async function runFresh(pass: TierPass, turn: JobTurn, onStarted: () => void): P
   const { refusals } = turn.run.script;
   if (refusals.length > 0) {
     const startedAt = await begin(pass, turn.run);
-    return startedAt === null ? null : { run: turn.run, startedAt, end: endNotStarted(refusals.join('\n'), 0) };
+    return startedAt === null
+      ? null
+      : { run: turn.run, startedAt, end: endNotStarted({ failure: refusals.join('\n') }, 0) };
   }
   const opened = await openFiles(pass.recorder, turn.run);
   if (opened === null) return null;

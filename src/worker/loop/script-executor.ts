@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { hasOwnTimes } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
 import { hasRoomToHold, holdScript } from '../../execution/script/held-script.ts';
-import { isReplaced } from '../../execution/start/start-failure.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import { type CrontabTimes, dueByCrontab } from '../../schedule/crontab-times.ts';
 import type { Store } from '../../store/store.ts';
@@ -40,9 +39,9 @@ export async function workOff(pass: WorkingPass, wanted: readonly PassJob[]): Pr
   const errors = await runExecutors(executors, { ...pass, name: 'pass' });
   if (errors.length > 0) throw errors[0];
   const { ends, waiting } = shared;
-  const { reason } = pass.stop;
+  const { reason, cause } = pass.stop;
   const isLeft = waiting.length > 0 || ends.some(({ outcome }) => outcome === 'released');
-  if (isLeft && reason !== null && isReplaced(reason)) pass.events.emit('problem', reason);
+  if (isLeft && reason !== null && cause === 'replaced') pass.events.emit('problem', reason);
   return { ends, rest: waiting };
 }
 

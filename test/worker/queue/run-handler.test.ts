@@ -138,7 +138,7 @@ test('what was to be run with a job that lasts is given back once, however long 
   requests[0].onSample?.(MB);
   await vi.advanceTimersByTimeAsync(10_000);
   expect([recorded.length, given]).toEqual([2, [other.key, 1]]);
-  over.resolve([{ end: endNotStarted('enough', 0), afterMs: 0 }]);
+  over.resolve([{ end: endNotStarted({ failure: 'enough' }, 0), afterMs: 0 }]);
   await running;
 });
 
