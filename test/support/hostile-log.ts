@@ -56,6 +56,7 @@ const plain: Readonly<Record<string, unknown>> = {
   'pauses.kind': 'fail-fast',
   'deviations.measure': 'count',
   'incidents.severity': 'warning',
+  'incidents.ending': 'gone',
   'deliveries.kind': 'alert',
   'uncounted.what': 'run',
   'tokens.permission': 'read',
