@@ -1,7 +1,6 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import type { Connection, Driver } from '../../src/store/sqlite/connection.ts';
-import { loadBetterSqlite3 } from '../../src/store/sqlite/driver.ts';
+import { type Connection, type Driver, loadBetterSqlite3 } from '../../src/store/sqlite/driver.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 /** Opens the log of a root, and is killed right before the step that the pattern names. */

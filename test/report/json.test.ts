@@ -3,7 +3,7 @@ import { discoveryToJson, formatJson, overviewToJson, runsToJson, runToJson } fr
 import { readOverview } from '../../src/report/model/overview.ts';
 import { readScriptRuns } from '../../src/report/model/runs/history.ts';
 import { selectRun } from '../../src/report/model/runs/runs.ts';
-import { emptyQueries } from '../../src/store/sqlite/queries.ts';
+import { emptyQueries } from '../../src/store/shared/queries.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { NO_SUCH_PID, running, writeLog } from '../support/written-log.ts';

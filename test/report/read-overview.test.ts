@@ -6,7 +6,7 @@ import {
   readOverview,
   type ScriptOverview,
 } from '../../src/report/model/overview.ts';
-import { emptyQueries } from '../../src/store/sqlite/queries.ts';
+import { emptyQueries } from '../../src/store/shared/queries.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { insertRows } from '../support/insert-rows.ts';
 import { explainQueries } from '../support/query-plan.ts';

@@ -5,7 +5,7 @@ import { selectChildren, selectRunsOfJob } from '../../src/report/model/jobs.ts'
 import { isQueueQuiet, readQueueStatus } from '../../src/report/model/status.ts';
 import { createScreen } from '../../src/report/terminal/screen.ts';
 import { renderQueue } from '../../src/report/terminal/status.ts';
-import { emptyQueries } from '../../src/store/sqlite/queries.ts';
+import { emptyQueries } from '../../src/store/shared/queries.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { explainQueries } from '../support/query-plan.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Connection, Driver } from '../../src/store/sqlite/connection.ts';
+import type { Connection, Driver } from '../../src/store/sqlite/driver.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { NewJobRow } from '../../src/store/statements/jobs.ts';
 import { drivers } from '../support/drivers.ts';

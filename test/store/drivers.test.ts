@@ -1,8 +1,13 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Connection, ConnectionOptions, Driver } from '../../src/store/sqlite/connection.ts';
-import { sqliteErrorName, withoutSqliteWarning } from '../../src/store/sqlite/driver.ts';
+import {
+  type Connection,
+  type ConnectionOptions,
+  type Driver,
+  sqliteErrorName,
+  withoutSqliteWarning,
+} from '../../src/store/sqlite/driver.ts';
 import { drivers } from '../support/drivers.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { deliverDue } from '../../src/monitor/alert/deliver.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
-import { type LogColumn, logTables } from '../../src/store/move/log-tables.ts';
+import { type LogColumn, logTables } from '../../src/store/move/rows.ts';
 import { checkLiveness, identifyProcess, type ProcessIdentity } from '../../src/system/process/identity.ts';
 import { pruneLog } from '../../src/worker/housekeeping/prune-log.ts';
 import { reconcile } from '../../src/worker/recovery/reconcile.ts';

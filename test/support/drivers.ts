@@ -1,5 +1,4 @@
-import type { Driver } from '../../src/store/sqlite/connection.ts';
-import { loadBetterSqlite3, loadNodeSqlite } from '../../src/store/sqlite/driver.ts';
+import { type Driver, loadBetterSqlite3, loadNodeSqlite } from '../../src/store/sqlite/driver.ts';
 
 /** For `describe.each`: a test must not open one file with both at the same time. */
 export const drivers: readonly (readonly [string, Driver])[] = [

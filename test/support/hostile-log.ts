@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { type LogColumn, type LogTable, logTables } from '../../src/store/move/log-tables.ts';
+import { type LogColumn, type LogTable, logTables } from '../../src/store/move/rows.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 

@@ -1,4 +1,4 @@
-import type { Driver } from '../../src/store/sqlite/connection.ts';
+import type { Driver } from '../../src/store/sqlite/driver.ts';
 
 /** As on a file system where only this kind of journal is to be had. */
 export function withJournal(driver: Driver, journal: string): Driver {

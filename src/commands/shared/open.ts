@@ -118,7 +118,7 @@ async function useStore<T>(
 
 async function queriesOf(store: Store | null): Promise<LogView['db']> {
   if (store !== null) return await store.queries();
-  return (await import('../../store/sqlite/queries.ts')).emptyQueries();
+  return (await import('../../store/shared/queries.ts')).emptyQueries();
 }
 
 export function rootOf(context: CommandContext, option: string | undefined): string {

@@ -1,8 +1,7 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { errorCode, UsageError } from '../../system/base/errors.ts';
 import { describeSpecial } from '../../system/base/plain-file.ts';
-import type { Connection } from '../sqlite/connection.ts';
-import { findDriver } from '../sqlite/driver.ts';
+import { type Connection, findDriver } from '../sqlite/driver.ts';
 
 import { APPLICATION_ID, completeOpening, findSpecial, type Opening } from '../sqlite/file.ts';
 

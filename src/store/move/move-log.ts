@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type LogTable, logTables as tables } from './log-tables.ts';
 import { type FoundColumn, type LogPlace, MoveRefused, type SourcePlace, type TargetPlace } from './place.ts';
-import type { Altered } from './rows.ts';
+import { type Altered, type LogTable, logTables as tables } from './rows.ts';
 import { type Compared, completeTable, copyTable, type TableSync } from './sync.ts';
 
 export interface Move {

@@ -2,9 +2,8 @@ import { existsSync, linkSync, renameSync } from 'node:fs';
 import { utcStamp } from '../../system/base/values.ts';
 import { createStateFolder, type StateFolder } from '../../system/place/state-folder.ts';
 import { tellMovedFile } from '../describe-failure.ts';
-import type { Connection } from '../sqlite/connection.ts';
 import { buildLog } from '../sqlite/create.ts';
-import { findDriver } from '../sqlite/driver.ts';
+import { type Connection, findDriver } from '../sqlite/driver.ts';
 import {
   APPLICATION_ID,
   assertPlain,
@@ -15,7 +14,9 @@ import {
   type Opening,
   removeDatabase,
   syncFile,
+  withConnection,
 } from '../sqlite/file.ts';
+import { SqliteSession } from '../sqlite/session.ts';
 import {
   type FoundColumn,
   type FoundColumns,
@@ -30,14 +31,15 @@ export async function openSqliteSource(state: StateFolder): Promise<SourcePlace>
   const opening = await prepareOpening();
   const { database } = state;
   if (!existsSync(database)) return { ...nowhere(database), ...unable };
-  const connection = openDatabase(database, opening);
-  const place = placeOf(connection, database, stateOf(connection, database));
+  assertPlain(database);
+  const connection = opening.driver.open(database, { timeoutMs: opening.busyTimeoutMs });
+  const session = new SqliteSession(connection);
   return {
-    ...place,
-    freeze: async () => connection.exec('begin immediate'),
+    ...placeOf(session, database, stateOf(connection, database)),
+    freeze: () => session.ask(async () => connection.exec('begin immediate')),
     shut: async () => {},
     thaw: async () => {
-      if (connection.inTransaction) connection.exec('rollback');
+      if (session.inTransaction) connection.exec('rollback');
     },
     setAside: async (to) => {
       connection.exec('create table moved (place text not null)');
@@ -64,15 +66,13 @@ const shutAfterMoveTo = (place: string): string[] => {
 export async function reopenSqlite(state: StateFolder): Promise<boolean> {
   const { database } = state;
   if (!existsSync(database)) return false;
-  const connection = openDatabase(database, await prepareOpening());
-  try {
+  assertPlain(database);
+  return withConnection(await prepareOpening(), database, (connection) => {
     if (stateOf(connection, database) !== 'moved') return false;
     const dropped = closed.map(({ name }) => `drop trigger ${name};`).join(' ');
     connection.exec(`begin immediate; ${dropped} drop table moved; pragma application_id = ${APPLICATION_ID}; commit`);
     return true;
-  } finally {
-    connection.close();
-  }
+  });
 }
 
 /** Filled under a name of its own, which it gives up for the log's once it is whole. */
@@ -82,7 +82,7 @@ export async function openSqliteTarget(state: StateFolder): Promise<TargetPlace>
   const filled = `${state.database}.arriving`;
   if (found === 'log') return { ...nowhere(state.database), state: 'log', begin: refuse, finish: refuse };
   let place = existsSync(filled) ? await openFilled(filled, opening) : null;
-  const demand = (): FilledPlace => {
+  const demand = (): LogPlace => {
     if (place === null) throw new Error('nothing was begun');
     return place;
   };
@@ -102,7 +102,7 @@ export async function openSqliteTarget(state: StateFolder): Promise<TargetPlace>
       place = await openFilled(filled, opening);
     },
     finish: async (nowMs) => {
-      demand().connection.pragma('wal_checkpoint(truncate)');
+      await demand().run('pragma wal_checkpoint(truncate)');
       await demand().close();
       syncFile(filled);
       replaceMoved(state.database, filled, nowMs, opening);
@@ -111,39 +111,30 @@ export async function openSqliteTarget(state: StateFolder): Promise<TargetPlace>
   };
 }
 
-interface FilledPlace extends LogPlace {
-  readonly connection: Connection;
-}
-
-async function openFilled(path: string, opening: Opening): Promise<FilledPlace> {
+async function openFilled(path: string, opening: Opening): Promise<LogPlace> {
   const connection = opening.driver.open(path, { timeoutMs: 0 });
   // Keeps others that would fill it out, and gives them an error.
   connection.exec('pragma locking_mode = exclusive; pragma synchronous = normal; begin immediate; commit');
-  return { ...placeOf(connection, path, 'filling'), connection };
+  return placeOf(new SqliteSession(connection), path, 'filling');
 }
 
 async function readPristineColumns(opening: Opening): Promise<FoundColumns> {
   const { migrateFile } = await import('../sqlite/migrations.ts');
-  const pristine = opening.driver.open(':memory:', { timeoutMs: 0 });
+  const pristine = new SqliteSession(opening.driver.open(':memory:', { timeoutMs: 0 }));
   try {
-    migrateFile(pristine);
-    return columnsOf(pristine);
+    migrateFile(pristine.connection);
+    return await columnsOf(pristine);
   } finally {
-    pristine.close();
+    await pristine.close();
   }
 }
 
 /** The log that was moved away from here stays, under another name; at no moment there is none. */
 function replaceMoved(path: string, filled: string, nowMs: number, opening: Opening): void {
   if (existsSync(path)) {
-    const old = opening.driver.open(path, { timeoutMs: opening.busyTimeoutMs });
-    try {
-      // Files beside the old log would count as those of the new one.
-      if (old.pragma('journal_mode = delete') !== 'delete')
-        throw new MoveRefused(`${path} is still in use; wait for its end with --wait 10m.`);
-    } finally {
-      old.close();
-    }
+    // Files beside the old log would count as those of the new one.
+    const mode = withConnection(opening, path, (old) => old.pragma('journal_mode = delete'));
+    if (mode !== 'delete') throw new MoveRefused(`${path} is still in use; wait for its end with --wait 10m.`);
     keepName(path, `${path}.moved-${utcStamp(nowMs)}`);
   }
   renameSync(filled, path);
@@ -161,13 +152,11 @@ function keepName(path: string, kept: string): void {
 
 async function findPlaceState({ database }: StateFolder, opening: Opening): Promise<PlaceState> {
   if (!databaseSuffixes.some((suffix) => existsSync(database + suffix))) return 'none';
-  const connection = openDatabase(database, opening);
-  try {
+  assertPlain(database);
+  return withConnection(opening, database, (connection) => {
     const found = stateOf(connection, database);
     return found === 'log' && isEmpty(connection) ? 'none' : found;
-  } finally {
-    connection.close();
-  }
+  });
 }
 
 function isEmpty(connection: Connection): boolean {
@@ -177,11 +166,6 @@ function isEmpty(connection: Connection): boolean {
 
 async function prepareOpening(): Promise<Opening> {
   return completeOpening((await findDriver()).driver, {});
-}
-
-function openDatabase(path: string, { driver, busyTimeoutMs }: Opening): Connection {
-  assertPlain(path);
-  return driver.open(path, { timeoutMs: busyTimeoutMs });
 }
 
 function stateOf(connection: Connection, path: string): PlaceState {
@@ -199,54 +183,38 @@ const sql = {
   bytes: (column: string) => `length(cast(${column} as blob))`,
 } as const;
 
-function placeOf(connection: Connection, name: string, state: PlaceState): LogPlace {
-  const statements = new Map<string, ReturnType<Connection['prepare']>>();
-  const prepare = (text: string) => {
-    const known = statements.get(text) ?? connection.prepare(text);
-    statements.set(text, known);
-    return known;
-  };
+function placeOf(session: SqliteSession, name: string, state: PlaceState): LogPlace {
+  const ask = <T>(work: () => Promise<T>): Promise<T> => (session.inTransaction ? work() : session.ask(work));
+  const lastOf = async (text: string, values: readonly unknown[]): Promise<number> =>
+    (await ask(() => session.first<{ readonly last: number | null }>(text, values)))?.last ?? 0;
   return {
     ...sql,
     name,
     state,
-    all: async <Row>(text: string, values: readonly unknown[] = []) => prepare(text).all(values) as Row[],
-    run: async (text, values = []) => void prepare(text).run(values),
-    transaction: async (work) => {
-      connection.exec('begin');
-      try {
-        const result = await work();
-        connection.exec('commit');
-        return result;
-      } catch (error) {
-        if (connection.inTransaction) connection.exec('rollback');
-        throw error;
-      }
-    },
-    readColumns: async () => columnsOf(connection),
+    all: (text, values) => ask(() => session.all(text, values)),
+    run: async (text, values) => void (await ask(() => session.run(text, values))),
+    transaction: (work) => session.transaction(work, 'soon'),
+    readColumns: () => ask(() => columnsOf(session)),
     readLastNumber: async (table) => {
-      const sequence = 'select max(seq) as last from sqlite_sequence where name = ?';
-      const [numbered] = prepare(sequence).all([table]) as { readonly last: number | null }[];
-      const [row] = prepare(`select max(id) as last from "${table}"`).all([]) as { readonly last: number | null }[];
-      return Math.max(numbered?.last ?? 0, row?.last ?? 0);
+      const numbered = await lastOf('select max(seq) as last from sqlite_sequence where name = ?', [table]);
+      return Math.max(numbered, await lastOf(`select max(id) as last from "${table}"`, []));
     },
-    setLastNumber: async (table, last) => {
-      const text = `select 1 as one from sqlite_master where name = ? and sql like '%autoincrement%'`;
-      if (prepare(text).all([table]).length === 0) return;
-      prepare('delete from sqlite_sequence where name = ?').run([table]);
-      prepare('insert into sqlite_sequence (name, seq) values (?, cast(? as integer))').run([table, last]);
-    },
-    close: async () => connection.close(),
+    setLastNumber: (table, last) =>
+      ask(async () => {
+        const text = `select 1 as one from sqlite_master where name = ? and sql like '%autoincrement%'`;
+        if ((await session.first(text, [table])) === undefined) return;
+        await session.run('delete from sqlite_sequence where name = ?', [table]);
+        await session.run('insert into sqlite_sequence (name, seq) values (?, cast(? as integer))', [table, last]);
+      }),
+    close: () => session.close(),
   };
 }
 
-function columnsOf(connection: Connection): FoundColumns {
-  const rows = connection
-    .prepare(
-      `select m.name as "table", c.name as "column" from sqlite_master as m, pragma_table_info(m.name) as c
-       where m.type = 'table'`,
-    )
-    .all([]) as { readonly table: string; readonly column: string }[];
+async function columnsOf(session: SqliteSession): Promise<FoundColumns> {
+  const rows = await session.all<{ readonly table: string; readonly column: string }>(
+    `select m.name as "table", c.name as "column" from sqlite_master as m, pragma_table_info(m.name) as c
+     where m.type = 'table'`,
+  );
   const tables = new Map<string, Map<string, FoundColumn>>();
   for (const { table, column } of rows) {
     tables.set(table, (tables.get(table) ?? new Map()).set(column, { limit: null, isNumber: false }));

@@ -1,4 +1,3 @@
-import type { LogTable } from './log-tables.ts';
 import { MoveRefused, type SourcePlace, type TargetPlace } from './place.ts';
 import {
   type Altered,
@@ -8,6 +7,7 @@ import {
   findPageEnd,
   fitRow,
   keyOf,
+  type LogTable,
   type Range,
   type Row,
   readRows,

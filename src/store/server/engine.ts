@@ -9,7 +9,8 @@ export interface ServerEngine {
   readonly dialect: ServerDialect;
   /** @throws the driver's own error if the server cannot be reached */
   connect(target: DatabaseTarget, dialect: ServerDialect): Promise<ServerConnection>;
-  kindOf(error: unknown): ServerFailure | null;
+  /** By codes of errors. */
+  readonly failures: readonly (readonly [ServerFailure, RegExp])[];
   /** Statements that make the tables, by version of the schema: those of version 1 come first. */
   readonly migrations: readonly (readonly string[])[];
   /** Keeps others from migrating while `work` is done. */

@@ -3,6 +3,7 @@ import { type DatabaseTarget, nameOfDatabase, readDatabaseUrl } from './connect/
 import { demandUsable } from './migrate.ts';
 import { openSession } from './open.ts';
 import type { ServerSession } from './session.ts';
+import { measureClock } from './store.ts';
 
 /** Facts about a database, and the rights of this user in it. */
 export interface DatabaseFacts {
@@ -40,9 +41,11 @@ export async function examineDatabase(root: string, env: NodeJS.ProcessEnv): Pro
     const asked = target.engine === 'postgres' ? await askPostgres(session, target) : await askMysql(session);
     demandUsable(asked.schemaVersion, session, target);
     await demandWritable(session, target, asked);
+    const { offsetMs, tripMs } = await measureClock(session);
     return {
       ...asked,
-      ...(await measure(session)),
+      tripMs,
+      clockOffsetMs: Math.round(offsetMs),
       name: nameOfDatabase(target),
       isRemote: target.socket === null && !/^(localhost|127\.|::1$)/.test(target.host),
     };
@@ -72,14 +75,6 @@ async function demandWritable(session: ServerSession, target: DatabaseTarget, as
 }
 
 type Asked = Omit<DatabaseFacts, 'name' | 'isRemote' | 'tripMs' | 'clockOffsetMs'>;
-
-async function measure(session: ServerSession): Promise<Pick<DatabaseFacts, 'tripMs' | 'clockOffsetMs'>> {
-  const began = performance.now();
-  const before = Date.now();
-  const row = await session.ask(() => session.first<{ at: number }>(`select ${session.dialect.nowMs} as at`));
-  const tripMs = performance.now() - began;
-  return { tripMs, clockOffsetMs: Math.round((row?.at ?? before) - (before + tripMs / 2)) };
-}
 
 async function askPostgres(session: ServerSession, { schema }: DatabaseTarget): Promise<Asked> {
   return await session.ask(async () => {

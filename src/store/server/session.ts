@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorCode } from '../../system/base/errors.ts';
 import { type Announcement, RowTaken, type Statements } from '../shared/sql/statements.ts';
 import { Turns } from '../shared/turns.ts';
 import { describeServerFailure } from './connect/describe-failure.ts';
@@ -305,7 +306,8 @@ export class ServerSession implements ServerStatements {
   #kindOf(error: unknown): ServerFailure | null {
     if (error instanceof RowTaken) return 'taken';
     if (!this.#isOfServer(error) || error instanceof CommitUnknown) return null;
-    return this.#connection?.isLost ? 'lost' : this.engine.kindOf(error);
+    if (this.#connection?.isLost) return 'lost';
+    return this.engine.failures.find(([, codes]) => codes.test(errorCode(error)))?.[0] ?? null;
   }
 
   async #connect(): Promise<void> {

@@ -8,13 +8,13 @@ import { watchServer } from './watch.ts';
 
 /** Around a session of a server that has the tables, whose clock is followed from now on. */
 export async function createServerStore(session: ServerSession, clock: LogClock): Promise<Store> {
-  clock.follow(await measureClock(session));
+  clock.follow((await measureClock(session)).offsetMs);
   const asking = oneByOne(session, (work) => session.ask(work));
   const inTransaction = sessionOf(session, serverTaking(session));
   return {
     ...sessionOf(asking, serverTaking(asking)),
     engine: session.engine.name,
-    fleet: { followClock: async () => clock.follow(await measureClock(session)) },
+    fleet: { followClock: async () => clock.follow((await measureClock(session)).offsetMs) },
     isReadOnly: false,
     quarantined: null,
     transaction: (work) => session.transaction(() => work(inTransaction)),
@@ -39,7 +39,8 @@ export async function createServerStore(session: ServerSession, clock: LogClock)
 const LONG_TRIP_MS = 50;
 const LOOKS = 3;
 
-async function measureClock(session: ServerSession): Promise<number> {
+/** The server's clock minus this machine's own, and how long it took to ask. */
+export async function measureClock(session: ServerSession): Promise<{ offsetMs: number; tripMs: number }> {
   let best = { offsetMs: 0, tripMs: Number.POSITIVE_INFINITY };
   for (let look = 0; look < LOOKS && best.tripMs > LONG_TRIP_MS; look += 1) {
     const before = Date.now();
@@ -47,5 +48,5 @@ async function measureClock(session: ServerSession): Promise<number> {
     const tripMs = Date.now() - before;
     if (now !== undefined && tripMs < best.tripMs) best = { offsetMs: now.at - (before + tripMs / 2), tripMs };
   }
-  return best.offsetMs;
+  return best;
 }

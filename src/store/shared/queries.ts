@@ -3,8 +3,12 @@ import {
   type DatabaseConnection,
   type Dialect,
   type Driver,
+  DummyDriver,
   Kysely,
   type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
 } from 'kysely';
 import type { ActivityLog } from '../schema.ts';
 
@@ -16,6 +20,18 @@ type Read = (text: string, values: readonly unknown[]) => Promise<unknown[]>;
 /** Kysely for the portable queries of reports; what changes the log has statements of its own. */
 export function buildQueries(compiler: Compiler, read: Read): Kysely<ActivityLog> {
   return new Kysely<ActivityLog>({ dialect: { ...compiler, createDriver: () => new ReadingDriver(read) } });
+}
+
+/** How it writes for SQLite. */
+export const sqliteCompiler: Compiler = {
+  createAdapter: () => new SqliteAdapter(),
+  createIntrospector: (db) => new SqliteIntrospector(db),
+  createQueryCompiler: () => new SqliteQueryCompiler(),
+};
+
+/** The queries of a log that does not exist yet: each one returns no rows. */
+export function emptyQueries(): Kysely<ActivityLog> {
+  return new Kysely<ActivityLog>({ dialect: { ...sqliteCompiler, createDriver: () => new DummyDriver() } });
 }
 
 class ReadingDriver implements Driver {

@@ -6,14 +6,14 @@ import { listNames, utcStamp } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { kindOfStoreFailure } from '../failures.ts';
 import { eventsOf, type NewEvent } from '../statements/events.ts';
-import type { Connection, Driver } from './connection.ts';
-import { findDriver } from './driver.ts';
+import { type Connection, type Driver, findDriver } from './driver.ts';
 import {
   APPLICATION_ID,
   type Broken,
   clearSuspicion,
   createPrivateFile,
   databaseSuffixes,
+  freeName,
   type InspectedLog,
   inspectLog,
   type Opening,
@@ -21,6 +21,7 @@ import {
   setJournal,
   syncFile,
   unplacedLog,
+  withConnection,
 } from './file.ts';
 import { migrateFile } from './migrations.ts';
 import { SqliteSession } from './session.ts';
@@ -103,12 +104,7 @@ export async function buildLog(
 export function startLog(path: string, driver: Driver): void {
   removeDatabase(path);
   createPrivateFile(path);
-  const connection = driver.open(path, { timeoutMs: 0 });
-  try {
-    setMarks(connection);
-  } finally {
-    connection.close();
-  }
+  withConnection({ driver }, path, setMarks);
 }
 
 function setMarks(connection: Connection): void {
@@ -207,13 +203,6 @@ function lockIfPossible(connection: Connection): void {
 /** SQLite itself does away with a journal that it has rolled back. */
 function renameIfThere(from: string, to: string): void {
   if (existsSync(from)) renameSync(from, to);
-}
-
-function freeName(wanted: string): string {
-  const isTaken = (name: string): boolean => databaseSuffixes.some((suffix) => existsSync(name + suffix));
-  let name = wanted;
-  for (let count = 2; isTaken(name); count += 1) name = `${wanted}-${count}`;
-  return name;
 }
 
 function describe(
@@ -334,13 +323,7 @@ async function writeCopy(store: SqliteStore, path: string): Promise<void> {
 }
 
 async function assertSound(path: string): Promise<void> {
-  const { driver } = await findDriver();
-  const copy = driver.open(path, { timeoutMs: 0 });
-  try {
-    const answer = copy.pragma('integrity_check(1)');
-    if (answer === 'ok') return;
-    throw Object.assign(new Error(`the log is damaged: ${answer}`), { code: 'SQLITE_CORRUPT' });
-  } finally {
-    copy.close();
-  }
+  const answer = withConnection(await findDriver(), path, (copy) => copy.pragma('integrity_check(1)'));
+  if (answer === 'ok') return;
+  throw Object.assign(new Error(`the log is damaged: ${answer}`), { code: 'SQLITE_CORRUPT' });
 }

@@ -2,9 +2,33 @@ import { createRequire } from 'node:module';
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import type SqliteDatabase from 'better-sqlite3';
-import type { SqliteStatement } from 'kysely';
+import type { SqliteDatabase as KyselyDatabase, SqliteStatement } from 'kysely';
 import { errorCode } from '../../system/base/errors.ts';
-import type { Connection, ConnectionOptions, Driver } from './connection.ts';
+
+export type DriverName = 'better-sqlite3' | 'node:sqlite';
+
+/** An open database file, whichever driver opened it. Its errors have SQLite's names as `code`. */
+export interface Connection extends KyselyDatabase {
+  readonly driver: DriverName;
+  /** SQLite ends a transaction by itself when it meets a full disk, for example. */
+  readonly inTransaction: boolean;
+  exec(statements: string): void;
+  /** The one value that a pragma answers with. */
+  pragma(text: string): unknown;
+}
+
+export interface ConnectionOptions {
+  /** How long SQLite waits for a lock. */
+  readonly timeoutMs: number;
+  /** `immutable`: nobody writes meanwhile; no lock is taken and no file is made beside it. */
+  readonly access?: 'read-write' | 'read-only' | 'immutable';
+}
+
+export interface Driver {
+  readonly name: DriverName;
+  /** Opens a file that is there; none is ever made by opening it. */
+  readonly open: (path: string, options: ConnectionOptions) => Connection;
+}
 
 /** The driver of this process, and what there was to be said against the better one. */
 interface FoundDriver {

@@ -2,6 +2,7 @@ import {
   accessSync,
   closeSync,
   constants,
+  existsSync,
   fsyncSync,
   lstatSync,
   openSync,
@@ -13,7 +14,7 @@ import { dirname, join } from 'node:path';
 import { describeSpecial, isSpecial } from '../../system/base/plain-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { isCorruption, StoreUnavailable } from '../failures.ts';
-import type { Connection, Driver } from './connection.ts';
+import type { Connection, Driver } from './driver.ts';
 import type { SchemaFlaw } from './migrations.ts';
 
 /** The kind of file at the path of the log. */
@@ -237,7 +238,9 @@ export function chooseJournalMode(folder: string): JournalMode {
 export function markSuspect(folder: StateFolder): void {
   try {
     createPrivateFile(markOf(folder));
-  } catch {}
+  } catch {
+    // It is marked already, or cannot be marked.
+  }
 }
 
 /** True for any kind of file, and for a link that leads to nothing. */
@@ -259,6 +262,28 @@ export const databaseSuffixes = ['', '-wal', '-shm', '-journal'] as const;
 /** SQLite would make it with the umask's mode; -wal and -shm get the mode of the file. */
 export function createPrivateFile(path: string): void {
   closeSync(openSync(path, 'wx', 0o600));
+}
+
+/** Does work with a file of its own, which is there. */
+export function withConnection<T>(
+  { driver, busyTimeoutMs = 0 }: Pick<Opening, 'driver'> & Partial<Opening>,
+  path: string,
+  work: (connection: Connection) => T,
+): T {
+  const connection = driver.open(path, { timeoutMs: busyTimeoutMs });
+  try {
+    return work(connection);
+  } finally {
+    connection.close();
+  }
+}
+
+/** The wanted name, or that with a number behind it, which no database has. */
+export function freeName(wanted: string): string {
+  const isTaken = (name: string): boolean => databaseSuffixes.some((suffix) => existsSync(name + suffix));
+  let name = wanted;
+  for (let count = 2; isTaken(name); count += 1) name = `${wanted}-${count}`;
+  return name;
 }
 
 /** Only while nobody has it open: closing it drops SQLite's locks. */

@@ -11,8 +11,8 @@ import {
 import { countingOf } from '../shared/counted.ts';
 import { markEndings, markSuspectRuns } from '../shared/old-words.ts';
 import { tables } from '../tables.ts';
-import type { Connection, Driver } from './connection.ts';
 import { sqliteDialect } from './dialect.ts';
+import type { Connection, Driver } from './driver.ts';
 
 /** Makes and mends the tables of a log's file, which hardly any invocation does. */
 

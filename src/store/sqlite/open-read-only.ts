@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { storeUnavailable } from '../describe-failure.ts';
 import { StoreUnavailable } from '../failures.ts';
-import type { Connection, ConnectionOptions } from './connection.ts';
+import type { Connection, ConnectionOptions } from './driver.ts';
 import { assertPlain, judgeMarks, type Opening, readVersion, SCHEMA_VERSION } from './file.ts';
 
 type Access = NonNullable<ConnectionOptions['access']>;

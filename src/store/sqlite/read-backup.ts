@@ -1,5 +1,5 @@
 import { isKeptOutputName } from '../../system/place/state-folder.ts';
-import type { Connection, Driver } from './connection.ts';
+import type { Connection, Driver } from './driver.ts';
 import { judgeMarks } from './file.ts';
 import { isOwnSchema, makeTables, migrateFile } from './migrations.ts';
 
@@ -243,6 +243,7 @@ function listStrangers(connection: Connection): readonly string[] {
   return found.length > MOST_NAMED ? [...named, 'further objects'] : named;
 }
 
-function quote(name: string): string {
+/** A name as SQL takes it, whatever it contains. */
+export function quote(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

@@ -50,5 +50,7 @@ function incompressible(count: number): Uint8Array {
 function remove(path: string): void {
   try {
     rmSync(path, { force: true });
-  } catch {}
+  } catch {
+    // The next pass tries again.
+  }
 }

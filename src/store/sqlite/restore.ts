@@ -4,15 +4,16 @@ import { errorCode, UsageError } from '../../system/base/errors.ts';
 import { describeSpecial } from '../../system/base/plain-file.ts';
 import { listNames, utcStamp } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import type { Connection, Driver } from './connection.ts';
 import { backUp, startLog } from './create.ts';
-import { findSpecial, removeDatabase } from './file.ts';
+import type { Connection, Driver } from './driver.ts';
+import { findSpecial, freeName, removeDatabase, withConnection } from './file.ts';
 import {
   BackupRefused,
   describeRows,
   judgeBackup,
   type LeftOut,
   ofNow,
+  quote,
   raiseSequence,
   readBackup,
 } from './read-backup.ts';
@@ -85,12 +86,12 @@ function sizeOf(path: string): number {
 /** Makes a log, at the newest schema, of what is in the copy. */
 function readCopy(copy: string, made: string, { backup, driver }: RestoreRequest): LeftOut {
   try {
-    withConnection(driver, copy, (connection) => {
+    withConnection({ driver }, copy, (connection) => {
       judgeBackup(connection, driver);
       connection.pragma('journal_mode = delete');
     });
     startLog(made, driver);
-    return withConnection(driver, made, (connection) => readBackup(connection, copy));
+    return withConnection({ driver }, made, (connection) => readBackup(connection, copy));
   } catch (error) {
     const { message } = error as Error;
     if (error instanceof BackupRefused) {
@@ -107,15 +108,6 @@ function readCopy(copy: string, made: string, { backup, driver }: RestoreRequest
 function isOfContent(error: unknown): boolean {
   const code = errorCode(error);
   return /^SQLITE_/.test(code) && !/^SQLITE_(?:FULL|IOERR|BUSY|LOCKED|READONLY|CANTOPEN|NOMEM)/.test(code);
-}
-
-function withConnection<T>(driver: Driver, path: string, work: (connection: Connection) => T): T {
-  const connection = driver.open(path, { timeoutMs: 0 });
-  try {
-    return work(connection);
-  } finally {
-    connection.close();
-  }
 }
 
 /** More, and somebody writes all the time. */
@@ -154,12 +146,6 @@ function isEmpty(connection: Connection): boolean {
   const tables = ['workers', 'jobs', 'events'].map((table) => `exists (select 1 from main.${table})`);
   const [row] = connection.prepare(`select ${tables.join(' or ')} as found`).all([]) as { readonly found: number }[];
   return row?.found === 0;
-}
-
-function freeName(wanted: string): string {
-  let name = wanted;
-  for (let count = 2; existsSync(name); count += 1) name = `${wanted}-${count}`;
-  return name;
 }
 
 interface Kept {
@@ -245,10 +231,6 @@ function makeObject(connection: Connection, { type, name, sql }: SchemaObject): 
   const columns = (connection.prepare(text).all([name]) as { readonly name: string }[]).map((each) => quote(each.name));
   const list = columns.join(', ');
   connection.exec(`insert into main.${quote(name)} (${list}) select ${list} from restored.${quote(name)}`);
-}
-
-function quote(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
 }
 
 interface Sequence {

@@ -4,8 +4,8 @@ import type { SqliteStatement } from 'kysely';
 import { errorCode } from '../../system/base/errors.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 import { Turns } from '../shared/turns.ts';
-import type { Connection } from './connection.ts';
 import { sqliteDialect } from './dialect.ts';
+import type { Connection } from './driver.ts';
 
 /**
  * `durable`: survives a power loss once the transaction has ended. `soon`: survives the death of this
@@ -298,8 +298,13 @@ class WriteAheadLog {
   }
 
   /** To be called with the write lock held, when the file at this path is the one that will be written to. */
-  open(): void {
-    this.#open();
+  open(): number {
+    try {
+      this.#fd ??= openSync(this.#path, 'r+');
+      return this.#fd;
+    } catch (error) {
+      throw asLogError(error, 'SQLITE_CANTOPEN');
+    }
   }
 
   /** @throws the failure of an earlier sync */
@@ -323,7 +328,7 @@ class WriteAheadLog {
   async sync(): Promise<void> {
     this.demandSound();
     if (this.#commits <= this.#durableCommits) return;
-    this.#open();
+    this.open();
     await new Promise<void>((resolve, reject) => {
       this.onDurable((failure) => (failure === null ? resolve() : reject(failure)));
       this.#urgentCommits = this.#commits;
@@ -362,7 +367,7 @@ class WriteAheadLog {
     const upTo = this.#commits;
     let fd: number;
     try {
-      fd = this.#open();
+      fd = this.open();
     } catch {
       // Nothing was synced, so nothing is lost yet: the next sync opens it again, or tells its caller.
       return;
@@ -395,15 +400,6 @@ class WriteAheadLog {
     // They wait in the order of their commits.
     const due = this.#waiting.findIndex(({ commits }) => commits > this.#durableCommits);
     for (const { notify } of this.#waiting.splice(0, due === -1 ? this.#waiting.length : due)) notify(null);
-  }
-
-  #open(): number {
-    try {
-      this.#fd ??= openSync(this.#path, 'r+');
-      return this.#fd;
-    } catch (error) {
-      throw asLogError(error, 'SQLITE_CANTOPEN');
-    }
   }
 }
 

@@ -5,7 +5,7 @@ import type { StateFolder } from '../../system/place/state-folder.ts';
 import { kindOfStoreFailure, mayBeFull } from '../failures.ts';
 import { oneByOne } from '../shared/sql/statements.ts';
 import { type ChangeWatch, type Store, sessionOf, type WaitEnd } from '../store.ts';
-import type { Connection, DriverName } from './connection.ts';
+import type { Connection, DriverName } from './driver.ts';
 import { releaseReserve } from './reserve.ts';
 import { asLogError, SqliteSession } from './session.ts';
 import { sqliteTaking } from './take-jobs.ts';
@@ -49,7 +49,10 @@ export function createSqliteStore(
     sync: () => session.sync(),
     onDurable: (notify) => session.onDurable(notify),
     retryWhenFull: (work) => retryWhenFull(folder, work),
-    queries: async () => (await import('./queries.ts')).queriesOf(asking),
+    queries: async () => {
+      const { buildQueries, sqliteCompiler } = await import('../shared/queries.ts');
+      return buildQueries(sqliteCompiler, asking.all);
+    },
     shrink: (pages) => session.ask(async () => shrink(connection, pages)),
     watch: () => watchLog(folder, session),
     close: () => session.close(),
@@ -135,6 +138,7 @@ function differs(read: () => number, since: number): boolean {
   try {
     return !Object.is(read(), since);
   } catch {
+    // Whoever looks for work then meets the same failure.
     return true;
   }
 }

@@ -8,7 +8,6 @@ import {
   lastWords,
   type ServerConnection,
   type ServerEngine,
-  type ServerFailure,
   STRANGE_SERVER,
   splitAtPlaceholders,
   toInput,
@@ -16,12 +15,25 @@ import {
 import { migrationsOf } from '../migrations.ts';
 import { lockName, mysqlDialect } from './dialect.ts';
 
+const failures: ServerEngine['failures'] = [
+  ['conflict', /^(ER_LOCK_DEADLOCK|ER_LOCK_WAIT_TIMEOUT|ER_CHECKREAD)$/],
+  ['taken', /^ER_DUP_ENTRY$/],
+  [
+    'busy',
+    /^(ER_CON_COUNT_ERROR|ER_TOO_MANY_USER_CONNECTIONS|ER_USER_LIMIT_REACHED|ECONNREFUSED|ETIMEDOUT|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/,
+  ],
+  [
+    'lost',
+    /^(PROTOCOL_CONNECTION_LOST|ER_SERVER_SHUTDOWN|ER_CONNECTION_KILLED|ER_CLIENT_INTERACTION_TIMEOUT|ECONNRESET|EPIPE|CONNECTION_LOST)$/,
+  ],
+];
+
 /** MySQL from 8.0.17 on, and MariaDB from 10.6 on. */
 export const mysqlEngine: ServerEngine = {
   name: 'mysql',
   dialect: mysqlDialect,
   connect,
-  kindOf,
+  failures,
   migrations: migrationsOf(mysqlDialect, {}),
   // Statements that make tables commit by themselves, so each one may have been done already.
   lockMigration: async (connection, work) => {
@@ -123,24 +135,6 @@ function isTooOld(version: string): boolean {
   const [first = 0, second = 0, third = 0] = version.split(/[.-]/, 3).map(Number);
   // The collation of its texts is there from then on.
   return first < 8 || (first === 8 && second === 0 && third < 17);
-}
-
-const kinds: readonly (readonly [ServerFailure, RegExp])[] = [
-  ['conflict', /^(ER_LOCK_DEADLOCK|ER_LOCK_WAIT_TIMEOUT|ER_CHECKREAD)$/],
-  ['taken', /^ER_DUP_ENTRY$/],
-  [
-    'busy',
-    /^(ER_CON_COUNT_ERROR|ER_TOO_MANY_USER_CONNECTIONS|ER_USER_LIMIT_REACHED|ECONNREFUSED|ETIMEDOUT|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/,
-  ],
-  [
-    'lost',
-    /^(PROTOCOL_CONNECTION_LOST|ER_SERVER_SHUTDOWN|ER_CONNECTION_KILLED|ER_CLIENT_INTERACTION_TIMEOUT|ECONNRESET|EPIPE|CONNECTION_LOST)$/,
-  ],
-];
-
-function kindOf(error: unknown): ServerFailure | null {
-  const code = errorCode(error);
-  return kinds.find(([, codes]) => codes.test(code))?.[0] ?? null;
 }
 
 /** The driver has no code for some of what it says by itself. */

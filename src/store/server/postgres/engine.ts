@@ -9,7 +9,6 @@ import {
   lastWords,
   type ServerConnection,
   type ServerEngine,
-  type ServerFailure,
   STRANGE_SERVER,
   splitAtPlaceholders,
   toInput,
@@ -18,11 +17,19 @@ import { migrationsOf } from '../migrations.ts';
 import { postgresDialect, triggerTexts, types } from './dialect.ts';
 import { sharesSessions } from './pooler.ts';
 
+/** By their SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html. */
+const failures: ServerEngine['failures'] = [
+  ['conflict', /^(40001|40P01|55P03)$/],
+  ['taken', /^23505$/],
+  ['busy', /^(53300|57P03|ECONNREFUSED|ETIMEDOUT|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/],
+  ['lost', /^(25P03|57P01|57P02|57P05|08\w{3}|ECONNRESET|EPIPE|CONNECTION_LOST)$/],
+];
+
 export const postgresEngine: ServerEngine = {
   name: 'postgres',
   dialect: postgresDialect,
   connect,
-  kindOf,
+  failures,
   migrations: migrationsOf(postgresDialect, { types, triggers: triggerTexts }),
   lockMigration: async (connection, work) => {
     await connection.query('begin', []);
@@ -188,19 +195,6 @@ const getTypeParser = ((oid: number, format?: 'text' | 'binary') => {
   if (oid === BOOLEAN) return (text: string) => (text === 't' ? 1 : 0);
   return pg.types.getTypeParser(oid, format as 'text');
 }) as typeof pg.types.getTypeParser;
-
-/** By their SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html. */
-const kinds: readonly (readonly [ServerFailure, RegExp])[] = [
-  ['conflict', /^(40001|40P01|55P03)$/],
-  ['taken', /^23505$/],
-  ['busy', /^(53300|57P03|ECONNREFUSED|ETIMEDOUT|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/],
-  ['lost', /^(25P03|57P01|57P02|57P05|08\w{3}|ECONNRESET|EPIPE|CONNECTION_LOST)$/],
-];
-
-function kindOf(error: unknown): ServerFailure | null {
-  const code = errorCode(error);
-  return kinds.find(([, codes]) => codes.test(code))?.[0] ?? null;
-}
 
 const CHANNEL = 'folder_runner';
 class PostgresConnection implements ServerConnection {
