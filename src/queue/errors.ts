@@ -33,67 +33,6 @@ interface NamedJob {
   readonly id: number;
   readonly name: string;
   readonly state: JobState;
-  /** Set for a child. */
-  readonly parent_id?: number | null;
-}
-
-export type JobVerb =
-  | 'claim'
-  | 'finish'
-  | 'retry'
-  | 'fail'
-  | 'touch'
-  | 'bury'
-  | 'kick'
-  | 'cancel'
-  | 'delete'
-  | 'requeue';
-
-interface Rule {
-  /** Completes "only a … can be". */
-  readonly expected: string;
-  /** Completes "can be". */
-  readonly done: string;
-}
-
-const rules: Readonly<Record<JobVerb, Rule>> = {
-  claim: { expected: 'waiting or failed job', done: 'claimed' },
-  finish: { expected: 'running job', done: 'finished' },
-  retry: { expected: 'running job', done: 'put back into the queue' },
-  fail: { expected: 'running job', done: 'failed' },
-  touch: { expected: 'running job', done: 'touched' },
-  bury: { expected: 'running or waiting job', done: 'buried' },
-  kick: { expected: 'failed or delayed job', done: 'kicked' },
-  cancel: { expected: 'waiting or failed job', done: 'cancelled' },
-  delete: { expected: 'job that does not run', done: 'deleted' },
-  requeue: { expected: 'job that waits for no children', done: 'requeued' },
-};
-
-/** The cure for a job whose state does not fit the verb. */
-const cures: Readonly<Record<JobState, Partial<Record<JobVerb | 'else', string>>>> = {
-  queued: { kick: 'it is due, and will run in its turn', else: 'claim it first' },
-  retrying: { kick: 'it is due, and will run in its turn', else: 'claim it first' },
-  claimed: { else: 'wait for its end' },
-  running: {
-    kick: 'bury it first, or wait for its end',
-    else: 'wait for its end; fail or bury it to end it now',
-  },
-  paused: { else: 'end or delete the jobs it waits for' },
-  finished: { else: 'add a new one, or requeue it' },
-  failed: { bury: 'it stays failed until it is kicked', else: 'kick it first' },
-  cancelled: { else: 'add a new one, or requeue it' },
-};
-
-/** "Job 7 (mail/welcome) is finished, and only a running job can be touched; …" */
-export function wrongState(job: NamedJob, verb: JobVerb): QueueError {
-  const { expected, done } = rules[verb];
-  const cure = describeParent(job) ?? cures[job.state][verb] ?? cures[job.state].else;
-  return refuse(job, `is ${job.state}, and only a ${expected} can be ${done}; ${cure}.`);
-}
-
-/** Says that a paused child waits for its parent; null: the job is not such a child. */
-function describeParent({ state, parent_id: parent = null }: NamedJob): string | null {
-  return state === 'paused' && parent !== null ? `it waits for the end of its parent, job ${parent}` : null;
 }
 
 /** An error with its own words: the problem, and the cure. */

@@ -12,6 +12,15 @@ export const jobStates = [
 ] as const;
 export type JobState = (typeof jobStates)[number];
 
+/** Jobs that can be claimed, now or once they are due. */
+export const waitingStates = ['queued', 'retrying'] as const satisfies readonly JobState[];
+
+export const isWaiting = (state: JobState): boolean => state === 'queued' || state === 'retrying';
+
+/** Whether a job will not run again by itself. */
+export const isEnded = (state: JobState): boolean =>
+  state === 'finished' || state === 'failed' || state === 'cancelled';
+
 /** The rule for a repeating job's times that have passed meanwhile. */
 export const missedPolicies = ['all', 'once', 'skip'] as const;
 export type MissedPolicy = (typeof missedPolicies)[number];

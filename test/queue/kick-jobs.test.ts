@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { kickJobs } from '../../src/queue/settle/by-caller.ts';
+import { kickJobs } from '../../src/queue/settle/verbs.ts';
 import { changeLog, readActivity } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { HOUR_MS, openTestQueue, START, type TestQueue } from '../support/test-queue.ts';
@@ -180,7 +180,7 @@ describe('kickMany', () => {
   test('finds both by their indexes', async () => {
     const { root } = await openTestQueue();
     const plans = await explainQueries(root, (store) =>
-      store.transaction((session) => kickJobs(session, 'mail/*', 5, START)),
+      store.transaction((session) => kickJobs(session, 'mail/*', 5, { at: START, missedCap: 0, leaseMs: 0 })),
     );
     expect(plans.join('\n')).toMatch(/SEARCH jobs USING INDEX jobs_ended \(state=\? AND finished_at>/);
     expect(plans.join('\n')).toMatch(/USING INDEX jobs_delayed/);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { cancelScripts, deferScripts, enqueueScripts } from '../../src/queue/add/scripts.ts';
+import { deferScripts, enqueueScripts } from '../../src/queue/add/scripts.ts';
+import { cancelWaiting } from '../../src/queue/settle/families.ts';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { settleRuns } from '../../src/queue/settle/settle.ts';
 import type { ScriptOptions } from '../../src/settings/settings.ts';
@@ -279,8 +280,8 @@ test('a claim that is released leaves the job as it was', async () => {
 test('jobs are cancelled with the reason, and cannot be claimed then', async () => {
   const { root, store, jobs, claim } = await open(['hourly/a', 'hourly/b']);
   const why = { at: AT + 10, reason: 'told to stop' };
-  await store.transaction((session) => cancelScripts(session, jobs.slice(1), why));
-  await store.transaction((session) => cancelScripts(session, [], why));
+  await store.transaction((session) => cancelWaiting(session, jobs.slice(1), why));
+  await store.transaction((session) => cancelWaiting(session, [], why));
   const columns = 'name, state, finished_at, reason';
   expect(queryLog(root, `select ${columns} from jobs order by id`)).toEqual([
     { name: 'hourly/a', state: 'queued', finished_at: null, reason: null },

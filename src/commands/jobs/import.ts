@@ -1,12 +1,7 @@
 import { resolve } from 'node:path';
 import { Argument, Command, Option } from 'commander';
-import type {
-  BadJob,
-  ForeignQueue,
-  ImportNote,
-  ImportOptions,
-  ImportReport,
-} from '../../queue/import/foreign-queue.ts';
+import type { BadJob, ForeignQueue, ImportOptions } from '../../queue/import/foreign-queue.ts';
+import type { ImportNote, ImportReport } from '../../queue/import/import-jobs.ts';
 import { statesInOrder } from '../../queue/read/list.ts';
 import { formatJson } from '../../report/json.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
@@ -126,7 +121,7 @@ async function takeOver(
   queue: ForeignQueue,
   { dryRun: isDryRun = false, skipBad = false, root }: Options,
 ): Promise<ImportReport> {
-  const { importJobs } = await import('../../queue/import/foreign-queue.ts');
+  const { importJobs } = await import('../../queue/import/import-jobs.ts');
   const importing = { at: context.now(), isDryRun, skipBad };
   const take = (store: Store | null) => importJobs(store, queue, importing);
   if (isDryRun) return await withLogIfAny(context, root, ({ store }) => take(store));

@@ -1,34 +1,23 @@
 import type { RepeatRule } from '../../schedule/repeat/rule.ts';
 import { initialTime, leadsNowhere } from '../../schedule/repeat/series.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
-import type { NewEvent } from '../../store/statements/events.ts';
-import type { JobChange, NewJobRow } from '../../store/statements/jobs.ts';
+import type { NewJobRow } from '../../store/statements/jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
-import {
-  type ChildFailurePolicy,
-  isKey,
-  type JobState,
-  KEY,
-  LEAST_MS,
-  type MissedPolicy,
-  type StoredEvent,
-} from '../../store/words.ts';
+import type { JobState } from '../../store/words.ts';
 import { describeFound } from '../../system/base/values.ts';
-import type { AddedJob, DuplicatePolicy, NewJob } from '../api.ts';
+import type { AddedJob, NewJob } from '../api.ts';
 import { QueueError } from '../errors.ts';
-import { stateOfNewChild } from '../settle/families.ts';
+import { changeByEvent, stateOfNewChild } from '../settle/families.ts';
 import { writeRetry } from '../settle/own-retry.ts';
+import { duplicatePolicies, jobOptions, optionNames, readDuplicatePolicy, takeable } from './options.ts';
 import {
   checkJson,
   checkOptions,
-  invalid,
   readDelay,
-  readLeaseMs,
-  readPriority,
   readRetries,
+  readRule,
   readRunAt,
-  requireJobName,
-  writeJson,
+  refuseRepeatingChild,
 } from './values.ts';
 
 /**
@@ -44,7 +33,7 @@ export async function addJobs(
   const rows: NewJobRow[] = [];
   for (const [index, job] of jobs.entries()) {
     try {
-      const rule = await readRule(job);
+      const rule = await readRuleOf(job);
       const firstAt = rule === null ? at : await initialTime(rule, at);
       rows.push(readNewJob(job, rule, firstAt, at));
     } catch (error) {
@@ -68,7 +57,7 @@ export function readPlainJobs(jobs: readonly NewJob<unknown>[], at: number): New
   if (!jobs.every(isPlainJob)) return null;
   return jobs.map((job, index) => {
     try {
-      return readNewJob(checkOptions('add', job), null, at, at);
+      return readNewJob(checkOptions('add', optionNames, job), null, at, at);
     } catch (error) {
       return throwNamed(error, job, index, jobs.length);
     }
@@ -127,7 +116,7 @@ async function addKeyed(
   return added;
 }
 
-/** What is known of a job that has a unique key. */
+/** The known columns of a job that has a unique key. */
 type TakenJob = Pick<JobHead, 'id' | 'name' | 'state' | 'parent_id' | 'repeat' | 'unique_key'>;
 
 function distinct<Value>(values: readonly (Value | null)[]): Value[] {
@@ -135,7 +124,7 @@ function distinct<Value>(values: readonly (Value | null)[]): Value[] {
 }
 
 /**
- * What becomes of a job that is there already when it is added once more.
+ * Changes an unfinished job when another with its unique key is added, by that one's policy for duplicates.
  *
  * @throws {QueueError} if it belongs to another family, or is a child that would repeat
  */
@@ -151,55 +140,27 @@ async function keepExistingJob(
   // Another of the same list may have changed it.
   const existing = policy === 'keep' ? known : ((await session.jobs.byId([id]))[0] ?? known);
   refuseOtherFamily(existing, row);
-  // Who asks for its data to be replaced and gives none means an empty object, as a new job has.
+  // A caller that has the data replaced and gives none means an empty object, the data of a new job.
   const isAboutData = policy === 'replace' || policy === 'merge';
-  const given = allOptions.filter((option) => job[option] !== undefined || (option === 'data' && isAboutData));
+  const given = takeable.filter((option) => job[option] !== undefined || (option === 'data' && isAboutData));
   const isBusy = state === 'running' || state === 'claimed';
-  const taken = isBusy ? [] : given.filter((option) => takenBy[policy].includes(option));
+  const taken = isBusy ? [] : given.filter((option) => duplicatePolicies[policy].includes(option));
   const ignored = [
     ...(row.name === existing.name ? [] : ['name']),
     ...given.filter((option) => !taken.includes(option)),
   ];
   if (taken.length === 0) return { id, added: false, changed: false, ignored };
   if (taken.includes('repeat') && existing.parent_id !== null) throw refuseRepeatingChild(existing);
-  const set = Object.assign({}, ...taken.map((option) => columnsOf[option](row, existing)));
+  const columns = taken.flatMap((option) => jobOptions[option].columns);
+  const set: { -readonly [Column in keyof NewJobRow]?: NewJobRow[Column] } = Object.fromEntries(
+    columns.map((column) => [column, row[column]]),
+  );
+  // The time of a job that repeats is the time from which its rule counts.
+  if (taken.includes('runAt') && existing.repeat !== null) set.scheduled_for = row.run_at;
   if (policy === 'merge') set.data = checkJson('data', await session.jobs.mergeData(id, row.data), ', merged,');
-  await session.jobs.change([{ id, set }], at);
   const detail = `${policy === 'merge' ? 'merged' : 'replaced'} by another of its unique key`;
-  await session.events.record([{ at, event: 'job-updated', jobId: id, detail }]);
+  await changeByEvent(session, [{ id, set }], { at, event: 'job-updated', detail });
   return { id, added: false, changed: true, ignored };
-}
-
-/** What a job with the same key may take. */
-type Option = Exclude<keyof NewJob<unknown>, 'name' | 'uniqueKey' | 'onDuplicate' | 'parent'>;
-
-const columnsOf: Readonly<Record<Option, (row: NewJobRow, existing: TakenJob) => JobChange['set']>> = {
-  data: ({ data }) => ({ data }),
-  // Of one that repeats it is the time that its rule goes by.
-  runAt: ({ run_at }, { repeat }) => ({ run_at, ...(repeat !== null && { scheduled_for: run_at }) }),
-  repeat: ({ repeat, run_at, scheduled_for }) => ({ repeat, run_at, scheduled_for }),
-  priority: ({ priority }) => ({ priority }),
-  retries: ({ retry }) => ({ retry }),
-  retryDelay: ({ retry }) => ({ retry }),
-  missed: ({ missed_policy }) => ({ missed_policy }),
-  onChildFailure: ({ on_child_failure }) => ({ on_child_failure }),
-  group: ({ concurrency_key }) => ({ concurrency_key }),
-  lease: ({ lease_ms }) => ({ lease_ms }),
-};
-
-const allOptions = Object.keys(columnsOf) as Option[];
-
-const takenBy: Readonly<Record<DuplicatePolicy, readonly Option[]>> = {
-  keep: [],
-  replace: ['data'],
-  merge: ['data'],
-  'replace-all': allOptions,
-};
-
-/** It would wait for ever. */
-export function refuseRepeatingChild({ id, parent_id }: Pick<JobHead, 'id' | 'parent_id'>): QueueError {
-  const why = `Job ${id} is a child of job ${parent_id} and cannot repeat: that would wait for ever.`;
-  return new QueueError('invalid', `${why} Let the parent repeat.`, { field: 'repeat' });
 }
 
 function refuseOtherFamily(existing: TakenJob, row: NewJobRow): void {
@@ -215,225 +176,57 @@ function refuseOtherFamily(existing: TakenJob, row: NewJobRow): void {
 /**
  * A job as its row begins, with all defaults filled in.
  *
+ * @param rule null: none
  * @param firstAt when it is due unless it says so itself
  * @throws {QueueError} that says what is expected
  */
 function readNewJob(job: NewJob<unknown>, rule: RepeatRule | null, firstAt: number, at: number): NewJobRow {
-  const runAt = job.runAt === undefined ? firstAt : readRunAt(job.runAt, at);
-  if (rule !== null && leadsNowhere(rule, runAt)) throw givesNoTime(rule);
-  const { missed = 'all', onChildFailure, priority = 500, onDuplicate = 'keep' } = job;
-  readWord('onDuplicate', 'The policy for duplicates', onDuplicate, Object.keys(takenBy) as DuplicatePolicy[]);
-  const row: NewJobRow = {
-    name: requireJobName(job.name),
-    state: 'queued',
-    data: job.data === undefined ? '{}' : writeJson('data', job.data),
-    priority: readPriority(priority),
-    scheduled_for: rule === null ? null : runAt,
-    run_at: runAt,
-    retry: readRetryOptions(job),
+  const { runAt, retries, retryDelay, uniqueKey, onDuplicate, repeat, missed } = job;
+  const run_at = runAt === undefined ? firstAt : readRunAt(runAt, at);
+  if (rule !== null && leadsNowhere(rule, run_at)) {
+    const why = `${JSON.stringify(rule.text)} gives no time: it goes beyond the year 9999.`;
+    throw new QueueError('invalid', why, { field: 'repeat' });
+  }
+  if (onDuplicate !== undefined) readDuplicatePolicy(onDuplicate);
+  if (retryDelay !== undefined) readDelay(retryDelay);
+  const row = {
+    state: 'queued' as const,
+    run_at,
+    scheduled_for: rule === null ? null : run_at,
     repeat: rule?.text ?? null,
-    missed_policy: readWord('missed', 'The policy for missed times', missed, ['all', 'once', 'skip']),
-    unique_key: job.uniqueKey === undefined ? null : readKey('uniqueKey', 'A unique key', job.uniqueKey),
-    concurrency_key: job.group === undefined ? null : readKey('group', 'A group', job.group),
-    parent_id: job.parent === undefined ? null : readParent(job),
-    on_child_failure:
-      onChildFailure === undefined
-        ? null
-        : readWord<ChildFailurePolicy>('onChildFailure', 'The policy for failed children', onChildFailure, [
-            'resume',
-            'fail',
-          ]),
-    lease_ms: job.lease === undefined ? null : readLeaseMs(job.lease),
     created_at: at,
+    retry: writeRetry(retries === undefined ? undefined : readRetries(retries), retryDelay),
+    name: jobOptions.name.read(job.name),
+    data: columnOf(jobOptions.data, job.data),
+    priority: columnOf(jobOptions.priority, job.priority),
+    missed_policy: columnOf(jobOptions.missed, missed),
+    unique_key: columnOf(jobOptions.uniqueKey, uniqueKey),
+    concurrency_key: columnOf(jobOptions.group, job.group),
+    parent_id: columnOf(jobOptions.parent, job.parent),
+    on_child_failure: columnOf(jobOptions.onChildFailure, job.onChildFailure),
+    lease_ms: columnOf(jobOptions.lease, job.lease),
   };
-  assertNotIgnored(job);
-  return row;
-}
-
-/** What counts only beside something else would be forgotten without a word. */
-function assertNotIgnored({ uniqueKey, onDuplicate, repeat, missed }: NewJob<unknown>): void {
+  // An option without the option that it depends on would be ignored without a word.
   if (onDuplicate !== undefined && uniqueKey === undefined) {
     throw new QueueError('invalid', 'A policy for duplicates needs a unique key.', { field: 'onDuplicate' });
   }
   if (missed !== undefined && repeat === undefined) {
     throw new QueueError('invalid', 'A policy for missed times needs a repeat rule.', { field: 'missed' });
   }
+  return row;
 }
 
-function givesNoTime({ text }: RepeatRule): QueueError {
-  const why = `${JSON.stringify(text)} gives no time: it goes beyond the year 9999.`;
-  return new QueueError('invalid', why, { field: 'repeat' });
+function columnOf<Value, Initial>(
+  { read, initial }: { readonly read: (value: unknown) => Value; readonly initial: Initial },
+  given: unknown,
+): Value | Initial {
+  return given === undefined ? initial : read(given);
 }
 
-function readRetryOptions({ retries, retryDelay }: NewJob<unknown>): string | null {
-  if (retryDelay !== undefined) readDelay(retryDelay);
-  return writeRetry(retries === undefined ? undefined : readRetries(retries), retryDelay);
-}
-
-async function readRule(job: NewJob<unknown>): Promise<RepeatRule | null> {
-  const { repeat, parent } = checkOptions('add', job);
+async function readRuleOf(job: NewJob<unknown>): Promise<RepeatRule | null> {
+  const { repeat, parent } = checkOptions('add', optionNames, job);
   if (repeat === undefined || repeat === '') return null;
-  if (parent !== undefined) {
-    const why = 'A child cannot repeat: its parent would wait for ever; let the parent repeat.';
-    throw new QueueError('invalid', why, { field: 'repeat' });
-  }
-  if (typeof repeat !== 'string') throw invalid('A repeat rule', 'text such as SCHEDULED, +1 HOUR', repeat, 'repeat');
-  // Only for those who have a rule: what reads them is large.
-  const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
-  const parsed = parseRepeat(repeat);
-  if ('problem' in parsed) throw new QueueError('invalid', parsed.problem, { field: 'repeat' });
-  return parsed.rule;
+  if (parent === undefined) return await readRule(repeat);
+  const why = 'A child cannot repeat: its parent would wait for ever; let the parent repeat.';
+  throw new QueueError('invalid', why, { field: 'repeat' });
 }
-
-function readParent({ parent }: NewJob<unknown>): number {
-  if (Number.isSafeInteger(parent) && Number(parent) > 0) return parent as number;
-  throw invalid('The parent', "a job's number", parent, 'parent');
-}
-
-function readKey(field: string, what: string, text: unknown): string {
-  if (isKey(text)) return text;
-  throw invalid(what, KEY, text, field);
-}
-
-function readWord<Word extends string>(field: string, what: string, found: unknown, words: readonly Word[]): Word {
-  const word = words.find((each) => each === found);
-  if (word !== undefined) return word;
-  throw invalid(what, `one of ${words.join(', ')}`, found, field);
-}
-
-/** A job of another system's queue, as it is to be here. Instants are UTC epoch milliseconds. */
-export interface ImportedJob {
-  /** Tells it from every other job of whatever file; the same in a copy, and when it has changed. */
-  readonly key: string;
-  /** Its parent was imported before, or comes before it. */
-  readonly parentKey: string | null;
-  /** Whether another job names it as its parent. */
-  readonly isParent: boolean;
-  readonly name: string;
-  readonly state: JobState;
-  /** JSON. */
-  readonly data: string;
-  readonly priority: number;
-  readonly runAt: number;
-  readonly scheduledFor: number | null;
-  readonly createdAt: number;
-  readonly startedAt: number | null;
-  readonly finishedAt: number | null;
-  readonly attempts: number;
-  /** Null: as its handler says. */
-  readonly maxAttempts: number | null;
-  readonly repeat: string | null;
-  readonly missed: MissedPolicy;
-  readonly leaseMs: number | null;
-  readonly reason: string | null;
-}
-
-/** What has become of a job that was imported before; null: its row is gone. */
-type KnownJob = { readonly id: number; readonly state: JobState } | null;
-
-/** By their keys. */
-export type KnownJobs = ReadonlyMap<string, KnownJob>;
-
-/** Prefix of the unique keys of jobs that were imported. */
-const IMPORT_PREFIX = 'import:';
-
-/**
- * Every job that was imported, of whatever file: by its unique key, for as long as its row is there,
- * and by its event, which stays when the row is removed.
- */
-export async function readImportedJobs(session: StoreSession): Promise<KnownJobs> {
-  const { jobListsOf } = await import('../../store/statements/list-jobs.ts');
-  const rows = await jobListsOf(session.statements).imported(IMPORT_PREFIX);
-  return new Map(rows.map(({ key, id, state }) => [key, id === null ? null : { id, state }]));
-}
-
-/**
- * Adds jobs in whatever states they are, all or none. To be called in a transaction.
- *
- * @param choose those that are to be added, given the ones that nobody needs to add again
- */
-export async function addImportedJobs(
-  session: StoreSession,
-  at: number,
-  choose: (known: KnownJobs) => Iterable<ImportedJob>,
-): Promise<void> {
-  // Asked in the transaction: another import may have been quicker.
-  const known = await readImportedJobs(session);
-  const parents = new Map<string, number>();
-  for (const jobs of inBatches(choose(known))) {
-    const rows = jobs.map((job) => toRow(job, findParent(job, known, parents)));
-    const ids = await session.jobs.add(rows, at);
-    for (const [index, { key, isParent }] of jobs.entries()) {
-      if (isParent) parents.set(key, ids[index] as number);
-    }
-    await session.events.record(jobs.flatMap((job, index) => eventsOf(job, ids[index] as number, at)));
-  }
-}
-
-const JOBS_AT_ONCE = 500;
-
-/** So that a parent has its number before its children are added. */
-function* inBatches(jobs: Iterable<ImportedJob>): Iterable<readonly ImportedJob[]> {
-  let batch: ImportedJob[] = [];
-  let parents = new Set<string>();
-  for (const job of jobs) {
-    const isParentWaiting = job.parentKey !== null && parents.has(job.parentKey);
-    if (isParentWaiting || batch.length === JOBS_AT_ONCE) {
-      yield batch;
-      batch = [];
-      parents = new Set();
-    }
-    batch.push(job);
-    if (job.isParent) parents.add(job.key);
-  }
-  if (batch.length > 0) yield batch;
-}
-
-function findParent(
-  { key, parentKey }: ImportedJob,
-  known: KnownJobs,
-  added: ReadonlyMap<string, number>,
-): number | null {
-  if (parentKey === null) return null;
-  const id = added.get(parentKey) ?? known.get(parentKey)?.id;
-  if (id === undefined) throw new Error(`${key} comes before its parent ${parentKey}`);
-  return id;
-}
-
-function toRow(job: ImportedJob, parentId: number | null): NewJobRow {
-  return {
-    name: job.name,
-    state: job.state,
-    data: job.data,
-    priority: job.priority,
-    scheduled_for: job.scheduledFor,
-    // The log would take a time before March 1973 for one of seconds; such a job is due as well as one of 1970.
-    run_at: job.runAt < LEAST_MS ? 0 : job.runAt,
-    retry: writeRetry(job.maxAttempts === null ? undefined : job.maxAttempts - 1, undefined),
-    repeat: job.repeat,
-    missed_policy: job.missed,
-    unique_key: job.key,
-    concurrency_key: null,
-    parent_id: parentId,
-    on_child_failure: null,
-    lease_ms: job.leaseMs,
-    created_at: job.createdAt,
-    started_at: job.startedAt,
-    finished_at: job.finishedAt,
-    attempts: job.attempts,
-    reason: job.reason,
-  };
-}
-
-/** How one that has ended there ended: no run here tells of it. */
-function eventsOf(job: ImportedJob, jobId: number, at: number): NewEvent[] {
-  const imported = { at, event: 'job-imported' as const, jobId, detail: job.key };
-  const event = endEvents[job.state];
-  if (event === undefined || job.finishedAt === null) return [imported];
-  return [{ at: job.finishedAt, event, jobId, detail: job.reason }, imported];
-}
-
-const endEvents: Partial<Record<JobState, StoredEvent>> = {
-  failed: 'job-failed',
-  cancelled: 'job-cancelled',
-};

@@ -2,6 +2,7 @@ import type { Script } from '../../discovery/script.ts';
 import type { NewScriptJob, ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { machineName } from '../../system/process/identity.ts';
+import { changeByEvent } from '../settle/families.ts';
 import { policyOf } from '../settle/retry-policy.ts';
 
 /** A job that is ready to be claimed. */
@@ -52,27 +53,6 @@ export function isDue(
   return run_at - at > Math.max(delay.firstMs, delay.longestMs) + CORRECTION_MS;
 }
 
-interface Cancellation {
-  readonly at: number;
-  readonly reason: string;
-}
-
-/** Cancels those of the scripts' jobs that wait to be run. To be called in a transaction. */
-export async function cancelScripts(
-  session: StoreSession,
-  jobs: readonly Pick<ScriptJobRow, 'id'>[],
-  { at, reason }: Cancellation,
-): Promise<void> {
-  const set = { state: 'cancelled' as const, finished_at: at, reason };
-  await session.jobs.change(
-    jobs.map(({ id }) => ({ id, set })),
-    at,
-  );
-  await session.events.record(
-    jobs.map(({ id }) => ({ at, event: 'job-cancelled' as const, jobId: id, detail: reason })),
-  );
-}
-
 interface Deferral {
   readonly workerId: number;
   readonly at: number;
@@ -86,13 +66,6 @@ export async function deferScripts(
   jobs: readonly Pick<ScriptJobRow, 'id'>[],
   { workerId, at, reason }: Deferral,
 ): Promise<void> {
-  await session.jobs.change(
-    jobs.map(({ id }) => ({ id, set: { reason } })),
-    at,
-  );
-  await session.events.record(
-    jobs.map(({ id }) => ({
-      ...{ at, event: 'job-deferred' as const, workerId, jobId: id, detail: reason },
-    })),
-  );
+  const changes = jobs.map(({ id }) => ({ id, set: { reason } }));
+  await changeByEvent(session, changes, { at, event: 'job-deferred', workerId, detail: reason });
 }

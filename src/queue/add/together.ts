@@ -3,7 +3,7 @@ import type { NewEvent } from '../../store/statements/events.ts';
 import type { NewJobRow } from '../../store/statements/jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
 
-/** What one call adds, all or none: nothing in the log can keep it from being added. */
+/** The jobs of one call, added all or none; nothing in the log can prevent that. */
 interface PlainJobs {
   readonly rows: readonly NewJobRow[];
   /** Null: it is not recorded. */

@@ -1,5 +1,6 @@
 import { describeExcess } from '../../child/contract.ts';
 import { readJobName as readName } from '../../discovery/job-name.ts';
+import type { RepeatRule } from '../../schedule/repeat/rule.ts';
 import {
   parseDelayMs,
   type Reader,
@@ -7,7 +8,8 @@ import {
   readDurationMs as readDurationOf,
   readRetryDelay,
 } from '../../settings/readers.ts';
-import { LEAST_MS } from '../../store/words.ts';
+import type { JobHead } from '../../store/shared/job-columns.ts';
+import { isKey, KEY, LEAST_MS } from '../../store/words.ts';
 import { ExactJson } from '../../system/base/exact-json.ts';
 import { dayWords, readLocalTime } from '../../system/base/local-time.ts';
 import { nearestName } from '../../system/base/suggest.ts';
@@ -54,20 +56,23 @@ export function readPriority(priority: unknown, field = 'priority'): number {
   throw invalid('A priority', 'a whole number such as 500', priority, field);
 }
 
-/** So much is kept of a reason: it stands in each row that tells of it. */
+/** Characters of a reason that are kept: each row about the change has a copy. */
 const LONGEST_REASON = 8 * 1024;
 
 /** Null: a blank one, as of a variable that is not set, says nothing. */
-export function readReason(reason: unknown): string | null {
+export function readReason(reason: unknown = ''): string | null {
   if (typeof reason === 'string') return reason.trim() === '' ? null : reason.slice(0, LONGEST_REASON);
   throw invalid('The reason', 'text', reason, 'reason');
 }
 
 export function readRetries(retries: unknown): number {
-  if (Number.isInteger(retries) && Number(retries) >= 0 && Number(retries) <= MOST_RETRIES) {
-    return retries as number;
-  }
-  throw invalid('The number of retries', `a whole number from 0 to ${MOST_RETRIES}`, retries, 'retries');
+  return readWhole('The number of retries', 0, MOST_RETRIES, retries, 'retries');
+}
+
+/** @throws {QueueError} unless it is a whole number of that range */
+export function readWhole(what: string, least: number, most: number, found: unknown, field?: string): number {
+  if (Number.isInteger(found) && Number(found) >= least && Number(found) <= most) return found as number;
+  throw invalid(what, `a whole number from ${least} to ${most}`, found, field);
 }
 
 export function readDelay(delay: unknown) {
@@ -133,41 +138,65 @@ export function invalid(what: string, expected: string, found: unknown, field: s
   return new QueueError('invalid', `${what} must be ${expected}, found ${describeFound(found)}.`, { field });
 }
 
-/** What each verb takes besides its job. */
-const known = {
-  add: [
-    ...['name', 'data', 'runAt', 'priority', 'retries', 'retryDelay', 'uniqueKey', 'onDuplicate'],
-    ...['repeat', 'missed', 'parent', 'onChildFailure', 'group', 'lease'],
-  ],
-  claim: ['wait', 'lease', 'minPriority', 'holding', 'signal'],
-  claimJob: ['lease'],
-  finish: ['result', 'data'],
-  retry: ['delay', 'runAt', 'priority', 'name', 'data', 'ignoreRepeat', 'reason'],
-  fail: ['reason', 'data', 'mayRetry'],
-  bury: ['priority', 'reason'],
-  touch: ['lease'],
-  update: ['data', 'priority', 'repeat', 'runAt'],
-  requeue: ['name', 'forgetTry'],
-  list: ['pattern', 'state', 'due', 'parent', 'order', 'limit', 'before', 'after', 'since', 'until'],
-  pause: ['for', 'fail'],
-  openQueue: ['root', 'cwd', 'env', 'now'],
-} as const satisfies Readonly<Record<string, readonly string[]>>;
+/** @throws {QueueError} unless it is a whole number above 0 */
+export function readId(what: string, expected: string, id: unknown, field: string | null = null): number {
+  if (Number.isSafeInteger(id) && Number(id) > 0) return id as number;
+  throw invalid(what, expected, id, field);
+}
+
+export function readKey(field: string, what: string, text: unknown): string {
+  if (isKey(text)) return text;
+  throw invalid(what, KEY, text, field);
+}
+
+export function readWord<Word extends string>(
+  field: string,
+  what: string,
+  found: unknown,
+  words: readonly Word[],
+): Word {
+  const word = words.find((each) => each === found);
+  if (word !== undefined) return word;
+  throw invalid(what, `one of ${words.join(', ')}`, found, field);
+}
+
+/** @param also what else may be given */
+export async function readRule(text: unknown, also = ''): Promise<RepeatRule> {
+  if (typeof text !== 'string' || text === '') {
+    throw invalid('A repeat rule', `text such as SCHEDULED, +1 HOUR${also}`, text, 'repeat');
+  }
+  // The reader of rules is large, and most jobs have none.
+  const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
+  const parsed = parseRepeat(text);
+  if ('problem' in parsed) throw new QueueError('invalid', parsed.problem, { field: 'repeat' });
+  return parsed.rule;
+}
+
+/** It would wait for ever. */
+export function refuseRepeatingChild({ id, parent_id }: Pick<JobHead, 'id' | 'parent_id'>): QueueError {
+  const why = `Job ${id} is a child of job ${parent_id} and cannot repeat: that would wait for ever.`;
+  return new QueueError('invalid', `${why} Let the parent repeat.`, { field: 'repeat' });
+}
 
 /**
  * A slip such as `prority` must not pass for a default, in JavaScript least of all.
  *
- * @throws {QueueError} that names the nearest option there is
+ * @param names the options that the verb takes
+ * @throws {QueueError} that names the nearest option
  */
-export function checkOptions<Options extends object>(verb: keyof typeof known, options: Options): Options {
+export function checkOptions<Options extends object>(
+  verb: string,
+  names: readonly string[],
+  options: Options,
+): Options {
   if (typeof options !== 'object' || options === null) {
-    const such = `an object with ${known[verb].join(', ')}`;
+    const such = `an object with ${names.join(', ')}`;
     throw new QueueError('invalid', `The options of \`${verb}\` must be ${such}.`);
   }
-  const names: readonly string[] = known[verb];
   const wrong = Object.keys(options).find((name) => !names.includes(name));
   if (wrong === undefined) return options;
   const nearest = nearestName(wrong, names);
-  const cure = nearest === null ? `it takes ${names.join(', ')}.` : `did you mean ${nearest}?`;
-  const what = `\`${verb}\` has no option ${JSON.stringify(wrong)}; ${cure}`;
+  const hint = nearest === null ? `it takes ${names.join(', ')}.` : `did you mean ${nearest}?`;
+  const what = `\`${verb}\` has no option ${JSON.stringify(wrong)}; ${hint}`;
   throw new QueueError('invalid', what, { field: wrong });
 }

@@ -7,14 +7,14 @@ import type { ClaimedRow, ClaimRequest, Selection } from '../../store/statements
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { ClaimRef, LastingRun } from '../../store/statements/runs.ts';
 import type { StoreSession } from '../../store/store.ts';
-import { isKey, KEY, LEAST_MS } from '../../store/words.ts';
+import { isKey, isWaiting, KEY, LEAST_MS } from '../../store/words.ts';
 import { matchAny } from '../../system/base/glob.ts';
 import { describeFound } from '../../system/base/values.ts';
 import { pausedPatterns } from '../pauses.ts';
-import { isWaiting } from '../read/list.ts';
 import { judgeChild, stateOfRetriedChild } from '../settle/families.ts';
 import { isRetry } from '../settle/own-retry.ts';
-import { applyTransition, unclaimed } from '../settle/transition.ts';
+import { endJobs } from '../settle/settle.ts';
+import { unclaimed } from '../settle/transition.ts';
 
 /** The names of the jobs that a claimer wants. */
 export interface WantedNames {
@@ -207,11 +207,9 @@ async function end(
   { kind, reason, isAskedFor = false }: Ending,
   { at, missedCap, unbegun }: QueueClaim,
 ): Promise<null> {
-  await applyTransition(session, job, { kind }, { at, reason, context: { missedCap }, isRun: false });
-  if (kind === 'cancel' || isAskedFor) return null;
-  unbegun?.push({ job, reason });
-  const { noteUnbegun } = await import('../settle/incidents.ts');
-  await noteUnbegun(session, job, reason, at);
+  const isMeant = kind === 'cancel' || isAskedFor;
+  await endJobs(session, [{ job, transition: { kind }, at, reason, run: null, isMeant }], { missedCap });
+  if (!isMeant) unbegun?.push({ job, reason });
   return null;
 }
 
@@ -286,7 +284,7 @@ export async function releaseClaims(session: StoreSession, claims: readonly Clai
     if (state === 'paused') await session.jobs.change([{ id: job.id, set: { state } }], at);
     if (state !== 'cancelled') continue;
     const reason = `its parent, job ${job.parent_id}, has ended`;
-    const facts = { at, reason, context: { missedCap: 0 }, isRun: false };
-    await applyTransition(session, job, { kind: 'cancel' }, facts);
+    const cancel = { job, transition: { kind: 'cancel' }, at, reason, run: null } as const;
+    await endJobs(session, [cancel], { missedCap: 0 });
   }
 }

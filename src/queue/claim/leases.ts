@@ -2,9 +2,9 @@ import type { ExpiredClaim } from '../../store/shared/claims.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import { isInstant } from '../../system/base/values.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
-import { endRunOfClaim } from '../settle/by-caller.ts';
 import { policyOfJob } from '../settle/own-retry.ts';
 import { decideRetry, LEASE_GRACE_MS, type PolicyOfName } from '../settle/retry-policy.ts';
+import { endForOthers } from '../settle/settle.ts';
 import { toTransition } from '../settle/transition.ts';
 import { releaseClaims } from './claim.ts';
 
@@ -117,11 +117,5 @@ async function endExpired(
   // A holder that is no worker of the runner may just have been slow, so the next claimer gets the job at once.
   const isAtOnce = decided.kind === 'retry' && workerId === null;
   const transition = isAtOnce ? { ...decided, runAt: at } : decided;
-  const context = { missedCap };
-  await endRunOfClaim(session, job, transition, {
-    at,
-    reason: detail,
-    context,
-    outcome: 'crashed',
-  });
+  await endForOthers(session, { job, transition, at, reason: detail }, 'crashed', { missedCap });
 }

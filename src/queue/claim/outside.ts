@@ -1,24 +1,19 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { withoutParameters } from '../../discovery/job-name.ts';
 import type { QueueSettings } from '../../settings/settings.ts';
-import { toldPlainly } from '../../store/describe-failure.ts';
-import { openStore } from '../../store/open.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
 import type { RunStart } from '../../store/shared/run-rows.ts';
 import type { ClaimedRow } from '../../store/statements/claims.ts';
-import type { NewJobRow } from '../../store/statements/jobs.ts';
-import type { ChangeWatch, Store, StoreSession } from '../../store/store.ts';
-import type { LogClock } from '../../system/base/clock.ts';
+import type { StoreSession } from '../../store/store.ts';
+import { isWaiting } from '../../store/words.ts';
 import { matchAny } from '../../system/base/glob.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import { addTogether, shareWrites } from '../add/together.ts';
-import { invalid, readLeaseMs, readPriority, requireDelayMs } from '../add/values.ts';
+import { checkOptions, invalid, readLeaseMs, readPriority, readWhole, requireDelayMs } from '../add/values.ts';
 import type { ClaimedJob, ClaimOptions } from '../api.ts';
-import { deadlineSoon, QueueError, refuse, wrongState } from '../errors.ts';
+import { deadlineSoon, type QueueError, refuse } from '../errors.ts';
+import type { QueueLog } from '../log.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
 import {
   findJob,
-  JobIsBeginning,
   type JsonReader,
   type ReadRef,
   readJobId,
@@ -28,21 +23,24 @@ import {
   toJob,
   type VerbSession,
 } from '../read/jobs.ts';
-import { isWaiting } from '../read/list.ts';
-import { kickJob } from '../settle/by-caller.ts';
+import { createArchive } from '../settle/archive.ts';
 import { readEndedChildren } from '../settle/families.ts';
 import { LEASE_GRACE_MS, type PolicyOfName } from '../settle/retry-policy.ts';
+import { applyVerb, verbs, wrongState } from '../settle/verbs.ts';
 import { claimJobs, type QueueSelection, selectionOf } from './claim.ts';
 import { endExpiredLeases } from './leases.ts';
 import { announceWait } from './waiters.ts';
 
-/** The parts that every claim needs. */
-interface Claimer {
+/** The parts of an open queue. */
+export interface QueueParts {
   readonly log: QueueLog;
   readonly state: StateFolder;
   readonly settings: QueueSettings;
+  /** The retry policies of handlers, for jobs without a policy of their own. */
   readonly policies: () => Promise<PolicyOfName>;
+  /** UTC epoch milliseconds. */
   readonly now: () => number;
+  /** Parses data and results. */
   readonly read: JsonReader;
 }
 
@@ -57,6 +55,16 @@ interface Wanted {
   readonly held?: readonly ReadRef[];
 }
 
+const claimOptions = [
+  ...['wait', 'lease', 'minPriority', 'holding', 'signal'],
+] as const satisfies readonly (keyof ClaimOptions)[];
+
+/** The conditions of a verb that begins now. */
+export function contextOf({ settings, now }: QueueParts) {
+  const { missedCap, leaseMs } = settings;
+  return { at: now(), missedCap, leaseMs, archive: createArchive(settings.archive) };
+}
+
 const MOST_AT_ONCE = 1_000;
 
 /** How long before its end the holder of a claim is warned, in milliseconds. */
@@ -64,27 +72,28 @@ export const SOON_MS = 1_000;
 
 /** Claims jobs for a caller that is no worker of the runner; waits for the first one if `wait` is set. */
 export async function claimForCaller(
-  claimer: Claimer,
+  parts: QueueParts,
   patterns: Patterns,
   count: number,
-  { wait, lease, minPriority, holding = [], signal }: ClaimOptions,
+  options: ClaimOptions = {},
 ): Promise<ClaimedJob[]> {
+  const { wait, lease, minPriority, holding = [], signal } = checkOptions('claim', claimOptions, options);
   const waitMs = wait === undefined ? 0 : requireDelayMs('The wait', wait, 'wait');
   const wanted = {
     patterns: readPatterns(patterns),
-    count: readCount(count),
+    count: readWhole('The number of jobs to claim', 1, MOST_AT_ONCE, count),
     leaseMs: lease === undefined ? null : readLeaseMs(lease),
     minPriority: minPriority === undefined ? undefined : readPriority(minPriority, 'minPriority'),
     held: readHeld(holding),
   };
-  const { log, state, now } = claimer;
+  const { log, state, now } = parts;
   const sinceMs = now();
   const deadline = sinceMs + waitMs;
   let endWait: (() => void) | null = null;
   try {
     for (;;) {
       const sleep = log.watch();
-      const { claimed, wakeAt } = await claimNow(claimer, wanted, waitMs > 0);
+      const { claimed, wakeAt } = await claimNow(parts, wanted, waitMs > 0);
       if (claimed.length > 0) log.found();
       const isOver = waitMs === 0 || now() >= deadline || signal?.aborted === true;
       if (claimed.length > 0 || isOver) return claimed;
@@ -101,55 +110,51 @@ function readHeld(holding: unknown): ReadRef[] {
   throw invalid('The list of jobs in hand', 'a list of jobs', holding, 'holding');
 }
 
-function readCount(count: unknown): number {
-  const isCount = Number.isInteger(count) && Number(count) >= 1 && Number(count) <= MOST_AT_ONCE;
-  if (isCount) return count as number;
-  throw invalid('The number of jobs to claim', `a whole number from 1 to ${MOST_AT_ONCE}`, count);
-}
-
 /**
  * Claims one job for a caller that is no worker of the runner. A job that has failed or is not due yet is kicked.
  *
  * @throws {QueueError} if that is not possible; then nothing has changed
  */
 export async function claimJobForCaller(
-  claimer: Claimer,
+  parts: QueueParts,
   id: number,
-  { lease }: Pick<ClaimOptions, 'lease'>,
+  options: Pick<ClaimOptions, 'lease'> = {},
 ): Promise<ClaimedJob> {
-  const { log, settings, policies, now } = claimer;
+  const { log, settings, policies, now } = parts;
+  const { lease } = checkOptions(verbs.claim.name, verbs.claim.options, options);
   const leaseMs = lease === undefined ? null : readLeaseMs(lease);
   readJobId(id);
   await log.ask((store) => endExpiredLeases(store, now, settings, policies));
-  return await log.change((session) => claimOne(session, claimer, { patterns: ['*'], count: 1, leaseMs, id }));
+  return await log.change((session) => claimOne(session, parts, { patterns: ['*'], count: 1, leaseMs, id }));
 }
 
 async function claimOne(
   session: VerbSession,
-  claimer: Claimer,
+  parts: QueueParts,
   wanted: Wanted & { readonly id: number },
 ): Promise<ClaimedJob> {
   const { id } = wanted;
   const job = await findJob(session, id);
-  const isDelayed = (row: JobHead): boolean => isWaiting(row.state) && row.run_at > claimer.now();
-  if (isDelayed(job) || job.state === 'failed') await kickJob(session, id, claimer.now());
-  else if (!isWaiting(job.state)) throw wrongState(job, 'claim');
-  const [claimed] = await claimIn(session, claimer, wanted);
+  const isDelayed = (row: JobHead): boolean => isWaiting(row.state) && row.run_at > parts.now();
+  if (isDelayed(job) || job.state === 'failed') {
+    await applyVerb(session, verbs.kick, id, {}, contextOf(parts));
+  } else if (!isWaiting(job.state)) throw wrongState(job, verbs.claim);
+  const [claimed] = await claimIn(session, parts, wanted);
   if (claimed !== undefined) return claimed;
   const left = await findJob(session, id);
   // The job was added by plain SQL, and its rule gave it a time only now.
-  if (isDelayed(left)) return await claimOne(session, claimer, wanted);
-  throw await describeUnclaimed(session, left, claimer, wanted);
+  if (isDelayed(left)) return await claimOne(session, parts, wanted);
+  throw await describeUnclaimed(session, left, parts, wanted);
 }
 
 async function describeUnclaimed(
   session: VerbSession,
   job: JobHead,
-  { settings, now }: Claimer,
+  { settings, now }: QueueParts,
   wanted: Wanted,
 ): Promise<QueueError> {
   if (!isWaiting(job.state)) {
-    return job.reason === null ? wrongState(job, 'claim') : refuse(job, `cannot be claimed: ${job.reason}.`);
+    return job.reason === null ? wrongState(job, verbs.claim) : refuse(job, `cannot be claimed: ${job.reason}.`);
   }
   const { isWanted } = await selectionFor(session, wanted, settings, now());
   const isPaused = !isWanted(job.name);
@@ -167,8 +172,8 @@ interface Look {
   readonly wakeAt: number | null;
 }
 
-async function claimNow(claimer: Claimer, wanted: Wanted, waits: boolean): Promise<Look> {
-  const { log, settings, policies, now } = claimer;
+async function claimNow(parts: QueueParts, wanted: Wanted, waits: boolean): Promise<Look> {
+  const { log, settings, policies, now } = parts;
   const at = now();
   const look = await log.ask(async (store) => {
     await endExpiredLeases(store, now, settings, policies);
@@ -182,8 +187,8 @@ async function claimNow(claimer: Claimer, wanted: Wanted, waits: boolean): Promi
   if (look !== null) return look;
   // A waiting caller learns of the closing when it goes on waiting.
   if (log.isClosed()) return { claimed: [], wakeAt: null };
-  const claimed = await log.change((session) => claimIn(session, claimer, wanted));
-  // Another claimer was faster, or all of the jobs had to fail at once: there may be others.
+  const claimed = await log.change((session) => claimIn(session, parts, wanted));
+  // Another parts was faster, or all of the jobs had to fail at once: there may be others.
   return { claimed, wakeAt: claimed.length === 0 ? at : null };
 }
 
@@ -215,7 +220,11 @@ async function selectionFor(
   return { ...selectionOf({ names: null, isWanted }, pauses, groupLimit), minPriority, id };
 }
 
-async function claimIn(session: VerbSession, { settings, now, read }: Claimer, wanted: Wanted): Promise<ClaimedJob[]> {
+async function claimIn(
+  session: VerbSession,
+  { settings, now, read }: QueueParts,
+  wanted: Wanted,
+): Promise<ClaimedJob[]> {
   const at = now();
   const rows = await claimJobs(session, {
     // Read in the transaction, so that pauses set during the wait for the log's lock count.
@@ -247,12 +256,6 @@ function newToken(leaseMs: number | null): string {
   return leaseMs === null ? random : `${random}/${leaseMs}`;
 }
 
-/** The lease that a claim was made with, in milliseconds; null: none was requested. */
-export function leaseOfToken(token: string | null): number | null {
-  const [, leaseMs] = /^[0-9a-f-]{36}\/(\d{1,13})$/.exec(token ?? '') ?? [];
-  return leaseMs === undefined ? null : Number(leaseMs);
-}
-
 const unknownProcess = { pid: null, startTicks: null, maxRssBytes: null };
 
 /** The facts of a job's run that are known from its beginning. */
@@ -281,127 +284,4 @@ async function describeClaim(session: StoreSession, job: ClaimedRow, read: JsonR
     parentData: readStoredJson(parent?.data ?? null, read),
     children: await readEndedChildren(session, job.id, read),
   };
-}
-
-/** The activity log as a queue uses it: for many calls at the same time, over one connection. */
-export interface QueueLog {
-  /** @throws {StoreUnavailable} instead of the engine's own error */
-  ask<T>(work: (store: Store) => Promise<T>): Promise<T>;
-  /**
-   * Changes the log durably, as a whole or not at all, and wakes up callers that wait at this log. It waits for a job
-   * that begins at this moment; on a full disk it gives up the reserve.
-   */
-  change<T>(work: (session: VerbSession) => Promise<T>): Promise<T>;
-  /** The same, of jobs that nothing in the log can keep from being added: calls at the same time share a change. */
-  add(rows: readonly NewJobRow[], actor?: string): Promise<number[]>;
-  /** Call before looking for work; the returned sleep ends when there may be some. */
-  watch(): Sleep;
-  /** Call after a wake-up that found work; a consumer whose wake-ups find nothing is woken less often. */
-  found(): void;
-  isClosed(): boolean;
-  close(): Promise<void>;
-}
-
-/**
- * Ends when the log has changed since, at that instant, or when the signal is aborted. False: the log was closed
- * meanwhile.
- */
-type Sleep = (untilMs: number | null, signal: AbortSignal | undefined) => Promise<boolean>;
-
-export async function openQueueLog(
-  state: StateFolder,
-  { now, clock }: { readonly now: () => number; readonly clock: LogClock },
-  watchOf = (store: Store): ChangeWatch => store.watch(),
-): Promise<QueueLog> {
-  const store = await openStore(state, { now, clock });
-  if (store.quarantined !== null) process.emitWarning(store.quarantined);
-  const watch = watchOf(store);
-  let isClosed = false;
-  // A connection gets no notice of its own writes; null: no caller waits for any.
-  let ownWrite: AbortController | null = null;
-  const noteOwnWrite = (): void => {
-    ownWrite?.abort('written');
-    ownWrite = null;
-  };
-  const addShared = shareWrites(async (calls) => {
-    const ids = await store.retryWhenFull(() => store.transaction((session) => addTogether(session, calls, now())));
-    noteOwnWrite();
-    return ids;
-  });
-  const underWay = new Set<Promise<unknown>>();
-  const refuseClosed = (): void => {
-    if (isClosed) throw new QueueError('invalid', 'This queue was closed; open it again.');
-  };
-  const ask: QueueLog['ask'] = async (work) => {
-    refuseClosed();
-    const asked = toldPlainly(state, () => work(store));
-    underWay.add(asked);
-    return await asked.finally(() => underWay.delete(asked));
-  };
-  return {
-    ask,
-    change: async (work) => {
-      const askedAt = now();
-      const result = await ask(() => store.retryWhenFull(() => changeOnceBegun(store, askedAt, work)));
-      noteOwnWrite();
-      return result;
-    },
-    add: (rows, actor) => ask(() => addShared({ rows, actor: actor ?? null })),
-    watch: () => {
-      refuseClosed();
-      const seen = watch.look();
-      ownWrite ??= new AbortController();
-      const { signal: written } = ownWrite;
-      return async (untilMs, signal) => {
-        // `AbortSignal.any` does not do: in Node 22, a signal that outlives many waits would keep a part of each.
-        const signals = signal === undefined ? [written] : [written, signal];
-        await watch.changed(seen, untilMs, ...signals);
-        return !isClosed;
-      };
-    },
-    found: () => watch.found(),
-    isClosed: () => isClosed,
-    close: async () => {
-      if (isClosed) return;
-      isClosed = true;
-      watch.close();
-      await Promise.allSettled(underWay);
-      await store.close();
-    },
-  };
-}
-
-/** The same log; each change is recorded with this actor. */
-export function asActor(log: QueueLog, actor: string): QueueLog {
-  return {
-    ...log,
-    add: (rows) => log.add(rows, actor),
-    change: (work) =>
-      log.change((session) => {
-        const record: StoreSession['events']['record'] = (events) =>
-          session.events.record(events.map((each) => ({ ...each, actor })));
-        return work({ ...session, actor, events: { ...session.events, record } });
-      }),
-  };
-}
-
-/** A claimed job ends, lasts or is given back within this time, in milliseconds, unless its worker stands still. */
-const LONGEST_BEGINNING_MS = 500;
-const BEGINNING_LOOK_MS = 10;
-
-async function changeOnceBegun<T>(
-  store: Store,
-  askedAt: number,
-  work: (session: VerbSession) => Promise<T>,
-): Promise<T> {
-  const deadline = performance.now() + LONGEST_BEGINNING_MS;
-  for (;;) {
-    const takesClaimed = performance.now() >= deadline;
-    try {
-      return await store.transaction((session) => work({ ...session, askedAt, takesClaimed }));
-    } catch (error) {
-      if (!(error instanceof JobIsBeginning)) throw error;
-    }
-    await wait(BEGINNING_LOOK_MS);
-  }
 }

@@ -1,47 +1,12 @@
-import type { ChangeWatch, WaitEnd } from '../../store/store.ts';
+import type { ChangeWatch } from '../../store/store.ts';
 import type { LogClock } from '../../system/base/clock.ts';
 
-/**
- * Lets any number of callers wait for a change of the log with one watch of its files. Each has its own deadline and
- * signals.
- */
-export function shareWatch(watch: ChangeWatch, clock: LogClock): ChangeWatch {
-  /**
-   * The waits by version: each ends once the log differs from its version; callers that saw the same version share it.
-   */
-  const underWay = new Map<number, Shared>();
-  const share = (since: number): Shared => {
-    const found = underWay.get(since);
-    if (found !== undefined) return found;
-    const nobodyWaits = new AbortController();
-    const end = watch.changed(since, null, nobodyWaits.signal).finally(() => {
-      if (underWay.get(since) === shared) underWay.delete(since);
-    });
-    const shared: Shared = { end, nobodyWaits, waiting: 0 };
-    underWay.set(since, shared);
-    return shared;
-  };
-  return {
-    ...watch,
-    changed: async (since, untilMs, ...signals) => {
-      if (signals.some(({ aborted }) => aborted)) return 'stopped';
-      const shared = share(since);
-      shared.waiting += 1;
-      try {
-        return await firstOf(shared.end, untilMs, clock, signals);
-      } finally {
-        shared.waiting -= 1;
-        if (shared.waiting === 0) {
-          if (underWay.get(since) === shared) underWay.delete(since);
-          shared.nobodyWaits.abort();
-        }
-      }
-    },
-  };
-}
+/** Ends when the log may have changed, at that instant, or when the signal is aborted. */
+type Sleep = (untilMs: number | null, signal: AbortSignal | undefined) => Promise<void>;
 
+/** Callers that saw the same version of the log, and one wait for another version. */
 interface Shared {
-  readonly end: Promise<WaitEnd>;
+  readonly end: Promise<unknown>;
   /** Releases the files. */
   readonly nobodyWaits: AbortController;
   waiting: number;
@@ -50,24 +15,55 @@ interface Shared {
 /** The longest time of a timer; a longer one would end at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-async function firstOf(
-  change: Promise<WaitEnd>,
-  untilMs: number | null,
-  clock: LogClock,
-  signals: readonly AbortSignal[],
-): Promise<WaitEnd> {
-  let end: (how: WaitEnd) => void = () => {};
-  const own = new Promise<WaitEnd>((resolve) => {
-    end = resolve;
-  });
-  const stop = (): void => end('stopped');
-  const leftMs = Math.min((untilMs ?? Number.POSITIVE_INFINITY) - clock.now(), LONGEST_TIMER_MS);
-  const timer = setTimeout(() => end('due'), Math.max(leftMs, 0));
-  for (const signal of signals) signal.addEventListener('abort', stop);
-  try {
-    return await Promise.race([change, own]);
-  } finally {
-    clearTimeout(timer);
-    for (const signal of signals) signal.removeEventListener('abort', stop);
-  }
+/** Lets any number of callers wait for a change of the log with one watch of its files. */
+export function shareWatch(watch: ChangeWatch, clock: LogClock) {
+  const underWay = new Map<number, Shared>();
+  const sleepers = new Set<() => void>();
+  let ownWrites = 0;
+  const share = (since: number): Shared => {
+    const found = underWay.get(since);
+    if (found !== undefined) return found;
+    const nobodyWaits = new AbortController();
+    const end = watch.changed(since, null, nobodyWaits.signal).finally(() => forget(since, shared));
+    const shared: Shared = { end, nobodyWaits, waiting: 0 };
+    underWay.set(since, shared);
+    return shared;
+  };
+  const forget = (since: number, shared: Shared): void => {
+    if (underWay.get(since) === shared) underWay.delete(since);
+  };
+  return {
+    /** Ends all sleeps: a connection gets no notice of its own writes. */
+    noteOwnWrite: (): void => {
+      ownWrites += 1;
+      for (const wake of sleepers) wake();
+    },
+    /** Call it before looking for work. */
+    look: (): Sleep => {
+      const [since, writesSeen] = [watch.look(), ownWrites];
+      return async (untilMs, signal) => {
+        if (signal?.aborted || ownWrites !== writesSeen) return;
+        const shared = share(since);
+        const { promise: own, resolve } = Promise.withResolvers<void>();
+        const wake = (): void => resolve();
+        const leftMs = Math.min((untilMs ?? Number.POSITIVE_INFINITY) - clock.now(), LONGEST_TIMER_MS);
+        const timer = setTimeout(wake, Math.max(leftMs, 0));
+        sleepers.add(wake);
+        signal?.addEventListener('abort', wake);
+        shared.waiting += 1;
+        try {
+          await Promise.race([shared.end, own]);
+        } finally {
+          clearTimeout(timer);
+          sleepers.delete(wake);
+          signal?.removeEventListener('abort', wake);
+          shared.waiting -= 1;
+          if (shared.waiting === 0) {
+            forget(since, shared);
+            shared.nobodyWaits.abort();
+          }
+        }
+      };
+    },
+  };
 }

@@ -1,14 +1,12 @@
 import { parseRepeat } from '../../schedule/repeat/parse.ts';
 import type { ExternalDatabase, ExternalRow } from '../../store/external/external-database.ts';
 import { openBedrockRows } from '../../store/external/queue-tables.ts';
-import type { JobState } from '../../store/words.ts';
+import { isEnded, type JobState } from '../../store/words.ts';
 import { requireJobName } from '../add/values.ts';
-import { isEnded } from '../read/list.ts';
 import {
   checkSize,
   type ForeignJob,
   type ForeignQueue,
-  type GoodJob,
   type ImportOptions,
   invalidJob,
   orBad,
@@ -24,47 +22,60 @@ import {
 export function readBedrock(database: ExternalDatabase, options: ImportOptions): ForeignQueue {
   const { table = 'jobs' } = options;
   const rows = openBedrockRows(database, table);
-  const families = readFamilies(rows.relatives());
+  const kinOf = readFamilies(rows.relatives());
   return {
     system: 'Bedrock',
     table,
     notes: [],
     *read(bad) {
-      const queue = { families, options, bad };
-      for (const row of rows.jobs()) yield orBad(row.jobID, () => readJob(row, queue));
+      for (const row of rows.jobs()) yield orBad(row.jobID, () => readJob(row, kinOf(textOf(row.jobID)), options, bad));
     },
   };
 }
 
-interface BedrockQueue {
-  readonly families: Families;
-  readonly options: ImportOptions;
-  readonly bad: ReadonlySet<string>;
-}
-
-function readJob(row: ExternalRow, queue: BedrockQueue): ForeignJob {
+/** @param bad numbers of jobs that cannot be imported */
+function readJob(row: ExternalRow, kin: Kin, options: ImportOptions, bad: ReadonlySet<string>): ForeignJob {
   const id = textOf(row.jobID);
   const state = textOf(row.state);
-  if (!isUnfinished(state) && !isWanted(id, state, queue)) return { leftOut: 'ended' };
-  if (isMocked(id, row, queue.families)) return { leftOut: 'mocked' };
-  const here = decideState(id, state, queue);
+  if (!isUnfinished(state)) {
+    if (ended[state] === undefined) throw invalidJob(`its state ${JSON.stringify(state)} is not known`);
+    // An unfinished parent must still learn of its child's end, and unfinished children need their parent.
+    const family = kin.parentId === null ? kin.children : [kin.parent];
+    const isNeeded = family.some((relative) => relative !== null && isUnfinished(relative.state));
+    if (!options.withEnded && !isNeeded) return { leftOut: 'ended' };
+  }
+  if (row.mockRequest !== null || kin.parent?.isMocked) return { leftOut: 'mocked' };
+  const here = decideState(state, kin, bad);
   const repeat = readRule(textOf(row.repeat));
   const lease = readLease(textOf(row.retryAfter));
+  // A claim sets Bedrock's `nextRun` to the time at which the job would be given back, and keeps the earlier time.
+  const created_at = readNeededTime('created', row.created, readUtcClock);
+  const run_at = readNeededTime('nextRun', row.nextRun, readUtcClock);
+  const started_at = readTime('lastRun', row.lastRun, readUtcClock);
+  const scheduledAt = readTime('originalNextRun', row.originalNextRun, readUtcClock) ?? run_at;
   return {
     id,
-    ...readFamily(id, row, queue),
     key: keyOf(id, textOf(row.created)),
-    name: requireJobName(row.name),
-    state: here.state,
-    ...readTimes(row, here.state, repeat.rule !== null),
-    data: readData(row),
-    priority: row.priority === null ? 500 : readForeignNumber('its priority', row.priority),
-    ...readTries(row),
-    repeat: repeat.rule,
-    missed: queue.options.missed,
-    leaseMs: lease.leaseMs,
-    reason: null,
+    ...readFamily(row, kin, bad),
     notes: [...here.notes, ...repeat.notes, ...lease.notes],
+    row: {
+      name: requireJobName(row.name),
+      state: here.state,
+      data: readData(row),
+      priority: row.priority === null ? 500 : readForeignNumber('its priority', row.priority),
+      scheduled_for: repeat.rule === null ? null : scheduledAt,
+      run_at,
+      // In Bedrock an error fails a job at once. So the job gets no tries of its own, only those of its handler.
+      retry: null,
+      repeat: repeat.rule,
+      missed_policy: options.missed,
+      lease_ms: lease.leaseMs,
+      created_at,
+      started_at,
+      finished_at: isEnded(here.state) ? (started_at ?? created_at) : null,
+      attempts: readAttempts(row),
+      reason: null,
+    },
   };
 }
 
@@ -79,29 +90,14 @@ const ended: Readonly<Record<string, JobState>> = {
   CANCELLED: 'cancelled',
 };
 
-function isWanted(id: string, state: string, { families, options }: BedrockQueue): boolean {
-  if (ended[state] === undefined) throw invalidJob(`its state ${JSON.stringify(state)} is not known`);
-  return options.withEnded || isOfUnfinishedFamily(families, id);
-}
-
-/** Whether the job or its parent was made only for a test. */
-function isMocked(id: string, row: ExternalRow, families: Families): boolean {
-  const { parent = null } = families.find(id) ?? {};
-  return row.mockRequest !== null || (parent !== null && families.find(parent)?.isMocked === true);
-}
-
-function readFamily(id: string, row: ExternalRow, { families, bad }: BedrockQueue) {
-  const isParent = families.childrenOf(id).length > 0;
-  const { parent = null } = families.find(id) ?? {};
-  if (parent === null) return { isParent, parent, parentKey: null };
-  const found = families.find(parent);
-  if (found === null) throw invalidJob(`its parent ${parent} is not in the file`);
-  if (found.parent !== null) throw invalidJob(`its parent ${parent} is a child itself`);
-  if (bad.has(parent)) throw invalidJob(`its parent ${parent} cannot be imported`);
-  if (textOf(row.repeat) !== '') {
-    throw invalidJob('it is a child and repeats: its parent would wait for ever');
-  }
-  return { isParent, parent, parentKey: keyOf(parent, found.created) };
+function readFamily(row: ExternalRow, { parentId, parent, children }: Kin, bad: ReadonlySet<string>) {
+  const isParent = children.length > 0;
+  if (parentId === null) return { isParent, parent: null, parentKey: null };
+  if (parent === null) throw invalidJob(`its parent ${parentId} is not in the file`);
+  if (parent.parent !== null) throw invalidJob(`its parent ${parentId} is a child itself`);
+  if (bad.has(parentId)) throw invalidJob(`its parent ${parentId} cannot be imported`);
+  if (textOf(row.repeat) !== '') throw invalidJob('it is a child and repeats: its parent would wait for ever');
+  return { isParent, parent: parentId, parentKey: keyOf(parentId, parent.created) };
 }
 
 interface StateHere {
@@ -111,12 +107,24 @@ interface StateHere {
 
 const MAY_RUN_THERE = 'a worker of Bedrock may be running it: queued, and run here as well';
 
-function decideState(id: string, state: string, { families, bad }: BedrockQueue): StateHere {
+/** @throws {QueueError} if the job would wait for ever */
+function decideState(state: string, { parentId, parent, children }: Kin, bad: ReadonlySet<string>): StateHere {
+  const queued = (...notes: string[]): StateHere => ({ state: 'queued', notes });
+  const paused: StateHere = { state: 'paused', notes: [] };
   const end = ended[state];
   if (end !== undefined) return { state: end, notes: [] };
-  if (state === 'QUEUED') return { state: 'queued', notes: [] };
-  if (state === 'PAUSED') return decidePaused(families, id, bad);
-  return { state: 'queued', notes: [`${state}, so ${MAY_RUN_THERE}`] };
+  if (state === 'QUEUED') return queued();
+  if (state !== 'PAUSED') return queued(`${state}, so ${MAY_RUN_THERE}`);
+  // A child waits for its parent's end, a parent for its children's end.
+  if (parentId === null) {
+    const isWaiting = children.some((child) => isUnfinished(child.state) && !child.isMocked && !bad.has(child.id));
+    return isWaiting ? paused : queued('PAUSED, but no child is left to wait for: queued');
+  }
+  const { state: ofParent } = parent ?? { state: 'missing' };
+  if (AT_WORK.includes(ofParent)) return paused;
+  if (ofParent === 'PAUSED') return queued('PAUSED beside a parent that is PAUSED as well: queued');
+  const which = `it is PAUSED until its parent ${parentId} finishes, which is ${ofParent}`;
+  throw invalidJob(`${which}: nothing would ever queue it`);
 }
 
 /** Keeps the rule word for word. @throws {QueueError} if the text is not a rule */
@@ -138,23 +146,6 @@ const meanings: Readonly<Record<string, string>> = {
   WEEKLY: 'FINISHED, +7 DAYS here; Bedrock itself runs it on Sunday at midnight UTC',
 };
 
-type Times = Pick<GoodJob, 'createdAt' | 'runAt' | 'startedAt' | 'scheduledFor' | 'finishedAt'>;
-
-/** A claim sets Bedrock's `nextRun` to the time at which the job would be given back, and keeps the earlier time. */
-function readTimes(row: ExternalRow, state: JobState, isRepeating: boolean): Times {
-  const createdAt = readNeededTime('created', row.created, readUtcClock);
-  const runAt = readNeededTime('nextRun', row.nextRun, readUtcClock);
-  const startedAt = readTime('lastRun', row.lastRun, readUtcClock);
-  const scheduledAt = readTime('originalNextRun', row.originalNextRun, readUtcClock) ?? runAt;
-  return {
-    createdAt,
-    runAt,
-    startedAt,
-    scheduledFor: isRepeating ? scheduledAt : null,
-    finishedAt: isEnded(state) ? (startedAt ?? createdAt) : null,
-  };
-}
-
 function readData(row: ExternalRow): string {
   const text = readUtf8('its data', row.data);
   if (Number(row.isObject) !== 1) throw invalidJob('its data is not a JSON object');
@@ -164,13 +155,12 @@ function readData(row: ExternalRow): string {
 /** The tenth hand-out is the last one, in Bedrock as here. */
 const MOST_HAND_OUTS = 10;
 
-/** In Bedrock an error fails a job at once. So the job gets no tries of its own, only those of its handler. */
-function readTries({ retryAfterCount }: ExternalRow) {
+function readAttempts({ retryAfterCount }: ExternalRow): number {
   const handOuts = Math.max(0, Math.trunc(Number(retryAfterCount ?? 0)) || 0);
-  return { attempts: Math.min(handOuts, MOST_HAND_OUTS - 1), maxAttempts: null };
+  return Math.min(handOuts, MOST_HAND_OUTS - 1);
 }
 
-function readLease(retryAfter: string): Pick<GoodJob, 'leaseMs' | 'notes'> {
+function readLease(retryAfter: string): { readonly leaseMs: number | null; readonly notes: readonly string[] } {
   const leaseMs = parseDurations(retryAfter);
   if (leaseMs !== null || retryAfter === '') return { leaseMs, notes: [] };
   const note = `retryAfter ${JSON.stringify(retryAfter)} is not a fixed time: the settings decide how long a claim is valid`;
@@ -211,9 +201,13 @@ interface Relative {
   readonly isMocked: boolean;
 }
 
-interface Families {
-  find(id: string): Relative | null;
-  childrenOf(id: string): readonly Relative[];
+/** The relatives of one job. */
+interface Kin {
+  /** Null: it is not a child. */
+  readonly parentId: string | null;
+  /** Null: it is not a child, or its parent is not in the file. */
+  readonly parent: Relative | null;
+  readonly children: readonly Relative[];
 }
 
 const AT_WORK: readonly string[] = ['QUEUED', 'RUNNING', 'RUNQUEUED'];
@@ -221,7 +215,7 @@ const AT_WORK: readonly string[] = ['QUEUED', 'RUNNING', 'RUNQUEUED'];
 const isUnfinished = (state: string): boolean => state === 'PAUSED' || AT_WORK.includes(state);
 
 /** Few jobs have relatives, so these fit into memory. */
-function readFamilies(rows: Iterable<ExternalRow>): Families {
+function readFamilies(rows: Iterable<ExternalRow>): (id: string) => Kin {
   const relatives = Array.from(
     rows,
     ({ id, parent, created, state, isMocked }): Relative => ({
@@ -234,47 +228,9 @@ function readFamilies(rows: Iterable<ExternalRow>): Families {
   );
   const byId = new Map(relatives.map((relative) => [relative.id, relative]));
   const byParent = Map.groupBy(relatives, ({ parent }) => parent);
-  return {
-    find: (id) => byId.get(id) ?? null,
-    childrenOf: (id) => byParent.get(id) ?? [],
+  return (id) => {
+    const { parent: parentId = null } = byId.get(id) ?? {};
+    const parent = parentId === null ? null : (byId.get(parentId) ?? null);
+    return { parentId, parent, children: byParent.get(id) ?? [] };
   };
-}
-
-/**
- * Whether an ended job belongs to an unfinished one: as its child, whose end it must still learn of, or as its parent.
- */
-function isOfUnfinishedFamily(families: Families, id: string): boolean {
-  const { parent = null } = families.find(id) ?? {};
-  const family = parent === null ? families.childrenOf(id) : [families.find(parent)];
-  return family.some((relative) => relative !== null && isUnfinished(relative.state));
-}
-
-/** The state of a paused job after the import. */
-interface PausedState {
-  readonly state: JobState;
-  readonly notes: readonly string[];
-}
-
-/**
- * Decides what a paused job waits for: a child for its parent's end, a parent for its children's end.
- *
- * @param bad numbers of jobs that cannot be imported
- * @throws {QueueError} if it would wait for ever
- */
-function decidePaused(families: Families, id: string, bad: ReadonlySet<string>): PausedState {
-  const { parent = null } = families.find(id) ?? {};
-  if (parent !== null) return decidePausedChild(parent, families.find(parent)?.state ?? 'missing');
-  const isWaiting = families
-    .childrenOf(id)
-    .some((child) => isUnfinished(child.state) && !child.isMocked && !bad.has(child.id));
-  if (isWaiting) return { state: 'paused', notes: [] };
-  return { state: 'queued', notes: ['PAUSED, but no child is left to wait for: queued'] };
-}
-
-function decidePausedChild(parent: string, state: string): PausedState {
-  if (AT_WORK.includes(state)) return { state: 'paused', notes: [] };
-  if (state === 'PAUSED') {
-    return { state: 'queued', notes: ['PAUSED beside a parent that is PAUSED as well: queued'] };
-  }
-  throw invalidJob(`it is PAUSED until its parent ${parent} finishes, which is ${state}: nothing would ever queue it`);
 }

@@ -1,11 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { MAX_JSON_BYTES } from '../../child/contract.ts';
 import { parseInstant } from '../../schedule/repeat/time.ts';
-import type { Store } from '../../store/store.ts';
-import type { JobState, MissedPolicy } from '../../store/words.ts';
-import { addImportedJobs, type ImportedJob, type KnownJobs, readImportedJobs } from '../add/add.ts';
+import type { NewJobRow } from '../../store/statements/jobs.ts';
+import type { MissedPolicy } from '../../store/words.ts';
 import { QueueError } from '../errors.ts';
-import { isEnded } from '../read/list.ts';
 
 /** The queue of another system; it can be read any number of times. */
 export interface ForeignQueue {
@@ -25,13 +23,21 @@ export interface ForeignQueue {
 /** A row of the foreign queue, and its fate. */
 export type ForeignJob = GoodJob | BadJob | LeftOutJob;
 
-export interface GoodJob extends ImportedJob {
+/** A job that can be imported. */
+export interface GoodJob {
   /** Its number in the foreign queue. */
   readonly id: string;
+  /** Distinguishes it from every other job of any file; the same in a copy, and when it has changed. */
+  readonly key: string;
   /** The number of its parent. */
   readonly parent: string | null;
+  /** Its parent was imported before, or comes before it. */
+  readonly parentKey: string | null;
+  /** Whether another job names it as its parent. */
+  readonly isParent: boolean;
   /** Notes about the import of this job; jobs of one kind have the same words. */
   readonly notes: readonly string[];
+  readonly row: Omit<NewJobRow, 'unique_key' | 'concurrency_key' | 'parent_id' | 'on_child_failure'>;
 }
 
 /** A job that cannot be imported. */
@@ -121,156 +127,4 @@ export function readNeededTime(what: string, value: unknown, readClock: ClockRea
   const at = readTime(what, value, readClock);
   if (at === null) throw invalidJob(`it has no ${what}`);
   return at;
-}
-
-/** How a job of the file is treated. */
-type ImportStep = ForeignJob | { readonly known: true };
-
-/** The result of an import, or of its dry run. */
-export interface ImportReport {
-  readonly system: string;
-  readonly table: string;
-  readonly isDryRun: boolean;
-  /** True: nothing was imported, because of the bad jobs. */
-  readonly isRefused: boolean;
-  /** How many jobs were imported, by their state in this queue. */
-  readonly imported: Readonly<Partial<Record<JobState, number>>>;
-  /** The names of the imported jobs that have not ended. */
-  readonly names: readonly string[];
-  /** How many jobs an earlier import had taken over. */
-  readonly known: number;
-  /** How many jobs were left out because they have ended, or were made only for a test. */
-  readonly leftOut: { readonly ended: number; readonly mocked: number };
-  readonly bad: readonly BadJob[];
-  readonly notes: readonly ImportNote[];
-}
-
-/** A note about some of the jobs. */
-export interface ImportNote {
-  readonly note: string;
-  /** 0: the note is about the file as a whole. */
-  readonly count: number;
-  /** The numbers of the first jobs, in the foreign queue. */
-  readonly ids: readonly string[];
-}
-
-/** Collects the steps of an import, job by job. */
-interface ReportWriter {
-  add(step: ImportStep): void;
-  done(): ImportReport;
-  /** The report if nothing is imported. */
-  refused(bad: readonly BadJob[]): ImportReport;
-}
-
-const IDS_SHOWN = 10;
-
-interface Note {
-  count: number;
-  readonly ids: string[];
-}
-
-function startReport(queue: ForeignQueue, isDryRun: boolean): ReportWriter {
-  const imported: Partial<Record<JobState, number>> = {};
-  const leftOut = { ended: 0, mocked: 0 };
-  const bad: BadJob[] = [];
-  const notes = new Map<string, Note>(queue.notes.map((note) => [note, { count: 0, ids: [] }]));
-  const names = new Set<string>();
-  let known = 0;
-  return { add, done, refused: (all) => ({ ...done(), isRefused: true, bad: all }) };
-
-  function add(step: ImportStep): void {
-    if ('key' in step) addJob(step);
-    else if ('leftOut' in step) leftOut[step.leftOut] += 1;
-    else if ('problem' in step) bad.push(step);
-    else known += 1;
-  }
-
-  function addJob(job: GoodJob): void {
-    imported[job.state] = (imported[job.state] ?? 0) + 1;
-    if (!isEnded(job.state)) names.add(job.name);
-    for (const text of job.notes) {
-      const about = notes.get(text) ?? { count: 0, ids: [] };
-      notes.set(text, about);
-      about.count += 1;
-      if (about.ids.length < IDS_SHOWN) about.ids.push(job.id);
-    }
-  }
-
-  function done(): ImportReport {
-    const { system, table } = queue;
-    const taken = { imported, names: [...names], known, leftOut, bad };
-    const noted = [...notes].map(([text, about]) => ({ note: text, ...about }));
-    return { system, table, isDryRun, isRefused: false, ...taken, notes: noted };
-  }
-}
-
-interface Importing {
-  /** UTC epoch milliseconds. */
-  readonly at: number;
-  /** True: nothing is written. */
-  readonly isDryRun: boolean;
-  /** True: jobs that cannot be imported are left out. False: one of them prevents the import of all. */
-  readonly skipBad: boolean;
-}
-
-/** Imports all jobs of a file that were not imported before, or none. */
-export async function importJobs(
-  store: Store | null,
-  queue: ForeignQueue,
-  { at, isDryRun, skipBad }: Importing,
-): Promise<ImportReport> {
-  const report = startReport(queue, isDryRun);
-  // Before the transaction: nobody else can write during it.
-  const known = store === null ? new Map() : await readImportedJobs(store);
-  const bad = findBad(queue, known);
-  if (bad.length > 0 && !skipBad) return report.refused(bad);
-  // The second reading knows all bad jobs: the jobs that a parent waits for depend on them.
-  const badIds = new Set(bad.map(({ id }) => id));
-  function* choose(knownNow: KnownJobs): Iterable<ImportedJob> {
-    for (const step of planImport(queue, knownNow, badIds)) {
-      if ('problem' in step && !badIds.has(step.id)) throw changedMeanwhile(step);
-      report.add(step);
-      if ('key' in step) yield step;
-    }
-  }
-  if (isDryRun || store === null) Array.from(choose(known), () => null);
-  else await store.transaction((session) => addImportedJobs(session, at, choose));
-  return report.done();
-}
-
-function findBad(queue: ForeignQueue, known: KnownJobs): BadJob[] {
-  const ids = new Set<string>();
-  const bad: BadJob[] = [];
-  for (const step of planImport(queue, known, ids)) {
-    if (!('problem' in step)) continue;
-    ids.add(step.id);
-    bad.push(step);
-  }
-  return bad;
-}
-
-/** The step for each job, in the order of the file. */
-function* planImport(queue: ForeignQueue, known: KnownJobs, bad: ReadonlySet<string>): Iterable<ImportStep> {
-  for (const job of queue.read(bad)) {
-    if (!('key' in job)) yield job;
-    else yield known.has(job.key) ? { known: true } : planJob(job, known);
-  }
-}
-
-/** A job whose parent was imported earlier depends on the parent's present state. */
-function planJob(job: GoodJob, known: KnownJobs): GoodJob | BadJob {
-  const parent = job.parentKey === null ? undefined : known.get(job.parentKey);
-  if (parent === undefined || (parent !== null && isEnded(job.state))) return job;
-  if (parent === null || isEnded(parent.state)) {
-    const problem = `its parent ${job.parent} was imported before, and has ended here since`;
-    return { id: job.id, problem };
-  }
-  return { ...job, state: parent.state === 'paused' ? 'queued' : 'paused' };
-}
-
-function changedMeanwhile({ id, problem }: BadJob): Error {
-  return new QueueError(
-    'wrong-state',
-    `Nothing was imported, because the queue has changed meanwhile (job ${id}: ${problem}); try again.`,
-  );
 }

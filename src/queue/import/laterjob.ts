@@ -1,16 +1,16 @@
 import type { ExternalDatabase, ExternalRow } from '../../store/external/external-database.ts';
 import { openLaterJobRows } from '../../store/external/queue-tables.ts';
-import type { JobState } from '../../store/words.ts';
+import { isEnded, type JobState } from '../../store/words.ts';
+
 import { UsageError } from '../../system/base/errors.ts';
 import { isZone, nearestZone } from '../../system/base/zone.ts';
 import { requireJobName } from '../add/values.ts';
-import { isEnded } from '../read/list.ts';
+import { writeRetry } from '../settle/own-retry.ts';
 import {
   type ClockReader,
   checkSize,
   type ForeignJob,
   type ForeignQueue,
-  type GoodJob,
   type ImportOptions,
   invalidJob,
   orBad,
@@ -70,25 +70,33 @@ function readJob(row: ExternalRow, { name, readClock, options }: LaterQueue): Fo
   const id = textOf(row.job_id);
   if (id === '') throw invalidJob('it has no job_id');
   const { state, note } = readState(textOf(row.state_id));
-  if (isEnded(state) && !options.withEnded) return { leftOut: 'ended' };
+  const hasEnded = isEnded(state);
+  if (hasEnded && !options.withEnded) return { leftOut: 'ended' };
   const data = readData(row);
+  const created_at = readNeededTime('dte_add', row.dte_add, readClock);
+  const retryAt = readTime('retry_last', row.retry_last, readClock);
+  // A job that a worker has locked is left to it until the end of the lock.
+  const lockedUntil = readTime('lock_timeout', row.lock_timeout, readClock) ?? 0;
+  const started_at = readTime('start', row.started, readClock);
+  const endedAt = readTime('end', row.ended, readClock);
+  const dueAt = state === 'retrying' ? (retryAt ?? created_at) : created_at;
+  const attempts = readForeignNumber('its count of starts', row.starts);
+  // `retry_count` is how often the job may still fail.
+  const left = Math.max(0, readForeignNumber('its retry_count', row.retry_count));
   return {
-    id,
-    key: `import:laterjob:${id}`,
-    parent: null,
-    parentKey: null,
-    isParent: false,
-    name,
-    state,
-    ...readTimes(row, state, readClock),
-    data: data.json,
-    priority: 500,
-    ...readTries(row, state),
-    repeat: null,
-    missed: options.missed,
-    leaseMs: null,
-    reason: textOf(row.reason) || null,
+    ...{ id, key: `import:laterjob:${id}`, parent: null, parentKey: null, isParent: false },
     notes: [note, data.note].filter((each) => each !== null),
+    row: {
+      ...{ name, state, data: data.json, priority: 500, scheduled_for: null, repeat: null, lease_ms: null },
+      run_at: hasEnded ? created_at : Math.max(dueAt, lockedUntil),
+      retry: writeRetry(hasEnded ? Math.max(0, attempts - 1) : attempts + left, undefined),
+      missed_policy: options.missed,
+      created_at,
+      started_at,
+      finished_at: hasEnded ? (endedAt ?? started_at ?? created_at) : null,
+      attempts,
+      reason: textOf(row.reason) || null,
+    },
   };
 }
 
@@ -112,33 +120,6 @@ function readState(stateId: string): State {
   const state = states[stateId];
   if (state !== undefined) return state;
   throw invalidJob(`its state_id is ${JSON.stringify(stateId)}, expected 1 to 5`);
-}
-
-type Times = Pick<GoodJob, 'createdAt' | 'runAt' | 'startedAt' | 'scheduledFor' | 'finishedAt'>;
-
-/** A job that a worker has locked is left to it until the end of the lock. */
-function readTimes(row: ExternalRow, state: JobState, readClock: ClockReader): Times {
-  const createdAt = readNeededTime('dte_add', row.dte_add, readClock);
-  const retryAt = readTime('retry_last', row.retry_last, readClock);
-  const lockedUntil = readTime('lock_timeout', row.lock_timeout, readClock);
-  const startedAt = readTime('start', row.started, readClock);
-  const endedAt = readTime('end', row.ended, readClock);
-  const dueAt = state === 'retrying' ? (retryAt ?? createdAt) : createdAt;
-  return {
-    createdAt,
-    runAt: isEnded(state) ? createdAt : Math.max(dueAt, lockedUntil ?? 0),
-    startedAt,
-    scheduledFor: null,
-    finishedAt: isEnded(state) ? (endedAt ?? startedAt ?? createdAt) : null,
-  };
-}
-
-/** `retry_count` is how often the job may still fail; it has one try more than that. */
-function readTries({ starts, retry_count }: ExternalRow, state: JobState) {
-  const attempts = readForeignNumber('its count of starts', starts);
-  const left = Math.max(0, readForeignNumber('its retry_count', retry_count));
-  const maxAttempts = isEnded(state) ? Math.max(1, attempts) : attempts + left + 1;
-  return { attempts, maxAttempts };
 }
 
 interface Data {

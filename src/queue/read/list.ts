@@ -1,8 +1,9 @@
 import type { ListedJobRow } from '../../store/shared/job-columns.ts';
-import { type JobCountRow, type JobFilter, type JobTotalRow, jobListsOf } from '../../store/statements/list-jobs.ts';
+import type { JobCountRow, JobFilter, JobTotalRow } from '../../store/statements/list-jobs.ts';
+import { jobListsOf } from '../../store/statements/list-jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
-import { type JobState, outcomes } from '../../store/words.ts';
-import { invalid, readWhen } from '../add/values.ts';
+import { type JobState, outcomes, waitingStates } from '../../store/words.ts';
+import { invalid, readWhen, readWhole } from '../add/values.ts';
 import type { JobCount, JobTotals, ListedJob, ListOptions } from '../api.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
 import { type JsonReader, readJobId, toListedJob } from './jobs.ts';
@@ -19,15 +20,6 @@ export const statesInOrder = [
   'cancelled',
 ] as const satisfies readonly JobState[];
 
-/** Jobs that can be claimed, now or once they are due. */
-const waitingStates = ['queued', 'retrying'] as const satisfies readonly JobState[];
-
-/** Jobs that will not run again by themselves. */
-const endedStates: readonly JobState[] = ['finished', 'failed', 'cancelled'];
-
-export const isWaiting = (state: JobState): boolean => waitingStates.some((waiting) => waiting === state);
-export const isEnded = (state: JobState): boolean => endedStates.includes(state);
-
 const MOST_JOBS = 1_000;
 
 type Order = NonNullable<ListOptions['order']>;
@@ -40,6 +32,10 @@ export interface ListPageOptions extends ListOptions {
   readonly offset?: number;
 }
 
+export const listOptions = [
+  ...['pattern', 'state', 'due', 'parent', 'order', 'limit', 'before', 'after', 'since', 'until'],
+] as const satisfies readonly (keyof ListOptions)[];
+
 /** Lists jobs of the queue; without an order, the newest first. */
 export async function listJobs(
   session: StoreSession,
@@ -48,9 +44,7 @@ export async function listJobs(
   read?: JsonReader,
 ): Promise<ListedJob[]> {
   const { order = 'newest', limit = 50 } = options;
-  if (!Number.isInteger(limit) || limit < 1 || limit > MOST_JOBS) {
-    throw invalid('The limit', `a whole number from 1 to ${MOST_JOBS}`, limit, 'limit');
-  }
+  readWhole('The limit', 1, MOST_JOBS, limit, 'limit');
   if (!orders.includes(order)) throw invalid('The order', `one of ${orders.join(', ')}`, order, 'order');
   const rows =
     order === 'kick'

@@ -2,11 +2,8 @@ import type { ArchivePolicy } from '../../settings/settings.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
 import type { StoreSession } from '../../store/store.ts';
 import type { JobState } from '../../store/words.ts';
+import { isEnded } from '../../store/words.ts';
 import { matchGlob } from '../../system/base/glob.ts';
-import type { JobRef } from '../api.ts';
-import { refuse, wrongState } from '../errors.ts';
-import { findJob, type VerbSession } from '../read/jobs.ts';
-import { resumeParentIfDone } from './families.ts';
 
 /** Decides which ended jobs of the queue are kept. Make a new one for each attempt at a transaction. */
 export interface Archive {
@@ -31,31 +28,26 @@ export function createArchive(policies: Readonly<Record<string, ArchivePolicy>>)
 }
 
 /**
- * Removes a job that is not running, or whose running claim is given, with its runs and its children. Call it in a
- * transaction.
+ * Removes a queued job that has just ended, with its runs, unless it is to be kept. A child is kept until its parent
+ * has learned of its end.
  *
- * @returns names of output files that no run has any more
+ * @returns whether it was kept
  */
-export async function deleteJob(session: VerbSession, ref: JobRef, at: number): Promise<readonly string[]> {
-  const job = await findJob(session, ref);
-  // `findJob` has already refused a token that no longer holds the job.
-  const isHeld = typeof ref === 'object' && ref.token !== undefined;
-  if (job.state === 'running' && !isHeld) throw wrongState(job, 'delete');
-  const jobs = [...(await endedChildren(session, job)), job];
-  const files = await session.jobs.delete(jobs.map(({ id }) => id));
-  await session.events.record(
-    jobs.map(({ id, name }) => ({ at, event: 'job-deleted' as const, jobId: id, detail: name })),
+export async function removeUnkept(
+  session: StoreSession,
+  { id, name, parent_id, tier }: JobHead,
+  state: JobState,
+  archive: Archive | undefined,
+): Promise<boolean> {
+  if (archive === undefined || archive.keepsAll || tier !== null || !isEnded(state)) return true;
+  if (parent_id !== null || archive.keeps(name, state)) return true;
+  const [job] = await session.jobs.byId([id]);
+  // A repeating job has not ended.
+  if (job?.finished_at == null) return true;
+  const children = (await session.jobs.children(id)).filter(
+    // A child that still runs is removed later, when it is old.
+    (child) => child.finished_at !== null && !archive.keeps(child.name, child.state),
   );
-  await resumeParentIfDone(session, job.parent_id, at);
-  return files;
-}
-
-/** @throws {QueueError} if a child has not ended: it would be left without its parent */
-async function endedChildren(session: StoreSession, job: JobHead): Promise<JobHead[]> {
-  const children = await session.jobs.children(job.id);
-  const pending = children.filter(({ finished_at }) => finished_at === null);
-  if (pending.length === 0) return children;
-  const ids = pending.map(({ id }) => id).join(', ');
-  const jobs = pending.length === 1 ? `a child that has` : `${pending.length} children that have`;
-  throw refuse(job, `has ${jobs} not ended (${ids}); cancel or delete them first.`);
+  archive.unnamed.push(...(await session.jobs.delete([id, ...children.map((child) => child.id)])));
+  return false;
 }

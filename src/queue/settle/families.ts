@@ -1,11 +1,13 @@
 import formatBytes from 'bytes';
 import type { JobRow } from '../../store/schema.ts';
 import type { JobHead, SizedJobRow } from '../../store/shared/job-columns.ts';
+import type { JobChange } from '../../store/statements/jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
-import type { JobState } from '../../store/words.ts';
+import type { JobState, StoredEvent } from '../../store/words.ts';
+import { isEnded, isWaiting } from '../../store/words.ts';
 import { allEnded } from '../../system/base/values.ts';
 import type { ChildJob, EndedChildren } from '../api.ts';
-import { QueueError } from '../errors.ts';
+import { QueueError, refuse } from '../errors.ts';
 import { type JsonReader, readStoredJson } from '../read/jobs.ts';
 
 /**
@@ -75,37 +77,78 @@ export function judgeChild({ id, parent_id }: JobHead, parent: JobHead | undefin
 
 type ChildsTurn = { readonly kind: 'run' | 'wait' } | { readonly kind: 'fail' | 'cancel'; readonly reason: string };
 
+/**
+ * The state in which a job begins anew: queued, except for a child whose parent does not wait for it now, and for a
+ * parent that must wait for a child that still runs.
+ *
+ * @throws {QueueError} if its parent has ended, or another job has its unique key by now
+ */
+export async function stateOfRevived(session: StoreSession, job: JobHead): Promise<'queued' | 'paused'> {
+  const { id, parent_id: parentId } = job;
+  if (isEnded(job.state)) await refuseTakenKey(session, job);
+  if (parentId === null) {
+    // After a parent's end, only children that were running then can still be open.
+    return isEnded(job.state) && (await session.jobs.hasOpenChildren(id)) ? 'paused' : 'queued';
+  }
+  const [parent] = await session.jobs.byId([parentId]);
+  const state = parent?.state ?? 'finished';
+  if (!isEnded(state)) return state === 'paused' ? 'queued' : 'paused';
+  const why = `belongs to job ${parentId}, which is ${state} and no longer waits for children; add a new job instead.`;
+  throw refuse(job, why);
+}
+
+/** @throws {QueueError} */
+async function refuseTakenKey(session: StoreSession, job: JobHead): Promise<void> {
+  if (job.unique_key === null) return;
+  const [other] = await session.jobs.byUniqueKeys([job.unique_key]);
+  if (other === undefined) return;
+  const why = `job ${other.id} has its unique key ${JSON.stringify(job.unique_key)}`;
+  throw refuse(job, `cannot be queued again: ${why}; wait for that one's end, or cancel it.`);
+}
+
+/** A change of a job by an event. */
+interface JobEvent {
+  readonly at: number;
+  readonly event: StoredEvent;
+  readonly detail?: string;
+}
+
+/** Changes jobs and records the event of each. */
+export async function changeByEvent(
+  session: StoreSession,
+  changes: readonly JobChange[],
+  event: JobEvent & { readonly workerId?: number },
+): Promise<void> {
+  await session.jobs.change(changes, event.at);
+  await session.events.record(changes.map(({ id: jobId }) => ({ ...event, jobId })));
+}
+
 /** Queues the children of a parent that has paused. */
 export async function releaseChildren(session: StoreSession, parentId: number, at: number): Promise<void> {
   const paused = (await session.jobs.children(parentId)).filter(({ state }) => state === 'paused');
-  await session.jobs.change(
-    paused.map(({ id, run_at }) => ({
-      id,
-      set: { state: 'queued' as const, run_at: Math.max(run_at, at) },
-    })),
-    at,
-  );
-  await session.events.record(paused.map(({ id }) => ({ at, event: 'job-queued' as const, jobId: id })));
+  const queued = paused.map(({ id, run_at }) => ({
+    id,
+    set: { state: 'queued' as const, run_at: Math.max(run_at, at) },
+  }));
+  await changeByEvent(session, queued, { at, event: 'job-queued' });
 }
 
 /** Cancels the waiting children of a parent that has failed or was cancelled. */
 export async function cancelChildren(session: StoreSession, parentId: number, at: number): Promise<void> {
   const reason = `its parent, job ${parentId}, has ended without having finished`;
-  const waiting = (await session.jobs.children(parentId)).filter(({ state }) =>
-    ['queued', 'retrying', 'paused'].includes(state),
-  );
-  await session.jobs.change(
-    waiting.map(({ id }) => ({
-      id,
-      set: { state: 'cancelled' as const, finished_at: at, reason },
-    })),
-    at,
-  );
-  await session.events.record(
-    waiting.map(({ id }) => ({
-      ...{ at, event: 'job-cancelled' as const, jobId: id, detail: reason },
-    })),
-  );
+  const waiting = (await session.jobs.children(parentId)).filter(({ state }) => isWaiting(state) || state === 'paused');
+  await cancelWaiting(session, waiting, { at, reason });
+}
+
+/** Cancels jobs that wait. Call it in a transaction. */
+export async function cancelWaiting(
+  session: StoreSession,
+  jobs: readonly Pick<JobHead, 'id'>[],
+  { at, reason }: { readonly at: number; readonly reason: string },
+): Promise<void> {
+  const set = { state: 'cancelled' as const, finished_at: at, reason };
+  const changes = jobs.map(({ id }) => ({ id, set }));
+  await changeByEvent(session, changes, { at, event: 'job-cancelled', detail: reason });
 }
 
 /**
@@ -118,29 +161,16 @@ export async function resumeParentIfDone(session: StoreSession, parentId: number
   const [, [parent]] = await allEnded([session.jobs.lock([parentId]), session.jobs.byId([parentId])]);
   // A running parent learns of its children at its end; an ended one no longer needs to.
   if (parent?.state !== 'paused' || (await session.jobs.hasOpenChildren(parentId))) return;
-  const failed = parent.on_child_failure === 'fail' ? await findFailedChild(session, parentId) : null;
-  if (failed === null) await resumeParent(session, parentId, at);
-  else await failParent(session, parentId, failed, at);
-}
-
-async function resumeParent(session: StoreSession, id: number, at: number): Promise<void> {
-  const resumed = { state: 'queued' as const, run_at: at, attempts: 0, reason: null };
-  await session.jobs.change([{ id, set: resumed }], at);
-  const detail = 'its children have ended';
-  await session.events.record([{ at, event: 'job-queued', jobId: id, detail }]);
-}
-
-async function failParent(session: StoreSession, id: number, child: string, at: number): Promise<void> {
-  const reason = `${child} has failed`;
-  const failed = { state: 'failed' as const, finished_at: at, reason };
-  await session.jobs.change([{ id, set: failed }], at);
-  await session.events.record([{ at, event: 'job-failed', jobId: id, detail: reason }]);
-}
-
-async function findFailedChild(session: StoreSession, parentId: number): Promise<string | null> {
-  const ended = await unreportedChildren(session, parentId);
-  const child = ended.find(({ state }) => state === 'failed');
-  return child === undefined ? null : `its child, job ${child.id} (${child.name}),`;
+  const ended = parent.on_child_failure === 'fail' ? await unreportedChildren(session, parentId) : [];
+  const failed = ended.find(({ state }) => state === 'failed');
+  if (failed === undefined) {
+    const set = { state: 'queued', run_at: at, attempts: 0, reason: null } as const;
+    const detail = 'its children have ended';
+    return await changeByEvent(session, [{ id: parentId, set }], { at, event: 'job-queued', detail });
+  }
+  const reason = `its child, job ${failed.id} (${failed.name}), has failed`;
+  const set = { state: 'failed', finished_at: at, reason } as const;
+  await changeByEvent(session, [{ id: parentId, set }], { at, event: 'job-failed', detail: reason });
 }
 
 /** Ended children that their parent has not received yet. */

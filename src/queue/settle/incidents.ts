@@ -5,8 +5,8 @@ import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { FAILING, SUSPECT } from '../../store/words.ts';
 
-/** A run that has failed for good. */
-interface FailedRun {
+/** A run that has failed for good, or whose output contradicts its success. */
+interface DoubtedRun {
   readonly script: string;
   readonly startedAt: number;
   /** Null: the run has no row, or no longer has one. */
@@ -24,26 +24,31 @@ const MOST_OPEN = 5;
 /** The fingerprint under which all further errors of a subject count. */
 const OTHERS = 'others';
 
-/** Opens an incident for a failed script or handler, or counts it. Call it in the settling transaction. */
-export async function noteFailure({ statements, runs }: StoreSession, run: FailedRun): Promise<void> {
+const LONGEST_MESSAGE = 1_000;
+
+/**
+ * Opens an incident for a script or handler, or counts it. A suspect success has one such incident at most. Call it in
+ * the settling transaction.
+ */
+export async function noteTrouble({ statements, runs }: StoreSession, run: DoubtedRun): Promise<void> {
   const incidents = incidentsOf(statements);
   const { script: subject, startedAt, end, runId, at, isLate } = run;
-  if (isLate && isAfter((await runs.history(subject)).lastSuccess, startedAt)) return;
+  const { lastSuccess } = isLate ? await runs.history(subject) : { lastSuccess: null };
+  if (lastSuccess !== null && lastSuccess > startedAt) return;
+  const isSuspect = end.outcome === 'succeeded';
+  const message = (isSuspect ? end.warning : end.reason)?.slice(0, LONGEST_MESSAGE) ?? null;
   const sign = {
-    ...{ subject, code: FAILING, fingerprint: fingerprintOf(end), severity: 'warning' as const },
-    ...{ at, runId, message: end.reason?.slice(0, LONGEST_MESSAGE) ?? null, hint: null },
+    ...{ subject, code: isSuspect ? SUSPECT : FAILING, fingerprint: isSuspect ? '' : fingerprintOf(end) },
+    ...{ severity: 'warning' as const, at, runId, message, hint: null },
   };
   if (await incidents.count(sign)) return;
-  const open = (await incidents.current([subject])).filter(({ code }) => code === sign.code);
+  const open = isSuspect ? [] : (await incidents.current([subject])).filter(({ code }) => code === FAILING);
   if (open.length < MOST_OPEN) return await incidents.open(sign);
   const others = { ...sign, fingerprint: OTHERS };
   if (!(await incidents.count(others))) await incidents.open(others);
 }
 
-/**
- * Like `noteFailure`, for a job that fails without a failed run: before its first try, or because its rule gives no
- * next time.
- */
+/** The same for a job that fails without a failed run: before its first try, or because its rule gives no next time. */
 export async function noteUnbegun(
   session: StoreSession,
   { name }: Pick<JobRow, 'name'>,
@@ -55,33 +60,8 @@ export async function noteUnbegun(
     ...{ error_stack: null, output: null, reason, warning: null },
   };
   const script = `queue/${withoutParameters(name)}`;
-  await noteFailure(session, { script, startedAt: at, runId: null, end, at, isLate: false });
+  await noteTrouble(session, { script, startedAt: at, runId: null, end, at, isLate: false });
 }
-
-/** Like `noteFailure`, for a success that its own output contradicts: a script has one such incident at most. */
-export async function noteSuspect({ statements, runs }: StoreSession, run: FailedRun): Promise<void> {
-  const incidents = incidentsOf(statements);
-  const { script: subject, startedAt, end, runId, at, isLate } = run;
-  if (isLate && isAfter((await runs.history(subject)).lastSuccess, startedAt)) return;
-  const message = end.warning?.slice(0, LONGEST_MESSAGE) ?? null;
-  const sign = {
-    subject,
-    code: SUSPECT,
-    fingerprint: '',
-    severity: 'warning' as const,
-    at,
-    runId,
-    message,
-    hint: null,
-  };
-  if (!(await incidents.count(sign))) await incidents.open(sign);
-}
-
-function isAfter(lastSuccess: number | null, startedAt: number): boolean {
-  return lastSuccess !== null && lastSuccess > startedAt;
-}
-
-const LONGEST_MESSAGE = 1_000;
 
 /** Characters of a line that suffice to distinguish it. */
 const LONGEST_LINE = 300;

@@ -1,18 +1,20 @@
 import type { HandlerDecision } from '../../child/contract.ts';
+import { withoutParameters } from '../../discovery/job-name.ts';
 import { isRefusal } from '../../store/failures.ts';
 import type { FinishedRun } from '../../store/schema.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
-import type { RunStart } from '../../store/shared/run-rows.ts';
+import type { EndedRun, RunStart } from '../../store/shared/run-rows.ts';
 import type { HeldRow } from '../../store/statements/claims.ts';
 import type { JobChange } from '../../store/statements/jobs.ts';
 import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
-import type { ClaimRef, FinishedClaim } from '../../store/statements/runs.ts';
+import type { ClaimRef, FinishedClaim, StartedRunRow } from '../../store/statements/runs.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { FAILING, isFailure, type JobState, SUSPECT } from '../../store/words.ts';
 import { allEnded } from '../../system/base/values.ts';
+import { type Archive, removeUnkept } from './archive.ts';
 import { policyOfJob } from './own-retry.ts';
 import { CALM_MS, decideRetry, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
-import { applyTransition, removeUnkept, type Transition, type TransitionContext, toTransition } from './transition.ts';
+import { type Move, moveJob, type Transition, toTransition } from './transition.ts';
 
 /** The facts of a run that is over. */
 export interface RunToSettle {
@@ -34,8 +36,16 @@ export interface RunToSettle {
   readonly spoolId?: string | null;
 }
 
+/** The conditions of a job's end, besides the job itself. */
+export interface EndContext {
+  /** How many missed times of a repeating job are made up for. */
+  readonly missedCap: number;
+  /** Decides which ended jobs are kept; absent: all. */
+  readonly archive?: Archive;
+}
+
 /** The conditions of settling a run, besides the run itself. */
-export interface SettleContext extends TransitionContext {
+export interface SettleContext extends EndContext {
   /** When the end became known, if later than it happened; epoch milliseconds. */
   readonly observedAt?: number;
   /** Whether a person watches the runs: then their failures open no incident. Default false. */
@@ -138,15 +148,16 @@ async function settleEach(
   const children = rows.filter(({ parent_id }) => parent_id !== null);
   if (children.length > 0) await session.jobs.lock(children.map(({ id }) => id));
   const held = new Map(rows.map((job) => [job.claim_token as string, job]));
-  const ended: EndedJob[] = [];
-  const changes: JobChange[] = [];
+  const ended: (JobEnd & { readonly decided: RetryDecision; readonly ofRun: RunToSettle })[] = [];
   for (const run of runs) {
     const job = held.get(run.claim.token);
     if (job === undefined) await keepLate(session, run, context);
-    else ended.push(await endJob(session, job, run, context, changes));
+    else ended.push({ ...endOf(job, run, context), ofRun: run });
   }
-  const runIds = await writeEnds(session, ended, changes, context);
-  return new Map(ended.map(({ run, decision }, index) => [run, { decision, runId: runIds[index] ?? null }] as const));
+  const runIds = await endJobs(session, ended, context);
+  return new Map(
+    ended.map(({ ofRun, decided }, index) => [ofRun, { decision: decided, runId: runIds[index] ?? null }]),
+  );
 }
 
 /**
@@ -158,60 +169,122 @@ async function keepLate(session: StoreSession, run: RunToSettle, { observedAt }:
   if (runId !== null) await session.runs.addOutput({ runId, jobId: claim.id }, end);
 }
 
-/** A run whose job has been moved on; its row is still to be written. */
-interface EndedJob {
-  readonly run: RunToSettle;
-  readonly job: HeldRow;
-  readonly decision: RetryDecision;
-  readonly leftJob: JobState;
-  /** UTC epoch milliseconds. */
-  readonly at: number;
+function endOf(held: HeldRow, run: RunToSettle, { observedAt }: SettleContext) {
+  const { start, runId, end, spoolId = null } = run;
+  const at = observedAt ?? end.finished_at ?? start.startedAt;
+  const job = asBegun(held, start);
+  const { transition, decision: decided } = decide(job, run, at);
+  const ended = { ...start, attempt: job.attempts, runId, end, spoolId };
+  return { job, transition, at, reason: transition.reason ?? end.reason, run: ended, decided };
 }
 
-/** @param changes collects the changes of jobs without a family, so that one statement can write many */
-async function endJob(
-  session: StoreSession,
-  held: HeldRow,
-  run: RunToSettle,
-  context: SettleContext,
-  changes: JobChange[],
-): Promise<EndedJob> {
-  const at = context.observedAt ?? run.end.finished_at ?? run.start.startedAt;
-  const job = asBegun(held, run.start);
-  const { transition, decision } = decide(job, run, at);
-  const facts = { at, reason: transition.reason ?? run.end.reason, context, isRun: true };
-  const isAlone = job.parent_id === null && (job.tier !== null || !job.has_children);
-  const leftJob = await applyTransition(session, job, transition, isAlone ? { ...facts, changes } : facts);
-  return { run, job, decision, leftJob, at };
+/** A job whose claim, or whose wait, ends. */
+export interface JobEnd extends Move {
+  /** The run that ends with it; null: it has none. */
+  readonly run: Omit<EndedRun, 'leftJob'> | null;
+  /** Whether a person wants this end, and needs no alert. Default: a job that is cancelled or buried. */
+  readonly isMeant?: boolean;
 }
 
-/** @returns the numbers of the runs' rows */
-async function writeEnds(
+/**
+ * Ends the claims or waits of jobs, with all consequences: for their families, their runs, their incidents, and for
+ * those that nobody keeps. Call it in a transaction.
+ *
+ * @returns the numbers of the runs' rows; null: it has none
+ */
+export async function endJobs(
   session: StoreSession,
-  ended: readonly EndedJob[],
-  changes: readonly JobChange[],
-  context: SettleContext,
-): Promise<number[]> {
-  const rows = ended.map(({ run, job, leftJob }) => {
-    const left = leftJob === 'finished' || isQueuedAgain(leftJob, run.end) ? null : leftJob;
-    const { start, runId, end, spoolId = null } = run;
-    return { ...start, attempt: job.attempts, runId, end, spoolId, leftJob: left };
+  ends: readonly JobEnd[],
+  context: Omit<SettleContext, 'observedAt'>,
+): Promise<(number | null)[]> {
+  const { missedCap, archive, isWatched = false } = context;
+  const changes: JobChange[] = [];
+  const moved: { readonly end: JobEnd; readonly leftJob: JobState }[] = [];
+  for (const end of ends) {
+    const { job, run } = end;
+    const isAlone = job.parent_id === null && (job.tier !== null || job.has_children === false);
+    const facts = { missedCap, isRun: run !== null, changes: isAlone ? changes : null };
+    moved.push({ end, leftJob: await moveJob(session, end, facts) });
+  }
+  const runs = moved.flatMap(({ end: { run }, leftJob }) => {
+    const isFinished = leftJob === 'finished' || (run !== null && isQueuedAgain(leftJob, run.end));
+    return run === null ? [] : [{ ...run, leftJob: isFinished ? null : leftJob }];
   });
-  const at = ended[0]?.at ?? 0;
-  const [, runIds] = await allEnded([
-    changes.length > 0 ? session.jobs.change(changes, at) : null,
-    rows.length > 0 ? session.runs.end(rows) : [],
+  const [, written] = await allEnded([
+    changes.length > 0 ? session.jobs.change(changes, ends[0]?.at ?? 0) : null,
+    runs.length > 0 ? session.runs.end(runs) : [],
   ]);
   const calm = new Set(context.calm);
-  for (const [index, { run, job, leftJob, at }] of ended.entries()) {
-    const isKept = await removeUnkept(session, job, leftJob, context.archive);
-    const runId = isKept ? runIds[index] : null;
-    const { isWatched = false } = context;
-    const noted = { ...run.start, runId, end: run.end, leftJob, at, isLate: (run.spoolId ?? null) !== null, isWatched };
-    await noteEnd(session, noted, calm);
+  const runIds: (number | null)[] = [];
+  for (const { end, leftJob } of moved) {
+    const { job, run, at, reason, transition } = end;
+    const { kind } = transition;
+    const runId = run === null ? null : (written.shift() ?? null);
+    runIds.push(runId);
+    // A buried job must stay, so that it can be kicked.
+    const isKept = kind === 'bury' || (await removeUnkept(session, job, leftJob, archive));
+    if (end.isMeant ?? (kind === 'cancel' || kind === 'bury')) continue;
+    if (run !== null) {
+      const isLate = (run.spoolId ?? null) !== null;
+      await noteEnd(session, { ...run, runId: isKept ? runId : null, leftJob, at, isLate, isWatched }, calm);
+    } else if (kind === 'fail') {
+      await (await import('./incidents.ts')).noteUnbegun(session, job, reason ?? '', at);
+    }
   }
   return runIds;
 }
+
+/**
+ * Ends a job for a caller other than its worker. Its run is closed without measurements; a later report by the worker
+ * is refused. Call it in a transaction.
+ */
+export async function endForOthers(
+  session: StoreSession,
+  move: Move & { readonly job: JobHead },
+  outcome: FinishedRun['outcome'],
+  context: EndContext,
+): Promise<void> {
+  const { job, at, transition, reason } = move;
+  const open = await findOpenRun(session, job, at);
+  if (open === null) {
+    await endJobs(session, [{ ...move, run: null }], context);
+    return;
+  }
+  const { id: runId, ...run } = open;
+  const isTimed = outcome !== 'crashed' && transition.kind !== 'requeue' && at >= run.startedAt;
+  const end = {
+    ...{ ...nothingKnown, outcome, finished_at: at, duration_ms: isTimed ? at - run.startedAt : null },
+    reason: outcome === 'succeeded' ? null : (reason ?? 'it was given back'),
+  };
+  const begun = { ...job, started_at: run.startedAt };
+  const ended = { ...run, workerId: null, contentHash: null, scheduledFor: null, runId, end };
+  await endJobs(session, [{ ...move, job: begun, run: ended }], context);
+}
+
+type OpenRun = Pick<StartedRunRow, 'jobId' | 'key' | 'script' | 'startedAt' | 'attempt' | 'timeoutMs'> & {
+  readonly id: number | null;
+};
+
+/** The run of a job. A job that was claimed, and that nobody has seen begin, gets a run that begins now. */
+async function findOpenRun(
+  session: StoreSession,
+  { id: jobId, name, state, attempts: attempt, claim_token }: JobHead,
+  at: number,
+): Promise<OpenRun | null> {
+  if (state !== 'running') return null;
+  const run = await session.runs.running(jobId);
+  if (run !== null || claim_token === null) return run;
+  const script = `queue/${withoutParameters(name)}`;
+  return { id: null, jobId, key: null, script, startedAt: at, attempt, timeoutMs: null };
+}
+
+/** The columns of a run of which only the end is known. */
+const nothingKnown = {
+  ...{ user_cpu_ms: null, system_cpu_ms: null, max_rss_bytes: null, rss_delta_bytes: null, measured_by: null },
+  ...{ exit_code: null, signal: null, warning: null, suspect: 0 },
+  ...{ error_name: null, error_message: null, error_stack: null, output: null },
+  ...{ output_bytes: null, output_dropped_bytes: null, output_file: null, output_file_bytes: null },
+} as const satisfies Partial<FinishedRun>;
 
 /** A run that has ended, and the new state of its job. */
 interface NotedEnd extends Pick<RunStart, 'script' | 'startedAt'> {
@@ -232,21 +305,19 @@ interface NotedEnd extends Pick<RunStart, 'script' | 'startedAt'> {
  * @param calm scripts without an open incident since a success that was recorded in the same transaction
  */
 export async function noteEnd(session: StoreSession, run: NotedEnd, calm: Set<string> = new Set()): Promise<void> {
-  const { script, end, leftJob, at, isLate = false, isWatched = false } = run;
-  if (end.outcome === 'succeeded') {
-    const isSuspect = end.suspect === 1;
-    if (isSuspect) calm.delete(script);
-    if (calm.has(script)) return;
+  const { script, end, runId = null, leftJob, at, isLate = false, isWatched = false } = run;
+  const isSuccess = end.outcome === 'succeeded';
+  const isSuspect = isSuccess && end.suspect === 1;
+  const isTrouble = isSuspect || (isFailure(end.outcome) && leftJob !== 'retrying');
+  if (isTrouble && (isSuspect || !isWatched)) calm.delete(script);
+  if (isSuccess && !calm.has(script)) {
     if (!isSuspect) calm.add(script);
     const calmMs = script.startsWith('queue/') ? CALM_MS : null;
     const success = { subject: script, codes: isSuspect ? [FAILING] : [FAILING, SUSPECT], at, calmMs };
     await incidentsOf(session.statements).succeed(isLate ? { ...success, seenBy: at } : success);
-    if (isSuspect && !isWatched)
-      await (await import('./incidents.ts')).noteSuspect(session, { ...run, runId: run.runId ?? null, isLate });
-  } else if (isFailure(end.outcome) && leftJob !== 'retrying' && !isWatched) {
-    calm.delete(script);
-    const { noteFailure } = await import('./incidents.ts');
-    await noteFailure(session, { ...run, runId: run.runId ?? null, isLate });
+  }
+  if (isTrouble && !isWatched) {
+    await (await import('./incidents.ts')).noteTrouble(session, { ...run, runId, isLate });
   }
 }
 
@@ -273,7 +344,7 @@ function decide(job: JobHead, run: RunToSettle, at: number): Decided {
   const { end, result, isRetryable } = run;
   const asked = run.decision ?? (end.outcome === 'released' ? atOnce : null);
   if (end.outcome === 'succeeded') {
-    return { transition: { kind: 'finish', result }, decision: { state: 'finished' } };
+    return { transition: { kind: 'finish', set: { result } }, decision: { state: 'finished' } };
   }
   if (asked?.kind === 'fail') {
     return { transition: { kind: 'fail', reason: asked.reason }, decision: { state: 'failed' } };
@@ -281,12 +352,12 @@ function decide(job: JobHead, run: RunToSettle, at: number): Decided {
   const policy = job.tier === null ? policyOfJob(job.retry, run.policy) : run.policy;
   const ended = { outcome: end.outcome, attempt: job.attempts, isRetryable, at };
   if (asked?.kind === 'retry') {
-    const { kind, delayMs = policy.delay.firstMs, runAt: askedFor = at + delayMs, failure, ...changes } = asked;
+    const { kind, delayMs = policy.delay.firstMs, runAt: askedFor = at + delayMs, failure, ...set } = asked;
     const isTry = failure !== undefined;
     const hasTries = !isTry || decideRetry(policy, ended).state === 'retrying';
     const runAt = Math.max(askedFor, at);
     if (hasTries) {
-      return { transition: { kind, runAt, isTry, ...changes }, decision: { state: 'retrying', runAt } };
+      return { transition: { kind, runAt, isTry, set }, decision: { state: 'retrying', runAt } };
     }
   }
   const decision = decideRetry(policy, ended);

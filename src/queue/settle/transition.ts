@@ -1,62 +1,79 @@
 import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
 import { isPlainRule } from '../../schedule/repeat/rule.ts';
 import type { JobRow } from '../../store/schema.ts';
+import { workerOf } from '../../store/shared/claims.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
 import type { HeldRow } from '../../store/statements/claims.ts';
 import type { JobChange } from '../../store/statements/jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
 import type { JobState, StoredEvent } from '../../store/words.ts';
-import type { Archive } from './archive.ts';
-import { cancelChildren, releaseChildren, resumeParentIfDone, stateOfRetriedChild } from './families.ts';
+import {
+  cancelChildren,
+  releaseChildren,
+  resumeParentIfDone,
+  stateOfRetriedChild,
+  stateOfRevived,
+} from './families.ts';
 import type { RetryDecision } from './retry-policy.ts';
 
-/** The change of a job whose claim, or whose wait, ends. */
-export type Transition =
-  | { readonly kind: 'finish'; readonly result?: string | null; readonly data?: string }
+type Columns = Partial<JobRow>;
+
+/** The change of a job whose claim or whose wait ends, or that begins anew. */
+export type Transition = {
+  /** Further columns that the caller changes. */
+  readonly set?: Pick<Columns, 'data' | 'name' | 'priority' | 'result'>;
+} & (
   | {
       readonly kind: 'retry';
       readonly runAt: number;
       /** False: the job was given back, and keeps all its tries. */
       readonly isTry: boolean;
-      readonly priority?: number;
-      readonly name?: string;
-      readonly data?: string;
+      /** The next time of a repeating job, for which earlier tries do not count; null or absent: it is the same time. */
+      readonly next?: PlannedTime | null;
     }
   | {
       readonly kind: 'fail';
-      readonly data?: string;
       /** True: it has no tries left, but nobody has decided that it fails for good. */
       readonly isSpent?: boolean;
     }
-  | { readonly kind: 'bury'; readonly priority?: number }
-  | { readonly kind: 'cancel' };
+  | {
+      readonly kind: 'requeue';
+      /** Whether the last claim does not count as a try. */
+      readonly forgetTry: boolean;
+    }
+  | { readonly kind: 'finish' | 'bury' | 'cancel' | 'kick' }
+);
 
 /** Converts a decision to the job's transition. */
 export function toTransition(decision: RetryDecision): Transition {
   if (decision.state === 'retrying') return { kind: 'retry', runAt: decision.runAt, isTry: true };
-  if (decision.state === 'finished') return { kind: 'finish' };
+  if (decision.state === 'finished') return { kind: 'finish', set: { result: null } };
   return decision.state === 'cancelled' ? { kind: 'cancel' } : { kind: 'fail', isSpent: true };
 }
 
-/** The conditions of a transition that do not depend on the job or the caller. */
-export interface TransitionContext {
-  /** How many missed times of a repeating job are made up for. */
-  readonly missedCap: number;
-  /** Decides which ended jobs are kept; absent: all. */
-  readonly archive?: Archive;
-}
-
-export interface TransitionFacts {
+/** A job and its transition. Most jobs have no children; the holder of a claim knows it, which saves looking for them. */
+export interface Move {
+  readonly job: JobHead & Partial<Pick<HeldRow, 'has_children'>>;
+  readonly transition: Transition;
   /** UTC epoch milliseconds. */
   readonly at: number;
-  /** One sentence; null: no reason. */
+  /** The reason for the job's new state, in one sentence; null: none. */
   readonly reason: string | null;
-  readonly context: TransitionContext;
+  /** Whether somebody else than its holder moves the job. Default false. */
+  readonly isByOthers?: boolean;
+}
+
+/** The conditions of a move that do not depend on the job. */
+interface MoveFacts {
+  /** How many missed times of a repeating job are made up for. */
+  readonly missedCap: number;
   /** Whether a run's row records the end; otherwise an event does. */
   readonly isRun: boolean;
-  /** Collects the changes of the job for the caller to write; absent: they are written at once. */
-  readonly changes?: JobChange[];
+  /** Collects the changes of jobs for the caller to write; null: they are written at once. */
+  readonly changes: JobChange[] | null;
 }
+
+type Moving = Move & MoveFacts;
 
 /** The columns of a job without a claim. */
 export const unclaimed = { claim_token: null, lease_expires_at: null, lease_extended: 0 } as const;
@@ -67,81 +84,65 @@ export const unclaimed = { claim_token: null, lease_expires_at: null, lease_exte
  *
  * @returns the new state of the job
  */
-export async function applyTransition(
-  session: StoreSession,
-  job: SettledJob,
-  transition: Transition,
-  facts: TransitionFacts,
-): Promise<JobState> {
-  if (transition.kind === 'finish') return await finish(session, job, transition, facts);
-  if (transition.kind === 'retry') return await retry(session, job, transition, facts);
-  return await giveUp(session, job, transition, facts);
+export async function moveJob(session: StoreSession, move: Move, facts: MoveFacts): Promise<JobState> {
+  const moving = { ...move, ...facts };
+  const { kind } = move.transition;
+  if (kind === 'finish') return await finish(session, moving);
+  if (kind === 'retry') return await retry(session, moving, move.transition);
+  if (kind === 'kick' || kind === 'requeue') return await revive(session, moving, move.transition);
+  const isSpent = kind === 'fail' && move.transition.isSpent === true;
+  // Only a rule in plain words gives a job its time whatever its outcome; Bedrock's rules apply after a finish.
+  const repeats = isSpent && isRepeating(move.job) && isPlainRule(move.job.repeat as string);
+  const planned = repeats ? await planRepeat(move.job, move.at, facts.missedCap) : null;
+  if (planned === null || 'problem' in planned) return await giveUp(session, moving, kind);
+  // The try has failed for good; the job goes on at its next time.
+  await change(session, moving, toNext(planned));
+  await cancelChildren(session, move.job.id, move.at);
+  await session.jobs.markReported(move.job.id);
+  return 'failed';
 }
 
-type Columns = Partial<JobRow>;
-
-/** Most jobs have no children. The holder of a claim knows it, which saves looking for them. */
-type SettledJob = JobHead & Partial<Pick<HeldRow, 'has_children'>>;
-
 /** For a short run, `attempts` and `started_at` are written to the row only now. */
-async function change(
-  session: StoreSession,
-  job: JobHead,
-  columns: Columns & { readonly state: JobState },
-  { at, changes }: TransitionFacts,
-): Promise<JobState> {
-  const { id, attempts, started_at } = job;
-  const made = { id, set: { ...unclaimed, attempts, started_at, ...columns } };
-  if (changes === undefined) await session.jobs.change([made], at);
+async function change(session: StoreSession, moving: Moving, columns: Columns & { readonly state: JobState }) {
+  const { job, at, reason, transition, changes, isByOthers = false } = moving;
+  const { id, attempts, started_at, claim_token } = job;
+  // A worker of the runner still has to end the process of a job that others have moved. Until then its claim counts:
+  // nobody else begins the job, its group has one place less, and no other job with its unique key begins.
+  const isKept = isByOthers && claim_token !== null && workerOf(claim_token) !== null;
+  const claim = isKept ? { ...unclaimed, claim_token } : unclaimed;
+  const made = { id, set: { ...claim, attempts, started_at, reason, ...transition.set, ...columns } };
+  if (changes === null) await session.jobs.change([made], at);
   else changes.push({ ...made, isChildless: true });
   return columns.state;
 }
 
-async function finish(
-  session: StoreSession,
-  job: SettledJob,
-  { result = null, data }: Extract<Transition, { kind: 'finish' }>,
-  facts: TransitionFacts,
-): Promise<JobState> {
-  const { at, reason } = facts;
-  const done = { result, reason, ...(data !== undefined && { data }) };
-  const isParent = job.tier === null && job.has_children !== false;
-  if (isParent && (await session.jobs.hasOpenChildren(job.id))) {
+async function finish(session: StoreSession, moving: Moving): Promise<JobState> {
+  const { job, at, missedCap } = moving;
+  if (job.tier === null && job.has_children !== false) {
+    const isWaiting = await session.jobs.hasOpenChildren(job.id);
     await session.jobs.markReported(job.id);
-    await change(session, job, { ...done, state: 'paused' }, facts);
-    await releaseChildren(session, job.id, at);
-    return 'paused';
+    if (isWaiting) {
+      await change(session, moving, { state: 'paused' });
+      await releaseChildren(session, job.id, at);
+      return 'paused';
+    }
   }
-  if (isParent) await session.jobs.markReported(job.id);
-  // A child with a rule, which only plain SQL can give it, would keep its parent waiting for ever.
-  if (job.repeat !== null && job.parent_id === null) {
-    return await repeat(session, job, done, facts);
+  const planned = isRepeating(job) ? await planRepeat(job, at, missedCap) : null;
+  if (planned === null) {
+    await change(session, moving, { state: 'finished', finished_at: at });
+    await resumeParentIfDone(session, job.parent_id, at);
+    return 'finished';
   }
-  return await finishForGood(session, job, done, facts);
+  if (!('problem' in planned)) return await change(session, moving, toNext(planned));
+  // Only plain SQL can have written this rule.
+  const reason = `its rule ${JSON.stringify(job.repeat)} gives no next time: ${planned.problem}`;
+  await (await import('./incidents.ts')).noteUnbegun(session, job, reason, at);
+  return await change(session, { ...moving, reason }, { state: 'failed', finished_at: at });
 }
 
-async function finishForGood(
-  session: StoreSession,
-  job: JobHead,
-  done: Columns,
-  facts: TransitionFacts,
-): Promise<JobState> {
-  await change(session, job, { ...done, state: 'finished', finished_at: facts.at }, facts);
-  await resumeParentIfDone(session, job.parent_id, facts.at);
-  return 'finished';
-}
-
-async function repeat(session: StoreSession, job: JobHead, done: Columns, facts: TransitionFacts): Promise<JobState> {
-  const planned = await planRepeat(job, facts.at, facts.context.missedCap);
-  if (planned === null) return await finishForGood(session, job, done, facts);
-  if ('problem' in planned) {
-    // Only plain SQL can have written this rule.
-    const reason = `its rule ${JSON.stringify(job.repeat)} gives no next time: ${planned.problem}`;
-    const failed = { ...done, state: 'failed' as const, finished_at: facts.at, reason };
-    await (await import('./incidents.ts')).noteUnbegun(session, job, reason, facts.at);
-    return await change(session, job, failed, facts);
-  }
-  return await change(session, job, { ...done, ...toNext(planned) }, facts);
+/** A child with a rule, which only plain SQL can give it, would keep its parent waiting for ever. */
+function isRepeating({ repeat, parent_id }: JobHead): boolean {
+  return repeat !== null && parent_id === null;
 }
 
 function toNext({ runAt, scheduledFor }: PlannedTime) {
@@ -153,71 +154,42 @@ export async function planRepeat(job: JobHead, at: number, cap: number) {
   const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
   const parsed = parseRepeat(job.repeat as string);
   if ('problem' in parsed) return parsed;
-  const moments = {
-    scheduled: job.scheduled_for ?? job.run_at,
-    started: job.started_at,
-    finished: at,
-  };
-  return await planNext(parsed.rule, moments, { missed: job.missed_policy, nowMs: at, cap });
+  return await planNext(parsed.rule, momentsOf(job, at), { missed: job.missed_policy, nowMs: at, cap });
+}
+
+/** The moments from which a rule counts the job's next time. */
+export function momentsOf({ scheduled_for, run_at, started_at }: JobHead, at: number) {
+  return { scheduled: scheduled_for ?? run_at, started: started_at, finished: at };
 }
 
 async function retry(
   session: StoreSession,
-  job: JobHead,
-  transition: Extract<Transition, { kind: 'retry' }>,
-  facts: TransitionFacts,
+  moving: Moving,
+  { runAt, isTry, next = null }: Extract<Transition, { kind: 'retry' }>,
 ): Promise<JobState> {
-  const { runAt, isTry, priority, name, data } = transition;
+  const { job } = moving;
   const state = job.parent_id === null ? 'retrying' : await stateOfRetriedChild(session, job.parent_id);
   if (state === 'cancelled') {
     const reason = `its parent, job ${job.parent_id}, has ended`;
-    return await giveUp(session, job, { kind: 'cancel' }, { ...facts, reason });
+    return await giveUp(session, { ...moving, transition: { kind: 'cancel' }, reason }, 'cancel');
   }
-  const columns = {
-    state,
-    run_at: runAt,
-    reason: facts.reason,
-    ...(!isTry && { attempts: Math.max(job.attempts - 1, 0) }),
-    ...(priority !== undefined && { priority }),
-    ...(name !== undefined && { name }),
-    ...(data !== undefined && { data }),
-  };
-  await change(session, job, columns, facts);
+  const attempts = isTry ? job.attempts : Math.max(job.attempts - 1, 0);
+  await change(session, moving, next === null ? { state, run_at: runAt, attempts } : toNext(next));
   return 'retrying';
 }
 
-async function giveUp(
-  session: StoreSession,
-  job: SettledJob,
-  transition: Extract<Transition, { kind: 'fail' | 'bury' | 'cancel' }>,
-  facts: TransitionFacts,
-): Promise<JobState> {
-  const isSpent = transition.kind === 'fail' && transition.isSpent === true;
-  if (isSpent && repeatsAfterFailure(job)) {
-    const planned = await planRepeat(job, facts.at, facts.context.missedCap);
-    if (planned !== null && !('problem' in planned)) {
-      return await repeatFailed(session, job, planned, facts);
-    }
-  }
-  return await endForGood(session, job, transition, facts);
-}
-
-/** Only a rule in plain words gives a job its time whatever its outcome; Bedrock's rules apply after a finish. */
-function repeatsAfterFailure({ repeat, parent_id }: JobHead): boolean {
-  return repeat !== null && parent_id === null && isPlainRule(repeat);
-}
-
-/** The try has failed for good; the job goes on at its next time. */
-async function repeatFailed(
-  session: StoreSession,
-  job: JobHead,
-  planned: PlannedTime,
-  facts: TransitionFacts,
-): Promise<JobState> {
-  await change(session, job, { ...toNext(planned), reason: facts.reason }, facts);
-  await cancelChildren(session, job.id, facts.at);
-  await session.jobs.markReported(job.id);
-  return 'failed';
+/** The job begins anew, from any state. */
+async function revive(session: StoreSession, moving: Moving, transition: Transition): Promise<JobState> {
+  const { job, at } = moving;
+  const state = await stateOfRevived(session, job);
+  const unfinished = { state, finished_at: null, result: null, reason: null, reported_to_parent: 0 };
+  if (transition.kind === 'requeue') {
+    const attempts = Math.max(job.attempts - (transition.forgetTry ? 1 : 0), 0);
+    await change(session, moving, { ...unfinished, run_at: job.created_at, attempts });
+  } else await change(session, moving, { ...unfinished, run_at: at, attempts: 0 });
+  const event = transition.kind === 'requeue' ? 'job-requeued' : 'job-kicked';
+  await session.events.record([{ at, event, jobId: job.id }]);
+  return 'queued';
 }
 
 const eventsOfEnds = {
@@ -226,54 +198,15 @@ const eventsOfEnds = {
   cancel: 'job-cancelled',
 } as const satisfies Record<string, StoredEvent>;
 
-async function endForGood(
-  session: StoreSession,
-  job: SettledJob,
-  transition: Extract<Transition, { kind: 'fail' | 'bury' | 'cancel' }>,
-  facts: TransitionFacts,
-): Promise<JobState> {
-  const { kind } = transition;
-  const { at, reason } = facts;
+async function giveUp(session: StoreSession, moving: Moving, kind: keyof typeof eventsOfEnds): Promise<JobState> {
+  const { job, at, reason, isRun } = moving;
   const state = kind === 'cancel' ? 'cancelled' : 'failed';
-  const columns = {
-    state,
-    finished_at: at,
-    reason,
-    ...(kind === 'fail' && transition.data !== undefined && { data: transition.data }),
-    ...(kind === 'bury' && transition.priority !== undefined && { priority: transition.priority }),
-  } as const;
-  await change(session, job, columns, facts);
+  await change(session, moving, { state, finished_at: at });
   // A burial is more than the failure of a run, so it has its own event.
-  if (!facts.isRun || kind === 'bury') {
+  if (!isRun || kind === 'bury') {
     await session.events.record([{ at, event: eventsOfEnds[kind], jobId: job.id, detail: reason }]);
   }
   if (job.tier === null && job.has_children !== false) await cancelChildren(session, job.id, at);
   await resumeParentIfDone(session, job.parent_id, at);
   return state;
-}
-
-/**
- * Removes a queued job that has just ended, with its runs, unless it is to be kept. A child is kept until its parent
- * has learned of its end.
- *
- * @returns whether it was kept
- */
-export async function removeUnkept(
-  session: StoreSession,
-  { id, name, parent_id, tier }: JobHead,
-  state: JobState,
-  archive: Archive | undefined,
-): Promise<boolean> {
-  const hasEnded = state === 'finished' || state === 'failed' || state === 'cancelled';
-  if (archive === undefined || archive.keepsAll || tier !== null || !hasEnded) return true;
-  if (parent_id !== null || archive.keeps(name, state)) return true;
-  const [job] = await session.jobs.byId([id]);
-  // A repeating job has not ended.
-  if (job?.finished_at == null) return true;
-  const children = (await session.jobs.children(id)).filter(
-    // A child that still runs is removed later, when it is old.
-    (child) => child.finished_at !== null && !archive.keeps(child.name, child.state),
-  );
-  archive.unnamed.push(...(await session.jobs.delete([id, ...children.map((child) => child.id)])));
-  return false;
 }

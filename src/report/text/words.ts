@@ -1,13 +1,12 @@
 import { describeExit } from '../../execution/result/wording.ts';
 import type { DuplicatePolicy, Job } from '../../queue/api.ts';
 import { findPause, resumeCommandOf, WHOLE_QUEUE, wordsOfPaused } from '../../queue/pauses.ts';
-import { isWaiting } from '../../queue/read/list.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import { KNOWN_SIGNS, type RetryDelay } from '../../settings/readers.ts';
 import type { ScriptOptions } from '../../settings/settings.ts';
 import type { ContentChange, Deviation } from '../../store/statements/monitor/usual.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
-import { type ActivityEvent, DOUBT, type PauseKind } from '../../store/words.ts';
+import { type ActivityEvent, DOUBT, isWaiting, type PauseKind } from '../../store/words.ts';
 import { capitalized, firstLine, lastLine, printableLine, withInstants } from '../../system/base/text.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { SkippedPass } from '../model/tier.ts';

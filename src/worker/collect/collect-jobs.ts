@@ -1,6 +1,7 @@
 import { hasOwnTimes, type Script } from '../../discovery/script.ts';
-import { cancelScripts, deferScripts, enqueueScripts, isDue, type QueuedJob } from '../../queue/add/scripts.ts';
+import { deferScripts, enqueueScripts, isDue, type QueuedJob } from '../../queue/add/scripts.ts';
 import { findPause } from '../../queue/pauses.ts';
+import { cancelWaiting } from '../../queue/settle/families.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
@@ -134,7 +135,7 @@ function describeRunning(name: string, orphan: Orphan | undefined): string {
 async function cancelGone({ session, request, at }: Collector, due: readonly ScriptJobRow[]): Promise<void> {
   const elsewhere = new Set(request.tier.elsewhere?.map(({ name }) => name));
   const gone = due.filter((job) => toPassJob(request, job) === null && !elsewhere.has(job.name));
-  await cancelScripts(session, gone, { at, reason: 'its script no longer exists' });
+  await cancelWaiting(session, gone, { at, reason: 'its script no longer exists' });
 }
 
 async function addJobs(collector: Collector, open: readonly ScriptJobRow[]): Promise<readonly PassJob[]> {
@@ -188,7 +189,7 @@ export async function cancelMissed(
   at: number,
 ): Promise<void> {
   for (const { id, missed } of jobs) {
-    if (id !== null && missed !== null) await cancelScripts(session, [{ id }], { at, reason: missed });
+    if (id !== null && missed !== null) await cancelWaiting(session, [{ id }], { at, reason: missed });
   }
 }
 
@@ -215,6 +216,6 @@ export async function leaveRest(
   await store.transaction(async (session) => {
     const open = new Set((await session.scriptJobs.open(tier)).filter((job) => !isHeld(job)).map(({ id }) => id));
     const left = jobs.filter(({ id }) => open.has(id));
-    await (isCancelled ? cancelScripts(session, left, why) : deferScripts(session, left, why));
+    await (isCancelled ? cancelWaiting(session, left, why) : deferScripts(session, left, why));
   });
 }

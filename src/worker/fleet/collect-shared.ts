@@ -1,5 +1,6 @@
 import { hasOwnTimes, type Script } from '../../discovery/script.ts';
-import { cancelScripts, hostOf, newJobOf } from '../../queue/add/scripts.ts';
+import { hostOf, newJobOf } from '../../queue/add/scripts.ts';
+import { cancelWaiting } from '../../queue/settle/families.ts';
 import { machinesOf } from '../../store/statements/registers.ts';
 import type { NewScriptJob, ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
@@ -170,14 +171,14 @@ function isOfOtherKind(scripts: readonly Script[], { name, host }: ScriptJobRow)
 async function cancel(
   store: StoreInvocation['store'],
   jobs: readonly ScriptJobRow[],
-  why: Parameters<typeof cancelScripts>[2],
+  why: Parameters<typeof cancelWaiting>[2],
 ): Promise<void> {
   if (jobs.length === 0) return;
   await store.transaction(async (session) => {
     // Another machine may have begun one since.
     const waiting = new Set((await session.scriptJobs.open()).filter((job) => !isHeld(job)).map(({ id }) => id));
     const left = jobs.filter(({ id }) => waiting.has(id));
-    await cancelScripts(session, left, why);
+    await cancelWaiting(session, left, why);
   });
 }
 

@@ -1,6 +1,6 @@
 import type { Script } from '../../discovery/script.ts';
-import { cancelScripts } from '../../queue/add/scripts.ts';
 import { releaseClaims } from '../../queue/claim/claim.ts';
+import { cancelWaiting } from '../../queue/settle/families.ts';
 import type { SettleContext } from '../../queue/settle/settle.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import { isDefect, kindOfStoreFailure, StoreUnavailable } from '../../store/failures.ts';
@@ -160,7 +160,7 @@ export class ScriptRecorder extends LogRecorder<ScriptRun, PassJob | 'finish'> i
       await releaseClaims(session, [claim], at);
       const open = await session.scriptJobs.open(run.script.tier);
       const given = open.filter(({ id, claim_token }) => id === claim.id && claim_token === null);
-      await cancelScripts(session, given, { at, reason });
+      await cancelWaiting(session, given, { at, reason });
     });
   }
 

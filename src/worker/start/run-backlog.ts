@@ -2,8 +2,9 @@ import { discover } from '../../discovery/discover.ts';
 import { tierNames } from '../../discovery/jobs-folder.ts';
 import type { Tier } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
-import { cancelScripts, isDue } from '../../queue/add/scripts.ts';
+import { isDue } from '../../queue/add/scripts.ts';
 import { findPause } from '../../queue/pauses.ts';
+import { cancelWaiting } from '../../queue/settle/families.ts';
 import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { Store } from '../../store/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
@@ -64,7 +65,7 @@ async function findTiers(call: StoreInvocation): Promise<readonly string[]> {
   const reason = 'its tier no longer exists';
   // Another machine may have that tier.
   if (gone.length > 0 && store.fleet === null) {
-    await store.transaction((session) => cancelScripts(session, gone, { at, reason }));
+    await store.transaction((session) => cancelWaiting(session, gone, { at, reason }));
   }
   const free = await withoutHeld(store, new Set(due.map(({ tier }) => tier)));
   return names.filter((name) => free.has(name) && !spooledTiers.has(name));

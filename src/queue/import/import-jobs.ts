@@ -1,0 +1,243 @@
+import type { NewEvent } from '../../store/statements/events.ts';
+import type { NewJobRow } from '../../store/statements/jobs.ts';
+import type { Store, StoreSession } from '../../store/store.ts';
+import { isEnded, type JobState, LEAST_MS, type StoredEvent } from '../../store/words.ts';
+import { QueueError } from '../errors.ts';
+import type { BadJob, ForeignJob, ForeignQueue, GoodJob } from './foreign-queue.ts';
+
+/** How a job of the file is treated. */
+type ImportStep = ForeignJob | { readonly known: true };
+
+/** The result of an import, or of its dry run. */
+export interface ImportReport {
+  readonly system: string;
+  readonly table: string;
+  readonly isDryRun: boolean;
+  /** True: nothing was imported, because of the bad jobs. */
+  readonly isRefused: boolean;
+  /** How many jobs were imported, by their state in this queue. */
+  readonly imported: Readonly<Partial<Record<JobState, number>>>;
+  /** The names of the imported jobs that have not ended. */
+  readonly names: readonly string[];
+  /** How many jobs an earlier import had taken over. */
+  readonly known: number;
+  /** How many jobs were left out because they have ended, or were made only for a test. */
+  readonly leftOut: { readonly ended: number; readonly mocked: number };
+  readonly bad: readonly BadJob[];
+  readonly notes: readonly ImportNote[];
+}
+
+/** A note about some of the jobs. */
+export interface ImportNote {
+  readonly note: string;
+  /** 0: the note is about the file as a whole. */
+  readonly count: number;
+  /** The numbers of the first jobs, in the foreign queue. */
+  readonly ids: readonly string[];
+}
+
+/** Collects the steps of an import, job by job. */
+interface ReportWriter {
+  add(step: ImportStep): void;
+  done(): ImportReport;
+  /** The report if nothing is imported. */
+  refused(bad: readonly BadJob[]): ImportReport;
+}
+
+const IDS_SHOWN = 10;
+
+interface Note {
+  count: number;
+  readonly ids: string[];
+}
+
+function startReport(queue: ForeignQueue, isDryRun: boolean): ReportWriter {
+  const imported: Partial<Record<JobState, number>> = {};
+  const leftOut = { ended: 0, mocked: 0 };
+  const bad: BadJob[] = [];
+  const notes = new Map<string, Note>(queue.notes.map((note) => [note, { count: 0, ids: [] }]));
+  const names = new Set<string>();
+  let known = 0;
+  return { add, done, refused: (all) => ({ ...done(), isRefused: true, bad: all }) };
+
+  function add(step: ImportStep): void {
+    if ('key' in step) addJob(step);
+    else if ('leftOut' in step) leftOut[step.leftOut] += 1;
+    else if ('problem' in step) bad.push(step);
+    else known += 1;
+  }
+
+  function addJob(job: GoodJob): void {
+    const { state, name } = job.row;
+    imported[state] = (imported[state] ?? 0) + 1;
+    if (!isEnded(state)) names.add(name);
+    for (const text of job.notes) {
+      const about = notes.get(text) ?? { count: 0, ids: [] };
+      notes.set(text, about);
+      about.count += 1;
+      if (about.ids.length < IDS_SHOWN) about.ids.push(job.id);
+    }
+  }
+
+  function done(): ImportReport {
+    const { system, table } = queue;
+    const taken = { imported, names: [...names], known, leftOut, bad };
+    const noted = [...notes].map(([text, about]) => ({ note: text, ...about }));
+    return { system, table, isDryRun, isRefused: false, ...taken, notes: noted };
+  }
+}
+
+interface Importing {
+  /** UTC epoch milliseconds. */
+  readonly at: number;
+  /** True: nothing is written. */
+  readonly isDryRun: boolean;
+  /** True: jobs that cannot be imported are left out. False: one of them prevents the import of all. */
+  readonly skipBad: boolean;
+}
+
+/** Imports all jobs of a file that were not imported before, or none. */
+export async function importJobs(
+  store: Store | null,
+  queue: ForeignQueue,
+  { at, isDryRun, skipBad }: Importing,
+): Promise<ImportReport> {
+  const report = startReport(queue, isDryRun);
+  // Before the transaction: nobody else can write during it.
+  const known = store === null ? new Map() : await readImportedJobs(store);
+  const bad = findBad(queue, known);
+  if (bad.length > 0 && !skipBad) return report.refused(bad);
+  // The second reading knows all bad jobs: the jobs that a parent waits for depend on them.
+  const badIds = new Set(bad.map(({ id }) => id));
+  function* choose(knownNow: KnownJobs): Iterable<GoodJob> {
+    for (const step of planImport(queue, knownNow, badIds)) {
+      if ('problem' in step && !badIds.has(step.id)) throw changedMeanwhile(step);
+      report.add(step);
+      if ('key' in step) yield step;
+    }
+  }
+  if (isDryRun || store === null) Array.from(choose(known), () => null);
+  else await store.transaction((session) => addImportedJobs(session, at, choose));
+  return report.done();
+}
+
+function findBad(queue: ForeignQueue, known: KnownJobs): BadJob[] {
+  const ids = new Set<string>();
+  const bad: BadJob[] = [];
+  for (const step of planImport(queue, known, ids)) {
+    if (!('problem' in step)) continue;
+    ids.add(step.id);
+    bad.push(step);
+  }
+  return bad;
+}
+
+/** The step for each job, in the order of the file. */
+function* planImport(queue: ForeignQueue, known: KnownJobs, bad: ReadonlySet<string>): Iterable<ImportStep> {
+  for (const job of queue.read(bad)) {
+    if (!('key' in job)) yield job;
+    else yield known.has(job.key) ? { known: true } : planJob(job, known);
+  }
+}
+
+/** A job whose parent was imported earlier depends on the parent's present state. */
+function planJob(job: GoodJob, known: KnownJobs): GoodJob | BadJob {
+  const parent = job.parentKey === null ? undefined : known.get(job.parentKey);
+  if (parent === undefined || (parent !== null && isEnded(job.row.state))) return job;
+  if (parent === null || isEnded(parent.state)) {
+    const problem = `its parent ${job.parent} was imported before, and has ended here since`;
+    return { id: job.id, problem };
+  }
+  return { ...job, row: { ...job.row, state: parent.state === 'paused' ? 'queued' : 'paused' } };
+}
+
+function changedMeanwhile({ id, problem }: BadJob): Error {
+  return new QueueError(
+    'wrong-state',
+    `Nothing was imported, because the queue has changed meanwhile (job ${id}: ${problem}); try again.`,
+  );
+}
+
+/** The present form of a job that was imported before; null: its row is gone. */
+type KnownJob = { readonly id: number; readonly state: JobState } | null;
+
+/** By their keys. */
+type KnownJobs = ReadonlyMap<string, KnownJob>;
+
+/** Prefix of the unique keys of jobs that were imported. */
+const IMPORT_PREFIX = 'import:';
+
+/** Every job that was imported, of any file: by its unique key, or by its event, which stays when the row is removed. */
+async function readImportedJobs(session: StoreSession): Promise<KnownJobs> {
+  const { jobListsOf } = await import('../../store/statements/list-jobs.ts');
+  const rows = await jobListsOf(session.statements).imported(IMPORT_PREFIX);
+  return new Map(rows.map(({ key, id, state }) => [key, id === null ? null : { id, state }]));
+}
+
+/**
+ * Adds jobs in their states, all or none. Call it in a transaction.
+ *
+ * @param choose returns the jobs to add, given the jobs that were added before
+ */
+async function addImportedJobs(
+  session: StoreSession,
+  at: number,
+  choose: (known: KnownJobs) => Iterable<GoodJob>,
+): Promise<void> {
+  // Read in the transaction: another import may have been quicker.
+  const known = await readImportedJobs(session);
+  const parents = new Map<string, number>();
+  for (const jobs of inBatches(choose(known))) {
+    const rows = jobs.map((job) => toRow(job, findParent(job, known, parents)));
+    const ids = await session.jobs.add(rows, at);
+    for (const [index, { key, isParent }] of jobs.entries()) {
+      if (isParent) parents.set(key, ids[index] as number);
+    }
+    await session.events.record(jobs.flatMap((job, index) => eventsOf(job, ids[index] as number, at)));
+  }
+}
+
+const JOBS_AT_ONCE = 500;
+
+/** A parent gets its number before its children are added. */
+function* inBatches(jobs: Iterable<GoodJob>): Iterable<readonly GoodJob[]> {
+  let batch: GoodJob[] = [];
+  let parents = new Set<string>();
+  for (const job of jobs) {
+    const isParentWaiting = job.parentKey !== null && parents.has(job.parentKey);
+    if (isParentWaiting || batch.length === JOBS_AT_ONCE) {
+      yield batch;
+      batch = [];
+      parents = new Set();
+    }
+    batch.push(job);
+    if (job.isParent) parents.add(job.key);
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function findParent({ key, parentKey }: GoodJob, known: KnownJobs, added: ReadonlyMap<string, number>): number | null {
+  if (parentKey === null) return null;
+  const id = added.get(parentKey) ?? known.get(parentKey)?.id;
+  if (id === undefined) throw new Error(`${key} comes before its parent ${parentKey}`);
+  return id;
+}
+
+function toRow({ key, row }: GoodJob, parent_id: number | null): NewJobRow {
+  // The log would take a time before March 1973 for one of seconds; such a job is due as well as one of 1970.
+  const run_at = row.run_at < LEAST_MS ? 0 : row.run_at;
+  return { ...row, run_at, unique_key: key, concurrency_key: null, parent_id, on_child_failure: null };
+}
+
+/** How a job that has ended there ended: it has no run here. */
+function eventsOf({ key, row }: GoodJob, jobId: number, at: number): NewEvent[] {
+  const imported = { at, event: 'job-imported' as const, jobId, detail: key };
+  const event = endEvents[row.state];
+  if (event === undefined || row.finished_at == null) return [imported];
+  return [{ at: row.finished_at, event, jobId, detail: row.reason ?? null }, imported];
+}
+
+const endEvents: Partial<Record<JobState, StoredEvent>> = {
+  failed: 'job-failed',
+  cancelled: 'job-cancelled',
+};
