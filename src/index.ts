@@ -41,8 +41,8 @@ export type {
 } from './queue/api.ts';
 export { QueueError, type QueueErrorCode } from './queue/errors.ts';
 export type { OpenQueueOptions } from './queue/queue.ts';
-export { defineConfig } from './settings/define-config.ts';
 export type { RetentionInput, ScriptOptionsInput, SettingsInput, TierSettingsInput } from './settings/settings.ts';
+export { defineConfig } from './settings/settings.ts';
 export { type StoreFailureKind, StoreUnavailable } from './store/failures.ts';
 export type { ChildFailurePolicy, JobState, MissedPolicy } from './store/words.ts';
 

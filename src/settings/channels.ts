@@ -158,7 +158,7 @@ export interface ChannelSettings {
   readonly tags: readonly string[];
 }
 
-/** What is wrong with one option of a channel; an empty path: with the channel as a whole. */
+/** A fault of one option of a channel; an empty path means the channel as a whole. */
 type ChannelIssue = Omit<SettingIssue, 'known'>;
 
 type CheckedChannel = { readonly value: ChannelSettings } | { readonly wrong: readonly ChannelIssue[] };

@@ -12,13 +12,31 @@ export type TierSettingsInput = WrittenIn<typeof tierTable>;
 export type SettingsInput = WrittenIn<typeof settingsTable>;
 export type RetentionInput = WrittenIn<typeof retentionTable>;
 
+/**
+ * Gives the settings in `runner.config.ts` their types; it returns them unchanged. A script's own tags win over
+ * `scripts`, `scripts` over `tiers`, `tiers` over `defaults`.
+ *
+ * @example
+ * ```ts
+ * import { defineConfig } from 'folder-runner';
+ *
+ * export default defineConfig({
+ *   tiers: { daily: { timeout: '30m' } },
+ *   scripts: { 'hourly/import-*': { retries: 3, retryDelay: '5m' } },
+ * });
+ * ```
+ */
+export function defineConfig(settings: SettingsInput): SettingsInput {
+  return settings;
+}
+
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 const MIB = 1024 * 1024;
 
 /**
- * What is held where nothing is written; null: no value. Other settings are held only where they are set. A call
- * without settings loads this alone, not the tables.
+ * Values of settings that are not written; null: no value. A setting that is missing here has no default. A call without
+ * settings loads this alone, not the tables.
  */
 const defaults = {
   defaults: {},

@@ -150,7 +150,7 @@ const reportTable = {
   protect: { read: readBoolean },
 } as const satisfies SettingsTable;
 
-/** What `runner.config.*` may hold. */
+/** All settings of `runner.config.*`. */
 export const settingsTable = {
   /** Options of every script. */
   defaults: { group: sharedTable },

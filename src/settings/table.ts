@@ -38,7 +38,7 @@ type Value<E, Default> = E extends { readonly group: infer Of extends SettingsTa
       ? Exclude<Extract<Result, { value: unknown }>['value'], undefined> | Extract<Default, null>
       : never;
 
-/** What is held of the settings in a table; those without a default may be missing. */
+/** The values that are read from a table; a setting without a default may be missing. */
 export type ValuesOf<Of extends SettingsTable, Defaults = unknown> = {
   readonly [Key in keyof Of & string as Extract<HeldName<Key, Of[Key]>, keyof Defaults>]: Value<
     Of[Key],
@@ -56,7 +56,7 @@ type Written<E> = E extends { readonly group: infer Of extends SettingsTable }
       ? Form
       : never;
 
-/** What may be written for the settings in a table. */
+/** The form in which people write the settings of a table. */
 export type WrittenIn<Of extends SettingsTable> = { readonly [Key in keyof Of]?: Written<Of[Key]> };
 
 /** One wrong value, or an unknown key. */
@@ -74,7 +74,7 @@ export function heldName(key: string, entry: Entry): string {
   return 'unit' in entry ? `${key.replace(/Size$/, '')}${entry.unit}` : key;
 }
 
-/** Reads a table; whatever is wrong is added to `issues`. What is not written is held as in `defaults`. */
+/** Reads a table. Faults are added to `issues`; settings that are not written take their values from `defaults`. */
 export function readTable<Held extends object>(
   table: SettingsTable,
   found: unknown,

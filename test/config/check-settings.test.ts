@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { validateSettings } from '../../src/settings/validate.ts';
+import { validateSettings } from '../../src/settings/config-file.ts';
 
 const read = (checks: object) => {
   const checked = validateSettings({ checks });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { defineConfig } from '../../src/settings/define-config.ts';
+import { defineConfig } from '../../src/settings/settings.ts';
 
 test('settings come back as they are given', () => {
   const settings = { tiers: { daily: { timeout: '30m' } } };

@@ -22,7 +22,7 @@ export class UsageError extends Error {
   }
 }
 
-/** What is wrong, and how to put it right. */
+/** A fault, and how to fix it. */
 export interface Fault {
   readonly found: string;
   readonly cure: string;

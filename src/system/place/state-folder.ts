@@ -119,7 +119,9 @@ export function removeOutput(state: StateFolder, files: readonly string[]): void
   for (const path of files.flatMap((file) => keptOutputPath(state, file) ?? [])) {
     try {
       rmSync(path, { force: true });
-    } catch {}
+    } catch {
+      // It is mere clutter.
+    }
   }
 }
 

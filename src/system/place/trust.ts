@@ -192,7 +192,7 @@ export const orAllowOutside = `or allow it with ${OVERRIDE_VARIABLE}=1 in the en
 /** The end of a message about a file that is refused unless it is allowed. */
 export const orAllow = `or allow it with allowUnsafe: true in runner.config.* or ${OVERRIDE_VARIABLE}=1 in the environment`;
 
-/** What is wrong with a path (below the root, relative to it), and the cure. */
+/** The fault of a path, and how to fix it; a path below the root is shown relative to it. */
 export function faultOf(root: string, { path, reason, cure }: Distrust, orElse = orAllow): Fault {
   const name = nameWithin(root, path);
   return { found: `${name} ${reason}`, cure: `${cure(name)}, ${orElse}` };
