@@ -149,7 +149,7 @@ test('workers are told apart by tier and by host', async () => {
 
 test('of another machine there may be something to rescue once its lease has expired, or its worker has ended', async () => {
   const store = await open();
-  const look = (host: string, at = SLOT) => store.workers.hasOpen({ host, at });
+  const look = (host: string, at = SLOT) => store.workers.hasOpen(at, { host, at });
   const id = await store.workers.start(worker('web-1'));
   expect([await look('web-1'), await look('web-2'), await look('web-2', SLOT + 60_001)]).toEqual([true, false, true]);
   const [jobId = 0] = await store.scriptJobs.enqueue(jobs(['hourly/a'], SLOT));

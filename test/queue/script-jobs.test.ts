@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { deferScripts, enqueueScripts } from '../../src/queue/add/scripts.ts';
+import { deferScripts } from '../../src/queue/add/scripts.ts';
 import { cancelWaiting } from '../../src/queue/settle/families.ts';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { settleRuns } from '../../src/queue/settle/settle.ts';
@@ -8,6 +8,7 @@ import type { FinishedRun } from '../../src/store/schema.ts';
 import type { RunStart } from '../../src/store/shared/run-rows.ts';
 import type { ClaimRef } from '../../src/store/statements/runs.ts';
 import type { JobState } from '../../src/store/words.ts';
+import { enqueueScripts } from '../support/enqueue-scripts.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { queryLog } from '../support/open-log.ts';
 import { makeScript } from '../support/plain-script.ts';

@@ -96,7 +96,7 @@ test('rescuing again changes nothing, and neither does the end that comes late',
 test('there may be something lost while a worker is open, or has a job', async () => {
   const log = await open();
   const { store, rescueAll } = log;
-  const look = async () => [await store.workers.hasOpen(), await hasOrphanedClaim(store)];
+  const look = async () => [await store.workers.hasOpen(START), await hasOrphanedClaim(store)];
   expect(await look()).toEqual([true, true]);
   await rescueAll(crashed);
   expect(await look()).toEqual([false, false]);
@@ -109,7 +109,7 @@ test('there may be something lost while a worker is open, or has a job', async (
 test('looking for what is to be rescued reads no table as a whole', async () => {
   const { root, state, rescue } = await open();
   const plans = await explainQueries(root, async (store) => {
-    await store.workers.hasOpen();
+    await store.workers.hasOpen(START);
     await rescueRuns(store, await findLostRuns(store, state, FOUND_AT), rescue, async () => crashed);
   });
   expect(plans.filter((plan) => plan.includes('jobs_claimed')).length).toBeGreaterThanOrEqual(2);

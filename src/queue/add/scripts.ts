@@ -5,27 +5,11 @@ import { machineName } from '../../system/process/identity.ts';
 import { changeByEvent } from '../settle/families.ts';
 import { policyOf } from '../settle/retry-policy.ts';
 
-/** A job that is ready to be claimed. */
-export interface QueuedJob {
-  readonly id: number;
-  readonly script: Script;
-  readonly scheduledFor: number | null;
-}
-
-/**
- * Queues each script of a pass, in the order given. No script may have an open job: a script is never
- * twice under way. To be called in a transaction.
- */
-export async function enqueueScripts(
-  session: StoreSession,
-  wanted: readonly Omit<QueuedJob, 'id'>[],
+/** A script's job for this slot. */
+export function newJobOf(
+  { script, scheduledFor }: { readonly script: Script; readonly scheduledFor: number | null },
   at: number,
-): Promise<QueuedJob[]> {
-  const ids = await session.scriptJobs.enqueue(wanted.map((each) => newJobOf(each, at)));
-  return wanted.map((each, index) => ({ ...each, id: ids[index] as number }));
-}
-
-export function newJobOf({ script, scheduledFor }: Omit<QueuedJob, 'id'>, at: number): NewScriptJob {
+): NewScriptJob {
   return { name: script.name, tier: script.tier, host: hostOf(script), scheduledFor, at };
 }
 

@@ -145,12 +145,12 @@ function reads(db: Statements) {
     /** Passes of a tier, the newest first: how far back, and of which states. */
     passes: (tier: string, filter: PassFilter) => passes(db, tier, filter),
     /**
-     * Whether there may be something to rescue: a worker at work, or a job that a worker has.
+     * Whether there may be something to rescue: a worker at work, a job that a worker has, or a lease that has expired.
      *
      * @param seen on a fleet, by whom: workers of other machines count only once their lease has expired, and jobs only
      *   where their worker has ended
      */
-    hasOpen: (seen?: SeenFrom) => hasOpen(db, seen),
+    hasOpen: (at: number, seen?: SeenFrom) => hasOpen(db, at, seen),
   };
 }
 
@@ -280,7 +280,7 @@ function atWork(seen?: SeenFrom): { readonly condition: string; readonly values:
   return { condition: `${isRunning} and (host = ? or lease_expires_at < ?)`, values: [seen.host, seen.at] };
 }
 
-async function hasOpen(db: Statements, seen?: SeenFrom): Promise<boolean> {
+async function hasOpen(db: Statements, at: number, seen?: SeenFrom): Promise<boolean> {
   const worker = db.dialect.workerOf('claim_token');
   const { condition, values } = atWork(seen);
   const claimed =
@@ -290,8 +290,10 @@ async function hasOpen(db: Statements, seen?: SeenFrom): Promise<boolean> {
          where ${hasClaim} and workers.state <> 'running'`;
   const found = await db.first<{ is_open: number }>(
     `select case when exists (select 1 from workers join hosts on hosts.id = host_id where ${condition})
-       or exists (${claimed}) then 1 else 0 end as is_open`,
-    values,
+       or exists (${claimed})
+       or exists (select 1 from jobs where ${hasClaim} and lease_expires_at < ? and tier is null
+         and state in ('claimed', 'running')) then 1 else 0 end as is_open`,
+    [...values, at],
   );
   return found?.is_open === 1;
 }

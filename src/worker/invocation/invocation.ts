@@ -7,12 +7,12 @@ import type { Store } from '../../store/store.ts';
 import type { Trigger, WorkerKind } from '../../store/words.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
 import { identifyProcess } from '../../system/process/identity.ts';
-import type { Heartbeat } from '../fleet/heartbeat.ts';
 import type { WorkerRequest } from '../lock/registry.ts';
 import type { Budget } from '../loop/budget.ts';
 import type { RunRecorder } from '../record/script-recorder.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
 import type { WorkerEvents } from './events.ts';
+import type { Heartbeat } from './heartbeat.ts';
 import type { StopRequest } from './stop.ts';
 
 /** Called before a script starts: null, or why it is left to the next pass. It may take time, and wait for room. */

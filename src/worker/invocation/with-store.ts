@@ -81,7 +81,7 @@ async function openLog(call: Invocation): Promise<StoreInvocation | string> {
     const orphans = await reconcileIfNeeded(call, store);
     const shared = { ...call, store, orphans, spooledTiers: new Set<string>() };
     if (store.fleet === null) return shared;
-    const { startHeartbeat } = await import('../fleet/heartbeat.ts');
+    const { startHeartbeat } = await import('./heartbeat.ts');
     return { ...shared, heartbeat: startHeartbeat(call, store) };
   } catch (error) {
     // Report the first error.

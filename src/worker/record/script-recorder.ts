@@ -8,7 +8,7 @@ import type { NotifyDurable } from '../../store/sqlite/session.ts';
 import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import type { Heartbeat } from '../fleet/heartbeat.ts';
+import type { Heartbeat } from '../invocation/heartbeat.ts';
 import {
   type Attempt,
   type ClaimedRun,

@@ -1,4 +1,3 @@
-import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { hasSpool } from '../../store/spool/files.ts';
 import { hasSecondName } from '../../store/sqlite/file.ts';
@@ -20,8 +19,7 @@ export async function mayNeedReconciling(place: Place, store: Store): Promise<bo
     isSpooled(place) ||
     [temporary, locks, results].some((folder) => listNames(folder).length > 0) ||
     hasSecondName(place.state) ||
-    (await store.workers.hasOpen(seenFrom(store))) ||
-    (await store.claims.expired(now(), LEASE_GRACE_MS)).length > 0
+    (await store.workers.hasOpen(now(), seenFrom(store)))
   );
 }
 

@@ -2,10 +2,8 @@ import { hasOwnTimes } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
 import { findPause, resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
-import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { machineName } from '../../system/process/identity.ts';
-import { type Collector, collectJobs } from '../collect/collect-jobs.ts';
+import { type Collector, collectJobs, queueScripts } from '../collect/collect-jobs.ts';
 import type { Slots } from '../collect/slots.ts';
 import {
   describeWorker,
@@ -103,10 +101,9 @@ async function takeAndWork(
 async function queueForOthers(call: StoreInvocation, { request, pauses, worker }: Asked): Promise<void> {
   const { store, orphans, trigger } = call;
   if (store.fleet === null || request.kind !== 'tier' || trigger === 'manual') return;
-  const { queueScripts } = await import('../fleet/collect-shared.ts');
   const { scheduledFor, startedAt: at } = worker;
   const slots = await findSlots(call, { request, pauses, worker });
-  await queueScripts(call, { request, pauses, orphans, scheduledFor, slots, at });
+  await queueScripts({ call, session: store, request, pauses, orphans, scheduledFor, slots, at });
 }
 
 /** A worker that asks for its tier. */
@@ -130,7 +127,7 @@ async function holdTier(
   const { store } = call;
   const { worker, workerId } = holder;
   const { tier } = worker;
-  const jobs = 'jobs' in begun ? begun.jobs : await collectFromAll(call, holder, begun.seen);
+  const jobs = 'jobs' in begun ? begun.jobs : await collectJobs({ ...holder, ...begun.seen, call, session: store });
   // The worker's number names the files of its runs, so a power loss must not give the number to another worker.
   if (jobs.length > 0) await store.sync();
   reportStart(call, holder, jobs);
@@ -154,20 +151,14 @@ type Begun = { readonly jobs: readonly PassJob[] } | { readonly seen: Seen };
 
 /** Reads what the first step needs. Nobody else works for this tier on this machine from now on. */
 async function prepare(call: StoreInvocation, asked: Asked): Promise<FirstStep<Begun>> {
-  const { events, store } = call;
-  const { tier, scheduledFor, startedAt: at } = asked.worker;
+  const { store } = call;
+  const { scheduledFor, startedAt: at } = asked.worker;
   const orphans = (await reconcileIfSpooled(call, store)) ?? call.orphans;
   const seen = { slots: await findSlots(call, asked), orphans, scheduledFor, at };
   return async (session, workerId) => {
     if (store.fleet !== null) return { seen };
-    const openJobs = (await session.scriptJobs.open(tier)).filter(isForHere);
-    return { jobs: await collectJobs({ ...asked, ...seen, workerId, session, events, openJobs }) };
+    return { jobs: await collectJobs({ ...asked, ...seen, call, workerId, session }) };
   };
-}
-
-async function collectFromAll(call: StoreInvocation, holder: Holder, seen: Seen): Promise<readonly PassJob[]> {
-  const { collectShared } = await import('../fleet/collect-shared.ts');
-  return await collectShared(call, { ...holder, ...seen });
 }
 
 /** A script started by hand runs whatever its times. The code that reads times is loaded only if there are any. */
@@ -179,11 +170,6 @@ async function findSlots(call: StoreInvocation, { request, pauses, worker }: Ask
   const slots = await readSlots(call, { tier, scripts, pauses, at });
   if (call.trigger === 'manual') await tellWaiting(call, scripts, slots, at);
   return slots;
-}
-
-/** A script for every host has one row per host. */
-function isForHere({ host }: ScriptJobRow): boolean {
-  return host === null || host === machineName();
 }
 
 /** An empty tier is checked every few minutes, without loading the code that runs scripts. */

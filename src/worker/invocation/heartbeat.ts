@@ -1,9 +1,9 @@
 import type { Store, StoreSession } from '../../store/store.ts';
 import { now } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
-import type { WorkerEvents } from '../invocation/events.ts';
-import type { StopRequest } from '../invocation/stop.ts';
 import { BEAT_MS, LEASE_MS } from '../lock/lease.ts';
+import type { WorkerEvents } from './events.ts';
+import type { StopRequest } from './stop.ts';
 
 /** Shows other machines that the workers of this process are alive. */
 export interface Heartbeat {
