@@ -15,7 +15,6 @@ import {
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { Store } from '../../store/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { isNew } from '../collect/collect-jobs.ts';
 import { describeWorker, type Invocation, type StoreInvocation } from '../invocation/invocation.ts';
 import { ifLogAllows, reportStoreFailure, withStore } from '../invocation/with-store.ts';
 import { skipTier, type WorkerRequest } from '../lock/registry.ts';
@@ -119,6 +118,7 @@ async function findDueInFleet(
 ): Promise<readonly Script[] | null> {
   const { store, runner } = call;
   const start = worker.scheduledFor as number;
+  const { isNew } = await import('../collect/collect-jobs.ts');
   const rows = await store.scriptJobs.ofTier(tier.name);
   const scripts = tier.scripts.filter((script) => isNew(rows, script, start));
   if (scripts.length === 0) return null;

@@ -1,9 +1,9 @@
-import { hasOwnTimes } from '../../discovery/script.ts';
+import { hasOwnTimes, type Tier } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
 import { findPause, resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { type Collector, collectJobs, queueScripts } from '../collect/collect-jobs.ts';
+import type { Collector } from '../collect/collect-jobs.ts';
 import type { Slots } from '../collect/slots.ts';
 import {
   describeWorker,
@@ -101,6 +101,7 @@ async function takeAndWork(
 async function queueForOthers(call: StoreInvocation, { request, pauses, worker }: Asked): Promise<void> {
   const { store, orphans, trigger } = call;
   if (store.fleet === null || request.kind !== 'tier' || trigger === 'manual') return;
+  const { queueScripts } = await import('../collect/collect-jobs.ts');
   const { scheduledFor, startedAt: at } = worker;
   const slots = await findSlots(call, { request, pauses, worker });
   await queueScripts({ call, session: store, request, pauses, orphans, scheduledFor, slots, at });
@@ -127,7 +128,7 @@ async function holdTier(
   const { store } = call;
   const { worker, workerId } = holder;
   const { tier } = worker;
-  const jobs = 'jobs' in begun ? begun.jobs : await collectJobs({ ...holder, ...begun.seen, call, session: store });
+  const jobs = 'jobs' in begun ? begun.jobs : await begun.collect({ ...holder, ...begun.seen, call, session: store });
   // The worker's number names the files of its runs, so a power loss must not give the number to another worker.
   if (jobs.length > 0) await store.sync();
   reportStart(call, holder, jobs);
@@ -147,7 +148,9 @@ async function holdTier(
 type Seen = Pick<Collector, 'slots' | 'orphans' | 'scheduledFor' | 'at'>;
 
 /** The jobs of the pass. In a fleet they are collected later, once the worker's row is in the log. */
-type Begun = { readonly jobs: readonly PassJob[] } | { readonly seen: Seen };
+type Begun =
+  | { readonly jobs: readonly PassJob[] }
+  | { readonly seen: Seen; readonly collect: (collector: Collector) => Promise<readonly PassJob[]> };
 
 /** Reads what the first step needs. Nobody else works for this tier on this machine from now on. */
 async function prepare(call: StoreInvocation, asked: Asked): Promise<FirstStep<Begun>> {
@@ -155,10 +158,15 @@ async function prepare(call: StoreInvocation, asked: Asked): Promise<FirstStep<B
   const { scheduledFor, startedAt: at } = asked.worker;
   const orphans = (await reconcileIfSpooled(call, store)) ?? call.orphans;
   const seen = { slots: await findSlots(call, asked), orphans, scheduledFor, at };
-  return async (session, workerId) => {
-    if (store.fleet !== null) return { seen };
-    return { jobs: await collectJobs({ ...asked, ...seen, call, workerId, session }) };
-  };
+  if (await isEmpty(call, asked.request.tier)) return async () => ({ jobs: [] });
+  const { collectJobs: collect } = await import('../collect/collect-jobs.ts');
+  return async (session, workerId) =>
+    store.fleet === null ? { jobs: await collect({ ...asked, ...seen, call, workerId, session }) } : { seen, collect };
+}
+
+/** An empty tier is called every few minutes, and does not load the code that runs scripts. */
+async function isEmpty({ store }: StoreInvocation, { name, scripts }: Tier): Promise<boolean> {
+  return store.fleet === null && scripts.length === 0 && (await store.scriptJobs.open(name)).length === 0;
 }
 
 /** A script started by hand runs whatever its times. The code that reads times is loaded only if there are any. */
@@ -172,7 +180,6 @@ async function findSlots(call: StoreInvocation, { request, pauses, worker }: Ask
   return slots;
 }
 
-/** An empty tier is checked every few minutes, without loading the code that runs scripts. */
 async function workOn(
   call: StoreInvocation,
   { worker, workerId }: Holder,
