@@ -89,7 +89,7 @@ const checks = ['monitor/checks/run-checks.ts', 'store/statements/monitor/checks
 
 /** What many passes load at their end, which nearly always find nothing wrong: one file. */
 const keepers = [
-  'worker/housekeeping/housekeep.ts',
+  'worker/pass/housekeep.ts',
   'store/statements/monitor/glance.ts',
   'store/statements/pruning.ts',
   'store/statements/monitor/usual.ts',

@@ -3,9 +3,8 @@ import type { Handlers } from '../../src/discovery/handlers.ts';
 import { endUnmeasured, noOutput } from '../../src/execution/result/result.ts';
 import type { Runner } from '../../src/settings/settings.ts';
 import { openStore } from '../../src/store/open.ts';
-import { createSelector } from '../../src/worker/loop/selection.ts';
-import { type HandlerRun, QueueRecorder } from '../../src/worker/record/queue-recorder.ts';
-import type { EndedRun } from '../../src/worker/record/recorder.ts';
+import { createSelector, type HandlerRun, QueueRecorder } from '../../src/worker/loop/queue-recorder.ts';
+import type { EndedRun } from '../../src/worker/loop/recorder.ts';
 import { report, task, timed } from './child.ts';
 
 // What a queue worker does between its handlers: each turn settles what has ended and claims what is next, in one commit.

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { hasSpool, listSpoolFiles } from '../../src/store/spool/files.ts';
 import { readSpool } from '../../src/store/spool/read.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
-import { createSpoolWriter } from '../../src/worker/record/spool-recorder.ts';
+import { createSpoolWriter } from '../../src/worker/loop/spool-recorder.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { fillDisk, mountSmallDisk } from '../support/small-disk.ts';
 import { makeSpooledEnd, makeSpoolingWorker, SPOOL_AT } from '../support/spool.ts';

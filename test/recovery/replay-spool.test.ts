@@ -6,7 +6,7 @@ import { settleRuns } from '../../src/queue/settle/settle.ts';
 import type { FinishedRun } from '../../src/store/schema.ts';
 import type { SpoolEntry, SpooledEnd, SpoolRecord } from '../../src/store/spool/format.ts';
 import { type StateFolder, stateFolderAt } from '../../src/system/place/state-folder.ts';
-import { createSpoolWriter } from '../../src/worker/record/spool-recorder.ts';
+import { createSpoolWriter } from '../../src/worker/loop/spool-recorder.ts';
 import { replaySpool, type SpoolReplay } from '../../src/worker/recovery/replay-spool.ts';
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';

@@ -10,7 +10,7 @@ import { renderCosts } from '../../src/report/terminal/metrics.ts';
 import { createPalette, type Screen } from '../../src/report/terminal/screen.ts';
 import { createClock } from '../../src/report/text/clock.ts';
 import type { RunFinished } from '../../src/worker/invocation/events.ts';
-import type { PlannedRun } from '../../src/worker/plan/plan-pass.ts';
+import type { PlannedRun } from '../../src/worker/pass/plan-pass.ts';
 import { nowMs, writeBusySite } from '../support/busy-site.ts';
 import { makeFakeCrontab } from '../support/fake-crontab.ts';
 import { callAt } from '../support/in-root.ts';

@@ -6,7 +6,7 @@ import { deliverDue } from '../../src/monitor/alert/deliver.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { type LogColumn, logTables } from '../../src/store/move/rows.ts';
 import { checkLiveness, identifyProcess, type ProcessIdentity } from '../../src/system/process/identity.ts';
-import { pruneLog } from '../../src/worker/housekeeping/prune-log.ts';
+import { pruneLog } from '../../src/worker/pass/prune-log.ts';
 import { reconcile } from '../../src/worker/recovery/reconcile.ts';
 import { channelOf, messageOf, serve } from '../alert/place.ts';
 import { engine, type LogConnection } from '../support/engines.ts';

@@ -5,7 +5,7 @@ import { defaultSettings, type Retention } from '../../src/settings/settings.ts'
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { pruningOf } from '../../src/store/statements/pruning.ts';
 import type { JobState } from '../../src/store/words.ts';
-import { pruneLog } from '../../src/worker/housekeeping/prune-log.ts';
+import { pruneLog } from '../../src/worker/pass/prune-log.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';

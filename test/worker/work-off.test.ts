@@ -8,7 +8,7 @@ import { createWorkerEvents } from '../../src/worker/invocation/events.ts';
 import { createStopRequest, type StopRequest } from '../../src/worker/invocation/stop.ts';
 import { runExecutors } from '../../src/worker/loop/loop.ts';
 import { workOff } from '../../src/worker/loop/script-executor.ts';
-import { createFailoverRecorder, ScriptRecorder } from '../../src/worker/record/script-recorder.ts';
+import { createFailoverRecorder, ScriptRecorder } from '../../src/worker/loop/script-recorder.ts';
 import { enqueueScripts } from '../support/enqueue-scripts.ts';
 import { probePath } from '../support/run-command.ts';
 import { openStoreOf } from '../support/state-of.ts';

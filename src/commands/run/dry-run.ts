@@ -5,7 +5,7 @@ import type { Runner } from '../../settings/settings.ts';
 import { printableLine, withInstants } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import type { TierRequest } from '../../worker/invocation/invocation.ts';
-import { type PassPlan, type PlannedRun, planPass, type WhyNot } from '../../worker/plan/plan-pass.ts';
+import { type PassPlan, type PlannedRun, planPass, type WhyNot } from '../../worker/pass/plan-pass.ts';
 import { readBudget } from '../shared/budget.ts';
 import { type CommandContext, openRunner } from '../shared/context.ts';
 import type { DryRunOptions } from '../shared/dry-run-options.ts';

@@ -9,7 +9,7 @@ import { isCalledByHand } from '../../system/process/identity.ts';
 import { createWorkerEvents, type RunFinished, type WorkerEvents } from '../../worker/invocation/events.ts';
 import type { Invocation } from '../../worker/invocation/invocation.ts';
 import { createStopRequest, type StopRequest } from '../../worker/invocation/stop.ts';
-import type { CallSummary } from '../../worker/start/run-tier.ts';
+import type { CallSummary } from '../../worker/pass/run-tier.ts';
 import type { CommandContext } from '../shared/context.ts';
 
 interface ShowOptions {

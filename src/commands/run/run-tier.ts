@@ -1,5 +1,5 @@
 import { findTier } from '../../discovery/discover.ts';
-import { runTier } from '../../worker/start/run-tier.ts';
+import { runTier } from '../../worker/pass/run-tier.ts';
 import { type CommandContext, openRunner } from '../shared/context.ts';
 import { runAndShow } from './live.ts';
 

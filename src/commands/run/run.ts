@@ -6,7 +6,7 @@ import { shellWord } from '../../system/base/values.ts';
 import type { WorkerEvents } from '../../worker/invocation/events.ts';
 import type { Invocation } from '../../worker/invocation/invocation.ts';
 import type { WorkRequest } from '../../worker/loop/queue-limits.ts';
-import type { CallSummary } from '../../worker/start/run-tier.ts';
+import type { CallSummary } from '../../worker/pass/run-tier.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { asksForPlan, type DryRunOptions } from '../shared/dry-run-options.ts';
 import type { WorkOptions } from '../shared/work-options.ts';
@@ -66,7 +66,7 @@ async function runScript(
   }
   await notePause(context, runner.root, script.name);
   const { runAndShow } = await import('./live.ts');
-  const { runTier } = await import('../../worker/start/run-tier.ts');
+  const { runTier } = await import('../../worker/pass/run-tier.ts');
   const show = { isAwaited: true, isTold, isLive: quiet !== true, ...(args.length > 0 && { args }) };
   const { ends } = await runAndShow(context, runner, show, async (call) => {
     const isExplained = noteExplanation(call.events);
@@ -148,7 +148,7 @@ async function due(context: CommandContext, options: RunTierOptions & DryRunOpti
   const { readBudget } = await import('../shared/budget.ts');
   const { openRunner } = await import('../shared/context.ts');
   const { runAndShow } = await import('./live.ts');
-  const { runDue } = await import('../../worker/start/run-due.ts');
+  const { runDue } = await import('../../worker/pass/run-due.ts');
   const budgetMs = readBudget(options.budget);
   if (asksForPlan(options)) return await (await import('./dry-run.ts')).planDue(context, options);
   const runner = await openRunner(context, options.root);
@@ -240,7 +240,7 @@ async function tellUnfitting(
 /** A whole call that works off the queue. Unlike scripts, jobs are nowhere but in the log. */
 async function workOffQueue(call: Invocation, request: WorkRequest): Promise<CallSummary> {
   const { withStore } = await import('../../worker/invocation/with-store.ts');
-  const { workQueue } = await import('../../worker/start/work-queue.ts');
+  const { workQueue } = await import('../../worker/pass/work-queue.ts');
   return await withStore(
     call,
     async (logged) => await workQueue(logged, request),

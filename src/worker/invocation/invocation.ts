@@ -9,7 +9,7 @@ import { clockOffsetMs } from '../../system/base/clock.ts';
 import { identifyProcess } from '../../system/process/identity.ts';
 import type { WorkerRequest } from '../lock/registry.ts';
 import type { Budget } from '../loop/budget.ts';
-import type { RunRecorder } from '../record/script-recorder.ts';
+import type { RunRecorder } from '../loop/script-recorder.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
 import type { WorkerEvents } from './events.ts';
 import type { Heartbeat } from './heartbeat.ts';

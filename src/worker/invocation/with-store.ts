@@ -62,7 +62,7 @@ async function housekeepIfDue(call: StoreInvocation): Promise<void> {
   const due = await store.chores.due(runner.now(), CHECKS_EVERY_MS, WHILE_RUNNING_MS);
   const telemetry = telemetryVariables.some((name) => runner.environment[name]);
   if (!telemetry && !Object.values(due).includes(true)) return;
-  const { housekeep } = await import('../housekeeping/housekeep.ts');
+  const { housekeep } = await import('../pass/housekeep.ts');
   await housekeep(call, { ...due, telemetry });
 }
 

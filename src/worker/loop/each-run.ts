@@ -7,7 +7,7 @@ import type { Runner } from '../../settings/settings.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { readStartTicks } from '../../system/process/identity.ts';
 import type { Invocation } from '../invocation/invocation.ts';
-import type { RunProgress } from '../record/recorder.ts';
+import type { RunProgress } from './recorder.ts';
 
 /** The parts of a request that the process of any run needs. */
 export function requestOfEach({ runner, stop }: Invocation, script: Script, state: StateFolder) {

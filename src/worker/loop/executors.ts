@@ -10,14 +10,13 @@ import type { NewWorker } from '../../store/statements/workers.ts';
 import type { ChangeWatch } from '../../store/store.ts';
 import { readTreeUsage } from '../../system/process/tree.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
-import { type LeaseHeartbeat, renewLeases } from '../record/leases.ts';
-import { type HandlerRun, QueueRecorder } from '../record/queue-recorder.ts';
-import type { EndedRun } from '../record/recorder.ts';
 import { asRecorded } from './each-run.ts';
+import { type LeaseHeartbeat, renewLeases } from './leases.ts';
 import { hasRoomToSpareOf, type waitForRoom } from './limits.ts';
 import { createFileWatch, createPace, createWorkLimits, type WorkLimits, type WorkRequest } from './queue-limits.ts';
+import { createSelector, type HandlerRun, QueueRecorder } from './queue-recorder.ts';
+import type { EndedRun } from './recorder.ts';
 import { createRunStop, type HandlerEquipment } from './run-handlers.ts';
-import { createSelector } from './selection.ts';
 
 /** The equipment of a worker, until it is closed. */
 interface Equipped {
@@ -59,8 +58,7 @@ export async function equipExecutors(
       onUnbegun: (unbegun) => tellUnbegun(call, unbegun, keep),
     }),
     ...(store.fleet !== null && {
-      spool: async (ended, error) =>
-        (await import('../record/spool-recorder.ts')).spoolEnds(call, worker, ended, error),
+      spool: async (ended, error) => (await import('./spool-recorder.ts')).spoolEnds(call, worker, ended, error),
     }),
     ...limitsOf(call, request),
     waitMs: request.waitMs ?? Number.POSITIVE_INFINITY,

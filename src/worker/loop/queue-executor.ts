@@ -1,11 +1,11 @@
 import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
-import { type HandlerRun, idleTurn } from '../record/queue-recorder.ts';
-import type { EndedRun, Turn } from '../record/recorder.ts';
 import { type Equipment, isPlain } from './executors.ts';
 import { waitForRoom } from './limits.ts';
 import type { Executor } from './loop.ts';
+import { type HandlerRun, idleTurn } from './queue-recorder.ts';
+import type { EndedRun, Turn } from './recorder.ts';
 import { isLikeMost, runHandlers } from './run-handlers.ts';
 
 /**

@@ -8,10 +8,10 @@ import { isLogFailure } from '../../store/failures.ts';
 import { isFailure } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
-import type { LeaseHeartbeat } from '../record/leases.ts';
-import type { HandlerRun, QueueRecorder } from '../record/queue-recorder.ts';
-import type { EndedRun } from '../record/recorder.ts';
 import { createProgressReport, requestOfEach, stopIfReplaced } from './each-run.ts';
+import type { LeaseHeartbeat } from './leases.ts';
+import type { HandlerRun, QueueRecorder } from './queue-recorder.ts';
+import type { EndedRun } from './recorder.ts';
 
 /** The parts that one executor needs to run the handlers of its jobs. */
 export interface HandlerEquipment {

@@ -7,9 +7,9 @@ import { describeNoFiles } from '../../execution/start/start-failure.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import { errorCode } from '../../system/base/errors.ts';
 import type { TierPass } from '../invocation/invocation.ts';
-import type { EndedRun } from '../record/recorder.ts';
-import type { KnownHistory, RunRecorder, ScriptHistory, ScriptRun } from '../record/script-recorder.ts';
 import { asRecorded, createProgressReport, requestOfEach, stopIfReplaced } from './each-run.ts';
+import type { EndedRun } from './recorder.ts';
+import type { KnownHistory, RunRecorder, ScriptHistory, ScriptRun } from './script-recorder.ts';
 
 /** A job whose turn has come, or comes next. */
 export interface JobTurn {

@@ -8,17 +8,17 @@ import { type CrontabTimes, dueByCrontab } from '../../schedule/crontab-times.ts
 import type { Store } from '../../store/store.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
 import { errorCode } from '../../system/base/errors.ts';
-import { leaveRest } from '../collect/collect-jobs.ts';
-import { pruneLog } from '../housekeeping/prune-log.ts';
 import type { StoreInvocation, TierPass } from '../invocation/invocation.ts';
 import { ifLogAllows, reportStoreFailure } from '../invocation/with-store.ts';
 import type { WorkerRequest } from '../lock/registry.ts';
-import type { EndedRun, PassJob } from '../record/recorder.ts';
-import { createFailoverRecorder, ScriptRecorder, type ScriptRun } from '../record/script-recorder.ts';
-import type { OpenSpool } from '../record/spool-recorder.ts';
+import { leaveRest } from '../pass/collect-jobs.ts';
+import { pruneLog } from '../pass/prune-log.ts';
 import { createAdmission } from './limits.ts';
 import { type Executor, runExecutors } from './loop.ts';
+import type { EndedRun, PassJob } from './recorder.ts';
 import { type JobTurn, runJob, toRequest } from './run-job.ts';
+import { createFailoverRecorder, ScriptRecorder, type ScriptRun } from './script-recorder.ts';
+import type { OpenSpool } from './spool-recorder.ts';
 
 interface WorkedOff {
   readonly ends: readonly KeptEnd[];
@@ -278,7 +278,7 @@ export async function workPass(call: StoreInvocation, work: Work): Promise<Worke
     replace: async (error) => {
       const reason = reportStoreFailure(call, error);
       call.spooledTiers.add(worker.tier);
-      const { openSpool } = await import('../record/spool-recorder.ts');
+      const { openSpool } = await import('./spool-recorder.ts');
       const spool = openSpool(call, worker, reason);
       spools.push(spool);
       return spool.recorder;

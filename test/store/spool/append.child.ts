@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { createSpoolWriter } from '../../../src/worker/record/spool-recorder.ts';
+import { createSpoolWriter } from '../../../src/worker/loop/spool-recorder.ts';
 import { makeSpooledEnd, makeSpoolingWorker } from '../../support/spool.ts';
 
 /** Adds to the spool of a root for ever, and says each time which record is there. */

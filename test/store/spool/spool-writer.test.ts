@@ -7,7 +7,7 @@ import { hasSpool, listSpoolFiles } from '../../../src/store/spool/files.ts';
 import type { SpoolEntry } from '../../../src/store/spool/format.ts';
 import { isReady, readSpool } from '../../../src/store/spool/read.ts';
 import { type StateFolder, stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { createSpoolWriter, newSpoolId } from '../../../src/worker/record/spool-recorder.ts';
+import { createSpoolWriter, newSpoolId } from '../../../src/worker/loop/spool-recorder.ts';
 import { makeEndOfClaim, makeSpooledEnd, makeSpooledRun, makeSpoolingWorker, SPOOL_AT } from '../../support/spool.ts';
 import { startNode } from '../../support/start-command.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Handlers } from '../../../src/discovery/handlers.ts';
 import { endUnmeasured, noOutput, type RunEnd } from '../../../src/execution/result/result.ts';
-import { createSelector } from '../../../src/worker/loop/selection.ts';
-import { type HandlerRun, idleTurn, QueueRecorder } from '../../../src/worker/record/queue-recorder.ts';
-import { startQueueWorker } from '../../../src/worker/start/work-queue.ts';
+import { createSelector, type HandlerRun, idleTurn, QueueRecorder } from '../../../src/worker/loop/queue-recorder.ts';
+import { startQueueWorker } from '../../../src/worker/pass/work-queue.ts';
 import { checkInvariants } from '../../support/invariants.ts';
 import { makeLoggedCall } from '../../support/logged-call.ts';
 import { makeScript } from '../../support/plain-script.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Handlers } from '../../../src/discovery/handlers.ts';
 import type { QueueSelection } from '../../../src/queue/claim/claim.ts';
-import { createSelector } from '../../../src/worker/loop/selection.ts';
+import { createSelector } from '../../../src/worker/loop/queue-recorder.ts';
 import { makeScript } from '../../support/plain-script.ts';
 import { openStoreOf } from '../../support/state-of.ts';
 import { openTestQueue, START } from '../../support/test-queue.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { openQueue } from '../../../src/index.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { finishWorker } from '../../../src/worker/invocation/invocation.ts';
-import { startQueueWorker } from '../../../src/worker/start/work-queue.ts';
+import { startQueueWorker } from '../../../src/worker/pass/work-queue.ts';
 import { makeLoggedCall } from '../../support/logged-call.ts';
 import { queryLog } from '../../support/open-log.ts';
 import { runCommand } from '../../support/run-command.ts';

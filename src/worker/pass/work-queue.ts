@@ -3,14 +3,14 @@ import type { KeptEnd, RunEnd } from '../../execution/result/result.ts';
 import { isStoreFailure } from '../../store/failures.ts';
 import type { NewWorker } from '../../store/statements/workers.ts';
 import { isFailure } from '../../store/words.ts';
-import { pruneLog } from '../housekeeping/prune-log.ts';
 import { describeSelf, finishWorker, type StoreInvocation } from '../invocation/invocation.ts';
 import { ifLogAllows, reportStoreFailure } from '../invocation/with-store.ts';
 import { equipExecutors } from '../loop/executors.ts';
 import { runExecutors } from '../loop/loop.ts';
 import { QueueExecutor } from '../loop/queue-executor.ts';
 import type { WorkRequest } from '../loop/queue-limits.ts';
-import { createSelector } from '../loop/selection.ts';
+import { createSelector } from '../loop/queue-recorder.ts';
+import { pruneLog } from './prune-log.ts';
 
 /** The name of the queue beside the names of tiers. */
 const QUEUE = 'queue';

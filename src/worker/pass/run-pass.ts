@@ -3,8 +3,6 @@ import type { KeptEnd } from '../../execution/result/result.ts';
 import { findPause, resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import type { Collector } from '../collect/collect-jobs.ts';
-import type { Slots } from '../collect/slots.ts';
 import {
   describeWorker,
   finishWorker,
@@ -15,8 +13,10 @@ import {
 import { ifLogAllows, reconcileIfSpooled, reportStoreFailure } from '../invocation/with-store.ts';
 import { type FirstStep, skipTier, type WorkerRequest } from '../lock/registry.ts';
 import { takeTier } from '../lock/tier-lock.ts';
+import type { PassJob } from '../loop/recorder.ts';
 import type { WorkedPass } from '../loop/script-executor.ts';
-import type { PassJob } from '../record/recorder.ts';
+import type { Collector } from './collect-jobs.ts';
+import type { Slots } from './slots.ts';
 
 /** When and how the lock file was lost. */
 interface Loss {
@@ -101,7 +101,7 @@ async function takeAndWork(
 async function queueForOthers(call: StoreInvocation, { request, pauses, worker }: Asked): Promise<void> {
   const { store, orphans, trigger } = call;
   if (store.fleet === null || request.kind !== 'tier' || trigger === 'manual') return;
-  const { queueScripts } = await import('../collect/collect-jobs.ts');
+  const { queueScripts } = await import('./collect-jobs.ts');
   const { scheduledFor, startedAt: at } = worker;
   const slots = await findSlots(call, { request, pauses, worker });
   await queueScripts({ call, session: store, request, pauses, orphans, scheduledFor, slots, at });
@@ -159,7 +159,7 @@ async function prepare(call: StoreInvocation, asked: Asked): Promise<FirstStep<B
   const orphans = (await reconcileIfSpooled(call, store)) ?? call.orphans;
   const seen = { slots: await findSlots(call, asked), orphans, scheduledFor, at };
   if (await isEmpty(call, asked.request.tier)) return async () => ({ jobs: [] });
-  const { collectJobs: collect } = await import('../collect/collect-jobs.ts');
+  const { collectJobs: collect } = await import('./collect-jobs.ts');
   return async (session, workerId) =>
     store.fleet === null ? { jobs: await collect({ ...asked, ...seen, call, workerId, session }) } : { seen, collect };
 }
@@ -173,7 +173,7 @@ async function isEmpty({ store }: StoreInvocation, { name, scripts }: Tier): Pro
 async function findSlots(call: StoreInvocation, { request, pauses, worker }: Asked): Promise<Slots | null> {
   const { kind, tier, scripts } = request;
   if (kind !== 'tier' || !scripts.some(hasOwnTimes)) return null;
-  const { readSlots, tellWaiting } = await import('../collect/slots.ts');
+  const { readSlots, tellWaiting } = await import('./slots.ts');
   const { startedAt: at } = worker;
   const slots = await readSlots(call, { tier, scripts, pauses, at });
   if (call.trigger === 'manual') await tellWaiting(call, scripts, slots, at);

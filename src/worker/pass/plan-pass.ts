@@ -16,12 +16,12 @@ import type { Store } from '../../store/store.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
 import { findLockHolder } from '../../system/lock/lock-file.ts';
 import { machineName } from '../../system/process/identity.ts';
-import { isHeld, mayRun, scriptOfJob } from '../collect/collect-jobs.ts';
-import { readSlots } from '../collect/slots.ts';
 import type { TierRequest } from '../invocation/invocation.ts';
 import { describeHeld } from '../lock/registry.ts';
 import { waitForRoom } from '../loop/limits.ts';
 import { askUsualDuration } from '../loop/script-executor.ts';
+import { isHeld, mayRun, scriptOfJob } from './collect-jobs.ts';
+import { readSlots } from './slots.ts';
 
 /** The effect of a pass on a script. */
 export type Fate = 'runs' | 'refused' | 'deferred' | 'waits' | 'paused' | 'running' | 'gone';

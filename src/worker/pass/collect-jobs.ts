@@ -8,11 +8,11 @@ import type { Store, StoreSession } from '../../store/store.ts';
 import type { WorkerKind } from '../../store/words.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
-import { MACHINE_KEPT_MS } from '../housekeeping/prune-log.ts';
 import type { StoreInvocation, TierRequest } from '../invocation/invocation.ts';
 import type { StopRequest } from '../invocation/stop.ts';
-import type { PassJob } from '../record/recorder.ts';
+import type { PassJob } from '../loop/recorder.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
+import { MACHINE_KEPT_MS } from './prune-log.ts';
 import type { Slots } from './slots.ts';
 
 /** The pass that collects its jobs, and the facts it needs. */

@@ -84,7 +84,7 @@ async function findDue(call: StoreInvocation, tier: Tier): Promise<readonly Scri
   if (due !== null) return tier.scripts.filter((script) => hasOwnTimes(script) || due.includes(script));
   const isHeld = store.fleet === null && (await readLastPass(store, tier.name))?.state === 'running';
   if (isHeld) return null;
-  const { readSlots } = await import('../collect/slots.ts');
+  const { readSlots } = await import('./slots.ts');
   const slots = await readSlots(call, { tier, scripts: own, pauses, at: worker.startedAt });
   return [...slots.values()].some((slot) => slot !== null) ? own : null;
 }
@@ -118,7 +118,7 @@ async function findDueInFleet(
 ): Promise<readonly Script[] | null> {
   const { store, runner } = call;
   const start = worker.scheduledFor as number;
-  const { isNew } = await import('../collect/collect-jobs.ts');
+  const { isNew } = await import('./collect-jobs.ts');
   const rows = await store.scriptJobs.ofTier(tier.name);
   const scripts = tier.scripts.filter((script) => isNew(rows, script, start));
   if (scripts.length === 0) return null;

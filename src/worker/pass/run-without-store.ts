@@ -14,8 +14,8 @@ import { reportStoreFailure } from '../invocation/with-store.ts';
 import { describeHeld, type WorkerRequest } from '../lock/registry.ts';
 import { createAdmission } from '../loop/limits.ts';
 import { closeAll, workOff } from '../loop/script-executor.ts';
-import { createFailoverRecorder } from '../record/script-recorder.ts';
-import { describeWaiting, mayRunAlone, type OpenSpool, openSpool } from '../record/spool-recorder.ts';
+import { createFailoverRecorder } from '../loop/script-recorder.ts';
+import { describeWaiting, mayRunAlone, type OpenSpool, openSpool } from '../loop/spool-recorder.ts';
 import { findScriptProcess } from '../recovery/sweep.ts';
 
 /**
