@@ -1,14 +1,14 @@
 import formatBytes from 'bytes';
 import type { JobRow } from '../../store/schema.ts';
 import type { JobHead, SizedJobRow } from '../../store/shared/job-columns.ts';
-import type { JobChange } from '../../store/statements/jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
-import type { JobState, StoredEvent } from '../../store/words.ts';
+import type { JobState } from '../../store/words.ts';
 import { isEnded, isWaiting } from '../../store/words.ts';
 import { allEnded } from '../../system/base/values.ts';
 import type { ChildJob, EndedChildren } from '../api.ts';
 import { QueueError, refuse } from '../errors.ts';
 import { type JsonReader, readStoredJson } from '../read/jobs.ts';
+import { cancelWaiting, changeByEvent } from './change-by-event.ts';
 
 /**
  * The state in which a new child begins: the child of a running parent waits until the parent has finished. The caller
@@ -106,23 +106,6 @@ async function refuseTakenKey(session: StoreSession, job: JobHead): Promise<void
   throw refuse(job, `cannot be queued again: ${why}; wait for that one's end, or cancel it.`);
 }
 
-/** A change of a job by an event. */
-interface JobEvent {
-  readonly at: number;
-  readonly event: StoredEvent;
-  readonly detail?: string;
-}
-
-/** Changes jobs and records the event of each. */
-export async function changeByEvent(
-  session: StoreSession,
-  changes: readonly JobChange[],
-  event: JobEvent & { readonly workerId?: number },
-): Promise<void> {
-  await session.jobs.change(changes, event.at);
-  await session.events.record(changes.map(({ id: jobId }) => ({ ...event, jobId })));
-}
-
 /** Queues the children of a parent that has paused. */
 export async function releaseChildren(session: StoreSession, parentId: number, at: number): Promise<void> {
   const paused = (await session.jobs.children(parentId)).filter(({ state }) => state === 'paused');
@@ -138,17 +121,6 @@ export async function cancelChildren(session: StoreSession, parentId: number, at
   const reason = `its parent, job ${parentId}, has ended without having finished`;
   const waiting = (await session.jobs.children(parentId)).filter(({ state }) => isWaiting(state) || state === 'paused');
   await cancelWaiting(session, waiting, { at, reason });
-}
-
-/** Cancels jobs that wait. Call it in a transaction. */
-export async function cancelWaiting(
-  session: StoreSession,
-  jobs: readonly Pick<JobHead, 'id'>[],
-  { at, reason }: { readonly at: number; readonly reason: string },
-): Promise<void> {
-  const set = { state: 'cancelled' as const, finished_at: at, reason };
-  const changes = jobs.map(({ id }) => ({ id, set }));
-  await changeByEvent(session, changes, { at, event: 'job-cancelled', detail: reason });
 }
 
 /**
