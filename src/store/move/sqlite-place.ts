@@ -201,6 +201,10 @@ function placeOf(session: SqliteSession, name: string, state: PlaceState): LogPl
     },
     setLastNumber: (table, last) =>
       ask(async () => {
+        if (table === 'jobs') {
+          const { keepJobNumber } = await import('../sqlite/migrations.ts');
+          return void (await session.run(keepJobNumber, [last]));
+        }
         const text = `select 1 as one from sqlite_master where name = ? and sql like '%autoincrement%'`;
         if ((await session.first(text, [table])) === undefined) return;
         await session.run('delete from sqlite_sequence where name = ?', [table]);
