@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { addJobs } from '../../src/queue/add/add.ts';
 import { ServerSession } from '../../src/store/server/session.ts';
-import type { EndedRun, RunStart } from '../../src/store/shared/run-rows.ts';
+import type { RunEnding, RunStart } from '../../src/store/shared/run-rows.ts';
 import { metricsOf } from '../../src/store/statements/monitor/metrics.ts';
 import { usualOf } from '../../src/store/statements/monitor/usual.ts';
 import type { NewWorker } from '../../src/store/statements/workers.ts';
@@ -41,7 +41,7 @@ const makeStart = (jobId: number, more: Partial<RunStart> = {}): RunStart => ({
   ...{ scheduledFor: AT, startedAt: AT, timeoutMs: null, ...more },
 });
 
-const makeEnd = (start: RunStart, end: Partial<EndedRun['end']> = {}): EndedRun => ({
+const makeEnd = (start: RunStart, end: Partial<RunEnding['end']> = {}): RunEnding => ({
   ...{ ...start, runId: null, leftJob: null },
   end: makeFinishedRun({ finished_at: AT + 5, ...end }),
 });
@@ -51,7 +51,7 @@ async function addScript(store: Store, name = 'hourly/a'): Promise<number> {
   return (await store.transaction(({ scriptJobs }) => scriptJobs.enqueue([script])))[0] as number;
 }
 
-const endRuns = (store: Store, runs: readonly EndedRun[]): Promise<number[]> =>
+const endRuns = (store: Store, runs: readonly RunEnding[]): Promise<number[]> =>
   store.transaction((session) => session.runs.end(runs));
 
 test('names are told apart by each of their bytes', async () => {
@@ -210,7 +210,7 @@ test('hundreds of runs with all that they have printed are written in one go, ea
   const outcomeOf = (index: number) => (index % 2 === 0 ? 'succeeded' : 'crashed');
   const lasting = { pid: 7, startTicks: null, maxRssBytes: null };
   const [goesOn] = await store.transaction(({ runs }) => runs.start([{ ...makeStart(job), ...lasting }]));
-  const all = Array.from({ length: 600 }, (_, index): EndedRun => {
+  const all = Array.from({ length: 600 }, (_, index): RunEnding => {
     const end = { outcome: outcomeOf(index), output: outputOf(index), counts: { rows: index } } as const;
     const run = makeEnd(makeStart(job, { attempt: index + 1 }), end);
     return index === 300 ? { ...run, runId: goesOn as number } : run;

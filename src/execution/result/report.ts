@@ -51,10 +51,10 @@ function maskError(error: ProbeError, { text }: Masker): ProbeError {
 }
 
 /** Whether a value has a form. Handlers and scripts can write where the child's runtime does, so each field is checked. */
-export type Check = (value: unknown) => boolean;
+export type Form = (value: unknown) => boolean;
 
 /** Whether a value is an object with fields of these forms. */
-export function hasForm(fields: Readonly<Record<string, Check>>): Check {
+export function hasForm(fields: Readonly<Record<string, Form>>): Form {
   const checks = Object.entries(fields);
   return (value) =>
     typeof value === 'object' &&
@@ -62,26 +62,26 @@ export function hasForm(fields: Readonly<Record<string, Check>>): Check {
     checks.every(([key, fits]) => fits((value as Record<string, unknown>)[key]));
 }
 
-export const isText: Check = (value) => typeof value === 'string';
-export const isNumber: Check = (value) => Number.isFinite(value);
+export const isText: Form = (value) => typeof value === 'string';
+export const isNumber: Form = (value) => Number.isFinite(value);
 export const isOneOf =
-  (...words: readonly unknown[]): Check =>
+  (...words: readonly unknown[]): Form =>
   (value) =>
     words.includes(value);
-export const orNull =
-  (fits: Check): Check =>
+export const isNullOr =
+  (fits: Form): Form =>
   (value) =>
     value === null || fits(value);
 export const orAbsent =
-  (fits: Check): Check =>
+  (fits: Form): Form =>
   (value) =>
     value === undefined || fits(value);
 export const areAll =
-  (fits: Check): Check =>
+  (fits: Form): Form =>
   (value) =>
     Array.isArray(value) && value.every(fits);
 
-const isJson: Check = (value) => {
+const isJson: Form = (value) => {
   try {
     JSON.parse(value as string);
     return isText(value);
@@ -104,10 +104,10 @@ const isResult = hasForm({
   exitCode: isNumber,
   userCpuMs: isNumber,
   systemCpuMs: isNumber,
-  maxRssBytes: orNull(isNumber),
+  maxRssBytes: isNullOr(isNumber),
   rssDeltaBytes: orAbsent(isNumber),
   isUnsettled: orAbsent(isOneOf(true, false)),
-  error: orNull(hasForm({ name: isText, message: isText, stack: orNull(isText) })),
+  error: isNullOr(hasForm({ name: isText, message: isText, stack: isNullOr(isText) })),
   result: orAbsent(isJson),
   refusal: orAbsent(isText),
   ask: orAbsent((value) => isFail(value) || isRetry(value)),

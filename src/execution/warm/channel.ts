@@ -3,14 +3,14 @@ import type { Duplex } from 'node:stream';
 import { type FromChild, STRAY_FILE, type Stray, splitLines, type ToChild } from '../../child/contract.ts';
 import {
   areAll,
-  type Check,
+  type Form,
   hasForm,
+  isNullOr,
   isNumber,
   isOneOf,
   isProbeResult,
   isText,
   orAbsent,
-  orNull,
   readReport,
 } from '../result/report.ts';
 
@@ -72,17 +72,17 @@ export function openWarmChannel(
   };
 }
 
-const isStray = hasForm({ jobId: orNull(isNumber), lastKey: orNull(isText), sentence: isText });
+const isStray = hasForm({ jobId: isNullOr(isNumber), lastKey: isNullOr(isText), sentence: isText });
 
 /** The forms of messages, by the field that tells them apart. */
-const forms: readonly (readonly [string, Check])[] = [
+const forms: readonly (readonly [string, Form])[] = [
   ['update', hasForm({ update: Number.isInteger, data: isText })],
   [
     'end',
     hasForm({
       end: isProbeResult,
       durationMs: isNumber,
-      rssBytes: orNull(isNumber),
+      rssBytes: isNullOr(isNumber),
       loaded: orAbsent(areAll(hasForm({ path: isText }))),
       stray: orAbsent(isStray),
       trace: orAbsent(hasForm({ kind: isOneOf('changed', 'running'), what: isText })),

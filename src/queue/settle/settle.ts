@@ -3,7 +3,7 @@ import { withoutParameters } from '../../discovery/job-name.ts';
 import { isRefusal } from '../../store/failures.ts';
 import type { FinishedRun } from '../../store/schema.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
-import type { EndedRun, RunStart } from '../../store/shared/run-rows.ts';
+import type { RunEnding, RunStart } from '../../store/shared/run-rows.ts';
 import type { HeldRow } from '../../store/statements/claims.ts';
 import type { JobChange } from '../../store/statements/jobs.ts';
 import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
@@ -14,7 +14,7 @@ import { allEnded } from '../../system/base/values.ts';
 import { type Archive, removeUnkept } from './archive.ts';
 import { policyOfJob } from './own-retry.ts';
 import { CALM_MS, decideRetry, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
-import { type Move, moveJob, type Transition, toTransition } from './transition.ts';
+import { type JobMove, moveJob, type Transition, toTransition } from './transition.ts';
 
 /** The facts of a run that is over. */
 export interface RunToSettle {
@@ -179,9 +179,9 @@ function endOf(held: HeldRow, run: RunToSettle, { observedAt }: SettleContext) {
 }
 
 /** A job whose claim, or whose wait, ends. */
-export interface JobEnd extends Move {
+export interface JobEnd extends JobMove {
   /** The run that ends with it; null: it has none. */
-  readonly run: Omit<EndedRun, 'leftJob'> | null;
+  readonly run: Omit<RunEnding, 'leftJob'> | null;
   /** Whether a person wants this end, and needs no alert. Default: a job that is cancelled or buried. */
   readonly isMeant?: boolean;
 }
@@ -240,7 +240,7 @@ export async function endJobs(
  */
 export async function endForOthers(
   session: StoreSession,
-  move: Move & { readonly job: JobHead },
+  move: JobMove & { readonly job: JobHead },
   outcome: FinishedRun['outcome'],
   context: EndContext,
 ): Promise<void> {

@@ -52,7 +52,7 @@ export function toTransition(decision: RetryDecision): Transition {
 }
 
 /** A job and its transition. Most jobs have no children; the holder of a claim knows it, which saves looking for them. */
-export interface Move {
+export interface JobMove {
   readonly job: JobHead & Partial<Pick<HeldRow, 'has_children'>>;
   readonly transition: Transition;
   /** UTC epoch milliseconds. */
@@ -73,7 +73,7 @@ interface MoveFacts {
   readonly changes: JobChange[] | null;
 }
 
-type Moving = Move & MoveFacts;
+type Moving = JobMove & MoveFacts;
 
 /** The columns of a job without a claim. */
 export const unclaimed = { claim_token: null, lease_expires_at: null, lease_extended: 0 } as const;
@@ -84,7 +84,7 @@ export const unclaimed = { claim_token: null, lease_expires_at: null, lease_exte
  *
  * @returns the new state of the job
  */
-export async function moveJob(session: StoreSession, move: Move, facts: MoveFacts): Promise<JobState> {
+export async function moveJob(session: StoreSession, move: JobMove, facts: MoveFacts): Promise<JobState> {
   const moving = { ...move, ...facts };
   const { kind } = move.transition;
   if (kind === 'finish') return await finish(session, moving);

@@ -20,7 +20,7 @@ export interface RunStart {
   readonly timeoutMs: number | null;
 }
 
-export interface EndedRun extends RunStart {
+export interface RunEnding extends RunStart {
   /** Its row, if it has one; null: it is written now. */
   readonly runId: number | null;
   readonly end: FinishedRun;
@@ -59,7 +59,7 @@ export const endingColumns = [
   'pid',
 ] as const satisfies readonly (keyof RunRow)[];
 
-export function endingValues({ leftJob, spoolId = null, end }: EndedRun): unknown[] {
+export function endingValues({ leftJob, spoolId = null, end }: RunEnding): unknown[] {
   return [leftJob, spoolId, ...endColumns.map((column) => end[column]), end.pid ?? null];
 }
 
@@ -123,7 +123,7 @@ export class Sample {
   }
 }
 
-type SampledRun = Pick<EndedRun, 'script' | 'startedAt' | 'end'>;
+type SampledRun = Pick<RunEnding, 'script' | 'startedAt' | 'end'>;
 
 function isShort({ script, end: { duration_ms, counts } }: SampledRun): boolean {
   return script.startsWith('queue/') && (duration_ms ?? 0) < SHORT_MS && counts === undefined;

@@ -103,11 +103,11 @@ function readTables(connection: Connection): readonly OwnTable[] {
 /** @returns what of it was left out */
 function copyTable(connection: Connection, table: OwnTable): readonly string[] {
   const added = assertPlainTable(connection, table);
-  const names = table.columns.map(({ name }) => quote(name)).join(', ');
+  const names = table.columns.map(({ name }) => quoteName(name)).join(', ');
   const values = table.columns.map(asOwnKind).join(', ');
-  const from = `backup.${quote(table.name)} not indexed`;
+  const from = `backup.${quoteName(table.name)} not indexed`;
   // If the pages of a file lead in circles, a row comes twice: its number, which must be unique, ends this.
-  connection.exec(`insert into main.${quote(table.name)} (${names}) select ${values} from ${from}`);
+  connection.exec(`insert into main.${quoteName(table.name)} (${names}) select ${values} from ${from}`);
   const isStrange = table.columns.map(({ name, type }) => `(${isOfOtherKind(name, type)})`).join(' + ');
   const [found] = connection.prepare(`select sum(${isStrange}) as count from ${from}`).all([]) as [{ count: unknown }];
   const count = Number(found.count ?? 0);
@@ -143,7 +143,7 @@ function assertPlainTable(connection: Connection, { name, columns }: OwnTable): 
 
 /** Converts a value as a move to a server does: to whole numbers and text. A value that is neither becomes null. */
 function asOwnKind({ name, type }: OwnColumn): string {
-  const column = quote(name);
+  const column = quoteName(name);
   if (type === 'integer')
     return `case typeof(${column}) when 'integer' then ${column} when 'real' then cast(round(${column}) as integer) end`;
   if (type === 'real') return `case when typeof(${column}) in ('integer', 'real') then ${column} end`;
@@ -152,7 +152,7 @@ function asOwnKind({ name, type }: OwnColumn): string {
 
 function isOfOtherKind(name: string, type: string): string {
   const isNumber = type === 'integer' || type === 'real';
-  return isNumber ? `typeof(${quote(name)}) in ('text', 'blob')` : '0';
+  return isNumber ? `typeof(${quoteName(name)}) in ('text', 'blob')` : '0';
 }
 
 /** By its name a file is read and deleted. Each reader looks at it, too; but no log of this machine holds any other. */
@@ -210,7 +210,7 @@ const MOST_COUNTED = 1_000;
 
 function countTheirs(connection: Connection, table: OwnTable): readonly string[] {
   assertPlainTable(connection, table);
-  const text = `select 1 from backup.${quote(table.name)} not indexed limit ${MOST_COUNTED}`;
+  const text = `select 1 from backup.${quoteName(table.name)} not indexed limit ${MOST_COUNTED}`;
   return describeRows({ name: table.name, rows: connection.prepare(text).all([]).length });
 }
 
@@ -245,6 +245,6 @@ function listStrangers(connection: Connection): readonly string[] {
 }
 
 /** A name as SQL takes it, whatever it contains. */
-export function quote(name: string): string {
+export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

@@ -13,7 +13,7 @@ import {
   judgeBackup,
   type LeftOut,
   ofNow,
-  quote,
+  quoteName,
   raiseSequence,
   readBackup,
 } from './read-backup.ts';
@@ -162,7 +162,7 @@ function copyContent(connection: Connection, version: unknown): Kept | null {
     const sequences = readSequences(connection);
     const kept = keepRows(connection);
     for (const { type, name } of readObjects(connection, 'main').toReversed()) {
-      if (type !== 'index') connection.exec(`drop ${type} main.${quote(name)}`);
+      if (type !== 'index') connection.exec(`drop ${type} main.${quoteName(name)}`);
     }
     for (const object of readObjects(connection, 'restored')) makeObject(connection, object);
     for (const { name, seq } of [...readSequences(connection, 'restored'), ...sequences]) {
@@ -202,7 +202,7 @@ function countRows(connection: Connection, table: string): number {
 function putBack(connection: Connection, { name }: KeptTable): readonly string[] {
   const replaced = describeRows({ name, rows: countRows(connection, name) });
   const columns = connection.prepare(`select name from pragma_table_info(?, 'main')`).all([name]);
-  const list = (columns as { readonly name: string }[]).map((column) => quote(column.name)).join(', ');
+  const list = (columns as { readonly name: string }[]).map((column) => quoteName(column.name)).join(', ');
   connection.exec(`delete from main.${name};
     insert into main.${name} (${list}) select ${list} from temp.kept_${name};
     drop table temp.kept_${name}`);
@@ -228,9 +228,11 @@ function makeObject(connection: Connection, { type, name, sql }: SchemaObject): 
   connection.exec(sql);
   if (type !== 'table') return;
   const text = `select name from pragma_table_xinfo(?, 'restored') where hidden = 0`;
-  const columns = (connection.prepare(text).all([name]) as { readonly name: string }[]).map((each) => quote(each.name));
+  const columns = (connection.prepare(text).all([name]) as { readonly name: string }[]).map((each) =>
+    quoteName(each.name),
+  );
   const list = columns.join(', ');
-  connection.exec(`insert into main.${quote(name)} (${list}) select ${list} from restored.${quote(name)}`);
+  connection.exec(`insert into main.${quoteName(name)} (${list}) select ${list} from restored.${quoteName(name)}`);
 }
 
 interface Sequence {

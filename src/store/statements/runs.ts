@@ -2,12 +2,12 @@ import { inPages } from '../../system/base/values.ts';
 import type { FinishedRun } from '../schema.ts';
 import {
   beginningValues,
-  type EndedRun,
   endingColumns,
   endingValues,
   type NewestRun,
   newestText,
   outputColumns,
+  type RunEnding,
   type RunStart,
   Sample,
   type ScriptNumber,
@@ -49,7 +49,7 @@ export interface StartedRunRow {
 }
 
 /** A run that has succeeded and has no row yet, of a job that was claimed and not noted as begun. */
-export interface FinishedClaim extends Omit<EndedRun, 'runId' | 'leftJob' | 'spoolId'> {
+export interface FinishedClaim extends Omit<RunEnding, 'runId' | 'leftJob' | 'spoolId'> {
   readonly key: string;
   /** JSON; null: it gave none back. */
   readonly result: string | null;
@@ -82,7 +82,7 @@ function writes(db: Statements) {
       );
     },
     /** Writes how runs ended; their numbers. */
-    end: (runs: readonly EndedRun[]) => end(db, memory, runs),
+    end: (runs: readonly RunEnding[]) => end(db, memory, runs),
     /**
      * Ends runs that have succeeded, and finishes their jobs; returns the numbers of the runs. Null: the end may have
      * further consequences, or its claim was lost; it must be settled like any other. An engine returns null for all if
@@ -166,7 +166,7 @@ async function beginningsOf({ scripts }: Memory, runs: readonly RunStart[]): Pro
   return runs.map((run, index) => beginningValues(run, numbers[index] as ScriptNumber));
 }
 
-async function end(db: Statements, memory: Memory, runs: readonly EndedRun[]): Promise<number[]> {
+async function end(db: Statements, memory: Memory, runs: readonly RunEnding[]): Promise<number[]> {
   const ids = await writeEnds(db, memory, runs);
   await keepRest(
     db,
@@ -191,7 +191,7 @@ async function finish(db: Statements, memory: Memory, runs: readonly FinishedCla
   return runs.map(({ jobId }) => ids.get(jobId) ?? null);
 }
 
-type WrittenEnd = Pick<EndedRun, 'script' | 'startedAt' | 'end'> & {
+type WrittenEnd = Pick<RunEnding, 'script' | 'startedAt' | 'end'> & {
   readonly runId: number;
   /** Whether its beginning was written only now. */
   readonly isWhole: boolean;
@@ -219,7 +219,7 @@ async function keepRest(db: Statements, memory: Memory, runs: readonly WrittenEn
 }
 
 /** Rows of those that have one are changed, all others are added; numbers of all. */
-async function writeEnds(db: Statements, memory: Memory, runs: readonly EndedRun[]): Promise<number[]> {
+async function writeEnds(db: Statements, memory: Memory, runs: readonly RunEnding[]): Promise<number[]> {
   const lasting = runs.flatMap((run) => (run.runId === null ? [] : [{ id: run.runId, values: endingValues(run) }]));
   lasting.sort((one, other) => one.id - other.id);
   await changeRuns(db, endingColumns, lasting);
@@ -230,7 +230,7 @@ async function writeEnds(db: Statements, memory: Memory, runs: readonly EndedRun
   return runs.map(({ runId }) => runId ?? (added.next().value as number));
 }
 
-type Ended = Pick<EndedRun, 'end'> & { readonly runId: number };
+type Ended = Pick<RunEnding, 'end'> & { readonly runId: number };
 
 async function keepOutputs(db: Statements, runs: readonly Ended[]): Promise<void> {
   const rows = runs.flatMap(({ runId, end: { output } }) => (output ? [[runId, output]] : []));

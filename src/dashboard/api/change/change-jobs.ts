@@ -119,7 +119,9 @@ const summaries: Readonly<Record<JobVerbName, string>> = {
 type Options = Readonly<Record<string, unknown>>;
 
 /** What is done to a job; the queue checks whether it can be. */
-export const verbs: Readonly<Record<JobVerbName, (queue: Queue, job: JobRef, options: Options) => Promise<unknown>>> = {
+export const actOfVerb: Readonly<
+  Record<JobVerbName, (queue: Queue, job: JobRef, options: Options) => Promise<unknown>>
+> = {
   finish: (queue, job, options) => queue.finish(job, options),
   retry: (queue, job, options) => queue.retry(job, options),
   fail: (queue, job, options) => queue.fail(job, options),
@@ -196,7 +198,7 @@ export function addJobChangeRoutes(api: Api): void {
       const { token: held, ...options } = await readExactly(c, c.req.valid('json') as Options, 'data', 'result');
       const job = held === undefined ? id : { id, token: held as string };
       return await withSiteQueue(c, async (queue) => {
-        await verbs[verb](queue, job, options);
+        await actOfVerb[verb](queue, job, options);
         return answer(c, await describeChanged(queue, id));
       });
     });

@@ -11,7 +11,7 @@ import type { Site } from '../../site.ts';
 import { answer, timeSchema } from '../fields.ts';
 import { type Api, type Caller, defineRoute, InvalidParameter, jsonResponse } from '../route.ts';
 import { jobNameSchema, jsonBody, optional, prioritySchema, readExactly, reasonSchema, whenSchema } from './bodies.ts';
-import { verbs, withSiteQueue } from './change-jobs.ts';
+import { actOfVerb, withSiteQueue } from './change-jobs.ts';
 
 const MOST_AT_ONCE = 1_000;
 
@@ -145,7 +145,7 @@ async function select(queue: Queue, { name, ...filter }: Options) {
 type Options = Readonly<Record<string, unknown>>;
 
 const allVerbs: Readonly<Record<string, (queue: Queue, job: JobRef, options: Options) => Promise<unknown>>> = {
-  ...verbs,
+  ...actOfVerb,
   delete: (queue, job) => queue.delete(job),
   update: (queue, job, options) => queue.update(job, options),
 };
