@@ -121,7 +121,7 @@ describe('the overview of scripts', () => {
 
   test('quotes what the last run threw, or the last line it wrote', async () => {
     const log = await writeLog(makeTemporaryRoot());
-    const failed = { outcome: 'failed', reason: 'exit code 3' } as const;
+    const failed = { outcome: 'failed', exit_code: 3, reason: 'exit code 3' } as const;
     await log.addRun('hourly/throws', now - HOUR, {
       ...failed,
       error_name: 'TypeError',
