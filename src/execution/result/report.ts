@@ -16,7 +16,7 @@ export function readProbeResult(path: string, masker: Masker): ProbeResult | nul
 
 /** Whether the file tells how a script ended: while the script runs, the file only says what keeps it running. */
 export function tellsEnd(path: string): boolean {
-  return hasForm({ exitCode: () => true })(readReport(path));
+  return hasForm({ exitCode: isNumber })(readReport(path));
 }
 
 /** The resources that kept a Node script running before it was ended, by its own record; null: no record. */

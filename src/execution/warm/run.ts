@@ -110,7 +110,7 @@ class WarmRunner {
     if (requests.length > 1 && this.#findFree(first.script.path)[0]?.isReady === true) {
       const ends = await this.#serve(runs, performance.now());
       // If not even the first one has begun, it is run alone, with its usual second try.
-      if (!('unbegun' in ends)) return ends;
+      if (!('unbegun' in ends) && ends.length > 0) return ends;
     }
     return [{ end: await this.#runAlone(first, unsettled), afterMs: 0 }];
   }

@@ -157,7 +157,7 @@ async function keepExistingJob(
     columns.map((column) => [column, row[column]]),
   );
   // The time of a job that repeats is the time from which its rule counts.
-  if (taken.includes('runAt') && existing.repeat !== null) set.scheduled_for = row.run_at;
+  if (taken.includes('runAt') && !taken.includes('repeat') && existing.repeat !== null) set.scheduled_for = row.run_at;
   if (policy === 'merge') set.data = checkJson('data', await session.jobs.mergeData(id, row.data), ', merged,');
   const detail = `${policy === 'merge' ? 'merged' : 'replaced'} by another of its unique key`;
   await changeByEvent(session, [{ id, set }], { at, event: 'job-updated', detail });

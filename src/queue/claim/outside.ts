@@ -188,7 +188,7 @@ async function claimNow(parts: QueueParts, wanted: Wanted, waits: boolean): Prom
   // A waiting caller learns of the closing when it goes on waiting.
   if (log.isClosed()) return { claimed: [], wakeAt: null };
   const claimed = await log.change((session) => claimIn(session, parts, wanted));
-  // Another parts was faster, or all of the jobs had to fail at once: there may be others.
+  // Another claimer was faster, or all of the jobs had to fail at once: there may be others.
   return { claimed, wakeAt: claimed.length === 0 ? at : null };
 }
 

@@ -175,14 +175,15 @@ function endOf(held: HeldRow, run: RunToSettle, { observedAt }: SettleContext) {
   const job = asBegun(held, start);
   const { transition, decision: decided } = decide(job, run, at);
   const ended = { ...start, attempt: job.attempts, runId, end, spoolId };
-  return { job, transition, at, reason: transition.reason ?? end.reason, run: ended, decided };
+  // Also where the policy cancels the job after a crash: nobody has asked for that crash.
+  return { job, transition, at, reason: transition.reason ?? end.reason, run: ended, decided, isMeant: false };
 }
 
 /** A job whose claim, or whose wait, ends. */
 export interface JobEnd extends JobMove {
   /** The run that ends with it; null: it has none. */
   readonly run: Omit<RunEnding, 'leftJob'> | null;
-  /** Whether a person wants this end, and needs no alert. Default: a job that is cancelled or buried. */
+  /** Whether a person wants this end, and needs no alert. Default: true if the job is cancelled or buried. */
   readonly isMeant?: boolean;
 }
 

@@ -59,7 +59,7 @@ export interface JobMove {
   readonly at: number;
   /** The reason for the job's new state, in one sentence; null: none. */
   readonly reason: string | null;
-  /** Whether somebody else than its holder moves the job. Default false. */
+  /** Whether a verb moves the job while its holder's process may still run. Default false. */
   readonly isByOthers?: boolean;
 }
 

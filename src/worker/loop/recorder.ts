@@ -147,19 +147,17 @@ export abstract class LogRecorder<Run extends ClaimedRun, Wanted> {
   /** A faulty run must not affect the others. */
   async #settleApart(runs: readonly RunToSettle[], wanted: Wanted | null): Promise<Turn<Run>> {
     const settled: Settled[] = [];
-    let next: readonly Run[] = [];
     for (const run of runs) {
       const record = (told: RunToSettle) =>
-        this.write((session, attempt) => this.step(session, [told], run === runs.at(-1) ? wanted : null, attempt));
-      const turn = await record(run).catch((error) =>
-        recordRefused(run, error, async (refused) => {
-          const recorded = await record(refused);
-          return { ...recorded, settled: recorded.settled.map((each) => ({ ...each, refusal: refused.end.reason })) };
-        }),
+        this.write(async (session, attempt) => (await this.step(session, [told], null, attempt)).settled);
+      const recorded = await record(run).catch((error) =>
+        recordRefused(run, error, async (refused) =>
+          (await record(refused)).map((each) => ({ ...each, refusal: refused.end.reason })),
+        ),
       );
-      settled.push(...turn.settled);
-      next = turn.next;
+      settled.push(...recorded);
     }
+    const { next } = await this.write((session, attempt) => this.step(session, [], wanted, attempt));
     return { settled, next };
   }
 

@@ -49,7 +49,7 @@ export async function collectJobs(collector: Collector): Promise<readonly PassJo
     open.filter((job) => isForHere(collector, job)),
   );
   await tellRunning(collector, ours);
-  await cancelGone(collector, open);
+  await cancelGone(collector, [...ours, ...open.filter((job) => !isForHere(collector, job))]);
   const due = ours.filter((job) => mayRun(collector, job));
   return inOrder(collector, due, own).flatMap((job) => toPassJob(collector, job, own.get(job.id)));
 }
@@ -84,7 +84,8 @@ export async function queueScripts(
   const { call, session, request, at, orphans } = collector;
   const scheduledFor = collector.scheduledFor ?? (isShared(call) ? minuteOf(at) : null);
   const rows = request.scripts.length === 0 ? [] : await session.scriptJobs.ofTier(request.tier.name);
-  const taken = new Set([...rows.filter(isHeldHere).map(({ name }) => name), ...orphans.map(({ script }) => script)]);
+  const open = rows.filter((job) => isOpenHere(job) && (!isShared(call) || isHeld(job)));
+  const taken = new Set([...open.map(({ name }) => name), ...orphans.map(({ script }) => script)]);
   const isFree = ({ name }: Script): boolean => {
     if (taken.has(name)) return false;
     // Two files of one name are both refused, and reported once.
@@ -119,8 +120,9 @@ function isAgain({ call, request }: Pick<Collector, 'call' | 'request'>, { scrip
   return call.trigger === 'manual' && request.isDue !== true && !hasOwnTimes(script);
 }
 
-function isHeldHere(job: ScriptJobRow): boolean {
-  return job.finished_at === null && isHeld(job) && (job.host === null || job.host === machineName());
+/** Whether a job of this machine has not ended, also one of before its script became one for each machine. */
+function isOpenHere({ finished_at, host }: ScriptJobRow): boolean {
+  return finished_at === null && (host === null || host === machineName());
 }
 
 /** Whether a script may be queued for this slot, as far as these rows show; the log decides. */
@@ -266,7 +268,9 @@ async function cancelGone(collector: Collector, open: readonly ScriptJobRow[]): 
   const { call, request, at } = collector;
   if (request.kind === 'script') return;
   const known = [...request.tier.scripts, ...(request.tier.elsewhere ?? [])];
-  const missing = open.filter((job) => mayRun(collector, job) && !known.some(({ name }) => name === job.name));
+  // On one machine a pause and the wait for a try are kept: the file may come back.
+  const isWaiting = (job: ScriptJobRow): boolean => (isShared(call) ? !isHeld(job) : mayRun(collector, job));
+  const missing = open.filter((job) => isWaiting(job) && !known.some(({ name }) => name === job.name));
   if (isShared(call)) {
     const changed = open.filter((job) => !isHeld(job) && isOfOtherKind(request.tier.scripts, job));
     await cancel(collector, changed, 'its script now runs on other machines');
