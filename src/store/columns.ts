@@ -21,11 +21,8 @@ interface ColumnFacts {
   /** Of a whole number: it is never below 0; it is 1 or 0. */
   readonly isCount?: boolean;
   readonly isFlag?: boolean;
-  /**
-   * Of an id that SQLite gives out only once, even after its row was deleted: in versions of the schema before this one,
-   * by AUTOINCREMENT. Servers never reuse one.
-   */
-  readonly autoincrementBefore?: number;
+  /** Of an id: not even after its row was deleted. Servers never do. */
+  readonly isNeverReused?: boolean;
   /** The version of the schema that it came with; left out: the first one. */
   readonly since?: number;
   /** `now`: milliseconds since 1970, by the clock of the engine. */
@@ -58,12 +55,7 @@ export class ColumnDefinition<T = unknown> {
   }
 
   get neverReused(): ColumnDefinition<T> {
-    return this.autoincrementBefore(Number.POSITIVE_INFINITY);
-  }
-
-  /** @param version of the schema from which on something else sees to it: AUTOINCREMENT writes a page for each row */
-  autoincrementBefore(version: number): ColumnDefinition<T> {
-    return this.#with({ autoincrementBefore: version });
+    return this.#with({ isNeverReused: true });
   }
 
   /** A text that is one of these, which nothing checks. */
@@ -167,7 +159,7 @@ export function columnsOf<C extends Columns, Left extends keyof C = never>(
   >[];
 }
 
-/** Columns that came with a version of the schema, to a table that is older. */
+/** Columns that came with a version of the schema, one that tables had before. */
 export function columnsSince(
   { columns }: TableDefinition,
   version: number,

@@ -40,7 +40,7 @@ async function takeOverInto(
     const queue = readBedrock(database, { withEnded, missed: 'all' });
     return await importJobs(store, queue, { at: NOW, isDryRun, skipBad });
   });
-  const rows = readAll<JobRow>(store, 'jobs').filter(({ tier }) => tier === null);
+  const rows = readAll<JobRow>(store, 'jobs');
   return { store, report, rows, again: (more, other = {}) => takeOverInto(store, more, other) };
 }
 

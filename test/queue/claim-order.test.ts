@@ -83,8 +83,7 @@ async function open(jobs: readonly Waiting[] = []) {
   const store = await openSqliteOf(root);
   const worker = await openWorker({ store, clock: { at: NOW } });
   const fill = (all: readonly Waiting[]): void => {
-    // At first a row stays that keeps the last number.
-    store.connection.exec('delete from jobs; delete from jobs');
+    store.connection.exec('delete from jobs');
     const insert = store.connection.prepare(
       `insert into jobs (id, name, state, priority, run_at, concurrency_key, ready)
        values (?, ?, ?, ?, ?, ?, ?)`,

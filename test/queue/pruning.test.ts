@@ -206,8 +206,7 @@ async function addFamily(store: Store, state: 'paused' | 'finished'): Promise<nu
 }
 
 async function readNames(store: Store): Promise<string[]> {
-  const jobs = (await store.queries()).selectFrom('jobs').where('tier', 'is', null);
-  const rows = await jobs.select('name').orderBy('id').execute();
+  const rows = await (await store.queries()).selectFrom('jobs').select('name').orderBy('id').execute();
   return rows.map(({ name }) => name);
 }
 

@@ -1,13 +1,9 @@
 import { expect, test } from 'vitest';
-import { startLog } from '../../src/store/sqlite/create.ts';
-import { findDriver } from '../../src/store/sqlite/driver.ts';
 import { SCHEMA_VERSION } from '../../src/store/sqlite/file.ts';
-import { makeTables } from '../../src/store/sqlite/migrations.ts';
 import { engine } from '../support/engines.ts';
 import { changeLog, lieInLog, queryLog } from '../support/open-log.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
-import { testOfSqlite } from '../support/test-of.ts';
 import { writeLog } from '../support/written-log.ts';
 
 const AT = Date.UTC(2026, 10, 3, 14);
@@ -75,35 +71,5 @@ test('a log of schema 2 learns how its incidents ended, from the words of that t
     { code: 'script-failing', ending: null, hint: 'gone: fishing' },
     { code: 'script-failing', ending: null, hint: 'Run it by hand.' },
   ]);
-  expect(SCHEMA_VERSION).toBe(4);
+  expect(SCHEMA_VERSION).toBe(3);
 });
-
-// The table of jobs is made anew in SQLite alone.
-testOfSqlite(
-  'a log of schema 3 keeps its jobs with their runs, and gives no number of a deleted job again',
-  async () => {
-    const root = makeTemporaryRoot();
-    const { database } = makeStateOf(root);
-    const { driver } = await findDriver();
-    startLog(database, driver);
-    const old = driver.open(database, { timeoutMs: 0 });
-    makeTables(old, 3);
-    old.exec(`insert into scripts (name) values ('queue/a');
-    insert into jobs (name, data, unique_key) values ('a', '{"to":1}', 'x'), ('b', '{}', null), ('newest', '{}', null);
-    insert into runs (job_id, script_id, attempt, outcome, started_at) values (1, 1, 1, 'failed', ${AT});
-    delete from jobs where id = 3;
-    create view of_another_program as select id from jobs`);
-    const kept = 'select id, name, data, priority, run_at, created_at, ready, unique_key from jobs order by id';
-    const before = old.prepare(kept).all([]);
-    old.close();
-
-    await reopen(root);
-    expect(queryLog(root, kept)).toEqual(before);
-    expect(queryLog(root, 'select job_id, outcome from runs')).toEqual([{ job_id: 1, outcome: 'failed' }]);
-    expect(queryLog(root, 'select id from of_another_program where id < 3')).toEqual([{ id: 1 }, { id: 2 }]);
-    changeLog(root, `insert into jobs (name) values ('next')`);
-    expect(queryLog(root, `select id from jobs where name = 'next'`)).toEqual([{ id: 4 }]);
-    changeLog(root, 'delete from jobs where id = 1');
-    expect(queryLog(root, 'select job_id from runs')).toEqual([]);
-  },
-);

@@ -36,9 +36,8 @@ export function viewsOf({ table, integer, before }: ViewSql): Readonly<Record<st
   return {
     workers: `select w.*, host, boot_id, runner_version, node_version
       from ${table('workers')} as w join ${table('hosts')} as h on h.id = host_id`,
-    // Without the row that keeps the number of the newest job once that is deleted.
     jobs: `select j.*, case when claim_token like '%.%' then ${integer(before('claim_token', '.'))} end as claimed_by
-      from ${table('jobs')} as j where tier is null or tier <> ''`,
+      from ${table('jobs')} as j`,
     runs: `select r.*, s.name as script,
         coalesce(worker_id || '.' || claim_number, spool_id) as "key",
         ${before('s.name', '/')} as tier, content_hash,

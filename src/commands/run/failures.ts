@@ -193,7 +193,7 @@ function describeFailure(run: FailureView, root: string): string {
 /** "failed after 5ms: exit code 3", "timed out after 5s (limit 5s), ended with SIGTERM" */
 function describeHow({ outcome, durationMs }: FailureView, reason: string): string {
   if (outcome === null) return `failed: ${reason}`;
-  // Its reason says how long it took, and why it was ended.
+  // Its reason says why it was ended and, unless its runner had died, how long it took.
   if (outcome === 'timed-out') return reason;
   return `${outcome} after ${formatDuration(durationMs)}: ${reason}`;
 }

@@ -39,7 +39,7 @@ const ofPasses = new Set(['lastPass', 'lastSkippedPass', 'holder']);
 /** How a run ended, where neither an exit code nor a signal says so. */
 const endings: Readonly<Record<string, string>> = {
   'timed-out': 'timed out',
-  crashed: 'its runner died while it ran',
+  crashed: 'nobody saw it end',
   'not-started': 'did not start',
 };
 
@@ -74,7 +74,7 @@ function describeEnd(run: { readonly outcome?: unknown; readonly exitCode?: unkn
   const { outcome, exitCode, signal } = run;
   if (typeof outcome === 'string' && outcome in endings) return endings[outcome];
   if (typeof signal === 'string') return `ended by ${signal}`;
-  return typeof exitCode === 'number' ? `exit code ${exitCode}` : null;
+  return typeof exitCode === 'number' && exitCode !== 0 ? `exit code ${exitCode}` : null;
 }
 
 function isThrown(value: unknown): boolean {

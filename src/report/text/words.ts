@@ -119,9 +119,11 @@ export function describeRunError(run: RunRecord, outputEnd: string): string | nu
   return isSaid || isStackFrame(line) ? reason : `${reason}: ${line}`;
 }
 
-/** Whether its reason says more than an exit code: a known cause says more than the last line. */
-function hasCause({ outcome, exitCode, signal, reason }: RunRecord): boolean {
-  return outcome === 'failed' && signal === null && exitCode !== null && reason !== describeExit(exitCode, null);
+/** Whether its reason says more after the exit code: a known cause says more than the last line. */
+function hasCause({ exitCode, reason }: RunRecord): boolean {
+  if (exitCode === null || reason === null) return false;
+  const exit = describeExit(exitCode, null);
+  return [':', ','].some((mark) => reason.startsWith(`${exit}${mark}`));
 }
 
 /** Why a pass was skipped: `because the pass before it was still running (14:02 to 14:05)`. */

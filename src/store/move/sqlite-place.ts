@@ -42,6 +42,8 @@ export async function openSqliteSource(state: StateFolder): Promise<SourcePlace>
       if (session.inTransaction) connection.exec('rollback');
     },
     setAside: async (to) => {
+      // This commit has no second try: it waits for readers of a log without WAL as long as they may take.
+      connection.exec(`pragma busy_timeout = ${session.busyTimeoutMs}`);
       connection.exec('create table moved (place text not null)');
       connection.prepare('insert into moved values (?)').run([to]);
       for (const statement of shutAfterMoveTo(to)) connection.exec(statement);
@@ -201,10 +203,6 @@ function placeOf(session: SqliteSession, name: string, state: PlaceState): LogPl
     },
     setLastNumber: (table, last) =>
       ask(async () => {
-        if (table === 'jobs') {
-          const { keepJobNumber } = await import('../sqlite/migrations.ts');
-          return void (await session.run(keepJobNumber, [last]));
-        }
         const text = `select 1 as one from sqlite_master where name = ? and sql like '%autoincrement%'`;
         if ((await session.first(text, [table])) === undefined) return;
         await session.run('delete from sqlite_sequence where name = ?', [table]);

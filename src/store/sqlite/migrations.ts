@@ -1,6 +1,5 @@
 import {
   type ColumnDefinition,
-  columnsOf,
   columnsSince,
   hasValue,
   indexesOn,
@@ -19,33 +18,27 @@ import type { Connection, Driver } from './driver.ts';
 
 const NOW_MS = "(cast((julianday('now') - 2440587.5) * 86400000 as integer))";
 
-/** Statements that make a table and its indexes in the first version of the schema. */
+/** Statements that make a table and its indexes. */
 function createTable(name: string, table: TableDefinition): string[] {
-  return table.isOnServersAlone ? [] : [tableText(name, table, 1), ...indexTexts(name, table)];
-}
-
-function tableText(name: string, table: TableDefinition, version: number): string {
+  if (table.isOnServersAlone) return [];
   const { key, unique = [], sqliteChecks = {} } = table;
   const parts = [
-    ...columnsSince(table, 1).map(([column, each]) => describeColumn(column, each, key, version)),
+    ...columnsSince(table, 1).map(([column, each]) => describeColumn(column, each, key)),
     ...(key.length > 1 ? [`primary key (${key.join(', ')})`] : []),
     ...(unique.length > 0 ? [`unique (${unique.join(', ')})`] : []),
     ...Object.entries(sqliteChecks).map(([sentence, condition]) => checkText(sentence, condition)),
   ];
-  return `create table ${name} (${parts.join(', ')})${isByKey(table) ? ' without rowid' : ''}`;
-}
-
-function indexTexts(name: string, table: TableDefinition): string[] {
-  return indexesOn('sqlite', table).map(
+  const indexes = indexesOn('sqlite', table).map(
     (index) => `create ${index.isUnique ? 'unique ' : ''}index ${index.name} on ${name} ${index.on}`,
   );
+  return [`create table ${name} (${parts.join(', ')})${isByKey(table) ? ' without rowid' : ''}`, ...indexes];
 }
 
 /** Statements that add what came with a version of the schema. */
 function addColumns(version: number): string[] {
   return Object.entries<TableDefinition>(tables).flatMap(([name, table]) =>
     columnsSince(table, version).map(
-      ([column, each]) => `alter table ${name} add column ${describeColumn(column, each, table.key, version)}`,
+      ([column, each]) => `alter table ${name} add column ${describeColumn(column, each, table.key)}`,
     ),
   );
 }
@@ -57,14 +50,14 @@ function isByKey({ columns, key }: TableDefinition): boolean {
   return key.length > 1 || storageOf(columns[first] as ColumnDefinition) !== 'integer';
 }
 
-function describeColumn(name: string, column: ColumnDefinition, key: readonly string[], version: number): string {
+function describeColumn(name: string, column: ColumnDefinition, key: readonly string[]): string {
   const { facts } = column;
-  const { autoincrementBefore = 0, check, default: otherwise, partOf, values } = facts;
+  const { check, default: otherwise, partOf, values } = facts;
   const isKey = key.length === 1 && key[0] === name;
   return [
     `${name} ${storageOf(column)}`,
     isKey ? 'primary key' : '',
-    version < autoincrementBefore ? 'autoincrement' : '',
+    facts.isNeverReused ? 'autoincrement' : '',
     facts.isNullable || isKey ? '' : 'not null',
     otherwise === undefined ? '' : `default ${otherwise === now ? NOW_MS : literal(otherwise)}`,
     facts.isUnique ? 'unique' : '',
@@ -110,49 +103,16 @@ const views = [
     group by handler, what`,
 ];
 
-/**
- * Adds the row that keeps a number from being given to a job again, in place of an earlier such row. SQLite gives the
- * number after the greatest one in the table. The row is a script's by its tier, which no folder can have.
- */
-const keepNumber = (of: string): string =>
-  `insert or replace into jobs (id, name, tier, state, ready, run_at, created_at, finished_at)
-    select last, '-', '', 'cancelled', null, 0, 0, 0 from (${of}) where last > coalesce((select max(id) from jobs), 0)`;
-
-/** Gives jobs numbers after its value from now on. */
-export const keepJobNumber = keepNumber('select cast(? as integer) as last');
-
-const jobColumns = columnsOf(tables.jobs).join(', ');
-
-/** The table without AUTOINCREMENT, which nothing but a new table loses. */
-const jobsAnew = [
-  'drop view activity',
-  'drop view runs_readable',
-  'drop view totals',
-  tableText('new_jobs', tables.jobs, 4),
-  `insert into new_jobs (${jobColumns}) select ${jobColumns} from jobs`,
-  `create table last_job as select seq as last from sqlite_sequence where name = 'jobs'`,
-  'drop table jobs',
-  'alter table new_jobs rename to jobs',
-  keepNumber('select last from last_job'),
-  'drop table last_job',
-  ...indexTexts('jobs', tables.jobs),
-  `create trigger jobs_keep_number after delete on jobs when old.tier is not '' begin ${keepNumber('select old.id as last')}; end`,
-  ...views,
-];
-
 /** Statements by version of the schema: those of version 1 come first. */
 const migrations: readonly (readonly string[])[] = [
   [...Object.entries<TableDefinition>(tables).flatMap(([name, table]) => createTable(name, table)), ...views],
   [...addColumns(2), markSuspectRuns],
   [...addColumns(3), ...markEndings],
-  jobsAnew,
 ];
 
 /** Brings the tables to the newest schema, all or nothing, once however many processes try. */
 export function migrateFile(connection: Connection): void {
-  // Runs stay while the table of their jobs is dropped and made anew; what others have made upon it is not looked at.
-  const hadKeys = Number(connection.pragma('foreign_keys'));
-  connection.exec('pragma foreign_keys = off; pragma legacy_alter_table = on; begin immediate');
+  connection.exec('begin immediate');
   try {
     const version = Number(connection.pragma('user_version'));
     for (const statement of migrations.slice(version).flat()) connection.exec(statement);
@@ -161,8 +121,6 @@ export function migrateFile(connection: Connection): void {
   } catch (error) {
     if (connection.inTransaction) connection.exec('rollback');
     throw error;
-  } finally {
-    connection.exec(`pragma legacy_alter_table = off; pragma foreign_keys = ${hadKeys}`);
   }
 }
 

@@ -1,7 +1,7 @@
 import { isKeptOutputName } from '../../system/place/state-folder.ts';
 import type { Connection, Driver } from './driver.ts';
 import { judgeMarks } from './file.ts';
-import { isOwnSchema, keepJobNumber, makeTables, migrateFile } from './migrations.ts';
+import { isOwnSchema, makeTables, migrateFile } from './migrations.ts';
 
 /** The parts of a backup that did not become part of the log, each in words for people: "3 tokens", "the trigger x". */
 export type LeftOut = readonly string[];
@@ -192,7 +192,6 @@ const MOST_TO_COME = 2 ** 40;
 
 /** No number is given twice: the files of runs are called after workers, and programs may remember jobs. */
 export function raiseSequence(connection: Connection, name: string, seq: number): void {
-  if (name === 'jobs' && !hasNumbers(connection, name)) return void connection.prepare(keepJobNumber).run([seq]);
   const values = [seq, name];
   connection.prepare('update main.sqlite_sequence set seq = max(seq, cast(? as integer)) where name = ?').run(values);
   const insert = `insert into main.sqlite_sequence (seq, name) select cast(? as integer), ?

@@ -241,9 +241,7 @@ interface Sequence {
 }
 
 function readSequences(connection: Connection, schema: 'main' | 'restored' = 'main'): readonly Sequence[] {
-  const text = `select name, seq from ${schema}.sqlite_sequence
-    union all select * from (select 'jobs', id from ${schema}.jobs order by id desc limit 1) as newest`;
-  return connection.prepare(text).all([]) as Sequence[];
+  return connection.prepare(`select name, seq from ${schema}.sqlite_sequence`).all([]) as Sequence[];
 }
 
 /** Long outputs that only the replaced log names go with it. */

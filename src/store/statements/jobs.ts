@@ -182,7 +182,7 @@ function readyOf(job: NewJobRow, at: number): number | null {
 
 /**
  * A job that SQLite adds alone goes into one index, as by plain SQL: of a small transaction each index is a page to be
- * synced. The next claim moves it to those that are due, with all others.
+ * synced. The next claims move it to those that are due, with others.
  */
 function unlooked({ state }: NewJobRow): number | null {
   return state === 'queued' || state === 'retrying' ? 0 : null;

@@ -74,7 +74,7 @@ export function checksOf(db: Statements) {
     scripts: () =>
       db.all<ScriptStandRow>(
         `select name, tier, state, run_at as "runAt", started_at as "startedAt", created_at as "createdAt", reason
-         from ${byIndex('jobs', { sqlite: 'jobs_of_scripts' })} where ${scriptCondition(db)} and tier <> '' order by name, id`,
+         from ${byIndex('jobs', { sqlite: 'jobs_of_scripts' })} where ${scriptCondition(db)} order by name, id`,
       ),
     /** Runs that go on, the oldest first, with their workers; not those of who is no worker. */
     running: () =>
