@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readProbeResult } from '../../src/execution/result/report.ts';
+import { readProbeResult, tellsEnd } from '../../src/execution/result/report.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { createMasker } from '../support/create-masker.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -19,6 +19,14 @@ function readBack(content: string): unknown {
   writeFileSync(path, content);
   return readProbeResult(path, createMasker(defaultSettings, {}));
 }
+
+test('a record of what keeps a script running tells no end', () => {
+  const path = join(makeTemporaryRoot(), '1.json');
+  writeFileSync(path, JSON.stringify({ lingering: { isFunction: true, afterMs: 1, resources: [] } }));
+  expect(tellsEnd(path)).toBe(false);
+  writeFileSync(path, JSON.stringify(result));
+  expect(tellsEnd(path)).toBe(true);
+});
 
 test('what the probe left is read', () => {
   expect(readBack(JSON.stringify(result))).toEqual(result);

@@ -67,6 +67,15 @@ test('what a dead worker ran has crashed; what it had not begun waits for the ne
   checkInvariants(root, { isSettled: false });
 });
 
+test('a crash after which its policy cancels the job opens an incident all the same', async () => {
+  const { root, rescueAll, row } = await open({ options: { onCrash: 'skip' } });
+  await rescueAll(crashed);
+  expect(row(2).state).toBe('cancelled');
+  expect(queryLog(root, 'select subject, code from incidents')).toEqual([
+    { subject: 'queue/b', code: 'script-failing' },
+  ]);
+});
+
 test('a run that outlived its runner stays open, and its job with it', async () => {
   const { root, rescueAll, worker } = await open();
   const { ended: rescued, alive } = await rescueAll(null);
