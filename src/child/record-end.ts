@@ -7,7 +7,7 @@ import { describeError, failure, nameSyntaxError } from './errors.ts';
 export const UNSETTLED_EXIT_CODE = 13;
 
 /** The state of a script, or of a handler that has a process of its own, when its process ends. */
-export interface EndState extends Pick<ProbeResult, 'lingering' | 'uncalled'> {
+interface EndState extends Pick<ProbeResult, 'lingering' | 'uncalled'> {
   /** Why the process must not end by itself: a call has not ended. Null: none. */
   readonly unsettled: string | null;
   /** How the handler ended; null: it has not, or this is a script. */

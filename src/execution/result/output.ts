@@ -7,7 +7,7 @@ import { headBytes } from '../watch/output-guard.ts';
 import type { KeptOutput } from './result.ts';
 
 /** An output file, and how much of it to keep. */
-export interface WrittenOutput {
+interface WrittenOutput {
   readonly path: string;
   /** Descriptor of the file, for reading: its path may no longer lead to it. */
   readonly fd: number;

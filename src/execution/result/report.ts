@@ -155,7 +155,7 @@ export function readCounts(
 }
 
 /** Masks the names, which may contain a secret. */
-export function maskCounts(counts: Counts, masker: Masker): Counts {
+function maskCounts(counts: Counts, masker: Masker): Counts {
   return Object.fromEntries(Object.entries(counts).map(([name, value]) => [masker.text(name), value]));
 }
 

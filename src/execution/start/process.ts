@@ -243,7 +243,7 @@ function settle(): void {
   waiting = [];
 }
 
-export function subtractCpu(now: CpuTime, before: CpuTime): CpuTime {
+function subtractCpu(now: CpuTime, before: CpuTime): CpuTime {
   return { userCpuMs: now.userCpuMs - before.userCpuMs, systemCpuMs: now.systemCpuMs - before.systemCpuMs };
 }
 

@@ -17,7 +17,7 @@ import { endJobs } from '../settle/settle.ts';
 import { unclaimed } from '../settle/transition.ts';
 
 /** The names of the jobs that a claimer wants. */
-export interface WantedNames {
+interface WantedNames {
   /** The names that can be wanted at all; null: no such list exists. */
   readonly names: readonly string[] | null;
   isWanted(name: string): boolean;

@@ -146,7 +146,7 @@ export async function resumeParentIfDone(session: StoreSession, parentId: number
 }
 
 /** Ended children that their parent has not received yet. */
-export async function unreportedChildren(session: StoreSession, parentId: number): Promise<SizedJobRow[]> {
+async function unreportedChildren(session: StoreSession, parentId: number): Promise<SizedJobRow[]> {
   return (await session.jobs.children(parentId)).filter(
     ({ finished_at, reported_to_parent }) => finished_at !== null && reported_to_parent === 0,
   );

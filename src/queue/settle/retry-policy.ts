@@ -40,7 +40,7 @@ export function createPolicies(root: string, settings: Settings): () => Promise<
 }
 
 /** One try that has ended. */
-export interface EndedTry {
+interface EndedTry {
   readonly outcome: Outcome;
   /** 1 for the first. */
   readonly attempt: number;

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { errorCode, UsageError } from '../../system/base/errors.ts';
 import { describeSpecial } from '../../system/base/plain-file.ts';
-import { type Connection, findDriver } from '../sqlite/driver.ts';
+import { type Connection, findDriver, quoteName } from '../sqlite/driver.ts';
 
 import { APPLICATION_ID, completeOpening, findSpecial, type Opening } from '../sqlite/file.ts';
 
@@ -221,9 +221,4 @@ function rejectNewer(system: string, table: string, unknown: readonly string[]):
 export function asText(column: string, isThere = true): string {
   const name = quoteName(column);
   return isThere ? `cast(${name} as text) as ${name}` : `null as ${name}`;
-}
-
-/** As a name in SQL. */
-export function quoteName(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
 }

@@ -1,4 +1,5 @@
-import { asText, type ExternalDatabase, type ExternalRow, findColumns, quoteName } from './external-database.ts';
+import { quoteName } from '../sqlite/driver.ts';
+import { asText, type ExternalDatabase, type ExternalRow, findColumns } from './external-database.ts';
 
 /** The jobs of a Bedrock::Jobs database, to be read as often as one likes. */
 interface BedrockRows {

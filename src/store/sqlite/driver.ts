@@ -299,3 +299,8 @@ export function sqliteErrorName(code: number): string {
 function words(text: string): readonly string[] {
   return text.trim().split(/\s+/);
 }
+
+/** A name as SQL takes it, whatever it contains. */
+export function quoteName(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}

@@ -1,5 +1,6 @@
 import { isKeptOutputName } from '../../system/place/state-folder.ts';
 import type { Connection, Driver } from './driver.ts';
+import { quoteName } from './driver.ts';
 import { judgeMarks } from './file.ts';
 import { isOwnSchema, makeTables, migrateFile } from './migrations.ts';
 
@@ -241,9 +242,4 @@ function listStrangers(connection: Connection): readonly string[] {
     .slice(0, MOST_NAMED)
     .map(({ type, name }) => `the ${type} ${String(name).slice(0, LONGEST_NAME)}`);
   return found.length > MOST_NAMED ? [...named, 'further objects'] : named;
-}
-
-/** A name as SQL takes it, whatever it contains. */
-export function quoteName(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
 }

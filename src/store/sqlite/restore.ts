@@ -6,6 +6,7 @@ import { listNames, utcStamp } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { backUp, startLog } from './create.ts';
 import type { Connection, Driver } from './driver.ts';
+import { quoteName } from './driver.ts';
 import { findSpecial, freeName, removeDatabase, withConnection } from './file.ts';
 import {
   BackupRefused,
@@ -13,7 +14,6 @@ import {
   judgeBackup,
   type LeftOut,
   ofNow,
-  quoteName,
   raiseSequence,
   readBackup,
 } from './read-backup.ts';

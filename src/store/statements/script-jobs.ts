@@ -15,7 +15,7 @@ export interface NewScriptJob {
   /** The only machine that it is for. Left out, or null: any. */
   readonly host?: string | null;
   readonly scheduledFor: number | null;
-  /** By hand: whatever slot it was queued for before, which its row keeps: `scheduledFor` is null then. */
+  /** Whether it is queued whatever slot it was queued for before. Its row keeps that slot if `scheduledFor` is null. */
   readonly isAgain?: boolean;
   readonly at: number;
 }
@@ -36,11 +36,11 @@ export function scriptJobsOf(db: Statements) {
   const scripts = `${db.dialect.byIndex('jobs', { sqlite: 'jobs_of_scripts' })} where ${scriptCondition(db)}`;
   const enqueue = db.dialect.name === 'sqlite' ? enqueueOnSqlite : enqueueOnServer;
   return {
-    /** Queues scripts for a pass, in their order: their rows are made, or begun anew. Their numbers. */
+    /** Queues scripts in their order, whether they are open or not: their rows are made, or begun anew. Their numbers. */
     enqueue: async (jobs: readonly NewScriptJob[]) => (await enqueue(db, jobs, 'always')) as number[],
     /**
-     * The same for a slot that many machines have: only those that are not open and, unless they are to run again, were
-     * not queued for this slot or a later one. To be called in a transaction. Null: somebody was sooner. A slot more than
+     * The same for a slot, which many machines may have: only those that are not open and, unless they are to run again,
+     * were not queued for this slot or a later one. To be called in a transaction. Null: somebody was sooner. A slot more than
      * a day ahead of `at` does not count: a clock was wrong then.
      */
     enqueueOnce: (jobs: readonly NewScriptJob[]) => enqueue(db, jobs, 'new'),

@@ -225,7 +225,7 @@ export class QueueRecorder extends LogRecorder<HandlerRun, WantedJobs> {
 }
 
 /** Selects the jobs that a worker takes, by the present pauses and handlers. */
-export interface Selector {
+interface Selector {
   /**
    * Call it before each claim.
    *

@@ -157,8 +157,8 @@ export abstract class LogRecorder<Run extends ClaimedRun, Wanted> {
       );
       settled.push(...recorded);
     }
-    const { next } = await this.write((session, attempt) => this.step(session, [], wanted, attempt));
-    return { settled, next };
+    if (wanted === null) return { settled, next: [] };
+    return { settled, next: await this.write((session, attempt) => this.claim(session, wanted, attempt)) };
   }
 
   protected newAttempt(): Attempt {

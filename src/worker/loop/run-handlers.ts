@@ -23,7 +23,7 @@ export interface HandlerEquipment {
 }
 
 /** Ends the runs of one executor: when its worker stops, or when the job of its present run was taken from it. */
-export interface RunStop {
+interface RunStop {
   /** The signal for the next runs. */
   next(): AbortSignal;
   /** Ends the present run only. */
