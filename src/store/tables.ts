@@ -24,6 +24,7 @@ import {
 } from './columns.ts';
 import {
   childFailurePolicies,
+  type DeliveryKind,
   deliveryKinds,
   endings,
   incidentEndings,
@@ -643,7 +644,8 @@ export const tables = {
   deliveries: table(
     {
       id: id.neverReused,
-      kind: word.oneOf(deliveryKinds),
+      /** `telemetry`: of logs before schema 4. */
+      kind: word.oneOf([...deliveryKinds, 'telemetry']).as<DeliveryKind>(),
       /** Name of the channel in the settings. */
       channel: name,
       /** JSON. Holds no secret: a channel takes those from the environment as it sends. */
@@ -675,9 +677,6 @@ export const tables = {
     },
     { key: ['script_id', 'what'] },
   ),
-
-  /** How far runs were sent to a collector: the newest one that was looked at, and those that had not ended by then. */
-  told_runs: table({ run_id: integer, started_at: instant, is_open: flag }, { key: ['run_id'] }),
 
   /** A token, by which its holder may use the dashboard and its API from another machine. */
   tokens: table({
@@ -721,6 +720,11 @@ export const tables = {
 
   /** One row for each thing that only one transaction at a time may do: it is locked meanwhile. */
   mutexes: table({ name }, { key: ['name'], isOnServersAlone: true }),
+};
+
+/** Tables that logs had before schema 4, which drops them. */
+export const droppedTables = {
+  told_runs: table({ run_id: integer, started_at: instant, is_open: flag }, { key: ['run_id'] }),
 };
 
 /** Columns of a run that are written when it begins. */

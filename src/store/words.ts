@@ -173,7 +173,7 @@ interface EndedIncident {
 /** Words before the line that makes a run suspect; the column `suspect` says that it is. */
 export const DOUBT = 'exit code 0, but its output tells of a failure: ';
 
-export const deliveryKinds = ['alert', 'ping', 'telemetry', 'report'] as const;
+export const deliveryKinds = ['alert', 'ping', 'report'] as const;
 export type DeliveryKind = (typeof deliveryKinds)[number];
 
 /** The permission of a token: only to look, or also to change things. */

@@ -3,7 +3,6 @@ import { noteFindings } from '../../src/monitor/alert/incidents/note-findings.ts
 import { tellIncidents } from '../../src/monitor/alert/incidents/tell.ts';
 import { closeHours } from '../../src/monitor/metrics/close-hours.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
-import { telemetryOf } from '../../src/store/statements/monitor/telemetry.ts';
 import type { Store } from '../../src/store/store.ts';
 import { queryLog } from '../support/open-log.ts';
 import { openStoreOf } from '../support/state-of.ts';
@@ -71,12 +70,4 @@ test('each message is sent by one of those who would send it', async () => {
     claimed.push(...rows.map((row) => row.channel));
   }
   expect(claimed.toSorted()).toEqual(messages.map((message) => message.channel));
-});
-
-test('a collector is asked for by one of all', async () => {
-  const { root, stores } = await openTwice();
-  await Promise.all(
-    stores.map((store) => store.transaction(({ statements }) => telemetryOf(statements).request('otlp', NOON))),
-  );
-  expect(queryLog(root, 'select kind from deliveries')).toEqual([{ kind: 'telemetry' }]);
 });

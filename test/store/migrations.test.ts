@@ -71,5 +71,19 @@ test('a log of schema 2 learns how its incidents ended, from the words of that t
     { code: 'script-failing', ending: null, hint: 'gone: fishing' },
     { code: 'script-failing', ending: null, hint: 'Run it by hand.' },
   ]);
-  expect(SCHEMA_VERSION).toBe(3);
+});
+
+test('a log of schema 3 loses the tables that nothing uses any more', async () => {
+  const root = makeTemporaryRoot();
+  const log = await writeLog(root);
+  changeLog(root, 'create table told_runs (run_id integer primary key, started_at integer not null)');
+  changeLog(root, `insert into deliveries (kind, channel, body, created_at) values ('telemetry', 'otlp', '{}', 1)`);
+  changeLog(root, `insert into deliveries (kind, channel, body, created_at) values ('ping', 'hourly', '{}', 1)`);
+  setVersion(root, 3);
+  await log.store.close();
+
+  await reopen(root);
+  expect(queryLog(root, 'select kind from deliveries')).toEqual([{ kind: 'ping' }]);
+  expect(() => queryLog(root, 'select * from told_runs')).toThrow(/told_runs/);
+  expect(SCHEMA_VERSION).toBe(4);
 });

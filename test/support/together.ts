@@ -35,7 +35,7 @@ export const together = files.filter((file) => !apart.includes(file));
  */
 const aboutTheLog = [
   'test/queue/conformance/!(bedrock).test.ts',
-  'test/store/{migrations,outcomes,pruning,tables,told-runs}.test.ts',
+  'test/store/{migrations,outcomes,pruning,tables}.test.ts',
 ];
 
 /** The rest of the queue, and what stands on those: it runs on the engines that `TEST_ENGINES` names. */
@@ -44,7 +44,7 @@ const upon = [
   'test/monitor/**',
   'test/store/hostile-log.test.ts',
   'test/report/{activity,metrics-command,read-*,reading-commands}.test.ts',
-  'test/alert/{deliver,incidents,send-spans}.test.ts',
+  'test/alert/{deliver,incidents}.test.ts',
   'test/commands/{add,claim,job,jobs,pause-queue,repeat,run}.test.ts',
   'test/worker/{lost-claims,queue/lease-heartbeat}.test.ts',
 ];

@@ -157,9 +157,8 @@ interface PrometheusOptions {
 export async function showPrometheus(context: CommandContext, { root, output }: PrometheusOptions): Promise<void> {
   const text = await withLog(context, root, async ({ store }) => {
     if (store === null) return '';
-    const { readFamilies } = await import('../../monitor/telemetry/read-families.ts');
-    const { writePrometheus } = await import('../../monitor/telemetry/families.ts');
-    return writePrometheus(await readFamilies(store, context.now(), context.version));
+    const { writePrometheus } = await import('../../monitor/metrics/prometheus.ts');
+    return await writePrometheus(store, context.now(), context.version);
   });
   if (output === undefined) await print(context, text);
   else writeExport(resolve(context.cwd, output), text);

@@ -96,7 +96,7 @@ export const checkJobs: Check = {
 
 /** What cron or the runner itself sets or reads; a script that has one of these names knows why. */
 const OWN_VARIABLES =
-  /^(?:HOME|LOGNAME|USER|SHELL|PATH|(?:OLD)?PWD|SHLVL|_|LANG|LANGUAGE|LC_\w+|TZ|CRON_TZ|MAIL\w*|RUNNER_\w+|OTEL_\w+)$/;
+  /^(?:HOME|LOGNAME|USER|SHELL|PATH|(?:OLD)?PWD|SHLVL|_|LANG|LANGUAGE|LC_\w+|TZ|CRON_TZ|MAIL\w*|RUNNER_\w+)$/;
 
 /** Variables that the crontab sets and a script reads, and that it does not get: without a word it has none. */
 async function findWithheld(

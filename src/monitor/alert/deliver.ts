@@ -110,8 +110,7 @@ async function sendRow(call: DeliveryCall, row: DeliveryRow, signal: AbortSignal
 async function senderOf(kind: DeliveryKind): Promise<Deliver> {
   if (kind === 'alert') return deliverAlert;
   if (kind === 'ping') return deliverPing;
-  if (kind === 'report') return (await import('./report-mail.ts')).deliverReport;
-  return (await import('./telemetry/send-telemetry.ts')).deliverTelemetry;
+  return (await import('./report-mail.ts')).deliverReport;
 }
 
 const deliverAlert: Deliver = async ({ runner }, row, signal) => {

@@ -1,6 +1,5 @@
 import type { MeasuredRow } from '../../store/shared/measured.ts';
 import { metricsOf, type WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
-import { telemetryOf } from '../../store/statements/monitor/telemetry.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import { eachMeasured, eachUncounted, HourlyFigures, hasRow, type MetricStatements, OpenHour } from './hours.ts';
 import { HOUR_MS, hourOf } from './periods.ts';
@@ -56,7 +55,7 @@ async function closeNext(session: StoreSession, now: number): Promise<boolean> {
   const hour = (await open?.measure({ now, scripts })) ?? null;
   await scripts.addKnown(metrics);
   await metrics.write(scripts.toRows(), [...again, ...(hour?.workers ?? [])]);
-  await telemetryOf(session.statements).addCounters(scripts.counters.toRows());
+  await metrics.addCounters(scripts.counters.toRows());
   // Whole days without anything are one step.
   const next = hour?.isEmpty ? Math.min(hourOf((await metrics.nextAt(until)) ?? over), over) : until;
   if (next !== known || isLate) await metrics.setCountedUntil(next);

@@ -1,6 +1,11 @@
 import type { MeasuredPage, MeasuredRow, PagePlace, Span } from '../../store/shared/measured.ts';
-import type { AddedJobs, metricsOf, ScriptMetrics, WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
-import type { CounterRow } from '../../store/statements/monitor/telemetry.ts';
+import type {
+  AddedJobs,
+  CounterRow,
+  metricsOf,
+  ScriptMetrics,
+  WorkerMetrics,
+} from '../../store/statements/monitor/metrics.ts';
 import { Figures } from './figures.ts';
 import { HOUR_MS, hourOf } from './periods.ts';
 import { HourOfWorkers } from './workers.ts';

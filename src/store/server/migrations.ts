@@ -8,7 +8,7 @@ import {
   type TableDefinition,
 } from '../columns.ts';
 import { countingOf } from '../shared/counted.ts';
-import { markEndings, markSuspectRuns } from '../shared/old-words.ts';
+import { dropTables, markEndings, markSuspectRuns } from '../shared/old-words.ts';
 import { quoted } from '../shared/sql/rows.ts';
 import { tables } from '../tables.ts';
 import type { ServerDialect } from './dialect.ts';
@@ -26,6 +26,7 @@ export function migrationsOf(
     [...types, ...made, ...indexes, ...triggers, ...viewsOf(dialect)],
     [...addColumns(dialect, 2), markSuspectRuns],
     [...addColumns(dialect, 3), ...markEndings],
+    [...addColumns(dialect, 4), ...dropTables],
   ];
 }
 

@@ -1,3 +1,5 @@
+import { droppedTables } from '../tables.ts';
+
 /**
  * Statements by which migrations read what older logs only had in words. The words are those of that time: they stay
  * as they are, whatever is said today.
@@ -10,3 +12,8 @@ export const markEndings = [
   `update incidents set ending = 'closed', hint = null where recovered_at is not null and hint = 'closed by hand'`,
   `update incidents set ending = 'gone', hint = substr(hint, 7) where recovered_at is not null and hint like 'gone: %'`,
 ] as const;
+
+export const dropTables = [
+  ...Object.keys(droppedTables).map((name) => `drop table if exists ${name}`),
+  `delete from deliveries where kind = 'telemetry'`,
+];

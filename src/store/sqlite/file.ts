@@ -108,7 +108,7 @@ async function openAndJudge(folder: StateFolder, opening: Opening): Promise<Insp
 }
 
 /** The number of migrations, which `pragma user_version` has in a log that this runner has made. */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 /** By what stands in the file's header; null: it is a log that this runner can read. */
 export function judgeMarks(

@@ -9,8 +9,8 @@ import {
   type TableDefinition,
 } from '../columns.ts';
 import { countingOf } from '../shared/counted.ts';
-import { markEndings, markSuspectRuns } from '../shared/old-words.ts';
-import { tables } from '../tables.ts';
+import { dropTables, markEndings, markSuspectRuns } from '../shared/old-words.ts';
+import { droppedTables, tables } from '../tables.ts';
 import { sqliteDialect } from './dialect.ts';
 import type { Connection, Driver } from './driver.ts';
 
@@ -105,9 +105,15 @@ const views = [
 
 /** Statements by version of the schema: those of version 1 come first. */
 const migrations: readonly (readonly string[])[] = [
-  [...Object.entries<TableDefinition>(tables).flatMap(([name, table]) => createTable(name, table)), ...views],
+  [
+    ...Object.entries<TableDefinition>({ ...tables, ...droppedTables }).flatMap(([name, table]) =>
+      createTable(name, table),
+    ),
+    ...views,
+  ],
   [...addColumns(2), markSuspectRuns],
   [...addColumns(3), ...markEndings],
+  [...addColumns(4), ...dropTables],
 ];
 
 /** Brings the tables to the newest schema, all or nothing, once however many processes try. */

@@ -60,14 +60,10 @@ const WHILE_RUNNING_MS = 50_000;
 async function housekeepIfDue(call: StoreInvocation): Promise<void> {
   const { store, runner } = call;
   const due = await store.chores.due(runner.now(), CHECKS_EVERY_MS, WHILE_RUNNING_MS);
-  const telemetry = telemetryVariables.some((name) => runner.environment[name]);
-  if (!telemetry && !Object.values(due).includes(true)) return;
+  if (!Object.values(due).includes(true)) return;
   const { housekeep } = await import('../pass/housekeep.ts');
-  await housekeep(call, { ...due, telemetry });
+  await housekeep(call, due);
 }
-
-/** If one of them is set, a collector receives all runs. */
-const telemetryVariables = ['', 'TRACES_', 'METRICS_'].map((kind) => `OTEL_EXPORTER_OTLP_${kind}ENDPOINT`);
 
 async function openLog(call: Invocation): Promise<StoreInvocation | string> {
   let store: Store | null = null;

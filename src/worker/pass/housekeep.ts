@@ -9,16 +9,11 @@ import { isOfRuns } from '../../store/words.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 
-interface HousekeepingDue extends DueChores {
-  /** Whether the environment names a collector of telemetry, which receives every invocation. */
-  readonly telemetry: boolean;
-}
-
 /**
  * The work on the log once the jobs are done: it closes hours, runs checks and reports incidents. Each step is in the
  * log before the next one begins, so a process that is killed here leaves the rest to the next invocation.
  */
-export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Promise<void> {
+export async function housekeep(call: StoreInvocation, due: DueChores): Promise<void> {
   const { store, runner, events, stop } = call;
   if (due.hours) {
     const { closeHours } = await import('../../monitor/metrics/close-hours.ts');
@@ -40,11 +35,6 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
     if (printed.length > 0) events.emit('incidents', printed);
     open = await ask();
   }
-  if (due.telemetry) {
-    const { telemetryOf } = await import('../../store/statements/monitor/telemetry.ts');
-    await store.transaction(({ statements }) => telemetryOf(statements).request('otlp', runner.now()));
-    open = await ask();
-  }
   // This comes last and takes only seconds: the findings of earlier steps are in the log, whatever happens here.
   if (open.deliveries && !stop.isTold) {
     const { deliverDue } = await import('../../monitor/alert/deliver.ts');
@@ -64,7 +54,7 @@ async function endGone({ store, runner }: StoreInvocation): Promise<boolean> {
  *
  * @returns whether something was noted
  */
-async function check({ store, runner }: StoreInvocation, due: HousekeepingDue): Promise<boolean> {
+async function check({ store, runner }: StoreInvocation, due: DueChores): Promise<boolean> {
   const at = runner.now();
   const place = { root: runner.root, states: [runner.state], settings: runner.settings } as const;
   const seen = { ...place, nowMs: at, upMs: uptime() * 1000 };
@@ -96,7 +86,7 @@ async function check({ store, runner }: StoreInvocation, due: HousekeepingDue): 
 }
 
 /** Checks of runs are left out: the runs themselves show which scripts fail or succeed with a warning. */
-async function codesOf({ checks }: HousekeepingDue): Promise<readonly CheckCode[]> {
+async function codesOf({ checks }: DueChores): Promise<readonly CheckCode[]> {
   if (!checks) return (await import('../../monitor/checks/finding.ts')).placeCodes;
   const { checkCodes } = await import('../../monitor/checks/run-checks.ts');
   return checkCodes.filter((code) => !isOfRuns(code));
@@ -108,7 +98,7 @@ async function knownHere(store: Store, at: number, codes: readonly CheckCode[]) 
 }
 
 /** A machine that runs the checks for all has checked its own place, too. */
-async function setChecked({ chores }: StoreSession, { checks, ownChecks }: HousekeepingDue, at: number): Promise<void> {
+async function setChecked({ chores }: StoreSession, { checks, ownChecks }: DueChores, at: number): Promise<void> {
   if (checks) await chores.setDone('checks', at);
   if (ownChecks !== undefined) await chores.setDone(`checks ${machineName()}`, at);
 }

@@ -3,8 +3,7 @@ import { z } from '@hono/zod-openapi';
 import { foresee } from '../../../monitor/alert/incidents/end-gone.ts';
 import type { CheckPlace } from '../../../monitor/checks/check.ts';
 import { checkCodes, runChecks, withoutLog } from '../../../monitor/checks/run-checks.ts';
-import { writePrometheus } from '../../../monitor/telemetry/families.ts';
-import { readFamilies } from '../../../monitor/telemetry/read-families.ts';
+import { writePrometheus } from '../../../monitor/metrics/prometheus.ts';
 import { healthToJson, incidentToJson, muteToJson, pauseToJson } from '../../../report/json.ts';
 import { selectIncidents } from '../../../report/model/incidents.ts';
 import { loadSettings } from '../../../settings/load.ts';
@@ -130,9 +129,9 @@ export function addMonitorRoutes(api: Api): void {
   });
   api.openapi(prometheusRoute, async (c) => {
     const { site } = c.var;
-    const families = await readLog(site, async ({ store, nowMs }) =>
-      store === null ? [] : await readFamilies(store, nowMs, site.version),
+    const metrics = await readLog(site, async ({ store, nowMs }) =>
+      store === null ? '' : await writePrometheus(store, nowMs, site.version),
     );
-    return c.text(writePrometheus(families), 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' });
+    return c.text(metrics, 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' });
   });
 }

@@ -20,6 +20,7 @@ import { putRows, quoted } from '../../shared/sql/rows.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
 import { withTiers } from '../../shared/sql/tiers.ts';
 import { isLong, tables } from '../../tables.ts';
+import type { Outcome } from '../../words.ts';
 
 /** A worker that was there in an hour. */
 export type PresentWorker = Pick<WorkerRow, 'id' | 'kind' | 'tier' | 'state' | 'started_at' | 'finished_at'>;
@@ -44,6 +45,18 @@ export interface AddedJobs {
   /** When the hour begins. */
   readonly hour: number;
   readonly jobs: number;
+}
+
+/** How often something has happened to a script since the log began, and how long that took. */
+export interface CounterRow {
+  readonly name: string;
+  /** `added`: jobs of the queue; else runs that ended so. */
+  readonly what: Outcome | 'added';
+  readonly times: number;
+  /** How many of them are known to have taken how long, and that time. */
+  readonly timed: number;
+  readonly run_ms: number;
+  readonly cpu_ms: number;
 }
 
 export function metricsOf(db: Statements) {
@@ -251,6 +264,8 @@ const scriptColumns = columnsOf(tables.metrics, ['script_id', 'hour']);
 const workerKey = tables.worker_metrics.key;
 const workerColumns = columnsOf(tables.worker_metrics, workerKey);
 
+const sums = ['times', 'timed', 'run_ms', 'cpu_ms'] as const;
+
 const namesOf = (columns: readonly string[]): string => columns.map(quoted).join(', ');
 
 /** Figures that were counted. */
@@ -282,6 +297,20 @@ function kept(db: Statements) {
       const workerRows = workers.map((row) => columns.map((column) => row[column]));
       await putRows(db, 'worker_metrics', columns, workerRows, { key: workerKey, set: workerColumns });
     },
+    /** Adds to what has happened since the log began. */
+    addCounters: async (rows: readonly CounterRow[]) => {
+      const ids = await numbersOf(
+        db,
+        rows.map(({ name }) => name),
+      );
+      const key = ['script_id', 'what'];
+      const counted = rows.map((row) => [ids.get(row.name), row.what, ...sums.map((sum) => row[sum])]);
+      await putRows(db, 'counters', [...key, ...sums], counted, { key, set: [], add: sums });
+    },
+    counters: () =>
+      db.all<CounterRow>(
+        'select name, what, times, timed, run_ms, cpu_ms from counters join scripts on scripts.id = script_id',
+      ),
     /** Deletes hours that began before; how many rows. */
     prune: async (before: number, limit: number) =>
       (await pruneScripts(db, before, limit)) + (await pruneWorkers(db, before)),
@@ -289,7 +318,7 @@ function kept(db: Statements) {
 }
 
 /** Numbers of scripts by name; those that were never heard of get one. */
-export async function numbersOf(db: Statements, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
+async function numbersOf(db: Statements, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
   const wanted = [...new Set(names)].sort();
   if (wanted.length === 0) return new Map();
   const find = async () => {

@@ -1,11 +1,30 @@
 import { tierPeriodMs } from '../../schedule/period.ts';
-import { metricsOf } from '../../store/statements/monitor/metrics.ts';
-import { type CounterRow, type SiteState, telemetryOf } from '../../store/statements/monitor/telemetry.ts';
+import { type CounterRow, metricsOf } from '../../store/statements/monitor/metrics.ts';
+import { readSiteState, type SiteState } from '../../store/statements/monitor/site-state.ts';
 import type { StoreSession } from '../../store/store.ts';
-import { Figures } from '../metrics/figures.ts';
-import { Counters, eachMeasured, eachUncounted, HourlyFigures } from '../metrics/hours.ts';
-import { HOUR_MS, hourOf } from '../metrics/periods.ts';
-import type { MetricFamily, MetricPoint } from './families.ts';
+import { Figures } from './figures.ts';
+import { Counters, eachMeasured, eachUncounted, HourlyFigures } from './hours.ts';
+import { HOUR_MS, hourOf } from './periods.ts';
+
+/** One metric with all its series. */
+interface MetricFamily {
+  /** As https://prometheus.io/docs/practices/naming asks for it. */
+  readonly name: string;
+  /** `counter`: it only grows. `summary`: a count and a sum that only grow, and quantiles of the last day. */
+  readonly kind: 'counter' | 'gauge' | 'summary';
+  readonly help: string;
+  readonly points: readonly MetricPoint[];
+}
+
+interface MetricPoint {
+  readonly labels: Readonly<Record<string, string>>;
+  /** Of a summary, its sum. */
+  readonly value: number;
+  /** Of a summary. */
+  readonly count?: number;
+  /** Of a summary: pairs of a share and the value that this share does not exceed. */
+  readonly quantiles?: readonly (readonly [share: number, value: number])[];
+}
 
 /** Quantiles and peaks are those of so many hours, the current one included. */
 const RECENT_MS = 24 * HOUR_MS;
@@ -14,17 +33,26 @@ const RECENT_MS = 24 * HOUR_MS;
 const BEGINNING = -8_640_000_000_000_000;
 
 /**
- * All that can be told of a site in figures: what only grows since its log began, and how it is now. What grows never
- * gets less, whatever of the log is pruned. What is unknown is left out.
+ * The metrics of a site as Prometheus reads them, in its text format 0.0.4, which node_exporter's textfile collector
+ * takes (https://prometheus.io/docs/instrumenting/exposition_formats); without instants, which that collector refuses.
+ * Counters never become smaller, whatever is pruned from the log. Unknown values are left out.
  *
  * @param now UTC epoch milliseconds
  */
-export async function readFamilies(session: StoreSession, now: number, version: string): Promise<MetricFamily[]> {
+export async function writePrometheus(session: StoreSession, now: number, version: string): Promise<string> {
+  const families = await readFamilies(session, now, version);
+  return families
+    .filter(({ points }) => points.length > 0)
+    .map((family) => writeFamily(family))
+    .join('');
+}
+
+async function readFamilies(session: StoreSession, now: number, version: string): Promise<MetricFamily[]> {
   const { counters, open } = await readCounters(session, now);
   const recent = await readRecent(session, open, now);
-  const state = await telemetryOf(session.statements).state(now);
+  const state = await readSiteState(session.statements, now);
   return [
-    gauge('runner.build.info', '', 'The version of the runner; always 1.', [point({ version }, 1)]),
+    gauge('runner_build_info', 'The version of the runner; always 1.', [point({ version }, 1)]),
     ...countedFamilies(counters.toRows(), recent),
     ...scriptFamilies(state),
     ...siteFamilies(state),
@@ -41,11 +69,11 @@ const MOST_READINGS = 5;
 
 /** An hour that is closed meanwhile would be counted twice, or not at all: then all is read once more. */
 async function readCounters(session: StoreSession, now: number): Promise<CountedSoFar> {
-  const telemetry = telemetryOf(session.statements);
-  let before = await telemetry.counters();
+  const metrics = metricsOf(session.statements);
+  let before = await metrics.counters();
   for (let reading = 1; ; reading += 1) {
     const open = await readOpen(session, now);
-    const after = await telemetry.counters();
+    const after = await metrics.counters();
     if (reading === MOST_READINGS || JSON.stringify(before) === JSON.stringify(after)) {
       const counters = new Counters();
       for (const row of [...after, ...open.counters.toRows()]) counters.merge(row);
@@ -87,8 +115,8 @@ function point(labels: MetricPoint['labels'], value: number | null): readonly Me
   return value === null ? [] : [{ labels, value }];
 }
 
-function gauge(name: string, unit: string, help: string, points: readonly (readonly MetricPoint[])[]): MetricFamily {
-  return { name, kind: 'gauge', unit, help, points: points.flat() };
+function gauge(name: string, help: string, points: readonly (readonly MetricPoint[])[]): MetricFamily {
+  return { name, kind: 'gauge', help, points: points.flat() };
 }
 
 const seconds = (ms: number | null): number | null => (ms === null ? null : ms / 1000);
@@ -103,11 +131,11 @@ function countedFamilies(rows: readonly CounterRow[], recent: ReadonlyMap<string
   const memory = [...recent].map(([script, { maxRssBytes }]) => point({ script }, maxRssBytes));
   return [
     {
-      ...{ name: 'runner.runs', kind: 'counter', unit: '{run}', help: 'Runs that have ended, by how they did.' },
+      ...{ name: 'runner_runs_total', kind: 'counter', help: 'Runs that have ended, by how they did.' },
       points: runs.map(({ name, what, times }) => ({ labels: { script: name, outcome: what }, value: times })),
     },
     {
-      ...{ name: 'runner.run.duration', kind: 'summary', unit: 's' },
+      ...{ name: 'runner_run_duration_seconds', kind: 'summary' },
       help: 'How long runs took; quantiles are of the last 24 hours.',
       points: byScript.map(([script, of]) => ({
         ...{ labels: { script }, value: sum(of, 'run_ms') / 1000, count: sum(of, 'timed') },
@@ -115,12 +143,12 @@ function countedFamilies(rows: readonly CounterRow[], recent: ReadonlyMap<string
       })),
     },
     {
-      ...{ name: 'runner.run.cpu.time', kind: 'counter', unit: 's', help: 'CPU time of runs, user and system.' },
+      ...{ name: 'runner_run_cpu_time_seconds_total', kind: 'counter', help: 'CPU time of runs, user and system.' },
       points: byScript.map(([script, of]) => ({ labels: { script }, value: sum(of, 'cpu_ms') / 1000 })),
     },
-    gauge('runner.run.memory.peak', 'By', 'Highest memory of a run in the last 24 hours.', memory),
+    gauge('runner_run_memory_peak_bytes', 'Highest memory of a run in the last 24 hours.', memory),
     {
-      ...{ name: 'runner.jobs.added', kind: 'counter', unit: '{job}', help: 'Jobs that were added to the queue.' },
+      ...{ name: 'runner_jobs_added_total', kind: 'counter', help: 'Jobs that were added to the queue.' },
       points: added.map(({ name, times }) => ({ labels: { script: name }, value: times })),
     },
   ];
@@ -136,38 +164,32 @@ function scriptFamilies({ scripts, tiers }: SiteState): MetricFamily[] {
   const ended = scripts.filter(({ lastOutcome }) => lastOutcome !== null && lastOutcome !== 'running');
   return [
     gauge(
-      'runner.last_run.timestamp',
-      's',
+      'runner_last_run_timestamp_seconds',
       'When the last run began.',
       scripts.map(({ script, lastAt }) => point({ script }, seconds(lastAt))),
     ),
     gauge(
-      'runner.last_success.timestamp',
-      's',
+      'runner_last_success_timestamp_seconds',
       'When the last successful run began.',
       scripts.map(({ script, lastSuccessAt }) => point({ script }, seconds(lastSuccessAt))),
     ),
     gauge(
-      'runner.last_run.succeeded',
-      '',
+      'runner_last_run_succeeded',
       'Whether the last run that ended succeeded: 1, else 0.',
       ended.map(({ script, lastOutcome }) => point({ script }, lastOutcome === 'succeeded' ? 1 : 0)),
     ),
     gauge(
-      'runner.last_run.warned',
-      '',
+      'runner_last_run_warned',
       'Whether the last run that ended succeeded with a warning, as its output tells of a failure: 1, else 0.',
       ended.map(({ script, lastSuspect }) => point({ script }, lastSuspect)),
     ),
     gauge(
-      'runner.tier.last_pass.timestamp',
-      's',
+      'runner_tier_last_pass_timestamp_seconds',
       'When the last pass of a tier began.',
       tiers.map(({ tier, lastPassAt }) => point({ tier }, seconds(lastPassAt))),
     ),
     gauge(
-      'runner.tier.period',
-      's',
+      'runner_tier_period_seconds',
       'How often a tier is to be run.',
       tiers.map(({ tier }) => point({ tier }, seconds(tierPeriodMs(tier)))),
     ),
@@ -179,27 +201,49 @@ function siteFamilies(state: SiteState): MetricFamily[] {
   const one = (value: number | null): readonly (readonly MetricPoint[])[] => [point({}, value)];
   return [
     gauge(
-      'runner.queue.jobs',
-      '{job}',
+      'runner_queue_jobs',
       'Jobs of the queue that have not ended, and those that failed.',
       Object.entries(queue.jobs).map(([name, count]) => point({ state: name }, count)),
     ),
     gauge(
-      'runner.queue.oldest.age',
-      's',
+      'runner_queue_oldest_age_seconds',
       'How long the job that waits longest has been due.',
       one(seconds(queue.ageMs)),
     ),
-    gauge('runner.running', '{run}', 'Runs that are going on.', one(state.running)),
-    gauge('runner.workers', '{worker}', 'Passes and workers that are at work.', one(state.workers)),
+    gauge('runner_running', 'Runs that are going on.', one(state.running)),
+    gauge('runner_workers', 'Passes and workers that are at work.', one(state.workers)),
     gauge(
-      'runner.incidents.open',
-      '{incident}',
+      'runner_incidents_open',
       'Incidents that are not over.',
       Object.entries(incidents).map(([severity, count]) => point({ severity }, count)),
     ),
-    gauge('runner.deliveries.waiting', '{delivery}', 'Messages that have not arrived yet.', one(deliveries.waiting)),
-    gauge('runner.deliveries.given_up', '{delivery}', 'Messages that were given up.', one(deliveries.givenUp)),
-    gauge('runner.log.size', 'By', 'Size of the activity log.', one(state.logBytes)),
+    gauge('runner_deliveries_waiting', 'Messages that have not arrived yet.', one(deliveries.waiting)),
+    gauge('runner_deliveries_given_up', 'Messages that were given up.', one(deliveries.givenUp)),
+    gauge('runner_log_size_bytes', 'Size of the activity log.', one(state.logBytes)),
   ];
+}
+
+function writeFamily({ name, kind, help, points }: MetricFamily): string {
+  const lines = points.flatMap((point) => writePoint(name, kind, point));
+  return [`# HELP ${name} ${help}`, `# TYPE ${name} ${kind}`, ...lines, ''].join('\n');
+}
+
+function writePoint(name: string, kind: MetricFamily['kind'], point: MetricPoint): string[] {
+  const { labels, value, count = 0, quantiles = [] } = point;
+  if (kind !== 'summary') return [writeSample(name, labels, value)];
+  return [
+    ...quantiles.map(([quantile, at]) => writeSample(name, { ...labels, quantile: String(quantile) }, at)),
+    writeSample(`${name}_sum`, labels, value),
+    writeSample(`${name}_count`, labels, count),
+  ];
+}
+
+function writeSample(name: string, labels: Readonly<Record<string, string>>, value: number): string {
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(text)}"`);
+  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}`;
+}
+
+/** File names hold anything: half characters, which no UTF-8 has, are replaced. */
+function escapeLabel(text: string): string {
+  return text.toWellFormed().replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 }

@@ -3,13 +3,10 @@ import { join } from 'node:path';
 import parsePrometheus from 'parse-prometheus-text-format';
 import { expect, test } from 'vitest';
 import { showPrometheus } from '../../src/commands/monitor/metrics.ts';
-import { sendTelemetry } from '../../src/monitor/alert/telemetry/send-telemetry.ts';
 import { closeHours } from '../../src/monitor/metrics/close-hours.ts';
-import { type MetricFamily, writePrometheus } from '../../src/monitor/telemetry/families.ts';
-import { readFamilies } from '../../src/monitor/telemetry/read-families.ts';
+import { writePrometheus } from '../../src/monitor/metrics/prometheus.ts';
 import { metricsOf } from '../../src/store/statements/monitor/metrics.ts';
 import { pruningOf } from '../../src/store/statements/pruning.ts';
-import { checkAgainstSchema, startCollector } from '../support/collector.ts';
 import { callCommand, contextOf } from '../support/in-root.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { type WrittenLog, writeLog } from '../support/written-log.ts';
@@ -29,20 +26,28 @@ async function writeHours(root = makeTemporaryRoot()): Promise<WrittenLog> {
   return log;
 }
 
-const read = async ({ store }: WrittenLog, at = now) => await readFamilies(store, at, '0.1.0');
+const read = async ({ store }: WrittenLog, at = now) => await writePrometheus(store, at, '0.1.0');
 
-/** All series of a family, as text. */
-function seriesOf(families: readonly MetricFamily[], name: string): string[] {
-  const points = families.find((family) => family.name === name)?.points ?? [];
-  return points.map(({ labels, value, count }) => `${Object.values(labels)} ${value}${count ? ` of ${count}` : ''}`);
-}
+/** All series of a metric: the values of its labels, and its value. */
+const seriesOf = (text: string, name: string): string[] =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith(`${name}{`))
+    .map((line) => {
+      const [, labels = '', value] = /\{(.*)\} (.*)$/.exec(line) ?? [];
+      return `${[...labels.matchAll(/"([^"]*)"/g)].map(([, label]) => label)} ${value}`;
+    });
 
-const counters = ['runner.runs', 'runner.run.duration', 'runner.run.cpu.time'];
-const countersOf = (families: readonly MetricFamily[]) => counters.map((name) => seriesOf(families, name));
+const counters = [
+  ...['runner_runs_total', 'runner_run_duration_seconds_sum', 'runner_run_duration_seconds_count'],
+  'runner_run_cpu_time_seconds_total',
+];
+const countersOf = (text: string) => counters.map((name) => seriesOf(text, name));
 
 const all = [
   ['hourly/bad,timed-out 1', 'hourly/good,succeeded 3'],
-  ['hourly/bad 0.5 of 1', 'hourly/good 9 of 3'],
+  ['hourly/bad 0.5', 'hourly/good 9'],
+  ['hourly/bad 1', 'hourly/good 3'],
   ['hourly/bad 1', 'hourly/good 3'],
 ];
 
@@ -65,25 +70,23 @@ test('what is counted is the same before its hour is closed, after it, and after
 test('quantiles are of the last day, and what is unknown is left out', async () => {
   const log = await writeHours();
   await closeHours(log.store, () => now, 60_000);
-  const duration = (families: readonly MetricFamily[]) =>
-    families
-      .find(({ name }) => name === 'runner.run.duration')
-      ?.points.find(({ labels }) => labels.script === 'hourly/good');
-  const [[, p50 = 0] = [], [, p95 = 0] = []] = duration(await read(log))?.quantiles ?? [];
+  const quantiles = (text: string) =>
+    seriesOf(text, 'runner_run_duration_seconds').filter((series) => series.startsWith('hourly/good,'));
+  const [p50 = 0, p95 = 0] = quantiles(await read(log)).map((series) => Number(series.split(' ')[1]));
   expect(Math.abs(p50 - 3) / 3).toBeLessThan(0.011);
   expect(Math.abs(p95 - 4) / 4).toBeLessThan(0.011);
-  expect(duration(await read(log, now + 48 * hourMs))?.quantiles).toEqual([]);
-  expect(seriesOf(await read(log), 'runner.last_success.timestamp')).toEqual([
+  expect(quantiles(await read(log, now + 48 * hourMs))).toEqual([]);
+  expect(seriesOf(await read(log), 'runner_last_success_timestamp_seconds')).toEqual([
     `hourly/good ${(start + 2 * hourMs + 5) / 1000}`,
   ]);
-  expect(seriesOf(await read(log), 'runner.last_run.succeeded')).toEqual(['hourly/bad 0', 'hourly/good 1']);
+  expect(seriesOf(await read(log), 'runner_last_run_succeeded')).toEqual(['hourly/bad 0', 'hourly/good 1']);
 });
 
 test('the text is what Prometheus reads, whatever scripts are called', async () => {
   const log = await writeHours();
   const name = 'hourly/a "quoted\\" name\nof two lines';
   await log.addRun(name, start + 10);
-  const text = writePrometheus(await read(log));
+  const text = await read(log);
   const runs = parsePrometheus(text).find((family) => family.name === 'runner_runs_total');
   expect(runs).toMatchObject({ type: 'COUNTER', help: 'Runs that have ended, by how they did.' });
   const escaped = name.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
@@ -97,7 +100,7 @@ test('the text is what Prometheus reads, whatever scripts are called', async () 
 /** The rules of `promtool check metrics`. */
 test('names and units are as Prometheus asks for them', async () => {
   const log = await writeHours();
-  const families = parsePrometheus(writePrometheus(await read(log)));
+  const families = parsePrometheus(await read(log));
   expect(families.length).toBeGreaterThan(15);
   expect(new Set(families.map(({ name }) => name)).size).toBe(families.length);
   for (const { name, type, help, metrics } of families) {
@@ -142,28 +145,4 @@ test.each([
   const root = makeTemporaryRoot();
   const { status, stderr } = await callCommand(args, { cwd: root, env: {} });
   expect([status, stderr]).toEqual([2, expect.stringMatching(message)]);
-});
-
-test('a collector gets the same metrics, as the schema of OTLP has them', async () => {
-  const log = await writeHours();
-  const collector = await startCollector();
-  const environment = { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${collector.url}/v1/metrics` };
-  const place = { root: '/site', version: '0.1.0', environment, signal: new AbortController().signal };
-  expect(await sendTelemetry(log.store, place, () => now)).toMatchObject({ ok: true });
-  expect(collector.requests.map(({ path }) => path)).toEqual(['/v1/metrics']);
-  const [request] = collector.requests;
-  checkAgainstSchema(request as never);
-  const metrics = request?.body.resourceMetrics[0].scopeMetrics[0].metrics as readonly Record<string, unknown>[];
-  expect(metrics.find(({ name }) => name === 'runner.runs')).toMatchObject({
-    unit: '{run}',
-    sum: { aggregationTemporality: 2, isMonotonic: true, dataPoints: [{ asDouble: 1 }, { asDouble: 3 }] },
-  });
-  expect(metrics.find(({ name }) => name === 'runner.run.duration')).toMatchObject({
-    summary: {
-      dataPoints: [
-        { count: '1', sum: 0.5 },
-        { count: '3', sum: 9 },
-      ],
-    },
-  });
 });
