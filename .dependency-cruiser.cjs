@@ -6,7 +6,7 @@ const layers = [
   ['worker', 'report', 'hosting', 'queue/import'],
   ['monitor/alert'],
   ['monitor', 'worker/recovery'],
-  ['queue', 'execution', 'worker/lock'],
+  ['queue', 'execution'],
   ['discovery', 'store/spool'],
   ['schedule'],
   ['store'],

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type LockFile, takeLockFile } from '../../src/system/lock/lock-file.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
-import { type TierLock, takeTier } from '../../src/worker/lock/tier-lock.ts';
+import { type TierLock, takeTier } from '../../src/worker/recovery/tier-lock.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { endOrphans } from '../support/end-orphans.ts';
 import { startWithFault } from '../support/fault-points.ts';

@@ -2,8 +2,7 @@ import type { WorkerRow } from '../../src/store/schema.ts';
 import { takeLockFile } from '../../src/system/lock/lock-file.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { checkLiveness, identifyProcess } from '../../src/system/process/identity.ts';
-import { holderOf, takeTierSlot, type WorkerRequest } from '../../src/worker/lock/registry.ts';
-import { takeTier } from '../../src/worker/lock/tier-lock.ts';
+import { holderOf, takeTier, takeTierSlot, type WorkerRequest } from '../../src/worker/recovery/tier-lock.ts';
 import { engine } from '../support/engines.ts';
 
 /** What a racer takes: the whole lock of a tier, or one of the two things that it is made of. */
@@ -48,7 +47,7 @@ export async function createRacer(root: string, guard: Guard, onCompromised: (re
   async function takeSlot(tier: string): Promise<Won | null> {
     const check = (worker: WorkerRow) => checkLiveness(holderOf(worker));
     const slot = await takeTierSlot(store, requestFor(tier), [], check, nothing);
-    if (!slot.free) return null;
+    if (!slot.held) return null;
     return { takenOverFrom: slot.takenOverFrom, release: () => finish(slot.workerId) };
   }
 

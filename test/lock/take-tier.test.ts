@@ -7,9 +7,13 @@ import type { Store } from '../../src/store/store.ts';
 import type { LockHolder } from '../../src/system/lock/holder.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
 import { identifyProcess, type ProcessIdentity } from '../../src/system/process/identity.ts';
-import type { WorkerRequest } from '../../src/worker/lock/registry.ts';
-import { type TierLock, type TierLockRefused, takeTier } from '../../src/worker/lock/tier-lock.ts';
 import { markDeadWorkers } from '../../src/worker/recovery/dead-workers.ts';
+import {
+  type TierLock,
+  type TierLockRefused,
+  takeTier,
+  type WorkerRequest,
+} from '../../src/worker/recovery/tier-lock.ts';
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { leaveLock } from '../support/left-lock.ts';
 import { queryLog } from '../support/open-log.ts';

@@ -1,7 +1,7 @@
 import type { Store, StoreSession } from '../../store/store.ts';
 import { now } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
-import { BEAT_MS, LEASE_MS } from '../lock/lease.ts';
+import { BEAT_MS, LEASE_MS } from '../recovery/tier-lock.ts';
 import type { WorkerEvents } from './events.ts';
 import type { StopRequest } from './stop.ts';
 

@@ -7,13 +7,21 @@ import type { Store } from '../../store/store.ts';
 import type { Trigger, WorkerKind } from '../../store/words.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
 import { identifyProcess } from '../../system/process/identity.ts';
-import type { WorkerRequest } from '../lock/registry.ts';
-import type { Budget } from '../loop/budget.ts';
 import type { RunRecorder } from '../loop/script-recorder.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
+import type { WorkerRequest } from '../recovery/tier-lock.ts';
 import type { WorkerEvents } from './events.ts';
 import type { Heartbeat } from './heartbeat.ts';
 import type { StopRequest } from './stop.ts';
+
+/** How long one call of the runner may take, over all its passes. */
+export interface Budget {
+  readonly budgetMs: number;
+  /** Start of the call, by `performance.now()`. */
+  readonly startedAt: number;
+  /** Set once a script was started within the budget. */
+  isBegun: boolean;
+}
 
 /** Called before a script starts: null, or why it is left to the next pass. It may take time, and wait for room. */
 export type Admission = (script: Script) => Promise<string | null>;

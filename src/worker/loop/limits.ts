@@ -1,12 +1,13 @@
 import { existsSync, statSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import formatBytes from 'bytes';
+import prettyMilliseconds from 'pretty-ms';
+import type { Script } from '../../discovery/script.ts';
 import type { Limits } from '../../settings/settings.ts';
 import { sleepUntil } from '../../system/base/sleep.ts';
 import { readFreeMemory } from '../../system/process/memory.ts';
 import { listPids } from '../../system/process/tree.ts';
-import type { Admission, Invocation } from '../invocation/invocation.ts';
-import { admitWithinBudget, type UsualDuration } from './budget.ts';
+import type { Admission, Budget, Invocation } from '../invocation/invocation.ts';
 
 /** The machine's values that limits apply to; null if unknown. */
 export interface MachineLoad {
@@ -89,6 +90,32 @@ function readOwner(pid: number): number | null {
     return null;
   }
 }
+
+/** Null: the duration of the script is unknown. */
+type UsualDuration = (script: Script) => Promise<number | null>;
+
+/**
+ * Starts no script that usually takes longer than the time left. The first script starts however long it takes and
+ * however late the host is: otherwise it would never run.
+ *
+ * @returns a function to call before a script starts: null, or why it must not start now
+ */
+function admitWithinBudget(budget: Budget, usualDurationMs: UsualDuration): (script: Script) => Promise<string | null> {
+  const { budgetMs, startedAt } = budget;
+  return async (script) => {
+    if (!budget.isBegun) {
+      budget.isBegun = true;
+      return null;
+    }
+    const leftMs = Math.round(startedAt + budgetMs - performance.now());
+    if (leftMs <= 0) return `the budget of ${duration(budgetMs)} is used up`;
+    const usualMs = await usualDurationMs(script);
+    if (usualMs === null || usualMs <= leftMs) return null;
+    return `${script.name} usually takes ${duration(Math.round(usualMs))}, and only ${duration(leftMs)} of the budget of ${duration(budgetMs)} is left`;
+  };
+}
+
+const duration = (ms: number): string => prettyMilliseconds(ms);
 
 /** Combines the call's budget with the limits of the settings; the first refusal counts. Null: there are no limits. */
 export function createAdmission(call: Invocation, usualDurationMs: UsualDuration): Admission | null {

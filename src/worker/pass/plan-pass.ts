@@ -17,9 +17,9 @@ import { clockOffsetMs } from '../../system/base/clock.ts';
 import { findLockHolder } from '../../system/lock/lock-file.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { TierRequest } from '../invocation/invocation.ts';
-import { describeHeld } from '../lock/registry.ts';
 import { waitForRoom } from '../loop/limits.ts';
 import { askUsualDuration } from '../loop/script-executor.ts';
+import { describeHeld } from '../recovery/tier-lock.ts';
 import { isHeld, mayRun, scriptOfJob } from './collect-jobs.ts';
 import { readSlots } from './slots.ts';
 

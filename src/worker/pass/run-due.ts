@@ -17,7 +17,7 @@ import type { Store } from '../../store/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { describeWorker, type Invocation, type StoreInvocation } from '../invocation/invocation.ts';
 import { ifLogAllows, reportStoreFailure, withStore } from '../invocation/with-store.ts';
-import { skipTier, type WorkerRequest } from '../lock/registry.ts';
+import { skipTier, type WorkerRequest } from '../recovery/tier-lock.ts';
 import { runBacklog } from './run-backlog.ts';
 import { runPass, withPings } from './run-pass.ts';
 import { type CallSummary, seeBoot, serveQueue } from './run-tier.ts';

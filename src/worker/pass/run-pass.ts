@@ -11,10 +11,9 @@ import {
   type TierRequest,
 } from '../invocation/invocation.ts';
 import { ifLogAllows, reconcileIfSpooled, reportStoreFailure } from '../invocation/with-store.ts';
-import { type FirstStep, skipTier, type WorkerRequest } from '../lock/registry.ts';
-import { takeTier } from '../lock/tier-lock.ts';
 import type { PassJob } from '../loop/recorder.ts';
 import type { WorkedPass } from '../loop/script-executor.ts';
+import { type FirstStep, skipTier, takeTier, type WorkerRequest } from '../recovery/tier-lock.ts';
 import type { Collector } from './collect-jobs.ts';
 import type { Slots } from './slots.ts';
 

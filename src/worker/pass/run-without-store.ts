@@ -11,12 +11,12 @@ import type { StateFolder } from '../../system/place/state-folder.ts';
 import { usableStateFolder } from '../../system/place/usable.ts';
 import { describeWorker, type Invocation, type TierRequest } from '../invocation/invocation.ts';
 import { reportStoreFailure } from '../invocation/with-store.ts';
-import { describeHeld, type WorkerRequest } from '../lock/registry.ts';
 import { createAdmission } from '../loop/limits.ts';
 import { closeAll, workOff } from '../loop/script-executor.ts';
 import { createFailoverRecorder } from '../loop/script-recorder.ts';
 import { describeWaiting, mayRunAlone, type OpenSpool, openSpool } from '../loop/spool-recorder.ts';
 import { findScriptProcess } from '../recovery/sweep.ts';
+import { describeHeld, type WorkerRequest } from '../recovery/tier-lock.ts';
 
 /**
  * A pass that records its runs in the spool: scripts run, whatever happens to the log. Only the lock file guards the

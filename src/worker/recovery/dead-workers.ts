@@ -34,11 +34,9 @@ import {
   readAgeMs,
   readStartTicks,
 } from '../../system/process/identity.ts';
-import { isElsewhere } from '../lock/lease.ts';
-import { markCrashed } from '../lock/registry.ts';
-import { checkWorker } from '../lock/tier-lock.ts';
 import { seenFrom } from './needed.ts';
 import { findHostProcess, findRunProcess, findServingProcess, isProcessOfRun } from './sweep.ts';
+import { checkWorker, isElsewhere, markCrashed } from './tier-lock.ts';
 
 /** Ends the rows of workers that count as working although their process is gone. */
 export async function markDeadWorkers(store: Store, state: StateFolder, at: number): Promise<void> {

@@ -17,7 +17,6 @@ import { UsageError } from '../../system/base/errors.ts';
 import { removeEmptyFallback, trustedFallbacksOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness, type ProcessIdentity, readStartTicks } from '../../system/process/identity.ts';
-import { describeSilence, isElsewhere, LEASE_MS } from '../lock/lease.ts';
 import {
   clearDeadLocks,
   endLostRun,
@@ -33,6 +32,7 @@ import {
 import { isSpooled } from './needed.ts';
 import { type LostSpooledRun, replaySpool } from './replay-spool.ts';
 import { sweepRunFiles } from './sweep.ts';
+import { describeSilence, isElsewhere, LEASE_MS } from './tier-lock.ts';
 
 /** The parts of the runner that reconciling needs. */
 type Reconciler = Pick<Runner, 'root' | 'state' | 'settings'>;

@@ -4,7 +4,7 @@ import { machinesOf } from '../../store/statements/registers.ts';
 import type { Store } from '../../store/store.ts';
 import { now } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
-import { isElsewhere, isLeaseOver } from '../lock/lease.ts';
+import { isElsewhere, isLeaseOver } from './tier-lock.ts';
 
 /** A machine not seen for this long will not come soon to judge its own runs. */
 const RECENT_MS = 86_400_000;
