@@ -19,7 +19,7 @@ test('the client of the package manages a site: with a token, or as the owner at
   const runner = createClient({ url, token });
   const { data } = await runner.POST('/api/jobs', { body: { name: 'export', data: { to: 1 } } });
   expect(data).toEqual({ items: [{ id: 1, added: true, changed: false, ignored: [] }] });
-  const claimed = await runner.GET('/api/jobs/claim', { params: { query: { names: 'export' } } });
+  const claimed = await runner.POST('/api/jobs/claim', { body: { names: 'export' } });
   expect(claimed.data?.jobs).toMatchObject([{ id: 1, data: { to: 1 } }]);
   const own = createClient({ socket: join(root, '.runner/web.sock') });
   const path = { pattern: 'hourly/clean' };

@@ -1,10 +1,7 @@
-import { createHash } from 'node:crypto';
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import parsePrometheus from 'parse-prometheus-text-format';
-import { expect, onTestFinished, test } from 'vitest';
-import { createApi } from '../../src/dashboard/api/api.ts';
-import { openSite } from '../../src/dashboard/site.ts';
+import { expect, test } from 'vitest';
 import { runFilesOf } from '../../src/execution/run-files.ts';
 import { openQueue } from '../../src/index.ts';
 import { incidentsOf } from '../../src/store/statements/monitor/incidents.ts';
@@ -55,8 +52,8 @@ const questions = [
   ...['jobs', 'jobs?state=failed', 'jobs?order=next', 'jobs?order=kick&name=export', 'jobs?search=ada', 'jobs/counts'],
   ...['jobs/totals', 'jobs/JOB', 'schedule', 'schedule?now=2026-11-01&iterations=3', 'workers', 'workers?kind=tier'],
   ...['activity', 'activity?order=asc&limit=3', 'activity?job=JOB', 'activity?worker=1', 'metrics/1h', 'metrics/1w'],
-  ...['metrics/1d?subject=*&subject=hourly/import-orders&limit=1', 'calendar?script=hourly/import-orders'],
-  ...['calendar?script=daily/backup-database&year=2025&zone=Asia/Tokyo', 'incidents', 'incidents?state=all'],
+  ...['metrics/1d?subject=*&subject=hourly/import-orders&limit=1'],
+  ...['incidents', 'incidents?state=all'],
   ...['mutes', 'pauses', 'health', 'health?code=script-failing,disk-full', 'settings'],
 ];
 
@@ -67,7 +64,7 @@ test('each answer is as the document says, on a busy site, on an empty one, and 
   const named = Object.keys(readDocument.paths).filter(
     (path) => path.startsWith('/api/') && readDocument.paths[path].get,
   );
-  const others = /^\/api\/(events|session|openapi|docs)|\/claim$|\/output$/;
+  const others = /^\/api\/(events|session|openapi)|\/output$/;
   for (const path of named.filter((each) => !others.test(each))) expect([...asked]).toContain(path.split('/')[2]);
 
   const empty = openReadApi(makeTemporaryRoot());
@@ -223,9 +220,7 @@ test.each([
   ['runs?outcome=fine', /^outcome: must be one or more of running, succeeded, .*; found "fine"$|found "fine"$/],
   ['runs/0', 'id: must be a whole number from 1 to 9007199254740991, found "0"'],
   ['runs/1/output?from=-1', 'from: must be a whole number from 0 to 9007199254740991, found "-1"'],
-  ['calendar?script=hourly/x&year=12', 'year: must be a whole number from 1970 to 9998, found "12"'],
-  ['calendar?script=hourly/x&zone=Mars', 'zone: must be a time zone, found "Mars"'],
-  ['calendar', 'script: must be one value'],
+  ['why/hourly/x?zone=Mars', 'zone: must be a time zone, found "Mars"'],
   ['health?code=all', /^code: must be one or more of tier-overdue, .*; found "all"$/],
   ['incidents?state=bad', 'state: must be one of open, over, all, found "bad"'],
 ])('%s is refused with what was expected', async (path, error) => {
@@ -325,25 +320,6 @@ test('settings are told without anything that may be a secret', async () => {
   expect((await openReadApi(root).ask('/api/settings')).problem).toContain('concurency');
 });
 
-test('a calendar counts the runs of each day in the zone that is asked for', async () => {
-  const root = makeTemporaryRoot({ 'jobs/hourly/clean.sh': '#!/bin/sh\n' });
-  const log = await writeLog(root);
-  const at = (text: string) => Date.parse(`2026-03-${text}:00.000Z`);
-  for (const text of ['10T08:00', '10T22:30', '11T09:00']) await log.addRun('hourly/clean', at(text));
-  await log.addRun('hourly/clean', at('11T10:00'), { outcome: 'failed', reason: 'exit code 1', duration_ms: 900 });
-  const { ask } = openReadApi(root, () => at('12T00:00'));
-  const daysIn = async (zone: string) => (await ask(`/api/calendar?script=clean&zone=${zone}`)).days;
-  const second = { date: '2026-03-11', runs: 2, succeeded: 1, failed: 1, durationMs: 1000, maxDurationMs: 900 };
-  const first = { date: '2026-03-10', runs: 2, succeeded: 2, failed: 0, durationMs: 200, maxDurationMs: 100 };
-  expect(await daysIn('UTC')).toEqual([first, second]);
-  const inBerlin = (await daysIn('Asia/Tokyo')).map(({ date, runs }: Body) => [date, runs]);
-  expect(inBerlin).toEqual([
-    ['2026-03-10', 1],
-    ['2026-03-11', 3],
-  ]);
-  expect((await ask('/api/calendar?script=clean&year=2025')).days).toEqual([]);
-});
-
 test('the next calls of a tier follow its last one, and Prometheus reads what there is', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/clean.sh': '#!/bin/sh\n' });
   const log = await writeLog(root);
@@ -357,26 +333,4 @@ test('the next calls of a tier follow its last one, and Prometheus reads what th
   expect(tiers).toEqual([{ tier: 'hourly', calls }]);
   const families = parsePrometheus(await text('/metrics')).map(({ name }) => name);
   expect(families).toContain('runner_runs_total');
-});
-
-test('the document is there for people, too, and nothing but its own styles takes effect in it', async () => {
-  const site = openSite({
-    root: makeTemporaryRoot(),
-    env: process.env,
-    version: '1.2.3',
-    now: Date.now,
-    distFolder: '',
-  });
-  onTestFinished(() => site.close());
-  const response = await createApi(site, { name: 'test', permission: 'read' }).request('/api/docs');
-  const html = await response.text();
-  const [, style = ''] = /<style>(.*?)<\/style>/s.exec(html) ?? [];
-  const hash = createHash('sha256').update(style).digest('base64');
-  expect(response.headers.get('content-security-policy')).toContain(`default-src 'none'; style-src 'sha256-${hash}'`);
-  expect(html).not.toMatch(/<script|style=|https?:/);
-  for (const path of Object.keys(readDocument.paths)) expect(html).toContain(` ${path}</h3>`);
-  for (const shape of Object.keys(readDocument.components.schemas)) expect(html).toContain(`<h3 id="${shape}">`);
-  // Each link leads somewhere.
-  const anchors = new Set([...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
-  for (const [, target] of html.matchAll(/href="#([^"]+)"/g)) expect(anchors).toContain(target);
 });

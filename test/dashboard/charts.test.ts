@@ -40,7 +40,7 @@ async function writeYear(root: string, script: string) {
 
 const legend = (page: Page) => page.locator('.chart-legend');
 
-test('a script’s chart has marks, zooms by mouse and keys, and leads to its runs; its year is a calendar', async () => {
+test('a script’s chart has marks, zooms by mouse and keys, and leads to its runs', async () => {
   const root = makeTemporaryRoot({ 'jobs/daily/import-orders.sh': executable('#!/bin/sh\necho ok\n') });
   await writeYear(root, 'daily/import-orders');
   const { url } = await startDashboard(root);
@@ -81,23 +81,6 @@ test('a script’s chart has marks, zooms by mouse and keys, and leads to its ru
   // However often they were drawn anew, there are two charts.
   await legend(page).waitFor();
   expect(await page.locator('.uplot canvas').count()).toBe(2);
-
-  // The calendar tells each day by keys, and leads to its runs.
-  await page
-    .getByText(/300 runs on|days/)
-    .first()
-    .waitFor();
-  const days = page.getByRole('region', { name: /Days of/ });
-  await days.focus();
-  await page.keyboard.press('ArrowUp');
-  await page
-    .locator('.calendar-day')
-    .getByText(/: 1 run, none failed/)
-    .waitFor();
-  await page.keyboard.press('Enter');
-  await page.getByRole('heading', { name: 'Runs', level: 1 }).waitFor();
-  await page.getByText('1 run', { exact: true }).waitFor();
-  expect(await page.getByRole('link', { name: /^Run / }).allInnerTexts()).toEqual(['Run 300']);
 });
 
 test('what a script writes is followed while it runs, until the reader scrolls up', async () => {

@@ -40,7 +40,7 @@ test('a job is added, changed, claimed, ended and removed, and each of it says w
   const changed = await send('PATCH', '/api/jobs/1', { priority: 7 });
   expect(changed).toMatchObject({ status: 200, body: { id: 1, job: { priority: 7, state: 'queued' } } });
   expect(changed.text).toContain('"data":{"10":1,"2":12345678901234567890.10}');
-  const claimed = await send('GET', '/api/jobs/claim?names=exp*&lease=5m');
+  const claimed = await send('POST', '/api/jobs/claim', { names: 'exp*', lease: '5m' });
   expect(claimed).toMatchObject({ status: 200, body: { jobs: [{ id: 1, attempt: 1 }] } });
   const { token } = claimed.body.jobs[0];
   expect(await send('POST', '/api/jobs/1/touch', { token })).toMatchObject({ status: 200 });
@@ -115,20 +115,21 @@ test('what ended long ago is removed, and so are events', async () => {
 });
 
 test('who waits for a job gets it at once, and who went away leaves none claimed', async () => {
-  const { root, url, send, ask } = await openSite();
-  const waiters = [1, 2, 3].map(() => ask('/api/jobs/claim?wait=30s&names=export'));
+  const { root, url, send } = await openSite();
+  const waiters = [1, 2, 3].map(() => send('POST', '/api/jobs/claim', { wait: '30s', names: 'export' }));
   await until('they wait', async () => jsonOf(await inRoot(root, 'status', '--json')).queue.waiting.length === 3);
   await inRoot(root, 'add', 'export');
   await send('POST', '/api/jobs', [{ name: 'export' }, { name: 'export' }]);
-  const got = await Promise.all(
-    waiters.map(async (waiter) => ((await (await waiter).json()) as { jobs: { id: number }[] }).jobs[0]?.id),
-  );
+  const got = await Promise.all(waiters.map(async (waiter) => (await waiter).body.jobs[0]?.id));
   expect(got.toSorted()).toEqual([1, 2, 3]);
   const session = await fetch(new URL('api/session', url));
   const { csrf } = (await session.json()) as { csrf: string };
   const { hostname, port, host } = new URL(url);
   const socket = connect(Number(port), hostname);
-  socket.write(`GET /api/jobs/claim?wait=1m&names=gone HTTP/1.1\r\nhost: ${host}\r\nx-csrf-token: ${csrf}\r\n\r\n`);
+  const wanted = JSON.stringify({ wait: '1m', names: 'gone' });
+  const headers = { host, 'x-csrf-token': csrf, 'content-type': 'application/json', 'content-length': wanted.length };
+  const head = ['POST /api/jobs/claim HTTP/1.1', ...Object.entries(headers).map((header) => header.join(': '))];
+  socket.write(`${head.join('\r\n')}\r\n\r\n${wanted}`);
   await until('it waits', async () => jsonOf(await inRoot(root, 'status', '--json')).queue.waiting.length === 1);
   socket.destroy();
   await until(
@@ -137,9 +138,9 @@ test('who waits for a job gets it at once, and who went away leaves none claimed
   );
   await send('POST', '/api/jobs', { name: 'gone' });
   expect((await send('GET', '/api/jobs/4')).body).toMatchObject({ state: 'queued', attempts: 0 });
-  expect((await fetch(new URL('api/jobs/claim', url))).status).toBe(403);
-  expect(await send('GET', '/api/jobs/claim?wait=6m')).toMatchObject({ status: 400 });
-  expect((await ask('/api/jobs/claim', { method: 'HEAD' })).status).toBe(405);
+  expect((await fetch(new URL('api/jobs/claim', url), { method: 'POST' })).status).toBe(403);
+  expect(await send('POST', '/api/jobs/claim', { wait: '6m' })).toMatchObject({ status: 400 });
+  expect((await fetch(new URL('api/jobs/claim', url))).status).toBe(400);
   checkInvariants(root, { isSettled: false });
 });
 
@@ -149,7 +150,7 @@ test('a job whose answer is not written is given back at once, and that was no t
   const site = openSiteOf({ root, env: process.env, version: '0', now: Date.now, distFolder: '' });
   const api = createApi(site, { name: 'token laptop', permission: 'manage' });
   const outgoing = Object.assign(new EventEmitter(), { destroyed: false, closed: false, writableFinished: false });
-  const answer = await api.request('http://127.0.0.1/api/jobs/claim', {}, { outgoing });
+  const answer = await api.request('http://127.0.0.1/api/jobs/claim', { method: 'POST' }, { outgoing });
   expect(await answer.json()).toMatchObject({ jobs: [{ id: 1 }] });
   outgoing.emit('close');
   await site.close();

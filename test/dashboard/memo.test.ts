@@ -51,13 +51,13 @@ test('a failure is shared while it lasts, and never kept', async () => {
   expect(log.computed).toHaveLength(2);
 });
 
-test("streams, sessions, claims and output are each asker's own", async () => {
+test("streams, sessions and output are each asker's own", async () => {
   const { log, ask } = openCounted();
-  for (const path of ['events', 'session', 'jobs/claim', 'runs/1/output']) {
+  for (const path of ['events', 'session', 'runs/1/output']) {
     await ask(`/api/${path}`);
     await ask(`/api/${path}`);
   }
-  expect(log.computed).toHaveLength(8);
+  expect(log.computed).toHaveLength(6);
 });
 
 test('answers are kept for a moment, and only so many', async () => {

@@ -80,15 +80,4 @@ test('no page scrolls sideways, cuts a button or has a name narrower than 14 let
   expect(found).toEqual([]);
   await page.setViewportSize({ width: 2560, height: 900 });
   expect((await page.locator('main').boundingBox())?.width).toBeGreaterThan(2000);
-  await page.goto(`${url}api/docs`);
-  const docs = `[...document.querySelectorAll('td:first-child code')].filter((code) => code.getClientRects().length > 1)
-    .map((code) => code.textContent)`;
-  for (const width of widths) {
-    await page.setViewportSize({ width, height: 900 });
-    expect(
-      await page.evaluate('document.documentElement.scrollWidth - innerWidth'),
-      `docs at ${width}`,
-    ).toBeLessThanOrEqual(0);
-    expect(await page.evaluate(docs), `docs at ${width}`).toEqual([]);
-  }
 });

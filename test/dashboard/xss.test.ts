@@ -70,7 +70,6 @@ function addressesIn(root: string, scripts: readonly string[]): string[] {
     '/scripts': scripts,
     '/runs': ids('runs').filter((id) => id < 6 || id % 16 === 0),
     '/jobs': ids('jobs where tier is null').filter((id) => id < 10 || id % 16 === 0),
-    '/calendar': scripts.slice(0, 1),
   };
   const encode = (item: string | number) => String(item).split('/').map(encodeURIComponent).join('/');
   return entries.flatMap(({ path, hasAll, hasOne }) => {

@@ -12,7 +12,6 @@ import { addJobChangeRoutes } from './change/change-jobs.ts';
 import { addManyRoutes } from './change/change-many.ts';
 import { addSiteChangeRoutes } from './change/change-site.ts';
 import { addClaimRoutes } from './change/claim.ts';
-import { renderDocsPage } from './docs-page.ts';
 import { apiDocument } from './document.ts';
 import { addEventRoutes } from './events.ts';
 import { addActivityRoutes } from './read/activity.ts';
@@ -77,10 +76,6 @@ export function createApi(site: Site, access: Access | Caller): Api {
   addMonitorRoutes(api);
   addSettingsRoutes(api);
   api.get('/api/openapi.json', demand('read'), (c) => c.json(apiDocument(api, site.version)));
-  api.get('/api/docs', demand('read'), (c) => {
-    const { html, policy } = renderDocsPage(apiDocument(api, site.version));
-    return c.html(html, 200, { 'content-security-policy': policy });
-  });
   api.notFound(() => answerProblem(404, { detail: 'There is nothing at this address.' }));
   api.onError((error, c) => {
     const isRead = c.req.method === 'GET';

@@ -92,7 +92,7 @@ function withCsrf(client: Client): Middleware {
   return {
     onRequest: async ({ request, schemaPath }) => {
       const isLogin = schemaPath === '/api/session' && request.method === 'POST';
-      if (isLogin || (request.method === 'GET' && schemaPath !== '/api/jobs/claim')) return;
+      if (isLogin || request.method === 'GET') return;
       asked ??= ask();
       const csrf = await asked;
       if (csrf !== null) request.headers.set('x-csrf-token', csrf);

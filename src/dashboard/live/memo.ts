@@ -31,8 +31,8 @@ interface Kept {
   bytes: number;
 }
 
-/** What goes on by itself, is somebody's own, or waits: never the same for two who ask. */
-const own = /\/(?:events|session|claim|output)$/;
+/** What goes on by itself, or is somebody's own: never the same for two who ask. */
+const own = /\/(?:events|session|output)$/;
 
 /**
  * Answers to the same question about the same log are computed once, for all who may read as much. Who has an answer

@@ -10,7 +10,6 @@ export type PagePath =
   | '/workers'
   | '/activity'
   | '/metrics'
-  | '/calendar'
   | '/incidents'
   | '/settings';
 

@@ -50,7 +50,7 @@ const LEAST_RUNS = 20;
 /** What the page of metrics can be asked for. */
 const spans = ['1h?since=6h', '1h?since=24h', '6h?since=7d', '1d?since=30d', '1d?since=90d', '1w?since=365d'];
 
-/** So many scripts have calendars and charts of their metrics. */
+/** Largest number of scripts with charts of their metrics. */
 const MOST_IN_DETAIL = 100;
 
 /** How many jobs have their details, and how many runs: of those that failed, and of all. */
@@ -194,10 +194,7 @@ async function askAll(api: Api, isWithOutput: boolean, mostBytes: number): Promi
   const scripts = scriptsIn(answers['/api/overview']);
   const isLarge = scripts.length > MOST_IN_DETAIL;
   for (const span of spans) await keep(`/api/metrics/${span}`, isLarge ? withoutScriptsBuckets : undefined);
-  for (const script of scripts) {
-    await keep(`/api/scripts/${script.split('/').map(encodeURIComponent).join('/')}`);
-    if (!isLarge) await keep(`/api/calendar?script=${encodeURIComponent(script)}`);
-  }
+  for (const script of scripts) await keep(`/api/scripts/${script.split('/').map(encodeURIComponent).join('/')}`);
   for (const { name } of itemsOf<{ name: string }>(answers['/api/tiers'])) await keep(`/api/tiers/${name}`);
   for (const query of queriesOfNames(answers)) await keep(`/api/jobs?${query}&limit=50`);
   for (const { id } of itemsOf<{ id: number }>(answers['/api/jobs']).slice(0, DETAILS)) {

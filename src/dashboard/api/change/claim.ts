@@ -1,12 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { HTTPException } from 'hono/http-exception';
-import type { ClaimedJob, ClaimOptions } from '../../../queue/api.ts';
+import type { ClaimedJob } from '../../../queue/api.ts';
 import type { SharedQueue } from '../../../queue/queue.ts';
 import { claimedJobToJson } from '../../../report/json.ts';
 import { parseDelayMs } from '../../../settings/readers.ts';
-import { answer, wholeNumber } from '../fields.ts';
+import { answer } from '../fields.ts';
 import { type Api, type ApiEnv, defineRoute, jsonResponse } from '../route.ts';
 import { durationSchema, jobNameSchema, optional, optionalJsonBody, prioritySchema, readExactly } from './bodies.ts';
 import { idParam, jobSchema } from './change-jobs.ts';
@@ -34,40 +33,18 @@ const claimsSchema = z.object({ jobs: z.array(claimedSchema).openapi({ descripti
 
 const MOST_AT_ONCE = 1_000;
 
-const names = z.union([jobNameSchema, z.array(jobNameSchema).max(100)]);
-const namesDescription = 'Names or globs of jobs: `mail/*`; may be repeated. Default: all';
-
-const queryRoute = defineRoute('manage', {
-  method: 'get',
+const manyRoute = defineRoute('manage', {
+  method: 'post',
   path: '/api/jobs/claim',
   summary: 'Claims jobs, or waits for one; if the caller disconnects, nothing is claimed',
   description:
     'The jobs must be ended by their token before the lease expires: finish, retry, fail or bury; touch renews it.',
-  request: {
-    query: z.strictObject({
-      wait: waitSchema.optional(),
-      names: names.optional().openapi({ description: namesDescription }),
-      count: wholeNumber(1, MOST_AT_ONCE).optional(),
-      lease: durationSchema.optional(),
-      minPriority: z
-        .string()
-        .regex(/^-?\d{1,16}$/, 'must be a whole number')
-        .transform(Number)
-        .optional()
-        .openapi({ type: 'integer' }),
-    }),
-  },
-  responses: { 200: jsonResponse('The jobs', claimsSchema) },
-});
-
-const bodyRoute = defineRoute('manage', {
-  method: 'post',
-  path: '/api/jobs/claim',
-  summary: 'The same by POST, because a claim is a change',
   request: optionalJsonBody(
     z.strictObject({
       wait: optional(waitSchema),
-      names: optional(names).openapi({ description: namesDescription }),
+      names: optional(z.union([jobNameSchema, z.array(jobNameSchema).max(100)])).openapi({
+        description: 'Name or glob of jobs, or a list of them: `mail/*`. Default: all',
+      }),
       count: optional(z.int().min(1).max(MOST_AT_ONCE)),
       lease: optional(durationSchema),
       minPriority: optional(prioritySchema),
@@ -86,8 +63,13 @@ const oneRoute = defineRoute('manage', {
 
 /** Claims for workers that ask over HTTP. */
 export function addClaimRoutes(api: Api): void {
-  api.openapi(queryRoute, async (c) => answer(c, { jobs: await claim(c, c.req.valid('query')) }));
-  api.openapi(bodyRoute, async (c) => answer(c, { jobs: await claim(c, await readExactly(c, c.req.valid('json'))) }));
+  api.openapi(manyRoute, async (c) => {
+    const { names = '*', count = 1, ...options } = await readExactly(c, c.req.valid('json'));
+    // A caller that has gone, or a server that ends, waits no longer.
+    const signal = AbortSignal.any([c.req.raw.signal, c.var.site.changes.closing]);
+    const claim = (shared: SharedQueue) => shared.as(c.var.caller.name).claimMany(names, count, { ...options, signal });
+    return answer(c, { jobs: await claimFor(c, claim) });
+  });
   api.openapi(oneRoute, async (c) => {
     const { id } = c.req.valid('param');
     const options = await readExactly(c, c.req.valid('json'));
@@ -96,27 +78,9 @@ export function addClaimRoutes(api: Api): void {
   });
 }
 
-interface Wanted extends Pick<ClaimOptions, 'wait' | 'lease' | 'minPriority'> {
-  readonly names?: string | readonly string[];
-  readonly count?: number;
-}
-
-async function claim(
-  c: Context<ApiEnv>,
-  { names = '*', count = 1, ...options }: { [K in keyof Wanted]?: Wanted[K] | undefined },
-) {
-  const { site, caller } = c.var;
-  // A caller that has gone, or a server that ends, waits no longer.
-  const signal = AbortSignal.any([c.req.raw.signal, site.changes.closing]);
-  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-  return await claimFor(c, (shared) => shared.as(caller.name).claimMany(names, count, { ...given, signal }));
-}
-
 /** What cannot be handed over never reached its caller: it is given back at once, and this was no try. */
 async function claimFor(c: Context<ApiEnv>, take: (shared: SharedQueue) => Promise<ClaimedJob[]>) {
   const { site, caller } = c.var;
-  // It would be answered without the jobs.
-  if (c.req.method === 'HEAD') throw new HTTPException(405, { message: 'Jobs are claimed by GET or POST.' });
   const jobs = await site.changes.use(take);
   const giveBack = () =>
     site.changes.use((shared) =>

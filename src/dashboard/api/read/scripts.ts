@@ -4,13 +4,12 @@ import { foundScriptToJson, incidentToJson, isoInstant, runningToJson, scriptToJ
 import { readOverview, readScriptOverview } from '../../../report/model/overview.ts';
 import { findNames } from '../../../report/model/runs/history.ts';
 import { selectRunning } from '../../../report/model/runs/run.ts';
-import { readCalendar, readUsual, selectVersions } from '../../../report/model/runs/script.ts';
+import { readUsual, selectVersions } from '../../../report/model/runs/script.ts';
 import { createClock } from '../../../report/text/clock.ts';
 import { readWhy } from '../../../report/why/why.ts';
 import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import type { Pause } from '../../../store/statements/pauses.ts';
 import { outcomes } from '../../../store/words.ts';
-import { hostZone } from '../../../system/base/zone.ts';
 import type { Site } from '../../site.ts';
 import {
   answer,
@@ -101,39 +100,6 @@ const whyRoute = defineRoute('read', {
   responses: { 200: jsonResponse('The findings', whySchema) },
 });
 
-const calendarSchema = z
-  .object({
-    script: z.string(),
-    zone: z.string(),
-    since: knownInstant,
-    until: knownInstant,
-    days: z.array(
-      z.object({
-        date: z.iso.date(),
-        runs: z.int(),
-        succeeded: z.int(),
-        failed: z.int(),
-        durationMs: knownNumber,
-        maxDurationMs: knownNumber,
-      }),
-    ),
-  })
-  .openapi('Calendar');
-
-const calendarRoute = defineRoute('read', {
-  method: 'get',
-  path: '/api/calendar',
-  summary: 'Each day of a year on which runs of a script ended; the last 365 days, or one year',
-  request: {
-    query: z.strictObject({
-      script: textSchema,
-      year: wholeNumber(1970, 9998).optional(),
-      zone: zoneField('days'),
-    }),
-  },
-  responses: { 200: jsonResponse('The days', calendarSchema) },
-});
-
 export function addScriptRoutes(api: Api): void {
   api.openapi(scriptsRoute, async (c) => {
     const { site } = c.var;
@@ -151,7 +117,6 @@ export function addScriptRoutes(api: Api): void {
     return answer(c, await readScript(c.var.site, word, window));
   });
   addWhyRoute(api);
-  addCalendarRoute(api);
 }
 
 const MOST_VERSIONS = 100;
@@ -213,24 +178,5 @@ function addWhyRoute(api: Api): void {
       return readWhy(view, { ...found, ...place, pauses, crontab, logProblem });
     });
     return answer(c, why);
-  });
-}
-
-const YEAR_MS = 365 * 86_400_000;
-
-function addCalendarRoute(api: Api): void {
-  api.openapi(calendarRoute, async (c) => {
-    const { site } = c.var;
-    const { script: word, year, zone = hostZone() } = c.req.valid('query');
-    const known = site.knownTiers();
-    const calendar = await readLog(site, async ({ nowMs, store, view }) => {
-      const script = requireScript(word, await findNames(view, known));
-      const [sinceMs, untilMs] =
-        year === undefined ? [nowMs - YEAR_MS, nowMs + 1] : [Date.UTC(year, 0), Date.UTC(year + 1, 0)];
-      const query = { script, sinceMs, untilMs, nowMs, zone };
-      const days = store === null ? [] : await readCalendar(store, query);
-      return { script, zone, since: isoInstant(sinceMs), until: isoInstant(untilMs), days };
-    });
-    return answer(c, calendar);
   });
 }

@@ -7,7 +7,6 @@ const drawings = {
   workers: 'M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8M12 2v3M12 19v3M2 12h3M19 12h3M5 5l2 2M17 17l2 2M19 5l-2 2M7 17l-2 2',
   activity: 'M3 12h4l3-8 4 16 3-8h4',
   metrics: 'M4 20V10M10 20V4M16 20v-7M21 20H3',
-  calendar: 'M4 6h16v14H4zM4 10h16M8 3v4M16 3v4',
   incidents: 'M12 3 2 20h20zM12 10v4M12 17v.5',
   settings: 'M4 7h10M18 7h2M4 17h2M10 17h10M14 5v4M6 15v4',
   more: 'M5 12h.01M12 12h.01M19 12h.01',

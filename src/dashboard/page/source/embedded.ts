@@ -67,8 +67,6 @@ export async function answerFromPage(request: Request): Promise<Response> {
 const NOT_HERE = 'This report does not hold it. The command line shows all that was recorded.';
 
 function find({ answers, details }: Embedded, path: string, query: URLSearchParams): unknown {
-  // Its days are those of the server's zone, of the year in which it was made.
-  if (path === '/api/calendar') return answers[`${path}?script=${query.get('script')}`];
   const run = /^\/api\/runs\/(\d+)/.exec(path)?.[1];
   if (run !== undefined) return details[run]?.[path];
   const asked = [...query].filter(([name]) => name !== 'limit' && name !== 'cursor');
@@ -82,16 +80,13 @@ function findRuns({ runs, areRunsCut, madeAt }: Embedded, query: URLSearchParams
   const tier = query.get('tier');
   const job = query.get('job');
   const outcomes = query.getAll('outcome').join().split(',').filter(Boolean);
-  const [since = Number.NaN, until = Number.NaN] = ['since', 'until'].map((name) =>
-    readTime(query.get(name) ?? '', Date.parse(madeAt)),
-  );
+  const sinceMs = readTime(query.get('since') ?? '', Date.parse(madeAt));
   const found = runs.filter((run) => {
     if (script !== null && run.script !== script) return false;
     if (tier !== null && run.tier !== tier) return false;
     if (job !== null && String(run.job) !== job) return false;
     if (outcomes.length > 0 && !outcomes.includes(run.outcome ?? 'running')) return false;
-    const at = Date.parse(run.startedAt ?? '');
-    return !(at < since) && !(at > until);
+    return !(Date.parse(run.startedAt ?? '') < sinceMs);
   });
   return pageOf(found, query, areRunsCut);
 }

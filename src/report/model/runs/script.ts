@@ -1,5 +1,4 @@
 import { median } from 'simple-statistics';
-import { readMetrics } from '../../../monitor/metrics/read-metrics.ts';
 import { type MeasuredRun, usualOf } from '../../../store/statements/monitor/usual.ts';
 import type { StoreSession } from '../../../store/store.ts';
 import type { LogView } from './run.ts';
@@ -52,46 +51,4 @@ export async function readUsual({ statements }: StoreSession, script: string, no
     outputBytes: medianOf(({ outputBytes }) => outputBytes),
     counts: Object.fromEntries(names.map((name) => [name, median(counts.flatMap((each) => each[name] ?? []))])),
   };
-}
-
-/** What happened of a script on one day of a calendar. */
-export interface RunsOfDay {
-  /** `2026-11-23`, in the zone that was asked for. */
-  readonly date: string;
-  readonly runs: number;
-  readonly succeeded: number;
-  /** Tries that failed, whatever followed. */
-  readonly failed: number;
-  readonly durationMs: number | null;
-  readonly maxDurationMs: number | null;
-}
-
-interface CalendarQuery {
-  readonly script: string;
-  readonly sinceMs: number;
-  readonly untilMs: number;
-  readonly nowMs: number;
-  readonly zone: string;
-}
-
-/** Days on which runs ended, the oldest first; also of runs that were pruned since. An hour counts whole. */
-export async function readCalendar(session: StoreSession, query: CalendarQuery): Promise<RunsOfDay[]> {
-  const { script, sinceMs, untilMs, nowMs, zone } = query;
-  const { series } = await readMetrics(session, { period: '1h', sinceMs, untilMs, nowMs, subjects: [script] });
-  const format = new Intl.DateTimeFormat('en-CA', { timeZone: zone });
-  const days = new Map<string, RunsOfDay>();
-  for (const { fromMs, ended, finished, errors, failed, runMs } of series[0]?.buckets ?? []) {
-    if (ended === 0) continue;
-    const date = format.format(fromMs);
-    const day = days.get(date) ?? { date, runs: 0, succeeded: 0, failed: 0, durationMs: null, maxDurationMs: null };
-    days.set(date, {
-      date,
-      runs: day.runs + ended,
-      succeeded: day.succeeded + finished,
-      failed: day.failed + errors + failed,
-      durationMs: runMs.sum === null ? day.durationMs : (day.durationMs ?? 0) + runMs.sum,
-      maxDurationMs: runMs.max === null ? day.maxDurationMs : Math.max(day.maxDurationMs ?? 0, runMs.max),
-    });
-  }
-  return [...days.values()];
 }

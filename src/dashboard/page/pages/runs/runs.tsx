@@ -1,32 +1,24 @@
 import { Choice, SearchField } from '../../components/fields.tsx';
 import { Page } from '../../components/page.tsx';
 import { FAILED, runOutcomes, wordsOfState } from '../../components/state.tsx';
-import { writeInstant } from '../../components/time.tsx';
 import { place, setQuery } from '../../router.ts';
 import { Runs } from './run-table.tsx';
 
 /** All runs of all scripts, the newest first. */
 export function RunsPage() {
-  const { script = '', outcome = '', since = '', until = '' } = place.value.query;
+  const { script = '', outcome = '', since = '' } = place.value.query;
   const query = {
     limit: 100,
     ...(script === '' ? {} : { script }),
     ...(outcome === '' ? {} : { outcome }),
     ...(since === '' ? {} : { since }),
-    ...(until === '' ? {} : { until }),
   };
-  const isDay = until !== '';
   return (
     <Page title="Runs">
       <div class="bar">
         <SearchField label="Script" value={script} onChange={(value) => setQuery({ script: value })} />
         <OutcomeChoice />
-        <Choice
-          label="Started"
-          value={isDay ? 'day' : since}
-          options={isDay ? [['day', `on ${writeInstant(Date.parse(since)).slice(0, 10)}`], ...times] : times}
-          onChange={(value) => setQuery({ since: value, until: null })}
-        />
+        <Choice label="Started" value={since} options={times} onChange={(value) => setQuery({ since: value })} />
       </div>
       <Runs query={query} />
     </Page>

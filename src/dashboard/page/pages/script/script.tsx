@@ -15,7 +15,7 @@ import { gradeIncident, wordOfTrouble } from '../overview/judge.ts';
 import { Output } from '../runs/run-output.tsx';
 import { Runs } from '../runs/run-table.tsx';
 import { OutcomeChoice } from '../runs/runs.tsx';
-import { HistorySection, ScriptCalendar } from './script-history.tsx';
+import { HistorySection } from './script-history.tsx';
 
 export type ScriptAnswer = components['schemas']['Script'];
 
@@ -78,9 +78,6 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
       {script.tier !== 'queue' && <WhySection script={script.script} />}
       <Section title="Duration and memory">
         <HistorySection script={script.script} />
-      </Section>
-      <Section title="Its year">
-        <ScriptCalendar script={script.script} />
       </Section>
       <Section title="Runs" aside={<OutcomeChoice />}>
         <Runs query={query} isOfOne />
