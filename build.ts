@@ -71,8 +71,6 @@ async function build(sources: string): Promise<void> {
   await promisify(execFile)(process.execPath, [join(project, 'src/dashboard/client/generate.ts')]);
   await run('tsdown', '--out-dir', fresh);
   await run('vite', 'build', '--config', 'src/dashboard/page/vite.config.ts', '--outDir', fresh);
-  const manual = await promisify(execFile)(process.execPath, [join(fresh, 'bin.cjs'), 'man']);
-  await writeFile(join(fresh, 'runner.1'), manual.stdout);
   rmSync(stamp, { force: true });
   replaceFiles(fresh);
   await writeFile(stamp, sources);

@@ -1,11 +1,11 @@
-import { type Argument, Command, CommanderError, Option } from 'commander';
+import { type Argument, Command, CommanderError, type Option } from 'commander';
 import { findSettingsFile, loadSettingsIfRight } from '../settings/load.ts';
 import {
   type CommandName,
   commandGroups,
   commandNames,
+  HIDDEN_COMMAND,
   isCommandName,
-  isHiddenCommand,
 } from '../system/base/command-names.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { printableLine } from '../system/base/text.ts';
@@ -78,10 +78,8 @@ const readers = [
   'watch',
   'repeat',
   'incidents',
-  'version',
   'completion',
   'complete',
-  'man',
 ];
 
 interface GlobalOptions {
@@ -102,8 +100,8 @@ async function enterRoot(context: CommandContext, command: Command): Promise<voi
   if (!timeless.includes(command.name())) await enterZoneOf(root);
 }
 
-/** What shells and the build call. */
-const timeless = ['version', 'completion', 'complete', 'man'];
+/** What shells call. */
+const timeless = ['completion', 'complete'];
 
 /** What is wrong with the settings is for the command to say. */
 async function enterZoneOf(root: string): Promise<void> {
@@ -135,11 +133,6 @@ async function buildProgram(line: CommandLine): Promise<Command> {
     .option('--root <folder>', 'the folder that contains jobs/ (default: RUNNER_ROOT, else the nearest one upward)')
     .option('--as-root', "as root, in another user's site: act with that user's rights")
     .version(context.version, '-v, --version', 'print the version')
-    .addOption(new Option('-V').hideHelp())
-    .on('option:V', () => {
-      context.stdout.write(`${context.version}\n`);
-      throw new CommanderError(0, 'commander.version', context.version);
-    })
     .helpOption('-h, --help', 'print this help')
     .addHelpCommand(helpCommand())
     .addHelpText('after', programExamples)
@@ -168,7 +161,7 @@ function helpCommand(): Command {
   return new Command('help')
     .argument('[command]')
     .description('print the help of a command')
-    .helpGroup(groupOf('version'))
+    .helpGroup(groupOf('completion'))
     .helpOption(false);
 }
 
@@ -182,19 +175,15 @@ function columnsOf({ columns }: { readonly columns?: number }): number {
   return Math.max(40, columns || 80);
 }
 
-/** What shells and the build call: people have no use for it. */
+/** What shells call: people have no use for it. */
 function addHidden(program: Command, line: CommandLine): void {
   const { context } = line;
-  const complete = new Command('complete').argument('[words...]').action(async (words: string[]) => {
+  const complete = new Command(HIDDEN_COMMAND).argument('[words...]').action(async (words: string[]) => {
     const { complete } = await import('./shell/complete.ts');
     // The last word is still being written.
     await complete({ context, words, program: await buildProgram({ args: words.slice(0, -1), context }) });
   });
-  const man = new Command('man').action(async () => {
-    const { renderMan } = await import('./shell/shell.ts');
-    context.stdout.write(renderMan(await buildProgram({ args: [], context }), context.version));
-  });
-  for (const each of [complete, man]) program.addCommand(each, { hidden: true });
+  program.addCommand(complete, { hidden: true });
 }
 
 /** Wrong use of a command, as the library has found it. */
@@ -233,7 +222,7 @@ function prepare(command: Command, set: (command: Command) => Command): Command 
 
 /** The command that is named; all of them for the help; none for a tier. */
 function chooseCommands({ args }: CommandLine): readonly CommandName[] {
-  if (isHiddenCommand(args[0] ?? '')) return [];
+  if (args[0] === HIDDEN_COMMAND) return [];
   const named = chooseNamed(args);
   const wantsAll = args.length === 0 || args.some((arg) => ['help', '-h', '--help'].includes(arg));
   return named.length > 0 || !wantsAll ? named : commandNames;

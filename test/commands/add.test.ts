@@ -56,8 +56,7 @@ describe('runner add', () => {
   test('reads data from stdin, so that it stands in no list of processes', () => {
     const root = makeQueueSite();
     expect(withInput(root, '{"secret":1}\n', 'add', 'export', '-').status).toBe(0);
-    expect(withInput(root, '[2]', 'add', 'export', '--stdin').status).toBe(0);
-    expect(jobsOf(root).map(({ data }) => data)).toEqual(['{"secret":1}', '[2]']);
+    expect(jobsOf(root).map(({ data }) => data)).toEqual(['{"secret":1}']);
   });
 
   test('keeps each number as it is written, also one with more digits than JavaScript has', async () => {
@@ -158,7 +157,6 @@ describe('runner add', () => {
   test.each([
     [[], 'runner add needs the name of a job, such as mail/welcome.'],
     [['x', '{a'], 'The data is not valid JSON'],
-    [['x', '{}', '--stdin'], 'Give the data either as an argument or, with --stdin, on stdin; not both.'],
     [['../x'], "A job's name must be"],
     [['x', '--priority', '1.5'], 'A priority must be a whole number such as 500, found "1.5".'],
     [['x', '--at', 'soon'], 'A time must be one such as +10 minutes'],

@@ -1,39 +1,36 @@
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { discover } from '../../src/discovery/discover.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { type Ended, runCommand } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';
-import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 function call(root: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Ended {
   return runCommand(args, { cwd: root, env: { ...cronEnv(root), ...env } });
 }
 
 describe('runner new', () => {
-  test.each(['ts', 'js', 'sh', 'php', 'py'])(
-    'a new script in %s is no refused one, and has a description',
-    async (language) => {
-      const root = makeTemporaryRoot();
-      const { status, stdout, stderr } = call(root, ['new', 'hourly/import-orders', '--lang', language]);
-      expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-      expect(stdout).toContain(`jobs/hourly/import-orders.${language} was created.\n`);
-      expect(stdout).toContain('runner run hourly/import-orders');
-      expect(call(root, ['new', `queue/mail/welcome.${language}`]).status).toBe(0);
-      const { tiers, handlers } = await discover(root, defaultSettings);
-      const found = [...tiers.flatMap(({ scripts }) => scripts), ...handlers];
-      expect(found.map(({ name }) => name)).toEqual(['hourly/import-orders', 'queue/mail/welcome']);
-      for (const { refusals, warnings, options, path } of found) {
-        expect({ refusals, warnings }).toEqual({ refusals: [], warnings: [] });
-        expect(options.description).toMatch(/^Say in one line what this (script|handler) does/);
-        const mode = ['sh', 'php', 'py'].includes(language) ? 0o755 : 0o644;
-        expect(statSync(path).mode & 0o777).toBe(mode);
-      }
-    },
-  );
+  test.each(['ts', 'sh', 'php'])('a new script in %s is no refused one, and has a description', async (language) => {
+    const root = makeTemporaryRoot();
+    const { status, stdout, stderr } = call(root, ['new', 'hourly/import-orders', '--lang', language]);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toContain(`jobs/hourly/import-orders.${language} was created.\n`);
+    expect(stdout).toContain('runner run hourly/import-orders');
+    expect(call(root, ['new', `queue/mail/welcome.${language}`]).status).toBe(0);
+    const { tiers, handlers } = await discover(root, defaultSettings);
+    const found = [...tiers.flatMap(({ scripts }) => scripts), ...handlers];
+    expect(found.map(({ name }) => name)).toEqual(['hourly/import-orders', 'queue/mail/welcome']);
+    for (const { refusals, warnings, options, path } of found) {
+      expect({ refusals, warnings }).toEqual({ refusals: [], warnings: [] });
+      expect(options.description).toMatch(/^Say in one line what this (script|handler) does/);
+      const mode = ['sh', 'php'].includes(language) ? 0o755 : 0o644;
+      expect(statSync(path).mode & 0o777).toBe(mode);
+    }
+  });
 
-  test.each(['ts', 'js', 'sh', 'py'])('a new script and a new handler in %s run at once', (language) => {
+  test.each(['ts', 'sh'])('a new script and a new handler in %s run at once', (language) => {
     const root = makeTemporaryRoot();
     for (const name of ['hourly/a', 'queue/b']) call(root, ['new', name, '--lang', language]);
     expect(call(root, ['run', 'hourly/a'])).toMatchObject({ status: 0 });
@@ -45,9 +42,9 @@ describe('runner new', () => {
     });
   });
 
-  test.each(['commonjs', 'module'])('a new script and a new handler in js run where package.json says %s', (type) => {
+  test.each(['commonjs', 'module'])('a new script and a new handler in ts run where package.json says %s', (type) => {
     const root = makeTemporaryRoot({ 'package.json': JSON.stringify({ type }) });
-    for (const name of ['hourly/a', 'queue/b']) call(root, ['new', name, '--lang', 'js']);
+    for (const name of ['hourly/a', 'queue/b']) call(root, ['new', name, '--lang', 'ts']);
     expect(call(root, ['run', 'hourly/a'])).toMatchObject({ status: 0, stderr: '' });
     call(root, ['add', 'b', '{"to":"x"}']);
     expect(call(root, ['work'])).toMatchObject({ status: 0, stderr: '' });
@@ -85,7 +82,8 @@ describe('runner new', () => {
     ['queue/../x', 'queue/../x is not a name for a script'],
     ['hourly/', 'hourly/ is not a name for a script'],
     ['hourly/ ', 'hourly/  is not a name for a script'],
-    ['hourly/x.rb', 'There is no template for .rb; expected ts, js, sh, php, py.'],
+    ['hourly/x.rb', 'There is no template for .rb; expected ts, sh, php.'],
+    ['hourly/x.py', 'There is no template for .py; expected ts, sh, php.'],
     [
       'orders',
       '`npx folder-runner new` needs <tier>/<name>, such as hourly/orders; the tiers here are deploy, hourly.',
@@ -105,65 +103,9 @@ describe('runner new', () => {
 
   test('a folder that people call by hand takes new scripts once it is there', () => {
     const root = makeTemporaryRoot({ 'jobs/deploy/x.sh': '' });
-    expect(call(root, ['new', 'deploy/publish.py']).status).toBe(0);
-    expect(call(root, ['new', 'deploy/other.py', '--lang', 'sh']).stderr).toContain('--lang sh does not fit other.py');
-  });
-});
-
-describe('runner edit', () => {
-  const files = { 'jobs/hourly/import-orders.sh': executable('#!/bin/sh\n# @timeout 5m\n') };
-
-  test('opens the editor as a shell would, and then says what is wrong with the tags', () => {
-    const root = makeTemporaryRoot({
-      ...files,
-      'my editor': executable('#!/bin/sh\necho "# @timeout never" >> "$2"\n'),
-    });
-    const EDITOR = `'${join(root, 'my editor')}' --wait`;
-    const { status, stdout, stderr } = call(root, ['edit', 'import-orders'], { EDITOR });
-    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
-    expect(stderr).toMatch(/^runner: jobs\/hourly\/import-orders\.sh:3: @timeout must be a duration/);
-    expect(call(root, ['edit', 'hourly/import-orders'], { EDITOR: 'false', VISUAL: 'true' }).status).toBe(1);
-  });
-
-  test('a script that nothing is wrong with can run', () => {
-    const root = makeTemporaryRoot(files);
-    expect(call(root, ['edit', 'jobs/hourly/import-orders.sh'], { VISUAL: 'true' })).toEqual({
-      status: 0,
-      stdout: 'hourly/import-orders can run.\n',
-      stderr: '',
-    });
-  });
-
-  test('without an editor it prints the path, with one that fails it says so', () => {
-    const root = makeTemporaryRoot(files);
-    const { stdout, stderr } = call(root, ['edit', 'import-orders']);
-    expect(stdout).toBe(`${join(root, 'jobs/hourly/import-orders.sh')}\n`);
-    expect(stderr).toMatch(/^Note: no editor is set\. Name one in VISUAL or EDITOR/);
-    expect(call(root, ['edit', 'import-orders'], { EDITOR: 'false' })).toMatchObject({
-      status: 1,
-      stderr: 'runner: The editor "false" failed: exit code 1. Check VISUAL and EDITOR.\n',
-    });
-  });
-
-  test('vi is the editor if its user has chosen it, not if npx has', () => {
-    const root = makeTemporaryRoot(files);
-    const PATH = `${root}:/usr/bin:/bin`;
-    writeFileSync(join(root, 'vi'), '#!/bin/sh\ntrue\n', { mode: 0o755 });
-    const byNpx = { PATH, EDITOR: 'vi', npm_command: 'exec' };
-    const path = `${join(root, 'jobs/hourly/import-orders.sh')}\n`;
-    const opened = 'hourly/import-orders can run.\n';
-    const edit = (env: NodeJS.ProcessEnv) => call(root, ['edit', 'import-orders'], env).stdout;
-    expect(edit(byNpx)).toBe(path);
-    for (const chosen of [{ VISUAL: 'vi' }, { npm_config_editor: 'vi' }, { npm_command: undefined }]) {
-      expect(edit({ ...byNpx, ...chosen })).toBe(opened);
-    }
-  });
-
-  test('a name that is near to one is a hint, one of several scripts is ambiguous', () => {
-    const root = makeTemporaryRoot({ ...files, 'jobs/daily/import-orders.sh': '' });
-    expect(call(root, ['edit', 'hourly/import-order']).stderr).toContain('did you mean hourly/import-orders?');
-    expect(call(root, ['edit', 'import-orders']).stderr).toContain(
-      '"import-orders" is ambiguous (2 matches): hourly/import-orders, daily/import-orders.',
+    expect(call(root, ['new', 'deploy/publish.php']).status).toBe(0);
+    expect(call(root, ['new', 'deploy/other.php', '--lang', 'sh']).stderr).toContain(
+      '--lang sh does not fit other.php',
     );
   });
 });
@@ -229,7 +171,7 @@ describe('runner disable', () => {
     expect(call(root, ['enable', 'a']).stdout).toMatch(/^hourly\/a is not disabled\./);
   });
 
-  test.each(['disable', 'enable', 'edit'])('%s takes no tier, and says what stops one', (command) => {
+  test.each(['disable', 'enable'])('%s takes no tier, and says what stops one', (command) => {
     const root = makeTemporaryRoot({ ...files, 'jobs/daily/.keep': '' });
     expect(call(root, [command, 'hourly'])).toEqual({
       status: 2,
@@ -240,6 +182,14 @@ describe('runner disable', () => {
     });
     expect(call(root, [command, 'daily']).stderr).toContain(
       'such as daily/import-orders. `npx folder-runner pause daily` stops',
+    );
+  });
+
+  test('a name that is near to one is a hint, one of several scripts is ambiguous', () => {
+    const root = makeTemporaryRoot({ 'jobs/hourly/import-orders.sh': '', 'jobs/daily/import-orders.sh': '' });
+    expect(call(root, ['disable', 'hourly/import-order']).stderr).toContain('did you mean hourly/import-orders?');
+    expect(call(root, ['disable', 'import-orders']).stderr).toContain(
+      '"import-orders" is ambiguous (2 matches): hourly/import-orders, daily/import-orders.',
     );
   });
 

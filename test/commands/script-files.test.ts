@@ -82,7 +82,6 @@ test('each command about a script takes its file', async () => {
     expect((await inRoot(root, 'report', word)).stdout).toMatch(/^hourly\/greet /);
     expect((await inRoot(root, 'metrics', word)).stdout).toMatch(/^hourly\/greet\n/);
     expect((await inRoot(root, 'why', word)).stdout).toMatch(/^hourly\/greet\n/);
-    expect((await inRoot(root, 'edit', word)).stdout).toBe(`${join(root, 'jobs/hourly/greet.sh')}\n`);
     expect((await inRoot(root, 'pause', word)).stdout).toContain('hourly/greet is paused');
     expect((await inRoot(root, 'resume', word)).stdout).toBe('Resumed: hourly/greet.\n');
     expect((await inRoot(root, 'mute', word)).stdout).toContain('Incidents of hourly/greet are muted until');
@@ -91,7 +90,9 @@ test('each command about a script takes its file', async () => {
   }
   expect((await here('tail', './greet.sh')).stdout).toBe('hello\n');
   writeFileSync(join(root, 'jobs/hourly/greet.js'), '');
-  expect((await inRoot(root, 'edit', 'jobs/hourly/greet.js')).stdout).toBe(`${join(root, 'jobs/hourly/greet.js')}\n`);
+  expect((await inRoot(root, 'disable', 'jobs/hourly/greet.js')).stdout).toContain(
+    'now jobs/hourly/greet.js.disabled.',
+  );
 });
 
 test('a script whose name is too long is refused by its reason, whichever command names it', async () => {
@@ -108,7 +109,7 @@ test('a script whose name is too long is refused by its reason, whichever comman
     const { stdout, stderr } = await inRoot(root, command, `hourly/${label}`);
     expect((stdout + stderr).replaceAll(/\s+/g, ' ')).toContain('its name is too long');
   }
-  for (const command of ['report', 'metrics', 'pause', 'mute', 'edit']) {
+  for (const command of ['report', 'metrics', 'pause', 'mute']) {
     expect(await inRoot(root, command, `hourly/${label}`)).toMatchObject({ status: 0 });
   }
 });

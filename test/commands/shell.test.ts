@@ -1,12 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
-import packageJson from '../../package.json' with { type: 'json' };
-import { commands } from '../../src/commands/commands.ts';
 import { commandNames } from '../../src/system/base/command-names.ts';
-import { contextOf } from '../support/in-root.ts';
 import { commandPath, runCommand } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -45,7 +41,7 @@ describe('at a line', () => {
     ['runner pause q', ['queue']],
     ['runner new h', ['hourly/']],
     ['runner cron --tiers ', ['daily', 'hourly']],
-    ['runner new daily/x --lang p', ['php', 'py']],
+    ['runner new daily/x --lang p', ['php']],
     ['runner completion z', ['zsh']],
     ['runner web token r', ['revoke']],
     ['runner job 7 bu', ['bury']],
@@ -108,7 +104,7 @@ test('bash completes, and a name is neither run nor falls apart', () => {
     try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _folder_runner 2>/dev/null; printf '%s|' "\${COMPREPLY[@]}"; echo; }
     try ./runner run hourly/
     try ./runner run import
-    try runner edi
+    try runner lis
     try ./runner backup ''`;
   const env = { ...cronEnv(root), PATH: `${root}:/usr/bin:/bin` };
   const { stdout, status } = spawnSync('/bin/bash', ['--norc', '-c', script], { cwd: root, env, encoding: 'utf8' });
@@ -117,42 +113,10 @@ test('bash completes, and a name is neither run nor falls apart', () => {
     lines: [
       String.raw`hourly/\$\(touch\ pwned\)|hourly/import-orders|hourly/two\ words|`,
       'hourly/import-orders|',
-      'edit|',
+      'list|',
       '|',
       '',
     ],
   });
   expect(existsSync(join(root, 'pwned'))).toBe(false);
-});
-
-describe('the manual page', () => {
-  const root = () => makeTemporaryRoot();
-
-  test('has every command with each of its options, as --help has them', async () => {
-    const page = call(root(), 'man').stdout.replaceAll('\\-', '-').replaceAll('\\e', '\\');
-    const context = contextOf({ cwd: '/', env: {} });
-    const missing: string[] = [];
-    const look = (command: Command, name: string): void => {
-      for (const { flags } of command.options.filter(({ hidden }) => !hidden)) {
-        if (!page.includes(`.B "${flags}"`)) missing.push(`${name} ${flags}`);
-      }
-      if (!page.includes(`.SS "${name}`)) missing.push(name);
-      for (const each of command.commands) look(each, `${name} ${each.name()}`);
-    };
-    for (const name of commandNames) look((await commands[name]())(context), `runner ${name}`);
-    expect(missing).toEqual([]);
-    expect(page).toContain('Exit codes: 0: all runs succeeded; 1: at least one failed; 2: wrong usage.');
-  });
-
-  test('is named by the package, and can be read by man', () => {
-    // npm links no page that is named alone.
-    expect(packageJson.man).toEqual(['./dist/runner.1']);
-    const file = join(root(), 'runner.1');
-    writeFileSync(file, call(root(), 'man').stdout);
-    const env = { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8', MANWIDTH: '80' };
-    const { stdout, stderr, error } = spawnSync('man', ['--warnings', '-l', file], { env, encoding: 'utf8' });
-    if (error !== undefined) return void console.warn('NOT TESTED: there is no man here');
-    expect(stderr).toBe('');
-    expect(stdout).toMatch(/^ {3}runner new \[options\] <tier\/name>$/m);
-  });
 });

@@ -302,7 +302,7 @@ describe('root in a user’s site', () => {
 
   const readers = [
     ...['report', 'status', 'list', 'why hourly/a', 'show 1', 'tail hourly/a', 'jobs', 'job 2', 'activity', 'doctor'],
-    ...['repeat hourly', 'metrics', 'check', 'incidents', 'web token list', 'watch', 'version'],
+    ...['repeat hourly', 'metrics', 'check', 'incidents', 'web token list', 'watch'],
     ...['completion bash'],
   ];
 
@@ -312,7 +312,6 @@ describe('root in a user’s site', () => {
     ...[
       'init',
       'new hourly/n',
-      'edit a',
       'disable a',
       'enable a',
       'cron --print',
@@ -320,7 +319,6 @@ describe('root in a user’s site', () => {
       'cron --remove',
       'backup x.db',
       'restore x.db',
-      'move x',
       'uninstall',
       'import bedrock x.db',
       'hourly --budget 5m',

@@ -72,7 +72,6 @@ export function claimCommand(context: CommandContext): Command {
         'follow',
       ]),
     )
-    .option('--json', 'accepted for consistency; the output is always JSON')
     .addHelpText('after', CLAIM_HELP)
     .action((patterns: string[]) => claim(context, patterns, command.optsWithGlobals<ClaimCommandOptions>()));
 }

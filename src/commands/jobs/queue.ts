@@ -1,14 +1,21 @@
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import type { AddedJob, DuplicatePolicy, Job } from '../../queue/api.ts';
 import { countOf } from '../../report/text/format.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import type { ExactJson } from '../../system/base/exact-json.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
-import { type AddWords, nameLine, readCount, readJobLines, readJobOptions, readStdin } from '../shared/options.ts';
+import {
+  type AddWords,
+  nameLine,
+  readCount,
+  readJobLines,
+  readJobOptions,
+  readJsonArgument,
+  readStdin,
+} from '../shared/options.ts';
 import { withQueue } from '../shared/with-queue.ts';
 
 interface AddOptions extends AddWords, CommonOptions {
-  readonly stdin?: true;
   readonly many?: true;
 }
 
@@ -50,8 +57,7 @@ export function addCommand(context: CommandContext): Command {
     .option('--on-child-failure <what>', 'what to do when a child job fails: resume or fail (default: resume)')
     .option('--group <name>', 'jobs of one group share a limit on how many run at once')
     .option('--lease <duration>', 'how long a claim is valid (default: as the settings say)')
-    .option('--stdin', 'read the data from stdin')
-    .addOption(new Option('--many', 'read jobs from stdin, one JSON object per line').conflicts('stdin'))
+    .option('--many', 'read jobs from stdin, one JSON object per line')
     .option('--json', 'print the number, and whether it was added, as JSON')
     .addHelpText('after', ADD_HELP)
     .action((name: string | undefined, data: string | undefined) =>
@@ -74,7 +80,7 @@ async function add(context: CommandContext, { name, data }: AddArguments, option
     throw new UsageError('runner add needs the name of a job, such as mail/welcome.');
   }
   await refusePast(context.now(), options);
-  await addOne(context, name, await readData(data, options), options);
+  await addOne(context, name, data === undefined ? data : await readJsonArgument(data, 'The data'), options);
 }
 
 /** `--at 18:05`, a moment later, is now. */
@@ -95,16 +101,6 @@ async function refusePast(nowMs: number, { at, repeat }: AddOptions): Promise<vo
   throw new UsageError(
     `--at must be a time to come, found ${JSON.stringify(at)}, which is ${past}; leave it out for now.`,
   );
-}
-
-async function readData(word: string | undefined, { stdin }: AddOptions): Promise<ExactJson | null | undefined> {
-  if (stdin === true && word !== undefined && word !== '-') {
-    throw new UsageError('Give the data either as an argument or, with --stdin, on stdin; not both.');
-  }
-  const source = stdin === true ? '-' : word;
-  if (source === undefined) return undefined;
-  const { readJsonArgument } = await import('../shared/options.ts');
-  return await readJsonArgument(source, 'The data');
 }
 
 async function addOne(

@@ -1,7 +1,5 @@
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { findPackageJSON } from 'node:module';
+import { existsSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { Command, Option } from 'commander';
 import { DISABLED } from '../../discovery/disabled.ts';
 import { LONGEST_NAME } from '../../discovery/job-name.ts';
@@ -53,23 +51,9 @@ function createScript(context: CommandContext, word: string, options: NewOptions
   refuseTaken(place, folder);
   const path = join(folder, file);
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
-  const template = templateOf(language, tier === QUEUE_TIER);
-  const isCommonJs = language === 'js' && refusesExport(dirname(path));
-  writeFileSync(path, isCommonJs ? template.replace('export default', 'module.exports =') : template, {
-    flag: 'wx',
-    mode: isProgram(language) ? 0o755 : 0o644,
-  });
+  const mode = isProgram(language) ? 0o755 : 0o644;
+  writeFileSync(path, templateOf(language, tier === QUEUE_TIER), { flag: 'wx', mode });
   context.stdout.write(`${join('jobs', tier, file)} was created.\n${describeNext(tier, label, isNewTier)}`);
-}
-
-/** `npm init` writes `"type": "commonjs"`: Node then refuses `export` in a .js file. */
-function refusesExport(folder: string): boolean {
-  try {
-    const file = findPackageJSON(pathToFileURL(folder)) ?? '';
-    return JSON.parse(readFileSync(file, 'utf8')).type === 'commonjs';
-  } catch {
-    return false;
-  }
 }
 
 function describeNext(tier: string, label: string, isNewTier: boolean): string {
@@ -78,7 +62,6 @@ function describeNext(tier: string, label: string, isNewTier: boolean): string {
   return [
     '',
     'Next:',
-    `  npx folder-runner edit ${name}`,
     isHandler
       ? `  npx folder-runner add ${shellWord(label)} '{}' && npx folder-runner work`
       : `  npx folder-runner run ${name}`,

@@ -1,5 +1,5 @@
 /** What `runner new` can begin, by the extension of the file. */
-export const languages = ['ts', 'js', 'sh', 'php', 'py'] as const;
+export const languages = ['ts', 'sh', 'php'] as const;
 
 export type Language = (typeof languages)[number];
 
@@ -47,24 +47,17 @@ const block = (lines: readonly string[]): string =>
   ['/**', ...lines.map((line) => ` * ${line}`.trimEnd()), ' */'].join('\n');
 const hashes = (lines: readonly string[]): string => lines.map((line) => `# ${line}`.trimEnd()).join('\n');
 
-const JAVASCRIPT = `export default async ({ lastSuccess, log }) => {
-  log('looking at everything since', lastSuccess ?? 'the beginning');
-  // If this throws an error, the run has failed.
-};
-`;
-
-const JAVASCRIPT_HANDLER = `export default async ({ data, attempt, log }) => {
-  log('try', attempt, 'with', data);
-  // If this throws an error, the try has failed. The return value is the result of the job.
-  return { done: true };
-};
-`;
-
 const templates: Readonly<Record<Language, Template>> = {
   ts: {
     interpreter: null,
     comment: block,
-    script: `import type { JobContext } from 'folder-runner';\n\n${JAVASCRIPT.replace('log })', 'log }: JobContext)')}`,
+    script: `import type { JobContext } from 'folder-runner';
+
+export default async ({ lastSuccess, log }: JobContext) => {
+  log('looking at everything since', lastSuccess ?? 'the beginning');
+  // If this throws an error, the run has failed.
+};
+`,
     handler: `import type { Handler } from 'folder-runner';
 
 /** The data that \`runner add\` or your site gives to each job. */
@@ -79,7 +72,6 @@ export default (async ({ data, attempt, log }) => {
 }) satisfies Handler<Data>;
 `,
   },
-  js: { interpreter: null, comment: block, script: JAVASCRIPT, handler: JAVASCRIPT_HANDLER },
   sh: {
     interpreter: 'sh',
     comment: hashes,
@@ -115,28 +107,6 @@ echo "try {$job['attempt']} with ", json_encode($job['data']), "\\n";
 
 // If the last line of the output is a JSON object, it is the result of the job.
 echo json_encode(['done' => true]), "\\n";
-`,
-  },
-  py: {
-    interpreter: 'python3',
-    comment: hashes,
-    script: `import os
-
-since = os.environ.get("RUNNER_LAST_SUCCESS") or "the beginning"
-print("looking at everything since", since)
-
-# After an uncaught exception or sys.exit(1), the run has failed.
-`,
-    handler: `import json
-import sys
-
-job = json.load(sys.stdin)
-print("try", job["attempt"], "with", job["data"])
-
-# After an uncaught exception or sys.exit(1), the try has failed. sys.exit(75) asks for another try.
-
-# If the last line of the output is a JSON object, it is the result of the job.
-print(json.dumps({"done": True}))
 `,
   },
 };

@@ -46,6 +46,7 @@ const synonyms: Readonly<Record<string, string>> = {
   create: 'new <tier>/<name>',
   crontab: 'cron',
   delete: 'disable <script>',
+  edit: 'list',
   exec: 'run <script>',
   execute: 'run <script>',
   history: 'report',
@@ -55,7 +56,7 @@ const synonyms: Readonly<Record<string, string>> = {
   log: 'tail <script>',
   logs: 'tail <script>',
   ls: 'list',
-  open: 'edit <script>',
+  move: 'cron --install',
   ps: 'status',
   remove: 'disable <script>',
   rerun: 'run <script>',
@@ -66,6 +67,7 @@ const synonyms: Readonly<Record<string, string>> = {
   terminate: 'pause <script>',
   test: 'run <script>',
   trigger: 'run <script>',
+  version: '--version',
 };
 
 /** `bury 5` → `job 5 bury`; `reprot` → `report`; `clean` → `run hourly/clean`; null: nothing is near. */

@@ -183,7 +183,7 @@ function quiet(context: CommandContext): CommandContext {
 /** By the command; where nothing is said the shell completes files. */
 const argumentsOf: Readonly<Record<string, Find>> = {
   run: (here, args) => (args.length === 0 ? scriptsOfTiers(here, args) : []),
-  ...Object.fromEntries(['why', 'report', 'tail', 'edit', 'disable', 'metrics'].map((name) => [name, scripts])),
+  ...Object.fromEntries(['why', 'report', 'tail', 'disable', 'metrics'].map((name) => [name, scripts])),
   ...Object.fromEntries(['acknowledge', 'mute', 'unmute'].map((name) => [name, scripts])),
   enable: disabled,
   new: places,

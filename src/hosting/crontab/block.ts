@@ -5,11 +5,11 @@ import { UsageError } from '../../system/base/errors.ts';
  * is kept byte for byte, whatever its encoding: therefore buffers, and Latin-1 inside, where each byte
  * is one character.
  */
-export function installBlock(crontab: Buffer, root: string, content: BlockContent, formerRoot = root): Buffer {
+export function installBlock(crontab: Buffer, root: string, content: BlockContent): Buffer {
   // Without it the first marker would become the end of somebody's command.
   const text = endWithNewline(crontab).toString('latin1');
   const block = toLatin1(crontabBlock(root, content));
-  const [first, ...others] = findBlocks(text, formerRoot);
+  const [first, ...others] = findBlocks(text, root);
   if (first === undefined) return bytesOf(`${text}${block}`);
   return bytesOf(replaceRange(removeRanges(text, others), first, block));
 }

@@ -7,21 +7,10 @@ import { markChanged } from './changed-at.ts';
 /** Whether the crontab had to be changed. */
 export type CrontabChange = 'changed' | 'unchanged';
 
-/**
- * Puts the block for this root into the user's crontab, or replaces it, and reads it back.
- *
- * @param formerRoot what the root was called when the block was written
- */
-export function installCrontab(
-  root: string,
-  content: BlockContent,
-  env: NodeJS.ProcessEnv,
-  formerRoot = root,
-): CrontabChange {
+/** Puts the block for this root into the user's crontab, or replaces it, and reads it back. */
+export function installCrontab(root: string, content: BlockContent, env: NodeJS.ProcessEnv): CrontabChange {
   const before = readCrontab(env);
-  // Of a root that was in the same place before, the lines go.
-  const others = formerRoot === root ? before : removeBlock(before, root);
-  const after = installBlock(others, root, content, formerRoot);
+  const after = installBlock(before, root, content);
   if (after.equals(before)) return 'unchanged';
   writeCrontab(after, env);
   // Some hosts rewrite what they are given, so what must be there is the block, not the whole text.

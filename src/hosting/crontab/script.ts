@@ -66,8 +66,6 @@ interface KnownPaths {
 export interface OwnPackage {
   readonly distFolder: string;
   readonly version: string;
-  /** Default: the Node of this process. */
-  readonly node?: string;
 }
 
 /**
@@ -78,7 +76,7 @@ export function writeCronScript({ path }: CronScript, root: string, own: OwnPack
   try {
     mkdirSync(notesOf(path, root), { recursive: true, mode: 0o700 });
     bringUpToDate(path, own);
-    writePaths(path, root, { node: own.node ?? findOwnNode(), command: join(own.distFolder, 'bin.cjs') });
+    writePaths(path, root, { node: findOwnNode(), command: join(own.distFolder, 'bin.cjs') });
   } catch (error) {
     throw new UsageError(
       `${path}, which the lines need, cannot be written (${(error as Error).message}): make room for it, ` +

@@ -1,7 +1,7 @@
 /** Each word that is a command after `runner`, grouped as in `--help`. No tier can have such a name. */
 export const commandGroups = {
   'The first day': ['init', 'new', 'list', 'run', 'cron', 'status', 'report', 'why', 'show', 'doctor'],
-  Scripts: ['edit', 'disable', 'enable', 'due', 'pause', 'resume', 'repeat'],
+  Scripts: ['disable', 'enable', 'due', 'pause', 'resume', 'repeat'],
   'The queue': ['add', 'work', 'jobs', 'job', 'claim', 'kick', 'import'],
   'Watching and alerts': [
     'tail',
@@ -16,21 +16,17 @@ export const commandGroups = {
     'unmute',
     'alert',
   ],
-  'The folder and its log': ['migrate', 'backup', 'restore', 'move', 'uninstall', 'completion', 'version'],
+  'The folder and its log': ['migrate', 'backup', 'restore', 'uninstall', 'completion'],
 } as const;
 
 export const commandNames = Object.values(commandGroups).flat();
 
 export type CommandName = (typeof commandNames)[number];
 
-/** Commands that only shells and the build call. */
-const hidden: readonly string[] = ['complete', 'man'];
+/** The command that only shells call, at each Tab. */
+export const HIDDEN_COMMAND = 'complete';
 
-const reserved: ReadonlySet<string> = new Set([...commandNames, ...hidden, 'help']);
-
-export function isHiddenCommand(word: string): boolean {
-  return hidden.includes(word);
-}
+const reserved: ReadonlySet<string> = new Set([...commandNames, HIDDEN_COMMAND, 'help']);
 
 /** Whether a word after `runner` means a command. */
 export function isCommandName(word: string): boolean {

@@ -103,11 +103,6 @@ test('what somebody has put into the block is read with its lines, and which tie
   expect(readChosenTiers(Buffer.from(BLOCK), ROOT)).toBeUndefined();
 });
 
-test('a block takes the place of that of the same root under its former name', () => {
-  const moved = installBlock(Buffer.from(`a\n${BLOCK}b\n`), '/new', CONTENT, ROOT);
-  expect(moved.toString()).toBe(`a\n${crontabBlock('/new', CONTENT)}b\n`);
-});
-
 describe('a damaged block is refused, as guessing its end could take out other lines', () => {
   const [begin = '', end = ''] = BLOCK.split('\n').filter((line) => /BEGIN|END/.test(line));
   test.each([

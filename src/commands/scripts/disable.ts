@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync, renameSync } from 'node:fs';
 import { basename, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
@@ -15,72 +14,6 @@ import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
-
-const EDIT_HELP = `
-Examples:
-  runner edit hourly/import-orders
-  EDITOR=nano runner edit import-orders
-
-It opens the file in the editor that VISUAL or EDITOR names, and then says what is wrong with its tags.
-Without such a variable it prints the path of the file. The EDITOR=vi that npx sets does not count; use VISUAL=vi.
-
-Exit codes: 0 nothing is wrong, 1 the script is refused or the editor failed, 2 usage error.`;
-
-/** `runner edit`: a script in the user's editor. */
-export function editCommand(context: CommandContext): Command {
-  const command = new Command('edit');
-  return command
-    .description('open a script in your editor, then say what is wrong with its tags')
-    .argument('<script>', 'the name of a script or handler, or its file')
-    .addHelpText('after', EDIT_HELP)
-    .action((word: string) => edit(context, word, command.optsWithGlobals<{ root?: string }>().root));
-}
-
-async function edit(context: CommandContext, word: string, rootOption: string | undefined): Promise<void> {
-  const root = rootOf(context, rootOption);
-  const { path } = await findFile(root, context.cwd, word);
-  const editor = editorOf(context.env);
-  if (!editor) {
-    context.stdout.write(`${path}\n`);
-    context.stderr.write('Note: no editor is set. Name one in VISUAL or EDITOR, such as: EDITOR=nano runner edit …\n');
-  } else if (openEditor(context, editor, path)) await tellProblems(context, root, path);
-}
-
-/** npm gives what `npx` starts an EDITOR of its own where its user has none: nobody has chosen that. */
-function editorOf({ VISUAL, EDITOR, npm_command, npm_config_editor }: NodeJS.ProcessEnv): string | undefined {
-  const isNpms = npm_command !== undefined && EDITOR === 'vi' && npm_config_editor === undefined;
-  return VISUAL?.trim() || (isNpms ? undefined : EDITOR?.trim());
-}
-
-/** As a shell reads it: `code --wait` is a command with an option. */
-function openEditor({ cwd, env, stderr, setExitCode }: CommandContext, editor: string, path: string): boolean {
-  const { status, signal, error } = spawnSync('/bin/sh', ['-c', `${editor} "$1"`, 'sh', path], {
-    cwd,
-    env,
-    stdio: 'inherit',
-  });
-  if (status === 0) return true;
-  const reason = error?.message ?? (signal === null ? `exit code ${status}` : `ended by ${signal}`);
-  stderr.write(
-    `runner: The editor ${JSON.stringify(printableLine(editor))} failed: ${reason}. Check VISUAL and EDITOR.\n`,
-  );
-  setExitCode(1);
-  return false;
-}
-
-/** Of a disabled script nothing is known but its file. */
-async function tellProblems(context: CommandContext, root: string, path: string): Promise<void> {
-  const { discovery, settingsProblem } = await lookIntoJobs(root);
-  const { tiers, handlers, elsewhere } = discovery;
-  const scripts = [...tiers.flatMap((tier) => tier.scripts), ...handlers, ...elsewhere];
-  const script = scripts.find((each) => each.path === path);
-  if (settingsProblem !== null) context.stderr.write(`Note: the settings are wrong. ${settingsProblem}\n`);
-  if (script === undefined) return;
-  for (const warning of script.warnings) context.stderr.write(`Note: ${printableLine(warning)}\n`);
-  for (const refusal of script.refusals) context.stderr.write(`runner: ${printableLine(refusal)}\n`);
-  if (script.refusals.length > 0) context.setExitCode(1);
-  else context.stdout.write(`${printableLine(script.name)} can run.\n`);
-}
 
 const DISABLE_HELP = `
 Examples:
