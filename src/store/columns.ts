@@ -23,8 +23,6 @@ interface ColumnFacts {
   readonly isFlag?: boolean;
   /** Of an id: not even after its row was deleted. Servers never do. */
   readonly isNeverReused?: boolean;
-  /** The version of the schema that it came with; left out: the first one. */
-  readonly since?: number;
   /** `now`: milliseconds since 1970, by the clock of the engine. */
   readonly default?: string | number | typeof now;
   /** All that it may be, and where that is checked. */
@@ -74,11 +72,6 @@ export class ColumnDefinition<T = unknown> {
 
   check(check: Check): ColumnDefinition<T> {
     return this.#with({ check });
-  }
-
-  /** Logs of earlier versions get it by a migration; spools of earlier runners lack it. It needs a default, or null. */
-  since(version: number): ColumnDefinition<T> {
-    return this.#with({ since: version });
   }
 
   /** Its row goes with that of the other table. */
@@ -157,14 +150,6 @@ export function columnsOf<C extends Columns, Left extends keyof C = never>(
     keyof C & string,
     Left
   >[];
-}
-
-/** Columns that came with a version of the schema, one that tables had before. */
-export function columnsSince(
-  { columns }: TableDefinition,
-  version: number,
-): readonly (readonly [name: string, ColumnDefinition])[] {
-  return Object.entries(columns).filter(([, { facts }]) => (facts.since ?? 1) === version);
 }
 
 interface IndexOnEngine {

@@ -31,6 +31,8 @@ const sentences: Readonly<Record<FileFailureKind, Describe>> = {
     'Update the package with `npm install folder-runner@latest`.',
   foreign: (path) =>
     `${path} is not an activity log: another program created it. Move it away; then a new log is created.`,
+  unreleased: (path, reason) =>
+    `${path} was made before the first release (${reason}). Move it away; then a new log is created.`,
   moved: (path, place) =>
     `${path} was moved to ${place}: set RUNNER_DATABASE_URL here, too. \`npx folder-runner migrate --help\` has the way back.`,
   'no-driver': (path, reason) =>

@@ -76,6 +76,8 @@ export type StoreFailureKind =
   | 'broken'
   | 'changed'
   | 'newer-schema'
+  /** Its tables were made before the first release. */
+  | 'unreleased'
   | 'foreign'
   /** Only for a file: its log lives in a database now. */
   | 'moved'

@@ -2,6 +2,20 @@ import type { RowOf } from './columns.ts';
 import type { notOfEnd, tables } from './tables.ts';
 import type { ActivityEvent } from './words.ts';
 
+/** Versions of the schema: the first one, which no log is older than, and the one that this runner makes. */
+export const FIRST_SCHEMA = 4;
+export const SCHEMA_VERSION = 4;
+
+/** Whether a log was made before the first release: nothing brings it to a later schema. */
+export function isUnreleased(version: number): boolean {
+  return version > 0 && version < FIRST_SCHEMA;
+}
+
+/** How many steps lead from no tables to this version; of one below the first one: none. */
+export function stepsTo(version: number): number {
+  return Math.max(0, version - FIRST_SCHEMA + 1);
+}
+
 type Tables = { readonly [Name in keyof typeof tables]: RowOf<(typeof tables)[Name]> };
 
 /** Rows of each table and view, as they are read. */

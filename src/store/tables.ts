@@ -24,7 +24,6 @@ import {
 } from './columns.ts';
 import {
   childFailurePolicies,
-  type DeliveryKind,
   deliveryKinds,
   endings,
   incidentEndings,
@@ -369,7 +368,7 @@ export const tables = {
       /** Identifies a run that was recorded without the log, so that it is replayed once. */
       spool_id: name.orNull,
       /** 1: it succeeded, though its output tells of a failure. */
-      suspect: flag.as<0 | 1>().default(0).since(2),
+      suspect: flag.as<0 | 1>().default(0),
     },
     {
       indexes: {
@@ -609,7 +608,7 @@ export const tables = {
       /** When it may need an alert; null: not before something happens. */
       due_at: instant.orNull,
       /** Null: it is not over, or it got well. */
-      ending: word.oneOf(incidentEndings, 'sqlite').orNull.since(3),
+      ending: word.oneOf(incidentEndings, 'sqlite').orNull,
     },
     {
       computedOnMysql: [
@@ -644,8 +643,7 @@ export const tables = {
   deliveries: table(
     {
       id: id.neverReused,
-      /** `telemetry`: of logs before schema 4. */
-      kind: word.oneOf([...deliveryKinds, 'telemetry']).as<DeliveryKind>(),
+      kind: word.oneOf(deliveryKinds),
       /** Name of the channel in the settings. */
       channel: name,
       /** JSON. Holds no secret: a channel takes those from the environment as it sends. */
@@ -720,11 +718,6 @@ export const tables = {
 
   /** One row for each thing that only one transaction at a time may do: it is locked meanwhile. */
   mutexes: table({ name }, { key: ['name'], isOnServersAlone: true }),
-};
-
-/** Tables that logs had before schema 4, which drops them. */
-export const droppedTables = {
-  told_runs: table({ run_id: integer, started_at: instant, is_open: flag }, { key: ['run_id'] }),
 };
 
 /** Columns of a run that are written when it begins. */

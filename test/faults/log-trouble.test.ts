@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { SCHEMA_VERSION } from '../../src/store/sqlite/file.ts';
+import { SCHEMA_VERSION } from '../../src/store/schema.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { runWithFault, startWithFault } from '../support/fault-points.ts';
 import { holdLog } from '../support/hold-log.ts';

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { APPLICATION_ID, SCHEMA_VERSION } from '../../src/store/sqlite/file.ts';
+import { SCHEMA_VERSION } from '../../src/store/schema.ts';
+import { APPLICATION_ID } from '../../src/store/sqlite/file.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { changeLog } from '../support/open-log.ts';

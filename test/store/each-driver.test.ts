@@ -1,8 +1,9 @@
 import { readdirSync, renameSync, statSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { isStoreFailure } from '../../src/store/failures.ts';
+import { SCHEMA_VERSION } from '../../src/store/schema.ts';
 import { backUp } from '../../src/store/sqlite/create.ts';
-import { APPLICATION_ID, SCHEMA_VERSION } from '../../src/store/sqlite/file.ts';
+import { APPLICATION_ID } from '../../src/store/sqlite/file.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { keepReserve, releaseReserve } from '../../src/store/sqlite/reserve.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';

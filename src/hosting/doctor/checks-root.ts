@@ -9,9 +9,10 @@ import { resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import { guessPeriodName } from '../../schedule/misnamed.ts';
 import { findSettingsFile } from '../../settings/load.ts';
 import { defaultSettings } from '../../settings/settings.ts';
+import { isUnreleased, SCHEMA_VERSION } from '../../store/schema.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { hasSpool, listUnreadableSpoolFiles } from '../../store/spool/files.ts';
-import { APPLICATION_ID, SCHEMA_VERSION } from '../../store/sqlite/file.ts';
+import { APPLICATION_ID } from '../../store/sqlite/file.ts';
 import type { SchemaFlaw } from '../../store/sqlite/migrations.ts';
 import { type Fault, UsageError } from '../../system/base/errors.ts';
 import { listNames, printableName, shellWord } from '../../system/base/values.ts';
@@ -216,6 +217,12 @@ function findFlaw(file: LogFile): CheckFinding | null {
   if (file.applicationId !== APPLICATION_ID) {
     return problem(
       '.runner/activity.db is the database of another program',
+      'Move it away; the next pass makes a new log.',
+    );
+  }
+  if (isUnreleased(file.schemaVersion)) {
+    return problem(
+      `made before the first release (schema ${file.schemaVersion})`,
       'Move it away; the next pass makes a new log.',
     );
   }

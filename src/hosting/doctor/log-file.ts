@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
+import { SCHEMA_VERSION } from '../../store/schema.ts';
 import { findDriver } from '../../store/sqlite/driver.ts';
-import { assertWritable, findSpecial, SCHEMA_VERSION } from '../../store/sqlite/file.ts';
+import { assertWritable, findSpecial } from '../../store/sqlite/file.ts';
 import { findSchemaFlaws, type SchemaFlaw } from '../../store/sqlite/migrations.ts';
 import { openExistingSqliteStore } from '../../store/sqlite/open.ts';
 import { mayBeImmutable } from '../../store/sqlite/open-read-only.ts';

@@ -39,7 +39,7 @@ export async function examineDatabase(root: string, env: NodeJS.ProcessEnv): Pro
   session.patienceMs = target.connectTimeoutMs;
   try {
     const asked = target.engine === 'postgres' ? await askPostgres(session, target) : await askMysql(session);
-    demandUsable(asked.schemaVersion, session, target);
+    demandUsable(asked.schemaVersion, target);
     await demandWritable(session, target, asked);
     const { offsetMs, tripMs } = await measureClock(session);
     return {

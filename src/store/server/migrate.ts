@@ -1,5 +1,6 @@
 import { errorCode } from '../../system/base/errors.ts';
 import { StoreUnavailable } from '../failures.ts';
+import { isUnreleased, SCHEMA_VERSION, stepsTo } from '../schema.ts';
 import { tellMoved } from './connect/describe-failure.ts';
 import { type DatabaseTarget, nameOfDatabase } from './connect/url.ts';
 import type { ServerSession } from './session.ts';
@@ -7,16 +8,16 @@ import type { ServerSession } from './session.ts';
 /** Brings the tables to the newest schema, once however many machines try. Newer tables than this are left alone. */
 export async function migrate(session: ServerSession, target: DatabaseTarget): Promise<void> {
   const { engine } = session;
-  const newest = engine.migrations.length;
-  if ((await readSchemaVersion(session, target)) === newest) return;
+  if ((await readSchemaVersion(session, target)) === SCHEMA_VERSION) return;
   await session.withConnection(async (connection) => {
     if (target.engine === 'postgres') await makeSchema(session, target);
     await engine.lockMigration(connection, async () => {
       await connection.query('create table if not exists schema_version (version bigint not null primary key)', []);
       const { rows } = await connection.query('select max(version) as version from schema_version', []);
       const version = (rows[0] as { version: number | null } | undefined)?.version ?? 0;
-      await engine.make(connection, engine.migrations.slice(version).flat());
-      if (version < newest) await connection.query(`insert into schema_version (version) values (${newest})`, []);
+      await engine.make(connection, engine.migrations.slice(stepsTo(version)).flat());
+      if (version >= SCHEMA_VERSION) return;
+      await connection.query(`insert into schema_version (version) values (${SCHEMA_VERSION})`, []);
     });
   });
 }
@@ -49,7 +50,7 @@ export async function readSchemaVersion(session: ServerSession, target: Database
     await demandOwn(session, target);
     return 0;
   });
-  demandUsable(version, session, target);
+  demandUsable(version, target);
   return version;
 }
 
@@ -60,18 +61,24 @@ export async function readSchemaVersion(session: ServerSession, target: Database
  */
 export async function demandStillUsable(session: ServerSession, target: DatabaseTarget): Promise<void> {
   const row = await session.first<{ version: number | null }>('select max(version) as version from schema_version');
-  demandUsable(row?.version ?? 0, session, target);
+  demandUsable(row?.version ?? 0, target);
 }
 
 /** @throws {StoreUnavailable} when tables of this version are not to be used by this runner */
-export function demandUsable(version: number, { engine }: ServerSession, target: DatabaseTarget): void {
-  const newest = engine.migrations.length;
-  if (version <= newest) return;
+export function demandUsable(version: number, target: DatabaseTarget): void {
+  if (isUnreleased(version)) {
+    throw new StoreUnavailable(
+      'unreleased',
+      `The tables in ${nameOfDatabase(target)} were made before the first release (schema ${version}): ` +
+        'name another database, or drop them.',
+    );
+  }
+  if (version <= SCHEMA_VERSION) return;
   demandInUse(version, nameOfDatabase(target));
   throw new StoreUnavailable(
     'newer-schema',
     `The tables in ${nameOfDatabase(target)} were made by a newer runner (schema ${version}, this one knows ` +
-      `${newest}). Update the package on this machine with \`npm install folder-runner@latest\`.`,
+      `${SCHEMA_VERSION}). Update the package on this machine with \`npm install folder-runner@latest\`.`,
   );
 }
 

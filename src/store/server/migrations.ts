@@ -1,19 +1,10 @@
-import {
-  type ColumnDefinition,
-  columnsSince,
-  hasValue,
-  indexesOn,
-  literal,
-  now,
-  type TableDefinition,
-} from '../columns.ts';
+import { type ColumnDefinition, hasValue, indexesOn, literal, now, type TableDefinition } from '../columns.ts';
 import { countingOf } from '../shared/counted.ts';
-import { dropTables, markEndings, markSuspectRuns } from '../shared/old-words.ts';
 import { quoted } from '../shared/sql/rows.ts';
 import { tables } from '../tables.ts';
 import type { ServerDialect } from './dialect.ts';
 
-/** The statements that make all tables, by version of the schema. */
+/** Statements that lead to a version of the schema: from no tables to the first one, and from each to the next. */
 export function migrationsOf(
   dialect: ServerDialect,
   { types = [], triggers = [] }: OfEngine,
@@ -22,12 +13,7 @@ export function migrationsOf(
   const made = all.map(([name, table]) => createTable(dialect, name, table));
   // MySQL's are made with their table: alone each takes as long as that.
   const indexes = dialect.name === 'mysql' ? [] : all.flatMap(([name, table]) => createIndexes(dialect, name, table));
-  return [
-    [...types, ...made, ...indexes, ...triggers, ...viewsOf(dialect)],
-    [...addColumns(dialect, 2), markSuspectRuns],
-    [...addColumns(dialect, 3), ...markEndings],
-    [...addColumns(dialect, 4), ...dropTables],
-  ];
+  return [[...types, ...made, ...indexes, ...triggers, ...viewsOf(dialect)]];
 }
 
 /** Statements of one server alone. */
@@ -42,7 +28,7 @@ function createTable(dialect: ServerDialect, name: string, table: TableDefinitio
   const isMysql = dialect.name === 'mysql';
   const parts = [
     ...(key.length === 0 ? [`id ${dialect.types.id}`] : []),
-    ...columnsSince(table, 1).map(([column, each]) => describeColumn(dialect, column, each)),
+    ...Object.entries<ColumnDefinition>(columns).map(([column, each]) => describeColumn(dialect, column, each)),
     ...(isMysql ? computedOnMysql : []),
     ...Object.entries(columns).flatMap(([column, { facts }]) =>
       facts.partOf === undefined || facts.partOf.butOn === dialect.name
@@ -73,15 +59,6 @@ function describeColumn(dialect: ServerDialect, name: string, { facts }: ColumnD
     check?.servers === undefined ? '' : `check (${check.servers})`,
     values !== undefined && areCheckedBy === 'all' ? `check (${hasValue(name, values)})` : '',
   ].join(' ');
-}
-
-/** Statements that add what came with a version of the schema. */
-function addColumns(dialect: ServerDialect, version: number): string[] {
-  return Object.entries<TableDefinition>(tables).flatMap(([name, table]) =>
-    columnsSince(table, version).map(
-      ([column, each]) => `alter table ${name} add column ${describeColumn(dialect, column, each)}`,
-    ),
-  );
 }
 
 /** A text of more than a few bytes has a default only as an expression in MySQL. */

@@ -265,11 +265,9 @@ const counts: Read<Record<string, number>> = readIf('an object of numbers', (val
   return isObject(value) && Object.entries(value).every((each) => isName(each[0]) && Number.isFinite(each[1]));
 });
 
-/** A column of a run, by its type. Spools of earlier runners lack columns of later versions. */
+/** A column of a run, by its type. */
 function readColumn({ facts }: ColumnDefinition): Read<unknown> {
-  const { isNullable, since, default: otherwise = null } = facts;
-  const read = isNullable ? orNull(readerOf(facts)) : readerOf(facts);
-  return since === undefined ? read : (value, path) => (value === undefined ? otherwise : read(value, path));
+  return facts.isNullable ? orNull(readerOf(facts)) : readerOf(facts);
 }
 
 function readerOf({ values, isCount, isFlag, kind }: ColumnDefinition['facts']): Read<unknown> {

@@ -14,6 +14,7 @@ import { dirname, join } from 'node:path';
 import { describeSpecial, isSpecial } from '../../system/base/plain-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { isCorruption, StoreUnavailable } from '../failures.ts';
+import { isUnreleased, SCHEMA_VERSION } from '../schema.ts';
 import type { Connection, Driver } from './driver.ts';
 import type { SchemaFlaw } from './migrations.ts';
 
@@ -21,7 +22,7 @@ import type { SchemaFlaw } from './migrations.ts';
 export type InspectedLog =
   | { readonly is: 'missing' }
   | Broken
-  | { readonly is: 'foreign' | 'moved' | 'newer-schema'; readonly reason: string }
+  | { readonly is: 'foreign' | 'moved' | 'newer-schema' | 'unreleased'; readonly reason: string }
   | { readonly is: 'sound'; readonly connection: Connection; readonly version: number };
 
 export interface Broken {
@@ -107,17 +108,15 @@ async function openAndJudge(folder: StateFolder, opening: Opening): Promise<Insp
   }
 }
 
-/** The number of migrations, which `pragma user_version` has in a log that this runner has made. */
-export const SCHEMA_VERSION = 4;
-
 /** By what stands in the file's header; null: it is a log that this runner can read. */
 export function judgeMarks(
   connection: Connection,
-): Extract<InspectedLog, { readonly is: 'foreign' | 'moved' | 'newer-schema' }> | null {
+): Extract<InspectedLog, { readonly is: 'foreign' | 'moved' | 'newer-schema' | 'unreleased' }> | null {
   const id = connection.pragma('application_id');
   if (id === MOVED_ID) return { is: 'moved', reason: readMovedTo(connection) };
   if (id !== APPLICATION_ID) return { is: 'foreign', reason: `its application_id is ${id}` };
   const version = readVersion(connection);
+  if (isUnreleased(version)) return { is: 'unreleased', reason: `schema ${version}` };
   if (version <= SCHEMA_VERSION) return null;
   return { is: 'newer-schema', reason: `schema ${version}, this one knows ${SCHEMA_VERSION}` };
 }

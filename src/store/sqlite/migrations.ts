@@ -1,6 +1,5 @@
 import {
   type ColumnDefinition,
-  columnsSince,
   hasValue,
   indexesOn,
   literal,
@@ -8,9 +7,9 @@ import {
   storageOf,
   type TableDefinition,
 } from '../columns.ts';
+import { SCHEMA_VERSION, stepsTo } from '../schema.ts';
 import { countingOf } from '../shared/counted.ts';
-import { dropTables, markEndings, markSuspectRuns } from '../shared/old-words.ts';
-import { droppedTables, tables } from '../tables.ts';
+import { tables } from '../tables.ts';
 import { sqliteDialect } from './dialect.ts';
 import type { Connection, Driver } from './driver.ts';
 
@@ -23,7 +22,7 @@ function createTable(name: string, table: TableDefinition): string[] {
   if (table.isOnServersAlone) return [];
   const { key, unique = [], sqliteChecks = {} } = table;
   const parts = [
-    ...columnsSince(table, 1).map(([column, each]) => describeColumn(column, each, key)),
+    ...Object.entries<ColumnDefinition>(table.columns).map(([column, each]) => describeColumn(column, each, key)),
     ...(key.length > 1 ? [`primary key (${key.join(', ')})`] : []),
     ...(unique.length > 0 ? [`unique (${unique.join(', ')})`] : []),
     ...Object.entries(sqliteChecks).map(([sentence, condition]) => checkText(sentence, condition)),
@@ -32,15 +31,6 @@ function createTable(name: string, table: TableDefinition): string[] {
     (index) => `create ${index.isUnique ? 'unique ' : ''}index ${index.name} on ${name} ${index.on}`,
   );
   return [`create table ${name} (${parts.join(', ')})${isByKey(table) ? ' without rowid' : ''}`, ...indexes];
-}
-
-/** Statements that add what came with a version of the schema. */
-function addColumns(version: number): string[] {
-  return Object.entries<TableDefinition>(tables).flatMap(([name, table]) =>
-    columnsSince(table, version).map(
-      ([column, each]) => `alter table ${name} add column ${describeColumn(column, each, table.key)}`,
-    ),
-  );
 }
 
 /** Rows without a number of their own. */
@@ -103,26 +93,21 @@ const views = [
     group by handler, what`,
 ];
 
-/** Statements by version of the schema: those of version 1 come first. */
+/** Statements that lead to a version of the schema: from no tables to the first one, and from each to the next. */
 const migrations: readonly (readonly string[])[] = [
-  [
-    ...Object.entries<TableDefinition>({ ...tables, ...droppedTables }).flatMap(([name, table]) =>
-      createTable(name, table),
-    ),
-    ...views,
-  ],
-  [...addColumns(2), markSuspectRuns],
-  [...addColumns(3), ...markEndings],
-  [...addColumns(4), ...dropTables],
+  [...Object.entries<TableDefinition>(tables).flatMap(([name, table]) => createTable(name, table)), ...views],
 ];
+
+const upTo = (version: number): readonly string[] => migrations.slice(0, stepsTo(version)).flat();
+const after = (version: number): readonly string[] => migrations.slice(stepsTo(version)).flat();
 
 /** Brings the tables to the newest schema, all or nothing, once however many processes try. */
 export function migrateFile(connection: Connection): void {
   connection.exec('begin immediate');
   try {
     const version = Number(connection.pragma('user_version'));
-    for (const statement of migrations.slice(version).flat()) connection.exec(statement);
-    connection.exec(`pragma user_version = ${Math.max(version, migrations.length)}`);
+    for (const statement of after(version)) connection.exec(statement);
+    connection.exec(`pragma user_version = ${Math.max(version, SCHEMA_VERSION)}`);
     connection.exec('commit');
   } catch (error) {
     if (connection.inTransaction) connection.exec('rollback');
@@ -132,7 +117,7 @@ export function migrateFile(connection: Connection): void {
 
 /** Makes the tables of a version of the schema, in a file that has none; `migrateFile` brings them to the newest. */
 export function makeTables(connection: Connection, version: number): void {
-  for (const statement of migrations.slice(0, version).flat()) connection.exec(statement);
+  for (const statement of upTo(version)) connection.exec(statement);
   connection.pragma(`user_version = ${version}`);
 }
 
@@ -174,9 +159,9 @@ export function findSchemaFlaws(connection: Connection, driver: Driver): readonl
   const found = readObjects(connection);
   const pristine = driver.open(':memory:', { timeoutMs: 0 });
   try {
-    for (const statement of migrations.slice(0, version).flat()) pristine.exec(statement);
+    for (const statement of upTo(version)) pristine.exec(statement);
     const own = readObjects(pristine);
-    for (const statement of migrations.slice(version).flat()) pristine.exec(statement);
+    for (const statement of after(version)) pristine.exec(statement);
     const later = [...readObjects(pristine).values()].filter(({ name }) => !own.has(name));
     return [
       ...[...own.values()].flatMap((each) => compareObject(each, found.get(each.name), connection, pristine)),

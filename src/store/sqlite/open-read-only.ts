@@ -2,8 +2,9 @@ import { statSync } from 'node:fs';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { storeUnavailable } from '../describe-failure.ts';
 import { StoreUnavailable } from '../failures.ts';
+import { SCHEMA_VERSION } from '../schema.ts';
 import type { Connection, ConnectionOptions } from './driver.ts';
-import { assertPlain, judgeMarks, type Opening, readVersion, SCHEMA_VERSION } from './file.ts';
+import { assertPlain, judgeMarks, type Opening, readVersion } from './file.ts';
 
 type Access = NonNullable<ConnectionOptions['access']>;
 

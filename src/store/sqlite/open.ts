@@ -1,7 +1,8 @@
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { isCorruption, kindOfStoreFailure } from '../failures.ts';
+import { SCHEMA_VERSION } from '../schema.ts';
 import { findDriver } from './driver.ts';
-import { completeOpening, type InspectedLog, inspectLog, markSuspect, type Opening, SCHEMA_VERSION } from './file.ts';
+import { completeOpening, type InspectedLog, inspectLog, markSuspect, type Opening } from './file.ts';
 import { createSqliteStore, type SqliteStore } from './store.ts';
 
 /** How the log is opened; what is left out is found or has its default. */

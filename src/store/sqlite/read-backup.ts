@@ -34,6 +34,7 @@ export function judgeBackup(connection: Connection, driver: Driver): void {
   const other = judgeMarks(connection);
   if (other?.is === 'moved') throw new BackupRefused(`is not a backup of an activity log: moved to ${other.reason}`);
   if (other?.is === 'foreign') throw new BackupRefused(`is not a backup of an activity log: ${other.reason}`);
+  if (other?.is === 'unreleased') throw new BackupRefused(`was made before the first release (${other.reason})`);
   if (other !== null) throw new BackupRefused(`was made by a newer runner (${other.reason}); upgrade this one first`);
   if (!isOwnSchema(connection, driver)) return;
   const answer = String(connection.pragma('integrity_check(1)'));

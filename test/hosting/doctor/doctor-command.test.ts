@@ -4,7 +4,7 @@ import { globSync } from 'glob';
 import { expect, test } from 'vitest';
 import { loadChecks } from '../../../src/commands/site/doctor.ts';
 import { examinePlace } from '../../../src/hosting/doctor/check.ts';
-import { SCHEMA_VERSION } from '../../../src/store/sqlite/file.ts';
+import { SCHEMA_VERSION } from '../../../src/store/schema.ts';
 import { runCommand } from '../../support/run-command.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { check, diagnose, makeCalledRoot, usual } from './doctor-place.ts';

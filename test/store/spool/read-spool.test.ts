@@ -38,11 +38,6 @@ function withOutput(number: number) {
   return { ...run.end, output, output_bytes: output.length };
 }
 
-test('a run that an earlier version wrote is not suspect', () => {
-  const { suspect: _, ...end } = run.end;
-  expect(read(toLines(header, { ...run, end }))).toEqual([header, run]);
-});
-
 test.each([
   ['no JSON', 'once upon a time\n', 'it is not JSON'],
   ['no object', '[1]\n', 'it is not an object'],
