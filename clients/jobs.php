@@ -18,6 +18,10 @@ final class Jobs
     /** What the runner writes into the file of a log that it has moved away. */
     private const MOVED = 0x666f6d76;
 
+    /** The number of a new job where SQLite would take that of a job that was deleted as the newest one; else null. */
+    private const NUMBER = "(SELECT seq + 1 FROM sqlite_sequence
+        WHERE name = 'jobs' AND seq >= (SELECT COALESCE(MAX(id), 0) FROM jobs))";
+
     private \PDO $log;
     private string $file;
 
@@ -61,7 +65,7 @@ final class Jobs
         $this->log->exec('BEGIN IMMEDIATE');
         try {
             $this->demandItsPlace();
-            $insert = $this->log->prepare("INSERT INTO jobs ($names) VALUES ($values) ON CONFLICT DO NOTHING");
+            $insert = $this->log->prepare("INSERT INTO jobs (id, $names) VALUES (" . self::NUMBER . ", $values) ON CONFLICT DO NOTHING");
             $insert->execute(array_values($row));
             $id = $insert->rowCount() > 0 ? $this->log->lastInsertId() : $this->idOf($row['unique_key']);
             $this->log->exec('COMMIT');

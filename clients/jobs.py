@@ -20,6 +20,9 @@ from urllib.parse import quote
 
 # What the runner writes into the file of a log that it has moved away.
 _MOVED = 0x666F6D76
+# The number of a new job where SQLite would take that of a job that was deleted as the newest one; else null.
+_NUMBER = """(SELECT seq + 1 FROM sqlite_sequence
+    WHERE name = 'jobs' AND seq >= (SELECT COALESCE(MAX(id), 0) FROM jobs))"""
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -82,8 +85,9 @@ class Jobs:
             "repeat": repeat,
         }
         row = {column: value for column, value in columns.items() if value is not None}
-        insert = "INSERT INTO jobs (%s) VALUES (%s) ON CONFLICT DO NOTHING" % (
+        insert = "INSERT INTO jobs (id, %s) VALUES (%s, %s) ON CONFLICT DO NOTHING" % (
             ", ".join(row),
+            _NUMBER,
             ", ".join("?" for _ in row),
         )
         # Together: between the two statements the job of that key could end.

@@ -139,8 +139,8 @@ export const tables = {
    */
   jobs: table(
     {
-      /** Never used twice: who kept that of a deleted one must not act on another. */
-      id: id.neverReused.check({
+      /** Never used twice, by `nextNumber`: who kept that of a deleted one must not act on another. */
+      id: id.check({
         sqlite: ["a job's id is a whole number from 1 to 9007199254740991", `id between 1 and ${MOST}`],
       }),
       /** A script's name, or of a job of the queue that of its handler without `queue/`. */

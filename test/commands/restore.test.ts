@@ -31,7 +31,7 @@ const makeRootWithBackup = makeTemplate({ 'jobs/hourly/a.mjs': LONG, 'jobs/queue
 const jobsOf = (root: string) => queryLog(root, 'select id, state from jobs where tier is null order by id');
 const before = [
   { id: 2, state: 'finished' },
-  { id: 4, state: 'queued' },
+  { id: 3, state: 'queued' },
 ];
 const restored = [{ id: 2, state: 'queued' }];
 
@@ -66,7 +66,7 @@ test('what waits in it is processed, new numbers begin after the highest ever gi
   const root = makeRootWithBackup();
   call(root, 'restore', 'copy.db');
   expect(call(root, 'work').status).toBe(0);
-  expect(call(root, 'add', 'b').stdout).toContain('Added job 5 (b)');
+  expect(call(root, 'add', 'b').stdout).toContain('Added job 4 (b)');
   const workers = queryLog<{ id: number }>(root, 'select id from workers order by id').map(({ id }) => id);
   expect(workers.at(-1)).toBeGreaterThan(3);
   const [replaced = ''] = replacedIn(root);

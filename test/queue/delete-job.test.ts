@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { changeLog } from '../support/open-log.ts';
-import { openTestQueue } from '../support/test-queue.ts';
+import { openTestQueue, START } from '../support/test-queue.ts';
 
 test('a job goes with its runs and their output files; that it was deleted stays told', async () => {
   const { queue, take, root, row, runs, events } = await openTestQueue();
@@ -21,10 +21,19 @@ test('a job goes with its runs and their output files; that it was deleted stays
 });
 
 test('the number of a deleted job is never used again', async () => {
-  const { queue } = await openTestQueue();
+  const { queue, store } = await openTestQueue();
   const id = await queue.add('a');
   await queue.delete(id);
   expect(await queue.add('a')).toBe(id + 1);
+  await queue.delete(id + 1);
+  const many = await queue.addMany([{ name: 'a' }, { name: 'b' }]);
+  expect(many).toEqual([id + 2, id + 3]);
+  for (const each of many.toReversed()) await queue.delete(each);
+  const [script] = await store.scriptJobs.enqueue([
+    { name: 'hourly/a', tier: 'hourly', scheduledFor: null, at: START },
+  ]);
+  expect(script).toBe(id + 4);
+  expect(await queue.add('a')).toBe(id + 5);
 });
 
 test('who holds a job may delete it as it runs; who held it may not', async () => {

@@ -203,7 +203,7 @@ function placeOf(session: SqliteSession, name: string, state: PlaceState): LogPl
     },
     setLastNumber: (table, last) =>
       ask(async () => {
-        const text = `select 1 as one from sqlite_master where name = ? and sql like '%autoincrement%'`;
+        const text = `select 1 as one from sqlite_master where name = ? and (name = 'jobs' or sql like '%autoincrement%')`;
         if ((await session.first(text, [table])) === undefined) return;
         await session.run('delete from sqlite_sequence where name = ?', [table]);
         await session.run('insert into sqlite_sequence (name, seq) values (?, cast(? as integer))', [table, last]);

@@ -202,7 +202,7 @@ export function raiseSequence(connection: Connection, name: string, seq: number)
 }
 
 function hasNumbers(connection: Connection, table: string): boolean {
-  const text = `select 1 from main.sqlite_schema where name = ? and sql like '%autoincrement%'`;
+  const text = `select 1 from main.sqlite_schema where name = ? and (name = 'jobs' or sql like '%autoincrement%')`;
   return connection.prepare(text).all([table]).length > 0;
 }
 

@@ -241,7 +241,9 @@ interface Sequence {
 }
 
 function readSequences(connection: Connection, schema: 'main' | 'restored' = 'main'): readonly Sequence[] {
-  return connection.prepare(`select name, seq from ${schema}.sqlite_sequence`).all([]) as Sequence[];
+  const text = `select name, seq from ${schema}.sqlite_sequence
+    union all select 'jobs', id from (select max(id) as id from ${schema}.jobs) where id is not null`;
+  return connection.prepare(text).all([]) as Sequence[];
 }
 
 /** Long outputs that only the replaced log names go with it. */

@@ -27,6 +27,13 @@ export interface RowChange {
   readonly set: Partial<JobRow>;
 }
 
+/**
+ * On SQLite, the number of a new job where SQLite would take that of a job that was deleted as the newest one; else null.
+ * AUTOINCREMENT would write one page more for each job.
+ */
+export const nextNumber = `(select seq + 1 from sqlite_sequence
+  where name = 'jobs' and seq >= (select coalesce(max(id), 0) from jobs))`;
+
 interface UpdateOptions {
   /** Those of the queue stand in the index that their state and time ask for at this instant; left out: as they did. */
   readonly readyAt?: number | undefined;

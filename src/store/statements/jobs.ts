@@ -2,12 +2,11 @@ import { inPages } from '../../system/base/values.ts';
 import type { JobRow } from '../schema.ts';
 import { countedUntil } from '../shared/counted.ts';
 import { headOfJob, type JobHead, type SizedJobRow, sizedJob } from '../shared/job-columns.ts';
-import { rowMarks } from '../shared/sql/dialect.ts';
 import { lock } from '../shared/sql/mutex.ts';
 import { addRows } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 import { keepCounted, keepLateJobs, LateRows } from './counted.ts';
-import { hasOpenKey, jobColumns, type RowChange, updateJobs } from './job-rows.ts';
+import { hasOpenKey, jobColumns, nextNumber, type RowChange, updateJobs } from './job-rows.ts';
 
 /** Columns of a job as it is added; the store decides on `id` and `ready`. */
 export type NewJobRow = Pick<
@@ -155,8 +154,9 @@ interface Rows {
 
 /** The last row also asks until when all is counted, so that one job takes one statement. */
 async function addOnSqlite(db: Statements, jobs: readonly NewJobRow[], { columns, rows }: Rows): Promise<number[]> {
+  const row = columns.map(() => '?').join(', ');
   const insertOf = (amount: number): string =>
-    `insert into jobs (${columns.join(', ')}) values ${rowMarks(columns.length, amount)}`;
+    `insert into jobs (id, ${columns.join(', ')}) values (${nextNumber}, ${row})${`, (null, ${row})`.repeat(amount - 1)}`;
   const others = rows.length - 1;
   const whole = others - (others % ROWS_AT_ONCE);
   for (let start = 0; start < others; ) {
@@ -252,6 +252,17 @@ export async function deleteJobs(db: Statements, ids: readonly number[]): Promis
     `select output_file from runs where ${ofJob} and output_file is not null`,
     [ids],
   );
+  if (db.dialect.name === 'sqlite') await keepNumber(db, Math.max(...ids));
   await db.run(`delete from jobs where ${isIn('id')}`, [ids]);
   return rows.map(({ output_file }) => output_file);
+}
+
+/** For `nextNumber`. A row of `sqlite_sequence` means nothing to SQLite itself if its table has no AUTOINCREMENT. */
+async function keepNumber(db: Statements, id: number): Promise<void> {
+  await db.run(`delete from sqlite_sequence where name = 'jobs' and seq < ?`, [id]);
+  await db.run(
+    `insert into sqlite_sequence (name, seq) select 'jobs', cast(? as integer)
+     where ? = (select max(id) from jobs) and not exists (select 1 from sqlite_sequence where name = 'jobs')`,
+    [id, id],
+  );
 }

@@ -1,9 +1,9 @@
 import type { JobRow } from '../schema.ts';
 import { MOST_COUNTED } from '../shared/claims.ts';
-import { marks, matching } from '../shared/sql/dialect.ts';
+import { matching } from '../shared/sql/dialect.ts';
 import { addRows } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
-import { jobColumns, type RowChange, updateJobs } from './job-rows.ts';
+import { jobColumns, nextNumber, type RowChange, updateJobs } from './job-rows.ts';
 import type { ClaimRef } from './runs.ts';
 
 /** A script's one row in `jobs`; of one that runs on every host, that of one of them. */
@@ -84,7 +84,7 @@ const valuesOf = ({ name, tier, host, scheduledFor, at }: NewScriptJob): readonl
   ...[name, tier, host ?? null, 'queued', null, scheduledFor, at, at],
 ];
 
-const upsertText = `insert into jobs (${columns.join(', ')}) values ${marks(columns)}
+const upsertText = `insert into jobs (id, ${columns.join(', ')}) values (${nextNumber}, ${columns.map(() => '?').join(', ')})
   on conflict (name, coalesce(host, '')) where tier is not null do update set tier = excluded.tier, state = 'queued',
     scheduled_for = coalesce(excluded.scheduled_for, jobs.scheduled_for), run_at = excluded.run_at, started_at = null,
     attempts = 0, claim_token = null, finished_at = null, reason = null`;
