@@ -2,8 +2,8 @@ import { describeServerFailure, MOVED_SQLSTATE } from '../server/connect/describ
 import { type DatabaseTarget, nameOfDatabase } from '../server/connect/url.ts';
 import type { ServerConnection, ServerEngine } from '../server/engine.ts';
 import { migrate, moveVersions } from '../server/migrate.ts';
-import { lockName } from '../server/mysql/dialect.ts';
 import { loadEngine, openSession } from '../server/open.ts';
+import { lockName } from '../shared/sql/dialect.ts';
 import {
   type FoundColumn,
   type LogPlace,

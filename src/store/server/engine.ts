@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Compiler } from '../shared/queries.ts';
+import type { ServerDialect } from '../shared/sql/dialect.ts';
 import type { DatabaseTarget } from './connect/url.ts';
-import type { ServerDialect } from './dialect.ts';
 
 /** The interface to a database server of any kind. */
 export interface ServerEngine {
@@ -17,8 +16,6 @@ export interface ServerEngine {
   lockMigration<T>(connection: ServerConnection, work: () => Promise<T>): Promise<T>;
   /** Makes what these statements make, unless it is there. */
   make(connection: ServerConnection, statements: readonly string[]): Promise<void>;
-  /** Only reports need it. */
-  loadCompiler(): Promise<Compiler>;
 }
 
 /**
@@ -57,6 +54,21 @@ export interface ServerConnection {
   /** Without a word: it does not answer. */
   abandon(): void;
 }
+
+/** A statement that waits for a lock longer than this is repeated: no transaction holds a row for long. */
+export const LOCK_TIMEOUT_MS = 20_000;
+
+/**
+ * A machine that stands still or vanishes within a transaction loses its connection after this long, so that others who
+ * wait for its locks get them. It does its transaction again.
+ */
+export const IDLE_TRANSACTION_MS = LOCK_TIMEOUT_MS / 2;
+
+/**
+ * Time without traffic after which a connection is probed. So a caller that waits for a report learns that its server
+ * has vanished, and a server keeps no connections of vanished machines.
+ */
+export const KEEP_ALIVE_MS = 30_000;
 
 /** Code of what a driver says of a server that talks otherwise than those that it is for. */
 export const STRANGE_SERVER = 'STRANGE_SERVER';

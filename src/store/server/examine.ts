@@ -1,9 +1,8 @@
 import { describeServerFailure } from './connect/describe-failure.ts';
 import { type DatabaseTarget, nameOfDatabase, readDatabaseUrl } from './connect/url.ts';
 import { demandUsable } from './migrate.ts';
-import { openSession } from './open.ts';
+import { measureClock, openSession } from './open.ts';
 import type { ServerSession } from './session.ts';
-import { measureClock } from './store.ts';
 
 /** Facts about a database, and the rights of this user in it. */
 export interface DatabaseFacts {

@@ -5,33 +5,57 @@ import {
   type Driver,
   DummyDriver,
   Kysely,
+  MysqlAdapter,
+  MysqlIntrospector,
+  MysqlQueryCompiler,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
   type QueryResult,
   SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
+import type { EngineName } from '../columns.ts';
 import type { ActivityLog } from '../schema.ts';
-
-/** How Kysely writes for an engine. */
-export type Compiler = Omit<Dialect, 'createDriver'>;
 
 type Read = (text: string, values: readonly unknown[]) => Promise<unknown[]>;
 
 /** Kysely for the portable queries of reports; what changes the log has statements of its own. */
-export function buildQueries(compiler: Compiler, read: Read): Kysely<ActivityLog> {
-  return new Kysely<ActivityLog>({ dialect: { ...compiler, createDriver: () => new ReadingDriver(read) } });
+export function buildQueries(engine: EngineName, read: Read): Kysely<ActivityLog> {
+  return new Kysely<ActivityLog>({ dialect: { ...compilers[engine], createDriver: () => new ReadingDriver(read) } });
 }
 
-/** How it writes for SQLite. */
-export const sqliteCompiler: Compiler = {
-  createAdapter: () => new SqliteAdapter(),
-  createIntrospector: (db) => new SqliteIntrospector(db),
-  createQueryCompiler: () => new SqliteQueryCompiler(),
+/** A join that begins with the table on the left is `cross join` for SQLite and `straight_join` for MySQL. */
+class OrderedJoins extends MysqlQueryCompiler {
+  override compileQuery(...args: Parameters<MysqlQueryCompiler['compileQuery']>): CompiledQuery {
+    const query = super.compileQuery(...args);
+    return { ...query, sql: query.sql.replaceAll(' cross join ', ' straight_join ') };
+  }
+}
+
+/** How Kysely writes for each engine. */
+const compilers: Readonly<Record<EngineName, Omit<Dialect, 'createDriver'>>> = {
+  sqlite: {
+    createAdapter: () => new SqliteAdapter(),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  },
+  postgres: {
+    createAdapter: () => new PostgresAdapter(),
+    createIntrospector: (db) => new PostgresIntrospector(db),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
+  },
+  mysql: {
+    createAdapter: () => new MysqlAdapter(),
+    createIntrospector: (db) => new MysqlIntrospector(db),
+    createQueryCompiler: () => new OrderedJoins(),
+  },
 };
 
 /** The queries of a log that does not exist yet: each one returns no rows. */
 export function emptyQueries(): Kysely<ActivityLog> {
-  return new Kysely<ActivityLog>({ dialect: { ...sqliteCompiler, createDriver: () => new DummyDriver() } });
+  return new Kysely<ActivityLog>({ dialect: { ...compilers.sqlite, createDriver: () => new DummyDriver() } });
 }
 
 class ReadingDriver implements Driver {

@@ -9,8 +9,8 @@ import {
 } from '../columns.ts';
 import { SCHEMA_VERSION, stepsTo } from '../schema.ts';
 import { countingOf } from '../shared/counted.ts';
+import { sqliteDialect } from '../shared/sql/dialect.ts';
 import { tables } from '../tables.ts';
-import { sqliteDialect } from './dialect.ts';
 import type { Connection, Driver } from './driver.ts';
 
 /** Makes and mends the tables of a log's file, which hardly any invocation does. */

@@ -2,9 +2,9 @@ import { closeSync, existsSync, fdatasync, openSync } from 'node:fs';
 import { setTimeout as sleep, setImmediate as turnOfEventLoop } from 'node:timers/promises';
 import type { SqliteStatement } from 'kysely';
 import { errorCode } from '../../system/base/errors.ts';
+import { sqliteDialect } from '../shared/sql/dialect.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 import { Turns } from '../shared/turns.ts';
-import { sqliteDialect } from './dialect.ts';
 import type { Connection } from './driver.ts';
 
 /**

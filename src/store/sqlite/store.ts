@@ -50,8 +50,8 @@ export function createSqliteStore(
     onDurable: (notify) => session.onDurable(notify),
     retryWhenFull: (work) => retryWhenFull(folder, work),
     queries: async () => {
-      const { buildQueries, sqliteCompiler } = await import('../shared/queries.ts');
-      return buildQueries(sqliteCompiler, asking.all);
+      const { buildQueries } = await import('../shared/queries.ts');
+      return buildQueries('sqlite', asking.all);
     },
     shrink: (pages) => session.ask(async () => shrink(connection, pages)),
     watch: () => watchLog(folder, session),

@@ -1,7 +1,6 @@
 import { errorCode } from '../../../system/base/errors.ts';
 import { capitalized } from '../../../system/base/text.ts';
 import { type StoreFailureKind, StoreUnavailable } from '../../failures.ts';
-import { SHARED_SESSIONS } from './limits.ts';
 import { type DatabaseTarget, nameOfDatabase } from './url.ts';
 
 interface Failure {
@@ -16,12 +15,22 @@ interface Failure {
 
 const ASK_LATER = 'Passes and workers try again by themselves.';
 
-/** The first match counts. */
 /**
  * The SQLSTATE by which PostgreSQL refuses changes to a log that was moved away, for callers that had it open before.
  */
 export const MOVED_SQLSTATE = 'FR001';
 
+/** The flaw of a pooler whose connections share their sessions. */
+export const SHARED_SESSIONS =
+  'a connection pooler in transaction mode, which has each transaction answered by another connection of PostgreSQL’s: ' +
+  'name PostgreSQL itself in the address, or a pool with `pool_mode = session`';
+
+/** @param flaw what the server is, and why that will not do */
+export function unfit(target: DatabaseTarget, flaw: string): StoreUnavailable {
+  return new StoreUnavailable('refused', `The server of ${nameOfDatabase(target)} is ${flaw}.`);
+}
+
+/** The first match counts. */
 const failures: readonly Failure[] = [
   {
     kind: 'no-driver',

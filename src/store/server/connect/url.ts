@@ -248,3 +248,38 @@ export function nameOfDatabase({ engine, host, port, socket, database, schema }:
   const place = socket ?? `${host.includes(':') ? `[${host}]` : host}:${port}`;
   return `the database ${name} on ${place}`;
 }
+
+interface TlsOptions {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly rejectUnauthorized: boolean;
+  /** Whether the certificate must be one for the host's name. */
+  readonly verifyIdentity: boolean;
+}
+
+/** The TLS options for both drivers; null: no TLS. */
+export function readTlsOptions({ tls, socket }: DatabaseTarget): TlsOptions | null {
+  if (tls.mode === 'disable' || socket !== null) return null;
+  const ca = readCertificate('sslrootcert', tls.rootCertificate);
+  const cert = readCertificate('sslcert', tls.certificate);
+  const key = readCertificate('sslkey', tls.key);
+  return {
+    ...(ca !== null && { ca }),
+    ...(cert !== null && key !== null && { cert, key }),
+    rejectUnauthorized: tls.mode !== 'require',
+    verifyIdentity: tls.mode === 'verify-full',
+  };
+}
+
+function readCertificate(option: string, path: string | null): string | null {
+  if (path === null) return null;
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new UsageError(
+      `${option} of the database's address cannot be read (${(error as Error).message}); ` +
+        'name a file that you may read.',
+    );
+  }
+}

@@ -1,10 +1,13 @@
 import mysql from 'mysql2/promise';
 import { errorCode } from '../../../system/base/errors.ts';
-import { IDLE_TRANSACTION_MS, KEEP_ALIVE_MS, LOCK_TIMEOUT_MS, unfit } from '../connect/limits.ts';
-import { readTlsOptions } from '../connect/tls.ts';
-import type { DatabaseTarget } from '../connect/url.ts';
+import { lockName, mysqlDialect } from '../../shared/sql/dialect.ts';
+import { unfit } from '../connect/describe-failure.ts';
+import { type DatabaseTarget, readTlsOptions } from '../connect/url.ts';
 import {
   type Answer,
+  IDLE_TRANSACTION_MS,
+  KEEP_ALIVE_MS,
+  LOCK_TIMEOUT_MS,
   lastWords,
   type ServerConnection,
   type ServerEngine,
@@ -13,7 +16,6 @@ import {
   toInput,
 } from '../engine.ts';
 import { migrationsOf } from '../migrations.ts';
-import { lockName, mysqlDialect } from './dialect.ts';
 
 const failures: ServerEngine['failures'] = [
   ['conflict', /^(ER_LOCK_DEADLOCK|ER_LOCK_WAIT_TIMEOUT|ER_CHECKREAD)$/],
@@ -55,7 +57,6 @@ export const mysqlEngine: ServerEngine = {
       });
     }
   },
-  loadCompiler: async () => (await import('./compiler.ts')).mysqlCompiler,
 };
 
 /** As the server says it of its other locks. */

@@ -1,11 +1,14 @@
 import type { Duplex } from 'node:stream';
 import pg from 'pg';
 import { errorCode } from '../../../system/base/errors.ts';
-import { IDLE_TRANSACTION_MS, KEEP_ALIVE_MS, LOCK_TIMEOUT_MS, SHARED_SESSIONS, unfit } from '../connect/limits.ts';
-import { acceptAnyName, readTlsOptions } from '../connect/tls.ts';
-import type { DatabaseTarget } from '../connect/url.ts';
+import { postgresDialect } from '../../shared/sql/dialect.ts';
+import { SHARED_SESSIONS, unfit } from '../connect/describe-failure.ts';
+import { type DatabaseTarget, readTlsOptions } from '../connect/url.ts';
 import {
   type Answer,
+  IDLE_TRANSACTION_MS,
+  KEEP_ALIVE_MS,
+  LOCK_TIMEOUT_MS,
   lastWords,
   type ServerConnection,
   type ServerEngine,
@@ -14,7 +17,6 @@ import {
   toInput,
 } from '../engine.ts';
 import { migrationsOf } from '../migrations.ts';
-import { postgresDialect, triggerTexts, types } from './dialect.ts';
 import { sharesSessions } from './pooler.ts';
 
 /** By their SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html. */
@@ -23,6 +25,20 @@ const failures: ServerEngine['failures'] = [
   ['taken', /^23505$/],
   ['busy', /^(53300|57P03|ECONNREFUSED|ETIMEDOUT|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/],
   ['lost', /^(25P03|57P01|57P02|57P05|08\w{3}|ECONNRESET|EPIPE|CONNECTION_LOST)$/],
+];
+
+/** A check of the column would read it again with each change of whatever other column. */
+const types: readonly string[] = [
+  `do $$ begin create domain json_text as text collate "C" check (cast(value as json) is not null);
+    exception when duplicate_object then null; end $$`,
+];
+
+/** Runs go with their job, whoever deletes it, from whatever schema. */
+const triggerTexts: readonly string[] = [
+  `create or replace function delete_runs() returns trigger language plpgsql set search_path from current as $$
+    begin delete from runs where job_id in (select id from gone); return null; end $$`,
+  `create or replace trigger delete_runs after delete on jobs referencing old table as gone
+    for each statement execute function delete_runs()`,
 ];
 
 export const postgresEngine: ServerEngine = {
@@ -48,7 +64,6 @@ export const postgresEngine: ServerEngine = {
   make: async (connection, statements) => {
     await connection.queryAsIs(statements.join(';\n'), []);
   },
-  loadCompiler: async () => (await import('./compiler.ts')).postgresCompiler,
 };
 
 const OLDEST_VERSION = 140_000;
@@ -171,7 +186,7 @@ function sslOf(target: DatabaseTarget): pg.ClientConfig['ssl'] {
   const options = readTlsOptions(target);
   if (options === null) return false;
   const { verifyIdentity, ...ssl } = options;
-  return { ...ssl, ...(!verifyIdentity && { checkServerIdentity: acceptAnyName }) };
+  return { ...ssl, ...(!verifyIdentity && { checkServerIdentity: () => undefined }) };
 }
 
 /** The driver has no code for some of what it says by itself. */

@@ -1,4 +1,4 @@
-import type { Condition, Dialect } from '../shared/sql/dialect.ts';
+import type { Condition } from './dialect.ts';
 
 /** The differences in regular expressions. */
 export interface RegExpDialect {
@@ -16,7 +16,7 @@ interface GlobDialect {
   readonly regExp: RegExpDialect;
 }
 
-/** {@link Dialect.fits} of a server. */
+/** Whether a text fits one of these globs, on a server. */
 export function fitsByPatterns({ isIn, regExp }: GlobDialect, column: string, globs: readonly string[]): Condition {
   const plain = globs.filter((glob) => !/[*?[]/.test(glob));
   const likes = globs.filter((glob) => /[*?]/.test(glob) && !glob.includes('[')).map(toLike);
