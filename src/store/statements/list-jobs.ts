@@ -1,14 +1,7 @@
+import type { JobRow } from '../schema.ts';
 import { type ListedJobRow, listedJob } from '../shared/job-columns.ts';
-import {
-  type FoundJobs,
-  type JobSearch,
-  JobsSearch,
-  type SearchedJob,
-  type SizedJob,
-  searchedColumns,
-  sizeColumns,
-} from '../shared/search.ts';
 import type { Condition, Dialect } from '../shared/sql/dialect.ts';
+import { pagesOf } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 import type { JobState, Outcome } from '../words.ts';
 import { hasClaim, hasOpenKey, nextFirst } from './job-rows.ts';
@@ -34,6 +27,23 @@ export interface JobFilter {
   /** How many rows to skip first. Default 0. */
   readonly offset?: number | undefined;
   readonly at: number;
+}
+
+interface JobSearch {
+  /** Searched in data, result and reason as stored; A to Z match in either case. */
+  readonly text: string;
+  /** Most jobs to look at. */
+  readonly most: number;
+  /** Called from time to time; true: the search has taken long enough. */
+  readonly isLate: () => boolean;
+}
+
+interface FoundJobs {
+  readonly rows: readonly ListedJobRow[];
+  /** How many jobs were looked at. */
+  readonly looked: number;
+  /** The last one of these, from which a search goes on; null: there is no further one. */
+  readonly last: number | null;
 }
 
 export interface JobCountRow {
@@ -204,25 +214,75 @@ function sourcesOf(dialect: Dialect, states: readonly string[], areNames: boolea
   return [source('jobs_ended', `finished_at is not null and state in (${list})`)];
 }
 
-async function search(db: Statements, filter: JobFilter, wanted: JobSearch): Promise<FoundJobs> {
-  const { ids, values } = await selectIds(db, { ...filter, limit: wanted.most });
+/** How many jobs are queried at once: for their sizes, and for the texts of the small ones. */
+const JOBS_AT_ONCE = 200;
+
+/** After this many bytes of text, which take a few milliseconds, the clock is read. */
+const BYTES_AT_ONCE = 1_048_576;
+
+/** A longer text is not searched: only plain SQL writes one, and it would have to be held in memory. */
+const LONGEST_TEXT = 4 * 1_048_576;
+
+const searched = ['data', 'result', 'reason'] as const;
+
+const sizes = `id, ${searched.map((column) => `coalesce(octet_length(${column}), 0)`).join(' + ')} as bytes`;
+
+const texts = `id, ${searched
+  .map((column) => `case when octet_length(${column}) <= ${LONGEST_TEXT} then ${column} end as ${column}`)
+  .join(', ')}`;
+
+/**
+ * Looks through jobs part by part, sizes first, so that no part takes long. A search by `like` in the log takes time in
+ * proportion to the length of the text times the length of the needle.
+ */
+async function search(db: Statements, filter: JobFilter, { text, most, isLate }: JobSearch): Promise<FoundJobs> {
+  const { ids: selected, values } = await selectIds(db, { ...filter, limit: most });
   const order = filter.order === 'oldest' ? 'found_id' : 'found_id desc';
-  const all = await db.all<{ found_id: number }>(`select found_id from (${ids}) as found order by ${order}`, values);
-  const search = new JobsSearch(
-    all.map(({ found_id }) => found_id),
-    filter.limit,
-    wanted,
+  const found = await db.all<{ id: number }>(
+    `select found_id as id from (${selected}) as found order by ${order}`,
+    values,
   );
-  const read = async <Row>(what: string, some: readonly number[]): Promise<Row[]> =>
-    some.length === 0 ? [] : await db.all<Row>(`select ${what} from jobs where ${db.dialect.isIn('id')}`, [some]);
-  while (!search.isOver) {
-    const next = search.next();
-    for (const part of search.partsOf(next, await read<SizedJob>(sizeColumns, next))) {
-      search.look(part, await read<SearchedJob>(searchedColumns, part));
-      if (search.isOver) break;
+  const ids = found.map(({ id }) => id);
+  const read = async <Row extends { readonly id: number }>(what: string, some: readonly number[]) => {
+    const selecting = `select ${what} from jobs where ${db.dialect.isIn('id')}`;
+    const rows = some.length === 0 ? [] : await db.all<Row>(selecting, [some]);
+    return new Map(rows.map((row) => [row.id, row]));
+  };
+  const needle = foldCase(text);
+  const matching: number[] = [];
+  let looked = 0;
+  const isOver = (): boolean => matching.length >= filter.limit || looked === ids.length || (looked > 0 && isLate());
+  while (!isOver()) {
+    const next = ids.slice(looked, looked + JOBS_AT_ONCE);
+    const sized = await read<{ id: number; bytes: number }>(sizes, next);
+    const sizeOf = (id: number): number => Number(sized.get(id)?.bytes ?? 0);
+    for (const part of pagesOf(next, { mostSize: BYTES_AT_ONCE, sizeOf })) {
+      const jobs = await read<Pick<JobRow, 'id' | (typeof searched)[number]>>(texts, part);
+      for (const id of part) {
+        if (matching.length >= filter.limit) break;
+        looked += 1;
+        if (searched.some((column) => foldCase(jobs.get(id)?.[column] ?? '').includes(needle))) matching.push(id);
+      }
+      if (isOver()) break;
     }
   }
-  return search.end(await read<ListedJobRow>(listedJob, search.found));
+  const rows = await read<ListedJobRow>(listedJob, matching);
+  const isWhole = looked === ids.length && ids.length < most;
+  return {
+    rows: matching.flatMap((id) => rows.get(id) ?? []),
+    looked,
+    last: isWhole ? null : (ids[looked - 1] ?? null),
+  };
+}
+
+/** The text's bytes, A to Z as a to z: other letters are only the same as themselves. */
+function foldCase(text: string): Buffer {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] as number;
+    if (byte >= 65 && byte <= 90) bytes[at] = byte + 32;
+  }
+  return bytes;
 }
 
 async function count(db: Statements, fit: Condition, at: number): Promise<JobCountRow[]> {

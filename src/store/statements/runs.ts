@@ -16,7 +16,7 @@ import {
   wholeColumns,
 } from '../shared/run-rows.ts';
 import type { Dialect } from '../shared/sql/dialect.ts';
-import { addRows, listsOf, pagesOf, putRows, quoted, unnest } from '../shared/sql/rows.ts';
+import { addRows, listsOf, ofStatement, pagesOf, putRows, quoted, unnest } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 import type { Outcome } from '../words.ts';
 import { LateRows } from './counted.ts';
@@ -353,7 +353,10 @@ async function changeRuns(
     return;
   }
   const all = ['id', ...columns];
-  for (const page of pagesOf(rows.map(({ id, values }) => [id, ...values]))) {
+  for (const page of pagesOf(
+    rows.map(({ id, values }) => [id, ...values]),
+    ofStatement,
+  )) {
     const values = db.dialect.name === 'postgres' ? listsOf(page) : page.flat();
     await db.run(changeText(db.dialect, all, page.length), values);
   }

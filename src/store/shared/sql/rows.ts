@@ -60,7 +60,7 @@ export const quoted = (column: string): string => `"${column}"`;
 function* insertsOf({ name }: Dialect, rows: readonly Row[]): Generator<{ values: Row; amount: number }> {
   if (name === 'sqlite') for (const row of rows) yield { values: row, amount: 1 };
   else
-    for (const page of pagesOf(rows)) {
+    for (const page of pagesOf(rows, ofStatement)) {
       yield { values: name === 'postgres' ? listsOf(page) : [page], amount: page.length };
     }
 }
@@ -87,26 +87,36 @@ const types = { integer: 'bigint', real: 'double precision', text: 'text', blob:
 const typeOf = (column: string): string => types[storages.get(column) ?? 'integer'];
 
 /** Most rows and characters in one statement: MySQL may refuse more than a megabyte. */
-const MOST_ROWS = 500;
-const MOST_CHARACTERS = 250_000;
+export const ofStatement: PageLimits<Row> = {
+  most: 500,
+  mostSize: 250_000,
+  sizeOf: (row) => row.reduce<number>((size, value) => size + (typeof value === 'string' ? value.length : 8), 0),
+};
 
-/** Splits rows into parts that one statement can take, in order; at least one row each. */
-export function* pagesOf(rows: readonly Row[]): Generator<readonly Row[]> {
-  let page: Row[] = [];
-  let characters = 0;
-  for (const row of rows) {
-    const more = charactersOf(row);
-    if (page.length === MOST_ROWS || (page.length > 0 && characters + more > MOST_CHARACTERS)) {
-      yield page;
-      page = [];
-      characters = 0;
-    }
-    page.push(row);
-    characters += more;
-  }
-  if (page.length > 0) yield page;
+interface PageLimits<Item> {
+  /** How many items. */
+  readonly most?: number;
+  /** The largest sum of sizes. */
+  readonly mostSize: number;
+  readonly sizeOf: (item: Item) => number;
 }
 
-function charactersOf(row: Row): number {
-  return row.reduce<number>((size, value) => size + (typeof value === 'string' ? value.length : 8), 0);
+/** Splits items into parts that one statement can take, in order; at least one item each. */
+export function* pagesOf<Item>(
+  items: readonly Item[],
+  { most = Number.POSITIVE_INFINITY, mostSize, sizeOf }: PageLimits<Item>,
+): Generator<readonly Item[]> {
+  let page: Item[] = [];
+  let size = 0;
+  for (const item of items) {
+    const more = sizeOf(item);
+    if (page.length === most || (page.length > 0 && size + more > mostSize)) {
+      yield page;
+      page = [];
+      size = 0;
+    }
+    page.push(item);
+    size += more;
+  }
+  if (page.length > 0) yield page;
 }
