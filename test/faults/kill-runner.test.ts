@@ -161,7 +161,7 @@ const scenarios: readonly Scenario[] = [
       writeFileSync(stateFolderOf(root).database, 'This is no database any more. '.repeat(1000));
       forget(root);
     },
-    reaches: ['fs.rename .runner/activity.db', 'fs.link .runner/activity.new', 'spawn'],
+    reaches: ['fs.rename .runner/activity.db', 'fs.rename .runner/activity.new', 'spawn'],
     until: 'spawn',
     next: [['daily'], ['hourly']],
   },

@@ -197,7 +197,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const folder = makeStateOf(makeTemporaryRoot());
     const store = await openSqliteStore(folder, { driver: withJournal(driver, 'truncate') });
     onTestFinished(() => store.close());
-    expect(store.journalMode).toBe('truncate');
+    expect(store.connection.pragma('journal_mode')).toBe('truncate');
     for (const write of [() => store.transaction((session) => record(session, 1)), () => record(store, 2)]) {
       const reader = driver.open(folder.database, { timeoutMs: 0 });
       reader.exec('begin; select * from workers');

@@ -162,7 +162,7 @@ test('a closed watch keeps no process alive', () => {
 
 test('where files cannot be watched the log is looked at all the same', async () => {
   const { folder, store, ...place } = await openPlace();
-  const session = new SqliteSession(store.connection, { path: folder.database });
+  const session = new SqliteSession(store.connection, { path: folder.database, isWal: true });
   const watch = watchLog({ ...folder, path: join(folder.path, 'nowhere') }, session);
   const child = await startCommitter({ ...place, folder, store });
   const waiting = watch.changed(watch.look(), null);

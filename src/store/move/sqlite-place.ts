@@ -2,7 +2,7 @@ import { existsSync, linkSync, renameSync } from 'node:fs';
 import { utcStamp } from '../../system/base/values.ts';
 import { createStateFolder, type StateFolder } from '../../system/place/state-folder.ts';
 import { tellMovedFile } from '../describe-failure.ts';
-import { buildLog } from '../sqlite/create.ts';
+import { buildLog, withStoreLock } from '../sqlite/create.ts';
 import { type Connection, findDriver } from '../sqlite/driver.ts';
 import {
   APPLICATION_ID,
@@ -107,7 +107,8 @@ export async function openSqliteTarget(state: StateFolder): Promise<TargetPlace>
       await demand().run('pragma wal_checkpoint(truncate)');
       await demand().close();
       syncFile(filled);
-      replaceMoved(state.database, filled, nowMs, opening);
+      // No other process makes a log in its place meanwhile.
+      await withStoreLock(state, opening, async () => replaceMoved(state.database, filled, nowMs, opening));
     },
     close: async () => place?.close(),
   };
@@ -172,9 +173,9 @@ async function prepareOpening(): Promise<Opening> {
 
 function stateOf(connection: Connection, path: string): PlaceState {
   if (connection.pragma('application_id') === MOVED_ID) return 'moved';
-  const other = judgeMarks(connection);
-  if (other !== null) throw new MoveRefused(`${path} is not an activity log of this runner (${other.reason}).`);
-  return 'log';
+  const marks = judgeMarks(connection);
+  if (marks.is === 'own') return 'log';
+  throw new MoveRefused(`${path} is not an activity log of this runner (${marks.reason}).`);
 }
 
 const sql = {

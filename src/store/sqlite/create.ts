@@ -1,4 +1,4 @@
-import { existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { errorCode } from '../../system/base/errors.ts';
@@ -20,7 +20,6 @@ import {
   removeDatabase,
   setJournal,
   syncFile,
-  unplacedLog,
   withConnection,
 } from './file.ts';
 import { migrateFile } from './migrations.ts';
@@ -50,7 +49,7 @@ async function replaceLog(
 ): Promise<string | null> {
   const { reason, connection } = found.is === 'broken' ? found : nothing;
   const plan = planQuarantine(folder, reason, opening.now());
-  const fresh = unplacedLog(folder);
+  const fresh = join(folder.path, 'activity.new');
   try {
     // Before anything is moved: where there is no room for it, all stays as it is.
     const event = plan === null ? null : toEvent(plan);
@@ -58,7 +57,8 @@ async function replaceLog(
     if (plan !== null) quarantineLog(plan, connection, folder);
     removeLeftovers(folder);
     clearSuspicion(folder);
-    placeLog(fresh, folder.database);
+    // The store's lock keeps others from making one meanwhile.
+    renameSync(fresh, folder.database);
   } finally {
     connection?.close();
     removeDatabase(fresh);
@@ -120,21 +120,6 @@ async function fill(connection: Connection, event: NewEvent | null): Promise<voi
   setMarks(connection);
   migrateFile(connection);
   if (event !== null) await eventsOf(new SqliteSession(connection)).record([event]);
-}
-
-/**
- * Gives the new log its name, unless there is a log by now.
- *
- * @param link for tests: file systems without hard links are rare
- */
-export function placeLog(from: string, to: string, link = linkSync): void {
-  try {
-    link(from, to);
-  } catch {
-    // No hard links here, or somebody else was faster.
-    if (!existsSync(to)) renameSync(from, to);
-  }
-  rmSync(from, { force: true });
 }
 
 /** Which files of the log get which names, so that a new one can be made in its place. */
@@ -227,7 +212,7 @@ function describe(
  * Lets one process at a time make a log or quarantine one. The lock is SQLite's, on an empty database of
  * its own: whatever its holder dies of, the kernel gives it free at once.
  */
-async function withStoreLock<T>({ path }: StateFolder, opening: Opening, work: () => Promise<T>): Promise<T> {
+export async function withStoreLock<T>({ path }: StateFolder, opening: Opening, work: () => Promise<T>): Promise<T> {
   const file = join(path, 'activity.lock');
   createEmpty(file);
   const lock = opening.driver.open(file, { timeoutMs: 0 });

@@ -10,6 +10,8 @@ export type DriverName = 'better-sqlite3' | 'node:sqlite';
 /** An open database file, whichever driver opened it. Its errors have SQLite's names as `code`. */
 export interface Connection extends KyselyDatabase {
   readonly driver: DriverName;
+  /** How long SQLite waited for a lock when it was opened. */
+  readonly timeoutMs: number;
   /** SQLite ends a transaction by itself when it meets a full disk, for example. */
   readonly inTransaction: boolean;
   exec(statements: string): void;
@@ -121,12 +123,13 @@ function openBetterSqlite3(Sqlite: BetterSqlite, path: string, options: Connecti
   const { timeoutMs: timeout, access = 'read-write' } = options;
   const nodes = access === 'immutable' ? loadNodesOwn() : null;
   if (nodes !== null) return nodes.open(path, options);
-  return wrap(new Sqlite(path, { timeout, fileMustExist: true, readonly: access !== 'read-write' }));
+  return wrap(new Sqlite(path, { timeout, fileMustExist: true, readonly: access !== 'read-write' }), timeout);
 }
 
-function wrap(database: SqliteDatabase.Database): Connection {
+function wrap(database: SqliteDatabase.Database, timeoutMs: number): Connection {
   return {
     driver: 'better-sqlite3',
+    timeoutMs,
     get inTransaction() {
       return database.inTransaction;
     },
@@ -149,7 +152,11 @@ export function loadNodeSqlite(): Driver {
   const Sqlite = withoutSqliteWarning(loadModule);
   return {
     name: 'node:sqlite',
-    open: (path, options) => wrapNodeDatabase(named(() => openNodeDatabase(Sqlite, path, options))),
+    open: (path, options) =>
+      wrapNodeDatabase(
+        named(() => openNodeDatabase(Sqlite, path, options)),
+        options,
+      ),
   };
 }
 
@@ -191,10 +198,11 @@ function openNodeDatabase(
   return new Sqlite(place, { timeout: timeoutMs, readOnly: access !== 'read-write' });
 }
 
-function wrapNodeDatabase(database: DatabaseSync): Connection {
+function wrapNodeDatabase(database: DatabaseSync, { timeoutMs }: ConnectionOptions): Connection {
   const prepare = (text: string): SqliteStatement => wrapStatement(database.prepare(text), text);
   return {
     driver: 'node:sqlite',
+    timeoutMs,
     get inTransaction() {
       return database.isTransaction;
     },

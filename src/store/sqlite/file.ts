@@ -23,7 +23,13 @@ export type InspectedLog =
   | { readonly is: 'missing' }
   | Broken
   | { readonly is: 'foreign' | 'moved' | 'newer-schema' | 'unreleased'; readonly reason: string }
-  | { readonly is: 'sound'; readonly connection: Connection; readonly version: number };
+  | ({ readonly is: 'sound'; readonly version: number } & OpenFile);
+
+export interface OpenFile {
+  readonly connection: Connection;
+  /** Whether its journal is a write-ahead log. */
+  readonly isWal: boolean;
+}
 
 export interface Broken {
   readonly is: 'broken';
@@ -91,14 +97,13 @@ async function openAndJudge(folder: StateFolder, opening: Opening): Promise<Insp
   let connection: Connection | null = null;
   try {
     connection = opening.driver.open(path, { timeoutMs: opening.busyTimeoutMs });
-    const other = judgeMarks(connection);
-    if (other !== null) {
+    const marks = judgeMarks(connection);
+    if (marks.is !== 'own') {
       connection.close();
-      return other;
+      return marks;
     }
     if (isSuspect(folder)) await lookThrough(connection, folder, opening.driver);
-    setUpConnection(connection, path, opening);
-    return { is: 'sound', connection, version: readVersion(connection) };
+    return { is: 'sound', connection, version: marks.version, isWal: setUpConnection(connection, path, opening) };
   } catch (error) {
     if (isCorruption(error)) return { is: 'broken', reason: (error as Error).message, connection };
     connection?.close();
@@ -108,26 +113,25 @@ async function openAndJudge(folder: StateFolder, opening: Opening): Promise<Insp
   }
 }
 
-/** By what stands in the file's header; null: it is a log that this runner can read. */
-export function judgeMarks(
-  connection: Connection,
-): Extract<InspectedLog, { readonly is: 'foreign' | 'moved' | 'newer-schema' | 'unreleased' }> | null {
+/** `own`: a log that this runner can read. */
+type Marks =
+  | { readonly is: 'own'; readonly version: number }
+  | Extract<InspectedLog, { readonly is: 'foreign' | 'moved' | 'newer-schema' | 'unreleased' }>;
+
+/** Judges a file by its header. */
+export function judgeMarks(connection: Connection): Marks {
   const id = connection.pragma('application_id');
   if (id === MOVED_ID) return { is: 'moved', reason: readMovedTo(connection) };
   if (id !== APPLICATION_ID) return { is: 'foreign', reason: `its application_id is ${id}` };
-  const version = readVersion(connection);
+  const version = Number(connection.pragma('user_version'));
   if (isUnreleased(version)) return { is: 'unreleased', reason: `schema ${version}` };
-  if (version <= SCHEMA_VERSION) return null;
+  if (version <= SCHEMA_VERSION) return { is: 'own', version };
   return { is: 'newer-schema', reason: `schema ${version}, this one knows ${SCHEMA_VERSION}` };
 }
 
 function readMovedTo(connection: Connection): string {
   const [moved] = connection.prepare('select place from moved').all([]) as { readonly place: string }[];
   return moved?.place ?? 'a database';
-}
-
-export function readVersion(connection: Connection): number {
-  return Number(connection.pragma('user_version'));
 }
 
 async function lookThrough(connection: Connection, folder: StateFolder, driver: Driver): Promise<void> {
@@ -179,17 +183,22 @@ export function completeOpening(driver: Driver, options: Partial<Opening>): Open
 /** SQLite's own default. better-sqlite3's is 16 MB, which a worker would fill in time, for nothing. */
 const CACHE_KIB = 2_000;
 
-/** Sets what each connection needs. FULL: what was acknowledged survives a power loss. */
-function setUpConnection(connection: Connection, path: string, opening: Opening): void {
-  retryWhileBusy(opening.busyTimeoutMs, () => setJournal(connection, path));
-  connection.exec(`pragma synchronous = full; pragma foreign_keys = on; pragma cache_size = -${CACHE_KIB}`);
+/**
+ * Sets what each connection needs, and returns whether its journal is a write-ahead log. That forgets commits without a
+ * sync, and the session syncs it. A rollback journal without a sync could leave a broken file behind.
+ */
+function setUpConnection(connection: Connection, path: string, opening: Opening): boolean {
+  const isWal = retryWhileBusy(opening.busyTimeoutMs, () => setJournal(connection, path)) === 'wal';
+  connection.exec(`pragma synchronous = ${isWal ? 'normal' : 'full'}; pragma cache_size = -${CACHE_KIB}`);
+  return isWal;
 }
 
-export function setJournal(connection: Connection, path: string): void {
+export function setJournal(connection: Connection, path: string): JournalMode {
   const wanted = chooseJournalMode(dirname(path));
   const got = connection.pragma(`journal_mode = ${wanted}`);
   // SQLite answers with the mode it has, without an error, where it cannot change it.
   if (got !== wanted) connection.pragma('journal_mode = truncate');
+  return got === wanted ? wanted : 'truncate';
 }
 
 const RETRY_MS = 10;
@@ -297,25 +306,4 @@ export function syncFile(path: string): void {
 
 export function removeDatabase(path: string): void {
   for (const suffix of databaseSuffixes) rmSync(path + suffix, { force: true });
-}
-
-/** The path of a new log until it is whole. */
-export function unplacedLog({ path }: StateFolder): string {
-  return join(path, 'activity.new');
-}
-
-/**
- * A process that made the log may have died right after giving it its name, so that the name before is left as well.
- */
-export function removeSecondName(folder: StateFolder): void {
-  if (hasSecondName(folder)) rmSync(unplacedLog(folder), { force: true });
-}
-
-export function hasSecondName(folder: StateFolder): boolean {
-  const second = inodeOf(unplacedLog(folder));
-  return second !== null && second === inodeOf(folder.database);
-}
-
-function inodeOf(path: string): number | null {
-  return statSync(path, { throwIfNoEntry: false })?.ino ?? null;
 }

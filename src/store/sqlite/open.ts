@@ -1,8 +1,18 @@
+import { statSync } from 'node:fs';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import { isCorruption, kindOfStoreFailure } from '../failures.ts';
+import { isCorruption, kindOfStoreFailure, StoreUnavailable } from '../failures.ts';
 import { SCHEMA_VERSION } from '../schema.ts';
 import { findDriver } from './driver.ts';
-import { completeOpening, type InspectedLog, inspectLog, markSuspect, type Opening } from './file.ts';
+import {
+  assertPlain,
+  completeOpening,
+  type InspectedLog,
+  inspectLog,
+  judgeMarks,
+  markSuspect,
+  type OpenFile,
+  type Opening,
+} from './file.ts';
 import { createSqliteStore, type SqliteStore } from './store.ts';
 
 /** How the log is opened; what is left out is found or has its default. */
@@ -51,8 +61,7 @@ export async function openExistingSqliteStore(
       return await toStore(folder, await acceptSound(folder, found));
     } catch (error) {
       if (!isForWantOfWriting(error)) throw error;
-      const { openReadOnly } = await import('./open-read-only.ts');
-      return createSqliteStore(folder, openReadOnly(folder, opening, error), { isReadOnly: true });
+      return createSqliteStore(folder, await openReadOnly(folder, opening, error), { isReadOnly: true });
     }
   });
 }
@@ -79,12 +88,65 @@ type SoundLog = Extract<InspectedLog, { readonly is: 'sound' }>;
 
 async function toStore(
   folder: StateFolder,
-  { connection, version }: SoundLog,
+  { connection, version, isWal }: SoundLog,
   quarantined: string | null = null,
 ): Promise<SqliteStore> {
   try {
     if (version < SCHEMA_VERSION) (await import('./migrations.ts')).migrateFile(connection);
-    return createSqliteStore(folder, connection, { quarantined });
+    return createSqliteStore(folder, { connection, isWal }, { quarantined });
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+/**
+ * Opens a log that cannot be written: on a file system mounted read-only, of another user, on a full disk.
+ *
+ * @param reason why it cannot be written
+ * @throws {StoreUnavailable} when it cannot be read either, or not all of it
+ */
+async function openReadOnly(folder: StateFolder, opening: Opening, reason: unknown): Promise<OpenFile> {
+  const path = folder.database;
+  try {
+    return await openAs('read-only', path, opening);
+  } catch (error) {
+    if (error instanceof StoreUnavailable) throw error;
+    if (mayBeImmutable(path)) return await openAs('immutable', path, opening);
+    const { storeUnavailable } = await import('../describe-failure.ts');
+    throw storeUnavailable('io', path, (reason as Error).message, reason);
+  }
+}
+
+/**
+ * SQLite cannot make the files beside the log by which readers and writers coordinate. Without a writer's journal, no
+ * process is writing, and the file holds all content.
+ */
+export function mayBeImmutable(path: string): boolean {
+  return sizeOf(path) > 0 && sizeOf(`${path}-wal`) === 0 && sizeOf(`${path}-journal`) === 0;
+}
+
+/** 0 as well for what cannot be looked at. */
+function sizeOf(path: string): number {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  } catch {
+    return 0;
+  }
+}
+
+async function openAs(access: 'read-only' | 'immutable', path: string, opening: Opening): Promise<OpenFile> {
+  assertPlain(path);
+  const connection = opening.driver.open(path, { timeoutMs: opening.busyTimeoutMs, access });
+  try {
+    const marks = judgeMarks(connection);
+    if (marks.is === 'own' && marks.version === SCHEMA_VERSION) {
+      return { connection, isWal: connection.pragma('journal_mode') === 'wal' };
+    }
+    const { storeUnavailable } = await import('../describe-failure.ts');
+    if (marks.is !== 'own') throw storeUnavailable(marks.is, path, marks.reason);
+    const reason = `and it must be brought from schema ${marks.version} to ${SCHEMA_VERSION} to be read`;
+    throw storeUnavailable('read-only', path, reason);
   } catch (error) {
     connection.close();
     throw error;

@@ -31,11 +31,12 @@ export const ofNow = {
  */
 export function judgeBackup(connection: Connection, driver: Driver): void {
   keepFromRunning(connection);
-  const other = judgeMarks(connection);
-  if (other?.is === 'moved') throw new BackupRefused(`is not a backup of an activity log: moved to ${other.reason}`);
-  if (other?.is === 'foreign') throw new BackupRefused(`is not a backup of an activity log: ${other.reason}`);
-  if (other?.is === 'unreleased') throw new BackupRefused(`was made before the first release (${other.reason})`);
-  if (other !== null) throw new BackupRefused(`was made by a newer runner (${other.reason}); upgrade this one first`);
+  const marks = judgeMarks(connection);
+  if (marks.is === 'moved') throw new BackupRefused(`is not a backup of an activity log: moved to ${marks.reason}`);
+  if (marks.is === 'foreign') throw new BackupRefused(`is not a backup of an activity log: ${marks.reason}`);
+  if (marks.is === 'unreleased') throw new BackupRefused(`was made before the first release (${marks.reason})`);
+  if (marks.is === 'newer-schema')
+    throw new BackupRefused(`was made by a newer runner (${marks.reason}); upgrade this one first`);
   if (!isOwnSchema(connection, driver)) return;
   const answer = String(connection.pragma('integrity_check(1)'));
   if (answer !== 'ok') throw new BackupRefused(`is damaged: ${answer.replaceAll('\n', ' ')}`);

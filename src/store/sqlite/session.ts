@@ -25,7 +25,9 @@ const LONGEST_PAUSE_MS = 25;
 const LONGEST_UNSYNCED_MS = 20;
 
 export interface SessionOptions {
-  /** The path of the database whose write-ahead log is synced here; absent: SQLite syncs by its own settings. */
+  /** Whether the journal is a write-ahead log, which is synced here; else SQLite syncs by its own settings. */
+  readonly isWal?: boolean;
+  /** The path of the database. */
   readonly path?: string;
   /** Called when the write lock is held: throws if the file is no longer the one to write to. */
   readonly checkFile?: () => void;
@@ -55,15 +57,11 @@ export class SqliteSession implements Statements {
   constructor(connection: Connection, options: SessionOptions = {}) {
     this.connection = connection;
     this.#options = options;
-    this.busyTimeoutMs = Number(connection.pragma('busy_timeout'));
-    if (this.busyTimeoutMs > STANDSTILL_MS) {
-      connection.pragma(`busy_timeout = ${STANDSTILL_MS}`);
-    }
-    const { path, isReadOnly = false } = options;
-    // A rollback journal without sync could leave a broken file behind; WAL only forgets.
-    this.isWal = path !== undefined && connection.pragma('journal_mode') === 'wal';
-    if (this.isWal) connection.exec('pragma synchronous = normal');
-    this.#journal = path !== undefined && this.isWal && !isReadOnly ? new WriteAheadLog(path) : null;
+    this.busyTimeoutMs = connection.timeoutMs;
+    if (this.busyTimeoutMs > STANDSTILL_MS) connection.pragma(`busy_timeout = ${STANDSTILL_MS}`);
+    const { path, isWal = false, isReadOnly = false } = options;
+    this.isWal = isWal;
+    this.#journal = path !== undefined && isWal && !isReadOnly ? new WriteAheadLog(path) : null;
   }
 
   get inTransaction(): boolean {
@@ -94,54 +92,37 @@ export class SqliteSession implements Statements {
 
   /** Work outside of a transaction: a reading, or one statement that writes. */
   async ask<T>(work: () => Promise<T>): Promise<T> {
-    return await this.#inTurn(async () => {
-      this.turn += 1;
-      const answer = await this.#patiently(work, () => !this.inTransaction);
-      this.#noteCommit();
-      return answer;
-    });
+    return await this.#inTurn(() => this.#patiently(work, () => !this.inTransaction));
   }
 
   /** Others have their turn as soon as it is committed: what they commit meanwhile shares the next wait for the disk. */
   async transaction<T>(work: () => Promise<T>, durability: Durability): Promise<T> {
-    const { done, hasWritten } = await this.#inTurn(async () => {
+    const done = await this.#inTurn(async () => {
       this.#journal?.demandSound();
-      this.turn += 1;
       await this.#begin();
-      const done = await this.#orRollBack(() => this.#queue.within(work));
+      const done = await this.#queue.within(work).catch((error) => this.#rollBack(error));
       await this.#commit();
-      return { done, hasWritten: this.#noteCommit() };
+      return done;
     });
-    // A caller that claims again and again while nothing is free would keep all others of this process waiting.
-    if (!hasWritten) await turnOfEventLoop();
     if (durability === 'durable') await this.sync();
     return done;
   }
 
   async #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const leave = await this.#queue.enter();
+    this.turn += 1;
+    let hasWritten = false;
     try {
-      return await work();
+      const done = await work();
+      hasWritten = this.#hasWritten;
+      this.#hasWritten = false;
+      if (hasWritten) this.#journal?.noteCommit();
+      return done;
     } finally {
       leave();
-      // A caller that reads again and again would otherwise keep this process from hearing that a sync has ended.
-      if (WriteAheadLog.syncsUnderWay > 0) await turnOfEventLoop();
-    }
-  }
-
-  /** Returns whether a row was changed since the last commit. */
-  #noteCommit(): boolean {
-    const hasWritten = this.#hasWritten;
-    this.#hasWritten = false;
-    if (hasWritten) this.#journal?.noteCommit();
-    return hasWritten;
-  }
-
-  async #orRollBack<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      return this.#rollBack(error);
+      // A caller that reads, or claims while nothing is free, again and again would keep all others of this process
+      // waiting; and so would one that writes from hearing that a sync has ended.
+      if (!hasWritten || WriteAheadLog.syncsUnderWay > 0) await turnOfEventLoop();
     }
   }
 

@@ -6,6 +6,7 @@ import { kindOfStoreFailure, mayBeFull } from '../failures.ts';
 import { oneByOne } from '../shared/sql/statements.ts';
 import { type ChangeWatch, type Store, sessionOf, type WaitEnd } from '../store.ts';
 import type { Connection, DriverName } from './driver.ts';
+import type { OpenFile } from './file.ts';
 import { releaseReserve } from './reserve.ts';
 import { asLogError, SqliteSession } from './session.ts';
 import { sqliteTaking } from './take-jobs.ts';
@@ -14,8 +15,6 @@ import { sqliteTaking } from './take-jobs.ts';
 export interface SqliteStore extends Store {
   readonly driver: DriverName;
   readonly connection: Connection;
-  /** `wal`, or `truncate` where that is not safe. */
-  readonly journalMode: string;
 }
 
 interface StoreMarks {
@@ -26,10 +25,11 @@ interface StoreMarks {
 /** Around a connection to a sound log, which the store closes. */
 export function createSqliteStore(
   folder: StateFolder,
-  connection: Connection,
+  { connection, isWal }: OpenFile,
   { isReadOnly = false, quarantined = null }: StoreMarks = {},
 ): SqliteStore {
   const session = new SqliteSession(connection, {
+    isWal,
     path: folder.database,
     checkFile: createFileCheck(folder.database),
     isReadOnly,
@@ -42,7 +42,6 @@ export function createSqliteStore(
     fleet: null,
     driver: connection.driver,
     connection,
-    journalMode: session.isWal ? 'wal' : 'truncate',
     isReadOnly,
     quarantined,
     transaction: (work, durability = 'durable') => session.transaction(() => work(inTransaction), durability),

@@ -1,6 +1,5 @@
 import type { Runner } from '../../settings/settings.ts';
 import { hasSpool } from '../../store/spool/files.ts';
-import { hasSecondName } from '../../store/sqlite/file.ts';
 import type { SeenFrom } from '../../store/statements/workers.ts';
 import type { Store } from '../../store/store.ts';
 import { now } from '../../system/base/clock.ts';
@@ -18,7 +17,6 @@ export async function mayNeedReconciling(place: Place, store: Store): Promise<bo
   return (
     isSpooled(place) ||
     [temporary, locks, results].some((folder) => listNames(folder).length > 0) ||
-    hasSecondName(place.state) ||
     (await store.workers.hasOpen(now(), seenFrom(store)))
   );
 }

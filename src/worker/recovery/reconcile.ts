@@ -11,7 +11,6 @@ import { createPolicies, type PolicyOfName, policyOf, type RetryPolicy } from '.
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
-import { removeSecondName } from '../../store/sqlite/file.ts';
 import type { Store } from '../../store/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { removeEmptyFallback, trustedFallbacksOf } from '../../system/place/fallback.ts';
@@ -93,7 +92,6 @@ export async function reconcile(reconciler: Reconciler, store: Store, at: number
   // Only after all runs are in the log: the notes are needed to mask secrets in their output.
   const isAllTold = rescued.ended.length === lost.length && !isSpooled(reconciler);
   for (const note of isAllTold ? secretNotes : []) ifPossible(() => unlinkSync(note));
-  removeSecondName(state);
   await clearDeadLocks(store, state, at);
   for (const fallback of folders.slice(1)) removeEmptyFallback(fallback);
   return {

@@ -1,5 +1,3 @@
-import type { Condition } from './dialect.ts';
-
 /** The differences in regular expressions. */
 export interface RegExpDialect {
   /** Whether a text fits one, which is a value of the statement. */
@@ -17,7 +15,7 @@ interface GlobDialect {
 }
 
 /** Whether a text fits one of these globs, on a server. */
-export function fitsByPatterns({ isIn, regExp }: GlobDialect, column: string, globs: readonly string[]): Condition {
+export function fitsByPatterns({ isIn, regExp }: GlobDialect, column: string, globs: readonly string[]) {
   const plain = globs.filter((glob) => !/[*?[]/.test(glob));
   const likes = globs.filter((glob) => /[*?]/.test(glob) && !glob.includes('[')).map(toLike);
   const others = globs.filter((glob) => glob.includes('[')).map((glob) => toRegExp(regExp, glob));
