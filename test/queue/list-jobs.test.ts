@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ListOptions } from '../../src/queue/api.ts';
-import { listJobs, type SearchOptions, searchJobs, statesInOrder } from '../../src/queue/read/list.ts';
+import { listJobs, type SearchOptions, searchJobs } from '../../src/queue/read/list.ts';
+import { jobStates } from '../../src/store/words.ts';
 import { insertRows } from '../support/insert-rows.ts';
 import { changeLog, readJobs } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
@@ -258,7 +259,7 @@ describe('count', () => {
 /** Jobs of five names in every state, due and not. */
 function scatter(root: string, count: number): void {
   const rows = Array.from({ length: count }, (_, i) => {
-    const state = statesInOrder[(i * 7) % statesInOrder.length] ?? 'queued';
+    const state = jobStates[(i * 7) % jobStates.length] ?? 'queued';
     const run_at = START + ((i % 11) - 5) * HOUR_MS;
     return {
       ...{ name: 'abcde'.charAt(i % 5), state, run_at },

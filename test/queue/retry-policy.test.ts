@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { policyOfJob, readRetry, writeRetry } from '../../src/queue/settle/own-retry.ts';
-import { decideRetry, policyOf } from '../../src/queue/settle/retry-policy.ts';
+import { decideRetry, policyOf, policyOfJob, readRetry, writeRetry } from '../../src/queue/settle/retry-policy.ts';
 import type { Outcome } from '../../src/store/words.ts';
 
 const AT = Date.UTC(2026, 10, 1, 12);
@@ -130,17 +129,18 @@ describe('what a job says of its tries', () => {
   });
 
   test.each([
-    ['', null, null],
-    ['-', null, null],
-    [' 3  5m ', 3, minutes(5)],
-    ['often', null, null],
-    ['-1 soon', null, null],
-    ['3 soon', 3, null],
-    ['1000', null, null],
-    ['often 5m', null, minutes(5)],
-    ['0.5', null, null],
-  ])('%j, which plain SQL may have put there', (text, retries, delay) => {
-    expect(readRetry(text)).toEqual({ retries, delay });
+    ['', null, null, true],
+    ['-', null, null, true],
+    [' 3  5m ', 3, minutes(5), true],
+    ['often', null, null, false],
+    ['-1 soon', null, null, false],
+    ['3 soon', 3, null, false],
+    ['1000', null, null, false],
+    ['101', 101, null, false],
+    ['often 5m', null, minutes(5), false],
+    ['0.5', null, null, false],
+  ])('%j, which plain SQL may have put there', (text, retries, delay, isValid) => {
+    expect(readRetry(text)).toEqual({ retries, delay, isValid });
   });
 });
 

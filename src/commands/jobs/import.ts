@@ -2,13 +2,13 @@ import { resolve } from 'node:path';
 import { Argument, Command, Option } from 'commander';
 import type { BadJob, ForeignQueue, ImportOptions } from '../../queue/import/foreign-queue.ts';
 import type { ImportNote, ImportReport } from '../../queue/import/import-jobs.ts';
-import { statesInOrder } from '../../queue/read/list.ts';
 import { formatJson } from '../../report/json.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
 import { countOf } from '../../report/text/format.ts';
 import type { ExternalDatabase } from '../../store/external/external-database.ts';
 import type { Store } from '../../store/store.ts';
 import type { MissedPolicy } from '../../store/words.ts';
+import { jobStates } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { describeFound } from '../../system/base/values.ts';
@@ -179,7 +179,7 @@ function describeBad({ id, problem }: BadJob): string {
 
 function describeTaken({ system, table, imported, isDryRun }: ImportReport, path: string): string {
   const from = `from ${path} (${system}, table ${table})`;
-  const counts = statesInOrder.flatMap((state) => {
+  const counts = jobStates.flatMap((state) => {
     const count = imported[state] ?? 0;
     return count === 0 ? [] : [`${count} ${state}`];
   });

@@ -1,5 +1,4 @@
-import { statesInOrder } from '../../queue/read/list.ts';
-import { outcomes } from '../../store/words.ts';
+import { jobStates, outcomes } from '../../store/words.ts';
 import type { CommandName } from '../../system/base/command-names.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 
@@ -16,7 +15,7 @@ export function guessOption(option: string, known: readonly string[], command: C
 /** `report --failed`: it is the value of an option. */
 function guessFilter(word: string, command: CommandName | null): string | null {
   if (command === 'report' && outcomes.some((outcome) => outcome === word)) return `outcome ${word}`;
-  return command === 'jobs' && statesInOrder.some((state) => state === word) ? `state ${word}` : null;
+  return command === 'jobs' && jobStates.some((state) => state === word) ? `state ${word}` : null;
 }
 
 function withoutDashes(option: string): string {

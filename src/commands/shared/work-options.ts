@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { findTier } from '../../discovery/discover.ts';
 import { findScript } from '../../discovery/find-script.ts';
-import { readPatterns } from '../../queue/patterns.ts';
+import { readPatterns } from '../../queue/add/values.ts';
 import { settingsFilesOf } from '../../settings/load.ts';
 import {
   type Reader,

@@ -2,8 +2,8 @@ import { gzipSync } from 'node:zlib';
 import { escapeHtml } from '../../monitor/alert/wording.ts';
 import type { JsonValue } from '../../queue/api.ts';
 import { type readJob, readListedJob } from '../../queue/read/jobs.ts';
-import { statesInOrder } from '../../queue/read/list.ts';
 import { countOf, formatBytes, UNKNOWN } from '../../report/text/format.ts';
+import { jobStates } from '../../store/words.ts';
 import { createApi } from '../api/api.ts';
 import type { Api } from '../api/route.ts';
 import { type BuiltPage, readBuiltPage } from '../built-page.ts';
@@ -34,11 +34,7 @@ export interface StaticReport {
 export const REPORT_MARK = '<meta name="generator" content="folder-runner report">';
 
 /** As the page names jobs and workers by their states. */
-const countedStates = [
-  'ready',
-  'delayed',
-  ...statesInOrder.filter((state) => state !== 'queued' && state !== 'claimed'),
-];
+const countedStates = ['ready', 'delayed', ...jobStates.filter((state) => state !== 'queued' && state !== 'claimed')];
 const workerStates = ['running', 'finished', 'skipped', 'crashed'] as const;
 
 const MEGABYTE = 1024 * 1024;

@@ -11,12 +11,13 @@ import {
 import type { JobHead } from '../../store/shared/job-columns.ts';
 import { isKey, KEY, LEAST_MS } from '../../store/words.ts';
 import { ExactJson } from '../../system/base/exact-json.ts';
+import { matchesNothing } from '../../system/base/glob.ts';
 import { dayWords, readLocalTime } from '../../system/base/local-time.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { describeFound, lastInstantMs } from '../../system/base/values.ts';
 import type { When } from '../api.ts';
 import { QueueError } from '../errors.ts';
-import { MOST_RETRIES } from '../settle/own-retry.ts';
+import { MOST_RETRIES } from '../settle/retry-policy.ts';
 
 /** @throws {QueueError} that says what is expected */
 export function requireJobName(name: unknown): string {
@@ -199,4 +200,26 @@ export function checkOptions<Options extends object>(
   const hint = nearest === null ? `it takes ${names.join(', ')}.` : `did you mean ${nearest}?`;
   const what = `\`${verb}\` has no option ${JSON.stringify(wrong)}; ${hint}`;
   throw new QueueError('invalid', what, { field: wrong });
+}
+
+/** One glob over names, or several: a name that matches any of them is meant. */
+export type Patterns = string | readonly string[];
+
+const LONGEST_PATTERN = 1_000;
+const MOST_PATTERNS = 500;
+
+/** @throws {QueueError} if the list is empty, or a pattern is not text */
+export function readPatterns(patterns: Patterns): readonly string[] {
+  const list: unknown = typeof patterns === 'string' ? [patterns] : patterns;
+  const isList = Array.isArray(list) && list.length > 0 && list.length <= MOST_PATTERNS;
+  if (!isList || !list.every(isPattern)) {
+    throw invalid('A pattern', 'a name or a glob over names such as mail/*, or a list', patterns);
+  }
+  const open = list.find(matchesNothing);
+  if (open === undefined) return list;
+  throw invalid('A pattern', 'a glob with a ] for each [, and [[] for a [ itself', open);
+}
+
+function isPattern(pattern: unknown): pattern is string {
+  return typeof pattern === 'string' && pattern !== '' && pattern.length <= LONGEST_PATTERN;
 }

@@ -12,7 +12,7 @@ import { matchAny } from '../../system/base/glob.ts';
 import { describeFound } from '../../system/base/values.ts';
 import { pausedPatterns } from '../pauses.ts';
 import { judgeChild, stateOfRetriedChild } from '../settle/families.ts';
-import { isRetry } from '../settle/own-retry.ts';
+import { readRetry } from '../settle/retry-policy.ts';
 import { endJobs } from '../settle/settle.ts';
 import { unclaimed } from '../settle/transition.ts';
 
@@ -140,7 +140,7 @@ function judge(job: JobRow, selection: QueueSelection): Verdict {
 
 /** A value that plain SQL has written and that every other way to add a job refuses; null: none. */
 function describeWrong({ retry, unique_key, concurrency_key, run_at, created_at, data }: JobRow): string | null {
-  if (retry !== null && !isRetry(retry)) {
+  if (!readRetry(retry ?? '').isValid) {
     return `its retry must be retries and their delay such as 3 or "3 5m", found ${describeFound(retry)}`;
   }
   if (unique_key !== null && !isKey(unique_key))

@@ -7,11 +7,19 @@ import type { StoreSession } from '../../store/store.ts';
 import { isWaiting } from '../../store/words.ts';
 import { matchAny } from '../../system/base/glob.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import { checkOptions, invalid, readLeaseMs, readPriority, readWhole, requireDelayMs } from '../add/values.ts';
+import {
+  checkOptions,
+  invalid,
+  type Patterns,
+  readLeaseMs,
+  readPatterns,
+  readPriority,
+  readWhole,
+  requireDelayMs,
+} from '../add/values.ts';
 import type { ClaimedJob, ClaimOptions } from '../api.ts';
 import { deadlineSoon, type QueueError, refuse } from '../errors.ts';
 import type { QueueLog } from '../log.ts';
-import { type Patterns, readPatterns } from '../patterns.ts';
 import {
   findJob,
   type JsonReader,
@@ -98,7 +106,8 @@ export async function claimForCaller(
       const isOver = waitMs === 0 || now() >= deadline || signal?.aborted === true;
       if (claimed.length > 0 || isOver) return claimed;
       endWait ??= announceWait(state, { patterns: wanted.patterns, sinceMs, untilMs: deadline });
-      if (!(await sleep(Math.min(deadline, wakeAt ?? deadline), signal))) return [];
+      await sleep(Math.min(deadline, wakeAt ?? deadline), signal);
+      if (log.isClosed()) return [];
     }
   } finally {
     endWait?.();

@@ -36,54 +36,36 @@ export interface ImportNote {
   readonly ids: readonly string[];
 }
 
-/** Collects the steps of an import, job by job. */
-interface ReportWriter {
-  add(step: ImportStep): void;
-  done(): ImportReport;
-  /** The report if nothing is imported. */
-  refused(bad: readonly BadJob[]): ImportReport;
-}
-
 const IDS_SHOWN = 10;
 
-interface Note {
-  count: number;
-  readonly ids: string[];
+type Counted<T> = { -readonly [Key in keyof T]: Counted<T[Key]> };
+
+function startReport({ system, table, notes }: ForeignQueue, isDryRun: boolean): Counted<ImportReport> {
+  return {
+    ...{ system, table, isDryRun, isRefused: false, imported: {}, names: [], known: 0 },
+    ...{ leftOut: { ended: 0, mocked: 0 }, bad: [], notes: notes.map((note) => ({ note, count: 0, ids: [] })) },
+  };
 }
 
-function startReport(queue: ForeignQueue, isDryRun: boolean): ReportWriter {
-  const imported: Partial<Record<JobState, number>> = {};
-  const leftOut = { ended: 0, mocked: 0 };
-  const bad: BadJob[] = [];
-  const notes = new Map<string, Note>(queue.notes.map((note) => [note, { count: 0, ids: [] }]));
-  const names = new Set<string>();
-  let known = 0;
-  return { add, done, refused: (all) => ({ ...done(), isRefused: true, bad: all }) };
+function count(report: Counted<ImportReport>, step: ImportStep): void {
+  if ('key' in step) countJob(report, step);
+  else if ('leftOut' in step) report.leftOut[step.leftOut] += 1;
+  else if ('problem' in step) report.bad.push(step);
+  else report.known += 1;
+}
 
-  function add(step: ImportStep): void {
-    if ('key' in step) addJob(step);
-    else if ('leftOut' in step) leftOut[step.leftOut] += 1;
-    else if ('problem' in step) bad.push(step);
-    else known += 1;
-  }
-
-  function addJob(job: GoodJob): void {
-    const { state, name } = job.row;
-    imported[state] = (imported[state] ?? 0) + 1;
-    if (!isEnded(state)) names.add(name);
-    for (const text of job.notes) {
-      const about = notes.get(text) ?? { count: 0, ids: [] };
-      notes.set(text, about);
-      about.count += 1;
-      if (about.ids.length < IDS_SHOWN) about.ids.push(job.id);
+function countJob({ imported, names, notes }: Counted<ImportReport>, { id, row, notes: own }: GoodJob): void {
+  const { state, name } = row;
+  imported[state] = (imported[state] ?? 0) + 1;
+  if (!isEnded(state)) names.push(name);
+  for (const note of own) {
+    let about = notes.find((each) => each.note === note);
+    if (about === undefined) {
+      about = { note, count: 0, ids: [] };
+      notes.push(about);
     }
-  }
-
-  function done(): ImportReport {
-    const { system, table } = queue;
-    const taken = { imported, names: [...names], known, leftOut, bad };
-    const noted = [...notes].map(([text, about]) => ({ note: text, ...about }));
-    return { system, table, isDryRun, isRefused: false, ...taken, notes: noted };
+    about.count += 1;
+    if (about.ids.length < IDS_SHOWN) about.ids.push(id);
   }
 }
 
@@ -106,19 +88,19 @@ export async function importJobs(
   // Before the transaction: nobody else can write during it.
   const known = store === null ? new Map() : await readImportedJobs(store);
   const bad = findBad(queue, known);
-  if (bad.length > 0 && !skipBad) return report.refused(bad);
+  if (bad.length > 0 && !skipBad) return { ...report, isRefused: true, bad };
   // The second reading knows all bad jobs: the jobs that a parent waits for depend on them.
   const badIds = new Set(bad.map(({ id }) => id));
   function* choose(knownNow: KnownJobs): Iterable<GoodJob> {
     for (const step of planImport(queue, knownNow, badIds)) {
       if ('problem' in step && !badIds.has(step.id)) throw changedMeanwhile(step);
-      report.add(step);
+      count(report, step);
       if ('key' in step) yield step;
     }
   }
   if (isDryRun || store === null) Array.from(choose(known), () => null);
   else await store.transaction((session) => addImportedJobs(session, at, choose));
-  return report.done();
+  return { ...report, names: [...new Set(report.names)] };
 }
 
 function findBad(queue: ForeignQueue, known: KnownJobs): BadJob[] {

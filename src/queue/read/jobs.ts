@@ -4,11 +4,10 @@ import type { NewEvent } from '../../store/statements/events.ts';
 import { jobListsOf } from '../../store/statements/list-jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { isInstant } from '../../system/base/values.ts';
-import { invalid } from '../add/values.ts';
+import { invalid, readId } from '../add/values.ts';
 import type { Job, JobRef, JsonValue, ListedJob } from '../api.ts';
 import { expiredClaim, noSuchJob, staleClaim } from '../errors.ts';
-import { readRetry } from '../settle/own-retry.ts';
-import { LEASE_GRACE_MS } from '../settle/retry-policy.ts';
+import { LEASE_GRACE_MS, readRetry } from '../settle/retry-policy.ts';
 
 /** A reference to a job; a null token stands for any holder. */
 export interface ReadRef {
@@ -26,8 +25,7 @@ export function readRef(ref: JobRef): ReadRef {
 }
 
 export function readJobId(id: unknown): number {
-  if (Number.isSafeInteger(id) && Number(id) > 0) return id as number;
-  throw invalid("A job's number", 'a whole number above 0', id);
+  return readId("A job's number", 'a whole number above 0', id);
 }
 
 /** A job that a worker has claimed but not begun, or whose run is too short to be recorded as begun. */
@@ -98,7 +96,7 @@ export async function readListedJob(session: StoreSession, id: number, read?: Js
 
 /** Converts a row of the queue to a job. An impossible value that plain SQL has written becomes unknown. */
 export async function toJob(session: StoreSession, row: JobRow | ListedJobRow, read?: JsonReader): Promise<Job> {
-  const { retries } = row.retry === null ? { retries: null } : readRetry(row.retry);
+  const { retries } = readRetry(row.retry ?? '');
   return {
     id: row.id,
     name: row.name,

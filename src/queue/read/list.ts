@@ -2,23 +2,10 @@ import type { ListedJobRow } from '../../store/shared/job-columns.ts';
 import type { JobCountRow, JobFilter, JobTotalRow } from '../../store/statements/list-jobs.ts';
 import { jobListsOf } from '../../store/statements/list-jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
-import { type JobState, outcomes, waitingStates } from '../../store/words.ts';
-import { invalid, readWhen, readWhole } from '../add/values.ts';
+import { type JobState, jobStates, outcomes, waitingStates } from '../../store/words.ts';
+import { invalid, type Patterns, readPatterns, readWhen, readWhole } from '../add/values.ts';
 import type { JobCount, JobTotals, ListedJob, ListOptions } from '../api.ts';
-import { type Patterns, readPatterns } from '../patterns.ts';
 import { type JsonReader, readJobId, toListedJob } from './jobs.ts';
-
-/** Every state, in the order of a job's life. */
-export const statesInOrder = [
-  'queued',
-  'claimed',
-  'running',
-  'retrying',
-  'paused',
-  'failed',
-  'finished',
-  'cancelled',
-] as const satisfies readonly JobState[];
 
 const MOST_JOBS = 1_000;
 
@@ -158,10 +145,10 @@ function readStates({ state, due, order }: ListOptions): readonly JobState[] | u
   if (state === undefined) return isOfWaiting ? waitingStates : undefined;
   const states = typeof state === 'string' ? [state] : state;
   const isList = Array.isArray(states) && states.length > 0;
-  if (isList && states.every((each) => statesInOrder.includes(each))) {
+  if (isList && states.every((each) => jobStates.includes(each))) {
     return states.includes('running') ? [...states, 'claimed'] : states;
   }
-  throw invalid('A state', `one of ${statesInOrder.join(', ')}`, state, 'state');
+  throw invalid('A state', `one of ${jobStates.join(', ')}`, state, 'state');
 }
 
 /**

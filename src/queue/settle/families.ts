@@ -1,14 +1,14 @@
 import formatBytes from 'bytes';
 import type { JobRow } from '../../store/schema.ts';
 import type { JobHead, SizedJobRow } from '../../store/shared/job-columns.ts';
+import type { JobChange } from '../../store/statements/jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
-import type { JobState } from '../../store/words.ts';
+import type { JobState, StoredEvent } from '../../store/words.ts';
 import { isEnded, isWaiting } from '../../store/words.ts';
 import { allEnded } from '../../system/base/values.ts';
-import type { ChildJob, EndedChildren } from '../api.ts';
+import type { EndedChildren } from '../api.ts';
 import { QueueError, refuse } from '../errors.ts';
 import { type JsonReader, readStoredJson } from '../read/jobs.ts';
-import { cancelWaiting, changeByEvent } from './change-by-event.ts';
 
 /**
  * The state in which a new child begins: the child of a running parent waits until the parent has finished. The caller
@@ -152,8 +152,15 @@ async function unreportedChildren(session: StoreSession, parentId: number): Prom
   );
 }
 
-function withValues(session: StoreSession, children: readonly JobHead[]): Promise<JobRow[]> {
-  return session.jobs.wholeById(children.map(({ id }) => id));
+/** Ended children with their values, by their states. */
+async function groupEnded<Child>(
+  session: StoreSession,
+  children: readonly JobHead[],
+  form: (child: JobRow) => Child,
+): Promise<Readonly<Record<'finished' | 'failed' | 'cancelled', Child[]>>> {
+  const ended = await session.jobs.wholeById(children.map(({ id }) => id));
+  const inState = (state: JobState) => ended.filter((child) => child.state === state).map(form);
+  return { finished: inState('finished'), failed: inState('failed'), cancelled: inState('cancelled') };
 }
 
 /** Like `unreportedChildren`, as a caller of the API gets them. */
@@ -162,18 +169,9 @@ export async function readEndedChildren(
   parentId: number,
   read?: JsonReader,
 ): Promise<EndedChildren> {
-  const ended = await withValues(session, await unreportedChildren(session, parentId));
-  const inState = (state: JobState) =>
-    ended.filter((child) => child.state === state).map((child) => toChild(child, read));
-  return {
-    finished: inState('finished'),
-    failed: inState('failed'),
-    cancelled: inState('cancelled'),
-  };
-}
-
-function toChild({ id, name, data, result }: JobRow, read?: JsonReader): ChildJob {
-  return { id, name, data: readStoredJson(data, read), result: readStoredJson(result, read) };
+  return await groupEnded(session, await unreportedChildren(session, parentId), ({ id, name, data, result }) => ({
+    ...{ id, name, data: readStoredJson(data, read), result: readStoredJson(result, read) },
+  }));
 }
 
 /** The values are held several times at once, here and in the handler's process. */
@@ -193,15 +191,8 @@ export async function describeChildren(
     const problem = `the data and results of its children are ${size(bytes)} in total, and its handler can get ${size(MOST_BYTES)}; put large data into files and pass their names`;
     return { problem };
   }
-  const whole = await withValues(session, ended);
-  const inState = (state: JobState): string =>
-    whole
-      .filter((child) => child.state === state)
-      .map(toText)
-      .join();
-  return {
-    json: `{"finished":[${inState('finished')}],"failed":[${inState('failed')}],"cancelled":[${inState('cancelled')}]}`,
-  };
+  const texts = Object.entries(await groupEnded(session, ended, toText));
+  return { json: `{${texts.map(([state, children]) => `"${state}":[${children.join()}]`).join()}}` };
 }
 
 function sizeOf({ name, data_bytes, result_bytes }: SizedJobRow): number {
@@ -220,4 +211,32 @@ function toJson(text: string | null): string | null {
 
 function size(bytes: number): string {
   return formatBytes(bytes, { unitSeparator: ' ', decimalPlaces: 0 }) ?? `${bytes} bytes`;
+}
+
+/** A change of a job by an event. */
+interface JobEvent {
+  readonly at: number;
+  readonly event: StoredEvent;
+  readonly detail?: string;
+}
+
+/** Changes jobs and records the event of each. */
+export async function changeByEvent(
+  session: StoreSession,
+  changes: readonly JobChange[],
+  event: JobEvent & { readonly workerId?: number },
+): Promise<void> {
+  await session.jobs.change(changes, event.at);
+  await session.events.record(changes.map(({ id: jobId }) => ({ ...event, jobId })));
+}
+
+/** Cancels jobs that wait. Call it in a transaction. */
+export async function cancelWaiting(
+  session: StoreSession,
+  jobs: readonly Pick<JobHead, 'id'>[],
+  { at, reason }: { readonly at: number; readonly reason: string },
+): Promise<void> {
+  const set = { state: 'cancelled' as const, finished_at: at, reason };
+  const changes = jobs.map(({ id }) => ({ id, set }));
+  await changeByEvent(session, changes, { at, event: 'job-cancelled', detail: reason });
 }

@@ -12,8 +12,7 @@ import type { StoreSession } from '../../store/store.ts';
 import { FAILING, isFailure, type JobState, SUSPECT } from '../../store/words.ts';
 import { allEnded } from '../../system/base/values.ts';
 import { type Archive, removeUnkept } from './archive.ts';
-import { policyOfJob } from './own-retry.ts';
-import { CALM_MS, decideRetry, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
+import { CALM_MS, decideRetry, policyOfJob, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
 import { type JobMove, moveJob, type Transition, toTransition } from './transition.ts';
 
 /** The facts of a run that is over. */

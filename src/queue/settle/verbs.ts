@@ -7,7 +7,9 @@ import { isWaiting, type JobState, type Outcome } from '../../store/words.ts';
 import {
   checkOptions,
   invalid,
+  type Patterns,
   readLeaseMs,
+  readPatterns,
   readPriority,
   readReason,
   readRule,
@@ -28,12 +30,10 @@ import type {
   UpdateOptions,
 } from '../api.ts';
 import { QueueError, refuse } from '../errors.ts';
-import { type Patterns, readPatterns } from '../patterns.ts';
 import { findJob, findRow, readJobId, readRef, recordActor, type VerbSession } from '../read/jobs.ts';
 import { nextToKick } from '../read/list.ts';
 import { resumeParentIfDone } from './families.ts';
-import { policyOfJob } from './own-retry.ts';
-import { decideRetry, type PolicyOfName } from './retry-policy.ts';
+import { decideRetry, type PolicyOfName, policyOfJob } from './retry-policy.ts';
 import { type EndContext, endForOthers } from './settle.ts';
 import { momentsOf, planRepeat, type Transition, toTransition } from './transition.ts';
 

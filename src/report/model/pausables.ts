@@ -1,6 +1,6 @@
 import { lookIntoJobs } from '../../discovery/look-into-jobs.ts';
 import type { Tier } from '../../discovery/script.ts';
-import { readPatterns } from '../../queue/patterns.ts';
+import { readPatterns } from '../../queue/add/values.ts';
 import { EVERYTHING, pausedPattern, pauseNameOf, WHOLE_QUEUE } from '../../queue/pauses.ts';
 import { expectedDuration, parseDurationMs } from '../../settings/readers.ts';
 import { toldPlainly } from '../../store/describe-failure.ts';

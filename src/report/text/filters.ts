@@ -1,7 +1,6 @@
 import type { ListOptions } from '../../queue/api.ts';
-import { statesInOrder } from '../../queue/read/list.ts';
 import { parseDurationMs } from '../../settings/readers.ts';
-import { type JobState, type Outcome, outcomes } from '../../store/words.ts';
+import { type JobState, jobStates, type Outcome, outcomes } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { dayWords, type MeantTime, readLocalTime } from '../../system/base/local-time.ts';
 import { nearestName } from '../../system/base/suggest.ts';
@@ -102,12 +101,12 @@ export function readJobStates(text: string): Pick<ListOptions, 'state' | 'due'> 
 }
 
 function readState(word: string): JobState {
-  const state = statesInOrder.find((each) => each === word);
+  const state = jobStates.find((each) => each === word);
   if (state !== undefined) return state;
-  const guess = nearestName(word, [...statesInOrder, 'ready', 'delayed']);
+  const guess = nearestName(word, [...jobStates, 'ready', 'delayed']);
   const nearest = guess === word ? null : guess;
   throw new UsageError(
-    `--state takes one or more of ${statesInOrder.join(', ')}, or ready or delayed alone, ` +
+    `--state takes one or more of ${jobStates.join(', ')}, or ready or delayed alone, ` +
       `found ${JSON.stringify(printableLine(word))}${nearest === null ? '.' : `; did you mean ${nearest}?`}`,
   );
 }

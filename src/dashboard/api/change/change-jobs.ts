@@ -3,6 +3,7 @@ import type { Context } from 'hono';
 import type { JobRef, NewJob, Queue } from '../../../queue/api.ts';
 import { noSuchJob } from '../../../queue/errors.ts';
 import { jobToJson } from '../../../report/json.ts';
+import { childFailurePolicies, missedPolicies } from '../../../store/words.ts';
 import { answer, idSchema, orNull } from '../fields.ts';
 import { jobFields } from '../read/jobs.ts';
 import { type Api, type ApiEnv, defineRoute, jsonResponse } from '../route.ts';
@@ -37,9 +38,9 @@ const newJobSchema = z
     uniqueKey: optional(z.string().max(255)).openapi({ description: 'At most one unfinished job has it' }),
     onDuplicate: optional(z.enum(['keep', 'replace', 'merge', 'replace-all'])),
     repeat: optional(z.string().max(1000).openapi({ example: 'SCHEDULED, +1 HOUR' })),
-    missed: optional(z.enum(['all', 'once', 'skip'])),
+    missed: optional(z.enum(missedPolicies)),
     parent: optional(z.int().min(1)),
-    onChildFailure: optional(z.enum(['resume', 'fail'])),
+    onChildFailure: optional(z.enum(childFailurePolicies)),
     group: optional(z.string().max(255)),
     lease: optional(durationSchema),
   })

@@ -2,10 +2,10 @@ import { z } from '@hono/zod-openapi';
 import type { JobRef, Queue } from '../../../queue/api.ts';
 import { QueueError } from '../../../queue/errors.ts';
 import type { SharedQueue } from '../../../queue/queue.ts';
-import { statesInOrder } from '../../../queue/read/list.ts';
 import { readTimeSpan } from '../../../report/text/filters.ts';
 import { type PruneStep, pruningOf } from '../../../store/statements/pruning.ts';
 import type { StoreSession } from '../../../store/store.ts';
+import { jobStates } from '../../../store/words.ts';
 import { removeOutput } from '../../../system/place/state-folder.ts';
 import type { Site } from '../../site.ts';
 import { answer, timeSchema } from '../fields.ts';
@@ -33,7 +33,7 @@ const batchVerbs = ['kick', 'retry', 'fail', 'bury', 'cancel', 'finish', 'requeu
 const filterSchema = z
   .strictObject({
     name: optional(jobNameSchema).openapi({ description: 'A name or a pattern: `mail/*`. Default: all' }),
-    state: optional(z.union([z.enum(statesInOrder), z.array(z.enum(statesInOrder)).min(1)])),
+    state: optional(z.union([z.enum(jobStates), z.array(z.enum(jobStates)).min(1)])),
     due: optional(z.enum(['ready', 'delayed'])),
     parent: optional(z.int().min(1)),
     since: optional(whenSchema).openapi({ description: 'Only jobs added from this time on' }),

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { countJobs, type SearchOptions, searchJobs, statesInOrder, totalJobs } from '../../../queue/read/list.ts';
+import { countJobs, type SearchOptions, searchJobs, totalJobs } from '../../../queue/read/list.ts';
 import { countToJson, isoInstant, jobStoryToJson, listedJobToJson, totalsToJson } from '../../../report/json.ts';
 import { asFound, findLostClaims, noJobs, readJobs, readStory } from '../../../report/model/jobs.ts';
 import { readJobStates } from '../../../report/text/filters.ts';
@@ -7,6 +7,7 @@ import { findHold } from '../../../report/text/words.ts';
 import { MOST_LISTED_BYTES } from '../../../store/shared/job-columns.ts';
 import { checksOf } from '../../../store/statements/monitor/checks.ts';
 import type { Store } from '../../../store/store.ts';
+import { jobStates, missedPolicies } from '../../../store/words.ts';
 import { parseExactly } from '../../../system/base/exact-json.ts';
 import type { Site } from '../../site.ts';
 import {
@@ -29,7 +30,7 @@ import {
 import { type Api, defineRoute, InvalidParameter, jsonResponse } from '../route.ts';
 import { knownInstant, pauseSchema, runSchema } from '../schemas.ts';
 
-export const jobStateSchema = z.enum(statesInOrder).openapi('JobState');
+export const jobStateSchema = z.enum(jobStates).openapi('JobState');
 
 export const jobFields = {
   id: z.int(),
@@ -46,7 +47,7 @@ export const jobFields = {
   attempts: z.int(),
   maxAttempts: z.int().nullable(),
   repeat: knownText,
-  missed: z.enum(['all', 'once', 'skip']),
+  missed: z.enum(missedPolicies),
   uniqueKey: knownText,
   group: knownText,
   parent: z.int().nullable(),
@@ -80,7 +81,7 @@ const listedJobSchema = z
   })
   .openapi('ListedJob');
 
-const stateWords = [...statesInOrder, 'ready', 'delayed'] as const;
+const stateWords = [...jobStates, 'ready', 'delayed'] as const;
 
 const jobsRoute = defineRoute('read', {
   method: 'get',
