@@ -551,9 +551,6 @@ export const tables = {
   /** A number that a script has reported of a run. */
   counts: table({ run_id: integer.partOf('runs'), name, value: real }, { key: ['run_id', 'name'] }),
 
-  /** A successful run that is still to be compared with those before it. */
-  uncompared: table({ run_id: integer.partOf('runs') }, { key: ['run_id'] }),
-
   /** In what a run was unlike those before it. Milliseconds, bytes, or whatever a script has counted. */
   deviations: table(
     {

@@ -2,13 +2,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { faultNames, measureDetection, rowOf, shapes } from '../../bench/usual.ts';
-import { compareRuns, findSlowRuns } from '../../src/monitor/usual/compare-runs.ts';
-import { findUsual } from '../../src/monitor/usual/judge.ts';
-import type { NewJobRow } from '../../src/store/statements/jobs.ts';
-import { usualOf } from '../../src/store/statements/monitor/usual.ts';
+import { findSlowRuns } from '../../src/monitor/checks/runs.ts';
+import type { FinishedRun } from '../../src/store/schema.ts';
+import type { RunEnding } from '../../src/store/shared/run-rows.ts';
+import { findUsual } from '../../src/store/usual/judge.ts';
 import { repository } from '../support/doc-examples.ts';
 import { engine } from '../support/engines.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
+import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { type WrittenLog, writeLog } from '../support/written-log.ts';
 
@@ -18,8 +19,8 @@ const START = Date.UTC(2026, 9, 5);
 const MB = 1024 * 1024;
 
 /** A log in which a script has run so often, each hour, in about 10 s. */
-async function makeHistory(runs: number): Promise<WrittenLog> {
-  const log = await writeLog(makeTemporaryRoot());
+async function makeHistory(runs: number, root = makeTemporaryRoot()): Promise<WrittenLog> {
+  const log = await writeLog(root);
   const pass = await log.addPass('hourly', START);
   for (let run = 0; run < runs; run += 1) {
     const fields = {
@@ -30,8 +31,22 @@ async function makeHistory(runs: number): Promise<WrittenLog> {
     };
     await log.addRun('hourly/a', START + run * HOUR_MS, fields);
   }
-  await compareRuns(log.store);
   return log;
+}
+
+/** A run that has succeeded and has no row yet, of the log's one job. */
+async function endOf({ db }: WrittenLog, script: string, at: number, end: Partial<FinishedRun>): Promise<RunEnding> {
+  const { id: jobId } = await db.selectFrom('jobs').select('id').executeTakeFirstOrThrow();
+  return {
+    ...{ jobId, workerId: null, key: null, script, contentHash: null, attempt: 1, scheduledFor: null },
+    ...{
+      startedAt: START + at,
+      timeoutMs: null,
+      runId: null,
+      leftJob: null,
+      end: makeFinishedRun({ output: null, output_bytes: 1000, ...end }),
+    },
+  };
 }
 
 const deviationsOf = (log: WrittenLog) => log.db.selectFrom('deviations').selectAll().execute();
@@ -77,10 +92,6 @@ test('what is slower, faster, larger or prints less than usual is noted with its
   const silent = await log.addRun('hourly/a', at + 3, { ...usual, output_bytes: 0 });
   // What has failed is compared with nothing, nor with it anything.
   await log.addRun('hourly/a', at + 4, { ...usual, duration_ms: 1, outcome: 'failed' });
-  expect(await log.store.chores.due(at, 1)).toMatchObject({ usual: true });
-  await Promise.all([compareRuns(log.store), compareRuns(log.store)]);
-  await compareRuns(log.store);
-  expect(await log.store.chores.due(at, 1)).toMatchObject({ usual: false });
   const none = { name: '', since: null };
   expect(await deviationsOf(log)).toEqual([
     { run_id: slow, measure: 'duration', value: 33_000, usual: 10_600, runs: 30, ...none },
@@ -94,11 +105,9 @@ test('what a script counts is compared, too', async () => {
   const log = await writeLog(makeTemporaryRoot());
   const pass = await log.addPass('hourly', START);
   for (let run = 0; run <= 10; run += 1) {
-    const id = await log.addRun('hourly/a', START + run * HOUR_MS, { worker_id: pass });
-    const orders = run === 10 ? 3 : 100 + run;
-    log.change('insert into counts values (?, ?, ?)', id, 'orders', orders);
+    const counts = { orders: run === 10 ? 3 : 100 + run };
+    await log.addRun('hourly/a', START + run * HOUR_MS, { worker_id: pass, counts });
   }
-  await compareRuns(log.store);
   expect(await deviationsOf(log)).toMatchObject([
     { measure: 'count', name: 'orders', value: 3, usual: 104.5, runs: 10 },
   ]);
@@ -107,7 +116,6 @@ test('what a script counts is compared, too', async () => {
 test('four runs tell nothing, and a few milliseconds are noise', async () => {
   const log = await makeHistory(4);
   await log.addRun('hourly/a', START + 4 * HOUR_MS, { duration_ms: 100_000 });
-  await compareRuns(log.store);
   expect(await deviationsOf(log)).toEqual([]);
   expect(findUsual('duration', 45, [3, 3, 4, 3, 3, 4])).toBeNull();
   expect(findUsual('duration', 450, [3, 3, 4, 3, 3, 4])).toBe(3);
@@ -146,30 +154,42 @@ test('what would be usual on another day of the week is noted', async () => {
     const of = { worker_id: pass, duration_ms: usual(hour) + (hour % 7) * 20 };
     await log.addRun('hourly/a', START + hour * HOUR_MS, of);
   }
-  await compareRuns(log.store);
   const secondWeek = START + 7 * DAY_MS;
   const found = (
     await log.db.selectFrom('deviations').innerJoin('runs', 'runs.id', 'run_id').selectAll().execute()
   ).filter(({ started_at }) => started_at >= secondWeek);
   expect(found).toEqual([]);
   const id = await log.addRun('hourly/a', START + hours * HOUR_MS, { worker_id: pass, duration_ms: 1000 });
-  await compareRuns(log.store);
   expect((await deviationsOf(log)).filter(({ run_id }) => run_id === id)).toMatchObject([
     { measure: 'duration', value: 1000 },
   ]);
 });
 
-test('a log that is compared by a runner which is killed on the way loses nothing', async () => {
+test('what is unusual is recorded with the run, or not at all, and goes with it', async () => {
   const log = await makeHistory(30);
-  const slow = await log.addRun('hourly/a', START + 30 * HOUR_MS, { duration_ms: 60_000 });
-  const { store } = log;
-  const dying = { ...store, transaction: () => Promise.reject(new Error('killed')) };
-  await expect(compareRuns(dying)).rejects.toThrow('killed');
+  const slow = await endOf(log, 'hourly/a', 30 * HOUR_MS, { duration_ms: 60_000 });
+  const dying = log.store.transaction(async ({ runs }) => {
+    await runs.end([slow]);
+    throw new Error('killed');
+  });
+  await expect(dying).rejects.toThrow('killed');
   expect(await deviationsOf(log)).toEqual([]);
-  await compareRuns(store);
-  expect(await deviationsOf(log)).toMatchObject([{ run_id: slow, measure: 'duration' }]);
+  const [id] = await log.store.transaction(({ runs }) => runs.end([slow]));
+  expect(await deviationsOf(log)).toMatchObject([{ run_id: id, measure: 'duration' }]);
   log.change('delete from jobs');
   expect(await deviationsOf(log)).toEqual([]);
+});
+
+test('runs of two machines that end at the same moment are both compared, whichever is recorded first', async () => {
+  const root = makeTemporaryRoot();
+  const log = await makeHistory(30, root);
+  const stores = [log.store, await openStoreOf(root)];
+  const both = [
+    await endOf(log, 'hourly/a', 30 * HOUR_MS, { duration_ms: 60_000 }),
+    await endOf(log, 'hourly/a', 30 * HOUR_MS + 1, { duration_ms: 120_000 }),
+  ];
+  await Promise.all(both.map((run, index) => stores[index]?.transaction(({ runs }) => runs.end([run]))));
+  expect((await deviationsOf(log)).map(({ value }) => value).toSorted()).toEqual([120_000, 60_000]);
 });
 
 test('memory that creeps for weeks is noted once a day, though no run is unlike the one before', async () => {
@@ -179,7 +199,6 @@ test('memory that creeps for weeks is noted once a day, though no run is unlike 
     const bytes = Math.round(80 * MB * 1.02 ** (run / 4));
     await log.addRun('6hours/a', START + run * 6 * HOUR_MS, { worker_id: pass, max_rss_bytes: bytes });
   }
-  await compareRuns(log.store);
   const found = await deviationsOf(log);
   expect(new Set(found.map(({ measure }) => measure))).toEqual(new Set(['creep']));
   const days = (await log.db.selectFrom('runs').select(['id', 'started_at']).execute())
@@ -195,12 +214,11 @@ test('memory that creeps for weeks is noted once a day, though no run is unlike 
 test('a run that goes on far over its usual time is found', async () => {
   const log = await makeHistory(30);
   const startedAt = START + 30 * HOUR_MS;
-  const runId = await log.addRun('hourly/a', startedAt, { outcome: 'running' });
-  const found = { runId, script: 'hourly/a', startedAt, runningMs: 40_000, usualMs: 10_600 };
-  expect(await findSlowRuns(log.store, startedAt + 40_000)).toEqual([found]);
-  expect(await findSlowRuns(log.store, startedAt + 15_000)).toEqual([]);
+  const find = (after: number) => findSlowRuns(log.store, [{ script: 'hourly/a', startedAt }], startedAt + after);
+  expect(await find(40_000)).toEqual([{ script: 'hourly/a', runningMs: 40_000, usualMs: 10_600 }]);
+  expect(await find(15_000)).toEqual([]);
   // Far below it, too, it has only just begun.
-  expect(await findSlowRuns(log.store, startedAt + 100)).toEqual([]);
+  expect(await find(100)).toEqual([]);
 });
 
 test('a run that takes as long as some do is not found on its way there', async () => {
@@ -211,29 +229,29 @@ test('a run that takes as long as some do is not found on its way there', async 
     await log.addRun('hourly/a', START + run * HOUR_MS, of);
   }
   const startedAt = START + 20 * HOUR_MS;
-  await log.addRun('hourly/a', startedAt, { outcome: 'running' });
-  expect(await findSlowRuns(log.store, startedAt + 30_000)).toEqual([]);
-  expect(await findSlowRuns(log.store, startedAt + 250_000)).toMatchObject([{ usualMs: 80_000 }]);
+  const find = (after: number) => findSlowRuns(log.store, [{ script: 'hourly/a', startedAt }], startedAt + after);
+  expect(await find(30_000)).toEqual([]);
+  expect(await find(250_000)).toMatchObject([{ usualMs: 80_000 }]);
 });
 
 test('of a handler with many short jobs a few are compared, and of all others each', async () => {
   const log = await writeLog(makeTemporaryRoot());
-  const { store } = log;
-  const jobId = (await store.jobs.add([{ ...newJob, created_at: START }], START))[0] as number;
-  const end = (script: string, at: number, durationMs: number, counts?: Record<string, number>) => ({
-    ...{ jobId, workerId: null, key: null, script, contentHash: null, attempt: 1, scheduledFor: null },
-    ...{ startedAt: START + at, timeoutMs: null, runId: null, leftJob: null },
-    end: makeFinishedRun({ duration_ms: durationMs, ...(counts && { counts }) }),
-  });
-  const short = Array.from({ length: 100 }, (_, index) => end('queue/mail', index * 300, 2));
-  await store.transaction(({ runs }) =>
-    runs.end([...short, end('queue/mail', 0, 80), end('queue/mail', 0, 1, { mails: 2 }), end('hourly/a', 0, 1)]),
+  const usual = { duration_ms: 2, max_rss_bytes: 80 * MB };
+  for (let run = 1; run <= 30; run += 1) {
+    for (const script of ['queue/mail', 'hourly/a']) await log.addRun(script, START - run * HOUR_MS, usual);
+  }
+  const large = { ...usual, max_rss_bytes: 300 * MB };
+  // One in 10 s: at 0 s, at 10.2 s, and at 20.4 s.
+  const short = Array.from({ length: 100 }, (_, index) =>
+    endOf(log, 'queue/mail', index * 300, index === 34 || index === 35 ? large : usual),
   );
-  expect((await usualOf(store.statements).uncompared(1000)).length).toBe(3 + 3);
+  const others = [
+    endOf(log, 'queue/mail', 10_400, { ...large, duration_ms: 81, max_rss_bytes: 600 * MB }),
+    endOf(log, 'queue/mail', 10_600, { ...large, counts: { mails: 2 }, max_rss_bytes: 1200 * MB }),
+    endOf(log, 'hourly/a', 0, large),
+  ];
+  const ends = await Promise.all([...short, ...others]);
+  const ids = await log.store.transaction(({ runs }) => runs.end(ends));
+  const found = new Set((await deviationsOf(log)).map(({ run_id }) => run_id));
+  expect(found).toEqual(new Set([34, 100, 101, 102].map((index) => ids[index])));
 });
-
-const newJob: Omit<NewJobRow, 'created_at'> = {
-  ...{ name: 'mail', state: 'queued', data: '{}', priority: 0, scheduled_for: null, run_at: 0, retry: null },
-  ...{ repeat: null, missed_policy: 'once', unique_key: null, concurrency_key: null, parent_id: null },
-  ...{ on_child_failure: null, lease_ms: null },
-};

@@ -3,7 +3,6 @@ import { addJobs } from '../../src/queue/add/add.ts';
 import { ServerSession } from '../../src/store/server/session.ts';
 import type { RunEnding, RunStart } from '../../src/store/shared/run-rows.ts';
 import { metricsOf } from '../../src/store/statements/monitor/metrics.ts';
-import { usualOf } from '../../src/store/statements/monitor/usual.ts';
 import type { NewWorker } from '../../src/store/statements/workers.ts';
 import type { Store } from '../../src/store/store.ts';
 import { engine } from '../support/engines.ts';
@@ -199,7 +198,6 @@ test('what was undone is written down again', async () => {
   expect(await store.workers.running()).toEqual([]);
   const runs = queryLog(root, 'select name from runs join scripts on scripts.id = script_id');
   expect(runs).toEqual([{ name: 'hourly/a' }]);
-  expect(await usualOf(store.statements).uncompared(9)).toHaveLength(1);
 });
 
 test('hundreds of runs with all that they have printed are written in one go, each as it was', async () => {

@@ -608,7 +608,7 @@ test('a large spool, killed again and again, is replayed exactly once', async ()
   writeSpool(state, toLines(makeSpoolHeader(), ...runs, finish));
   const counts: unknown[] = [];
   // In the first step, in the second, and in the third, twice each.
-  for (const write of [200, 600, 1_100, 300, 900, 80]) {
+  for (const write of [200, 500, 1_000, 300, 700, 80]) {
     expect((await startNode([child, root, String(write)]).ended).status).toBe(null);
     counts.push(queryLog<{ runs: number }>(root, 'select count(*) as runs from runs')[0]?.runs);
   }

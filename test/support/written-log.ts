@@ -11,7 +11,9 @@ import { makeFinishedRun } from './finished-run.ts';
 import { makeStateOf } from './state-of.ts';
 
 /** A run's row and its output, as far as a test says. */
-export type WrittenRun = Partial<RunRow & { output: string | null; content_hash: string | null }>;
+export type WrittenRun = Partial<
+  RunRow & Pick<FinishedRun, 'counts'> & { output: string | null; content_hash: string | null }
+>;
 
 /** A real activity log in a root, filled by a test instead of by a runner. */
 export interface WrittenLog {
@@ -139,7 +141,7 @@ function usualEnd(startedAt: number): FinishedRun {
 
 /** What of these belongs to a run's end. */
 function pickEnd(fields: WrittenRun): Partial<FinishedRun> {
-  const known = Object.keys(makeFinishedRun());
+  const known = [...Object.keys(makeFinishedRun()), 'counts'];
   return Object.fromEntries(Object.entries(fields).filter(([key]) => known.includes(key)));
 }
 

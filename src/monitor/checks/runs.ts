@@ -2,6 +2,8 @@ import { tierPeriodMs } from '../../schedule/period.ts';
 import type { IncidentRow } from '../../store/schema.ts';
 import type { CrashedWorkerRow, RunningRow } from '../../store/statements/monitor/checks.ts';
 import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
+import { usualOf } from '../../store/statements/monitor/usual.ts';
+import { findUsual, RECENT_RUNS } from '../../store/usual/judge.ts';
 import { FAILING, SUSPECT } from '../../store/words.ts';
 import { printableName, shellWord } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
@@ -104,12 +106,37 @@ export const runUnusual: HealthCheck = {
   },
 };
 
+/** A run that goes on, far over its usual time. */
+interface SlowRun {
+  /** `hourly/clean-tmp`, `queue/mail/welcome`. */
+  readonly script: string;
+  readonly runningMs: number;
+  /** The median of its last successful runs. */
+  readonly usualMs: number;
+}
+
+/** Those of these runs that have lasted far longer than earlier runs of their script. */
+export async function findSlowRuns(
+  { statements }: Pick<CheckFacts['store'], 'statements'>,
+  running: readonly Pick<RunningRow, 'script' | 'startedAt'>[],
+  nowMs: number,
+): Promise<SlowRun[]> {
+  const slow: SlowRun[] = [];
+  for (const { script, startedAt } of running) {
+    const runningMs = nowMs - startedAt;
+    const before = await usualOf(statements).successes(script, startedAt, RECENT_RUNS);
+    const durations = before.flatMap(({ durationMs }) => durationMs ?? []);
+    const usualMs = findUsual('duration', runningMs, durations);
+    // Some earlier runs took longer than that, which is usual, too.
+    if (usualMs === null || durations.some((durationMs) => durationMs > runningMs)) continue;
+    slow.push({ script, runningMs, usualMs });
+  }
+  return slow;
+}
+
 async function judgeDurations(long: readonly RunningRow[], facts: CheckFacts, threshold: number): Promise<Wrong[]> {
-  const { findSlowRuns } = await import('../usual/compare-runs.ts');
-  const slow = await findSlowRuns(facts.store, facts.nowMs);
-  const found = slow.filter(({ runId, runningMs, usualMs }) => {
-    return runningMs >= threshold * usualMs && long.some(({ id }) => id === runId);
-  });
+  const slow = await findSlowRuns(facts.store, long, facts.nowMs);
+  const found = slow.filter(({ runningMs, usualMs }) => runningMs >= threshold * usualMs);
   return found.map(({ script, runningMs, usualMs }) => {
     const name = printableName(script);
     return {

@@ -1,4 +1,5 @@
 import { inPages } from '../../system/base/values.ts';
+import { columnsOf } from '../columns.ts';
 import type { FinishedRun } from '../schema.ts';
 import {
   beginningValues,
@@ -18,8 +19,11 @@ import {
 import type { Dialect } from '../shared/sql/dialect.ts';
 import { addRows, listsOf, ofStatement, pagesOf, putRows, quoted, unnest } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
+import { tables } from '../tables.ts';
+import { compareRuns } from '../usual/compare-runs.ts';
 import type { Outcome } from '../words.ts';
 import { LateRows } from './counted.ts';
+import type { MeasuredRun } from './monitor/usual.ts';
 import { ScriptNumbers } from './script-numbers.ts';
 
 /** By what a claim is known to whoever settles it. */
@@ -201,16 +205,7 @@ type WrittenEnd = Pick<RunEnding, 'script' | 'startedAt' | 'end'> & {
 async function keepRest(db: Statements, memory: Memory, runs: readonly WrittenEnd[]): Promise<void> {
   await keepOutputs(db, runs);
   await keepNumbers(db, runs);
-  const { sample } = memory;
-  const compared = runs.filter((run) => run.end.outcome === 'succeeded' && sample.takes(run));
-  const key = ['run_id'];
-  await putRows(
-    db,
-    'uncompared',
-    key,
-    compared.map(({ runId }) => [runId]),
-    { key, set: [] },
-  );
+  await keepDeviations(db, memory, runs);
   await new LateRows(db).runs(
     runs.map(({ runId, startedAt, end: { finished_at }, isWhole }) => ({
       ...{ id: runId, started: isWhole ? startedAt : null, finished: finished_at },
@@ -244,6 +239,23 @@ async function keepNumbers(db: Statements, runs: readonly Ended[]): Promise<void
   );
   await putRows(db, 'counts', ['run_id', 'name', 'value'], rows, { key: ['run_id', 'name'], set: ['value'] });
 }
+
+/** Writes in what runs that have succeeded are unlike those before them. */
+async function keepDeviations(db: Statements, { sample }: Memory, runs: readonly WrittenEnd[]): Promise<void> {
+  const measured = runs.flatMap((run): MeasuredRun[] => {
+    const { runId: id, script, startedAt, end } = run;
+    if (end.outcome !== 'succeeded' || !sample.takes(run)) return [];
+    const { duration_ms: durationMs, max_rss_bytes: maxRssBytes, output_bytes: outputBytes, counts = {} } = end;
+    return [{ id, script, startedAt, durationMs, maxRssBytes, outputBytes, counts }];
+  });
+  if (measured.length === 0) return;
+  const rows = [...(await compareRuns(db, measured))].flatMap(([id, deviations]) =>
+    deviations.map((each) => [id, ...deviationColumns.map((column) => each[column])]),
+  );
+  await putRows(db, 'deviations', ['run_id', ...deviationColumns], rows, { key: tables.deviations.key, set: [] });
+}
+
+const deviationColumns = columnsOf(tables.deviations, ['run_id']);
 
 /** Queries about the earlier runs of a job or a script. */
 function tries(db: Statements) {

@@ -19,10 +19,6 @@ export async function housekeep(call: StoreInvocation, due: DueChores): Promise<
     const { closeHours } = await import('../../monitor/metrics/close-hours.ts');
     await closeHours(store, runner.now);
   }
-  if (due.usual) {
-    const { compareRuns } = await import('../../monitor/usual/compare-runs.ts');
-    await compareRuns(store);
-  }
   const hasEnded = due.open && (await endGone(call));
   const hasNoted = ((due.checks || due.ownChecks) && (await check(call, due))) || hasEnded;
   // Ask again only if this call may have changed the answer: usually it has not, and neither reporting nor sending is

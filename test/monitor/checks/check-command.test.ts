@@ -100,7 +100,7 @@ test('it changes nothing', async () => {
   const { root, log } = await open();
   await log.store.close();
   const rows = () =>
-    ['workers', 'jobs', 'runs', 'events', 'chores', 'incidents', 'deliveries', 'metrics', 'uncompared'].map((table) =>
+    ['workers', 'jobs', 'runs', 'events', 'chores', 'incidents', 'deliveries', 'metrics', 'deviations'].map((table) =>
       queryLog(root, `select * from ${table}`),
     );
   const found = rows();

@@ -216,7 +216,6 @@ const references = [
   ['runs', 'job_id', 'jobs'],
   ['outputs', 'run_id', 'runs'],
   ['counts', 'run_id', 'runs'],
-  ['uncompared', 'run_id', 'runs'],
   ['deviations', 'run_id', 'runs'],
 ] as const;
 

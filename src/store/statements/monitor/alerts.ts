@@ -11,8 +11,6 @@ export interface DueChores {
   readonly checks: boolean;
   /** On a fleet: checks that each machine makes for itself are due. */
   readonly ownChecks?: boolean;
-  /** There are runs to be compared. */
-  readonly usual: boolean;
   readonly deliveries: boolean;
   /** An incident may need an alert. */
   readonly incidents: boolean;
@@ -61,7 +59,6 @@ export function choresOf(db: Statements) {
         when exists (select 1 from runs where outcome = 'running') then ${integer('?')} else ${integer('?')} end)
         as "checks",
       not exists (select 1 from chores where name = ? and done_at <= ? and done_at > ?) as "ownChecks",
-      exists (select 1 from uncompared) as "usual",
       exists (select 1 from incidents where due_at <= ?) as "incidents",
       exists (select 1 from incidents where recovered_at is null) as "open",
       exists (select 1 from deliveries where due_at <= ?)
@@ -86,7 +83,6 @@ export function choresOf(db: Statements) {
         checks: isDue('checks'),
         // The one machine of a file makes all checks at once.
         ...(engine !== 'sqlite' && { ownChecks: isDue('ownChecks') }),
-        usual: isDue('usual'),
         incidents: isDue('incidents'),
         open: isDue('open'),
         deliveries: isDue('deliveries'),

@@ -1,8 +1,5 @@
-import { columnsOf } from '../../columns.ts';
 import type { ActivityLog } from '../../schema.ts';
-import { putRows } from '../../shared/sql/rows.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
-import { tables } from '../../tables.ts';
 
 /** The values by which a successful run is compared. Unknown values are null. */
 export interface MeasuredRun {
@@ -25,11 +22,6 @@ export interface ContentChange {
   readonly lastSuccessAt: number;
 }
 
-interface ComparedRun {
-  readonly id: number;
-  readonly deviations: readonly Deviation[];
-}
-
 type ChangeOf = { readonly runId: number } | { readonly script: string };
 
 const measured = `runs.started_at as "startedAt", runs.duration_ms as "durationMs",
@@ -39,18 +31,8 @@ const measured = `runs.started_at as "startedAt", runs.duration_ms as "durationM
 const LOOK_BACK = 10;
 
 export function usualOf(db: Statements) {
-  const { byIndex, join } = db.dialect;
+  const { join } = db.dialect;
   return {
-    /** Successful runs that were not compared yet, the oldest first. */
-    uncompared: (limit: number) =>
-      readMeasured(
-        db,
-        `select runs.id, scripts.name as script, ${measured} from uncompared
-         ${join} runs on runs.id = uncompared.run_id ${join} scripts on scripts.id = runs.script_id
-         order by uncompared.run_id limit ?`,
-        'measured.id',
-        [limit],
-      ),
     /** A script's last successful runs that began before, newest first; it looks no further back than 10 times as many. */
     successes: (script: string, before: number, limit: number) =>
       readMeasured(
@@ -64,16 +46,6 @@ export function usualOf(db: Statements) {
         'measured."startedAt" desc, measured.id desc',
         // The instant may be the middle between two instants, so it is rounded up.
         [script, script, Math.ceil(before), limit * LOOK_BACK, limit],
-      ),
-    /** Writes down what of these runs was unusual: they are not compared again. */
-    setCompared: (runs: readonly ComparedRun[]) => setCompared(db, runs),
-    /** Runs that go on, the oldest first; those of dead workers too. */
-    // Left to itself SQLite takes a larger index, which has all that is asked for, and reads all of it.
-    running: () =>
-      db.all<{ id: number; script: string; startedAt: number }>(
-        `select runs.id, scripts.name as script, runs.started_at as "startedAt"
-         from ${byIndex('runs', { sqlite: 'runs_running' })} ${join} scripts on scripts.id = runs.script_id
-         where runs.outcome = 'running' order by runs.started_at, runs.id`,
       ),
     /** The change of a run, or of a script's newest run; null: its content is unchanged, or unknown. */
     change: (of: ChangeOf) => findChange(db, of),
@@ -101,26 +73,6 @@ async function readMeasured(
     return { ...run, counts: Object.fromEntries(counts) };
   });
 }
-
-/** Another process that has compared a run at the same moment has found the same: only one of them records it. */
-async function setCompared(db: Statements, runs: readonly ComparedRun[]): Promise<void> {
-  const { forUpdate, isIn } = db.dialect;
-  const unusual = runs.filter(({ deviations }) => deviations.length > 0);
-  const open =
-    unusual.length === 0
-      ? []
-      : await db.all<{ id: number }>(
-          `select run_id as id from uncompared where ${isIn('run_id')} order by run_id ${forUpdate}`,
-          [unusual.map(({ id }) => id)],
-        );
-  await db.run(`delete from uncompared where ${isIn('run_id')}`, [runs.map(({ id }) => id)]);
-  const rows = unusual
-    .filter(({ id: own }) => open.some(({ id }) => id === own))
-    .flatMap(({ id, deviations }) => deviations.map((each) => [id, ...columns.map((column) => each[column])]));
-  await putRows(db, 'deviations', ['run_id', ...columns], rows, { key: tables.deviations.key, set: [] });
-}
-
-const columns = columnsOf(tables.deviations, ['run_id']);
 
 interface Content {
   readonly script_id: number;

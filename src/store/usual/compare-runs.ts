@@ -1,13 +1,7 @@
 import { median } from 'simple-statistics';
-import { type Deviation, type MeasuredRun, usualOf } from '../../store/statements/monitor/usual.ts';
-import type { Store } from '../../store/store.ts';
-import { FEWEST_RUNS, findUsual, judgeRun, RECENT_RUNS } from './judge.ts';
-
-/** Small, so that no step holds the write lock for long. */
-const RUNS_PER_STEP = 200;
-
-/** Whoever waits for an invocation waits for this, too: what is left then is compared by the next one. */
-const LONGEST_MS = 2_000;
+import type { Statements } from '../shared/sql/statements.ts';
+import { type Deviation, type MeasuredRun, usualOf } from '../statements/monitor/usual.ts';
+import { FEWEST_RUNS, judgeRun, RECENT_RUNS } from './judge.ts';
 
 const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
@@ -21,33 +15,24 @@ const RUNS_AROUND = 8;
 type EarlierRuns = Pick<ReturnType<typeof usualOf>, 'successes'>;
 
 /**
- * Compares all runs that have succeeded and were not compared yet with those before them, and writes down what was
- * unusual. Each step is one transaction: whoever is killed leaves the rest, and nothing is compared twice.
+ * Compares runs that have succeeded with those before them.
+ *
+ * @returns what was unusual, by the number of the run
  */
-export async function compareRuns(store: Pick<Store, 'statements' | 'transaction'>): Promise<void> {
-  const usual = usualOf(store.statements);
-  const endMs = performance.now() + LONGEST_MS;
-  while (performance.now() < endMs) {
-    const runs = await usual.uncompared(RUNS_PER_STEP);
-    if (runs.length === 0) return;
-    const compared: { id: number; deviations: readonly Deviation[] }[] = [];
-    for (const ofScript of Map.groupBy(runs, ({ script }) => script).values()) {
-      compared.push(...(await compareAll(usual, ofScript)));
+export async function compareRuns(
+  db: Statements,
+  runs: readonly MeasuredRun[],
+): Promise<ReadonlyMap<number, readonly Deviation[]>> {
+  const usual = usualOf(db);
+  const compared = new Map<number, readonly Deviation[]>();
+  for (const ofScript of Map.groupBy(runs, ({ script }) => script).values()) {
+    const inOrder = ofScript.toSorted((one, other) => one.startedAt - other.startedAt || one.id - other.id);
+    const [first] = inOrder as [MeasuredRun];
+    let before = await usual.successes(first.script, first.startedAt, RECENT_RUNS);
+    for (const run of inOrder) {
+      compared.set(run.id, await compareRun(usual, run, before));
+      before = [run, ...before].slice(0, RECENT_RUNS);
     }
-    await store.transaction((session) => usualOf(session.statements).setCompared(compared), 'soon');
-    if (runs.length < RUNS_PER_STEP) return;
-  }
-}
-
-/** Those of one script: what was before the first of them is read once. */
-async function compareAll(usual: EarlierRuns, runs: readonly MeasuredRun[]) {
-  const inOrder = runs.toSorted((one, other) => one.startedAt - other.startedAt || one.id - other.id);
-  const [first] = inOrder as [MeasuredRun];
-  let before = await usual.successes(first.script, first.startedAt, RECENT_RUNS);
-  const compared: { id: number; deviations: readonly Deviation[] }[] = [];
-  for (const run of inOrder) {
-    compared.push({ id: run.id, deviations: await compareRun(usual, run, before) });
-    before = [run, ...before].slice(0, RECENT_RUNS);
   }
   return compared;
 }
@@ -152,37 +137,4 @@ async function findCreep(
 function medianOf(runs: readonly MeasuredRun[]): number | null {
   const known = runs.flatMap(({ maxRssBytes }) => maxRssBytes ?? []);
   return known.length < FEWEST_CREEP_RUNS ? null : median(known);
-}
-
-/** A run that goes on, far over its usual time. */
-interface SlowRun {
-  readonly runId: number;
-  /** `hourly/clean-tmp`, `queue/mail/welcome`. */
-  readonly script: string;
-  /** Epoch milliseconds. */
-  readonly startedAt: number;
-  readonly runningMs: number;
-  /** The median of its last successful runs. */
-  readonly usualMs: number;
-}
-
-/**
- * Runs that have lasted far longer than those before them, the oldest first. Whether their process still lives is not
- * looked at: whoever recovers what is dead has come before.
- *
- * @param at now, in epoch milliseconds
- */
-export async function findSlowRuns({ statements }: Pick<Store, 'statements'>, at: number): Promise<SlowRun[]> {
-  const usual = usualOf(statements);
-  const slow: SlowRun[] = [];
-  for (const { id: runId, script, startedAt } of await usual.running()) {
-    const runningMs = at - startedAt;
-    const before = await usual.successes(script, startedAt, RECENT_RUNS);
-    const durations = before.flatMap(({ durationMs }) => durationMs ?? []);
-    const usualMs = findUsual('duration', runningMs, durations);
-    // On its way to a time that is usual, too, it passes those between.
-    if (usualMs === null || durations.some((durationMs) => durationMs > runningMs)) continue;
-    slow.push({ runId, script, startedAt, runningMs, usualMs });
-  }
-  return slow;
 }
