@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { hasSpool, listSpoolFiles } from '../../src/store/spool/files.ts';
 import { readSpool } from '../../src/store/spool/read.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
-import { createSpoolWriter } from '../../src/worker/loop/spool-recorder.ts';
+import { SpoolWriter } from '../../src/worker/loop/spool-recorder.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { fillDisk, mountSmallDisk } from '../support/small-disk.ts';
 import { makeSpooledEnd, makeSpoolingWorker, SPOOL_AT } from '../support/spool.ts';
@@ -23,7 +23,7 @@ const readAll = (state: StateFolder) => listSpoolFiles(state).flatMap(({ path })
 
 test('a record that finds no room leaves no half line, and can be tried again', () => {
   const state = makeSmallDisk();
-  const writer = createSpoolWriter(state, makeSpoolingWorker());
+  const writer = new SpoolWriter(state, makeSpoolingWorker());
   writer.append(makeSpooledEnd('run-0001'));
   const [file] = listSpoolFiles(state);
   const size = () => statSync(file?.path ?? '').size;
@@ -53,13 +53,13 @@ test('a record that finds no room leaves no half line, and can be tried again', 
 test('a spool that finds no room at all is not there', () => {
   const state = makeSmallDisk();
   fillDisk(state.reserve);
-  expect(() => createSpoolWriter(state, makeSpoolingWorker())).toThrow('ENOSPC');
+  expect(() => new SpoolWriter(state, makeSpoolingWorker())).toThrow('ENOSPC');
   expect(hasSpool(state)).toBe(false);
 });
 
 test('a spool whose last line finds no room is handed over without it', () => {
   const state = makeSmallDisk();
-  const writer = createSpoolWriter(state, makeSpoolingWorker());
+  const writer = new SpoolWriter(state, makeSpoolingWorker());
   writer.append(makeSpooledEnd('run-0001'));
   fillDisk(state.reserve);
   const reason = 'r'.repeat(10_000);

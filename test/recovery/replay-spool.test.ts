@@ -6,7 +6,7 @@ import { settleRuns } from '../../src/queue/settle/settle.ts';
 import type { FinishedRun } from '../../src/store/schema.ts';
 import type { SpoolEntry, SpooledEnd, SpoolRecord } from '../../src/store/spool/format.ts';
 import { type StateFolder, stateFolderAt } from '../../src/system/place/state-folder.ts';
-import { createSpoolWriter } from '../../src/worker/loop/spool-recorder.ts';
+import { SpoolWriter } from '../../src/worker/loop/spool-recorder.ts';
 import { replaySpool, type SpoolReplay } from '../../src/worker/recovery/replay-spool.ts';
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
@@ -55,7 +55,7 @@ const listSpool = ({ spool }: StateFolder): string[] => readdirSync(spool);
 test('what a worker recorded without the log is in it afterwards, and its file is gone', async () => {
   const { root, state, replay } = await makeLog();
   const worker = makeSpoolingWorker();
-  const writer = createSpoolWriter(state, worker);
+  const writer = new SpoolWriter(state, worker);
   const reason = 'exit code 3';
   const failed = makeFinishedRun({ outcome: 'failed', finished_at: SPOOL_AT + 25, reason });
   writer.append({ type: 'begun', ...makeSpooledRun('run-0001') });
@@ -161,7 +161,7 @@ test('a worker that died has crashed; one whose last line found no room has not'
 
 test('a worker that is still at work keeps its file', async () => {
   const { root, state, replay } = await makeLog();
-  createSpoolWriter(state, makeSpoolingWorker()).append(makeSpooledEnd('run-0001'));
+  new SpoolWriter(state, makeSpoolingWorker()).append(makeSpooledEnd('run-0001'));
   expect(await replay()).toEqual({ runs: 0, ended: [], alive: [], notes: [] });
   expect(listSpool(state)).toHaveLength(1);
   expect(countRows(root)).toEqual({ workers: 0, jobs: 0, runs: 0, events: 0 });

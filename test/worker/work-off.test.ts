@@ -3,12 +3,15 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { discover } from '../../src/discovery/discover.ts';
+import type { Tier } from '../../src/discovery/script.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { createWorkerEvents } from '../../src/worker/invocation/events.ts';
+import { describeWorker } from '../../src/worker/invocation/invocation.ts';
 import { createStopRequest, type StopRequest } from '../../src/worker/invocation/stop.ts';
 import { runExecutors } from '../../src/worker/loop/loop.ts';
+import { PassRecorder } from '../../src/worker/loop/pass-recorder.ts';
 import { workOff } from '../../src/worker/loop/script-executor.ts';
-import { createFailoverRecorder, ScriptRecorder } from '../../src/worker/loop/script-recorder.ts';
+import { ScriptRecorder } from '../../src/worker/loop/script-recorder.ts';
 import { enqueueScripts } from '../support/enqueue-scripts.ts';
 import { probePath } from '../support/run-command.ts';
 import { openStoreOf } from '../support/state-of.ts';
@@ -36,21 +39,17 @@ async function makePass(scripts: Readonly<Record<string, string>>) {
   const queued = await store.transaction((session) => enqueueScripts(session, wanted, Date.now()));
   const jobs = queued.map((job) => ({ ...job, attempt: 1 }));
   const events = createWorkerEvents();
+  const call = { runner, trigger: 'cron' as const, stop: createStopRequest(), events, budget: null };
+  const worker = describeWorker(call, { kind: 'tier', tier: tier as Tier });
+  const replace = vi.fn((error: unknown) => Promise.reject(error));
+  const recorder = new PassRecorder({ call, worker }, new ScriptRecorder({ store, workerId, runner }));
   const pass: Parameters<typeof workOff>[0] = {
-    worker: { kind: 'tier', startedAt: Date.now() },
-    runner,
-    trigger: 'cron',
-    stop: createStopRequest(),
-    events,
-    budget: null,
-    tier: 'hourly',
-    recorder: createFailoverRecorder({
-      first: new ScriptRecorder({ store, workerId, runner }),
-      replace: (error) => Promise.reject(error),
-    }),
+    ...{ ...call, worker, tier: 'hourly' },
+    // There is no other place.
+    recorder: Object.assign(recorder, { replace }),
     admit: async () => null,
   };
-  return { root, store, pass, jobs };
+  return { root, store, worker, pass, jobs, replace };
 }
 
 test('a pass that loses its log lets what runs come to its end, and starts nothing more', async () => {
@@ -74,15 +73,12 @@ test.each([
   ['a full disk has it recorded elsewhere', Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' }), 1],
   ['a refused value has it recorded elsewhere', Object.assign(new Error('no'), { code: 'SQLITE_CONSTRAINT_CHECK' }), 1],
 ])('where the end of a run cannot be recorded, %s', async (_, error, replaced) => {
-  const { store, pass, jobs } = await makePass({ 'a.sh': 'exit 0' });
+  const { store, worker, pass, jobs, replace } = await makePass({ 'a.sh': 'exit 0' });
   const first = new ScriptRecorder({ store, workerId: 1, runner: pass.runner });
   const turn = first.turn.bind(first);
   const failing: typeof turn = (ended, then) => (ended.length > 0 ? Promise.reject(error) : turn(ended, then));
-  const replace = vi.fn((cause: unknown) => Promise.reject(cause));
-  const recorder = createFailoverRecorder({
-    first: Object.assign(first, { turn: failing }),
-    replace,
-  });
+  const failed = new PassRecorder({ call: pass, worker }, Object.assign(first, { turn: failing }));
+  const recorder = Object.assign(failed, { replace });
   await expect(workOff({ ...pass, recorder }, jobs)).rejects.toBe(error);
   expect(replace).toHaveBeenCalledTimes(replaced);
 });

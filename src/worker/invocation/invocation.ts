@@ -7,7 +7,6 @@ import type { Store } from '../../store/store.ts';
 import type { Trigger, WorkerKind } from '../../store/words.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
 import { identifyProcess } from '../../system/process/identity.ts';
-import type { RunRecorder } from '../loop/script-recorder.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
 import type { WorkerRequest } from '../recovery/tier-lock.ts';
 import type { WorkerEvents } from './events.ts';
@@ -51,14 +50,6 @@ export interface StoreInvocation extends Invocation {
   readonly orphans: readonly Orphan[];
   /** Tiers for which the log is incomplete until their spooled runs are taken in. */
   readonly spooledTiers: Set<string>;
-}
-
-/** One worker's pass of one tier, whose lock it holds. */
-export interface TierPass extends Invocation {
-  readonly tier: string;
-  readonly recorder: RunRecorder;
-  /** The condition for starting a script; null: none, so the next one can be prepared ahead. */
-  readonly admit: Admission | null;
 }
 
 /** The part of a tier that is to run. */

@@ -6,10 +6,19 @@ import type { RunRequest } from '../../execution/start/request.ts';
 import { describeNoFiles } from '../../execution/start/start-failure.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import { errorCode } from '../../system/base/errors.ts';
-import type { TierPass } from '../invocation/invocation.ts';
+import type { Admission, Invocation } from '../invocation/invocation.ts';
 import { asRecorded, createProgressReport, requestOfEach, stopIfReplaced } from './each-run.ts';
+import type { PassRecorder } from './pass-recorder.ts';
 import type { EndedRun } from './recorder.ts';
-import type { KnownHistory, RunRecorder, ScriptHistory, ScriptRun } from './script-recorder.ts';
+import type { KnownHistory, ScriptHistory, ScriptRun } from './script-recorder.ts';
+
+/** One worker's pass of one tier, whose lock it holds. */
+export interface TierPass extends Invocation {
+  readonly tier: string;
+  readonly recorder: PassRecorder;
+  /** The condition for starting a script; null: none, so the next one can be prepared ahead. */
+  readonly admit: Admission | null;
+}
 
 /** A job whose turn has come, or comes next. */
 export interface JobTurn {
@@ -104,7 +113,7 @@ async function begin({ recorder, events }: TierPass, run: ScriptRun): Promise<nu
  * Creates the files before the run counts as begun. If they cannot be made, this run and all after it move to a place
  * where they can: the log may be intact, but the files beside it changed or out of room. Null: nothing more may start.
  */
-async function openFiles(recorder: RunRecorder, run: ScriptRun) {
+async function openFiles(recorder: PassRecorder, run: ScriptRun) {
   const output = createFiles(run);
   if (!('error' in output) || isOfProcess(output.error)) return { run, output };
   const moved = await recorder.moveElsewhere(run, output.error);

@@ -8,17 +8,17 @@ import { type CrontabTimes, dueByCrontab } from '../../schedule/crontab-times.ts
 import type { Store } from '../../store/store.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
 import { errorCode } from '../../system/base/errors.ts';
-import type { StoreInvocation, TierPass } from '../invocation/invocation.ts';
-import { ifLogAllows, reportStoreFailure } from '../invocation/with-store.ts';
+import type { StoreInvocation } from '../invocation/invocation.ts';
+import { ifLogAllows } from '../invocation/with-store.ts';
 import { leaveRest } from '../pass/collect-jobs.ts';
 import { pruneLog } from '../pass/prune-log.ts';
 import type { WorkerRequest } from '../recovery/tier-lock.ts';
 import { createAdmission } from './limits.ts';
 import { type Executor, runExecutors } from './loop.ts';
+import { PassRecorder } from './pass-recorder.ts';
 import type { EndedRun, PassJob } from './recorder.ts';
-import { type JobTurn, runJob, toRequest } from './run-job.ts';
-import { createFailoverRecorder, ScriptRecorder, type ScriptRun } from './script-recorder.ts';
-import type { OpenSpool } from './spool-recorder.ts';
+import { type JobTurn, runJob, type TierPass, toRequest } from './run-job.ts';
+import { ScriptRecorder, type ScriptRun } from './script-recorder.ts';
 
 interface WorkedOff {
   readonly ends: readonly KeptEnd[];
@@ -267,23 +267,10 @@ export interface WorkedPass {
 export async function workPass(call: StoreInvocation, work: Work): Promise<WorkedPass> {
   const { runner, stop, store } = call;
   const { worker, workerId, jobs } = work;
-  const spools: OpenSpool[] = [];
-  const recorder = createFailoverRecorder({
-    first: new ScriptRecorder({
-      ...{ store, workerId, runner, heartbeat: call.heartbeat },
-      // A person who starts a script by hand does not watch jobs that other passes have left.
-      isWatched: call.isWatched === true && worker.kind !== 'backlog',
-    }),
-    isShared: store.fleet !== null,
-    replace: async (error) => {
-      const reason = reportStoreFailure(call, error);
-      call.spooledTiers.add(worker.tier);
-      const { openSpool } = await import('./spool-recorder.ts');
-      const spool = openSpool(call, worker, reason);
-      spools.push(spool);
-      return spool.recorder;
-    },
-  });
+  // A person who starts a script by hand does not watch jobs that other passes have left.
+  const isWatched = call.isWatched === true && worker.kind !== 'backlog';
+  const log = new ScriptRecorder({ store, workerId, runner, heartbeat: call.heartbeat, isWatched });
+  const recorder = new PassRecorder({ call, worker, isShared: store.fleet !== null }, log);
   const admit = createAdmission(call, ({ name }) => askUsualDuration(store, name));
   const findFree = () => unlessLost(() => readFree(store, worker.tier));
   let isFinished = false;
@@ -293,10 +280,13 @@ export async function workPass(call: StoreInvocation, work: Work): Promise<Worke
   // In a fleet the worker's signs of life end first.
   const shared = store.fleet === null ? { onFinished } : { findFree };
   const pass = { ...call, tier: worker.tier, worker, recorder, admit, ...shared };
-  const { ends, rest } = await workOff(pass, jobs).finally(() => closeAll(spools));
+  const { ends, rest } = await workOff(pass, jobs).finally(() => {
+    if (recorder.isSpooled) call.spooledTiers.add(worker.tier);
+    recorder.close();
+  });
   await ifLogAllows(call, () => store.sync());
   if (rest.length > 0 && stop.reason !== null) call.events.emit('deferred', stop.reason);
-  if (spools.length > 0) return { ends, isFinished };
+  if (recorder.isSpooled) return { ends, isFinished };
   await ifLogAllows(call, async () => {
     await leaveRest(store, rest, { tier: worker.tier, workerId, at: runner.now(), stop, kind: worker.kind });
     await pruneLog(runner, store, workerId);
@@ -307,10 +297,6 @@ export async function workPass(call: StoreInvocation, work: Work): Promise<Worke
 async function readFree(store: Store, tier: string): Promise<ReadonlySet<number | null>> {
   const open = await store.scriptJobs.open(tier);
   return new Set(open.filter(({ claim_token }) => claim_token === null).map(({ id }) => id));
-}
-
-export function closeAll(spools: readonly OpenSpool[]): void {
-  for (const spool of spools) spool.close();
 }
 
 /** Enough runs to show the present duration, not last year's. */

@@ -16,9 +16,9 @@ import {
 import { dirname, join } from 'node:path';
 import type { Script } from '../../discovery/script.ts';
 import { toFinishedRun } from '../../execution/result/result.ts';
+import { ifPossible } from '../../execution/run-files.ts';
 import { hostOf } from '../../queue/add/scripts.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
-import type { Runner } from '../../settings/settings.ts';
 import { describeStoreFailure } from '../../store/describe-failure.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { closedPath, newSpoolPath } from '../../store/spool/files.ts';
@@ -31,57 +31,116 @@ import {
   type SpoolRecord,
 } from '../../store/spool/format.ts';
 import { releaseReserve } from '../../store/sqlite/reserve.ts';
+import type { NotifyDurable } from '../../store/sqlite/session.ts';
 import type { NewWorker } from '../../store/statements/workers.ts';
 import { listNames } from '../../system/base/values.ts';
 import { type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { usableStateFolder } from '../../system/place/usable.ts';
 import type { Invocation } from '../invocation/invocation.ts';
 import { type ClaimedRun, type EndedRun, type PassJob, startOf } from './recorder.ts';
-import { type PlacedRecorder, type ScriptRun, toScriptRun } from './script-recorder.ts';
+import { type KnownHistory, type ScriptRun, type ScriptTurn, toScriptRun } from './script-recorder.ts';
 
-/** The place where a worker without a log records its runs. */
-export interface OpenSpool {
-  readonly recorder: PlacedRecorder;
-  /** Adds ends of runs that have begun in the log. */
-  append(entry: SpoolEntry): void;
+/** Records runs beside the log while it cannot be written; the contents of the log are unknown then. */
+export class SpoolRecorder {
+  readonly #call: Invocation;
+  /** The folder of its runs' files. */
+  readonly state: StateFolder;
+  readonly #writer: SpoolWriter;
+  readonly #isMoved: boolean;
+  /** The names of scripts that wait for the log. */
+  readonly #waiting = new Set<string>();
+
+  /**
+   * Finds a place to write, and makes room there.
+   *
+   * @param reason the words after "because"
+   * @throws {UsageError} if nothing can be written anywhere
+   */
+  constructor(call: Invocation, worker: NewWorker, reason: string) {
+    const { state, root } = call.runner;
+    const movedTo = findMovedRoot(state);
+    if (movedTo !== null) tellMoved(call, movedTo);
+    // On a full disk the reserve is the only room.
+    releaseReserve(state);
+    this.#call = call;
+    this.#isMoved = movedTo !== null;
+    this.state = movedTo === null ? usableStateFolder(root) : stateFolderOf(movedTo);
+    this.#writer = new SpoolWriter(this.state, { ...worker, reason });
+  }
+
+  async turn(ended: readonly EndedRun[], then: PassJob | 'finish' | null): Promise<ScriptTurn> {
+    for (const each of ended) this.#append(toEntry(each));
+    const next = then === null || then === 'finish' || !this.#mayClaim(then) ? [] : [this.#claim(then)];
+    return { settled: ended.map(() => ({ decision: null, runId: null })), next, isFinished: false };
+  }
+
+  #mayClaim({ script }: PassJob): boolean {
+    if (this.#isMoved) return false;
+    const mayRun = mayRunAlone(script);
+    if (!mayRun) this.#waiting.add(script.name);
+    return mayRun;
+  }
+
+  #claim(job: PassJob): ScriptRun {
+    return toScriptRun(job, { key: newSpoolId(), state: this.state, claim: null });
+  }
+
+  /** A claim made in the log is released by the process that finds that this worker has ended. */
+  async release(): Promise<void> {}
+
+  async cancel(): Promise<void> {}
+
+  async readHistory(): Promise<KnownHistory> {
+    return { lastSuccess: null, previouslyCrashed: false, lastDurationMs: null };
+  }
+
+  async begin(run: ScriptRun): Promise<number> {
+    const startedAt = this.#call.runner.now();
+    if (run.claim === null) this.#append({ type: 'begun', ...toSpooled(run, startedAt) });
+    return startedAt;
+  }
+
+  async recordProgress(): Promise<void> {}
+
+  onDurable(notify: NotifyDurable): void {
+    notify(null);
+  }
+
+  /** On a full disk the reserve is the only room. */
+  #append(entry: SpoolEntry): void {
+    try {
+      this.#writer.append(entry);
+    } catch (error) {
+      if (!releaseReserve(this.state)) throw error;
+      this.#writer.append(entry);
+    }
+  }
+
   /** Hands the records over to the next process that has the log; never throws. */
-  close(): void;
+  close(): void {
+    const { events, runner, stop } = this.#call;
+    if (this.#waiting.size > 0) events.emit('problem', describeWaiting([...this.#waiting]));
+    try {
+      this.#writer.close({ finishedAt: runner.now(), reason: stop.reason });
+    } catch (error) {
+      // All ends are recorded: even without its last line the file is taken in.
+      events.emit('warning', (error as Error).message);
+    }
+  }
 }
 
 /**
- * Finds a place to write, and makes room there.
- *
- * @param reason the words after "because"
- * @throws {UsageError} if nothing can be written anywhere
+ * Leaves ends of queued jobs to this machine's next invocation, which delivers them. Until then another machine may
+ * take the jobs over, once their leases have expired; its result then counts.
  */
-export function openSpool(call: Invocation, worker: NewWorker, reason: string): OpenSpool {
-  const { runner, stop, events } = call;
-  const movedTo = findMovedRoot(runner.state);
-  if (movedTo !== null) tellMoved(call, movedTo);
-  // On a full disk the reserve is the only room.
-  releaseReserve(runner.state);
-  const state = movedTo === null ? usableStateFolder(runner.root) : stateFolderOf(movedTo);
-  const spool = createSpoolWriter(state, { ...worker, reason });
-  const waiting = new Set<string>();
-  const mayClaim = ({ script }: PassJob): boolean => {
-    if (movedTo !== null) return false;
-    if (!mayRunAlone(script)) waiting.add(script.name);
-    return mayRunAlone(script);
-  };
-  const recorder = createSpoolRecorder(spool, { state, now: runner.now }, mayClaim);
-  return {
-    recorder,
-    append: (entry) => append(spool, state, entry),
-    close: () => {
-      if (waiting.size > 0) events.emit('problem', describeWaiting([...waiting]));
-      try {
-        spool.close({ finishedAt: runner.now(), reason: stop.reason });
-      } catch (error) {
-        // All ends are recorded: even without its last line the file is taken in.
-        events.emit('warning', (error as Error).message);
-      }
-    },
-  };
+export async function spoolEnds(
+  call: Invocation,
+  worker: NewWorker,
+  ended: readonly EndedRun[],
+  error: unknown,
+): Promise<void> {
+  const spool = new SpoolRecorder(call, worker, describeStoreFailure(error, call.runner.state));
+  await spool.turn(ended, null).finally(() => spool.close());
 }
 
 /** Nothing can start under the old path any more; the next pass runs the rest at the new place. */
@@ -91,47 +150,6 @@ function tellMoved({ runner, stop, events }: Invocation, movedTo: string): void 
     'problem',
     `${runner.root} was moved to ${movedTo} during the pass: the next pass there records the finished runs and runs the rest.`,
   );
-}
-
-/** Records runs beside the log while it cannot be written; the contents of the log are unknown then. */
-function createSpoolRecorder(
-  spool: SpoolWriter,
-  { state, now }: Pick<Runner, 'state' | 'now'>,
-  mayClaim: (job: PassJob) => boolean,
-): PlacedRecorder {
-  const claim = (job: PassJob): ScriptRun[] =>
-    mayClaim(job) ? [toScriptRun(job, { key: newSpoolId(), state, claim: null })] : [];
-  return {
-    state,
-    turn: async (ended, then) => {
-      for (const each of ended) append(spool, state, toEntry(each));
-      const next = then === null || then === 'finish' ? [] : claim(then);
-      return { settled: ended.map(() => ({ decision: null, runId: null })), next, isFinished: false };
-    },
-    // A claim made in the log is released by the process that finds that this worker has ended.
-    release: async () => {},
-    cancel: async () => {},
-    readHistory: async () => ({
-      ...{ lastSuccess: null, previouslyCrashed: false, lastDurationMs: null },
-    }),
-    begin: async (run) => {
-      const startedAt = now();
-      if (run.claim === null) append(spool, state, { type: 'begun', ...toSpooled(run, startedAt) });
-      return startedAt;
-    },
-    recordProgress: async () => {},
-    onDurable: (notify) => notify(null),
-  };
-}
-
-/** On a full disk the reserve is the only room. */
-function append(spool: SpoolWriter, state: StateFolder, entry: SpoolEntry): void {
-  try {
-    spool.append(entry);
-  } catch (error) {
-    if (!releaseReserve(state)) throw error;
-    spool.append(entry);
-  }
 }
 
 /** The log knows a run that began there by its claim; the spool identifies its records by ids. */
@@ -184,21 +202,90 @@ function isSameFile(one: string, other: string): boolean {
   return first?.ino === second?.ino && first?.dev === second?.dev;
 }
 
-/** A worker's spool file, open for appending. */
-interface SpoolWriter {
+/** A worker's spool file, open for appending whole lines. */
+export class SpoolWriter {
+  readonly #folder: string;
+  readonly #path: string;
+  readonly #fd: number;
+  /** The length of the lines that are known to be on the disk. */
+  #length = 0;
+  #isTorn = false;
+
+  /**
+   * Makes the file, with its first line on the disk.
+   *
+   * @throws {SpoolError} if it cannot be made; nothing is left behind then
+   */
+  constructor(state: StateFolder, worker: SpoolingWorker) {
+    this.#folder = state.spool;
+    this.#path = newSpoolPath(state, worker);
+    this.#fd = this.#attempt(() => {
+      mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+      return openSync(this.#path, 'wx', 0o600);
+    });
+    try {
+      this.append({ type: 'worker', version: SPOOL_VERSION, spoolId: newSpoolId(), ...worker });
+      this.#attempt(() => syncFolder(this.#folder));
+    } catch (error) {
+      closeSync(this.#fd);
+      unlinkSync(this.#path);
+      throw error;
+    }
+  }
+
   /**
    * Once it returns, the record survives a power loss.
    *
    * @throws {SpoolError} if the record could not be written; the file is unchanged, and the same record may be tried
    * again
    */
-  append(entry: SpoolEntry): void;
+  append(record: SpoolRecord): void {
+    const line = Buffer.from(`${JSON.stringify(record)}\n`);
+    this.#attempt(() => {
+      if (this.#isTorn) this.#cut();
+      this.#isTorn = true;
+      try {
+        writeWhole(this.#fd, line, this.#length);
+        fsyncSync(this.#fd);
+      } catch (error) {
+        // Otherwise the half line is cut off before the next one is written, or dropped by its reader.
+        ifPossible(() => this.#cut());
+        throw error;
+      }
+      this.#isTorn = false;
+      this.#length += line.length;
+    });
+  }
+
+  #cut(): void {
+    ftruncateSync(this.#fd, this.#length);
+    this.#isTorn = false;
+  }
+
   /**
    * Ends the file: from now on any worker that has the log takes it in.
    *
    * @throws {SpoolError} if the last line could not be written; the file is handed over nevertheless
    */
-  close(finish: Omit<SpoolFinish, 'type'>): void;
+  close(finish: Omit<SpoolFinish, 'type'>): void {
+    try {
+      this.append({ type: 'finished', ...finish });
+    } finally {
+      closeSync(this.#fd);
+      this.#attempt(() => {
+        renameSync(this.#path, closedPath(this.#path));
+        syncFolder(this.#folder);
+      });
+    }
+  }
+
+  #attempt<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      throw new SpoolError(this.#path, error);
+    }
+  }
 }
 
 /** A record that is not on the disk; `code` comes from the file system: `ENOSPC` … */
@@ -218,46 +305,6 @@ export function newSpoolId(): string {
   return randomUUID();
 }
 
-/**
- * Makes the worker's spool file, with its first line on the disk.
- *
- * @throws {SpoolError} if it cannot be made; nothing is left behind then
- */
-export function createSpoolWriter(state: StateFolder, worker: SpoolingWorker): SpoolWriter {
-  const path = newSpoolPath(state, worker);
-  const fd = orSpoolError(path, () => createFile(state.spool, path));
-  const lines = createLineFile(path, fd);
-  try {
-    lines.append({ type: 'worker', version: SPOOL_VERSION, spoolId: newSpoolId(), ...worker });
-    orSpoolError(path, () => syncFolder(state.spool));
-  } catch (error) {
-    closeSync(fd);
-    unlinkSync(path);
-    throw error;
-  }
-  return {
-    append: (entry) => lines.append(entry),
-    close: (finish) => {
-      try {
-        lines.append({ type: 'finished', ...finish });
-      } finally {
-        closeSync(fd);
-        orSpoolError(path, () => handOver(path, state.spool));
-      }
-    },
-  };
-}
-
-function createFile(folder: string, path: string): number {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  return openSync(path, 'wx', 0o600);
-}
-
-function handOver(path: string, folder: string): void {
-  renameSync(path, closedPath(path));
-  syncFolder(folder);
-}
-
 /** Without this, a power loss could leave the file's bytes on the disk without a name. */
 function syncFolder(path: string): void {
   const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
@@ -268,53 +315,10 @@ function syncFolder(path: string): void {
   }
 }
 
-/** Adds whole lines or nothing: each line is written behind the last one that is known to be on the disk. */
-function createLineFile(path: string, fd: number) {
-  let length = 0;
-  let isTorn = false;
-  const cut = (): void => {
-    ftruncateSync(fd, length);
-    isTorn = false;
-  };
-  return {
-    append(record: SpoolRecord): void {
-      const line = Buffer.from(`${JSON.stringify(record)}\n`);
-      orSpoolError(path, () => {
-        if (isTorn) cut();
-        isTorn = true;
-        try {
-          writeWhole(fd, line, length);
-          fsyncSync(fd);
-        } catch (error) {
-          ignoreFailure(cut);
-          throw error;
-        }
-        isTorn = false;
-        length += line.length;
-      });
-    },
-  };
-}
-
 /** A disk that becomes full first takes a part, and fails for the rest. */
 function writeWhole(fd: number, bytes: Buffer, position: number): void {
   for (let written = 0; written < bytes.length; ) {
     written += writeSync(fd, bytes, written, bytes.length - written, position + written);
-  }
-}
-
-/** The half line is cut off before the next one is written, or dropped by its reader. */
-function ignoreFailure(work: () => void): void {
-  try {
-    work();
-  } catch {}
-}
-
-function orSpoolError<T>(path: string, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw new SpoolError(path, error);
   }
 }
 
@@ -334,17 +338,4 @@ export function describeWaiting(names: readonly string[]): string {
   const named = `${names.slice(0, MOST_NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
   const [verb, tag] = names.length === 1 ? ['waits', 'it has'] : ['wait', 'they have'];
   return `${named} ${verb} until the database is back, unless ${tag} the tag \`@offline run\`.`;
-}
-
-/**
- * Leaves ends of queued jobs to this machine's next invocation, which delivers them. Until then another machine may
- * take the jobs over, once their leases have expired; its result then counts.
- */
-export function spoolEnds(call: Invocation, worker: NewWorker, ended: readonly EndedRun[], error: unknown): void {
-  const spool = openSpool(call, worker, describeStoreFailure(error, call.runner.state));
-  try {
-    for (const run of ended) spool.append(toEntry(run));
-  } finally {
-    spool.close();
-  }
 }

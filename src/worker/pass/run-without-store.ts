@@ -10,11 +10,10 @@ import { trustedFallbacksOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { usableStateFolder } from '../../system/place/usable.ts';
 import { describeWorker, type Invocation, type TierRequest } from '../invocation/invocation.ts';
-import { reportStoreFailure } from '../invocation/with-store.ts';
 import { createAdmission } from '../loop/limits.ts';
-import { closeAll, workOff } from '../loop/script-executor.ts';
-import { createFailoverRecorder } from '../loop/script-recorder.ts';
-import { describeWaiting, mayRunAlone, type OpenSpool, openSpool } from '../loop/spool-recorder.ts';
+import { PassRecorder } from '../loop/pass-recorder.ts';
+import { workOff } from '../loop/script-executor.ts';
+import { describeWaiting, mayRunAlone, SpoolRecorder } from '../loop/spool-recorder.ts';
 import { findScriptProcess } from '../recovery/sweep.ts';
 import { describeHeld, type WorkerRequest } from '../recovery/tier-lock.ts';
 
@@ -71,21 +70,13 @@ async function work(
   reason: string,
 ): Promise<readonly KeptEnd[]> {
   const { tier } = worker;
-  const spools = [openSpool(call, worker, reason)];
-  const recorder = createFailoverRecorder({
-    first: (spools[0] as OpenSpool).recorder,
-    replace: async (error) => {
-      const spool = openSpool(call, worker, reportStoreFailure(call, error));
-      spools.push(spool);
-      return spool.recorder;
-    },
-  });
+  const recorder = new PassRecorder({ call, worker }, new SpoolRecorder(call, worker, reason));
   const scripts = withoutRivals([...chosen.keys()]).filter((script) => mayRunAlone(script) && !isRunning(call, script));
   const names = scripts.map(({ name }) => name);
   call.events.emit('pass-started', { tier, scripts: names, hasScripts: chosen.size > 0 });
   const admit = createAdmission(call, async () => null);
   const jobs = scripts.map((script) => ({ id: null, script, scheduledFor: chosen.get(script) ?? null, attempt: 1 }));
-  const { ends } = await workOff({ ...call, tier, worker, recorder, admit }, jobs).finally(() => closeAll(spools));
+  const { ends } = await workOff({ ...call, tier, worker, recorder, admit }, jobs).finally(() => recorder.close());
   call.events.emit('pass-finished', { tier });
   return ends;
 }

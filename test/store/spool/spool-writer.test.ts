@@ -7,7 +7,7 @@ import { hasSpool, listSpoolFiles } from '../../../src/store/spool/files.ts';
 import type { SpoolEntry } from '../../../src/store/spool/format.ts';
 import { isReady, readSpool } from '../../../src/store/spool/read.ts';
 import { type StateFolder, stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { createSpoolWriter, newSpoolId } from '../../../src/worker/loop/spool-recorder.ts';
+import { newSpoolId, SpoolWriter } from '../../../src/worker/loop/spool-recorder.ts';
 import { makeEndOfClaim, makeSpooledEnd, makeSpooledRun, makeSpoolingWorker, SPOOL_AT } from '../../support/spool.ts';
 import { startNode } from '../../support/start-command.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
@@ -23,7 +23,7 @@ function readAll(state: StateFolder): unknown[] {
 test('what is appended is there at once, and the file is handed over when it is closed', () => {
   const state = stateFolderOf(makeTemporaryRoot());
   expect(hasSpool(state)).toBe(false);
-  const writer = createSpoolWriter(state, makeSpoolingWorker());
+  const writer = new SpoolWriter(state, makeSpoolingWorker());
   const begin: SpoolEntry = { type: 'begun', ...makeSpooledRun('run-0001') };
   const run = makeSpooledEnd('run-0001');
   writer.append(begin);
@@ -43,14 +43,14 @@ test.each([0o000, 0o022])("a spool is its owner's alone, even with umask %o", (u
   const before = process.umask(umask);
   onTestFinished(() => void process.umask(before));
   const state = stateFolderOf(makeTemporaryRoot());
-  createSpoolWriter(state, makeSpoolingWorker());
+  new SpoolWriter(state, makeSpoolingWorker());
   expect(statSync(state.spool).mode & 0o777).toBe(0o700);
   for (const { path } of listSpoolFiles(state)) expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
 test('a spool that cannot be made says why, and leaves nothing', () => {
   const state = stateFolderOf(makeTemporaryRoot({ '.runner/spool': 'a file in its place' }));
-  expect(() => createSpoolWriter(state, makeSpoolingWorker())).toThrow(
+  expect(() => new SpoolWriter(state, makeSpoolingWorker())).toThrow(
     expect.objectContaining({
       name: 'SpoolError',
       code: 'EEXIST',
@@ -104,7 +104,7 @@ function countRuns(state: StateFolder, pid: number): number {
 
 test('spools of one process and moment have names of their own', () => {
   const state = stateFolderOf(makeTemporaryRoot());
-  for (let number = 0; number < 20; number += 1) createSpoolWriter(state, makeSpoolingWorker());
+  for (let number = 0; number < 20; number += 1) new SpoolWriter(state, makeSpoolingWorker());
   expect(listSpoolFiles(state)).toHaveLength(20);
 });
 
@@ -195,7 +195,7 @@ const entry: fc.Arbitrary<SpoolEntry> = fc
 test('what is read is what was written, whatever that is', () => {
   const property = fc.property(fc.array(entry, { maxLength: 8 }), text, (entries, reason) => {
     const state = stateFolderOf(makeTemporaryRoot());
-    const writer = createSpoolWriter(state, makeSpoolingWorker({ reason }));
+    const writer = new SpoolWriter(state, makeSpoolingWorker({ reason }));
     for (const each of entries) writer.append(each);
     writer.close({ finishedAt: SPOOL_AT, reason });
     expect(readAll(state)).toEqual([
@@ -210,6 +210,6 @@ test('what is read is what was written, whatever that is', () => {
 test('an end tells what its job says of further tries', () => {
   const state = stateFolderOf(makeTemporaryRoot());
   const end = makeEndOfClaim({ id: 1, token: '1.1' });
-  createSpoolWriter(state, makeSpoolingWorker()).append(end);
+  new SpoolWriter(state, makeSpoolingWorker()).append(end);
   expect(readAll(state)[1]).toEqual(end);
 });
