@@ -5,16 +5,14 @@ import {
   type HandlerJob,
   isTooDeep,
   MAX_JSON_BYTES,
+  RETRY_EXIT_CODE,
   type SpokenAsk,
 } from './contract.ts';
 import { openLog } from './counts.ts';
-import { cutMessage, describeError, describeReason } from './errors.ts';
+import { cutMessage, describeError, describeReason } from './record-end.ts';
 
 /** Kept from before any job, because a job may replace them. */
 const { parse, stringify } = JSON;
-
-/** The exit code by which programs ask to be tried again later. */
-const RETRY_EXIT_CODE = 75;
 
 /** Calls a handler for one job; it never throws, however the handler ends. */
 export async function callHandler(
@@ -181,8 +179,8 @@ export function findDefault<Context>(exported: unknown): DefaultFunction<Context
 }
 
 /** A class is made for others to use and cannot be called. */
-function isClass(exported: object): boolean {
-  return Function.prototype.toString.call(exported).startsWith('class');
+export function isClass(value: unknown): boolean {
+  return typeof value === 'function' && Function.prototype.toString.call(value).startsWith('class');
 }
 
 /** A signal that SIGTERM aborts. Until `stop()`, SIGTERM does not end the process. */

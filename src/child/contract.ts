@@ -78,20 +78,17 @@ export interface HandlerEnd {
   readonly refusal?: string;
 }
 
+/** The exit code by which a handler asks to be tried again, as sendmail and other programs do (EX_TEMPFAIL). */
+export const RETRY_EXIT_CODE = 75;
+
 /** A request of a handler, as the handler wrote it. */
 export type SpokenAsk =
-  | {
-      readonly kind: 'retry';
+  | (Omit<Extract<HandlerDecision, { readonly kind: 'retry' }>, 'delayMs' | 'runAt'> & {
       readonly delay?: string;
       /** ISO 8601. */
       readonly runAt?: string;
-      readonly failure?: string;
-      readonly priority?: number;
-      readonly name?: string;
-      /** JSON. */
-      readonly data?: string;
-    }
-  | { readonly kind: 'fail'; readonly reason: string };
+    })
+  | Extract<HandlerDecision, { readonly kind: 'fail' }>;
 
 export interface ProbeError {
   readonly name: string;
@@ -249,19 +246,6 @@ interface NamedFacts extends RunFacts {
   readonly job?: { readonly id: number; readonly name: string };
 }
 
-/** All variables that {@link runVariables} sets. */
-export const runVariableNames = [
-  'RUNNER_RUN',
-  'RUNNER_SCRIPT',
-  'RUNNER_SCHEDULED_FOR',
-  'RUNNER_LATENESS_MS',
-  'RUNNER_ATTEMPT',
-  'RUNNER_LAST_SUCCESS',
-  'RUNNER_PREVIOUSLY_CRASHED',
-  'RUNNER_JOB',
-  'RUNNER_NAME',
-];
-
 /** The variables by which a run's process learns its facts. */
 export function runVariables(facts: NamedFacts): Record<string, string> {
   return {
@@ -275,6 +259,14 @@ export function runVariables(facts: NamedFacts): Record<string, string> {
     ...(facts.job && { RUNNER_JOB: String(facts.job.id), RUNNER_NAME: facts.job.name }),
   };
 }
+
+/** All variables that {@link runVariables} sets. */
+export const runVariableNames = Object.keys(
+  runVariables({
+    ...{ key: '', script: '', job: { id: 0, name: '' } },
+    ...{ scheduledFor: null, latenessMs: 0, attempt: 1, lastSuccess: null, previouslyCrashed: false },
+  }),
+);
 
 function formatInstant(instant: number | null): string {
   return instant === null ? '' : new Date(instant).toISOString();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeError } from '../../src/child/errors.ts';
+import { describeError } from '../../src/child/record-end.ts';
 
 test('an error is described by its name, its message and its stack with its causes', () => {
   const error = new TypeError('outer', { cause: new RangeError('inner') });

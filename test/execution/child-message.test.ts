@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readChildMessage } from '../../src/execution/warm/channel.ts';
+import { readChildMessage } from '../../src/execution/result/report.ts';
 
 const result = { exitCode: 0, error: null, userCpuMs: 0.5, systemCpuMs: 0, maxRssBytes: 4096 };
 const end = {

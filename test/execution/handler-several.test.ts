@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { HandlerRequest } from '../../src/execution/start/request.ts';
+import type { HandlerRequest } from '../../src/execution/start/process.ts';
 import { readLedgers } from '../../src/execution/warm/files.ts';
 import type { BegunEnd, ShortRuns } from '../../src/execution/warm/run.ts';
 import { type HandlerPlace, openOneHandler, runAlone } from '../support/handler-place.ts';

@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import type { RunEnd } from '../../src/execution/result/result.ts';
 import { runScript } from '../../src/execution/script/run-script.ts';
-import type { RunRequest } from '../../src/execution/start/request.ts';
+import type { RunRequest } from '../../src/execution/start/process.ts';
 import { requestRun } from '../support/run-one.ts';
 
 const MB = 1024 * 1024;

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { runFilesOf } from '../../src/execution/run-files.ts';
-import type { RunRequest } from '../../src/execution/start/request.ts';
+import type { RunRequest } from '../../src/execution/start/process.ts';
 import { listPids } from '../../src/system/process/tree.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { checkInvariants } from '../support/invariants.ts';

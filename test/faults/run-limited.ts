@@ -2,7 +2,7 @@ import { chownSync } from 'node:fs';
 import { join } from 'node:path';
 import { globSync } from 'glob';
 import type { RunEnd } from '../../src/execution/result/result.ts';
-import type { RunRequest } from '../../src/execution/start/request.ts';
+import type { RunRequest } from '../../src/execution/start/process.ts';
 import { requestRun } from '../support/run-one.ts';
 import { startProcess } from '../support/start-command.ts';
 import type { FileContent } from '../support/temporary-root.ts';

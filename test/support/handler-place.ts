@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest';
 import type { HandlerJob } from '../../src/child/contract.ts';
 import { openHandlers } from '../../src/discovery/handlers.ts';
 import type { RunEnd } from '../../src/execution/result/result.ts';
-import type { HandlerRequest } from '../../src/execution/start/request.ts';
+import type { HandlerRequest } from '../../src/execution/start/process.ts';
 import {
   type BegunEnd,
   createHandlerRunners,

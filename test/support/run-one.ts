@@ -1,7 +1,7 @@
 import { discover } from '../../src/discovery/discover.ts';
 import type { RunEnd } from '../../src/execution/result/result.ts';
 import { runScript } from '../../src/execution/script/run-script.ts';
-import type { RunRequest } from '../../src/execution/start/request.ts';
+import type { RunRequest } from '../../src/execution/start/process.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { createMasker } from './create-masker.ts';

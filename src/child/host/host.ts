@@ -20,9 +20,8 @@ import {
   splitLines,
   type ToChild,
 } from '../contract.ts';
-import { describeError, failure } from '../errors.ts';
 import { linkAnew } from '../files.ts';
-import { recordEnd, UNSETTLED_EXIT_CODE, writeResult } from '../record-end.ts';
+import { describeError, failure, recordEnd, sentenceOf, UNSETTLED_EXIT_CODE, writeResult } from '../record-end.ts';
 import { installTypeScript, PACKAGE_REPLACED } from '../typescript/hooks.ts';
 import { guardExit, HandlerShelf, Ledger, type MeasureJob, startMeter, TemporaryFolder } from './sandbox.ts';
 import { Traces } from './traces.ts';
@@ -396,11 +395,6 @@ function outputSize(): number {
 
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
-}
-
-function sentenceOf({ name, message }: ProbeError): string {
-  const [line = ''] = message.split('\n');
-  return line === '' ? name : `${name}: ${line}`;
 }
 
 const variable = process.env[HANDLER_VARIABLE] as string;

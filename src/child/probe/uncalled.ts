@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { isClass } from '../call-handler.ts';
 
 /**
  * Finds an export that looks made to be called but is not: the runner calls a default function only, and the file
@@ -67,10 +68,6 @@ function methodsOf(value: unknown): Record<string, unknown> {
 function readPlainly(value: object, name: string): unknown {
   const found = Object.getOwnPropertyDescriptor(value, name);
   return (found ?? Object.getOwnPropertyDescriptor(Object.getPrototypeOf(value), name))?.value;
-}
-
-function isClass(value: unknown): boolean {
-  return typeof value === 'function' && Function.prototype.toString.call(value).startsWith('class');
 }
 
 /** The file without comments and string literals. */

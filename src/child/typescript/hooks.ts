@@ -8,7 +8,7 @@ import {
 } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { withoutSourceLine } from '../errors.ts';
+import { withoutSourceLine } from '../record-end.ts';
 
 /**
  * Lets scripts be TypeScript of any kind, on any Node: each content is compiled once, and imports work with or without

@@ -9,8 +9,7 @@ import { errorCode } from '../../system/base/errors.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { findElsewhere, findProgram } from '../../system/process/programs.ts';
-import { findMissingInterpreter, searchPathOf } from '../start/process.ts';
-import type { RunRequest } from '../start/request.ts';
+import { findMissingInterpreter, type RunRequest, searchPathOf } from '../start/process.ts';
 import type { Sign } from './signs.ts';
 import type { EndFacts } from './wording.ts';
 

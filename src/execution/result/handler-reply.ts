@@ -5,14 +5,16 @@ import {
   type HandlerDecision,
   MAX_JSON_BYTES,
   type ProbeResult,
+  RETRY_EXIT_CODE,
   type SpokenAsk,
 } from '../../child/contract.ts';
+import { sentenceOf } from '../../child/record-end.ts';
 import { readJobName } from '../../discovery/job-name.ts';
 import { expectedDuration, parseDelayMs } from '../../settings/readers.ts';
 import { describeFound, isInstant } from '../../system/base/values.ts';
 import { ifPossible } from '../run-files.ts';
 import type { Masker } from '../secrets.ts';
-import type { RunRequest } from '../start/request.ts';
+import type { RunRequest } from '../start/process.ts';
 import type { RunEnd } from './result.ts';
 
 /** The reply of a handler at its end. */
@@ -75,9 +77,7 @@ export function fieldsOf(
 /** "TypeError: x is not a function", from the report of a Node script. */
 export function describeScriptError(result: ProbeResult | null): string | null {
   if (!result?.error) return null;
-  const { name, message } = result.error;
-  const [line = ''] = message.split('\n');
-  return line === '' ? name : `${name}: ${line}`;
+  return sentenceOf(result.error);
 }
 
 export function joinWarnings(...warnings: readonly (string | null)[]): string | null {
@@ -86,9 +86,6 @@ export function joinWarnings(...warnings: readonly (string | null)[]): string | 
 }
 
 type SpokenRetry = Extract<SpokenAsk, { readonly kind: 'retry' }>;
-
-/** The exit code by which a program asks to be tried again, as sendmail and other programs do (EX_TEMPFAIL). */
-const RETRY_EXIT_CODE = 75;
 
 const ASKED_AGAIN = 'asked for another try';
 

@@ -4,7 +4,7 @@ import { isOfSystem } from '../../system/base/errors.ts';
 import { ifPossible, sizeOfOpen } from '../run-files.ts';
 import type { Masker } from '../secrets.ts';
 import { headBytes } from '../watch/output-guard.ts';
-import type { KeptOutput } from './result.ts';
+import { type KeptOutput, unreadOutput } from './result.ts';
 
 /** An output file, and how much of it to keep. */
 interface WrittenOutput {
@@ -41,8 +41,6 @@ export async function keepOutput(output: WrittenOutput): Promise<KeptOutput> {
     return unreadOutput;
   }
 }
-
-const unreadOutput: KeptOutput = { text: '', bytes: null, droppedBytes: null, file: null, fileBytes: null };
 
 async function keep(output: WrittenOutput, size: number): Promise<KeptOutput> {
   const { droppedBytes, path } = output;

@@ -1,4 +1,12 @@
-import type { Lingering, ProbeError, ProbeResult } from '../../child/contract.ts';
+import { join } from 'node:path';
+import {
+  type FromChild,
+  type Lingering,
+  type ProbeError,
+  type ProbeResult,
+  STRAY_FILE,
+  type Stray,
+} from '../../child/contract.ts';
 import { addCount, type Counts, MOST_COUNTS } from '../../child/counts.ts';
 import { errorCode } from '../../system/base/errors.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
@@ -26,7 +34,7 @@ export function readLingering(path: string): Lingering | null {
 }
 
 /** Reads JSON that a process has written, unchecked; null: there is none. */
-export function readReport(path: string): unknown {
+function readReport(path: string): unknown {
   try {
     return JSON.parse(readPlainFile(path));
   } catch {
@@ -51,10 +59,10 @@ function maskError(error: ProbeError, { text }: Masker): ProbeError {
 }
 
 /** Whether a value has a form. Handlers and scripts can write where the child's runtime does, so each field is checked. */
-export type Form = (value: unknown) => boolean;
+type Form = (value: unknown) => boolean;
 
 /** Whether a value is an object with fields of these forms. */
-export function hasForm(fields: Readonly<Record<string, Form>>): Form {
+function hasForm(fields: Readonly<Record<string, Form>>): Form {
   const checks = Object.entries(fields);
   return (value) =>
     typeof value === 'object' &&
@@ -62,21 +70,21 @@ export function hasForm(fields: Readonly<Record<string, Form>>): Form {
     checks.every(([key, fits]) => fits((value as Record<string, unknown>)[key]));
 }
 
-export const isText: Form = (value) => typeof value === 'string';
-export const isNumber: Form = (value) => Number.isFinite(value);
-export const isOneOf =
+const isText: Form = (value) => typeof value === 'string';
+const isNumber: Form = (value) => Number.isFinite(value);
+const isOneOf =
   (...words: readonly unknown[]): Form =>
   (value) =>
     words.includes(value);
-export const isNullOr =
+const isNullOr =
   (fits: Form): Form =>
   (value) =>
     value === null || fits(value);
-export const orAbsent =
+const orAbsent =
   (fits: Form): Form =>
   (value) =>
     value === undefined || fits(value);
-export const areAll =
+const areAll =
   (fits: Form): Form =>
   (value) =>
     Array.isArray(value) && value.every(fits);
@@ -119,6 +127,45 @@ const isResult = hasForm({
 /** Whether a value has the form that the child's runtime writes. */
 export function isProbeResult(value: unknown): value is ProbeResult {
   return isResult(value);
+}
+
+const isStray = hasForm({ jobId: isNullOr(isNumber), lastKey: isNullOr(isText), sentence: isText });
+
+/** The forms of messages, by the field that tells them apart. */
+const forms: readonly (readonly [string, Form])[] = [
+  ['update', hasForm({ update: Number.isInteger, data: isText })],
+  [
+    'end',
+    hasForm({
+      end: isProbeResult,
+      durationMs: isNumber,
+      rssBytes: isNullOr(isNumber),
+      loaded: orAbsent(areAll(hasForm({ path: isText }))),
+      stray: orAbsent(isStray),
+      trace: orAbsent(hasForm({ kind: isOneOf('changed', 'running'), what: isText })),
+    }),
+  ],
+  ['unbegun', hasForm({ unbegun: Number.isInteger })],
+  ['ready', hasForm({ ready: isOneOf(true) })],
+];
+
+/**
+ * Reads a warm child's message. Null: a handler has written to the descriptor by its number, as to a file of its own.
+ */
+export function readChildMessage(line: string): FromChild | null {
+  try {
+    const message = JSON.parse(line);
+    const [, isOfForm] = forms.find(([field]) => field in message) ?? [];
+    return isOfForm?.(message) ? message : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Why a waiting child has ended itself; null: it has not. A handler can write there, too. */
+export function readStray(temporary: string): Stray | null {
+  const stray = readReport(join(temporary, STRAY_FILE));
+  return isStray(stray) ? (stray as Stray) : null;
 }
 
 /** The file named by the variable RUNNER_COUNTS: `name number` on each line. */

@@ -81,6 +81,9 @@ export interface RunEnd extends Measurement {
 /** The part of a run's end that a call remembers: outputs and results would fill its memory. */
 export type KeptEnd = Pick<RunEnd, 'outcome'>;
 
+/** Output that nobody can read any more. */
+export const unreadOutput: KeptOutput = { text: '', bytes: null, droppedBytes: null, file: null, fileBytes: null };
+
 export const noOutput: KeptOutput = { text: '', bytes: 0, droppedBytes: 0, file: null, fileBytes: null };
 
 /** The end of a run of which nothing was measured. */

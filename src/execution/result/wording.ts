@@ -5,8 +5,7 @@ import type { HandlerDecision, Lingering, ProbeResult } from '../../child/contra
 import { DOUBT } from '../../store/words.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { readStartTicks } from '../../system/process/identity.ts';
-import type { Exit } from '../start/process.ts';
-import type { RunRequest } from '../start/request.ts';
+import type { Exit, RunRequest } from '../start/process.ts';
 import type { LeftProcess } from '../watch/terminate.ts';
 import type { MemoryExcess, MemoryWatch, Watched } from '../watch/watch.ts';
 import { describeScriptError, type HandlerReply, joinWarnings } from './handler-reply.ts';

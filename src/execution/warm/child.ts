@@ -7,14 +7,22 @@ import {
   type HostOptions,
   type JobMessage,
   type Stray,
+  splitLines,
+  type ToChild,
 } from '../../child/contract.ts';
 import { type FileState, isUnchanged } from '../../child/files.ts';
+import { readChildMessage, readStray } from '../result/report.ts';
 import { runFilesOf } from '../run-files.ts';
-import { buildEnvironment, buildNodeCommand, type Exit, type StartedProcess, startCommand } from '../start/process.ts';
-import type { HandlerRequest } from '../start/request.ts';
+import {
+  buildEnvironment,
+  buildNodeCommand,
+  type Exit,
+  type HandlerRequest,
+  type StartedProcess,
+  startCommand,
+} from '../start/process.ts';
 import { describeNoFiles, type StartFailure } from '../start/start-failure.ts';
 import { signalGroup } from '../watch/terminate.ts';
-import { openWarmChannel, readStray, settleWithin, type WarmChannel } from './channel.ts';
 import { WarmFiles } from './files.ts';
 
 /**
@@ -60,6 +68,71 @@ interface EndedChild {
   readonly isUnread: boolean;
   /** The runner ended it for invalid messages. */
   readonly isGarbled: boolean;
+}
+
+/** How long to wait for a process's last words: a process that it has started may hold them back. */
+const DRAIN_MS = 1_000;
+
+/** Longer than any valid message: a result of 1 MiB is written as JSON within JSON. */
+const LONGEST_MESSAGE = 8 * 1024 * 1024;
+
+/** The runner's channel to a warm child. */
+interface WarmChannel {
+  /** Whether a message is known to be unread, because the process died before it read it. */
+  readonly hasLost: boolean;
+  send(message: ToChild): void;
+  /** Await it once the process has ended: then all of its messages have been taken. */
+  drain(): Promise<void>;
+  /** Closes the channel as if the runner had died. */
+  close(): void;
+}
+
+/**
+ * @param onGarbage called when the child's messages can no longer be distinguished from a handler's writing; nothing
+ * more is read
+ */
+function openWarmChannel(stream: Duplex, onMessage: (message: FromChild) => void, onGarbage: () => void): WarmChannel {
+  let hasLost = false;
+  let isGarbled = false;
+  const closed = new Promise<void>((resolve) => stream.once('close', resolve));
+  const take = (line: string): void => {
+    if (isGarbled) return;
+    const message = readChildMessage(line);
+    isGarbled = message === null;
+    if (message === null) onGarbage();
+    else onMessage(message);
+  };
+  stream.setEncoding('utf8');
+  stream.on('data', splitLines(take, LONGEST_MESSAGE));
+  // The kernel reports messages that lay unread when the other end was closed, or that came later.
+  stream.on('error', () => {
+    hasLost = true;
+  });
+  return {
+    get hasLost() {
+      return hasLost;
+    },
+    send: (message) => {
+      if (stream.writable) stream.write(`${JSON.stringify(message)}\n`);
+      else hasLost = true;
+    },
+    drain: async () => {
+      await settleWithin(closed, DRAIN_MS);
+      stream.destroy();
+    },
+    close: () => void stream.destroy(),
+  };
+}
+
+/** Whether the promise has settled in time. */
+async function settleWithin(promise: Promise<unknown>, withinMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, withinMs, false);
+  });
+  const isInTime = await Promise.race([promise.then(() => true), late]);
+  clearTimeout(timer);
+  return isInTime;
 }
 
 const CLOSE_MS = 1_000;

@@ -6,7 +6,7 @@ import { maskResult, readProbeResult } from '../result/report.ts';
 import { addCpu, type KeptOutput, type Measurement, measureBySelf, noOutput, type RunEnd } from '../result/result.ts';
 import { isDiskFull } from '../result/wording.ts';
 import type { RunFiles } from '../run-files.ts';
-import type { HandlerRequest } from '../start/request.ts';
+import type { HandlerRequest } from '../start/process.ts';
 import {
   describeEarlyEnd,
   describeFailedStart,

@@ -7,7 +7,7 @@ import { joinWarnings } from '../result/handler-reply.ts';
 import { endNotStarted, type RunEnd, unmeasured } from '../result/result.ts';
 import { ifPossible, type RunFiles, removeRunFiles, runFilesOf } from '../run-files.ts';
 import { runScript } from '../script/run-script.ts';
-import { type HandlerRequest, withScan } from '../start/request.ts';
+import { type HandlerRequest, withScan } from '../start/process.ts';
 import type { StartFailure } from '../start/start-failure.ts';
 import { type Watched, watchRun, watchShortRuns } from '../watch/watch.ts';
 import { isIsolated, WarmChild } from './child.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorCode } from '../../system/base/errors.ts';
 import { listGroup, listStartedWith, readProcessName } from '../../system/process/tree.ts';
-import type { RunRequest } from '../start/request.ts';
+import type { RunRequest } from '../start/process.ts';
 
 /** Time that a script has between SIGTERM and SIGKILL. */
 export const GRACE_MS = 10_000;

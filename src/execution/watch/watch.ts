@@ -4,7 +4,7 @@ import type { ScriptOptions } from '../../settings/settings.ts';
 import { readSharedRss } from '../../system/process/memory.ts';
 import { listGroup, listTree, readProgress, readUsage, type TreeUsage } from '../../system/process/tree.ts';
 import { type Measurement, unmeasured } from '../result/result.ts';
-import type { RunRequest } from '../start/request.ts';
+import type { RunRequest } from '../start/process.ts';
 import { HANG_AFTER_MS } from '../start/start-failure.ts';
 import { guardOutput } from './output-guard.ts';
 import { type Termination, watchLimits } from './terminate.ts';

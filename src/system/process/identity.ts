@@ -99,7 +99,7 @@ export function readStartTicks(pid: number): number | null {
 }
 
 /** USER_HZ, the unit of `/proc/<pid>/stat`, is 100 on every Linux that Node runs on. */
-const MS_PER_TICK = 10;
+export const MS_PER_TICK = 10;
 
 /** How long a process has been running, in milliseconds, even if the clock was set; null if unknown. */
 export function readAgeMs(pid: number): number | null {

@@ -1,8 +1,7 @@
 import { endNotStarted, type RunEnd } from '../../execution/result/result.ts';
 import { closeOutput, createRunFiles, removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
-import type { HeldScript } from '../../execution/script/held-script.ts';
-import { runHeldScript, runScript } from '../../execution/script/run-script.ts';
-import type { RunRequest } from '../../execution/start/request.ts';
+import { type HeldScript, runHeldScript, runScript } from '../../execution/script/run-script.ts';
+import type { RunRequest } from '../../execution/start/process.ts';
 import { describeNoFiles } from '../../execution/start/start-failure.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import { errorCode } from '../../system/base/errors.ts';

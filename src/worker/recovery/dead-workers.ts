@@ -7,7 +7,7 @@ import { withoutParameters } from '../../discovery/job-name.ts';
 import { describeScriptError, fieldsOf, readNodeWords } from '../../execution/result/handler-reply.ts';
 import { keepOutput } from '../../execution/result/output.ts';
 import { readCounts, readProbeResult } from '../../execution/result/report.ts';
-import { endUnmeasured, type KeptOutput, measureBySelf, type RunEnd } from '../../execution/result/result.ts';
+import { endUnmeasured, type KeptOutput, measureBySelf, noOutput, type RunEnd } from '../../execution/result/result.ts';
 import { describeCrash, describeExit, describeOverdue, judgeExit } from '../../execution/result/wording.ts';
 import { heldOutputOf, ifPossible, runFilesOf } from '../../execution/run-files.ts';
 import type { Masker } from '../../execution/secrets.ts';
@@ -359,7 +359,7 @@ async function keepLostOutput(path: string, { maxOutputBytes: maxBytes, masker }
   try {
     fd = openPlainFile(path, constants.O_RDWR);
   } catch {
-    return { text: '', bytes: 0, droppedBytes: 0, file: null, fileBytes: null };
+    return noOutput;
   }
   try {
     const kept = await keepOutput({ path, fd, droppedBytes: 0, maxBytes, masker });

@@ -1,7 +1,7 @@
 import { unlinkSync } from 'node:fs';
 import { discover } from '../../discovery/discover.ts';
 import type { Discovery } from '../../discovery/script.ts';
-import { endUnmeasured, type RunEnd, toFinishedRun } from '../../execution/result/result.ts';
+import { endUnmeasured, type RunEnd, toFinishedRun, unreadOutput } from '../../execution/result/result.ts';
 import { ifPossible, removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
 import { listDeadNotes, readNotes } from '../../execution/secret-notes.ts';
 import { findSecrets, maskSecrets } from '../../execution/secrets.ts';
@@ -102,9 +102,8 @@ export async function reconcile(reconciler: Reconciler, store: Store, at: number
 
 /** As far as is known, another machine's run ends with that machine. */
 function endElsewhere({ worker, run }: LostRun['claim'], at: number): LostEnd {
-  const output = { text: '', bytes: null, droppedBytes: null, file: null, fileBytes: null };
   const reason = describeSilence(worker);
-  const end = endUnmeasured({ outcome: 'crashed', finishedAt: at, durationMs: null, reason, output });
+  const end = endUnmeasured({ outcome: 'crashed', finishedAt: at, durationMs: null, reason, output: unreadOutput });
   return toLostEnd({ ...end, ...lastSeenMemory(run?.maxRssBytes ?? null) });
 }
 
