@@ -25,7 +25,7 @@ test('a pass with one short script asks the log little, and loads few files', ()
   const first = runPass({ 'a.sh': executable('#!/bin/sh\necho done\n') });
   const { statements, writes, files } = measure(runPassAgain(first.root));
   expect(statements.filter((text) => text.startsWith('insert into runs'))).toHaveLength(1);
-  expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(35);
-  expect(writes, statements.join('\n')).toBeLessThanOrEqual(3);
+  expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(33);
+  expect(writes, statements.join('\n')).toBeLessThanOrEqual(2);
   expect(files.length, files.join('\n')).toBeLessThanOrEqual(21);
 });

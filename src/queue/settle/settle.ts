@@ -74,7 +74,10 @@ export async function settleRuns(
   context: SettleContext,
 ): Promise<Settled[]> {
   const finished = arePlain(runs, context) ? await finishPlain(session, runs, context) : noneFinished;
-  return await settleOthers(session, runs, finished, context);
+  const others = runs.filter((run) => !finished.has(run));
+  const settled =
+    others.length === 0 ? finished : new Map([...finished, ...(await settleEach(session, others, context))]);
+  return runs.map((run) => settled.get(run) ?? { decision: null, runId: run.runId });
 }
 
 /** Runs that were settled without a look at their jobs. */
@@ -83,7 +86,7 @@ type Finished = ReadonlyMap<RunToSettle, Settled>;
 const noneFinished: Finished = new Map();
 
 /** Whether all runs have succeeded without consequences, as far as their jobs are known. */
-export function arePlain(runs: readonly RunToSettle[], context: SettleContext): boolean {
+function arePlain(runs: readonly RunToSettle[], context: SettleContext): boolean {
   return runs.every((run) => isPlain(run, context));
 }
 
@@ -102,7 +105,7 @@ function isPlain({ claimed, runId, end, spoolId = null }: RunToSettle, context: 
 }
 
 /** Settles the plain runs whose jobs are unchanged since their claim. Call it in a transaction. */
-export async function finishPlain(
+async function finishPlain(
   session: StoreSession,
   runs: readonly RunToSettle[],
   context: SettleContext,
@@ -123,19 +126,6 @@ export async function finishPlain(
 
 export function asFinished({ claim, start, end, result }: RunToSettle): FinishedClaim {
   return { ...start, key: claim.token, end, result };
-}
-
-/** @param finished the runs that are settled already */
-export async function settleOthers(
-  session: StoreSession,
-  runs: readonly RunToSettle[],
-  finished: Finished,
-  context: SettleContext,
-): Promise<Settled[]> {
-  const others = runs.filter((run) => !finished.has(run));
-  const settled =
-    others.length === 0 ? finished : new Map([...finished, ...(await settleEach(session, others, context))]);
-  return runs.map((run) => settled.get(run) ?? { decision: null, runId: run.runId });
 }
 
 async function settleEach(

@@ -117,10 +117,15 @@ function admitWithinBudget(budget: Budget, usualDurationMs: UsualDuration): (scr
 
 const duration = (ms: number): string => prettyMilliseconds(ms);
 
+/** Whether anything can prevent a script of the call from starting now. */
+export function isLimited({ budget, runner }: Invocation): boolean {
+  return budget !== null || hasLimit(runner.settings.limits);
+}
+
 /** Combines the call's budget with the limits of the settings; the first refusal counts. Null: there are no limits. */
 export function createAdmission(call: Invocation, usualDurationMs: UsualDuration): Admission | null {
   const { budget, stop, runner, events } = call;
-  if (budget === null && !hasLimit(runner.settings.limits)) return null;
+  if (!isLimited(call)) return null;
   const note = (sentence: string) => events.emit('warning', sentence);
   const admitByBudget = budget === null ? null : admitWithinBudget(budget, usualDurationMs);
   return async (script) =>

@@ -11,14 +11,11 @@ import {
 import { pausedPatterns } from '../../queue/pauses.ts';
 import { findJob } from '../../queue/read/jobs.ts';
 import {
-  arePlain,
   areUneventful,
   asFinished,
-  finishPlain,
   type RunToSettle,
   type SettleContext,
   type Settled,
-  settleOthers,
 } from '../../queue/settle/settle.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import { isRefusal } from '../../store/failures.ts';
@@ -27,7 +24,6 @@ import type { Pause } from '../../store/statements/pauses.ts';
 import type { ClaimRef } from '../../store/statements/runs.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { matchAny } from '../../system/base/glob.ts';
-import { allEnded } from '../../system/base/values.ts';
 import type { WorkRequest } from './queue-limits.ts';
 import { type Attempt, type ClaimedRun, type EndedRun, LogRecorder, type Recording, type Turn } from './recorder.ts';
 
@@ -119,26 +115,6 @@ export class QueueRecorder extends LogRecorder<HandlerRun, WantedJobs> {
     }
     const { claimed } = turn;
     return { finished, claimed, isWhole: claimed.length > 0 && claimed.every((job) => isAccepted(job, claim)) };
-  }
-
-  /** Sends plain ends and the next claim to a server together: each round trip takes longer than the work there. */
-  protected override async step(
-    session: StoreSession,
-    runs: readonly RunToSettle[],
-    wanted: WantedJobs | null,
-    attempt: Attempt,
-  ): Promise<Turn<HandlerRun>> {
-    const { store, runner } = this.recording;
-    const context = this.context(attempt);
-    const isTogether = store.fleet !== null && runner.settings.queue.groupLimit === null && arePlain(runs, context);
-    if (!isTogether || wanted === null || wanted.claimed.length > 0) {
-      return await super.step(session, runs, wanted, attempt);
-    }
-    const [finished, next] = await allEnded([
-      finishPlain(session, runs, context),
-      this.claim(session, wanted, attempt),
-    ]);
-    return { settled: await settleOthers(session, runs, finished, context), next };
   }
 
   /** Of the jobs that were claimed before, those that may run are returned, too. */

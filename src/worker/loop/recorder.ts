@@ -32,6 +32,8 @@ export interface PassJob {
   readonly attempt: number;
   /** Its row as last read: another machine may run it first. */
   readonly seen?: ScriptClaim['seen'];
+  /** Absent: it was not claimed when it was queued. */
+  readonly claim?: ClaimRef;
 }
 
 /** One try of a job that this worker has claimed: a script of a pass, or a job of the queue. */
@@ -106,10 +108,12 @@ export abstract class LogRecorder<Run extends ClaimedRun, Wanted> {
   protected readonly recording: Recording;
   /** Rows of runs that lasted long enough to have one. */
   readonly #rows = new WeakMap<ClaimedRun, number>();
-  #claims = 0;
+  #claims: number;
 
-  constructor(recording: Recording) {
+  /** @param claims how many claims this worker has made already */
+  constructor(recording: Recording, claims = 0) {
     this.recording = recording;
+    this.#claims = claims;
   }
 
   /** Claims what is wanted, and describes it. Called in a transaction. */
@@ -121,27 +125,21 @@ export abstract class LogRecorder<Run extends ClaimedRun, Wanted> {
 
   /** The token of the next claim; it names the files of the run, so that no other one may have it. */
   protected newToken(): string {
-    return `${this.recording.workerId}.${++this.#claims}`;
+    this.#claims += 1;
+    return tokenOf(this.recording.workerId, this.#claims);
   }
 
   /** Settles runs and claims what is wanted, in one commit. If the log refuses an end, each run gets its own commit. */
   protected async settleAndClaim(runs: readonly RunToSettle[], wanted: Wanted | null): Promise<Turn<Run>> {
     try {
-      return await this.write((session, attempt) => this.step(session, runs, wanted, attempt));
+      return await this.write(async (session, attempt) => {
+        const settled = await settleRuns(session, runs, this.context(attempt));
+        return { settled, next: wanted === null ? [] : await this.claim(session, wanted, attempt) };
+      });
     } catch (error) {
       if (runs.length === 0 || !isRefusal(error)) throw error;
       return await this.#settleApart(runs, wanted);
     }
-  }
-
-  protected async step(
-    session: StoreSession,
-    runs: readonly RunToSettle[],
-    wanted: Wanted | null,
-    attempt: Attempt,
-  ): Promise<Turn<Run>> {
-    const settled = await settleRuns(session, runs, this.context(attempt));
-    return { settled, next: wanted === null ? [] : await this.claim(session, wanted, attempt) };
   }
 
   /** A faulty run must not affect the others. */
@@ -149,7 +147,7 @@ export abstract class LogRecorder<Run extends ClaimedRun, Wanted> {
     const settled: Settled[] = [];
     for (const run of runs) {
       const record = (told: RunToSettle) =>
-        this.write(async (session, attempt) => (await this.step(session, [told], null, attempt)).settled);
+        this.write((session, attempt) => settleRuns(session, [told], this.context(attempt)));
       const recorded = await record(run).catch((error) =>
         recordRefused(run, error, async (refused) =>
           (await record(refused)).map((each) => ({ ...each, refusal: refused.end.reason })),
@@ -218,6 +216,10 @@ export abstract class LogRecorder<Run extends ClaimedRun, Wanted> {
     if (row !== null) this.#rows.set(run, row);
     return row !== null;
   }
+}
+
+export function tokenOf(workerId: number, claims: number): string {
+  return `${workerId}.${claims}`;
 }
 
 export function claimOf({ name, claim }: ClaimedRun): ClaimRef {

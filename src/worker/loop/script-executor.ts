@@ -2,7 +2,7 @@ import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { hasOwnTimes } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
-import { hasRoomToHold, holdScript } from '../../execution/script/held-script.ts';
+import { hasRoomToHold, holdScript } from '../../execution/script/run-script.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import { type CrontabTimes, dueByCrontab } from '../../schedule/crontab-times.ts';
 import type { Store } from '../../store/store.ts';
@@ -269,7 +269,10 @@ export async function workPass(call: StoreInvocation, work: Work): Promise<Worke
   const { worker, workerId, jobs } = work;
   // A person who starts a script by hand does not watch jobs that other passes have left.
   const isWatched = call.isWatched === true && worker.kind !== 'backlog';
-  const log = new ScriptRecorder({ store, workerId, runner, heartbeat: call.heartbeat, isWatched });
+  const log = new ScriptRecorder(
+    { store, workerId, runner, heartbeat: call.heartbeat, isWatched },
+    jobs.filter(({ claim }) => claim).length,
+  );
   const recorder = new PassRecorder({ call, worker, isShared: store.fleet !== null }, log);
   const admit = createAdmission(call, ({ name }) => askUsualDuration(store, name));
   const findFree = () => unlessLost(() => readFree(store, worker.tier));

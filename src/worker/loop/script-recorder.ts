@@ -64,8 +64,9 @@ export class ScriptRecorder extends LogRecorder<ScriptRun, PassJob | 'finish'> {
   readonly #heartbeat: Pick<Heartbeat, 'confirm'> | undefined;
   readonly #isWatched: boolean;
 
-  constructor({ heartbeat, isWatched = false, ...recording }: ScriptRecording) {
-    super(recording);
+  /** @param claims how many of the pass's jobs were claimed when they were queued */
+  constructor({ heartbeat, isWatched = false, ...recording }: ScriptRecording, claims = 0) {
+    super(recording, claims);
     this.#heartbeat = heartbeat;
     this.#isWatched = isWatched;
   }
@@ -80,6 +81,11 @@ export class ScriptRecorder extends LogRecorder<ScriptRun, PassJob | 'finish'> {
   }
 
   async turn(ended: readonly EndedRun<ScriptRun>[], then: PassJob | 'finish' | null): Promise<ScriptTurn> {
+    if (ended.length === 0 && then !== null && then !== 'finish' && then.claim !== undefined) {
+      const { claim } = then;
+      const run = toScriptRun(then, { key: claim.token, claim, state: this.state });
+      return { settled: [], next: [run], isFinished: false };
+    }
     const turn = await this.settleAndClaim(
       ended.map((run) => this.toSettle(run)),
       then,

@@ -10,7 +10,8 @@ import { clockOffsetMs } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { StoreInvocation, TierRequest } from '../invocation/invocation.ts';
 import type { StopRequest } from '../invocation/stop.ts';
-import type { PassJob } from '../loop/recorder.ts';
+import { isLimited } from '../loop/limits.ts';
+import { type PassJob, tokenOf } from '../loop/recorder.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
 import { MACHINE_KEPT_MS } from './prune-log.ts';
 import type { Slots } from './slots.ts';
@@ -51,7 +52,17 @@ export async function collectJobs(collector: Collector): Promise<readonly PassJo
   await tellRunning(collector, ours);
   await cancelGone(collector, [...ours, ...open.filter((job) => !isForHere(collector, job))]);
   const due = ours.filter((job) => mayRun(collector, job));
-  return inOrder(collector, due, own).flatMap((job) => toPassJob(collector, job, own.get(job.id)));
+  const jobs = inOrder(collector, due, own).flatMap((job) => toPassJob(collector, job, own.get(job.id)));
+  return isShared(call) || isLimited(call) ? jobs : await claimFirst(collector, jobs);
+}
+
+/** The first job starts at once, so that it is claimed in the transaction that queues it. */
+async function claimFirst({ session, workerId, at }: Collector, jobs: readonly PassJob[]): Promise<readonly PassJob[]> {
+  const [first, ...others] = jobs;
+  if (first === undefined) return jobs;
+  const claim = { id: first.id as number, token: tokenOf(workerId, 1) };
+  const [claimed] = await session.scriptJobs.claim([{ ...claim, state: 'claimed', at }]);
+  return claimed === undefined ? jobs : [{ ...first, claim }, ...others];
 }
 
 const isShared = ({ store }: Pick<StoreInvocation, 'store'>): boolean => store.fleet !== null;
