@@ -5,26 +5,7 @@ import { BEAT_MS, LEASE_MS } from '../recovery/tier-lock.ts';
 import type { WorkerEvents } from './events.ts';
 import type { StopRequest } from './stop.ts';
 
-/** Shows other machines that the workers of this process are alive. */
-export interface Heartbeat {
-  /** The end of the lease of a worker that begins at this instant. */
-  leaseFrom(at: number): number;
-  /** Renews a worker's lease until `end`. */
-  begin(workerId: number): void;
-  /** Call it before the worker's row ends. */
-  end(workerId: number): void;
-  /**
-   * Call it right before starting something. False: others may have taken over the claims of this process, so it starts
-   * nothing more.
-   */
-  mayStart(): boolean;
-  /**
-   * Renews a worker's lease in the transaction that claims something for it: a claim of a worker that was given up is
-   * taken from it at once. False: the worker was given up.
-   */
-  confirm(session: Pick<StoreSession, 'workers'>, workerId: number): Promise<boolean>;
-  stop(): void;
-}
+export type Heartbeat = ReturnType<typeof startHeartbeat>;
 
 /** How much earlier than others a worker considers its own lease to be over, in milliseconds. */
 const MARGIN_MS = 5_000;
@@ -42,12 +23,12 @@ interface Beating {
   readonly beatMs?: number;
 }
 
-/** One timer for all workers of the process, which take turns. */
+/** Shows other machines that the workers of this process are alive. One timer serves all workers, which take turns. */
 export function startHeartbeat(
   { stop, events }: Caller,
   store: Store,
   { leaseMs = LEASE_MS, beatMs = BEAT_MS }: Beating = {},
-): Heartbeat {
+) {
   const workers = new Set<number>();
   let renewed = readClocks();
   let isLost = false;
@@ -84,27 +65,38 @@ export function startHeartbeat(
     timer = setTimeout(() => void beat(), afterMs).unref();
   };
   return {
-    leaseFrom: (at) => {
+    /** The end of the lease of a worker that begins at this instant. */
+    leaseFrom: (at: number): number => {
       if (workers.size === 0) renewed = readClocks();
       return at + leaseMs;
     },
-    begin: (workerId) => {
+    /** Renews a worker's lease until `end`. */
+    begin: (workerId: number): void => {
       workers.add(workerId);
       clearTimeout(timer);
       schedule();
     },
-    end: (workerId) => {
+    /** Call it before the worker's row ends. */
+    end: (workerId: number): void => {
       workers.delete(workerId);
       if (workers.size === 0) clearTimeout(timer);
     },
+    /**
+     * Call it right before starting something. False: others may have taken over the claims of this process, so it
+     * starts nothing more.
+     */
     mayStart,
-    confirm: async (session, workerId) => {
+    /**
+     * Renews a worker's lease in the transaction that claims something for it: a claim of a worker that was given up is
+     * taken from it at once. False: the worker was given up.
+     */
+    confirm: async (session: Pick<StoreSession, 'workers'>, workerId: number): Promise<boolean> => {
       const sent = readClocks();
       const isAlive = await session.workers.heartbeat(workerId, now() + leaseMs);
       note(isAlive, sent);
       return isAlive;
     },
-    stop: () => {
+    stop: (): void => {
       workers.clear();
       clearTimeout(timer);
     },

@@ -60,14 +60,6 @@ export function asRecorded(end: RunEnd, refusal: string | null = null): RunEnd {
   return refusal === null ? end : { ...end, outcome: 'failed', reason: refusal, error: null };
 }
 
-interface ProgressReport {
-  start(pid: number): void;
-  /** Takes the highest memory of the run so far. */
-  sample(maxRssBytes: number): void;
-  /** Await it once the run has ended. */
-  settle(): Promise<void>;
-}
-
 /** Most scripts end before anybody could ask about them, and a write right after a fork is slow. */
 const RECORD_AFTER_MS = 100;
 
@@ -78,7 +70,7 @@ const REPEAT_MS = 10_000;
 export function createProgressReport(
   write: (progress: RunProgress) => Promise<void>,
   onFailure: (error: unknown) => void,
-): ProgressReport {
+) {
   let timer: NodeJS.Timeout | undefined;
   let recorded: Promise<unknown> = Promise.resolve();
   let maxRssBytes: number | null = null;
@@ -89,7 +81,7 @@ export function createProgressReport(
     recorded = recorded.then(() => write({ pid, startTicks, maxRssBytes })).catch(onFailure);
   };
   return {
-    start: (pid) => {
+    start: (pid: number): void => {
       // A Node that hung before its first line is started a second time.
       clearTimeout(timer);
       timer = setTimeout(() => {
@@ -98,10 +90,12 @@ export function createProgressReport(
         timer = setInterval(() => written !== maxRssBytes && record(pid, startTicks), REPEAT_MS);
       }, RECORD_AFTER_MS);
     },
-    sample: (bytes) => {
+    /** Takes the highest memory of the run so far. */
+    sample: (bytes: number): void => {
       maxRssBytes = bytes;
     },
-    settle: async () => {
+    /** Await it once the run has ended. */
+    settle: async (): Promise<void> => {
       clearTimeout(timer);
       await recorded;
     },

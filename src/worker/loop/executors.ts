@@ -1,7 +1,7 @@
 import { openHandlers } from '../../discovery/handlers.ts';
 import { withoutParameters } from '../../discovery/job-name.ts';
 import { endNotStarted, type RunEnd } from '../../execution/result/result.ts';
-import { hasRoomToSpare } from '../../execution/script/held-script.ts';
+import { hasRoomToSpare } from '../../execution/script/run-script.ts';
 import { createHandlerRunners } from '../../execution/warm/run.ts';
 import type { UnbegunJob } from '../../queue/claim/claim.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
@@ -139,11 +139,11 @@ function hasRoomWithin(limits: Limits, { maxMemoryBytes }: WorkRequest): boolean
 /** The equipment of one executor: the parts that all of a worker share, and its own. */
 export interface Equipment extends HandlerEquipment {
   readonly watch: ChangeWatch;
-  readonly wake: WakeSignal;
+  readonly wake: ReturnType<typeof createWakeSignal>;
   readonly heartbeat: LeaseHeartbeat;
-  readonly active: ActiveExecutors;
+  readonly active: ReturnType<typeof createActiveExecutors>;
   readonly work: WorkLimits;
-  readonly ahead: ClaimAhead;
+  readonly ahead: ReturnType<typeof createClaimAhead>;
   readonly limits: Limits;
   /** Whether it may have to wait before it takes a due job. */
   readonly isHeldBack: boolean;
@@ -161,12 +161,6 @@ export interface Equipment extends HandlerEquipment {
 
 type Limits = Parameters<typeof waitForRoom>[0];
 
-/** Decides how many jobs are claimed at once and run together. */
-interface ClaimAhead {
-  window(): number;
-  note(run: EndedRun): void;
-}
-
 const MOST_AHEAD = 32;
 
 /** The shortest job in milliseconds, including its beginning and its end. */
@@ -183,16 +177,17 @@ const LONGEST_NOTED_MS = 200;
  * that has printed anything or failed is in the log before the next one begins, because jobs sent with it would be sent
  * again.
  */
-function createClaimAhead({ runner }: StoreInvocation): ClaimAhead {
+function createClaimAhead({ runner }: StoreInvocation) {
   const isAlone = runner.settings.queue.groupLimit !== null;
   let usualMs: number | null = null;
   let wasPlain = false;
   return {
-    window: () => {
+    /** How many jobs are claimed at once and run together. */
+    window: (): number => {
       if (isAlone || usualMs === null || !wasPlain) return 1;
       return Math.max(1, Math.min(MOST_AHEAD, Math.floor(LONGEST_AHEAD_MS / Math.max(usualMs, SHORTEST_MS))));
     },
-    note: (run) => {
+    note: (run: EndedRun): void => {
       const { durationMs } = run.end;
       wasPlain = isPlain(run);
       if (durationMs === null) usualMs = null;
@@ -212,15 +207,10 @@ export function isPlain({ end }: EndedRun): boolean {
 /**
  * Wakes the idle executors of a worker. The log's watch reports only changes by others, and an end may free a group,
  * release children, or set a retry.
+ *
+ * @param noMore also rings when it is aborted, because then nobody may wait
  */
-interface WakeSignal {
-  /** Aborted at the next ring; ask for it before looking for work, not after. */
-  next(): AbortSignal;
-  ring(): void;
-}
-
-/** @param noMore also rings when it is aborted, because then nobody may wait */
-export function createWakeSignal(noMore: AbortSignal): WakeSignal {
+export function createWakeSignal(noMore: AbortSignal) {
   let controller = new AbortController();
   const ring = (): void => {
     const rung = controller;
@@ -229,32 +219,31 @@ export function createWakeSignal(noMore: AbortSignal): WakeSignal {
     rung.abort('rung');
   };
   noMore.addEventListener('abort', ring, { once: true });
-  return { next: () => controller.signal, ring };
+  return {
+    /** Aborted at the next ring; ask for it before looking for work, not after. */
+    next: (): AbortSignal => controller.signal,
+    ring,
+  };
 }
 
 /**
  * Records which executors of a worker are running a job. The end of a job may bring others, such as its children, so no
  * executor leaves before it.
+ *
+ * @param onRest called when the last executor has ended its job and taken no other
  */
-interface ActiveExecutors {
-  begin(executor: object): void;
-  /** Does nothing if the executor had no job. */
-  end(executor: object): void;
-  /** How much of this time is left without a job in any executor; infinite while one runs. */
-  leftMs(restMs: number): number;
-}
-
-/** @param onRest called when the last executor has ended its job and taken no other */
-export function createActiveExecutors(onRest: () => void, now = () => performance.now()): ActiveExecutors {
+export function createActiveExecutors(onRest: () => void, now = () => performance.now()) {
   const busy = new Set<object>();
   let restSince = now();
   return {
-    begin: (executor) => void busy.add(executor),
-    end: (executor) => {
+    begin: (executor: object): void => void busy.add(executor),
+    /** Does nothing if the executor had no job. */
+    end: (executor: object): void => {
       if (!busy.delete(executor) || busy.size > 0) return;
       restSince = now();
       onRest();
     },
-    leftMs: (restMs) => (busy.size > 0 ? Number.POSITIVE_INFINITY : restSince + restMs - now()),
+    /** How much of this time is left without a job in any executor; infinite while one runs. */
+    leftMs: (restMs: number): number => (busy.size > 0 ? Number.POSITIVE_INFINITY : restSince + restMs - now()),
   };
 }

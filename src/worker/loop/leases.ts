@@ -10,17 +10,7 @@ import { hasOrphanedClaim } from '../recovery/needed.ts';
 
 const SHORTEST_BEAT_MS = 200;
 
-export interface LeaseHeartbeat {
-  /** Takes a job's own lease into account, which may be shorter than all others. */
-  note(leaseMs: number | null): void;
-  /**
-   * Calls `end` for a lasting run once its job is no longer its own: somebody else has failed, buried or requeued it.
-   */
-  guard(claim: ClaimRef, end: () => void): void;
-  /** Call it once the run's process has ended. */
-  unguard(claim: ClaimRef): void;
-  stop(): void;
-}
+export type LeaseHeartbeat = ReturnType<typeof renewLeases>;
 
 interface Beating {
   readonly workerId: number;
@@ -33,7 +23,11 @@ interface Beating {
 function guardRuns(store: Store) {
   const guarded = new Map<ClaimRef, () => void>();
   return {
+    /**
+     * Calls `end` for a lasting run once its job is no longer its own: somebody else has failed, buried or requeued it.
+     */
     guard: (claim: ClaimRef, end: () => void) => void guarded.set(claim, end),
+    /** Call it once the run's process has ended. */
     unguard: (claim: ClaimRef) => void guarded.delete(claim),
     endLost: async (): Promise<void> => {
       const claims = [...guarded.keys()];
@@ -48,7 +42,7 @@ function guardRuns(store: Store) {
  * Renews the claims of a worker, and takes back claims that others have let expire or whose workers have died. The next
  * beat makes up for a failed one: being late alone loses no claim.
  */
-export function renewLeases(call: StoreInvocation, { workerId, policyOfName, onTakenBack }: Beating): LeaseHeartbeat {
+export function renewLeases(call: StoreInvocation, { workerId, policyOfName, onTakenBack }: Beating) {
   const { store, runner } = call;
   const { queue } = runner.settings;
   const { leaseMs: defaultLeaseMs } = queue;
@@ -105,13 +99,14 @@ export function renewLeases(call: StoreInvocation, { workerId, policyOfName, onT
   };
   schedule();
   return {
-    note: (leaseMs) => {
+    /** Takes a job's own lease into account, which may be shorter than all others. */
+    note: (leaseMs: number | null): void => {
       if (leaseMs === null || leaseMs >= shortestMs) return;
       shortestMs = leaseMs;
       schedule();
     },
     ...guarding,
-    stop: () => {
+    stop: (): void => {
       isStopped = true;
       clearTimeout(timer);
     },

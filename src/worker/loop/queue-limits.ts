@@ -5,47 +5,42 @@ import type { StoreInvocation } from '../invocation/invocation.ts';
 import type { StopRequest } from '../invocation/stop.ts';
 
 /** Whether a worker may take more jobs. */
-export interface WorkLimits {
-  /** Reserves up to `wanted` jobs for a claim; 0: none may be taken, at least not now. */
-  reserve(wanted: number): number;
-  /** Ends a reservation of `reserved` jobs, of which `taken` have run. */
-  settle(reserved: number, taken: number): void;
-  /** How long the worker still takes jobs, in milliseconds; infinite without a limit. */
-  leftMs(): number;
-  /** Reads values that are too slow to read for each job. */
-  look(): void;
-}
+export type WorkLimits = ReturnType<typeof createWorkLimits>;
 
 interface Ruled {
   readonly request: WorkRequest;
   readonly stop: StopRequest;
-  readonly files: FileWatch;
+  readonly files: ReturnType<typeof createFileWatch>;
   readonly startedAt: number;
   /** Resident memory of the worker with its children; null if unknown. */
   readonly readMemoryBytes: () => number | null;
 }
 
-export function createWorkLimits({ request, stop, files, startedAt, readMemoryBytes }: Ruled): WorkLimits {
+export function createWorkLimits({ request, stop, files, startedAt, readMemoryBytes }: Ruled) {
   const { forMs, maxJobs, maxMemoryBytes } = request;
   let taken = 0;
   let asked = 0;
   const mostJobs = maxJobs ?? Number.POSITIVE_INFINITY;
   const leftMs = (): number => (forMs === null ? Number.POSITIVE_INFINITY : startedAt + forMs - performance.now());
   return {
+    /** How long the worker still takes jobs, in milliseconds; infinite without a limit. */
     leftMs,
-    reserve: (wanted) => {
+    /** Reserves up to `wanted` jobs for a claim; 0: none may be taken, at least not now. */
+    reserve: (wanted: number): number => {
       if (leftMs() <= 0) stop.startNothing(`its time of ${prettyMilliseconds(forMs ?? 0)} is over`);
       if (stop.reason !== null) return 0;
       const reserved = Math.max(0, Math.min(wanted, mostJobs - taken - asked));
       asked += reserved;
       return reserved;
     },
-    settle: (reserved, found) => {
+    /** Ends a reservation of `reserved` jobs, of which `found` have run. */
+    settle: (reserved: number, found: number): void => {
       asked -= reserved;
       taken += found;
       if (taken >= mostJobs) stop.startNothing(`it has run ${taken} ${taken === 1 ? 'job' : 'jobs'}`);
     },
-    look: () => {
+    /** Reads values that are too slow to read for each job. */
+    look: (): void => {
       const changed = files.findChanged();
       if (changed !== null) stop.startNothing(`${changed} has changed`);
       if (maxMemoryBytes !== null && (readMemoryBytes() ?? 0) > maxMemoryBytes) {
@@ -55,25 +50,13 @@ export function createWorkLimits({ request, stop, files, startedAt, readMemoryBy
   };
 }
 
-/** In an adaptive worker, only as many executors take jobs as the machine can bear. */
-interface Pace {
-  /** Call it when a job has ended, with its duration. */
-  note(durationMs: number): void;
-  /** Settles when the executor of this number may take a job; false: it is no longer needed. */
-  admit(executor: number): Promise<boolean>;
-  /**
-   * The executor of this number takes no more jobs. Once the first one leaves, which is always admitted, no waiting one
-   * is needed.
-   */
-  leave(executor: number): void;
-}
-
 const ASK_AGAIN_MS = 250;
 
+/** In an adaptive worker, only as many executors take jobs as the machine can bear. */
 export function createPace(
   { stop }: Pick<StoreInvocation, 'stop'>,
   { isAdaptive, concurrency }: Pick<WorkRequest, 'isAdaptive' | 'concurrency'>,
-): Pace {
+) {
   const adaptive = createAdaptiveLimit({
     least: isAdaptive ? 1 : concurrency,
     most: concurrency,
@@ -82,28 +65,22 @@ export function createPace(
   let isOver = false;
   return {
     note: adaptive.note,
-    admit: async (executor) => {
+    /** Settles when the executor of this number may take a job; false: it is no longer needed. */
+    admit: async (executor: number): Promise<boolean> => {
       const hasToWait = (): boolean => executor >= adaptive.limit();
       while (hasToWait() && stop.reason === null && !isOver) {
         await sleepUntil(stop.noMore, ASK_AGAIN_MS);
       }
       return stop.reason === null && !hasToWait();
     },
-    leave: (executor) => {
+    /**
+     * The executor of this number takes no more jobs. Once the first one leaves, which is always admitted, no waiting
+     * one is needed.
+     */
+    leave: (executor: number): void => {
       isOver ||= executor === 0;
     },
   };
-}
-
-/**
- * Finds out how many jobs at the same time a machine can bear: one more at a time while jobs take no longer than
- * before, a fifth fewer when they do (additive increase, multiplicative decrease).
- */
-interface AdaptiveLimit {
-  /** How many jobs may run now. */
-  limit(): number;
-  /** Call it when a job has ended, with its duration. */
-  note(durationMs: number): void;
 }
 
 interface Bounds {
@@ -124,7 +101,11 @@ interface Window {
 
 const emptyWindow: Window = { jobs: 0, totalMs: 0 };
 
-export function createAdaptiveLimit({ least, most, now }: Bounds): AdaptiveLimit {
+/**
+ * Finds out how many jobs at the same time a machine can bear: one more at a time while jobs take no longer than
+ * before, a fifth fewer when they do (additive increase, multiplicative decrease).
+ */
+export function createAdaptiveLimit({ least, most, now }: Bounds) {
   let target = least;
   let began = now();
   let previous = emptyWindow;
@@ -138,11 +119,13 @@ export function createAdaptiveLimit({ least, most, now }: Bounds): AdaptiveLimit
     began = now();
   };
   return {
-    limit: () => {
+    /** How many jobs may run now. */
+    limit: (): number => {
       turn();
       return Math.floor(target);
     },
-    note: (durationMs) => {
+    /** Call it when a job has ended, with its duration. */
+    note: (durationMs: number): void => {
       turn();
       current = { jobs: current.jobs + 1, totalMs: current.totalMs + durationMs };
     },
@@ -155,15 +138,11 @@ function isSlower(current: Window, previous: Window): boolean {
 }
 
 /** Notices a deploy. */
-interface FileWatch {
-  /** The path of a file that was changed, made or removed since; null: none. */
-  findChanged(): string | null;
-}
-
-export function createFileWatch(paths: readonly string[]): FileWatch {
+export function createFileWatch(paths: readonly string[]) {
   const before = new Map(paths.map((path) => [path, markOf(path)]));
   return {
-    findChanged: () => paths.find((path) => markOf(path) !== before.get(path)) ?? null,
+    /** The path of a file that was changed, made or removed since; null: none. */
+    findChanged: (): string | null => paths.find((path) => markOf(path) !== before.get(path)) ?? null,
   };
 }
 

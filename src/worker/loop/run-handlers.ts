@@ -1,7 +1,7 @@
 import type { HandlerDecision } from '../../child/contract.ts';
 import type { Script } from '../../discovery/script.ts';
 import { endNotStarted, endUnmeasured, noOutput, type RunEnd } from '../../execution/result/result.ts';
-import type { HandlerRequest } from '../../execution/start/request.ts';
+import type { HandlerRequest } from '../../execution/start/process.ts';
 import { type BegunEnd, type HandlerRunner, isKeptWarm } from '../../execution/warm/run.ts';
 import { describeChildren } from '../../queue/settle/families.ts';
 import { isLogFailure } from '../../store/failures.ts';
@@ -19,32 +19,26 @@ export interface HandlerEquipment {
   readonly recorder: QueueRecorder;
   readonly runner: HandlerRunner;
   readonly heartbeat: Pick<LeaseHeartbeat, 'guard' | 'unguard'>;
-  readonly runStop: RunStop;
+  readonly runStop: ReturnType<typeof createRunStop>;
 }
 
 /** Ends the runs of one executor: when its worker stops, or when the job of its present run was taken from it. */
-interface RunStop {
-  /** The signal for the next runs. */
-  next(): AbortSignal;
-  /** Ends the present run only. */
-  end(): void;
-  /** Whether `end` was called since the last `next`. */
-  readonly isEnded: boolean;
-}
-
-export function createRunStop(ofWorker: AbortSignal): RunStop {
+export function createRunStop(ofWorker: AbortSignal) {
   let own = new AbortController();
   // Many runs share one signal: each further signal takes a large part of a short run's time.
   let signal = AbortSignal.any([ofWorker, own.signal]);
   return {
-    next: () => {
+    /** The signal for the next runs. */
+    next: (): AbortSignal => {
       if (!own.signal.aborted) return signal;
       own = new AbortController();
       signal = AbortSignal.any([ofWorker, own.signal]);
       return signal;
     },
-    end: () => own.abort(),
-    get isEnded() {
+    /** Ends the present run only. */
+    end: (): void => own.abort(),
+    /** Whether `end` was called since the last `next`. */
+    get isEnded(): boolean {
       return own.signal.aborted;
     },
   };
