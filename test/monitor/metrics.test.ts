@@ -6,8 +6,7 @@ import { eachMeasured, eachUncounted, HourlyFigures } from '../../src/monitor/me
 import { type Period, periodAround, periods } from '../../src/monitor/metrics/periods.ts';
 import { type MetricBucket, readMetrics } from '../../src/monitor/metrics/read-metrics.ts';
 import { HourOfWorkers } from '../../src/monitor/metrics/workers.ts';
-import type { MeasuredRow } from '../../src/store/shared/measured.ts';
-import { metricsOf } from '../../src/store/statements/monitor/metrics.ts';
+import { type MeasuredRow, metricsOf } from '../../src/store/statements/monitor/metrics.ts';
 import type { Outcome } from '../../src/store/words.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { type WrittenLog, type WrittenRun, writeLog } from '../support/written-log.ts';

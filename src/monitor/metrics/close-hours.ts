@@ -1,5 +1,4 @@
-import type { MeasuredRow } from '../../store/shared/measured.ts';
-import { metricsOf, type WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
+import { type MeasuredRow, metricsOf, type WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import { eachMeasured, eachUncounted, HourlyFigures, hasRow, type MetricStatements, OpenHour } from './hours.ts';
 import { HOUR_MS, hourOf } from './periods.ts';

@@ -1,5 +1,4 @@
-import type { MeasuredRow } from '../../store/shared/measured.ts';
-import type { ScriptMetrics } from '../../store/statements/monitor/metrics.ts';
+import type { MeasuredRow, ScriptMetrics } from '../../store/statements/monitor/metrics.ts';
 import { isFailure } from '../../store/words.ts';
 
 /** What happened of a script, a tier or everything in some time; any two add up to those of both times. */
@@ -42,7 +41,7 @@ export class Figures {
     this.ended += 1;
     this.run.add(row.duration_ms);
     this.cpu.add(row.cpu_ms);
-    this.maxRssBytes = highest(this.maxRssBytes, row.max_rss_bytes);
+    this.maxRssBytes = mostOf([this.maxRssBytes, row.max_rss_bytes]);
   }
 
   merge(other: Figures): void {
@@ -51,20 +50,20 @@ export class Figures {
     this.service.merge(other.service);
     this.cpu.merge(other.cpu);
     this.late.merge(other.late);
-    this.maxRssBytes = highest(this.maxRssBytes, other.maxRssBytes);
+    this.maxRssBytes = mostOf([this.maxRssBytes, other.maxRssBytes]);
   }
 
   /** What waits of several handlers at the same time waits together. */
   mergeWaiting({ waiting, waitingMs }: Pick<Figures, 'waiting' | 'waitingMs'>): void {
     if (waiting === null) return;
     this.waiting = (this.waiting ?? 0) + waiting;
-    this.waitingMs = highest(this.waitingMs, waitingMs);
+    this.waitingMs = mostOf([this.waitingMs, waitingMs]);
   }
 
   /** Of several hours' ends, the worst counts. */
   raiseWaiting({ waiting, waitingMs }: Pick<Figures, 'waiting' | 'waitingMs'>): void {
-    this.waiting = highest(this.waiting, waiting);
-    this.waitingMs = highest(this.waitingMs, waitingMs);
+    this.waiting = mostOf([this.waiting, waiting]);
+    this.waitingMs = mostOf([this.waitingMs, waitingMs]);
   }
 
   static fromRow(row: ScriptMetrics): Figures {
@@ -109,7 +108,7 @@ class Sum {
   merge({ count, sum, max }: Pick<Sum, 'count' | 'sum' | 'max'>): void {
     this.count += count;
     if (sum !== null) this.sum = (this.sum ?? 0) + sum;
-    this.max = highest(this.max, max);
+    this.max = mostOf([this.max, max]);
   }
 
   set(count: number, sum: number | null, max: number | null): void {
@@ -169,14 +168,21 @@ class Distribution {
 
   #extend(sum: number | null, min: number | null, max: number | null): void {
     if (sum !== null) this.sum = (this.sum ?? 0) + sum;
-    this.max = highest(this.max, max);
-    if (min !== null) this.min = Math.min(this.min ?? min, min);
+    this.max = mostOf([this.max, max]);
+    this.min = leastOf([this.min, min]);
   }
 }
 
-function highest(one: number | null, other: number | null): number | null {
-  if (one === null || other === null) return one ?? other;
-  return Math.max(one, other);
+/** Null: none of them is known. */
+export function leastOf(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : known.reduce((one, other) => Math.min(one, other));
+}
+
+/** The same of the highest. */
+export function mostOf(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : known.reduce((one, other) => Math.max(one, other));
 }
 
 /** By how much a quantile is off at most. */

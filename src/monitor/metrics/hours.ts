@@ -1,9 +1,12 @@
-import type { MeasuredPage, MeasuredRow, PagePlace, Span } from '../../store/shared/measured.ts';
 import type {
   AddedJobs,
   CounterRow,
+  MeasuredPage,
+  MeasuredRow,
   metricsOf,
+  PagePlace,
   ScriptMetrics,
+  Span,
   WorkerMetrics,
 } from '../../store/statements/monitor/metrics.ts';
 import { Figures } from './figures.ts';

@@ -1,10 +1,8 @@
-import type { Span } from '../../store/shared/measured.ts';
-import { metricsOf, type WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
+import { metricsOf, type Span, type WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
 import type { StoreSession } from '../../store/store.ts';
-import { Figures } from './figures.ts';
+import { Figures, leastOf, mostOf } from './figures.ts';
 import { eachUncounted, HourlyFigures, type MetricStatements, OpenHour } from './hours.ts';
 import { HOUR_MS, hourOf, type Period, periodAround } from './periods.ts';
-import { leastOf, mostOf } from './workers.ts';
 
 export interface MetricsQuery {
   readonly period: Period;

@@ -1,5 +1,5 @@
-import type { MeasuredRow, Span } from '../../store/shared/measured.ts';
-import type { PresentWorker, WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
+import type { MeasuredRow, PresentWorker, Span, WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
+import { leastOf, mostOf } from './figures.ts';
 
 /** What the workers of each kind and tier did within one hour. */
 export class HourOfWorkers {
@@ -131,18 +131,6 @@ class Presence {
     }
     return most;
   }
-}
-
-/** Null: none of them is known. */
-export function leastOf(values: readonly (number | null)[]): number | null {
-  const known = values.filter((value) => value !== null);
-  return known.length === 0 ? null : known.reduce((one, other) => Math.min(one, other));
-}
-
-/** The same of the highest. */
-export function mostOf(values: readonly (number | null)[]): number | null {
-  const known = values.filter((value) => value !== null);
-  return known.length === 0 ? null : known.reduce((one, other) => Math.max(one, other));
 }
 
 /** Of an hour that was measured twice: what became known later adds to it, and what is gone by then takes nothing away. */

@@ -1,7 +1,7 @@
 import { type ColumnDefinition, hasValue, indexesOn, literal, now, type TableDefinition } from '../columns.ts';
-import { countingOf } from '../shared/counted.ts';
 import type { ServerDialect } from '../shared/sql/dialect.ts';
 import { quoted } from '../shared/sql/rows.ts';
+import { countingOf } from '../statements/counted.ts';
 import { tables } from '../tables.ts';
 
 /** Statements that lead to a version of the schema: from no tables to the first one, and from each to the next. */

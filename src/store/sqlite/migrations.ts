@@ -8,8 +8,8 @@ import {
   type TableDefinition,
 } from '../columns.ts';
 import { SCHEMA_VERSION, stepsTo } from '../schema.ts';
-import { countingOf } from '../shared/counted.ts';
 import { sqliteDialect } from '../shared/sql/dialect.ts';
+import { countingOf } from '../statements/counted.ts';
 import { tables } from '../tables.ts';
 import type { Connection, Driver } from './driver.ts';
 

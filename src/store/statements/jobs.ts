@@ -1,11 +1,10 @@
 import { inPages } from '../../system/base/values.ts';
 import type { JobRow } from '../schema.ts';
-import { countedUntil } from '../shared/counted.ts';
 import { headOfJob, type JobHead, type SizedJobRow, sizedJob } from '../shared/job-columns.ts';
 import { lock } from '../shared/sql/mutex.ts';
 import { addRows } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
-import { keepCounted, keepLateJobs, LateRows } from './counted.ts';
+import { countedUntil, keepCounted, keepLateJobs, LateRows } from './counted.ts';
 import { hasOpenKey, jobColumns, nextNumber, type RowChange, updateJobs } from './job-rows.ts';
 
 /** Columns of a job as it is added; the store decides on `id` and `ready`. */

@@ -11,7 +11,7 @@ export interface HttpRequest {
   readonly method: 'GET' | 'POST';
   readonly headers: Readonly<Record<string, string>>;
   /** '' sends none. */
-  readonly body: string | Buffer;
+  readonly body: string;
   /** Ends it; whoever calls bounds its time by it. */
   readonly signal: AbortSignal;
   /** Of these the proxy is taken: `HTTPS_PROXY`, `NO_PROXY` … */

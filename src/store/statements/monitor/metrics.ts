@@ -1,19 +1,5 @@
 import { columnsOf } from '../../columns.ts';
 import type { ActivityLog, WorkerRow } from '../../schema.ts';
-import { countingOf } from '../../shared/counted.ts';
-import {
-  addedText,
-  askPage,
-  failedPart,
-  type MeasuredPage,
-  type MeasuredPart,
-  type MeasuredRow,
-  type PagePlace,
-  type Span,
-  uncountedPart,
-  wholePart,
-  withKey,
-} from '../../shared/measured.ts';
 import type { Dialect } from '../../shared/sql/dialect.ts';
 import { lock } from '../../shared/sql/mutex.ts';
 import { putRows, quoted } from '../../shared/sql/rows.ts';
@@ -21,6 +7,26 @@ import type { Statements } from '../../shared/sql/statements.ts';
 import { withTiers } from '../../shared/sql/tiers.ts';
 import { isLong, tables } from '../../tables.ts';
 import type { Outcome } from '../../words.ts';
+import { countingOf } from '../counted.ts';
+
+/** A run, or what counts like one, as far as metrics are made of it. */
+export type MeasuredRow = ActivityLog['uncounted'];
+
+/** Rows that come one page after the other, as there may be a million. */
+export interface MeasuredPage {
+  readonly rows: readonly MeasuredRow[];
+  /** By which the next page is asked for; null: there is none. */
+  readonly next: PagePlace | null;
+}
+
+/** The end of a page; only the store knows its meaning. */
+export type PagePlace = readonly number[];
+
+/** From the first instant on, before the second one. */
+export interface Span {
+  readonly from: number;
+  readonly until: number;
+}
 
 /** A worker that was there in an hour. */
 export type PresentWorker = Pick<WorkerRow, 'id' | 'kind' | 'tier' | 'state' | 'started_at' | 'finished_at'>;
@@ -146,9 +152,65 @@ function waiting(db: Statements, at: number): Promise<WaitingJobs[]> {
   );
 }
 
-const both = ['true', 'true'] as const;
-
 const HOUR_MS = 3_600_000;
+
+/** A statement that gives some of the rows that are asked for, in an order of its own. */
+interface MeasuredPart {
+  /** The limit stands in it: a server that does not know it when it plans reads whole tables. */
+  readonly text: (limit: number) => string;
+  readonly values: (key: readonly number[]) => readonly unknown[];
+  /** The key that comes before any row's. */
+  readonly first: readonly number[];
+  /** The key that rows are ordered by, after which the next page begins; null: there are few rows, and one page. */
+  readonly keyOf: ((row: MeasuredRow) => readonly number[]) | null;
+}
+
+/** The statement of a page, one part after the other, and what is made of its rows. */
+function askPage(parts: readonly MeasuredPart[], after: PagePlace | null, limit: number) {
+  const [index = 0, ...key] = after ?? [];
+  const { text, values, first, keyOf } = parts[index] as MeasuredPart;
+  const toPage = (rows: readonly MeasuredRow[]): MeasuredPage => {
+    const last = rows.at(-1);
+    if (keyOf !== null && last !== undefined && rows.length >= limit) return { rows, next: [index, ...keyOf(last)] };
+    return { rows, next: index + 1 < parts.length ? [index + 1] : null };
+  };
+  return { text: text(limit), values: values(key.length > 0 ? key : first), toPage };
+}
+
+/** A part that never has many rows, and so is one page. */
+const wholePart = { first: [], keyOf: null } satisfies Partial<MeasuredPart>;
+
+/** A statement with further columns, by which its rows are ordered. */
+const withKey = (text: string, columns: string): string => text.replace('select', `select ${columns},`);
+
+/** Jobs that failed without a run. */
+function failedPart(measuredEvents: (events: string) => string, { from, until }: Span): MeasuredPart {
+  const isNext = 'events.at >= ? and (events.at > ? or events.id > ?) and events.at < ?';
+  return {
+    text: (limit) =>
+      `${withKey(measuredEvents(isNext), 'events.id as id')} order by events.at, events.id limit ${limit}`,
+    values: ([at, id]) => [at, at, id, until],
+    first: [from, 0],
+    keyOf: ({ finished_at, id }) => [finished_at as number, id],
+  };
+}
+
+/** Figures whose rows are gone, or came too late. */
+const uncountedPart = (before: number): MeasuredPart => ({
+  text: (limit) => `select * from uncounted where id > ?
+    and ((counts_start = 1 and started_at < ?) or (counts_end = 1 and finished_at < ?)) order by id limit ${limit}`,
+  values: ([id]) => [id, before, before],
+  first: [0],
+  keyOf: ({ id }) => [id],
+});
+
+/** How many jobs were added in each hour of some time, which is the two values. */
+const addedText = (handlerOf: (name: string) => string): string =>
+  `select 'queue/' || ${handlerOf('name')} as name,
+     created_at - ((created_at % ${HOUR_MS}) + ${HOUR_MS}) % ${HOUR_MS} as "hour", count(*) as jobs
+   from jobs where tier is null and created_at >= ? and created_at < ? group by 1, 2`;
+
+const both = ['true', 'true'] as const;
 
 const toScripts = ({ join }: Dialect): string =>
   `${join} scripts on scripts.id = runs.script_id ${join} jobs on jobs.id = runs.job_id`;
