@@ -1,13 +1,13 @@
-/** The state of a job in its life; the diagram is in docs/architecture.md. */
+/** The states of a job, in the order in which people read them; the diagram is in docs/architecture.md. */
 export const jobStates = [
   'queued',
   /** A worker has claimed it: it begins in a moment, or has for less than 0.1 s. */
   'claimed',
   'running',
-  'finished',
   'retrying',
-  'failed',
   'paused',
+  'failed',
+  'finished',
   'cancelled',
 ] as const;
 export type JobState = (typeof jobStates)[number];
