@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { lookIntoJobs } from '../discovery/look-into-jobs.ts';
+import { lookIntoJobs } from '../discovery/discover.ts';
 import { readCrontabTimes } from '../hosting/doctor/crontab-calls.ts';
 import type { readJob } from '../queue/read/jobs.ts';
 import { readKnownTiers } from '../report/model/known-tiers.ts';

@@ -1,19 +1,27 @@
+import { shortestPeriodMs } from '../schedule/period.ts';
 import { describeProblem } from '../settings/problem.ts';
 import type { ScriptOptions, Settings, TierSettings } from '../settings/settings.ts';
 import { printableName, shellWord } from '../system/base/values.ts';
-import { LONGEST_NAME } from './job-name.ts';
+import {
+  distrustOf,
+  fileName,
+  matchableNames,
+  type PatternMatcher,
+  QUEUE_TIER,
+  type TierPlace,
+} from './jobs-folder.ts';
+import { type Ignored, type Launch, LONGEST_NAME, type Script } from './script.ts';
 import {
   byteOrderMark,
   chooseLaunch,
+  hashWithImports,
   isShell,
   type LaunchChoice,
   launchByShell,
   parseShebang,
   removeMark,
-} from './launch.ts';
-import { distrustOf, fileName, matchableNames, type PatternMatcher, QUEUE_TIER, type TierPlace } from './place.ts';
-import type { Ignored, Launch, Script } from './script.ts';
-import { hashWithImports, type ScriptFile } from './script-file.ts';
+  type ScriptFile,
+} from './script-file.ts';
 import { readScriptTags, type ScriptTags } from './tags.ts';
 
 /** @param label the script's name within its tier */
@@ -251,4 +259,43 @@ function ofTier({ tiers }: Settings, tier: string): ScriptOptions {
   if (!Object.hasOwn(tiers, tier)) return {};
   const { concurrency: _, catchUp: __, ping: ___, ...options }: TierSettings = tiers[tier] ?? {};
   return options;
+}
+
+/** Refuses a script whose schedule is invalid, or more frequent than its tier; loads the code that reads schedules. */
+export async function readScheduleChecks(): Promise<(script: Script) => Script> {
+  const { shortestGapMs } = await import('../schedule/repeat/calendar.ts');
+  const { readSchedule } = await import('../schedule/repeat/parse.ts');
+  const refuse = ({ tier, options: { schedule, timezone } }: Script): string | null => {
+    if (schedule === undefined) return null;
+    const parsed = readSchedule(schedule, timezone ?? null);
+    if ('matter' in parsed) return `its ${parsed.matter}`;
+    const period = shortestPeriodMs(tier);
+    const gapMs = shortestGapMs(parsed.rule, 0);
+    if (period === null || gapMs >= period) return null;
+    return `its schedule ${JSON.stringify(schedule)} is more frequent than jobs/${tier}: move it to jobs/${tierFor(gapMs)}`;
+  };
+  return (script) => {
+    const refusal = refuse(script);
+    if (refusal !== null) return { ...script, refusals: [...script.refusals, refusal] };
+    const warning = warnOfNoPeriod(script);
+    return warning === null ? script : { ...script, warnings: [...script.warnings, warning] };
+  };
+}
+
+/** Its times come, but no crontab line of `runner cron` calls its tier. */
+function warnOfNoPeriod({ tier, options }: Script): string | null {
+  if (options.schedule === undefined || shortestPeriodMs(tier) !== null) return null;
+  return (
+    `cron does not call jobs/${tier}, because its name is not a schedule name: its schedule counts only in ` +
+    `calls of \`npx folder-runner due\` or \`npx folder-runner ${tier}\``
+  );
+}
+
+const MINUTE_MS = 60_000;
+
+/** The longest usual tier that is called at least this often. */
+function tierFor(gapMs: number): string {
+  const usual = ['weekly', 'daily', 'hourly', '15min', '5min'];
+  const fits = (tier: string): boolean => (shortestPeriodMs(tier) ?? 0) <= gapMs;
+  return usual.find(fits) ?? `${Math.max(1, Math.floor(gapMs / MINUTE_MS))}min`;
 }

@@ -1,13 +1,23 @@
 import { join } from 'node:path';
 import { tierPeriodMs } from '../schedule/period.ts';
-import type { Runner, Settings } from '../settings/settings.ts';
+import { loadSettings } from '../settings/load.ts';
+import { defaultSettings, type Runner, type Settings } from '../settings/settings.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { nearestName } from '../system/base/suggest.ts';
 import { compareBytes } from '../system/base/values.ts';
 import type { FolderContent } from './folder.ts';
-import { namesNoScript, readJobsFolder, tierFolder } from './jobs-folder.ts';
-import { createPatternMatcher, enterJobs, type JobsPlace, matchableNames, QUEUE_TIER } from './place.ts';
-import type { Discovery, Ignored, Script, Tier } from './script.ts';
+import {
+  createPatternMatcher,
+  enterJobs,
+  type JobsPlace,
+  matchableNames,
+  namesNoScript,
+  QUEUE_TIER,
+  readJobsFolder,
+  tierFolder,
+} from './jobs-folder.ts';
+import type { DisabledScript } from './not-run.ts';
+import { type Discovery, type Ignored, type Script, shortNameOf, type Tier } from './script.ts';
 
 export interface DiscoverOptions {
   /** Reads only this tier's folder, as a pass needs it. */
@@ -38,8 +48,9 @@ export async function findTier(runner: Pick<Runner, 'root' | 'settings'>, name: 
 async function withSchedules(found: Discovery): Promise<Discovery> {
   const hasSchedule = ({ options }: Script): boolean => options.schedule !== undefined;
   if (!found.tiers.some(({ scripts }) => scripts.some(hasSchedule))) return found;
-  const { checkSchedules } = await import('./schedules.ts');
-  return { ...found, tiers: found.tiers.map((tier) => ({ ...tier, scripts: checkSchedules(tier.scripts) })) };
+  const { readScheduleChecks } = await import('./build-script.ts');
+  const check = await readScheduleChecks();
+  return { ...found, tiers: found.tiers.map((tier) => ({ ...tier, scripts: tier.scripts.map(check) })) };
 }
 
 async function discoverAll(place: JobsPlace): Promise<Discovery> {
@@ -128,4 +139,34 @@ function describeUnused(setting: string, key: string, kind: string, names: reado
   const nearest = nearestName(key, names);
   const guess = nearest === null ? '' : `; did you mean ${nearest}?`;
   return `${setting}[${JSON.stringify(key)}] in the settings matches no ${kind} and has no effect${guess}`;
+}
+
+/** The contents of `jobs/`, and the fault of the settings. */
+export interface JobsFound {
+  readonly discovery: Discovery;
+  readonly disabled: readonly DisabledScript[];
+  /** Null: the settings are correct; otherwise the defaults were used. */
+  readonly settingsProblem: string | null;
+}
+
+/** For commands that run nothing: wrong settings do not prevent finding the scripts. */
+export async function lookIntoJobs(root: string): Promise<JobsFound> {
+  const { findDisabled } = await import('./not-run.ts');
+  const disabled = findDisabled(root);
+  try {
+    return { discovery: await discoverScripts(root), disabled, settingsProblem: null };
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return { discovery: await discover(root, defaultSettings), disabled, settingsProblem: error.message };
+  }
+}
+
+/** @throws {UsageError} if the settings are wrong, or there is no `jobs/` */
+export async function discoverScripts(root: string): Promise<Discovery> {
+  return await discover(root, await loadSettings(root));
+}
+
+/** The names of jobs that have a handler in `jobs/queue/` here, sorted by bytes. */
+export function handlerNames({ handlers }: Pick<Discovery, 'handlers'>): readonly string[] {
+  return [...new Set(handlers.map(shortNameOf))].toSorted(compareBytes);
 }

@@ -5,11 +5,10 @@ import { UsageError } from '../system/base/errors.ts';
 import { nearestName } from '../system/base/suggest.ts';
 import { listNames, printableName, shellWord } from '../system/base/values.ts';
 import { cutScriptName } from './build-script.ts';
-import { DISABLED, findDisabled } from './disabled.ts';
 import { discover, findTier } from './discover.ts';
-import { reasonToIgnore } from './jobs-folder.ts';
-import { QUEUE_TIER } from './place.ts';
-import { describeHosts, type Script, type Tier } from './script.ts';
+import { QUEUE_TIER, reasonToIgnore } from './jobs-folder.ts';
+import { DISABLED, findDisabled } from './not-run.ts';
+import { describeHosts, type Script, shortNameOf, type Tier } from './script.ts';
 
 type Place = Pick<Runner, 'root' | 'settings'>;
 
@@ -82,8 +81,7 @@ async function findByShortName(runner: Place, word: string): Promise<Found> {
 }
 
 function unknownScript(root: string, name: string, scripts: readonly Script[]): UsageError {
-  const names = scripts.map((script) => script.name);
-  const nearest = nearestName(name, names) ?? nearestByEnd(name, names);
+  const nearest = nearestScript(name, scripts);
   const guess = nearest === null ? '.' : `; did you mean ${nearest}?`;
   return new UsageError(
     `There is no script ${JSON.stringify(name)} in ${root}/jobs${guess} ` +
@@ -91,11 +89,11 @@ function unknownScript(root: string, name: string, scripts: readonly Script[]): 
   );
 }
 
-/** Compares the part after the tier: `clean-tmp`. */
-function nearestByEnd(word: string, names: readonly string[]): string | null {
-  const endOf = (name: string): string => name.slice(name.indexOf('/') + 1);
-  const nearest = nearestName(word, names.map(endOf));
-  return names.find((name) => endOf(name) === nearest) ?? null;
+/** The name that was probably meant: as a whole, or its part after the tier. */
+export function nearestScript(word: string, scripts: readonly Pick<Script, 'name'>[]): string | null {
+  const names = scripts.map(({ name }) => name);
+  const label = nearestName(word, scripts.map(shortNameOf));
+  return nearestName(word, names) ?? scripts.find((script) => shortNameOf(script) === label)?.name ?? null;
 }
 
 interface From {
@@ -115,6 +113,40 @@ export function scriptNameOf(word: string, { root, cwd }: From): string {
     // The later look-up of the name reports a folder that cannot be read.
     return word;
   }
+}
+
+/** What people can name of a script, a handler or a disabled one. */
+type Named = Pick<Script, 'name' | 'tier' | 'path'>;
+
+/**
+ * Those of the scripts that a word means, by the first of these that fits one: their name, their file or folder, the
+ * name of such a file, the end of their name.
+ */
+export function scriptsMeant<Each extends Named>(word: string, from: From, scripts: readonly Each[]): readonly Each[] {
+  const { root, cwd } = from;
+  const paths = [cwd, root, join(root, 'jobs')]
+    .map((folder) => resolve(folder, word))
+    .flatMap((path) => [path, path + DISABLED]);
+  const meant = scriptNameOf(word, from);
+  const filesOf = (script: Named): readonly string[] => [script.path, entryOf(root, script)];
+  const ways: readonly ((script: Named) => boolean)[] = [
+    ({ name }) => name === word,
+    (script) => filesOf(script).some((path) => paths.includes(path)),
+    ({ name }) => name === meant,
+    (script) => script.name.endsWith(`/${word}`) || filesOf(script).some((path) => basename(path) === word),
+  ];
+  for (const isMeant of ways) {
+    const found = scripts.filter(isMeant);
+    if (found.length > 0) return found;
+  }
+  return [];
+}
+
+/** What lies in the tier, a file or a folder: as many parts of the path as the name has. */
+export function entryOf(root: string, { name, tier, path }: Named): string {
+  const folder = join(root, 'jobs', tier);
+  const depth = name.slice(tier.length + 1).split('/').length;
+  return join(folder, ...relative(folder, path).split('/').slice(0, depth));
 }
 
 /** The scripts and handlers of that name, or in that file; their tier may be left out. */

@@ -5,9 +5,6 @@ import { matchAny } from '../system/base/glob.ts';
 import { compareBytes, printableName } from '../system/base/values.ts';
 import { machineName } from '../system/process/identity.ts';
 import { buildScript, isNotUtf8, refuseScript, scriptName } from './build-script.ts';
-import { LONGEST_NAME } from './job-name.ts';
-import { reasonToIgnore, tierNames } from './jobs-folder.ts';
-import { isScriptExtension } from './launch.ts';
 import {
   describeReadFailure,
   enterFolder,
@@ -15,10 +12,12 @@ import {
   fileName,
   type JobsPlace,
   QUEUE_TIER,
+  reasonToIgnore,
   type TierPlace,
-} from './place.ts';
-import type { Ignored, Script, Unread } from './script.ts';
-import { isExecutableFile, readScriptFile } from './script-file.ts';
+  tierNames,
+} from './jobs-folder.ts';
+import { type Ignored, LONGEST_NAME, type Script, type Unread } from './script.ts';
+import { isExecutableFile, isScriptExtension, readScriptFile } from './script-file.ts';
 
 /** The contents of a tier's folder, or of the handlers' folder. */
 export interface FolderContent {

@@ -6,9 +6,8 @@ import { errorCode } from '../system/base/errors.ts';
 import { compareBytes } from '../system/base/values.ts';
 import { mergeOptions } from './build-script.ts';
 import { readHandlers } from './folder.ts';
-import { withoutParameters } from './job-name.ts';
-import { createPatternMatcher, enterJobs, type JobsPlace, QUEUE_TIER } from './place.ts';
-import type { Script } from './script.ts';
+import { createPatternMatcher, enterJobs, type JobsPlace, QUEUE_TIER } from './jobs-folder.ts';
+import { type Script, shortNameOf, withoutParameters } from './script.ts';
 
 /** The present handlers in `jobs/queue/`. */
 export interface Handlers {
@@ -122,7 +121,7 @@ export function readHandlerIndex(place: JobsPlace): HandlerIndex {
   const jobs = join(place.root, 'jobs');
   const found = readHandlers(place);
   const folders = [...new Set([place.root, jobs, join(jobs, QUEUE_TIER), ...found.folders])];
-  const scripts = new Map(found.scripts.map((script) => [jobNameOf(script), script]));
+  const scripts = new Map(found.scripts.map((script) => [shortNameOf(script), script]));
   const paths = [...folders, ...found.scripts.map(({ path }) => path)];
   return {
     names: [...scripts.keys()].toSorted(compareBytes),
@@ -150,11 +149,6 @@ function keepUnchanged(old: HandlerIndex, index: HandlerIndex): HandlerIndex {
     names: isDeepStrictEqual(old.names, index.names) ? old.names : index.names,
     scripts: new Map([...index.scripts].map(([name, script]) => [name, keep(name, script)])),
   };
-}
-
-/** `mail/welcome` for the script `queue/mail/welcome`. */
-function jobNameOf({ name }: Script): string {
-  return name.slice(QUEUE_TIER.length + 1);
 }
 
 /** A recent change may be followed by another one with the same time stamp. */

@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import type { Reader } from '../settings/readers.ts';
 import type { ScriptOptions } from '../settings/settings.ts';
 import { machineName } from '../system/process/identity.ts';
 
@@ -92,4 +93,37 @@ export interface Discovery {
   readonly elsewhere: readonly Script[];
   /** Settings that match nothing here, one sentence each; filled if all tiers were read. */
   readonly warnings: readonly string[];
+}
+
+/** Longest name of a job, in characters. */
+export const LONGEST_NAME = 255;
+
+/** A job's name is a path within `jobs/queue/`, optionally followed by `?` and parameters. */
+export const readJobName: Reader<string> = (found) =>
+  isJobName(found)
+    ? { value: found }
+    : { expected: `a handler's path such as mail/welcome, 1 to ${LONGEST_NAME} characters` };
+
+function isJobName(name: unknown): name is string {
+  const isText = typeof name === 'string' && name.length <= LONGEST_NAME;
+  return isText && isHandlerPath(withoutParameters(name)) && !hasControl(name);
+}
+
+/** `mail/welcome` for `mail/welcome?user=7`: parameters distinguish jobs of the same handler. */
+export function withoutParameters(name: string): string {
+  const end = name.indexOf('?');
+  return end === -1 ? name : name.slice(0, end);
+}
+
+function isHandlerPath(name: string): boolean {
+  return name.split('/').every((part) => part.trim() !== '' && part !== '.' && part !== '..');
+}
+
+function hasControl(name: string): boolean {
+  return /\p{Cc}|\p{Cs}/u.test(name);
+}
+
+/** The name within the tier: `mail/welcome` of the handler `queue/mail/welcome`, which is the name of its jobs. */
+export function shortNameOf({ name }: Pick<Script, 'name'>): string {
+  return name.slice(name.indexOf('/') + 1);
 }

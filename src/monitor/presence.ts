@@ -2,8 +2,7 @@ import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { discover } from '../discovery/discover.ts';
 import { openHandlers } from '../discovery/handlers.ts';
-import { readJobsFolder } from '../discovery/jobs-folder.ts';
-import { QUEUE_TIER } from '../discovery/place.ts';
+import { QUEUE_TIER, readJobsFolder } from '../discovery/jobs-folder.ts';
 import { describeHosts, type Script } from '../discovery/script.ts';
 import type { Settings } from '../settings/settings.ts';
 import { type HostCopy, machinesOf } from '../store/statements/registers.ts';
@@ -129,7 +128,7 @@ function isNothing(path: string): boolean {
 }
 
 async function isDisabled(root: string, name: string): Promise<boolean> {
-  const { findDisabled } = await import('../discovery/disabled.ts');
+  const { findDisabled } = await import('../discovery/not-run.ts');
   return findDisabled(root).some((script) => script.name === name);
 }
 

@@ -1,4 +1,4 @@
-import type { DisabledScript } from '../discovery/disabled.ts';
+import type { DisabledScript } from '../discovery/not-run.ts';
 import type { Discovery, Script } from '../discovery/script.ts';
 import { type Finding, worstStatus } from '../monitor/checks/finding.ts';
 import type { Metrics } from '../monitor/metrics/read-metrics.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { mergeOptions } from '../../src/discovery/build-script.ts';
-import { createPatternMatcher } from '../../src/discovery/place.ts';
+import { createPatternMatcher } from '../../src/discovery/jobs-folder.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 
 const settings = {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { discover } from '../../src/discovery/discover.ts';
-import { describeCures, describeNeverRun, findNeverRun } from '../../src/discovery/never-run.ts';
+import { describeCures, describeNeverRun, findNeverRun } from '../../src/discovery/not-run.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { inRoot } from '../support/in-root.ts';
 import { runPass } from '../support/run-pass.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { parseShebang } from '../../src/discovery/launch.ts';
+import { parseShebang } from '../../src/discovery/script-file.ts';
 
 test.each([
   ['#!/bin/sh', '/bin/sh', null],

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { findDisabled } from '../../src/discovery/disabled.ts';
 import { discover } from '../../src/discovery/discover.ts';
+import { findDisabled } from '../../src/discovery/not-run.ts';
 import { findTarget, type Target } from '../../src/report/why/why.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';

@@ -1,7 +1,4 @@
 import type { Site, SiteLog } from '../../dashboard/site.ts';
-import { findDisabled } from '../../discovery/disabled.ts';
-import { tierNames } from '../../discovery/jobs-folder.ts';
-import { listHandlerNames } from '../../discovery/look-into-jobs.ts';
 import { noJobs, readJobs, readStory } from '../../report/model/jobs.ts';
 import { readOverview, type ScriptOverview } from '../../report/model/overview.ts';
 import { readScriptRuns } from '../../report/model/runs/history.ts';
@@ -101,15 +98,10 @@ export class ViewReader {
 
   async #readStatus({ nowMs, pauses, store, view, problem: logProblem }: SiteLog): Promise<StatusRead> {
     const { root, states, crontab } = this.#site;
-    let problem: string | null = null;
-    const handlers = await listHandlerNames(root, (wrong) => {
-      problem = `No call starts anything until the settings are fixed. ${wrong}`;
-    });
-    const tiers = tierNames(root);
-    const found = (await this.#site.lookIntoJobs()).discovery.tiers;
-    const disabled = findDisabled(root).map(({ name }) => name);
-    const place = { root, store, states, tiers, found, handlers, disabled, crontab };
-    const query = { ...place, pauses, nowMs, isLogUnread: logProblem !== null };
+    const jobs = await this.#site.lookIntoJobs();
+    const wrong = jobs.settingsProblem;
+    const problem = wrong === null ? null : `No call starts anything until the settings are fixed. ${wrong}`;
+    const query = { root, store, states, jobs, crontab, pauses, nowMs, isLogUnread: logProblem !== null };
     return { status: await readStatus(view, query), problem };
   }
 

@@ -217,7 +217,7 @@ async function writeAll(pieces: AsyncIterable<string>, write: (text: string) => 
 /** Names the files that somebody has written to be run, and that no pass runs. */
 export async function tellNeverRun({ stderr }: CommandContext, { root, settings }: Runner): Promise<void> {
   const { discover } = await import('../../discovery/discover.ts');
-  const { describeCures, describeNeverRun, findNeverRun } = await import('../../discovery/never-run.ts');
+  const { describeCures, describeNeverRun, findNeverRun } = await import('../../discovery/not-run.ts');
   const found = findNeverRun(root, (await discover(root, settings)).ignored);
   if (found.length > 0) stderr.write(`Note: ${describeNeverRun(found)}\n  → ${describeCures(found)}\n`);
 }

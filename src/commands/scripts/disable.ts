@@ -1,15 +1,13 @@
 import { existsSync, renameSync } from 'node:fs';
-import { basename, join, relative, resolve } from 'node:path';
+import { basename, relative } from 'node:path';
 import { Command } from 'commander';
-import { DISABLED } from '../../discovery/disabled.ts';
-import { scriptNameOf } from '../../discovery/find-script.ts';
-import { tierNames } from '../../discovery/jobs-folder.ts';
-import { lookIntoJobs } from '../../discovery/look-into-jobs.ts';
-import { QUEUE_TIER } from '../../discovery/place.ts';
+import { lookIntoJobs } from '../../discovery/discover.ts';
+import { entryOf, nearestScript, scriptsMeant } from '../../discovery/find-script.ts';
+import { QUEUE_TIER, tierNames } from '../../discovery/jobs-folder.ts';
+import { DISABLED } from '../../discovery/not-run.ts';
 import type { Script } from '../../discovery/script.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import type { CommandContext } from '../shared/context.ts';
@@ -101,22 +99,9 @@ interface NamedFile {
  */
 async function findFile(root: string, cwd: string, word: string): Promise<NamedFile> {
   const files = await listFiles(root);
-  const paths = [cwd, root, join(root, 'jobs')].flatMap((folder) => {
-    const path = resolve(folder, word);
-    return [path, path + DISABLED];
-  });
-  const meant = scriptNameOf(word, { cwd, root });
-  const ways: readonly ((file: NamedFile) => boolean)[] = [
-    ({ name }) => name === word,
-    ({ path, entry }) => paths.includes(path) || paths.includes(entry),
-    ({ name }) => name === meant,
-    ({ name, entry }) => name.endsWith(`/${word}`) || basename(entry) === word,
-  ];
-  for (const isMeant of word === '' ? [] : ways) {
-    const [found, ...others] = files.filter(isMeant);
-    if (found !== undefined && others.length === 0) return found;
-    if (found !== undefined) throw new UsageError(describeSeveral(word, [found, ...others]));
-  }
+  const [found, ...others] = word === '' ? [] : scriptsMeant(word, { cwd, root }, files);
+  if (found !== undefined && others.length === 0) return found;
+  if (found !== undefined) throw new UsageError(describeSeveral(word, [found, ...others]));
   throw new UsageError(describeTier(root, word, files) ?? describeUnknown(word, files));
 }
 
@@ -128,13 +113,6 @@ async function listFiles(root: string): Promise<readonly NamedFile[]> {
     ...scripts.map((script) => ({ ...script, entry: entryOf(root, script), script })),
     ...disabled.map((file) => ({ ...file, entry: file.path, script: null })),
   ];
-}
-
-/** Its name has as many parts as its path has to the file, or to the folder that is the script. */
-function entryOf(root: string, { name, tier, path }: Script): string {
-  const folder = join(root, 'jobs', tier);
-  const depth = name.slice(tier.length + 1).split('/').length;
-  return join(folder, ...relative(folder, path).split('/').slice(0, depth));
 }
 
 function describeSeveral(word: string, files: readonly NamedFile[]): string {
@@ -155,10 +133,7 @@ function describeTier(root: string, word: string, files: readonly NamedFile[]): 
 }
 
 function describeUnknown(word: string, files: readonly NamedFile[]): string {
-  const names = files.map(({ name }) => name);
-  const labels = new Map(names.map((name) => [name.slice(name.indexOf('/') + 1), name]));
-  const label = nearestName(word, labels.keys());
-  const nearest = nearestName(word, names) ?? (label === null ? null : (labels.get(label) as string));
+  const nearest = nearestScript(word, files);
   const guess = nearest === null ? '.' : `; did you mean ${printableLine(nearest)}?`;
   return `There is no script ${quote(word)} in jobs/${guess} \`npx folder-runner list\` shows all scripts.`;
 }

@@ -1,11 +1,10 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
 import { Command, Option } from 'commander';
-import { DISABLED } from '../../discovery/disabled.ts';
-import { LONGEST_NAME } from '../../discovery/job-name.ts';
-import { reasonToIgnore, tierFolder, tierNames } from '../../discovery/jobs-folder.ts';
-import { isScriptExtension } from '../../discovery/launch.ts';
-import { QUEUE_TIER } from '../../discovery/place.ts';
+import { QUEUE_TIER, reasonToIgnore, tierFolder, tierNames } from '../../discovery/jobs-folder.ts';
+import { DISABLED } from '../../discovery/not-run.ts';
+import { LONGEST_NAME } from '../../discovery/script.ts';
+import { isScriptExtension } from '../../discovery/script-file.ts';
 import { guessPeriodName } from '../../schedule/misnamed.ts';
 import { parseTierPeriod } from '../../schedule/period.ts';
 import { isCommandName } from '../../system/base/command-names.ts';

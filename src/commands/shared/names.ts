@@ -1,5 +1,6 @@
-import { withoutParameters } from '../../discovery/job-name.ts';
-import { listHandlerNames } from '../../discovery/look-into-jobs.ts';
+import { openHandlers } from '../../discovery/handlers.ts';
+import { withoutParameters } from '../../discovery/script.ts';
+import { loadSettingsIfRight } from '../../settings/load.ts';
 import { matchGlob } from '../../system/base/glob.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
@@ -10,7 +11,7 @@ const MOST_NOTES = 10;
 
 /** Tells of names that nothing here is for: another machine may have their handlers, or it is a slip. */
 export async function noteUnhandled(context: CommandContext, root: string, names: readonly string[]): Promise<void> {
-  const handlers = await listHandlerNames(root);
+  const handlers = await namesOfHandlers(root);
   const unhandled = names.filter((name) => !isHandled(name, handlers)).map(withoutParameters);
   for (const name of [...new Set(unhandled)].slice(0, MOST_NOTES))
     context.stderr.write(`${describeUnhandled(name, handlers)}\n`);
@@ -18,7 +19,7 @@ export async function noteUnhandled(context: CommandContext, root: string, names
 
 /** Tells of patterns that a worker here finds no handler for: it takes no job because of them. */
 export async function noteUnfitting(context: CommandContext, root: string, patterns: readonly string[]): Promise<void> {
-  const handlers = await listHandlerNames(root);
+  const handlers = await namesOfHandlers(root);
   const fits = (pattern: string) => handlers.some((handler) => matchGlob(pattern, handler));
   for (const pattern of patterns.slice(0, MOST_NOTES)) {
     if (fits(pattern) || fits(withoutParameters(pattern))) continue;
@@ -27,6 +28,11 @@ export async function noteUnfitting(context: CommandContext, root: string, patte
       `Note: jobs/queue/ has ${what}, so no such job is claimed. Check the name, or add the handler.\n`,
     );
   }
+}
+
+/** Wrong settings do not keep a job from being added. */
+async function namesOfHandlers(root: string): Promise<readonly string[]> {
+  return (await openHandlers(root, await loadSettingsIfRight(root))).names();
 }
 
 function isHandled(name: string, handlers: readonly string[]): boolean {

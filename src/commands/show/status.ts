@@ -51,19 +51,13 @@ async function describeStatus(
 ): Promise<string> {
   const { upcoming } = options;
   const limit = readCount('--upcoming', typeof upcoming === 'string' ? upcoming : DEFAULT_UPCOMING, MOST_UPCOMING);
-  const { tierNames } = await import('../../discovery/jobs-folder.ts');
-  const { findDisabled } = await import('../../discovery/disabled.ts');
-  const { listHandlerNames } = await import('../../discovery/look-into-jobs.ts');
   const { readStatus } = await import('../../report/model/status.ts');
-  const { lookIntoJobs } = await import('../../discovery/look-into-jobs.ts');
+  const { lookIntoJobs } = await import('../../discovery/discover.ts');
+  const jobs = await lookIntoJobs(root);
+  if (jobs.settingsProblem !== null) tellWrongSettings(context, jobs.settingsProblem);
   const status = await readStatus(await view(), {
-    ...{ root, store },
+    ...{ root, store, jobs, pauses },
     states: stateFoldersOf(root),
-    tiers: tierNames(root),
-    found: (await lookIntoJobs(root)).discovery.tiers,
-    handlers: await listHandlerNames(root, (problem) => tellWrongSettings(context, problem)),
-    pauses,
-    disabled: findDisabled(root).map(({ name }) => name),
     crontab: crontabOf(context, root),
     nowMs: context.now(),
     isLogUnread: problem !== null,
@@ -134,7 +128,7 @@ async function describeWhy(
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const screen = createScreen(context);
   const { clock, nowMs } = screen;
-  const { lookIntoJobs } = await import('../../discovery/look-into-jobs.ts');
+  const { lookIntoJobs } = await import('../../discovery/discover.ts');
   const found = await lookIntoJobs(root);
   await noteSpooled(context, root);
   const place = { word, cwd: context.cwd, root, states: stateFoldersOf(root), clock, nowMs };
@@ -231,7 +225,7 @@ async function readTimes(
 
 async function list(context: CommandContext, options: CommonOptions): Promise<void> {
   const root = rootOf(context, options.root);
-  const { discoverScripts } = await import('../../discovery/look-into-jobs.ts');
+  const { discoverScripts } = await import('../../discovery/discover.ts');
   const found = await discoverScripts(root);
   const { pauses, differences, times } = await withLogIfAny(context, options.root, async ({ pauses, store, view }) => ({
     pauses,
@@ -247,7 +241,7 @@ async function list(context: CommandContext, options: CommonOptions): Promise<vo
   const { withFarPasses } = await import('../../report/text/next-time.ts');
   const tiers = withFarPasses(found.tiers, times, screen.clock);
   const discovery = { ...found, tiers, warnings: [...found.warnings, ...differences] };
-  const disabled = (await import('../../discovery/disabled.ts')).findDisabled(root);
+  const disabled = (await import('../../discovery/not-run.ts')).findDisabled(root);
   const { openTextOutput } = await import('../../report/terminal/screen.ts');
   const output = openTextOutput(context.stdout);
   if (options.json) {

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
-import { DISABLED } from '../../discovery/disabled.ts';
+import { DISABLED } from '../../discovery/not-run.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { type Fault, UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';

@@ -9,7 +9,7 @@ import {
   type SpokenAsk,
 } from '../../child/contract.ts';
 import { sentenceOf } from '../../child/record-end.ts';
-import { readJobName } from '../../discovery/job-name.ts';
+import { readJobName } from '../../discovery/script.ts';
 import { expectedDuration, parseDelayMs } from '../../settings/readers.ts';
 import { describeFound, isInstant } from '../../system/base/values.ts';
 import { ifPossible } from '../run-files.ts';

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { describeCures, describeNeverRun, findNeverRun } from '../../discovery/never-run.ts';
+import { describeCures, describeNeverRun, findNeverRun } from '../../discovery/not-run.ts';
 import type { Script } from '../../discovery/script.ts';
 import { readScriptFile } from '../../discovery/script-file.ts';
 import { resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';

@@ -139,7 +139,7 @@ async function withoutWaiting(
   threshold: number,
   { root, nowMs }: CheckFacts,
 ): Promise<readonly ScriptStandRow[]> {
-  const { lookIntoJobs } = await import('../../discovery/look-into-jobs.ts');
+  const { lookIntoJobs } = await import('../../discovery/discover.ts');
   const { hasOwnTimes } = await import('../../discovery/script.ts');
   const { discovery } = await lookIntoJobs(root);
   const ofPasses = discovery.tiers.flatMap(({ scripts }) => scripts.filter((script) => !hasOwnTimes(script)));

@@ -1,5 +1,5 @@
 import { describeExcess } from '../../child/contract.ts';
-import { readJobName as readName } from '../../discovery/job-name.ts';
+import { readJobName as readName } from '../../discovery/script.ts';
 import type { RepeatRule } from '../../schedule/repeat/rule.ts';
 import {
   parseDelayMs,

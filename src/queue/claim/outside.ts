@@ -1,4 +1,4 @@
-import { withoutParameters } from '../../discovery/job-name.ts';
+import { withoutParameters } from '../../discovery/script.ts';
 import type { QueueSettings } from '../../settings/settings.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
 import type { RunStart } from '../../store/shared/run-rows.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { withoutParameters } from '../../discovery/job-name.ts';
+import { withoutParameters } from '../../discovery/script.ts';
 import type { FinishedRun, JobRow } from '../../store/schema.ts';
 import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
 import type { StoreSession } from '../../store/store.ts';

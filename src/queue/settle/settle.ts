@@ -1,5 +1,5 @@
 import type { HandlerDecision } from '../../child/contract.ts';
-import { withoutParameters } from '../../discovery/job-name.ts';
+import { withoutParameters } from '../../discovery/script.ts';
 import { isRefusal } from '../../store/failures.ts';
 import type { FinishedRun } from '../../store/schema.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';

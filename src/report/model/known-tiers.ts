@@ -1,5 +1,5 @@
-import { findDisabled } from '../../discovery/disabled.ts';
 import { discoverNames } from '../../discovery/folder.ts';
+import { findDisabled } from '../../discovery/not-run.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import type { KnownTier } from './overview.ts';
 

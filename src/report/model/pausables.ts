@@ -1,4 +1,4 @@
-import { lookIntoJobs } from '../../discovery/look-into-jobs.ts';
+import { handlerNames, lookIntoJobs } from '../../discovery/discover.ts';
 import type { Tier } from '../../discovery/script.ts';
 import { readPatterns } from '../../queue/add/values.ts';
 import { EVERYTHING, pausedPattern, pauseNameOf, WHOLE_QUEUE } from '../../queue/pauses.ts';
@@ -145,7 +145,7 @@ function describeUnknown(word: string, names: readonly string[], meant: readonly
 async function readPausables(root: string): Promise<Pausables> {
   const { tiers, unread, handlers } = (await lookIntoJobs(root)).discovery;
   const named = [...tiers, ...unread.map(({ tier }) => ({ name: tier, scripts: [] }))];
-  const names = handlers.map(({ name }) => name.slice(name.indexOf('/') + 1));
+  const names = handlerNames({ handlers });
   return { tiers: named, jobNames: [...new Set([...names, ...(await readWaitingNames(root))])] };
 }
 

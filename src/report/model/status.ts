@@ -1,7 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
-import { withoutParameters } from '../../discovery/job-name.ts';
-import type { Tier } from '../../discovery/script.ts';
+import { handlerNames, type JobsFound } from '../../discovery/discover.ts';
+import { tierNames } from '../../discovery/jobs-folder.ts';
+import { withoutParameters } from '../../discovery/script.ts';
 import { foresee } from '../../monitor/alert/incidents/end-gone.ts';
 import { compareCopies, recentCopies } from '../../monitor/machines.ts';
 import { listWaiters, type Waiter } from '../../queue/claim/waiters.ts';
@@ -101,16 +102,9 @@ interface StatusQuery {
   readonly store: Store | null;
   /** Where the runner writes, and where it does if it cannot there. */
   readonly states: readonly StateFolder[];
-  /** The tiers of `jobs/`. */
-  readonly tiers: readonly string[];
-  /** Those of them with their scripts. */
-  readonly found: readonly Tier[];
-  /** The names of the handlers in `jobs/queue/`. */
-  readonly handlers: readonly string[];
+  readonly jobs: JobsFound;
   /** In force. */
   readonly pauses: readonly Pause[];
-  /** Names of disabled scripts and handlers. */
-  readonly disabled: readonly string[];
   readonly crontab: ReadCrontab;
   readonly nowMs: number;
   /** There is a log, and it could not be read. */
@@ -119,8 +113,10 @@ interface StatusQuery {
 
 /** Reads everything that `runner status` shows. */
 export async function readStatus(log: LogView, query: StatusQuery): Promise<Status> {
-  const { root, store, states, tiers, found, handlers, pauses, disabled, crontab, nowMs, isLogUnread } = query;
+  const { root, store, states, jobs, pauses, crontab, nowMs, isLogUnread } = query;
   const { db } = log;
+  const tiers = tierNames(root);
+  const handlers = handlerNames(jobs.discovery);
   const holders = await findHolders(db, states, tiers);
   const tierStates: TierState[] = [];
   for (const tier of tiers) {
@@ -133,10 +129,10 @@ export async function readStatus(log: LogView, query: StatusQuery): Promise<Stat
     holders,
     waiting: await selectWaiting(db, holders),
     pauses,
-    disabled,
+    disabled: jobs.disabled.map(({ name }) => name),
     queue: await readQueueStatus(db, { handlers, nowMs, waiting: states.flatMap((each) => listWaiters(each, nowMs)) }),
     tiers: tierStates.toSorted(byPeriod),
-    scheduled: await readNextTimes(found, { db, states: tierStates, nowMs }),
+    scheduled: await readNextTimes(jobs.discovery.tiers, { db, states: tierStates, nowMs }),
     isLogUnread,
     spooledRuns: await countSpooledRuns(states),
     quarantined: states.flatMap(({ path }) => findQuarantined(path)),

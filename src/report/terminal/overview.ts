@@ -1,5 +1,5 @@
 import { relative, resolve } from 'node:path';
-import type { DisabledScript } from '../../discovery/disabled.ts';
+import type { DisabledScript } from '../../discovery/not-run.ts';
 import {
   type Discovery,
   describeHosts,

@@ -1,13 +1,19 @@
 import { basename, dirname, extname, join, relative, resolve, sep } from 'node:path';
-import { DISABLED, type DisabledScript } from '../../discovery/disabled.ts';
-import { scriptNameOf } from '../../discovery/find-script.ts';
-import { withoutParameters } from '../../discovery/job-name.ts';
-import { QUEUE_TIER } from '../../discovery/place.ts';
-import { type Discovery, describeHosts, type Ignored, type Script, type Unread } from '../../discovery/script.ts';
+import { nearestScript, scriptsMeant } from '../../discovery/find-script.ts';
+import { QUEUE_TIER } from '../../discovery/jobs-folder.ts';
+import type { DisabledScript } from '../../discovery/not-run.ts';
+import {
+  type Discovery,
+  describeHosts,
+  type Ignored,
+  type Script,
+  shortNameOf,
+  type Unread,
+  withoutParameters,
+} from '../../discovery/script.ts';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { nearestName } from '../../system/base/suggest.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
@@ -288,14 +294,14 @@ export function findTarget(query: TargetQuery): Target {
     throw new UsageError('`npx folder-runner why` needs the name of a script, or a file in jobs/.');
   }
   const tiers = [...discovery.tiers.map(({ name }) => name), ...discovery.unread.map(({ tier }) => tier)];
-  const found = tiers.includes(word) ? null : findScript(query, scripts);
+  const found = tiers.includes(word) ? null : findNamed(query, scripts);
   if (found !== null) return { kind: 'script', script: found };
-  const elsewhere = findScript(query, discovery.elsewhere);
+  const elsewhere = findNamed(query, discovery.elsewhere);
   if (elsewhere !== null) return { kind: 'elsewhere', script: elsewhere };
   const folder = describeFolder({ ...query, paths: pathsOf(query), tiers });
   if (folder !== null) throw new UsageError(`${quote(word)} ${folder}`);
   assertNoHandler(query);
-  const disabled = findDisabledScript(query);
+  const disabled = findNamed(query, query.disabled);
   if (disabled !== null) return { kind: 'disabled', disabled };
   const ignored = findIgnored(query);
   if (ignored !== null) return { kind: 'ignored', ignored };
@@ -304,46 +310,22 @@ export function findTarget(query: TargetQuery): Target {
     logged.filter((name) => name === word || endsWith(name, word)),
   );
   if (gone !== null) return { kind: 'gone', name: gone };
-  return { kind: 'unknown', nearest: nearestOf(word, scripts) };
+  return { kind: 'unknown', nearest: nearestScript(word, scripts) };
 }
 
-function findScript(query: TargetQuery, scripts: readonly Script[]): Script | null {
-  const { word } = query;
-  const paths = pathsOf(query);
-  const isPath = ({ path }: Script): boolean => paths.includes(path) || isIndexOf(path, paths);
-  const isCalled = ({ name, path }: Script): boolean => endsWith(name, word) || basename(path) === word;
-  const meant = scriptNameOf(word, query);
-  const exact =
-    scripts.find(({ name }) => name === word) ?? scripts.find(isPath) ?? scripts.find(({ name }) => name === meant);
-  const name =
-    exact?.name ??
-    onlyOne(
-      word,
-      scripts.filter(isCalled).map((each) => each.name),
-    );
-  return scripts.find((script) => script.name === name) ?? null;
+/** Several files may have the name, and all are refused then. */
+function findNamed<Each extends Script | DisabledScript>(query: TargetQuery, scripts: readonly Each[]): Each | null {
+  const meant = scriptsMeant(query.word, query, scripts);
+  onlyOne(
+    query.word,
+    meant.map(({ name }) => name),
+  );
+  return meant[0] ?? null;
 }
 
 /** Where a file of that name might be meant to be: here, in the root, in `jobs/`. */
 function pathsOf({ word, cwd, root }: TargetQuery): readonly string[] {
   return [cwd, root, join(root, 'jobs')].map((folder) => resolve(folder, word));
-}
-
-/** A folder that is a script by the `index.*` in it. */
-function isIndexOf(path: string, folders: readonly string[]): boolean {
-  return folders.includes(dirname(path)) && basename(path, extname(path)) === 'index';
-}
-
-function findDisabledScript(query: TargetQuery): DisabledScript | null {
-  const { word, disabled } = query;
-  const paths = pathsOf(query);
-  const isMeant = ({ name, path }: DisabledScript): boolean =>
-    name === word || paths.some((each) => path === each || path === each + DISABLED) || endsWith(name, word);
-  const name = onlyOne(
-    word,
-    disabled.filter(isMeant).map((each) => each.name),
-  );
-  return disabled.find((each) => each.name === name) ?? null;
 }
 
 /** By its path or its name; by the name that it would have as a script; or as part of an ignored folder. */
@@ -388,20 +370,13 @@ function onlyOne(word: string, names: readonly string[]): string | null {
   );
 }
 
-function nearestOf(word: string, scripts: readonly Script[]): string | null {
-  const names = scripts.map(({ name }) => name);
-  const labels = new Map(names.map((name) => [name.slice(name.indexOf('/') + 1), name]));
-  const label = nearestName(word, labels.keys());
-  return nearestName(word, names) ?? (label === null ? null : (labels.get(label) as string));
-}
-
 /** A handler is run for jobs: whether and when is to be asked of one of these. */
 function assertNoHandler(query: TargetQuery): void {
   const { handlers } = query.discovery;
   const word = withoutParameters(query.word);
-  const handler = findScript(query, handlers) ?? findScript({ ...query, word }, handlers);
+  const handler = findNamed(query, handlers) ?? findNamed({ ...query, word }, handlers);
   if (handler === null) return;
-  const name = printableLine(handler.name.slice(handler.name.indexOf('/') + 1));
+  const name = printableLine(shortNameOf(handler));
   const refusals = handler.refusals.map((refusal) => ` It is refused: ${printableLine(refusal)}.`);
   throw new UsageError(
     `${quote(query.word)} is the handler of jobs called ${name}: \`npx folder-runner jobs ${name}\` lists them, ` +

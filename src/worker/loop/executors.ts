@@ -1,5 +1,5 @@
 import { openHandlers } from '../../discovery/handlers.ts';
-import { withoutParameters } from '../../discovery/job-name.ts';
+import { withoutParameters } from '../../discovery/script.ts';
 import { endNotStarted, type RunEnd } from '../../execution/result/result.ts';
 import { hasRoomToSpare } from '../../execution/script/run-script.ts';
 import { createHandlerRunners } from '../../execution/warm/run.ts';

@@ -1,5 +1,5 @@
 import type { Handlers } from '../../discovery/handlers.ts';
-import { withoutParameters } from '../../discovery/job-name.ts';
+import { withoutParameters } from '../../discovery/script.ts';
 import {
   acceptClaimed,
   claimJobs,

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProbeResult } from '../../child/contract.ts';
 import { FILE_CLOCK_STEP_MS } from '../../child/files.ts';
-import { withoutParameters } from '../../discovery/job-name.ts';
+import { withoutParameters } from '../../discovery/script.ts';
 import { describeScriptError, fieldsOf, readNodeWords } from '../../execution/result/handler-reply.ts';
 import { keepOutput } from '../../execution/result/output.ts';
 import { readCounts, readProbeResult } from '../../execution/result/report.ts';

@@ -1,7 +1,4 @@
 import { z } from '@hono/zod-openapi';
-import { findDisabled } from '../../../discovery/disabled.ts';
-import { tierNames } from '../../../discovery/jobs-folder.ts';
-import { listHandlerNames } from '../../../discovery/look-into-jobs.ts';
 import { overviewToJson, statusToJson } from '../../../report/json.ts';
 import { readOverview } from '../../../report/model/overview.ts';
 import { readStatus } from '../../../report/model/status.ts';
@@ -207,21 +204,10 @@ export function addOverviewRoutes(api: Api): void {
   });
   api.openapi(statusRoute, async (c) => {
     const { root, states, read, crontab } = c.var.site;
-    const tiers = tierNames(root);
-    const handlers = await listHandlerNames(root);
-    const disabled = findDisabled(root).map(({ name }) => name);
-    const { discovery } = await c.var.site.lookIntoJobs();
+    const jobs = await c.var.site.lookIntoJobs();
     const status = await read(async ({ view, store, nowMs, pauses, problem: logProblem }) => {
       const found = await readStatus(view, {
-        ...{ root, store },
-        states,
-        tiers,
-        found: discovery.tiers,
-        handlers,
-        pauses,
-        disabled,
-        crontab,
-        nowMs,
+        ...{ root, store, states, jobs, pauses, crontab, nowMs },
         isLogUnread: logProblem !== null,
       });
       return { ...statusToJson(found), logProblem };

@@ -10,8 +10,8 @@ import {
   rmSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { DISABLED } from '../../../discovery/disabled.ts';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
+import { DISABLED } from '../../../discovery/not-run.ts';
 import { errorCode } from '../../../system/base/errors.ts';
 import { stateFolderOf } from '../../../system/place/state-folder.ts';
 import { hasBlock } from '../block.ts';

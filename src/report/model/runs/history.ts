@@ -1,4 +1,4 @@
-import { withoutParameters } from '../../../discovery/job-name.ts';
+import { withoutParameters } from '../../../discovery/script.ts';
 import { UsageError } from '../../../system/base/errors.ts';
 import { nearestName } from '../../../system/base/suggest.ts';
 import { printableLine } from '../../../system/base/text.ts';
