@@ -1,6 +1,6 @@
 import { shortestPeriodMs } from '../schedule/period.ts';
-import { describeProblem } from '../settings/problem.ts';
 import type { ScriptOptions, Settings, TierSettings } from '../settings/settings.ts';
+import { describeProblem } from '../settings/table.ts';
 import { printableName, shellWord } from '../system/base/values.ts';
 import {
   distrustOf,

@@ -1,6 +1,6 @@
-import type { Problem } from '../settings/problem.ts';
 import { nearestSetting, type ScriptSetting, scriptSettings } from '../settings/script-settings.ts';
 import type { ScriptOptions } from '../settings/settings.ts';
+import type { Problem } from '../settings/table.ts';
 import { shellWord } from '../system/base/values.ts';
 
 /** `slashes`: JavaScript and the like. `hashes`: shells, Python, Perl, Ruby. `php`: both, within `<?php`. */

@@ -271,3 +271,44 @@ export function variablesOf(channels: readonly ChannelSettings[]): readonly stri
   const values = channels.flatMap(({ target, options }) => [...target.split(', '), ...Object.values(options)]);
   return [...new Set(values.filter((value) => variableReference.test(value)).map((value) => value.slice(1)))];
 }
+
+/** The words before the colon in `RUNNER_ALERTS`. */
+const wordKinds: Readonly<Record<string, (target: string) => Readonly<Record<string, unknown>>>> = {
+  mail: (to) => ({ kind: 'mail', to }),
+  webhook: (url) => ({ kind: 'webhook', url }),
+  command: (run) => ({ kind: 'command', run }),
+  slack: (url) => ({ kind: 'webhook', preset: 'slack', url }),
+  discord: (url) => ({ kind: 'webhook', preset: 'discord', url }),
+  teams: (url) => ({ kind: 'webhook', preset: 'teams', url }),
+  ntfy: (url) => ({ kind: 'webhook', preset: 'ntfy', url: /^[\w-]+$/.test(url) ? `https://ntfy.sh/${url}` : url }),
+  telegram: (chat) => ({ kind: 'webhook', preset: 'telegram', chat, token: '$TELEGRAM_TOKEN' }),
+  pushover: (user) => ({ kind: 'webhook', preset: 'pushover', user, token: '$PUSHOVER_TOKEN' }),
+};
+
+/**
+ * The channels of `RUNNER_ALERTS=mail:me@example.org`; spaces or commas separate several. Mail uses the server in
+ * `SMTP_URL` if that is set.
+ *
+ * @returns also the faults, one sentence per word, without the value, which may be a secret
+ */
+export function parseAlertsVariable(text: string, environment: NodeJS.ProcessEnv) {
+  const found: ChannelSettings[] = [];
+  const problems: string[] = [];
+  for (const [index, word] of text
+    .split(/[\s,]+/)
+    .filter(Boolean)
+    .entries()) {
+    const [, kind = '', target = ''] = /^([a-z]+):(.+)$/.exec(word) ?? [];
+    const place = `word ${index + 1}`;
+    const input = Object.hasOwn(wordKinds, kind) ? wordKinds[kind]?.(target) : undefined;
+    if (input === undefined) {
+      problems.push(`${place} must be ${Object.keys(wordKinds).join(', ')} and a target: mail:me@example.org`);
+      continue;
+    }
+    const smtp = kind === 'mail' && environment.SMTP_URL ? { smtp: '$SMTP_URL' } : {};
+    const checked = readChannel({ ...input, ...smtp });
+    if ('value' in checked) found.push(checked.value);
+    else problems.push(...checked.wrong.map(({ expected }) => `${place} (${kind}) must be ${expected}`));
+  }
+  return { channels: nameChannels(found), problems };
+}

@@ -8,11 +8,10 @@ import { errorCode, type Fault, UsageError } from '../system/base/errors.ts';
 import { readPlainFile } from '../system/base/plain-file.ts';
 import { faultOf, judgePath, judgeRoot, orAllowOutside } from '../system/place/trust.ts';
 import { variablesOf } from './channels.ts';
-import { describeProblem, type Problem } from './problem.ts';
 import { nearestSetting, scriptTable } from './script-settings.ts';
 import { defaultSettings, type Settings } from './settings.ts';
 import { settingsTable } from './site-settings.ts';
-import { readTable, type SettingIssue } from './table.ts';
+import { describeProblem, type Problem, readTable, type SettingIssue } from './table.ts';
 
 /** The settings in one file. @throws {UsageError} if it cannot be trusted or loaded, or with its wrong settings */
 export async function loadConfigFile(root: string, name: string, allowUnsafe: boolean): Promise<Settings> {

@@ -20,8 +20,11 @@ export async function loadSettings(root: string, environment: NodeJS.ProcessEnv 
   const settings = allowUnsafe ? { ...found, allowUnsafe } : found;
   const alerts = environment[ALERTS_VARIABLE];
   if (!alerts || settings.alerts.channels.length > 0) return settings;
-  const { takeChannels } = await import('./alerts-variable.ts');
-  return takeChannels(settings, alerts, environment);
+  const { parseAlertsVariable, variablesOf } = await import('./channels.ts');
+  const { channels, problems } = parseAlertsVariable(alerts, environment);
+  if (problems.length > 0) throw new UsageError(problems.map((problem) => `${ALERTS_VARIABLE}: ${problem}`));
+  const secrets = [...new Set([...settings.secrets, ALERTS_VARIABLE, ...variablesOf(channels)])];
+  return { ...settings, secrets, alerts: { ...settings.alerts, channels } };
 }
 
 /**

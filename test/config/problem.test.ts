@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeProblem } from '../../src/settings/problem.ts';
+import { describeProblem } from '../../src/settings/table.ts';
 
 const problem = {
   file: 'jobs/hourly/clean.sh',

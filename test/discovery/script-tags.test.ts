@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { readScriptTags } from '../../src/discovery/tags.ts';
-import { describeProblem } from '../../src/settings/problem.ts';
+import { describeProblem } from '../../src/settings/table.ts';
 
 function readShell(...lines: readonly string[]) {
   const source = ['#!/bin/sh', ...lines.map((line) => `# ${line}`), 'echo'].join('\n');

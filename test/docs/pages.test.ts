@@ -5,10 +5,12 @@ import { isDeepStrictEqual } from 'node:util';
 import { globSync } from 'glob';
 import { expect, test } from 'vitest';
 import { scriptSettings } from '../../src/settings/script-settings.ts';
-import { defaultRetryDelay, defaultSettings } from '../../src/settings/settings.ts';
+import { ALERTS_VARIABLE, defaultRetryDelay, defaultSettings } from '../../src/settings/settings.ts';
 import { settingsTable } from '../../src/settings/site-settings.ts';
 import { heldName, type SettingsTable } from '../../src/settings/table.ts';
+import { databaseVariables } from '../../src/store/shared/which-log.ts';
 import { jobStates } from '../../src/store/words.ts';
+import { OVERRIDE_VARIABLE } from '../../src/system/place/trust.ts';
 import { readExamples, repository } from '../support/doc-examples.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -181,6 +183,11 @@ test('the pages on settings and on checks have every setting, with its default',
     return isNamed ? [] : [name];
   });
   expect(wrong).toEqual([]);
+});
+
+test('the page on settings has a row for each variable that changes what is set', () => {
+  const told = rowsOf('docs/settings.md').flatMap(([first = '']) => namesIn(first));
+  expect(told).toEqual(expect.arrayContaining([ALERTS_VARIABLE, OVERRIDE_VARIABLE, ...databaseVariables]));
 });
 
 interface Leaf {

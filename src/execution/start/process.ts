@@ -14,6 +14,7 @@ import {
 } from '../../child/contract.ts';
 import type { Script } from '../../discovery/script.ts';
 import type { ScriptOptions } from '../../settings/settings.ts';
+import { databaseVariables } from '../../store/shared/which-log.ts';
 import { sleepUntil } from '../../system/base/sleep.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { MS_PER_TICK, machineName, readStatFields } from '../../system/process/identity.ts';
@@ -188,7 +189,7 @@ export function findMissingInterpreter(command: readonly string[], path: string 
 const allowedNames = [
   'TZ',
   // Without them a script that adds jobs would add them to another log.
-  ...['RUNNER_DATABASE_URL', 'RUNNER_DATABASE_URL_FILE'],
+  ...databaseVariables,
 ];
 
 type VariablesRequest = Pick<RunRequest, 'environment' | 'variables' | 'script'>;
