@@ -19,7 +19,7 @@ import {
 import type { DisabledScript } from './not-run.ts';
 import { type Discovery, type Ignored, type Script, shortNameOf, type Tier } from './script.ts';
 
-export interface DiscoverOptions {
+interface DiscoverOptions {
   /** Reads only this tier's folder, as a pass needs it. */
   readonly tier?: string;
 }

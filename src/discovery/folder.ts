@@ -74,7 +74,7 @@ export function readTier(outside: TierPlace, folder: string): FolderContent {
 }
 
 /** The contents of `jobs/`, from names only. */
-export interface DiscoveredNames {
+interface DiscoveredNames {
   /** Names of scripts by tier; handlers, if there are any, count as a tier `queue`. */
   readonly tiers: readonly { readonly tier: string; readonly scripts: readonly string[] }[];
   readonly unread: readonly Unread[];

@@ -61,7 +61,7 @@ function reasonAgainstTier(name: string): string | null {
 }
 
 /** The entries directly under `jobs/`, in the order of their names. */
-export interface JobsFolder {
+interface JobsFolder {
   readonly tiers: readonly string[];
   readonly ignored: readonly Ignored[];
 }

@@ -1,9 +1,9 @@
-import { existsSync, readdirSync, closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, constants, existsSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
 import { basename, dirname, extname, join, relative, sep } from 'node:path';
 import { compareBytes, printableName, shellWord } from '../system/base/values.ts';
-import { reasonToIgnore, tierNames, QUEUE_TIER, fileName } from './jobs-folder.ts';
-import { isScriptExtension, isExecutableFile } from './script-file.ts';
+import { fileName, QUEUE_TIER, reasonToIgnore, tierNames } from './jobs-folder.ts';
 import type { Ignored } from './script.ts';
+import { isExecutableFile, isScriptExtension } from './script-file.ts';
 
 /** The ending of a file, or of a script's folder, that must not run. */
 export const DISABLED = '.disabled';
@@ -72,7 +72,7 @@ function withoutEnding(file: string): string {
 }
 
 /** A file with a `#!` line, which was written to be run, but which nothing runs. */
-export interface NeverRun {
+interface NeverRun {
   /** Its name in messages. */
   readonly file: string;
   /** The command that makes it run: `chmod +x jobs/hourly/backup`. */

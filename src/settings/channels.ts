@@ -126,7 +126,7 @@ const ofAll = {
   tags: { read: readTagWords },
 } as const satisfies SettingsTable;
 
-export type ChannelKind = keyof typeof kinds;
+type ChannelKind = keyof typeof kinds;
 
 /** A channel as it is written, with the options that it must have. */
 type Written<Options extends SettingsTable, Needed extends keyof Options> = WrittenIn<typeof ofAll> &
@@ -171,7 +171,7 @@ const needed: Readonly<Record<string, readonly string[]>> = {
 
 const readKind = readChoice('mail', 'webhook', 'command');
 
-export interface ChannelsReader {
+interface ChannelsReader {
   (found: unknown): ParseResult<readonly ChannelSettings[]> | { readonly wrong: readonly ChannelIssue[] };
   readonly written?: readonly ChannelInput[];
 }
@@ -256,7 +256,7 @@ function toChannel(kind: ChannelKind, target: string, values: ReadonlyMap<string
 }
 
 /** Gives each channel a unique name: the second `webhook` is `webhook-2`. */
-export function nameChannels(channels: readonly ChannelSettings[]): readonly ChannelSettings[] {
+function nameChannels(channels: readonly ChannelSettings[]): readonly ChannelSettings[] {
   const taken = new Set<string>();
   return channels.map((channel) => {
     let name = channel.name;

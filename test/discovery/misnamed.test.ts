@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { guessPeriodName } from '../../src/schedule/misnamed.ts';
-import { tierPeriodMs } from '../../src/schedule/period.ts';
+import { guessPeriodName, tierPeriodMs } from '../../src/schedule/period.ts';
 
 test.each([
   ['houry', 'hourly'],

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { formatInstant, parseInstant } from '../../src/schedule/repeat/time.ts';
+import { formatInstant, parseInstant } from '../../src/schedule/repeat/rule.ts';
 
 test.each([
   ['2026-03-10', '2026-03-10T00:00:00.000Z'],

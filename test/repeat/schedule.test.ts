@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { nextTimeAfter } from '../../src/schedule/repeat/calendar.ts';
 import { parseSchedule } from '../../src/schedule/repeat/parse.ts';
-import { formatInstant } from '../../src/schedule/repeat/time.ts';
+import { formatInstant } from '../../src/schedule/repeat/rule.ts';
 import { at } from './support.ts';
 
 /** The first times after 2026-11-23, a Monday, in UTC. */

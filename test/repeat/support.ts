@@ -1,9 +1,14 @@
 import { expect } from 'vitest';
 import { parseRepeat } from '../../src/schedule/repeat/parse.ts';
 import { type PlanOptions, planNext } from '../../src/schedule/repeat/plan.ts';
-import type { CalendarRule, Moments, RepeatRule } from '../../src/schedule/repeat/rule.ts';
+import {
+  type CalendarRule,
+  formatInstant,
+  type Moments,
+  parseInstant,
+  type RepeatRule,
+} from '../../src/schedule/repeat/rule.ts';
 import { nextTime } from '../../src/schedule/repeat/series.ts';
-import { formatInstant, parseInstant } from '../../src/schedule/repeat/time.ts';
 
 /** The rule of a text that is one. */
 export function ruleOf(text: string): RepeatRule {

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { latestTime, nextTimeAfter, shortestGapMs } from '../../src/schedule/repeat/calendar.ts';
-import type { CalendarRule } from '../../src/schedule/repeat/rule.ts';
-import { formatInstant } from '../../src/schedule/repeat/time.ts';
+import { type CalendarRule, formatInstant } from '../../src/schedule/repeat/rule.ts';
 import { tries } from '../support/tries.ts';
 import { at, calendarOf } from './support.ts';
 

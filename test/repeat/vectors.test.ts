@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { formatInstant } from '../../src/schedule/repeat/rule.ts';
 import { nextTime } from '../../src/schedule/repeat/series.ts';
-import { formatInstant } from '../../src/schedule/repeat/time.ts';
 import { parseDurationMs } from '../../src/settings/readers.ts';
 import { at, momentsOf, next, plan, problemOf, ranAt, ruleOf } from './support.ts';
 import reference from './vectors.json' with { type: 'json' };

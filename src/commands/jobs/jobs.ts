@@ -2,8 +2,7 @@ import { Command, Option } from 'commander';
 import type { ListedJob, ListOptions } from '../../queue/api.ts';
 import { createClock } from '../../report/text/clock.ts';
 import type { PlannedTime } from '../../schedule/repeat/plan.ts';
-import { explainRepeat, type Moments, type RepeatRule } from '../../schedule/repeat/rule.ts';
-import { formatInstant } from '../../schedule/repeat/time.ts';
+import { explainRepeat, formatInstant, type Moments, type RepeatRule } from '../../schedule/repeat/rule.ts';
 import type { Store } from '../../store/store.ts';
 import type { MissedPolicy } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
@@ -247,7 +246,7 @@ async function computeTimes(rule: RepeatRule, { moments, count, missed }: Wanted
 
 /** Those that are not given are the same as the one that comes next to them. */
 async function readMoments(options: RepeatOptions, nowMs: number): Promise<Wanted['moments']> {
-  const { parseInstant } = await import('../../schedule/repeat/time.ts');
+  const { parseInstant } = await import('../../schedule/repeat/rule.ts');
   const read = (option: keyof Moments): number | undefined => {
     const text = options[option];
     if (text === undefined) return undefined;

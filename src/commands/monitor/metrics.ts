@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import type { Metrics } from '../../monitor/metrics/read-metrics.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { replaceFile } from '../../system/base/replace-file.ts';
+import { replaceFile } from '../../system/base/plain-file.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { findKnownTiers, type OpenLog, print, withLog } from '../shared/open.ts';
 

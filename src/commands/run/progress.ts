@@ -3,7 +3,7 @@ import { tierNames } from '../../discovery/jobs-folder.ts';
 import { openLiveOutput } from '../../report/model/runs/output.ts';
 import { createScreen } from '../../report/terminal/screen.ts';
 import { wrap } from '../../report/terminal/table.ts';
-import { describeMisnamed } from '../../schedule/misnamed.ts';
+import { describeMisnamed } from '../../schedule/period.ts';
 import type { Runner, Settings } from '../../settings/settings.ts';
 import { isFailure } from '../../store/words.ts';
 import { printableLine, toPrintableLines, withInstants } from '../../system/base/text.ts';

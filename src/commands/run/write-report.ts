@@ -6,7 +6,7 @@ import { makeStaticReport } from '../../dashboard/static/report.ts';
 import { findReportFile } from '../../dashboard/static/write.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { replaceFile } from '../../system/base/replace-file.ts';
+import { replaceFile } from '../../system/base/plain-file.ts';
 import type { CommandContext } from '../shared/context.ts';
 
 /** If nothing ran, keep the report for at most this long: its "next pass" and ages are those of its time. */

@@ -5,8 +5,7 @@ import { QUEUE_TIER, reasonToIgnore, tierFolder, tierNames } from '../../discove
 import { DISABLED } from '../../discovery/not-run.ts';
 import { LONGEST_NAME } from '../../discovery/script.ts';
 import { isScriptExtension } from '../../discovery/script-file.ts';
-import { guessPeriodName } from '../../schedule/misnamed.ts';
-import { parseTierPeriod } from '../../schedule/period.ts';
+import { guessPeriodName, parseTierPeriod } from '../../schedule/period.ts';
 import { isCommandName } from '../../system/base/command-names.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { nearestName } from '../../system/base/suggest.ts';

@@ -272,7 +272,7 @@ async function writeHtmlReport(context: CommandContext, request: HtmlRequest): P
   const { cwd, env, version, now, distFolder } = context;
   const root = rootOf(context, request.root);
   const { findReportFile } = await import('../../dashboard/static/write.ts');
-  const { replaceFile } = await import('../../system/base/replace-file.ts');
+  const { replaceFile } = await import('../../system/base/plain-file.ts');
   const { makeStaticReport } = await import('../../dashboard/static/report.ts');
   const { isServed, protectReport } = await import('../../dashboard/static/protect.ts');
   const { formatBytes } = await import('../../report/text/format.ts');

@@ -9,7 +9,7 @@ import { countOf } from '../../report/text/format.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { holdsJobs } from '../../system/place/root.ts';
-import { userEnvironment } from '../../system/process/user-environment.ts';
+import { userEnvironment } from '../../system/process/programs.ts';
 import type { CommandContext } from '../shared/context.ts';
 
 interface ImportChoice {
@@ -30,7 +30,7 @@ export async function importLines(
   const source = await readSource(context, options);
   const format = options.format ?? (await chooseFormat(context, source));
   const { readMailTo } = await import('../../hosting/crontab/plan.ts');
-  const { readGivenVariables } = await import('../../hosting/crontab/import/given.ts');
+  const { readGivenVariables } = await import('../../hosting/crontab/import/read.ts');
   const { HOME = '/', USER: user = '' } = userEnvironment(context.env);
   const home = context.env.HOME || HOME;
   const place = { root, home, user, given: readGivenVariables(), mailTo: readMailTo(root, context.env) };

@@ -172,7 +172,7 @@ function pasteableOnFailure<T>(context: CommandContext, block: string, action: (
 
 async function removeLines(context: CommandContext, options: CronOptions): Promise<void> {
   const root = rootToRemove(context, options);
-  const { removeLinesOf } = await import('../../hosting/crontab/remove.ts');
+  const { removeLinesOf } = await import('../../hosting/crontab/script.ts');
   const change = removeLinesOf(root, context.env);
   const done = change === 'changed' ? 'The lines were removed from' : 'There were no lines in';
   context.stdout.write(`${done} your crontab for ${root}.\n`);

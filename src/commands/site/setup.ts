@@ -5,7 +5,7 @@ import { DISABLED } from '../../discovery/not-run.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { type Fault, UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
-import { findUnshared } from '../../system/place/own-link.ts';
+import { findUnshared } from '../../system/place/root.ts';
 import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { describeServedState, findWebRoot } from '../../system/place/web-exposure.ts';
 import { type CommandContext, enterSite } from '../shared/context.ts';

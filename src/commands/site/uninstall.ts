@@ -91,7 +91,7 @@ function isYes(answer: string | null): boolean {
 
 /** While cron may still call it, nothing is thrown away. */
 async function removeLines(context: CommandContext, root: string, isPurge: boolean): Promise<void> {
-  const { removeLinesOf } = await import('../../hosting/crontab/remove.ts');
+  const { removeLinesOf } = await import('../../hosting/crontab/script.ts');
   try {
     const change = removeLinesOf(root, context.env);
     const done =

@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../../system/base/errors.ts';
-import { readPlainFile } from '../../system/base/plain-file.ts';
-import { replaceFile } from '../../system/base/replace-file.ts';
+import { readPlainFile, replaceFile } from '../../system/base/plain-file.ts';
 import { findWebRoot } from '../../system/place/web-exposure.ts';
 
 export interface ProtectRequest {

@@ -1,7 +1,7 @@
 import { existsSync, ftruncateSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { HandlerJob } from '../../child/contract.ts';
-import { sleepUntil } from '../../system/base/sleep.ts';
+import { sleepUntil } from '../../system/base/clock.ts';
 import { readFreeMemory } from '../../system/process/memory.ts';
 import { judgeEnd } from '../result/end.ts';
 import { readProgramWords } from '../result/handler-reply.ts';

@@ -1,7 +1,7 @@
 import { unlinkSync } from 'node:fs';
 import type { EndMessage } from '../../child/contract.ts';
 import type { Script } from '../../discovery/script.ts';
-import { sleepUntil } from '../../system/base/sleep.ts';
+import { sleepUntil } from '../../system/base/clock.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { joinWarnings } from '../result/handler-reply.ts';
 import { endNotStarted, type RunEnd, unmeasured } from '../result/result.ts';

@@ -1,7 +1,5 @@
-import { chooseMinutes } from './minutes.ts';
 import { type OwnLine, readOldLine, readOwnLine, writeOwnLine } from './own-line.ts';
-import type { CronPeriod } from './period.ts';
-import { areTimesOf, timesOf } from './times.ts';
+import { areTimesOf, type CronPeriod, chooseMinutes, timesOf } from './times.ts';
 
 /** What a crontab line calls, and how often. */
 export interface CronCall {

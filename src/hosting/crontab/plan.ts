@@ -1,13 +1,12 @@
 import { join } from 'node:path';
 import { tierFolder, tierNames } from '../../discovery/jobs-folder.ts';
-import { describeMisnamed, guessPeriodName } from '../../schedule/misnamed.ts';
+import { describeMisnamed, guessPeriodName } from '../../schedule/period.ts';
 import { parseDurationMs } from '../../settings/readers.ts';
 import { databaseVariables, isOnServer } from '../../store/shared/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
-import { areAlike, findUnshared } from '../../system/place/own-link.ts';
-import { holdsJobs } from '../../system/place/root.ts';
+import { areAlike, findUnshared, holdsJobs } from '../../system/place/root.ts';
 import {
   type BlockContent,
   crontabBlock,
@@ -18,9 +17,9 @@ import {
 } from './block.ts';
 import { type CronCall, planLines, readLineOf } from './lines.ts';
 import type { OwnLine } from './own-line.ts';
-import { byFrequency, type CronPeriod, parseCronPeriod } from './period.ts';
 import { readCrontab } from './program.ts';
 import { type CronScript, placeScript } from './script.ts';
+import { byFrequency, type CronPeriod, parseCronPeriod } from './times.ts';
 
 /** What options ask for; undefined: as it is installed, else as by default. */
 export interface AskedLines {

@@ -2,11 +2,12 @@ import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, 
 import { userInfo } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { UsageError } from '../../system/base/errors.ts';
-import { replaceFile } from '../../system/base/replace-file.ts';
+import { replaceFile } from '../../system/base/plain-file.ts';
 import { findOwnNode, isExecutable } from '../../system/process/programs.ts';
 import { variableAtBlock } from './block.ts';
-import { SCRIPT_NAMES } from './own-line.ts';
-import { crontabWord } from './word.ts';
+import { readLineOf } from './lines.ts';
+import { crontabWord, SCRIPT_NAMES } from './own-line.ts';
+import { type CrontabChange, readCrontab, removeFromCrontab } from './program.ts';
 
 /** The file that the lines of a crontab call, one for all roots of a user. */
 export interface CronScript {
@@ -173,4 +174,21 @@ function removeIfEmpty(folder: string): boolean {
   } catch {
     return !existsSync(folder);
   }
+}
+
+/** Takes the block of a root out of the user's crontab, with what the script knows of it unless other lines call it. */
+export function removeLinesOf(root: string, env: NodeJS.ProcessEnv): CrontabChange {
+  const change = removeFromCrontab(root, env);
+  if (change === 'changed') forgetUncalled(root, env);
+  return change;
+}
+
+/** Takes back what the script knows of a root that no line calls any more; with the last one the script itself. */
+export function forgetUncalled(root: string, env: NodeJS.ProcessEnv): void {
+  const left = readCrontab(env);
+  const isCalled = left
+    .toString()
+    .split('\n')
+    .some((line) => readLineOf(root, line) !== null);
+  if (!isCalled) forgetRoot(placeScript(root, env, left), root);
 }

@@ -1,6 +1,6 @@
+import { createHash } from 'node:crypto';
 import type { Sieve } from '../../schedule/crontab-times.ts';
-import { seededNumber } from './minutes.ts';
-import { type CronPeriod, parseCronPeriod, stepSeconds } from './period.ts';
+import { parseTierPeriod } from '../../schedule/period.ts';
 
 /** After the hours that a clock change skips or repeats (Eastern Europe: 3 to 4), before work. */
 const QUIET_HOURS = [4, 5];
@@ -76,4 +76,162 @@ export function sieveOf(name: string, times: string): Sieve | null {
 /** January's. */
 function standardOffsetMinutes(): number {
   return new Date(new Date().getFullYear(), 0, 1).getTimezoneOffset();
+}
+
+/** How often a tier runs, as cron can say it. */
+export interface CronPeriod {
+  readonly unit: CronUnit;
+  /** The crontab line fires every so many units; always a divisor of 60 minutes or 24 hours. */
+  readonly step: number;
+  /** Of those times the tier runs at each, each second, each third …: cron alone cannot say that. */
+  readonly nth: number;
+}
+
+type CronUnit = 'minute' | 'hour' | 'day' | 'week' | 'month' | 'year';
+
+/** What a tier's name means to cron; null for a tier that only runs by hand. */
+export function parseCronPeriod(tier: string): CronPeriod | null {
+  const period = parseTierPeriod(tier);
+  if (period === null) return null;
+  switch (period.unit) {
+    case 'min':
+      return everyMinutes(period.count);
+    case 'hours':
+      return everyHours(period.count);
+    case 'days':
+      return everyDays(period.count);
+    default:
+      return { unit: named[period.unit], step: 1, nth: period.count };
+  }
+}
+
+/** Their counts are 1. */
+const named = { weeks: 'week', months: 'month', years: 'year' } as const;
+
+/** Cron starts a step of 7 afresh each hour: what does not divide it fires more often, sieved. */
+function everyMinutes(count: number): CronPeriod {
+  if (count % 60 === 0) return everyHours(count / 60);
+  const step = greatestCommonDivisor(count, 60);
+  return { unit: 'minute', step, nth: count / step };
+}
+
+function everyHours(count: number): CronPeriod {
+  if (count % 24 === 0) return everyDays(count / 24);
+  const step = greatestCommonDivisor(count, 24);
+  return { unit: 'hour', step, nth: count / step };
+}
+
+/** Not a step of 3 as day of the month: that runs on the 31st and again on the 1st. */
+function everyDays(count: number): CronPeriod {
+  return { unit: 'day', step: 1, nth: count };
+}
+
+function greatestCommonDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestCommonDivisor(b, a % b);
+}
+
+const UNIT_SECONDS: Readonly<Record<CronUnit, number>> = {
+  minute: 60,
+  hour: 3600,
+  day: 86_400,
+  week: 604_800,
+  month: 2_592_000,
+  year: 31_536_000,
+};
+
+/** Seconds from one firing of the crontab line to the next; months and years roughly. */
+function stepSeconds(period: CronPeriod): number {
+  return UNIT_SECONDS[period.unit] * period.step;
+}
+
+/** Orders tiers from the most to the least frequent. */
+export function byFrequency(a: CronPeriod, b: CronPeriod): number {
+  return stepSeconds(a) * a.nth - stepSeconds(b) * b.nth;
+}
+
+/** A call whose line needs a minute. */
+export interface TimedCall {
+  readonly name: string;
+  readonly period: CronPeriod;
+}
+
+/** When everybody else's jobs on the machine start. */
+const CROWDED_MINUTES = [0, 15, 30, 45];
+
+/** Minutes between two starts that are far enough: a short pass is over by then. */
+const ENOUGH_MINUTES = 3;
+
+/** They have minutes of their own in each root, whether they are there or not. */
+const RESERVED_TIERS = ['15min', 'hourly', 'daily', 'weekly', 'monthly', 'yearly'];
+
+/**
+ * The minute of each call, different from root to root. That of a usual tier follows from the root and its name
+ * alone, so that it stays when other tiers come and go; the others keep out of the way of these, of each other and
+ * of lines that are installed, as far as there are free minutes.
+ *
+ * @param kept what installed lines have: that stays
+ */
+export function chooseMinutes(
+  root: string,
+  calls: readonly TimedCall[],
+  kept: ReadonlyMap<string, number> = new Map(),
+): number[] {
+  const installed = new Set(calls.flatMap(({ name, period }) => minutesOf(period, kept.get(name))));
+  const reserved = reserveMinutes(root);
+  const taken = new Set([...CROWDED_MINUTES, ...reserved.taken, ...installed]);
+  return calls.map(({ name, period }) => {
+    const own = kept.get(name) ?? reserved.minutes.get(name);
+    const isFree = kept.has(name) || !minutesOf(period, own).some((minute) => installed.has(minute));
+    if (own !== undefined && isFree) return own;
+    const minute = freestMinute(period, taken, seededNumber(`${root}\0${name}`));
+    for (const each of minutesOf(period, minute)) taken.add(each);
+    return minute;
+  });
+}
+
+function reserveMinutes(root: string) {
+  const taken = new Set(CROWDED_MINUTES);
+  const minutes = new Map<string, number>();
+  for (const name of RESERVED_TIERS) {
+    const period = parseCronPeriod(name) as CronPeriod;
+    const minute = freestMinute(period, taken, seededNumber(`${root}\0${name}`));
+    for (const each of minutesOf(period, minute)) taken.add(each);
+    minutes.set(name, minute);
+  }
+  return { taken, minutes };
+}
+
+/** A number that is always the same for one text and different for most others. */
+function seededNumber(text: string): number {
+  return createHash('sha256').update(text).digest().readUInt32BE();
+}
+
+function freestMinute(period: CronPeriod, taken: ReadonlySet<number>, start: number): number {
+  const count = countOfMinutes(period);
+  const candidates = Array.from({ length: count }, (_, index) => (start + index) % count);
+  const gaps = candidates.map((minute) => gapTo(taken, minutesOf(period, minute)));
+  return candidates[gaps.indexOf(Math.max(...gaps))] ?? 0;
+}
+
+/** Of a sieved hour the first half: the script counts hours, also when cron is late by some minutes. */
+function countOfMinutes({ unit, step, nth }: CronPeriod): number {
+  if (unit === 'minute') return step;
+  return unit === 'hour' && nth > 1 ? 30 : 60;
+}
+
+/** The minutes of an hour in which such a line fires; none of one that nobody can keep clear of. */
+function minutesOf({ unit, step }: CronPeriod, minute: number | undefined): number[] {
+  if (minute === undefined || (unit === 'minute' && step === 1)) return [];
+  if (unit !== 'minute') return [minute];
+  return Array.from({ length: 60 / step }, (_, index) => minute + index * step);
+}
+
+function gapTo(taken: ReadonlySet<number>, minutes: readonly number[]): number {
+  const distances = minutes.flatMap((minute) => [...taken].map((other) => distance(minute, other)));
+  return Math.min(ENOUGH_MINUTES, ...distances);
+}
+
+function distance(a: number, b: number): number {
+  const apart = Math.abs(a - b);
+  return Math.min(apart, 60 - apart);
 }

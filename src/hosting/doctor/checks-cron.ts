@@ -5,7 +5,7 @@ import { isOnServer } from '../../store/shared/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { hostZone } from '../../system/base/zone.ts';
-import { findUnshared } from '../../system/place/own-link.ts';
+import { findUnshared } from '../../system/place/root.ts';
 import { readChosenTiers } from '../crontab/block.ts';
 import { readOldLine } from '../crontab/own-line.ts';
 import { AS_INSTALLED, planCrontab } from '../crontab/plan.ts';

@@ -6,7 +6,7 @@ import { describeCures, describeNeverRun, findNeverRun } from '../../discovery/n
 import type { Script } from '../../discovery/script.ts';
 import { readScriptFile } from '../../discovery/script-file.ts';
 import { resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
-import { guessPeriodName } from '../../schedule/misnamed.ts';
+import { guessPeriodName } from '../../schedule/period.ts';
 import { findSettingsFile } from '../../settings/load.ts';
 import { defaultSettings } from '../../settings/settings.ts';
 import { isUnreleased, SCHEMA_VERSION } from '../../store/schema.ts';

@@ -7,12 +7,9 @@ import { machineZone } from '../../system/base/zone.ts';
 import { findRoot } from '../../system/place/root.ts';
 
 import { CrontabTrouble, readBlock } from '../crontab/block.ts';
-import { readChangedAt } from '../crontab/changed-at.ts';
-import { argsOf, findOwnProgram, nameIn, programName } from '../crontab/own-call.ts';
-import { readOwnLine } from '../crontab/own-line.ts';
-import { readCrontab } from '../crontab/program.ts';
+import { argsOf, findOwnProgram, nameIn, programName, readCrontabWord, readOwnLine } from '../crontab/own-line.ts';
+import { readChangedAt, readCrontab } from '../crontab/program.ts';
 import { sieveOf } from '../crontab/times.ts';
-import { readCrontabWord } from '../crontab/word.ts';
 import { askProgram, reasonOfFailure } from './probes.ts';
 import { type CommandToTry, programToTry, scriptToTry, shellOf } from './try-command.ts';
 

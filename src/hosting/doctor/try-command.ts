@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { shellWord } from '../../system/base/values.ts';
 import { findProgram, isExecutable } from '../../system/process/programs.ts';
 
-import type { OwnProgram } from '../crontab/own-call.ts';
+import type { OwnProgram } from '../crontab/own-line.ts';
 import { isOwnScript } from '../crontab/script.ts';
 import { askProgram, reasonOfFailure } from './probes.ts';
 

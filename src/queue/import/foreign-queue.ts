@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { MAX_JSON_BYTES } from '../../child/contract.ts';
-import { parseInstant } from '../../schedule/repeat/time.ts';
+import { parseInstant } from '../../schedule/repeat/rule.ts';
 import type { NewJobRow } from '../../store/statements/jobs.ts';
 import type { MissedPolicy } from '../../store/words.ts';
 import { QueueError } from '../errors.ts';

@@ -9,7 +9,7 @@ import {
   type Unread,
 } from '../../discovery/script.ts';
 import { EVERYTHING, WHOLE_QUEUE } from '../../queue/pauses.ts';
-import { describeMisnamed } from '../../schedule/misnamed.ts';
+import { describeMisnamed } from '../../schedule/period.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { isFailure } from '../../store/words.ts';
 import { printableLine } from '../../system/base/text.ts';

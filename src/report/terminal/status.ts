@@ -1,5 +1,5 @@
 import type { Waiter } from '../../queue/claim/waiters.ts';
-import { guessPeriodName } from '../../schedule/misnamed.ts';
+import { guessPeriodName } from '../../schedule/period.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';

@@ -1,6 +1,6 @@
 import { relative } from 'node:path';
 import type { Script } from '../../discovery/script.ts';
-import { guessPeriodName } from '../../schedule/misnamed.ts';
+import { guessPeriodName } from '../../schedule/period.ts';
 import { isFailure } from '../../store/words.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { RunningRun, RunRecord } from '../model/runs/run.ts';

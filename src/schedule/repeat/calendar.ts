@@ -1,7 +1,6 @@
 import type { Temporal as TemporalTypes } from 'temporal-polyfill';
 import { ruleZone } from '../../system/base/zone.ts';
-import type { CalendarDay, CalendarRule } from './rule.ts';
-import { DAY_MS, isInCalendar, LAST_INSTANT, MINUTE_MS } from './time.ts';
+import { type CalendarDay, type CalendarRule, DAY_MS, isInCalendar, LAST_INSTANT, MINUTE_MS } from './rule.ts';
 
 /** The first time of a rule after a moment; null: none up to the year 9999. */
 export async function nextTimeAfter(rule: CalendarRule, afterMs: number): Promise<number | null> {

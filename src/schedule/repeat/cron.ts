@@ -1,6 +1,5 @@
 import { CronPattern } from 'croner';
-import { guessTime } from './clock-time.ts';
-import { found, quote, type RuleFault } from './fault.ts';
+import { found, guessTime, quote, type RuleFault } from './fault.ts';
 import type { CalendarRule } from './rule.ts';
 
 /** Cron's words for times, from cron's manual. */

@@ -1,6 +1,16 @@
 import { nextTimeAfter, type TimeSeries } from './calendar.ts';
-import type { BaseMoment, Modifier, Moments, RepeatRule, StartUnit } from './rule.ts';
-import { DAY_MS, fixedUnitMs, isInCalendar, LAST_INSTANT, SECOND_MS } from './time.ts';
+import {
+  type BaseMoment,
+  DAY_MS,
+  fixedUnitMs,
+  isInCalendar,
+  LAST_INSTANT,
+  type Modifier,
+  type Moments,
+  type RepeatRule,
+  SECOND_MS,
+  type StartUnit,
+} from './rule.ts';
 
 /** The moment from which a rule counts. The next day of a calendar follows the scheduled one. */
 export function baseOf(rule: RepeatRule): BaseMoment {

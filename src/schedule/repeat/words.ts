@@ -1,9 +1,16 @@
 import { nearestName } from '../../system/base/suggest.ts';
-import { guessTime, readClockTime } from './clock-time.ts';
-import { found, type RuleFault } from './fault.ts';
-import { correctRhythm } from './rare.ts';
-import { type CalendarDay, months, ordinals, type RepeatRule, weekdays } from './rule.ts';
-import { DAY_MS, type FixedUnit, fixedUnitMs, MINUTE_MS } from './time.ts';
+import { correctRhythm, found, guessTime, type RuleFault, readClockTime } from './fault.ts';
+import {
+  type CalendarDay,
+  DAY_MS,
+  type FixedUnit,
+  fixedUnitMs,
+  MINUTE_MS,
+  months,
+  ordinals,
+  type RepeatRule,
+  weekdays,
+} from './rule.ts';
 
 /** `at 02:30 and 14:30`, in minutes of the day, or `every 15min from 09:00 to 17:00`. */
 export type ClockTimes =

@@ -1,3 +1,5 @@
+import { setTimeout } from 'node:timers/promises';
+
 /** The clock that all users of a log share. */
 export interface LogClock {
   /** UTC epoch milliseconds: by this machine's clock, or by the clock of the log's server. */
@@ -31,3 +33,12 @@ export const commandClock = createLogClock();
 
 /** The time by the clock of this command, in UTC epoch milliseconds. */
 export const { now, offsetMs: clockOffsetMs } = commandClock;
+
+/** Waits this long, or until `stop`: a wait that is stopped is over, and has not failed. */
+export async function sleepUntil(stop: AbortSignal, ms: number): Promise<void> {
+  try {
+    await setTimeout(ms, undefined, { signal: stop });
+  } catch (error) {
+    if (!stop.aborted) throw error;
+  }
+}

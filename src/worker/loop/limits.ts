@@ -4,7 +4,7 @@ import formatBytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
 import type { Script } from '../../discovery/script.ts';
 import type { Limits } from '../../settings/settings.ts';
-import { sleepUntil } from '../../system/base/sleep.ts';
+import { sleepUntil } from '../../system/base/clock.ts';
 import { readFreeMemory } from '../../system/process/memory.ts';
 import { listPids } from '../../system/process/tree.ts';
 import type { Admission, Budget, Invocation } from '../invocation/invocation.ts';

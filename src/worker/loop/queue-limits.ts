@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import prettyMilliseconds from 'pretty-ms';
-import { sleepUntil } from '../../system/base/sleep.ts';
+import { sleepUntil } from '../../system/base/clock.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import type { StopRequest } from '../invocation/stop.ts';
 

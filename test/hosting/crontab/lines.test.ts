@@ -2,9 +2,14 @@ import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type LinesRequest, planLines } from '../../../src/hosting/crontab/lines.ts';
-import { readOldLine, readOwnLine, writeOwnLine } from '../../../src/hosting/crontab/own-line.ts';
+import {
+  crontabWord,
+  readCrontabWord,
+  readOldLine,
+  readOwnLine,
+  writeOwnLine,
+} from '../../../src/hosting/crontab/own-line.ts';
 import { dueCall, tierCalls, workCall } from '../../../src/hosting/crontab/plan.ts';
-import { crontabWord, readCrontabWord } from '../../../src/hosting/crontab/word.ts';
 import { UsageError } from '../../../src/system/base/errors.ts';
 import { tries } from '../../support/tries.ts';
 

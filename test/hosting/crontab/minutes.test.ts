@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type LinesRequest, planLines } from '../../../src/hosting/crontab/lines.ts';
-import { chooseMinutes, type TimedCall } from '../../../src/hosting/crontab/minutes.ts';
-import { type CronPeriod, parseCronPeriod } from '../../../src/hosting/crontab/period.ts';
 import { dueCall, tierCalls, workCall } from '../../../src/hosting/crontab/plan.ts';
+import { type CronPeriod, chooseMinutes, parseCronPeriod, type TimedCall } from '../../../src/hosting/crontab/times.ts';
 
 const calls = (...tiers: string[]): TimedCall[] =>
   tiers.map((name) => ({ name, period: parseCronPeriod(name) as CronPeriod }));

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseCronPeriod } from '../../../src/hosting/crontab/period.ts';
+import { parseCronPeriod } from '../../../src/hosting/crontab/times.ts';
 
 test.each([
   ['15min', { unit: 'minute', step: 15, nth: 1 }],

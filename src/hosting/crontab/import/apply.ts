@@ -5,22 +5,23 @@ import { tierNames } from '../../../discovery/jobs-folder.ts';
 import { UsageError } from '../../../system/base/errors.ts';
 import { createStateFolder, stateFolderOf } from '../../../system/place/state-folder.ts';
 import { type BlockContent, installBlock, readBlock, readChosenTiers, removeBlock } from '../block.ts';
-import { markChanged } from '../changed-at.ts';
 import { readLineOf } from '../lines.ts';
 import { type AskedLines, type CrontabPlan, namedTiers, planCrontab } from '../plan.ts';
-import { readCrontab, writeCrontab } from '../program.ts';
-import { forgetUncalled } from '../remove.ts';
-import { type OwnPackage, writeCronScript } from '../script.ts';
+import { markChanged, readCrontab, writeCrontab } from '../program.ts';
+import { forgetUncalled, type OwnPackage, writeCronScript } from '../script.ts';
+import type { ImportPlan, PlannedScript } from './plan.ts';
 import {
+  chooseToRemove,
   type ImportedFile,
   type ImportRecord,
   readImports,
+  removeIfEmpty,
   removeUnsettled,
+  settleImport,
   sha256Of,
+  type TakenOut,
   writeUnsettled,
-} from './journal.ts';
-import type { ImportPlan, PlannedScript } from './plan.ts';
-import { chooseToRemove, removeIfEmpty, settleImport, type TakenOut } from './settle.ts';
+} from './settle.ts';
 
 export interface ApplyRequest {
   readonly root: string;

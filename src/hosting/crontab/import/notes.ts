@@ -1,17 +1,29 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, isAbsolute, resolve } from 'node:path';
 import { findProgram, isExecutable } from '../../../system/process/programs.ts';
-import { LIKE_SH } from '../word.ts';
-import { BUILTINS, type Program, SHELLS, type ShellCommand, SUBSTITUTION, scriptFileOf } from './command.ts';
-import { noteExitCode } from './exit-code.ts';
+import { LIKE_SH } from '../own-line.ts';
+import {
+  BUILTINS,
+  CALLS_BASH,
+  findBashWord,
+  isLeftOpen,
+  isLikeBash,
+  knowsRandom,
+  type Program,
+  programsOf,
+  SHELLS,
+  type ShellCommand,
+  type Step,
+  SUBSTITUTION,
+  scriptFileOf,
+  shellBehind,
+  type Waits,
+} from './command.ts';
 import type { CrontabJob } from './read.ts';
-import { CRON_PATH, continues, passedOn, splitInput } from './script.ts';
-import { findBashWord, isLeftOpen, isLikeBash, knowsRandom, shellBehind } from './shells.ts';
-import { describeLateness } from './tier.ts';
-import { CALLS_BASH, type Waits } from './waits.ts';
+import { CRON_PATH, continues, describeLateness, passedOn, splitInput } from './script.ts';
 
 /** What is to be known of a line to judge it. */
-export interface NotedJob {
+interface NotedJob {
   readonly job: CrontabJob;
   readonly command: ShellCommand;
   readonly waits: Waits;
@@ -339,4 +351,38 @@ function pathOf(name: string, folder: string | null): string | null {
 function noteRelative(name: string, { folder, home }: Surroundings): readonly string[] {
   if (isAbsolute(name) || /^[~$]/.test(name) || folder !== home) return [];
   return [`${name} is relative to your home, where cron starts commands, and the script too.`];
+}
+
+/** What ends with a code other than 0 although nothing is wrong: cron has never looked at it. */
+function noteExitCode({ steps }: ShellCommand): readonly string[] {
+  const list = lastList(steps);
+  const last = list.at(-1);
+  if (last === undefined || last.operator === '&') return [];
+  if (list.some((step) => step !== last && step.operator === '&&' && TEST.test(nameOf(step)))) {
+    return [
+      'It ends with code 1 when its test says no, and that counts as a failure here: ' +
+        'write `if …; then …; fi` in the script.',
+    ];
+  }
+  return GREP.test(nameOf(last))
+    ? [
+        'It ends with code 1 when grep finds nothing, and that counts as a failure here: ' +
+          'write `|| [ $? -eq 1 ]` behind it in the script.',
+      ]
+    : [];
+}
+
+const GREP = /^[efz]?grep$/;
+const TEST = /^(?:\[|\[\[|test|expr|pgrep|pidof|[efz]?grep)$/;
+
+/** The steps that decide about the code of the whole line. */
+function lastList(steps: readonly Step[]): readonly Step[] {
+  const before = steps.findLastIndex(
+    ({ operator }, index) => index < steps.length - 1 && !/^(?:&&|\|&?)$/.test(operator),
+  );
+  return steps.slice(before + 1);
+}
+
+function nameOf(step: Step): string {
+  return basename(programsOf(step)[0]?.name ?? '');
 }

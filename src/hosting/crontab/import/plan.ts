@@ -4,15 +4,11 @@ import { parseTierPeriod, tierPeriodMs } from '../../../schedule/period.ts';
 import { shortestGapMs } from '../../../schedule/repeat/calendar.ts';
 import { parseSchedule } from '../../../schedule/repeat/parse.ts';
 import { machineZone } from '../../../system/base/zone.ts';
-import { nameIn, programName } from '../own-call.ts';
-import { callsScript } from '../own-line.ts';
-import { type Program, readShellCommand, type ShellCommand, scriptFileOf } from './command.ts';
+import { callsScript, nameIn, programName } from '../own-line.ts';
+import { knowsRandom, type Program, readShellCommand, readWaits, type ShellCommand, scriptFileOf } from './command.ts';
 import { describeSeconds, noteJob } from './notes.ts';
 import { type CrontabFormat, type CrontabJob, type MalformedLine, readLines } from './read.ts';
-import { composeScript, splitInput } from './script.ts';
-import { knowsRandom } from './shells.ts';
-import { chooseTier, chooseTimeout, runsInEachPass } from './tier.ts';
-import { readWaits } from './waits.ts';
+import { chooseTier, chooseTimeout, composeScript, runsInEachPass, splitInput } from './script.ts';
 
 /** What would become of one line. */
 export interface PlannedLine {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { ChannelSettings } from '../../../settings/channels.ts';
 import { firstLine, lastLine } from '../../../system/base/text.ts';
-import { userEnvironment } from '../../../system/process/user-environment.ts';
+import { userEnvironment } from '../../../system/process/programs.ts';
 import { putIntoWords } from '../wording.ts';
 import { describeAborted } from './http.ts';
 import { failed, type Outgoing, type SendPlace, type Sent } from './sent.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { readGivenVariables } from '../../../../src/hosting/crontab/import/given.ts';
+import { shellBehind } from '../../../../src/hosting/crontab/import/command.ts';
 import { planImport } from '../../../../src/hosting/crontab/import/plan.ts';
-import { shellBehind } from '../../../../src/hosting/crontab/import/shells.ts';
+import { readGivenVariables } from '../../../../src/hosting/crontab/import/read.ts';
 import { planLines } from '../../../../src/hosting/crontab/lines.ts';
 import { tierCalls, workCall } from '../../../../src/hosting/crontab/plan.ts';
 import { machineZone } from '../../../../src/system/base/zone.ts';
