@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readIfThere } from '../system/base/values.ts';
 
 /**
  * Whose program listens at a TCP port of this machine, by the kernel's tables: for telling people, not for deciding
@@ -20,12 +20,4 @@ function readListeners(path: string, port: number): number[] {
     const [, local, , state, , , , uid] = row.trim().split(/\s+/);
     return state === LISTENING && local?.endsWith(end) ? [Number(uid)] : [];
   });
-}
-
-function readIfThere(path: string): string {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch {
-    return '';
-  }
 }

@@ -142,7 +142,7 @@ function describeUnused(setting: string, key: string, kind: string, names: reado
 }
 
 /** The contents of `jobs/`, and the fault of the settings. */
-export interface JobsFound {
+export interface JobsContents {
   readonly discovery: Discovery;
   readonly disabled: readonly DisabledScript[];
   /** Null: the settings are correct; otherwise the defaults were used. */
@@ -150,7 +150,7 @@ export interface JobsFound {
 }
 
 /** For commands that run nothing: wrong settings do not prevent finding the scripts. */
-export async function lookIntoJobs(root: string): Promise<JobsFound> {
+export async function lookIntoJobs(root: string): Promise<JobsContents> {
   const { findDisabled } = await import('./not-run.ts');
   const disabled = findDisabled(root);
   try {

@@ -1,9 +1,8 @@
-import { statSync } from 'node:fs';
 import { basename, dirname, extname, join, relative, resolve, sep } from 'node:path';
 import type { Runner } from '../settings/settings.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { nearestName } from '../system/base/suggest.ts';
-import { listNames, printableName, shellWord } from '../system/base/values.ts';
+import { isFolder, listNames, printableName, shellWord } from '../system/base/values.ts';
 import { cutScriptName } from './build-script.ts';
 import { discover, findTier } from './discover.ts';
 import { QUEUE_TIER, reasonToIgnore } from './jobs-folder.ts';
@@ -202,8 +201,4 @@ function labelOf(file: string): string {
 
 function withoutDisabled(name: string): string {
   return name.endsWith(DISABLED) ? name.slice(0, -DISABLED.length) : name;
-}
-
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }

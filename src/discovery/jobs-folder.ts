@@ -1,10 +1,10 @@
-import { readdirSync, readlinkSync, statSync } from 'node:fs';
+import { readdirSync, readlinkSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import type { Settings } from '../settings/settings.ts';
 import { isCommandName } from '../system/base/command-names.ts';
 import { sentenceOf, UsageError } from '../system/base/errors.ts';
 import { nearestName } from '../system/base/suggest.ts';
-import { compareBytes, printableName, shellWord } from '../system/base/values.ts';
+import { compareBytes, isFolder, printableName, shellWord } from '../system/base/values.ts';
 import { type Distrust, faultOf, judgePath, judgeRoot } from '../system/place/trust.ts';
 import type { Ignored } from './script.ts';
 
@@ -95,15 +95,6 @@ function namesIn(jobs: string): readonly string[] {
     return readdirSync(jobs).toSorted(compareBytes);
   } catch (error) {
     throw new UsageError(describeReadFailure(jobs, jobs, error) ?? `${jobs} vanished while it was read; try again.`);
-  }
-}
-
-/** False for an entry that cannot be read: a broken symlink, or one that leads back to itself. */
-function isFolder(path: string): boolean {
-  try {
-    return statSync(path).isDirectory();
-  } catch {
-    return false;
   }
 }
 

@@ -9,6 +9,7 @@ import { type HostCopy, machinesOf } from '../store/statements/registers.ts';
 import type { Store } from '../store/store.ts';
 import { errorCode, UsageError } from '../system/base/errors.ts';
 import { matchAny } from '../system/base/glob.ts';
+import { once } from '../system/base/values.ts';
 import { machineName } from '../system/process/identity.ts';
 import { recentCopies, recentMachines } from './machines.ts';
 
@@ -74,14 +75,6 @@ export function openPresence(store: Pick<Store, 'fleet' | 'statements'>, place: 
       if (elsewhere !== undefined) return `it ${describeHosts(elsewhere)}`;
       return (await isDisabled(root, name)) ? 'it is disabled' : `jobs/${tier} has no script of that name any more`;
     },
-  };
-}
-
-function once<T>(read: () => Promise<T>): () => Promise<T> {
-  let kept: Promise<T> | undefined;
-  return () => {
-    kept ??= read();
-    return kept;
   };
 }
 

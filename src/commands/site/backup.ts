@@ -6,7 +6,7 @@ import { isOnServer } from '../../store/shared/which-log.ts';
 import type { SqliteStore } from '../../store/sqlite/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
-import { utcStamp } from '../../system/base/values.ts';
+import { isFolder, utcStamp } from '../../system/base/values.ts';
 import { createStateFolder, type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
@@ -80,10 +80,6 @@ function targetOf(word: string, path: string, nowMs: number): string {
     `There is no folder ${path}. For a copy in it, make the folder first; for a file, give it an ending: ` +
       `${join(dirname(path), `${basename(path)}.db`)}.`,
   );
-}
-
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 function assertUsable(path: string, state: StateFolder, isForced: boolean): void {

@@ -4,8 +4,9 @@ import type { CrontabFormat } from '../../hosting/crontab/import/read.ts';
 import type { AskedLines } from '../../hosting/crontab/plan.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
-import { findRoot, findRootAbove } from '../../system/place/root.ts';
+import { findRootAbove } from '../../system/place/root.ts';
 import type { CommandContext } from '../shared/context.ts';
+import { rootOf } from '../shared/open.ts';
 
 interface CronOptions {
   readonly print?: true;
@@ -93,7 +94,7 @@ async function runCron(context: CommandContext, command: Command): Promise<void>
     const { importLines } = await import('./cron-import.ts');
     return importLines(context, rootToImport(context, options), options, await readAsked(options));
   }
-  if (options.undo) return (await import('./cron-import.ts')).undoImport(context, rootOf(context, options));
+  if (options.undo) return (await import('./cron-import.ts')).undoImport(context, rootOf(context, options.root));
   command.outputHelp();
   await warn(context, null, []);
 }
@@ -193,12 +194,12 @@ export async function noteCommentedOut({ env }: CommandContext, root: string): P
 /** One that is named may be gone: its lines outlive it. */
 function rootToRemove(context: CommandContext, options: CronOptions): string {
   const named = options.root ?? context.env.RUNNER_ROOT;
-  return named ? resolve(context.cwd, named) : rootOf(context, options);
+  return named ? resolve(context.cwd, named) : rootOf(context, options.root);
 }
 
 /** What they call is there once they are shown: who pastes them does not come back. */
 async function planLines(context: CommandContext, options: CronOptions) {
-  const root = rootOf(context, options);
+  const root = rootOf(context, options.root);
   const { planCrontab, readCrontabIfAny } = await import('../../hosting/crontab/plan.ts');
   const { writeCronScript } = await import('../../hosting/crontab/script.ts');
   const commandPath = join(context.distFolder, 'bin.cjs');
@@ -230,11 +231,7 @@ async function dueWords({ due, budget }: CronOptions): Promise<readonly string[]
 function rootToImport(context: CommandContext, options: CronOptions): string {
   const isNamed = options.root !== undefined || Boolean(context.env.RUNNER_ROOT);
   const isYetToBe = !options.apply && !isNamed && findRootAbove(context.cwd) === null;
-  return isYetToBe ? context.cwd : rootOf(context, options);
-}
-
-function rootOf(context: CommandContext, options: CronOptions): string {
-  return findRoot({ option: options.root, variable: context.env.RUNNER_ROOT, cwd: context.cwd });
+  return isYetToBe ? context.cwd : rootOf(context, options.root);
 }
 
 /** @param root null: none is asked about */

@@ -4,6 +4,7 @@ import type { JsonValue } from '../../queue/api.ts';
 import { type readJob, readListedJob } from '../../queue/read/jobs.ts';
 import { countOf, formatBytes, UNKNOWN } from '../../report/text/format.ts';
 import { jobStates } from '../../store/words.ts';
+import { once } from '../../system/base/values.ts';
 import { createApi } from '../api/api.ts';
 import type { Api } from '../api/route.ts';
 import { type BuiltPage, readBuiltPage } from '../built-page.ts';
@@ -97,15 +98,6 @@ const readShortened: typeof readJob = async (store, id, read) => {
 
 function orLength(value: JsonValue, bytes: number | null): JsonValue {
   return bytes === null ? value : `${LEFT_OUT}, as it is ${formatBytes(bytes)} long`;
-}
-
-/** It does not change while the report is made, as far as the report tells. */
-function once<T>(look: () => T): () => T {
-  let found: { readonly value: T } | undefined;
-  return () => {
-    found ??= { value: look() };
-    return found.value;
-  };
 }
 
 /** Between two calls of cron at least so much time may pass without a new report: it stays where nothing has run. */

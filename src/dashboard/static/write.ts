@@ -1,7 +1,8 @@
-import { closeSync, lstatSync, readSync, type Stats, statSync } from 'node:fs';
+import { closeSync, lstatSync, readSync, type Stats } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { UsageError } from '../../system/base/errors.ts';
 import { openPlainFile } from '../../system/base/plain-file.ts';
+import { isFolder } from '../../system/base/values.ts';
 import { REPORT_MARK } from './report.ts';
 
 /** Within its first bytes. */
@@ -24,10 +25,6 @@ export function findReportFile(path: string): string {
     throw new UsageError(`${file} is not a report of the runner, so it is not replaced; name another file.`);
   }
   return file;
-}
-
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 /** A report would take the place of what is there: of a link, and not of what it leads to. */

@@ -18,7 +18,7 @@ import { databaseVariables } from '../../store/shared/which-log.ts';
 import { sleepUntil } from '../../system/base/clock.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { MS_PER_TICK, machineName, readStatFields } from '../../system/process/identity.ts';
-import { findOwnNode, findProgram, defaultPath, userEnvironment } from '../../system/process/programs.ts';
+import { defaultPath, findOwnNode, findProgram, userEnvironment } from '../../system/process/programs.ts';
 import type { OutputScan } from '../result/demands.ts';
 import { countsFileOf } from '../result/report.ts';
 import type { OpenOutput, RunFiles } from '../run-files.ts';

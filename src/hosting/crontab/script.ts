@@ -3,6 +3,7 @@ import { userInfo } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { UsageError } from '../../system/base/errors.ts';
 import { replaceFile } from '../../system/base/plain-file.ts';
+import { readIfThere } from '../../system/base/values.ts';
 import { findOwnNode, isExecutable } from '../../system/process/programs.ts';
 import { variableAtBlock } from './block.ts';
 import { readLineOf } from './lines.ts';
@@ -146,14 +147,6 @@ function writePaths(path: string, root: string, { node, command }: KnownPaths): 
 function replacePrivately(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   replaceFile(path, text, 0o600);
-}
-
-function readIfThere(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
 }
 
 /** What is known of a root whose lines are gone; with the last one the script itself. */

@@ -8,6 +8,7 @@ import { defaultSettings, type Settings } from '../../settings/settings.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import type { Fault } from '../../system/base/errors.ts';
 import { capitalized } from '../../system/base/text.ts';
+import { once } from '../../system/base/values.ts';
 import { type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { type CrontabReading, readCrontabCalls } from './crontab-calls.ts';
 import { examineLogFile, type LogFile, type LogReading, readLogFacts, readServerFacts } from './log-file.ts';
@@ -122,14 +123,6 @@ function openPlace(request: PlaceRequest): DoctorPlace {
       const { facts, failure } = await log();
       return facts === null && (!isShared || failure !== null);
     },
-  };
-}
-
-function once<T>(read: () => T): () => T {
-  let kept: { readonly value: T } | undefined;
-  return () => {
-    kept ??= { value: read() };
-    return kept.value;
   };
 }
 

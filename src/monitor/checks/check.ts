@@ -12,6 +12,7 @@ import {
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { HostCopy } from '../../store/statements/registers.ts';
 import type { Store } from '../../store/store.ts';
+import { once } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import type { Presence } from '../presence.ts';
@@ -137,14 +138,6 @@ export async function openFacts(store: Store, place: CheckPlace): Promise<CheckF
     }),
     running: once(async () => (await log.running()).filter((run) => checkLiveness(run) !== 'dead')),
     due: once(async () => await sumDue(await log.due(nowMs, MOST_COUNTED), await pauses())),
-  };
-}
-
-function once<T>(read: () => Promise<T>): () => Promise<T> {
-  let kept: Promise<T> | undefined;
-  return () => {
-    kept ??= read();
-    return kept;
   };
 }
 

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
-import { handlerNames, type JobsFound } from '../../discovery/discover.ts';
+import { handlerNames, type JobsContents } from '../../discovery/discover.ts';
 import { tierNames } from '../../discovery/jobs-folder.ts';
 import { withoutParameters } from '../../discovery/script.ts';
 import { foresee } from '../../monitor/alert/incidents/end-gone.ts';
@@ -102,7 +102,7 @@ interface StatusQuery {
   readonly store: Store | null;
   /** Where the runner writes, and where it does if it cannot there. */
   readonly states: readonly StateFolder[];
-  readonly jobs: JobsFound;
+  readonly jobs: JobsContents;
   /** In force. */
   readonly pauses: readonly Pause[];
   readonly crontab: ReadCrontab;

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { errorCode } from './errors.ts';
 
 /** The last instant that a date can hold, in UTC epoch milliseconds. */
@@ -68,6 +68,33 @@ export function listNames(folder: string): string[] {
     if (['ENOENT', 'ENOTDIR'].includes(errorCode(error))) return [];
     throw error;
   }
+}
+
+/** False for a path that cannot be read: a broken symlink, or one that leads back to itself. */
+export function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+/** The text of a file; empty if it is missing or cannot be read. */
+export function readIfThere(path: string, encoding: BufferEncoding = 'utf8'): string {
+  try {
+    return readFileSync(path, encoding);
+  } catch {
+    return '';
+  }
+}
+
+/** Reads when it is first called, and gives the same value from then on. */
+export function once<T>(read: () => T): () => T {
+  let kept: { readonly value: T } | undefined;
+  return () => {
+    kept ??= { value: read() };
+    return kept.value;
+  };
 }
 
 /** Rows per statement: far below SQLite's limit of 32,766 values, however many columns a row has. */

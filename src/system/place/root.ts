@@ -1,6 +1,7 @@
-import { existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
+import { lstatSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { UsageError } from '../base/errors.ts';
+import { isFolder } from '../base/values.ts';
 
 export interface RootSearch {
   /** The value of `--root`. */
@@ -45,8 +46,7 @@ function namedRoot(source: string, root: string): string {
 
 /** A folder is a root if it contains a folder `jobs/`. */
 export function holdsJobs(folder: string): boolean {
-  const jobs = join(folder, 'jobs');
-  return existsSync(jobs) && statSync(jobs).isDirectory();
+  return isFolder(join(folder, 'jobs'));
 }
 
 function upward(folder: string): string[] {

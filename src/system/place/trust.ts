@@ -1,7 +1,7 @@
-import { lstatSync, readFileSync, readlinkSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import type { Fault } from '../base/errors.ts';
-import { shellWord } from '../base/values.ts';
+import { readIfThere, shellWord } from '../base/values.ts';
 
 /** Why somebody other than the runner's user and root could have written a file. */
 export interface Distrust {
@@ -170,14 +170,6 @@ export function nameUser(uid: number, { users }: UserDatabase = readUserDatabase
 export function nameGroup(gid: number, { groups }: UserDatabase = readUserDatabase()): string {
   const group = groups.find((each) => each.gid === gid);
   return group === undefined ? `gid ${gid}` : `${group.name} (gid ${gid})`;
-}
-
-function readIfThere(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
 }
 
 /** Lines that begin with `+` or `-` refer to another source (NIS). */

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { nicknames } from '../../../schedule/repeat/cron.ts';
+import { readIfThere } from '../../../system/base/values.ts';
 
 /** A line of a crontab that runs a command. */
 export interface CrontabJob {
@@ -155,7 +155,7 @@ const OF_CRON = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'USER'];
 export function readGivenVariables(system = '/'): ReadonlyMap<string, string> {
   const lines = ['cron', 'crond'].map((service) => readService(system, service, 0)).find(({ length }) => length > 0);
   const files = (lines ?? []).flatMap(environmentFileOf);
-  const all = files.flatMap((file) => readAssignments(readIfThere(join(system, file))));
+  const all = files.flatMap((file) => readAssignments(readIfThere(join(system, file), 'latin1')));
   return new Map(all.filter(([name]) => !OF_CRON.includes(name)));
 }
 
@@ -164,7 +164,7 @@ const DEEPEST = 8;
 /** The lines of a service of PAM, with those that it includes. */
 function readService(system: string, name: string, depth: number): string[] {
   if (depth > DEEPEST || name.includes('/')) return [];
-  const text = readIfThere(join(system, 'etc/pam.d', name)).replaceAll(/\\\n/g, ' ');
+  const text = readIfThere(join(system, 'etc/pam.d', name), 'latin1').replaceAll(/\\\n/g, ' ');
   if (text === '') return [];
   return text.split('\n').flatMap((line) => {
     const [, all, some] = /^\s*(?:@include\s+(\S+)|-?(?:auth|session)\s+(?:include|substack)\s+(\S+))/.exec(line) ?? [];
@@ -186,12 +186,4 @@ function readAssignments(text: string): [string, string][] {
     const [, name, value = ''] = /^\s*(?:export\s+)?([A-Za-z_]\w*)=(.*?)\s*$/.exec(line) ?? [];
     return name === undefined ? [] : [[name, value.replace(/^(["'])(.*)\1$/, '$2')]];
   });
-}
-
-function readIfThere(path: string): string {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch {
-    return '';
-  }
 }
