@@ -126,7 +126,7 @@ const ofAll = {
   tags: { read: readTagWords },
 } as const satisfies SettingsTable;
 
-type ChannelKind = keyof typeof kinds;
+export type ChannelKind = keyof typeof kinds;
 
 /** A channel as it is written, with the options that it must have. */
 type Written<Options extends SettingsTable, Needed extends keyof Options> = WrittenIn<typeof ofAll> &
@@ -171,7 +171,7 @@ const needed: Readonly<Record<string, readonly string[]>> = {
 
 const readKind = readChoice('mail', 'webhook', 'command');
 
-interface ChannelsReader {
+export interface ChannelsReader {
   (found: unknown): ParseResult<readonly ChannelSettings[]> | { readonly wrong: readonly ChannelIssue[] };
   readonly written?: readonly ChannelInput[];
 }
