@@ -62,7 +62,7 @@ function asksForHelp(args: readonly string[]): boolean {
   return chooseNamed(args).length === 0 && args.some((arg) => ['-h', '--help'].includes(arg));
 }
 
-/** What shows something and changes nothing. */
+/** Commands that show something and change nothing. */
 const readers = [
   'list',
   'jobs',
@@ -100,16 +100,16 @@ async function enterRoot(context: CommandContext, command: Command): Promise<voi
   if (!timeless.includes(command.name())) await enterZoneOf(root);
 }
 
-/** What shells call. */
+/** Commands that only shells call. */
 const timeless = ['completion', 'complete'];
 
-/** What is wrong with the settings is for the command to say. */
+/** The command itself reports wrong settings. */
 async function enterZoneOf(root: string): Promise<void> {
   if (findSettingsFile(root) === null) return;
   enterZone((await loadSettingsIfRight(root)).timezone);
 }
 
-/** What is wrong otherwise is for the command to say. */
+/** The command itself reports any other fault. */
 function findRootIfAny({ cwd, env }: Pick<CommandContext, 'cwd' | 'env'>, option: string | undefined): string | null {
   try {
     return findRoot({ option, variable: env.RUNNER_ROOT, cwd });
@@ -175,7 +175,7 @@ function columnsOf({ columns }: { readonly columns?: number }): number {
   return Math.max(40, columns || 80);
 }
 
-/** What shells call: people have no use for it. */
+/** Adds the command that only shells call. */
 function addHidden(program: Command, line: CommandLine): void {
   const { context } = line;
   const complete = new Command(HIDDEN_COMMAND).argument('[words...]').action(async (words: string[]) => {
@@ -284,7 +284,7 @@ async function guessMeaning(error: unknown, line: CommandLine): Promise<unknown>
   return await guessCommand(error, line);
 }
 
-/** What is wrong with the arguments, by what running them has thrown. */
+/** Describes what is wrong with the arguments, by the error that they have caused. */
 export async function describeWrongUse(error: unknown, line: CommandLine): Promise<Complaint> {
   const meant = await guessMeaning(error, line);
   const [command] = chooseCommands(line);

@@ -114,7 +114,7 @@ export function scriptNameOf(word: string, { root, cwd }: From): string {
   }
 }
 
-/** What people can name of a script, a handler or a disabled one. */
+/** The parts of a script, a handler or a disabled script by which people name it. */
 type Named = Pick<Script, 'name' | 'tier' | 'path'>;
 
 /**
@@ -141,7 +141,7 @@ export function scriptsMeant<Each extends Named>(word: string, from: From, scrip
   return [];
 }
 
-/** What lies in the tier, a file or a folder: as many parts of the path as the name has. */
+/** The file or folder of a script directly in its tier: its path has as many parts there as its name. */
 export function entryOf(root: string, { name, tier, path }: Named): string {
   const folder = join(root, 'jobs', tier);
   const depth = name.slice(tier.length + 1).split('/').length;

@@ -1,4 +1,4 @@
-/** What `runner new` can begin, by the extension of the file. */
+/** The languages of `runner new`, by the extension of the file. */
 export const languages = ['ts', 'sh', 'php'] as const;
 
 export type Language = (typeof languages)[number];
@@ -22,7 +22,7 @@ export function templateOf(language: Language, isHandler: boolean): string {
   return `${start}${comment(tags)}\n${isHandler ? handler : script}`;
 }
 
-/** Of programs with a `#!` line; what Node runs is no program of its own. */
+/** True for a program with a `#!` line. Node runs the other files. */
 export function isProgram(language: Language): boolean {
   return templates[language].interpreter !== null;
 }

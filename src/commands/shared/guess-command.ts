@@ -34,13 +34,13 @@ export async function guessCommand(error: unknown, line: TypedLine): Promise<unk
 /** No command ends a run of a script. */
 const HOW_TO_END = 'What is running goes on: `kill <pid>` ends it, and `npx folder-runner status` shows its pid.';
 
-/** What is neither an option nor the value of one. */
+/** The words that are neither options nor values of options. */
 export function typedWords(args: readonly string[]): string[] {
   const isValue = (index: number) => ['--root', '--budget'].includes(args[index - 1] ?? '');
   return args.filter((arg, index) => !arg.startsWith('-') && !isValue(index));
 }
 
-/** What other programs call what is done here by another name. */
+/** The names that other programs have for commands of this one. */
 const synonyms: Readonly<Record<string, string>> = {
   abort: 'pause <script>',
   create: 'new <tier>/<name>',

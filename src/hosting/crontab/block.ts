@@ -20,7 +20,7 @@ export function removeBlock(crontab: Buffer, root: string): Buffer {
   return bytesOf(removeRanges(text, findBlocks(text, root)));
 }
 
-/** What stands between the markers of this root, but for what `crontabBlock` adds; none where there is no block. */
+/** The lines between the markers of this root, without the header of `crontabBlock`; none if there is no block. */
 export function readBlock(crontab: Buffer, root: string): string[] {
   const text = crontab.toString('latin1');
   const [block] = findBlocks(text, root);
@@ -37,7 +37,7 @@ export function readChosenTiers(crontab: Buffer, root: string): string | undefin
   return at === -1 ? undefined : /^.*\n.* --install --tiers ([^\s`]+)`/.exec(text.slice(at))?.[1];
 }
 
-/** What the crontab sets a variable to where the lines of this root stand, or will; undefined: nothing. */
+/** The value that a variable has in the crontab where the lines of this root stand, or will; undefined: none. */
 export function variableAtBlock(crontab: Buffer, root: string, name: string): string | undefined {
   const [above = ''] = crontab.toString().split(`${beginLine(root)}\n`, 1);
   const settings = above.matchAll(new RegExp(`^[ \\t]*${name}[ \\t]*=[ \\t]*(["']?)(.*?)\\1[ \\t\\r]*$`, 'gm'));
@@ -55,7 +55,7 @@ export function hasBlock(crontab: Buffer, root: string): boolean {
   return findBlocks(crontab.toString('latin1'), root).length > 0;
 }
 
-/** What was asked for stands in it, where the lines alone do not tell. */
+/** The header holds the options of the call that the lines alone do not show. */
 const header = /^# Written by `npx folder-runner cron --install/;
 
 /**
@@ -131,7 +131,7 @@ function damagedBlock(root: string): UsageError {
   );
 }
 
-/** Wrong use of a crontab. What follows from it is said to who wanted to change the crontab. */
+/** A crontab that cannot be used. Its message says what follows for a caller who wanted to change it. */
 export class CrontabTrouble extends UsageError {
   readonly #found: string;
 

@@ -1,7 +1,7 @@
 import { type OwnLine, readOldLine, readOwnLine, writeOwnLine } from './own-line.ts';
 import { areTimesOf, type CronPeriod, chooseMinutes, timesOf } from './times.ts';
 
-/** What a crontab line calls, and how often. */
+/** The call of a crontab line, and how often the line fires. */
 export interface CronCall {
   readonly words: readonly [name: string, ...args: string[]];
   readonly period: CronPeriod;
@@ -15,7 +15,7 @@ export interface LinesRequest {
   readonly script: string;
   /** In the order of their lines. */
   readonly calls: readonly CronCall[];
-  /** What stands in the block of this root, with all that somebody has added there. */
+  /** The present lines of this root's block, including those that somebody has added. */
   readonly installed?: readonly string[];
 }
 
@@ -88,7 +88,7 @@ function keepsTimes({ words, period, isKept }: CronCall, { times }: OwnLine): bo
   return areTimesOf(period, times);
 }
 
-/** Of lines that are there: they stay, and others keep clear of them. */
+/** The minutes of present lines, which stay; new lines get other minutes. */
 function minutesOf(calls: readonly CronCall[], times: readonly (string | null)[]): Map<string, number> {
   const known = calls.flatMap(({ words: [name] }, index): [string, number][] => {
     const [minute] = /^\d+/.exec(times[index] ?? '') ?? [];

@@ -12,7 +12,7 @@ export function crontabWord(word: string): string {
   return quoted.replaceAll('%', '\\%');
 }
 
-/** What `crontabWord` writes, as the source of a pattern. */
+/** A word as `crontabWord` writes it, as the source of a pattern. */
 const wordPattern = String.raw`(?:'[^']*'|\\'|[\w@:,./+=-])+`;
 
 /** The word that `crontabWord` has written so. */
@@ -54,14 +54,14 @@ export function nameIn(args: readonly string[]): string | null {
   return args.find((arg, index) => !arg.startsWith('-') && !isValue(index)) ?? null;
 }
 
-/** Where the words of a command call this package's command. */
+/** The index at which the words of a command call this package's command. */
 export interface OwnProgram {
   /** The Node that is named before it; null: none is. */
   readonly node: string | null;
   /** `npx` and its like, which look for the package themselves; null: the file is named. */
   readonly launcher: string | null;
   readonly file: string;
-  /** Where the words begin that the runner gets. */
+  /** The index of the first word that the runner gets. */
   readonly end: number;
 }
 
@@ -69,7 +69,7 @@ const OWN = /^(?:bin\.cjs|runner|folder-runner(?:@[\w.^~-]+)?)$/;
 const NODE = /^node(?:js)?$/;
 const LAUNCHER = /^(?:npx|npm|pnpm|pnpx|yarn|bunx?)$/;
 
-/** What runs the command behind it, as the source of a pattern. */
+/** Programs that run the command behind them, as the source of a pattern. */
 const PREFIXES = 'nice|ionice|chronic|cronic|timeout|flock|exec|env|time|setsid|nohup|command';
 const PREFIX = new RegExp(`^(?:${PREFIXES})$`);
 
@@ -92,7 +92,7 @@ export function findOwnProgram(words: readonly string[]): OwnProgram | null {
 export interface OwnLine {
   /** `57 * * * *`, `@daily`. */
   readonly times: string;
-  /** What somebody has put between the times and the call, such as `nice -n 19 `. */
+  /** Somebody's addition between the times and the call, such as `nice -n 19 `. */
   readonly before: string;
   /** As it is written, such as `~/.folder-runner/cron`; null: a line of an earlier version. */
   readonly script: string | null;
@@ -100,11 +100,11 @@ export interface OwnLine {
   readonly name: string;
   readonly root: string;
   readonly args: readonly string[];
-  /** What somebody has put behind the call, such as ` >>cron.log`. */
+  /** Somebody's addition behind the call, such as ` >>cron.log`. */
   readonly after: string;
 }
 
-/** What such a script is called, wherever it lies. */
+/** The last parts of the script's path, wherever it lies. */
 export const SCRIPT_NAMES = ['.folder-runner/cron', '.runner/cron'] as const;
 
 export function writeOwnLine({ times, before, script, name, root, args, after }: OwnLine): string {

@@ -21,7 +21,7 @@ import { readCrontab } from './program.ts';
 import { type CronScript, placeScript } from './script.ts';
 import { byFrequency, type CronPeriod, parseCronPeriod } from './times.ts';
 
-/** What options ask for; undefined: as it is installed, else as by default. */
+/** The lines that the options ask for; undefined: as installed, otherwise the default. */
 export interface AskedLines {
   /** Names with commas between; `all`: those with a period. */
   readonly tiers: string | undefined;
@@ -40,13 +40,13 @@ export interface CrontabPlan {
   readonly block: string;
   /** Lines of the block that go, or get other times. */
   readonly dropped: readonly string[];
-  /** What the lines call. */
+  /** The script that the lines call. */
   readonly script: CronScript;
-  /** What may make the lines fail one day, or is left out: one sentence each. */
+  /** One sentence for each reason why the lines may fail one day, and for each tier that is left out. */
   readonly warnings: readonly string[];
 }
 
-/** What the crontab should hold for this root: what is asked for now, else what was, with all that was done by hand. */
+/** The lines of this root: as the options ask, otherwise as installed, with all additions by hand. */
 export function planCrontab(
   root: string,
   asked: AskedLines,
@@ -109,7 +109,7 @@ function warnOfMisnamed(tier: string): string | null {
 /** Without them a pass would use another log than the shell that has set them. */
 const ofFleets = [...databaseVariables, 'RUNNER_HOST'];
 
-/** What this shell knows of many machines, and cron does not: a sentence, or none. */
+/** Variables for many machines that this shell has and cron does not: one sentence, or none. */
 export function warnOfUnknownVariables(env: NodeJS.ProcessEnv): readonly string[] {
   const set = ofFleets.filter((name) => env[name]?.trim());
   const crontab = set.length === 0 ? '' : readCrontabIfAny(env).toString();
@@ -119,7 +119,7 @@ export function warnOfUnknownVariables(env: NodeJS.ProcessEnv): readonly string[
   return [`cron does not know ${what}: write it into the first lines of the crontab, as docs/database.md shows.`];
 }
 
-/** Where cron mails what passes print, as far as the crontab says it; in Latin-1, as an import reads lines. */
+/** The address to which cron mails output, if the crontab sets one; in Latin-1, as an import reads lines. */
 export function readMailTo(root: string, env: NodeJS.ProcessEnv): string | undefined {
   const address = variableAtBlock(readCrontabIfAny(env), root, 'MAILTO');
   return address === undefined ? undefined : Buffer.from(address).toString('latin1');
@@ -159,7 +159,7 @@ function chooseCalls(
   return { calls: [...(due === null ? tierCalls(tiers) : [dueCall(tiers, due)]), ...work], chosenTiers };
 }
 
-/** Of tiers that were chosen once some may be gone; all, if nothing is left. */
+/** The chosen tiers that still exist; undefined, which means all, if none does. */
 function thoseThere(root: string, chosen = ''): string | undefined {
   const there = chosen.split(',').filter((tier) => tierNames(root).includes(tier));
   return there.length === 0 ? undefined : there.join(',');
@@ -189,7 +189,7 @@ function periodicTiers(root: string): readonly string[] {
   return tierNames(root).filter((tier) => parseCronPeriod(tier) !== null);
 }
 
-/** Of `--tiers`: each is a folder under `jobs/`. */
+/** The tiers that `--tiers` names; each is a folder under `jobs/`. */
 export function namedTiers(root: string, option: string): readonly string[] {
   const names = option
     .split(',')
@@ -262,7 +262,7 @@ export function readWorkMinutes(option: string | boolean): number | null {
   );
 }
 
-/** Empty where the user's crontab cannot be read: the same goes wrong when it is written, and is told then. */
+/** Empty if the user's crontab cannot be read: writing it fails for the same reason, and reports it. */
 export function readCrontabIfAny(env: NodeJS.ProcessEnv): Buffer {
   try {
     return readCrontab(env);
@@ -272,7 +272,7 @@ export function readCrontabIfAny(env: NodeJS.ProcessEnv): Buffer {
   }
 }
 
-/** Where a package lives only until the next upgrade of Node, and what to do about it. */
+/** Places where a package stays only until the next upgrade of Node, and why. */
 const VANISHING: readonly (readonly [RegExp, string])[] = [
   [/\/_npx\//, "is in npx's cache, which npm empties"],
   [/\/\.nvm\/versions\//, 'belongs to one version of nvm and disappears when that version is removed'],
@@ -284,7 +284,7 @@ const VANISHING: readonly (readonly [RegExp, string])[] = [
   [/\/Cellar\//, 'belongs to one version of Homebrew and disappears with the next `brew upgrade`'],
 ];
 
-/** Why cron would one day no longer find the command; null: it stays. Of Node it finds another version. */
+/** Why cron will not find the command one day; null: it stays. The script finds another Node by itself. */
 export function reasonToVanish(commandPath: string): string | null {
   return VANISHING.find(([pattern]) => pattern.test(commandPath))?.[1] ?? null;
 }

@@ -47,7 +47,7 @@ export function removeFromCrontab(root: string, env: NodeJS.ProcessEnv): Crontab
 /** Enough for a slow network home; a `crontab` that asks something would wait for ever. */
 const TIMEOUT_MS = 30_000;
 
-/** What Debian, cronie, BSD and Solaris, and BusyBox say when the user has no crontab yet. */
+/** The messages of Debian, cronie, BSD, Solaris and BusyBox for a user who has no crontab yet. */
 const NO_CRONTAB_YET = /no crontab for|can't open your crontab|can't open '[^']*': No such file or directory/;
 
 /** The user's crontab, byte for byte; empty where there is none yet. */
@@ -71,7 +71,7 @@ function runCrontab(
   input: Buffer = Buffer.alloc(0),
 ): SpawnSyncReturns<Buffer> {
   const result = spawnSync('crontab', options, {
-    // Messages are told apart by their English words.
+    // The English messages tell the cases apart.
     env: { ...env, LC_ALL: 'C' },
     input,
     timeout: TIMEOUT_MS,

@@ -58,13 +58,13 @@ function isUsable(home: string): boolean {
   }
 }
 
-/** What the script knows of a root. */
+/** The paths that the script keeps for a root. */
 interface KnownPaths {
   readonly node: string;
   readonly command: string;
 }
 
-/** What runs now. */
+/** The package that runs now. */
 export interface OwnPackage {
   readonly distFolder: string;
   readonly version: string;
@@ -118,14 +118,14 @@ function versionOf(text: string): string | null {
   return /^# folder-runner (\d+\.\d+\.\d+\S*): /.exec(text)?.[1] ?? null;
 }
 
-/** Of what stands before a hyphen. */
+/** Compares only the part before a hyphen. */
 function compareVersions(one: string, other: string): number {
   const [a, b] = [one, other].map((version) => version.split('-')[0]?.split('.').map(Number) ?? []);
   const differs = [0, 1, 2].find((index) => a?.[index] !== b?.[index]);
   return differs === undefined ? 0 : (a?.[differs] ?? 0) - (b?.[differs] ?? 0);
 }
 
-/** Where the script keeps what it knows of a root; whoever removes the root does not remove that. */
+/** The folder of the script's notes on a root. It is outside the root, so removing the root does not remove it. */
 function notesOf(path: string, root: string): string {
   return join(dirname(path), 'roots', root);
 }
@@ -149,7 +149,7 @@ function replacePrivately(path: string, text: string): void {
   replaceFile(path, text, 0o600);
 }
 
-/** What is known of a root whose lines are gone; with the last one the script itself. */
+/** Removes the notes on a root whose lines are gone; with the last root also the script. */
 export function forgetRoot({ path }: CronScript, root: string): void {
   const notes = notesOf(path, root);
   for (const name of ['paths', 'told', 'began']) rmSync(join(notes, name), { force: true });

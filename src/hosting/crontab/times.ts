@@ -89,7 +89,7 @@ export interface CronPeriod {
 
 type CronUnit = 'minute' | 'hour' | 'day' | 'week' | 'month' | 'year';
 
-/** What a tier's name means to cron; null for a tier that only runs by hand. */
+/** The period of a tier's name in cron's units; null for a tier that only runs by hand. */
 export function parseCronPeriod(tier: string): CronPeriod | null {
   const period = parseTierPeriod(tier);
   if (period === null) return null;

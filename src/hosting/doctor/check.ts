@@ -85,7 +85,7 @@ export interface PlaceRequest {
   readonly findWrongUse: (root: string, args: readonly string[]) => Promise<string | null>;
 }
 
-/** What the checks look at. What several of them need is read once, when the first one asks. */
+/** The place that the checks examine. Facts that several checks need are read once, when the first one asks. */
 export interface DoctorPlace extends PlaceRequest {
   readonly state: StateFolder;
   readonly commandPath: string;

@@ -110,7 +110,7 @@ function judgeCommand({ root }: DoctorPlace, { name, target }: ChannelSettings):
   ];
 }
 
-/** Whoever knows the address of such a service can post there. */
+/** Anybody who knows the address of such a service can post there. */
 function judgeWebhook(channel: ChannelSettings, all: readonly NodeJS.ProcessEnv[]): readonly CheckFinding[] {
   if (all.some((env) => tellsSecret(readChannelValues(channel, env)))) {
     return [problem(`${channel.name}: ${NEEDS_TLS}`, 'Use the https:// address of the service, or one on this host.')];

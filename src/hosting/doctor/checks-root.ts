@@ -95,7 +95,7 @@ export const checkJobs: Check = {
   },
 };
 
-/** What cron or the runner itself sets or reads; a script that has one of these names knows why. */
+/** Variables that cron or the runner sets or reads; a script that has such a name has it on purpose. */
 const OWN_VARIABLES =
   /^(?:HOME|LOGNAME|USER|SHELL|PATH|(?:OLD)?PWD|SHLVL|_|LANG|LANGUAGE|LC_\w+|TZ|CRON_TZ|MAIL\w*|RUNNER_\w+)$/;
 

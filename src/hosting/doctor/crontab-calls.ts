@@ -13,11 +13,11 @@ import { sieveOf } from '../crontab/times.ts';
 import { askProgram, reasonOfFailure } from './probes.ts';
 import { type CommandToTry, programToTry, scriptToTry, shellOf } from './try-command.ts';
 
-/** What the user's crontab has to do with this root. */
+/** The lines of the user's crontab that concern this root. */
 export interface CrontabReading {
   /** Why it could not be read; null: it was. */
   readonly failure: string | null;
-  /** What is wrong with the marked block; null: nothing. */
+  /** The fault of the marked block; null: none. */
   readonly damage: string | null;
   /** As it is; empty where it could not be read. */
   readonly crontab: Buffer;
@@ -33,11 +33,11 @@ export interface CrontabReading {
 export interface CrontabCall {
   readonly number: number;
   readonly text: string;
-  /** What `CRON_TZ` says above it; null: nothing. */
+  /** The `CRON_TZ` that is set above it; null: none. */
   readonly zone: string | null;
-  /** What `TZ` says above it, which is for its command; null: nothing. */
+  /** The `TZ` that is set above it, for its command; null: none. */
   readonly commandZone: string | null;
-  /** What it calls: `hourly`, `due`, `work`; null: nothing. */
+  /** The tier or command that it calls: `hourly`, `due`, `work`; null: none. */
   readonly name: string | null;
   /** Null where the command would find none. */
   readonly root: string | null;
@@ -203,7 +203,7 @@ interface ShellCall {
   readonly isPlain: boolean;
 }
 
-/** What stands between two operators of the shell, quotes heeded. */
+/** The text between two operators of the shell; operators in quotes do not count. */
 const simpleCommand = /(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|[^\\'"`;&|<>()])+/g;
 
 function findCall(line: string): ShellCall | null {

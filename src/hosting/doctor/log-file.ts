@@ -17,7 +17,7 @@ import {
   sqliteCommand,
 } from './probes.ts';
 
-/** What the log's file says of itself. */
+/** Facts that the log's file states about itself. */
 export interface LogFile {
   readonly bytes: number;
   /** Why it cannot be written; null: it can. */
@@ -28,7 +28,7 @@ export interface LogFile {
   readonly schemaVersion: number;
   /** Null where that cannot be told without a chance to write. */
   readonly journalMode: string | null;
-  /** What `pragma quick_check` complains of. */
+  /** The complaints of `pragma quick_check`. */
   readonly damages: readonly string[];
 }
 
@@ -100,7 +100,7 @@ function reasonOf(answer: ProbeAnswer): string {
   return reasonOfFailure(answer).replace(/^\w*Error(?: \[\w+\])?: /, '');
 }
 
-/** What the checks need of what is in the log. */
+/** The facts from the log that the checks need. */
 export interface LogFacts {
   /** When the newest worker started; null in an empty log. */
   readonly newestAt: number | null;
@@ -114,7 +114,7 @@ export interface LogReading {
   readonly facts: LogFacts | null;
   /** Why a log whose file is sound could not be opened. */
   readonly failure: string | null;
-  /** What another program has made of its tables. */
+  /** Changes that another program has made to its tables. */
   readonly flaws: readonly SchemaFlaw[];
 }
 

@@ -7,7 +7,7 @@ import type { OwnProgram } from '../crontab/own-line.ts';
 import { isOwnScript } from '../crontab/script.ts';
 import { askProgram, reasonOfFailure } from './probes.ts';
 
-/** What cron gives a command of the crontab. */
+/** The environment that cron gives to a command of the crontab. */
 export interface CronPlace {
   readonly cwd: string;
   /** Cron's own few variables, and those that the crontab sets above the line. */
@@ -91,7 +91,7 @@ export function shellOf({ SHELL: shell = '/bin/sh' }: NodeJS.ProcessEnv): string
   return SHELL.test(shell) ? shell : '/bin/sh';
 }
 
-/** What came of a line that was tried as cron would run it. */
+/** The result of a line that was tried as cron would run it. */
 export type Trial =
   | { readonly works: true; readonly version: string }
   | { readonly works: false; readonly reason: string }

@@ -28,7 +28,7 @@ export interface ApplyRequest {
   readonly own: OwnPackage;
   readonly env: NodeJS.ProcessEnv;
   readonly plan: ImportPlan;
-  /** What the lines are to be that call the root. */
+  /** The lines that shall call the root. */
   readonly asked: AskedLines;
   /** The user's crontab that the plan was made from; null: it was made from a file. */
   readonly crontab: Buffer | null;

@@ -22,7 +22,7 @@ import {
 import type { CrontabJob } from './read.ts';
 import { CRON_PATH, continues, describeLateness, passedOn, splitInput } from './script.ts';
 
-/** What is to be known of a line to judge it. */
+/** The facts about a line that the notes are judged by. */
 interface NotedJob {
   readonly job: CrontabJob;
   readonly command: ShellCommand;
@@ -42,7 +42,7 @@ interface NotedJob {
   readonly mailTo: string | undefined;
 }
 
-/** Where a command looks for programs and files. */
+/** The folders in which a command looks for programs and files. */
 interface Surroundings extends NotedJob {
   /** As the shell gets it. */
   readonly text: string;
@@ -220,7 +220,7 @@ export function describeSeconds(seconds: number): string {
   return seconds < 7200 ? `${Math.round(seconds / 60)} minutes` : `${Math.round(seconds / 3600)} hours`;
 }
 
-/** Where output goes that the log never sees. */
+/** Files that take the output, so that the log never sees it. */
 function noteOutput({ command }: Surroundings): readonly string[] {
   const all = command.steps.flatMap(({ redirections }) => redirections);
   const targets = all.filter(({ operator, target }) => operator.includes('>') && !/^(?:\d|-|&\d)$/.test(target));

@@ -10,7 +10,7 @@ import { describeSeconds, noteJob } from './notes.ts';
 import { type CrontabFormat, type CrontabJob, type MalformedLine, readLines } from './read.ts';
 import { chooseTier, chooseTimeout, composeScript, runsInEachPass, splitInput } from './script.ts';
 
-/** What would become of one line. */
+/** The plan for one line. */
 export interface PlannedLine {
   /** Counted from 1. */
   readonly line: number;
@@ -37,7 +37,7 @@ export interface ImportPlan {
   readonly scripts: readonly PlannedScript[];
 }
 
-/** Whose crontab it is, and where it is to go. */
+/** The owner of the crontab, and the root that its scripts go to. */
 export interface ImportPlace {
   readonly root: string;
   readonly home: string;
@@ -49,7 +49,7 @@ export interface ImportPlace {
   readonly mailTo: string | undefined;
 }
 
-/** What would become of each line of a crontab. Nothing is changed. */
+/** Plans each line of a crontab. It changes nothing. */
 export async function planImport(crontab: Buffer, format: CrontabFormat, place: ImportPlace): Promise<ImportPlan> {
   const all: Planned[] = [];
   const taken = { names: findNames(place.root), waits: new Map<string, number>() };
@@ -76,7 +76,7 @@ function describeCompany(tier: string, isFrequent: boolean): string {
   return `${others} while it runs: if it takes long, move it to a tier such as ${OTHER_TIER}.`;
 }
 
-/** Where few scripts of an import go. */
+/** The tier for few scripts of an import. */
 const OTHER_TIER = '30min';
 
 /** The names of all scripts: one that is in another tier too would be hard to tell from it. */
@@ -94,7 +94,7 @@ interface Planned {
   readonly gapMs: number;
 }
 
-/** What the lines above have taken. */
+/** The names that the lines above have taken. */
 interface Taken {
   readonly names: Set<string>;
   /** By tier: for how many seconds each of its passes waits. */
