@@ -42,8 +42,13 @@ function makeSite(name = 'site') {
   mkdirSync(join(home, 'bin'));
   writeFileSync(join(home, 'bin/date'), '#!/bin/sh\nexec /bin/date -d "@$FAKE_NOW" "$@"\n', { mode: 0o755 });
   const script = { path: join(home, '.folder-runner/cron'), written: '~/.folder-runner/cron' };
-  const package_ = { ...own, distFolder, node };
-  writeCronScript(script, root, package_);
+  const package_ = { ...own, distFolder };
+  const install = (from: string) => {
+    writeCronScript(script, from, package_);
+    const paths = join(home, '.folder-runner/roots', from, 'paths');
+    writeFileSync(paths, readFileSync(paths, 'utf8').replace(/^.*/, node));
+  };
+  install(root);
   const env = { HOME: home, PATH: `${join(home, 'bin')}:/usr/bin:/bin`, TZ: 'UTC' };
   /** As cron calls the line of a tier; what stands in PATH of this machine is no Node. */
   const call = (tier: string, atSeconds = Date.UTC(2026, 5, 1) / 1000, sh: readonly string[] = ['/bin/sh']) => {
@@ -51,7 +56,7 @@ function makeSite(name = 'site') {
     const [program = '', ...args] = [...sh, '-c', line.split(' ').slice(5).join(' ').replaceAll('\\%', '%')];
     return spawnSync(program, args, { cwd: '/', env: { ...env, FAKE_NOW: String(atSeconds) }, encoding: 'utf8' });
   };
-  return { home, root, node, script, own: package_, env, call };
+  return { home, root, node, script, own: package_, env, call, install };
 }
 
 function makeNode(path: string, version: string): void {
@@ -131,10 +136,10 @@ test('a newer version replaces the script, an older one leaves it, and it stays 
 });
 
 test('a root behind a link is called by the name that the line has', () => {
-  const { home, root, own: package_, env, script } = makeSite();
+  const { home, root, env, script, install } = makeSite();
   const current = join(home, 'current');
   symlinkSync(root, current);
-  writeCronScript(script, current, package_);
+  install(current);
   const sh = `sh ${script.written} hourly ${current}`;
   expect(spawnSync('/bin/sh', ['-c', sh], { env, encoding: 'utf8' }).stdout).toContain(`--root ${current} hourly`);
 });
