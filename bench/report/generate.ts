@@ -82,7 +82,7 @@ function multiply(db: Sqlite.Database, runs: number): number {
   copy(db, 'runs', 'history join one_runs row on row.id = one', {
     id: 'number',
     worker_id: 'pass',
-    duration_ms: 'row.duration_ms * (1 + abs(random()) % 1000 / 500.0)',
+    duration_us: 'cast(row.duration_us * (1 + abs(random()) % 1000 / 500.0) as integer)',
   });
   return days;
 }

@@ -107,7 +107,7 @@ test('a message says what failed, what usually happens, what has changed, and ho
   clock.at += HOUR_MS;
   content.hash = 'bb'.repeat(32);
   const lines = Array.from({ length: 30 }, (_, line) => `line ${line}`);
-  await pass({ 'hourly/a': 'exit code 1: no route' }, { duration_ms: 700, output: lines.join('\n') });
+  await pass({ 'hourly/a': 'exit code 1: no route' }, { duration_us: 700_000, output: lines.join('\n') });
   await tell();
   expect(messages()[0]?.incidents).toEqual([
     {

@@ -16,9 +16,9 @@ async function writeWeek(root: string): Promise<WrittenLog> {
   const log = await writeLog(root);
   const now = Date.now();
   for (let day = 1; day <= 6; day += 1) {
-    await log.addRun('hourly/import', now - (day + 7) * dayMs, { duration_ms: 1000 });
-    const cpu = { user_cpu_ms: 900, system_cpu_ms: 100 };
-    await log.addRun('hourly/import', now - day * dayMs, { duration_ms: 5000, ...cpu });
+    await log.addRun('hourly/import', now - (day + 7) * dayMs, { duration_us: 1_000_000 });
+    const cpu = { user_cpu_us: 900_000, system_cpu_us: 100_000 };
+    await log.addRun('hourly/import', now - day * dayMs, { duration_us: 5_000_000, ...cpu });
   }
   const failed = { outcome: 'failed', exit_code: 3, reason: 'exit code 3', output: 'disk <full>\n' } as const;
   await log.addRun('hourly/backup', now - dayMs, failed);

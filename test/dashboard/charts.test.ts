@@ -20,12 +20,17 @@ async function writeYear(root: string, script: string) {
   await addPass('daily', now - DAY_MS - 3_600_000);
   const worker_id = await addPass('daily', now - 3_600_000);
   for (let day = 300; day > 0; day -= 1) {
-    const duration_ms = Math.round(40_000 + 15_000 * Math.sin(day / 9) + (day === 12 ? 180_000 : 0));
+    const durationMs = Math.round(40_000 + 15_000 * Math.sin(day / 9) + (day === 12 ? 180_000 : 0));
     const failure = { outcome: 'failed', exit_code: 1, reason: 'exit code 1', error_message: 'no answer' } as const;
     const startedAt = now - day * DAY_MS + 3_600_000;
     const fields: WrittenRun = {
-      ...{ worker_id, claim_number: 1000 - day, duration_ms, max_rss_bytes: (60 + (day % 13)) * 1024 * 1024 },
-      ...{ content_hash: (day > 200 ? 'a' : day > 20 ? 'b' : 'c').repeat(64), finished_at: startedAt + duration_ms },
+      ...{
+        worker_id,
+        claim_number: 1000 - day,
+        duration_us: durationMs * 1000,
+        max_rss_bytes: (60 + (day % 13)) * 1024 * 1024,
+      },
+      ...{ content_hash: (day > 200 ? 'a' : day > 20 ? 'b' : 'c').repeat(64), finished_at: startedAt + durationMs },
       ...(day % 41 === 0 ? failure : {}),
     };
     const id = await addRun(script, startedAt, fields);
@@ -33,7 +38,7 @@ async function writeYear(root: string, script: string) {
     change(
       "insert into deviations (run_id, measure, name, value, usual, runs) values (?, 'duration', '', ?, 53000, 30)",
       id,
-      duration_ms,
+      durationMs,
     );
   }
 }

@@ -363,7 +363,7 @@ async function writeNights(root: string, labels: readonly string[], hours: numbe
   }[];
   const names = columns.map(({ name }) => `"${name}"`);
   const values = columns.map(({ name }) => {
-    if (name === 'duration_ms') return 'abs(random()) % 100000';
+    if (name === 'duration_us') return 'abs(random()) % 100000000';
     return /_at$/.test(name) ? `"${name}" + n * 3600000` : `"${name}"`;
   });
   db.exec(`insert into runs (${names.join()}) with recursive times (n) as

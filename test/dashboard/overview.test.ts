@@ -16,7 +16,7 @@ import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 const night: Readonly<Record<string, Partial<FinishedRun>>> = {
   'hourly/import-orders': brokenImport,
   'daily/backup-database': {
-    ...{ outcome: 'timed-out', exit_code: null, signal: 'SIGTERM', duration_ms: 1_800_000 },
+    ...{ outcome: 'timed-out', exit_code: null, signal: 'SIGTERM', duration_us: 1_800_000_000 },
     reason: 'timed out after 30m (limit 30m), ended with SIGTERM',
     output: 'orders, 2 of 14 tables\n',
   },

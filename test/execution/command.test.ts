@@ -75,7 +75,7 @@ test('a missing interpreter is told by name and stops no other script', () => {
       pid: null,
       output_bytes: 0,
       measured_by: null,
-      user_cpu_ms: null,
+      user_cpu_us: null,
       max_rss_bytes: null,
     });
   }

@@ -161,10 +161,10 @@ test.each(sampleCases(steps))(
     await runWithFault(root, ['hourly'], { at: 'after spawn#1', clockMs });
     await until('it has ended', () => listRunProcesses(root).length === 0);
     await runWithFault(root, ['hourly']);
-    const [run] = queryLog<{ duration_ms: number | null }>(root, 'select * from runs');
+    const [run] = queryLog<{ duration_us: number | null }>(root, 'select * from runs');
     expect(run).toMatchObject({ outcome: 'succeeded' });
     // What no clock could tell is unknown, not a day.
-    expect(run?.duration_ms ?? 0).toBeGreaterThanOrEqual(0);
+    expect(run?.duration_us ?? 0).toBeGreaterThanOrEqual(0);
     checkInvariants(root, moved);
   },
 );

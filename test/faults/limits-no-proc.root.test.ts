@@ -38,7 +38,7 @@ describe('on a host without /proc', () => {
       outcome: 'succeeded',
       output: `${process.version}\n`,
       measured_by: 'self',
-      user_cpu_ms: expect.any(Number),
+      user_cpu_us: expect.any(Number),
       max_rss_bytes: expect.any(Number),
       warning: 'its limits of resident memory could not be watched: there is no /proc',
     });
@@ -47,8 +47,8 @@ describe('on a host without /proc', () => {
       outcome: 'succeeded',
       output: 'fine\n',
       measured_by: null,
-      user_cpu_ms: null,
-      system_cpu_ms: null,
+      user_cpu_us: null,
+      system_cpu_us: null,
       max_rss_bytes: null,
     });
     expect(runWithoutProc(node, root, ['report']).stdout).toMatch(/3 runs/);
@@ -73,16 +73,16 @@ describe('on a host without /proc', () => {
       names.map(() => ['succeeded', null, null]),
     );
     const figuresOf = (name: string) => {
-      const { measured_by, user_cpu_ms, max_rss_bytes, rss_delta_bytes } = runs.findLast(
+      const { measured_by, user_cpu_us, max_rss_bytes, rss_delta_bytes } = runs.findLast(
         ({ script }) => script === `queue/${name}`,
       ) as LoggedRun;
-      return { measured_by, user_cpu_ms, max_rss_bytes, rss_delta_bytes };
+      return { measured_by, user_cpu_us, max_rss_bytes, rss_delta_bytes };
     };
-    const self = { measured_by: 'self', user_cpu_ms: expect.any(Number), rss_delta_bytes: null };
+    const self = { measured_by: 'self', user_cpu_us: expect.any(Number), rss_delta_bytes: null };
     expect(figuresOf('alone')).toEqual({ ...self, max_rss_bytes: expect.any(Number) });
     expect(figuresOf('program')).toEqual({
       measured_by: null,
-      user_cpu_ms: null,
+      user_cpu_us: null,
       max_rss_bytes: null,
       rss_delta_bytes: null,
     });

@@ -86,12 +86,12 @@ testOfSqlite(
     // As if both had done this all day.
     changeLog(
       root,
-      `insert into runs (job_id, script_id, version_id, attempt, outcome, started_at, finished_at, duration_ms)
+      `insert into runs (job_id, script_id, version_id, attempt, outcome, started_at, finished_at, duration_us)
      with recursive n(i) as (select 1 union all select i + 1 from n where i < 20)
-     select job_id, script_id, version_id, 1, 'succeeded', started_at - i * 60000, finished_at, 41000
+     select job_id, script_id, version_id, 1, 'succeeded', started_at - i * 60000, finished_at, 41000000
      from runs cross join n`,
     );
-    changeLog(root, 'update runs set duration_ms = 41000');
+    changeLog(root, 'update runs set duration_us = 41000000');
     changeLog(root, 'delete from counts');
     changeLog(root, `insert into counts select id, 'orders', 120 from runs`);
     const second = runPassAgain(root);

@@ -18,7 +18,7 @@ const MONDAY = Date.UTC(2026, 0, 5);
 
 /** A run of a length, as the log holds it. */
 function lasting(startedAt: number, ms: number, fields: WrittenRun = {}): WrittenRun {
-  return { started_at: startedAt, finished_at: startedAt + ms, duration_ms: ms, ...fields };
+  return { started_at: startedAt, finished_at: startedAt + ms, duration_us: ms * 1000, ...fields };
 }
 
 async function addRun(log: WrittenLog, script: string, at: number, ms: number, fields: WrittenRun = {}) {
@@ -36,7 +36,7 @@ test('a known log gives the figures computed by hand, also of what happens exact
   const log = await writeLog(makeTemporaryRoot());
   const suspect = { suspect: 1 } as const;
   // Begins with the first hour, ends with the second: each instant belongs to the hour that it begins.
-  await addRun(log, 'hourly/a', MONDAY, HOUR, { scheduled_for: MONDAY, user_cpu_ms: 900, system_cpu_ms: 100 });
+  await addRun(log, 'hourly/a', MONDAY, HOUR, { scheduled_for: MONDAY, user_cpu_us: 900_000, system_cpu_us: 100_000 });
   await addRun(log, 'hourly/a', MONDAY + HOUR, 2_000, {
     scheduled_for: MONDAY + HOUR - 5_000,
     max_rss_bytes: 9e7,
@@ -44,8 +44,8 @@ test('a known log gives the figures computed by hand, also of what happens exact
   });
   // Over several hours.
   await addRun(log, 'hourly/b', MONDAY + 10 * MINUTE, 3 * HOUR, {
-    user_cpu_ms: null,
-    system_cpu_ms: null,
+    user_cpu_us: null,
+    system_cpu_us: null,
     warning: 'slow',
   });
   // A retry: its first try is an error, the second one fails the job.
@@ -240,7 +240,7 @@ async function writeCrowdedHour(log: WrittenLog) {
     await add(script, MONDAY - 3 * HOUR, 30 * MINUTE);
   }
   for (const at of [MONDAY - 2 * HOUR, MONDAY + 2 * MINUTE]) {
-    await add('queue/sms', at, 0, { outcome: 'running', finished_at: null, duration_ms: null });
+    await add('queue/sms', at, 0, { outcome: 'running', finished_at: null, duration_us: null });
   }
   const [job] = await log.db.selectFrom('jobs').select('id').where('name', '=', 'mail').execute();
   for (const at of [MONDAY - 1, ...Array(4).fill(MONDAY + 5), MONDAY + HOUR]) {

@@ -18,11 +18,11 @@ const now = start + 2.5 * hourMs;
 /** Two hours that are over, and half of one. */
 async function writeHours(root = makeTemporaryRoot()): Promise<WrittenLog> {
   const log = await writeLog(root);
-  const cpu = { user_cpu_ms: 900, system_cpu_ms: 100 };
-  await log.addRun('hourly/good', start + 1000, { duration_ms: 2000, ...cpu });
-  await log.addRun('hourly/good', start + hourMs, { duration_ms: 4000, ...cpu });
-  await log.addRun('hourly/bad', start + hourMs + 5, { outcome: 'timed-out', duration_ms: 500, ...cpu });
-  await log.addRun('hourly/good', start + 2 * hourMs + 5, { duration_ms: 3000, ...cpu });
+  const cpu = { user_cpu_us: 900_000, system_cpu_us: 100_000 };
+  await log.addRun('hourly/good', start + 1000, { duration_us: 2_000_000, ...cpu });
+  await log.addRun('hourly/good', start + hourMs, { duration_us: 4_000_000, ...cpu });
+  await log.addRun('hourly/bad', start + hourMs + 5, { outcome: 'timed-out', duration_us: 500_000, ...cpu });
+  await log.addRun('hourly/good', start + 2 * hourMs + 5, { duration_us: 3_000_000, ...cpu });
   return log;
 }
 

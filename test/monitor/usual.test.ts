@@ -25,7 +25,7 @@ async function makeHistory(runs: number, root = makeTemporaryRoot()): Promise<Wr
   for (let run = 0; run < runs; run += 1) {
     const fields = {
       worker_id: pass,
-      duration_ms: 10_000 + (run % 7) * 200,
+      duration_us: 1000 * (10_000 + (run % 7) * 200),
       max_rss_bytes: 80 * MB,
       output_bytes: 1000,
     };
@@ -85,13 +85,13 @@ test('what is slower, faster, larger or prints less than usual is noted with its
   const log = await makeHistory(30);
   expect(await deviationsOf(log)).toEqual([]);
   const at = START + 30 * HOUR_MS;
-  const usual = { duration_ms: 10_600, max_rss_bytes: 80 * MB, output_bytes: 1000 };
-  const slow = await log.addRun('hourly/a', at, { ...usual, duration_ms: 33_000 });
-  const fast = await log.addRun('hourly/a', at + 1, { ...usual, duration_ms: 900 });
+  const usual = { duration_us: 10_600_000, max_rss_bytes: 80 * MB, output_bytes: 1000 };
+  const slow = await log.addRun('hourly/a', at, { ...usual, duration_us: 33_000_000 });
+  const fast = await log.addRun('hourly/a', at + 1, { ...usual, duration_us: 900_000 });
   const large = await log.addRun('hourly/a', at + 2, { ...usual, max_rss_bytes: 300 * MB });
   const silent = await log.addRun('hourly/a', at + 3, { ...usual, output_bytes: 0 });
   // What has failed is compared with nothing, nor with it anything.
-  await log.addRun('hourly/a', at + 4, { ...usual, duration_ms: 1, outcome: 'failed' });
+  await log.addRun('hourly/a', at + 4, { ...usual, duration_us: 1_000, outcome: 'failed' });
   const none = { name: '', since: null };
   expect(await deviationsOf(log)).toEqual([
     { run_id: slow, measure: 'duration', value: 33_000, usual: 10_600, runs: 30, ...none },
@@ -115,7 +115,7 @@ test('what a script counts is compared, too', async () => {
 
 test('four runs tell nothing, and a few milliseconds are noise', async () => {
   const log = await makeHistory(4);
-  await log.addRun('hourly/a', START + 4 * HOUR_MS, { duration_ms: 100_000 });
+  await log.addRun('hourly/a', START + 4 * HOUR_MS, { duration_us: 100_000_000 });
   expect(await deviationsOf(log)).toEqual([]);
   expect(findUsual('duration', 45, [3, 3, 4, 3, 3, 4])).toBeNull();
   expect(findUsual('duration', 450, [3, 3, 4, 3, 3, 4])).toBe(3);
@@ -151,7 +151,7 @@ test('what would be usual on another day of the week is noted', async () => {
   const usual = (hour: number) => (hour % 24 < 6 && Math.floor(hour / 24) % 7 !== 6 ? 10_000 : 1000);
   const hours = 16 * 24;
   for (let hour = 0; hour < hours; hour += 3) {
-    const of = { worker_id: pass, duration_ms: usual(hour) + (hour % 7) * 20 };
+    const of = { worker_id: pass, duration_us: 1000 * (usual(hour) + (hour % 7) * 20) };
     await log.addRun('hourly/a', START + hour * HOUR_MS, of);
   }
   const secondWeek = START + 7 * DAY_MS;
@@ -159,7 +159,7 @@ test('what would be usual on another day of the week is noted', async () => {
     await log.db.selectFrom('deviations').innerJoin('runs', 'runs.id', 'run_id').selectAll().execute()
   ).filter(({ started_at }) => started_at >= secondWeek);
   expect(found).toEqual([]);
-  const id = await log.addRun('hourly/a', START + hours * HOUR_MS, { worker_id: pass, duration_ms: 1000 });
+  const id = await log.addRun('hourly/a', START + hours * HOUR_MS, { worker_id: pass, duration_us: 1_000_000 });
   expect((await deviationsOf(log)).filter(({ run_id }) => run_id === id)).toMatchObject([
     { measure: 'duration', value: 1000 },
   ]);
@@ -167,7 +167,7 @@ test('what would be usual on another day of the week is noted', async () => {
 
 test('what is unusual is recorded with the run, or not at all, and goes with it', async () => {
   const log = await makeHistory(30);
-  const slow = await endOf(log, 'hourly/a', 30 * HOUR_MS, { duration_ms: 60_000 });
+  const slow = await endOf(log, 'hourly/a', 30 * HOUR_MS, { duration_us: 60_000_000 });
   const dying = log.store.transaction(async ({ runs }) => {
     await runs.end([slow]);
     throw new Error('killed');
@@ -185,8 +185,8 @@ test('runs of two machines that end at the same moment are both compared, whiche
   const log = await makeHistory(30, root);
   const stores = [log.store, await openStoreOf(root)];
   const both = [
-    await endOf(log, 'hourly/a', 30 * HOUR_MS, { duration_ms: 60_000 }),
-    await endOf(log, 'hourly/a', 30 * HOUR_MS + 1, { duration_ms: 120_000 }),
+    await endOf(log, 'hourly/a', 30 * HOUR_MS, { duration_us: 60_000_000 }),
+    await endOf(log, 'hourly/a', 30 * HOUR_MS + 1, { duration_us: 120_000_000 }),
   ];
   await Promise.all(both.map((run, index) => stores[index]?.transaction(({ runs }) => runs.end([run]))));
   expect((await deviationsOf(log)).map(({ value }) => value).toSorted()).toEqual([120_000, 60_000]);
@@ -225,7 +225,7 @@ test('a run that takes as long as some do is not found on its way there', async 
   const log = await writeLog(makeTemporaryRoot());
   const pass = await log.addPass('hourly', START);
   for (let run = 0; run < 20; run += 1) {
-    const of = { worker_id: pass, duration_ms: run % 3 === 0 ? 80_000 : 10_000 };
+    const of = { worker_id: pass, duration_us: 1000 * (run % 3 === 0 ? 80_000 : 10_000) };
     await log.addRun('hourly/a', START + run * HOUR_MS, of);
   }
   const startedAt = START + 20 * HOUR_MS;
@@ -236,7 +236,7 @@ test('a run that takes as long as some do is not found on its way there', async 
 
 test('of a handler with many short jobs a few are compared, and of all others each', async () => {
   const log = await writeLog(makeTemporaryRoot());
-  const usual = { duration_ms: 2, max_rss_bytes: 80 * MB };
+  const usual = { duration_us: 2_000, max_rss_bytes: 80 * MB };
   for (let run = 1; run <= 30; run += 1) {
     for (const script of ['queue/mail', 'hourly/a']) await log.addRun(script, START - run * HOUR_MS, usual);
   }
@@ -246,7 +246,7 @@ test('of a handler with many short jobs a few are compared, and of all others ea
     endOf(log, 'queue/mail', index * 300, index === 34 || index === 35 ? large : usual),
   );
   const others = [
-    endOf(log, 'queue/mail', 10_400, { ...large, duration_ms: 81, max_rss_bytes: 600 * MB }),
+    endOf(log, 'queue/mail', 10_400, { ...large, duration_us: 81_000, max_rss_bytes: 600 * MB }),
     endOf(log, 'queue/mail', 10_600, { ...large, counts: { mails: 2 }, max_rss_bytes: 1200 * MB }),
     endOf(log, 'hourly/a', 0, large),
   ];

@@ -227,7 +227,7 @@ test('an end before its start, as the clock was set back, has no duration', asyn
   const job = await take('a');
   clock.at -= HOUR_MS;
   await queue.finish(job);
-  expect(runs(job.id)).toMatchObject([{ duration_ms: null, finished_at: START - HOUR_MS }]);
+  expect(runs(job.id)).toMatchObject([{ duration_us: null, finished_at: START - HOUR_MS }]);
 });
 
 test('a parent may have any number of children', async () => {

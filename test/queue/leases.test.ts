@@ -60,7 +60,7 @@ test('a worker’s claim is given one more beat, and then the job is taken back'
     run_at: overAt + moreMs + 1 + 60_000,
   });
   expect(await queue.get(id)).toMatchObject({ counters: { timeouts: 1, crashes: 0 } });
-  expect(runs(id)).toMatchObject([{ outcome: 'crashed', reason, duration_ms: null }]);
+  expect(runs(id)).toMatchObject([{ outcome: 'crashed', reason, duration_us: null }]);
   expect(events(id)).toEqual(['job-queued', 'run-started', 'job-lease-expired', 'job-retrying']);
   const told = `select worker_id, detail from activity where event = 'job-lease-expired'`;
   expect(queryLog(root, told)).toEqual([{ worker_id: worker.workerId, detail: reason }]);

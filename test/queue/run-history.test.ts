@@ -18,8 +18,8 @@ describe('the past of a script', () => {
   test('is its last success, how long that took, and how its very last run ended', async () => {
     const { store, addRun } = await writeLog(makeTemporaryRoot());
     await addRun('hourly/a', 1_000);
-    await addRun('hourly/a', 2_000, { duration_ms: 40 });
-    await addRun('hourly/a', 3_000, { outcome: 'failed', duration_ms: 50 });
+    await addRun('hourly/a', 2_000, { duration_us: 40_000 });
+    await addRun('hourly/a', 3_000, { outcome: 'failed', duration_us: 50_000 });
     await addRun('hourly/a', 5_000, running);
     const failed = { lastSuccess: 2_000, lastDurationMs: 40, lastOutcome: 'failed' };
     expect(await store.runs.history('hourly/a')).toEqual(failed);

@@ -160,7 +160,7 @@ test('a run is written with its end, whole', async () => {
     {
       ...{ job_id: ref.id, worker_id: workerId, key: ref.token, script: 'hourly/a', attempt: 1 },
       ...{ tier: 'hourly', outcome: 'succeeded', left_job: null, scheduled_for: AT },
-      ...{ started_at: AT + 5, finished_at: AT + 20, duration_ms: 12.5, output: 'hi\n' },
+      ...{ started_at: AT + 5, finished_at: AT + 20, duration_us: 12_500, output: 'hi\n' },
       ...{ content_hash: 'ab'.repeat(32), pid: null },
     },
   ]);

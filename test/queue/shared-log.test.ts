@@ -63,7 +63,7 @@ test('names are told apart by each of their bytes', async () => {
   for (const name of scripts) ids.push(await addScript(store, name));
   await endRuns(
     store,
-    ids.map((id, index) => makeEnd(makeStart(id, { script: scripts[index] as string }), { duration_ms: index })),
+    ids.map((id, index) => makeEnd(makeStart(id, { script: scripts[index] as string }), { duration_us: index * 1000 })),
   );
   for (const [index, script] of scripts.entries()) expect(await store.runs.durations(script, 9)).toEqual([index]);
   expect((await store.pauses.remove('a')).map(({ name }) => name)).toEqual(['a']);

@@ -92,7 +92,7 @@ test('what a worker recorded without the log is in it afterwards, and its file i
       ...{ job_id: 1, worker_id: 1, script: 'hourly/a', tier: 'hourly', attempt: 1 },
       ...{ scheduled_for: SPOOL_AT, started_at: SPOOL_AT + 10, key: 'run-0001' },
       ...{ content_hash: 'ab'.repeat(32), spool_id: 'run-0001', output: 'hi\n' },
-      ...{ outcome: 'succeeded', duration_ms: 12.5, pid: null },
+      ...{ outcome: 'succeeded', duration_us: 12_500, pid: null },
     }),
     expect.objectContaining({ job_id: 2, spool_id: 'run-0002', outcome: 'failed', reason }),
   ]);

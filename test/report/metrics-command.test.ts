@@ -14,9 +14,9 @@ async function makeRootWithRuns(): Promise<string> {
   const root = makeTemporaryRoot(jobs);
   const log = await writeLog(root);
   const at = Math.floor(Date.now() / HOUR) * HOUR - 2 * HOUR;
-  await log.addRun('hourly/import-orders', at, { user_cpu_ms: 30_000, system_cpu_ms: 0, duration_ms: 41_000 });
-  await log.addRun('daily/=HYPERLINK("x")\x1b[2J', at + HOUR, { user_cpu_ms: 120_000, system_cpu_ms: 0 });
-  await log.addRun('daily/unknown-cpu', at, { user_cpu_ms: null, system_cpu_ms: null, outcome: 'failed' });
+  await log.addRun('hourly/import-orders', at, { user_cpu_us: 30_000_000, system_cpu_us: 0, duration_us: 41_000_000 });
+  await log.addRun('daily/=HYPERLINK("x")\x1b[2J', at + HOUR, { user_cpu_us: 120_000_000, system_cpu_us: 0 });
+  await log.addRun('daily/unknown-cpu', at, { user_cpu_us: null, system_cpu_us: null, outcome: 'failed' });
   await log.store.close();
   return root;
 }
@@ -47,7 +47,7 @@ test('a log of several weeks tells what a week costs', async () => {
   const root = makeTemporaryRoot(jobs);
   const log = await writeLog(root);
   const at = Math.floor(Date.now() / HOUR) * HOUR - 14 * 24 * HOUR;
-  const cpu = { user_cpu_ms: 30_000, system_cpu_ms: 0 };
+  const cpu = { user_cpu_us: 30_000_000, system_cpu_us: 0 };
   for (const day of [0, 4, 8, 12]) await log.addRun('hourly/import-orders', at + day * 24 * HOUR, cpu);
   await log.store.close();
   const { stdout } = await inRoot(root, 'metrics', '--since', '15d');

@@ -70,7 +70,7 @@ describe('the overview of scripts', () => {
   test('knows the last run and the last 20 durations however old they are', async () => {
     const log = await writeLog(makeTemporaryRoot());
     for (let hour = 25; hour > 0; hour--) {
-      await log.addRun('hourly/clean', week.sinceMs - hour * HOUR, { duration_ms: hour });
+      await log.addRun('hourly/clean', week.sinceMs - hour * HOUR, { duration_us: hour * 1000 });
     }
     const script = await readScript(log, 'hourly/clean');
     expect(script?.summary.runs).toBe(0);

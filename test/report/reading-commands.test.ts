@@ -237,7 +237,7 @@ describe('runner tail', () => {
     });
     writeFileSync(join(log.state.output, `${pass}.1.log`), 'live\n');
     await until('it is shown', () => seen === 'live\n');
-    log.change("update runs set outcome = 'succeeded', duration_ms = 5");
+    log.change("update runs set outcome = 'succeeded', duration_us = 5000");
     const { code, err } = await ended;
     expect(code).toBe(0);
     expect(err).toContain(`run ${id} of hourly/clean-tmp succeeded in 5ms.`);

@@ -40,7 +40,7 @@ test('status tells what runs, for how long and since when, and who has the lock'
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says });
   const log = await writeLog(root);
   const now = Date.now();
-  await log.addRun('hourly/a', now - 30 * HOUR, { duration_ms: 130_000 });
+  await log.addRun('hourly/a', now - 30 * HOUR, { duration_us: 130_000_000 });
   const pass = await log.addPass('hourly', now - 61_000, { state: 'running', pid: process.pid });
   const run = await log.addRun('hourly/a', now - 60_000, {
     ...running,

@@ -41,7 +41,7 @@ async function endRun(log: WrittenLog, { id, file }: { id: number; file: string 
     ...{ jobId: 1, workerId: null, key: null, script, contentHash: null, attempt: 1 },
     ...{ scheduledFor: null, startedAt: now, timeoutMs: null },
   };
-  const end = makeFinishedRun({ finished_at: now + 1200, duration_ms: 1200, output });
+  const end = makeFinishedRun({ finished_at: now + 1200, duration_us: 1_200_000, output });
   await log.store.transaction(({ runs }) => runs.end([{ ...start, runId: id, end, leftJob: null }]));
   rmSync(file, { force: true });
   log.change("update workers set state = 'finished'");

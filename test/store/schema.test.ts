@@ -60,9 +60,9 @@ test('runs_readable shows times and sizes for people, newest first', async () =>
   const root = makeTemporaryRoot();
   const { addRun } = await writeLog(root);
   await addRun('hourly/old', NOON, {
-    duration_ms: 1250.4,
-    user_cpu_ms: 40.4,
-    system_cpu_ms: 10.4,
+    duration_us: 1_250_400,
+    user_cpu_us: 40_400,
+    system_cpu_us: 10_400,
     max_rss_bytes: 10.5 * 1_048_576,
     finished_at: NOON + 1234,
   });

@@ -57,7 +57,12 @@ async function writeHour(log: WrittenLog, at: number, hour: number): Promise<voi
   for (const [index, script] of hourly.entries()) {
     const duration = 40 * 3 ** index + ((hour * 7919) % 97);
     await log.addRun(script, at + index, {
-      ...{ worker_id: pass, claim_number: index + 1, duration_ms: duration, max_rss_bytes: (index + 3) * 7_654_321 },
+      ...{
+        worker_id: pass,
+        claim_number: index + 1,
+        duration_us: duration * 1000,
+        max_rss_bytes: (index + 3) * 7_654_321,
+      },
       ...(script === 'hourly/import-orders' && hour <= 3 && failure),
     });
   }
@@ -70,14 +75,14 @@ const failure: WrittenRun = {
 
 const notStarted: WrittenRun = {
   outcome: 'not-started',
-  duration_ms: null,
+  duration_us: null,
   reason: 'jobs/hourly/wrong.sh:1: @timeout …',
 };
 
 async function writeDay(log: WrittenLog, at: number): Promise<void> {
   const pass = await log.addPass('daily', at);
   for (const [index, script] of customers.entries()) {
-    const own = { worker_id: pass, claim_number: index + 1, duration_ms: 1234 + index * 567 };
+    const own = { worker_id: pass, claim_number: index + 1, duration_us: 1000 * (1234 + index * 567) };
     const timedOut: WrittenRun = { outcome: 'timed-out', reason: 'timed out after 1h (limit 1h), ended with SIGTERM' };
     await log.addRun(script, at + index, { ...own, ...(index % 11 === 5 && timedOut) });
   }

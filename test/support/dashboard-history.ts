@@ -110,8 +110,8 @@ function usualEnd(script: string, startedAt: number): FinishedRun {
   const weight = hash(script);
   const duration = Math.round((40 + (weight % 97) ** 2) * (0.8 + (hash(`${script}${startedAt % 977}`) % 50) / 100));
   return makeFinishedRun({
-    ...{ finished_at: startedAt + duration, duration_ms: duration },
-    ...{ user_cpu_ms: Math.round(duration * 0.4), system_cpu_ms: Math.round(duration * 0.1) },
+    ...{ finished_at: startedAt + duration, duration_us: duration * 1000 },
+    ...{ user_cpu_us: 1000 * Math.round(duration * 0.4), system_cpu_us: 1000 * Math.round(duration * 0.1) },
     max_rss_bytes: (20 + (weight % 120)) * 1024 * 1024,
   });
 }

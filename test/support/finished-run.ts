@@ -5,9 +5,9 @@ export function makeFinishedRun(fields: Partial<FinishedRun> = {}): FinishedRun 
   return {
     outcome: 'succeeded',
     finished_at: 2_000,
-    duration_ms: 12.5,
-    user_cpu_ms: 5,
-    system_cpu_ms: 1,
+    duration_us: 12_500,
+    user_cpu_us: 5000,
+    system_cpu_us: 1000,
     max_rss_bytes: 40_000_000,
     rss_delta_bytes: null,
     measured_by: 'self',

@@ -104,7 +104,7 @@ export function checkRuns({ runs, jobs, workers }: LogContent, hasClockMoved: bo
     ...runs.flatMap((run) =>
       listWrong([
         [(run.outcome === 'running') === (run.finished_at === null), 'outcome, but no end'],
-        [(run.duration_ms ?? 0) >= 0, `lasted ${run.duration_ms} ms`],
+        [(run.duration_us ?? 0) >= 0, `lasted ${run.duration_us} µs`],
         [jobs.some(({ id }) => id === run.job_id), 'has no job'],
         [hasWorker(run, workers), 'has no worker'],
         [

@@ -133,7 +133,7 @@ function addScriptJob({ all, change }: LogConnection, { script, at, workerId, fi
 
 function usualEnd(startedAt: number): FinishedRun {
   return makeFinishedRun({
-    ...{ finished_at: startedAt + 100, duration_ms: 100, user_cpu_ms: 40, system_cpu_ms: 10 },
+    ...{ finished_at: startedAt + 100, duration_us: 100_000, user_cpu_us: 40_000, system_cpu_us: 10_000 },
     ...{ max_rss_bytes: 50 * 1024 * 1024, output: null, output_bytes: null },
     output_dropped_bytes: null,
   });
@@ -149,9 +149,9 @@ function pickEnd(fields: WrittenRun): Partial<FinishedRun> {
 export const running = {
   outcome: 'running',
   finished_at: null,
-  duration_ms: null,
-  user_cpu_ms: null,
-  system_cpu_ms: null,
+  duration_us: null,
+  user_cpu_us: null,
+  system_cpu_us: null,
   max_rss_bytes: null,
   measured_by: null,
   exit_code: null,

@@ -3,6 +3,7 @@ import type { Counts } from '../../child/counts.ts';
 import type { FinishedRun } from '../../store/schema.ts';
 import type { MeasuredBy, Outcome } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
+import { toMicros } from '../../system/base/values.ts';
 import type { Exit } from '../start/process.ts';
 import type { StartFailure } from '../start/start-failure.ts';
 
@@ -114,9 +115,9 @@ export function toFinishedRun(end: RunEnd): FinishedRun {
   return {
     outcome: end.outcome,
     finished_at: end.finishedAt,
-    duration_ms: end.durationMs,
-    user_cpu_ms: end.userCpuMs,
-    system_cpu_ms: end.systemCpuMs,
+    duration_us: toMicros(end.durationMs),
+    user_cpu_us: toMicros(end.userCpuMs),
+    system_cpu_us: toMicros(end.systemCpuMs),
     max_rss_bytes: end.maxRssBytes,
     rss_delta_bytes: end.rssDeltaBytes ?? null,
     measured_by: end.measuredBy,

@@ -4,7 +4,7 @@ import { type IncidentRun, incidentsOf } from '../../store/statements/monitor/in
 import { usualOf } from '../../store/statements/monitor/usual.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { FAILING, type IncidentEnding, isOfRuns, type Outcome, type Severity } from '../../store/words.ts';
-import { commandIn, isInstant, shellWord } from '../../system/base/values.ts';
+import { commandIn, isInstant, shellWord, toMillis } from '../../system/base/values.ts';
 
 /** What is told of one incident. Unknown values are null. */
 export interface IncidentDetail {
@@ -128,7 +128,9 @@ const USUAL_RUNS = 30;
 async function readUsual({ statements }: StoreSession, subject: string): Promise<string | null> {
   const outcomes = await incidentsOf(statements).outcomes(subject, USUAL_RUNS);
   const succeeded = outcomes.filter(({ outcome }) => outcome === 'succeeded');
-  const durations = succeeded.flatMap(({ durationMs }) => durationMs ?? []).toSorted((one, other) => one - other);
+  const durations = succeeded
+    .flatMap(({ duration_us }) => toMillis(duration_us) ?? [])
+    .toSorted((one, other) => one - other);
   const middle = durations[Math.floor(durations.length / 2)];
   if (succeeded.length === 0) return null;
   const took = middle === undefined ? '' : ` in ${prettyMilliseconds(Math.round(middle), { unitCount: 2 })}`;

@@ -1,5 +1,6 @@
 import type { MeasuredRow, ScriptMetrics } from '../../store/statements/monitor/metrics.ts';
 import { isFailure } from '../../store/words.ts';
+import { toMillis } from '../../system/base/values.ts';
 
 /** What happened of a script, a tier or everything in some time; any two add up to those of both times. */
 export class Figures {
@@ -39,8 +40,8 @@ export class Figures {
     this.service.add(row.service_ms);
     if (what !== 'run') return;
     this.ended += 1;
-    this.run.add(row.duration_ms);
-    this.cpu.add(row.cpu_ms);
+    this.run.add(toMillis(row.duration_us));
+    this.cpu.add(toMillis(row.cpu_us));
     this.maxRssBytes = mostOf([this.maxRssBytes, row.max_rss_bytes]);
   }
 

@@ -9,6 +9,7 @@ import type {
   Span,
   WorkerMetrics,
 } from '../../store/statements/monitor/metrics.ts';
+import { toMillis } from '../../system/base/values.ts';
 import { Figures } from './figures.ts';
 import { HOUR_MS, hourOf } from './periods.ts';
 import { HourOfWorkers } from './workers.ts';
@@ -27,10 +28,11 @@ export class Counters {
   }
 
   /** Counts a run that ended. */
-  addEnd({ what, name, outcome, duration_ms, cpu_ms }: MeasuredRow): void {
+  addEnd({ what, name, outcome, duration_us, cpu_us }: MeasuredRow): void {
     if (what !== 'run' || outcome === null) return;
-    const timed = duration_ms === null ? 0 : 1;
-    this.merge({ name, what: outcome, times: 1, timed, run_ms: duration_ms ?? 0, cpu_ms: cpu_ms ?? 0 });
+    const timed = duration_us === null ? 0 : 1;
+    const [run_ms, cpu_ms] = [toMillis(duration_us) ?? 0, toMillis(cpu_us) ?? 0];
+    this.merge({ name, what: outcome, times: 1, timed, run_ms, cpu_ms });
   }
 
   merge(row: CounterRow): void {

@@ -10,7 +10,7 @@ import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
 import type { ClaimRef, FinishedClaim, StartedRunRow } from '../../store/statements/runs.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { FAILING, isFailure, type JobState, SUSPECT } from '../../store/words.ts';
-import { allEnded } from '../../system/base/values.ts';
+import { allEnded, toMicros } from '../../system/base/values.ts';
 import { type Archive, removeUnkept } from './archive.ts';
 import { CALM_MS, decideRetry, policyOfJob, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
 import { type JobMove, moveJob, type Transition, toTransition } from './transition.ts';
@@ -243,7 +243,7 @@ export async function endForOthers(
   const { id: runId, ...run } = open;
   const isTimed = outcome !== 'crashed' && transition.kind !== 'requeue' && at >= run.startedAt;
   const end = {
-    ...{ ...nothingKnown, outcome, finished_at: at, duration_ms: isTimed ? at - run.startedAt : null },
+    ...{ ...nothingKnown, outcome, finished_at: at, duration_us: isTimed ? toMicros(at - run.startedAt) : null },
     reason: outcome === 'succeeded' ? null : (reason ?? 'it was given back'),
   };
   const begun = { ...job, started_at: run.startedAt };
@@ -270,7 +270,7 @@ async function findOpenRun(
 
 /** The columns of a run of which only the end is known. */
 const nothingKnown = {
-  ...{ user_cpu_ms: null, system_cpu_ms: null, max_rss_bytes: null, rss_delta_bytes: null, measured_by: null },
+  ...{ user_cpu_us: null, system_cpu_us: null, max_rss_bytes: null, rss_delta_bytes: null, measured_by: null },
   ...{ exit_code: null, signal: null, warning: null, suspect: 0 },
   ...{ error_name: null, error_message: null, error_stack: null, output: null },
   ...{ output_bytes: null, output_dropped_bytes: null, output_file: null, output_file_bytes: null },
@@ -356,7 +356,7 @@ function decide(job: JobHead, run: RunToSettle, at: number): Decided {
 
 /** Columns whose values may come from the handler's process. */
 const unsaid = {
-  ...{ user_cpu_ms: null, system_cpu_ms: null, max_rss_bytes: null, rss_delta_bytes: null },
+  ...{ user_cpu_us: null, system_cpu_us: null, max_rss_bytes: null, rss_delta_bytes: null },
   ...{ measured_by: null, error_name: null, error_message: null, error_stack: null },
   suspect: 0,
 } as const;

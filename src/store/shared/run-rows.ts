@@ -1,3 +1,4 @@
+import { toMillis } from '../../system/base/values.ts';
 import { columnsOf } from '../columns.ts';
 import type { FinishedRun, RunRow } from '../schema.ts';
 import { beginningColumns, notOfEnd, tables } from '../tables.ts';
@@ -80,12 +81,12 @@ export function beginningValues(run: RunStart, { scriptId, versionId }: ScriptNu
 }
 
 /** The newest run of a script that has ended, or that has succeeded. */
-export interface NewestRun extends Pick<RunRow, 'outcome' | 'started_at' | 'duration_ms'> {
+export interface NewestRun extends Pick<RunRow, 'outcome' | 'started_at' | 'duration_us'> {
   readonly which: 'ended' | 'succeeded';
 }
 
 const newest = (which: NewestRun['which'], condition: string): string =>
-  `select * from (select '${which}' as which, outcome, started_at, duration_ms from runs
+  `select * from (select '${which}' as which, outcome, started_at, duration_us from runs
      where script_id = (select id from scripts where name = ?) and outcome ${condition}
      order by started_at desc, id desc limit 1) as newest_${which}`;
 
@@ -96,13 +97,13 @@ export function toHistory(rows: readonly NewestRun[]): RunHistory {
   const success = rows.find(({ which }) => which === 'succeeded');
   return {
     lastSuccess: success?.started_at ?? null,
-    lastDurationMs: success?.duration_ms ?? null,
+    lastDurationMs: toMillis(success?.duration_us ?? null),
     lastOutcome: rows.find(({ which }) => which === 'ended')?.outcome ?? null,
   };
 }
 
 /** A handler with many short jobs, whose times are noise, is compared now and then. */
-const SHORT_MS = 50;
+const SHORT_US = 50_000;
 const SAMPLE_EVERY_MS = 10_000;
 
 /** Which runs are compared with those before them. */
@@ -125,6 +126,6 @@ export class Sample {
 
 type SampledRun = Pick<RunEnding, 'script' | 'startedAt' | 'end'>;
 
-function isShort({ script, end: { duration_ms, counts } }: SampledRun): boolean {
-  return script.startsWith('queue/') && (duration_ms ?? 0) < SHORT_MS && counts === undefined;
+function isShort({ script, end: { duration_us, counts } }: SampledRun): boolean {
+  return script.startsWith('queue/') && (duration_us ?? 0) < SHORT_US && counts === undefined;
 }

@@ -81,8 +81,8 @@ const views = [
     runs.id, scripts.name as script, attempt, outcome,
     strftime('%Y-%m-%d %H:%M:%S', started_at / 1000.0, 'unixepoch', 'localtime') as started,
     strftime('%Y-%m-%d %H:%M:%S', finished_at / 1000.0, 'unixepoch', 'localtime') as finished,
-    round(duration_ms / 1000.0, 3) as seconds,
-    round(user_cpu_ms + system_cpu_ms) as cpu_ms,
+    round(duration_us / 1000000.0, 3) as seconds,
+    round((user_cpu_us + system_cpu_us) / 1000.0) as cpu_ms,
     round(max_rss_bytes / 1048576.0, 1) as max_rss_mib,
     measured_by, exit_code, signal, reason, warning, output
   from runs join scripts on scripts.id = script_id left join outputs on run_id = runs.id

@@ -14,7 +14,7 @@ type Counts = readonly [start: string, end: string];
 
 /** Columns of rows from which metrics are made, in the order of the three below; what follows is up to who asks. */
 const measuredColumns = `what, name, worker_id, outcome, left_job, started_at, finished_at, late_ms, service_ms,
-  duration_ms, cpu_ms, max_rss_bytes, warned, counts_start, counts_end`;
+  duration_us, cpu_us, max_rss_bytes, warned, counts_start, counts_end`;
 
 /** The greatest of several passes over nulls in PostgreSQL. */
 const atLeastZero = (difference: string): string => `case when ${difference} < 0 then 0 else ${difference} end`;
@@ -44,12 +44,7 @@ export const countedUntil = `coalesce((select done_at from chores where name = '
 const keepMeasured = (rows: string): string => `insert into uncounted (${measuredColumns}) ${rows}`;
 
 /** Statements, in the SQL of an engine, that count the events recorded in rows of jobs, runs and events. */
-export function countingOf({
-  handlerOf,
-  join,
-  integer,
-  noReal,
-}: Pick<Dialect, 'handlerOf' | 'join' | 'integer' | 'noReal'>) {
+export function countingOf({ handlerOf, join, integer }: Pick<Dialect, 'handlerOf' | 'join' | 'integer'>) {
   const noInteger = integer('null');
 
   const runsWithJobs = `runs ${join} jobs on jobs.id = runs.job_id ${join} scripts on scripts.id = runs.script_id`;
@@ -80,7 +75,7 @@ export function countingOf({
   const measuredJobs = (jobs: string): string =>
     `select 'added' as what, 'queue/' || ${handlerOf('name')} as name, ${noInteger} as worker_id,
       null as outcome, null as left_job, created_at as started_at, ${noInteger} as finished_at, ${noInteger} as late_ms,
-      ${noInteger} as service_ms, ${noReal} as duration_ms, ${noReal} as cpu_ms, ${noInteger} as max_rss_bytes,
+      ${noInteger} as service_ms, ${noInteger} as duration_us, ${noInteger} as cpu_us, ${noInteger} as max_rss_bytes,
       0 as warned, 1 as counts_start, 0 as counts_end
     from jobs where tier is null and ${jobs}`;
 
@@ -88,8 +83,8 @@ export function countingOf({
   const measuredRuns = (from: string, [start, end]: Counts): string =>
     `select 'run' as what, scripts.name as name, runs.worker_id as worker_id, runs.outcome as outcome,
       runs.left_job as left_job, runs.started_at as started_at, runs.finished_at as finished_at,
-      ${lateMs} as late_ms, ${serviceMs} as service_ms, runs.duration_ms as duration_ms,
-      runs.user_cpu_ms + runs.system_cpu_ms as cpu_ms, runs.max_rss_bytes as max_rss_bytes,
+      ${lateMs} as late_ms, ${serviceMs} as service_ms, runs.duration_us as duration_us,
+      runs.user_cpu_us + runs.system_cpu_us as cpu_us, runs.max_rss_bytes as max_rss_bytes,
       runs.suspect as warned, ${asNumber(start)} as counts_start, ${asNumber(end)} as counts_end
     from ${from}`;
 
@@ -100,7 +95,7 @@ export function countingOf({
       ${noInteger} as worker_id, null as outcome, 'failed' as left_job, ${noInteger} as started_at,
       events.at as finished_at, ${noInteger} as late_ms,
       case when jobs.tier is null then ${atLeastZero('events.at - jobs.created_at')} end as service_ms,
-      ${noReal} as duration_ms, ${noReal} as cpu_ms, ${noInteger} as max_rss_bytes,
+      ${noInteger} as duration_us, ${noInteger} as cpu_us, ${noInteger} as max_rss_bytes,
       0 as warned, 0 as counts_start, 1 as counts_end
     from events ${join} jobs on jobs.id = events.job_id
     where event in ('job-failed', 'job-buried') and ${events} and not exists (select 1 from runs

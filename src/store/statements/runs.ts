@@ -1,4 +1,4 @@
-import { inPages } from '../../system/base/values.ts';
+import { inPages, toMillis } from '../../system/base/values.ts';
 import { columnsOf } from '../columns.ts';
 import type { FinishedRun } from '../schema.ts';
 import {
@@ -245,8 +245,8 @@ async function keepDeviations(db: Statements, { sample }: Memory, runs: readonly
   const measured = runs.flatMap((run): MeasuredRun[] => {
     const { runId: id, script, startedAt, end } = run;
     if (end.outcome !== 'succeeded' || !sample.takes(run)) return [];
-    const { duration_ms: durationMs, max_rss_bytes: maxRssBytes, output_bytes: outputBytes, counts = {} } = end;
-    return [{ id, script, startedAt, durationMs, maxRssBytes, outputBytes, counts }];
+    const { duration_us, max_rss_bytes: maxRssBytes, output_bytes: outputBytes, counts = {} } = end;
+    return [{ id, script, startedAt, durationMs: toMillis(duration_us), maxRssBytes, outputBytes, counts }];
   });
   if (measured.length === 0) return;
   const rows = [...(await compareRuns(db, measured))].flatMap(([id, deviations]) =>
@@ -293,13 +293,13 @@ function tries(db: Statements) {
       )?.outcome ?? null,
     /** Durations of the script's last successful runs, newest first. */
     durations: async (script: string, limit: number) => {
-      const rows = await db.all<{ duration_ms: number }>(
-        `select duration_ms from runs where script_id = (select id from scripts where name = ?)
-           and outcome = 'succeeded' and duration_ms is not null
+      const rows = await db.all<{ duration_us: number }>(
+        `select duration_us from runs where script_id = (select id from scripts where name = ?)
+           and outcome = 'succeeded' and duration_us is not null
          order by started_at desc, id desc limit ?`,
         [script, limit],
       );
-      return rows.map(({ duration_ms }) => duration_ms);
+      return rows.map(({ duration_us }) => duration_us / 1000);
     },
   };
 }

@@ -100,6 +100,16 @@ export function once<T>(read: () => T): () => T {
 /** Rows per statement: far below SQLite's limit of 32,766 values, however many columns a row has. */
 const PAGE = 500;
 
+/** Whole microseconds, as the log has durations, of milliseconds; null stays null. */
+export function toMicros(ms: number | null): number | null {
+  return ms === null ? null : Math.round(ms * 1000);
+}
+
+/** The milliseconds of {@link toMicros}. */
+export function toMillis(us: number | null): number | null {
+  return us === null ? null : us / 1000;
+}
+
 /** Splits a list into pages that one statement can take, in order. */
 export function* inPages<T>(all: readonly T[]): Generator<readonly T[]> {
   for (let start = 0; start < all.length; start += PAGE) yield all.slice(start, start + PAGE);

@@ -15,7 +15,7 @@ test('utilization and service time of the last full hour are compared with their
   const worker = { ...self, kind: 'queue', tier: null, trigger: 'cron', startedAt: UNTIL - HOUR } as const;
   const id = await store.workers.addEnded(worker, { state: 'finished', at: UNTIL, reason: null });
   await log.addRun('queue/mail', UNTIL - 50 * MINUTE, {
-    ...{ worker_id: id, finished_at: UNTIL - 5 * MINUTE, duration_ms: 45 * MINUTE },
+    ...{ worker_id: id, finished_at: UNTIL - 5 * MINUTE, duration_us: 1000 * (45 * MINUTE) },
   });
   const of = async (code: 'utilization' | 'service-time', checks: Look['checks'] = {}) =>
     wrongOf(await look({ root, store }, { checks }, code));

@@ -48,7 +48,7 @@ test('a script has failed in a row, and one whose file is gone is not told of', 
 test('a run that goes on is told of once it is far over its usual time, unless its worker has died', async () => {
   const log = await open();
   for (let index = 1; index <= 8; index += 1) {
-    await log.addRun('hourly/import', NOW - index * HOUR, { duration_ms: 10 * MINUTE + index * 1000 });
+    await log.addRun('hourly/import', NOW - index * HOUR, { duration_us: 1000 * (10 * MINUTE + index * 1000) });
   }
   const dead = await log.addPass('hourly', NOW - 2 * HOUR, { state: 'running', pid: NO_SUCH_PID });
   await log.addRun('hourly/import', NOW - 2 * HOUR, { ...running, worker_id: dead });

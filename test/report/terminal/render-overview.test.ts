@@ -26,7 +26,7 @@ async function writeDay(): Promise<WrittenLog> {
   for (const hour of [3, 1]) {
     const at = now - hour * HOUR;
     const pass = await log.addPass('hourly', at);
-    await log.addRun('hourly/clean-tmp', at, { worker_id: pass, duration_ms: hour * 40 });
+    await log.addRun('hourly/clean-tmp', at, { worker_id: pass, duration_us: 1000 * (hour * 40) });
     await log.addRun('hourly/check-site', at, {
       worker_id: pass,
       ...(hour === 1 && { outcome: 'failed', error_name: 'Error', error_message: 'no answer' }),

@@ -118,7 +118,6 @@ test('files of other names are left alone', () => {
 
 const integer = fc.maxSafeInteger();
 const count = fc.nat();
-const figure = fc.double({ noNaN: true, noDefaultInfinity: true }).map((each) => each + 0 || 0);
 const text = fc.string({ unit: 'binary', maxLength: 200 });
 const name = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 50 }).map((each) => `n${each}`);
 const orNull = <T>(each: fc.Arbitrary<T>) => fc.option(each);
@@ -126,9 +125,9 @@ const orNull = <T>(each: fc.Arbitrary<T>) => fc.option(each);
 const finishedRun: fc.Arbitrary<FinishedRun> = fc.record({
   outcome: fc.constantFrom('succeeded', 'failed', 'timed-out', 'killed', 'crashed', 'not-started'),
   finished_at: integer,
-  duration_ms: orNull(figure),
-  user_cpu_ms: orNull(figure),
-  system_cpu_ms: orNull(figure),
+  duration_us: orNull(count),
+  user_cpu_us: orNull(count),
+  system_cpu_us: orNull(count),
   max_rss_bytes: orNull(count),
   rss_delta_bytes: orNull(integer),
   measured_by: orNull(fc.constantFrom('self', 'sampled')),

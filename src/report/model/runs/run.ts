@@ -7,7 +7,7 @@ import { WHOLE_QUEUE } from '../../../queue/pauses.ts';
 import type { ActivityLog } from '../../../store/schema.ts';
 import type { Deviation } from '../../../store/statements/monitor/usual.ts';
 import type { MeasuredBy, Outcome, WorkerState } from '../../../store/words.ts';
-import { inPages } from '../../../system/base/values.ts';
+import { inPages, toMillis } from '../../../system/base/values.ts';
 import type { StateFolder } from '../../../system/place/state-folder.ts';
 import { checkLiveness, type Liveness } from '../../../system/process/identity.ts';
 
@@ -77,9 +77,9 @@ const columns = [
   'runs.scheduled_for as scheduledForMs',
   'runs.started_at as startedAtMs',
   'runs.finished_at as finishedAtMs',
-  'runs.duration_ms as durationMs',
-  'runs.user_cpu_ms as userCpuMs',
-  'runs.system_cpu_ms as systemCpuMs',
+  'runs.duration_us as durationUs',
+  'runs.user_cpu_us as userCpuUs',
+  'runs.system_cpu_us as systemCpuUs',
   'runs.max_rss_bytes as maxRssBytes',
   'runs.measured_by as measuredBy',
   'runs.exit_code as exitCode',
@@ -116,11 +116,14 @@ export async function selectRecords(log: LogView, choose: (runs: RecordedRuns) =
   );
   const isOpen = rows.some(({ outcome }) => outcome === 'running');
   const open = new Map(isOpen ? (await selectRunning(log)).map((run) => [run.id, run]) : []);
-  return rows.map(({ errorName, errorMessage, errorStack, ...row }) => {
+  return rows.map(({ errorName, errorMessage, errorStack, durationUs, userCpuUs, systemCpuUs, ...row }) => {
     const error = { name: errorName, message: errorMessage, stack: errorStack };
     const tier = tierOf(row.script);
     const run = {
       ...row,
+      durationMs: toMillis(durationUs),
+      userCpuMs: toMillis(userCpuUs),
+      systemCpuMs: toMillis(systemCpuUs),
       tier,
       suspect: row.suspect === 1,
       jobId: tier === WHOLE_QUEUE ? row.jobId : null,

@@ -2,7 +2,7 @@ import { type Kysely, type RawBuilder, SqliteAdapter, sql } from 'kysely';
 import type { ActivityLog, RunRow } from '../../../store/schema.ts';
 import type { ContentChange } from '../../../store/statements/monitor/usual.ts';
 import { isFailure, type Outcome } from '../../../store/words.ts';
-import { inPages } from '../../../system/base/values.ts';
+import { inPages, toMillis } from '../../../system/base/values.ts';
 import { type LogView, type RunRecord, selectRecords } from './run.ts';
 
 /** From `sinceMs` up to but not including `untilMs`. */
@@ -36,9 +36,8 @@ export function countOutcome({ runs, others }: RunFigures, outcome: Outcome): nu
   return others.filter((other) => other === outcome).length;
 }
 
-/** As SQLite's index of runs by script has them: spelled otherwise, each run would be read from its table. */
-const durationUs = sql`cast(duration_ms * 1000 + 0.5 as integer)`;
-const cpuUs = sql`cast((user_cpu_ms + system_cpu_ms) * 1000 + 0.5 as integer)`;
+/** As SQLite's index of runs by script has it: spelled otherwise, each run would be read from its table. */
+const cpuUs = sql`user_cpu_us + system_cpu_us`;
 
 /** All values of a column that are known as one text: of a file, a row for each run takes twice as long to read. */
 const allOf = (column: RawBuilder<unknown>) =>
@@ -60,13 +59,13 @@ export async function selectFigures(
   const { rows } = await sql<FigureColumns>`
     select scripts.name as script, count(*) as runs, max(max_rss_bytes) as "maxRssBytes",
       json_group_array(outcome) filter (where outcome <> 'succeeded') as others,
-      ${allOf(durationUs)} as durations, ${allOf(cpuUs)} as cpu
+      ${allOf(sql`duration_us`)} as durations, ${allOf(cpuUs)} as cpu
     from scripts cross join runs where ${isWanted} group by scripts.id`.execute(db);
   return new Map(rows.map(({ script, ...columns }) => [script, readFigures(columns)]));
 }
 
 interface FigureRow
-  extends Pick<RunRow, 'outcome' | 'duration_ms' | 'user_cpu_ms' | 'system_cpu_ms' | 'max_rss_bytes'> {
+  extends Pick<RunRow, 'outcome' | 'duration_us' | 'user_cpu_us' | 'system_cpu_us' | 'max_rss_bytes'> {
   readonly script: string;
 }
 
@@ -76,7 +75,7 @@ async function selectEachFigure(
   isWanted: RawBuilder<unknown>,
 ): Promise<ReadonlyMap<string, RunFigures>> {
   const { rows } = await sql<FigureRow>`
-    select scripts.name as script, outcome, duration_ms, user_cpu_ms, system_cpu_ms, max_rss_bytes
+    select scripts.name as script, outcome, duration_us, user_cpu_us, system_cpu_us, max_rss_bytes
     from scripts cross join runs where ${isWanted}`.execute(db);
   const byScript = Map.groupBy(rows, (row) => row.script);
   return new Map([...byScript].map(([name, runs]) => [name, figuresOf(runs)]));
@@ -84,15 +83,16 @@ async function selectEachFigure(
 
 function figuresOf(rows: readonly FigureRow[]): RunFigures {
   const known = (figures: readonly (number | null)[]): number[] => figures.flatMap((figure) => figure ?? []);
-  const inUs = (figures: readonly (number | null)[]) => sorted(known(figures).map((ms) => Math.trunc(ms * 1000 + 0.5)));
   const peaks = known(rows.map((row) => row.max_rss_bytes));
   return {
     runs: rows.length,
     others: rows.flatMap(({ outcome }) => (outcome === 'succeeded' ? [] : [outcome])),
-    durations: inUs(rows.map((row) => row.duration_ms)),
-    cpu: inUs(
-      rows.map(({ user_cpu_ms: user, system_cpu_ms: system }) =>
-        user === null || system === null ? null : user + system,
+    durations: sorted(known(rows.map((row) => row.duration_us))),
+    cpu: sorted(
+      known(
+        rows.map(({ user_cpu_us: user, system_cpu_us: system }) =>
+          user === null || system === null ? null : user + system,
+        ),
       ),
     ),
     maxRssBytes: peaks.length === 0 ? null : peaks.reduce((one, other) => Math.max(one, other)),
@@ -122,6 +122,8 @@ export interface RecentRun {
   readonly durationMs: number | null;
 }
 
+type RecentRow = Pick<RunRow, 'script_id' | 'id' | 'outcome' | 'duration_us'>;
+
 /** Of every script its newest runs before `untilMs`, newest first, however old they are. */
 export async function selectRecentRuns(
   db: Kysely<ActivityLog>,
@@ -138,8 +140,11 @@ export async function selectRecentRuns(
       [...names.keys()].map((id) => newestOf(id, untilMs, limit)),
       sql` union all `,
     );
-    const { rows } = await sql<RecentRun & { scriptId: number }>`${newest}`.execute(db);
-    for (const [id, runs] of Map.groupBy(rows, ({ scriptId }) => scriptId)) recent.set(names.get(id) as string, runs);
+    const { rows } = await sql<RecentRow>`${newest}`.execute(db);
+    for (const [id, runs] of Map.groupBy(rows, ({ script_id }) => script_id)) {
+      const toRun = ({ id, outcome, duration_us }: RecentRow) => ({ id, outcome, durationMs: toMillis(duration_us) });
+      recent.set(names.get(id) as string, runs.map(toRun));
+    }
   }
   return recent;
 }
@@ -148,7 +153,7 @@ export async function selectRecentRuns(
 function newestOf(scriptId: number, untilMs: number, limit: number): RawBuilder<unknown> {
   // What MySQL and MariaDB alone read keeps them from going through the runs of all scripts, as these are in order, too.
   return sql`select * from (
-    select script_id as "scriptId", id, outcome, duration_ms as "durationMs"
+    select script_id, id, outcome, duration_us
     from runs /*! force index (runs_by_script) */ where script_id = ${scriptId} and started_at < ${untilMs}
     order by started_at desc, id desc limit ${limit}) as newest`;
 }

@@ -18,10 +18,10 @@ export interface FinishedRow {
 type EndColumn = (typeof endColumns)[number] | 'pid';
 
 const plainColumns: readonly EndColumn[] = [
-  ...(['finished_at', 'duration_ms', 'exit_code', 'output_bytes', 'output_dropped_bytes', 'pid', 'suspect'] as const),
+  ...(['finished_at', 'duration_us', 'exit_code', 'output_bytes', 'output_dropped_bytes', 'pid', 'suspect'] as const),
 ];
 const measuredColumns: readonly EndColumn[] = [
-  ...(['user_cpu_ms', 'system_cpu_ms', 'max_rss_bytes', 'rss_delta_bytes', 'measured_by'] as const),
+  ...(['user_cpu_us', 'system_cpu_us', 'max_rss_bytes', 'rss_delta_bytes', 'measured_by'] as const),
 ];
 /** Few runs that have succeeded have any of these. */
 const otherColumns = endColumns.filter((each) => ![...plainColumns, ...measuredColumns, 'outcome'].includes(each));

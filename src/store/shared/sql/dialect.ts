@@ -13,8 +13,6 @@ export interface Dialect {
   workerOf(token: string): string;
   /** The whole number that an expression is. */
   integer(expression: string): string;
-  /** A fraction that is not known. */
-  readonly noReal: string;
   /** The greater of two values that are known. */
   greatest(one: string, other: string): string;
   /** The smaller of two values that are known. */
@@ -88,7 +86,6 @@ export const sqliteDialect: Dialect = {
   workerOf: (token) =>
     `case when ${token} glob '[0-9]*' and instr(${token}, '.') > 0 then cast(${token} as integer) end`,
   integer: (expression) => `cast(${expression} as integer)`,
-  noReal: 'null',
   greatest: (one, other) => `max(${one}, ${other})`,
   least: (one, other) => `min(${one}, ${other})`,
   last: (text, characters) => `substr(${text}, -${characters})`,
@@ -130,7 +127,6 @@ export const postgresDialect: ServerDialect = {
   handlerOf: (name) => `split_part(${name}, '?', 1)`,
   workerOf: (token) => `cast(substring(${token} from '^([0-9]{1,16})[.]') as bigint)`,
   integer: (expression) => `cast(${expression} as bigint)`,
-  noReal: 'cast(null as double precision)',
   greatest: (one, other) => `greatest(${one}, ${other})`,
   least: (one, other) => `least(${one}, ${other})`,
   last: (text, characters) => `right(${text}, ${characters})`,
@@ -172,7 +168,6 @@ export const mysqlDialect: ServerDialect = {
   workerOf: (token) =>
     `case when ${token} regexp '^[0-9]{1,16}[.]' then cast(substring_index(${token}, '.', 1) as signed) end`,
   integer: (expression) => `cast(${expression} as signed)`,
-  noReal: 'null',
   greatest: (one, other) => `greatest(${one}, ${other})`,
   least: (one, other) => `least(${one}, ${other})`,
   last: (text, characters) => `right(${text}, ${characters})`,

@@ -1,5 +1,6 @@
+import { toMillis } from '../../../system/base/values.ts';
 import { columnsOf } from '../../columns.ts';
-import type { IncidentRow } from '../../schema.ts';
+import type { IncidentRow, RunRow } from '../../schema.ts';
 import type { Dialect } from '../../shared/sql/dialect.ts';
 import { lock } from '../../shared/sql/mutex.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
@@ -147,8 +148,8 @@ function reading(db: Statements) {
       readLastRun(db, subject, last_run_id),
     /** How the newest runs of a subject that have ended did so, the newest first. */
     outcomes: (subject: string, limit: number) =>
-      db.all<{ outcome: Outcome; durationMs: number | null }>(
-        `select outcome, duration_ms as "durationMs" from runs
+      db.all<Pick<RunRow, 'outcome' | 'duration_us'>>(
+        `select outcome, duration_us from runs
          where script_id = (select id from scripts where name = ?) and outcome not in ('running', 'released')
          order by started_at desc limit ?`,
         [subject, limit],
@@ -163,15 +164,17 @@ const LAST_CHARACTERS = 4_000;
 
 /** The number of a run that is gone may be another one's by now. */
 async function readLastRun(db: Statements, subject: string, id: number | null): Promise<IncidentRun | null> {
-  const run = await db.first<IncidentRun>(
-    `select runs.id, runs.started_at as "startedAt", runs.outcome, runs.duration_ms as "durationMs",
+  const run = await db.first<Omit<IncidentRun, 'durationMs'> & { durationUs: number | null }>(
+    `select runs.id, runs.started_at as "startedAt", runs.outcome, runs.duration_us as "durationUs",
        runs.exit_code as "exitCode", runs."signal", runs.reason, ${db.dialect.last('outputs.output', LAST_CHARACTERS)} as output,
        (select jobs.id from jobs where jobs.id = runs.job_id and jobs.tier is null) as "queueJobId"
      from runs join scripts on scripts.id = runs.script_id left join outputs on outputs.run_id = runs.id
      where runs.id = ? and scripts.name = ?`,
     [id, subject],
   );
-  return run ?? null;
+  if (run === undefined) return null;
+  const { durationUs, ...others } = run;
+  return { ...others, durationMs: toMillis(durationUs) };
 }
 
 function telling(db: Statements) {

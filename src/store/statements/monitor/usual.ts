@@ -1,3 +1,4 @@
+import { toMillis } from '../../../system/base/values.ts';
 import type { ActivityLog } from '../../schema.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
 
@@ -24,7 +25,7 @@ export interface ContentChange {
 
 type ChangeOf = { readonly runId: number } | { readonly script: string };
 
-const measured = `runs.started_at as "startedAt", runs.duration_ms as "durationMs",
+const measured = `runs.started_at as "startedAt", runs.duration_us as "durationUs",
   runs.max_rss_bytes as "maxRssBytes", runs.output_bytes as "outputBytes"`;
 
 /** How many times as many runs as are wanted are looked through: not all runs of a script that hardly ever succeeds. */
@@ -53,7 +54,11 @@ export function usualOf(db: Statements) {
 }
 
 /** A run, once for each of its counts. */
-type CountRow = Omit<MeasuredRun, 'counts'> & { readonly counted: string | null; readonly value: number };
+interface CountRow extends Omit<MeasuredRun, 'counts' | 'durationMs'> {
+  readonly durationUs: number | null;
+  readonly counted: string | null;
+  readonly value: number;
+}
 
 /** Reads the runs that a statement finds, each with its counts. */
 async function readMeasured(
@@ -68,9 +73,9 @@ async function readMeasured(
     values,
   );
   return [...Map.groupBy(rows, ({ id }) => id).values()].map((ofRun) => {
-    const [{ counted: _, value: __, ...run }] = ofRun as [CountRow];
+    const [{ counted: _, value: __, durationUs, ...run }] = ofRun as [CountRow];
     const counts = ofRun.flatMap(({ counted, value }) => (counted === null ? [] : [[counted, value] as const]));
-    return { ...run, counts: Object.fromEntries(counts) };
+    return { ...run, durationMs: toMillis(durationUs), counts: Object.fromEntries(counts) };
   });
 }
 
