@@ -3,7 +3,7 @@ import type { Script } from '../../src/discovery/script.ts';
 import { noWords } from '../../src/execution/result/handler-reply.ts';
 import { noOutput, unmeasured } from '../../src/execution/result/result.ts';
 import { concludeEnd, describeCrash, type EndFacts } from '../../src/execution/result/wording.ts';
-import type { Cause } from '../../src/execution/watch/terminate.ts';
+import type { Cause } from '../../src/execution/watch/watch.ts';
 
 const MB = 1024 * 1024;
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { runScript } from '../../src/execution/script/run-script.ts';
-import { signalGroup } from '../../src/execution/watch/terminate.ts';
+import { signalGroup } from '../../src/system/process/tree.ts';
 import { requestRun, runOne } from '../support/run-one.ts';
 import { standStill } from '../support/stand-still.ts';
 import { until } from '../support/until.ts';

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import type { HandlerJob } from '../../child/contract.ts';
 import { sleepUntil } from '../../system/base/clock.ts';
 import { readFreeMemory } from '../../system/process/memory.ts';
+import { signalGroup } from '../../system/process/tree.ts';
 import { judgeEnd } from '../result/end.ts';
 import { readProgramWords } from '../result/handler-reply.ts';
 import { keepOutput, readHead } from '../result/output.ts';
@@ -27,8 +28,7 @@ import {
   withScan,
 } from '../start/process.ts';
 import { describeFailedStart, describeHungStart, describeNoFiles, type StartFailure } from '../start/start-failure.ts';
-import { findLeft, signalGroup, type Termination } from '../watch/terminate.ts';
-import { type Watched, watchRun } from '../watch/watch.ts';
+import { findLeft, type Termination, type Watched, watchRun } from '../watch/watch.ts';
 
 /**
  * Runs a script to its end. It never throws, whatever the script does.

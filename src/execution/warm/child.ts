@@ -11,6 +11,7 @@ import {
   type ToChild,
 } from '../../child/contract.ts';
 import { type FileState, isUnchanged } from '../../child/files.ts';
+import { signalGroup } from '../../system/process/tree.ts';
 import { readChildMessage, readStray } from '../result/report.ts';
 import { runFilesOf } from '../run-files.ts';
 import {
@@ -22,7 +23,6 @@ import {
   startCommand,
 } from '../start/process.ts';
 import { describeNoFiles, type StartFailure } from '../start/start-failure.ts';
-import { signalGroup } from '../watch/terminate.ts';
 import { WarmFiles } from './files.ts';
 
 /**

@@ -14,8 +14,7 @@ import {
   describeHungStart,
   type StartFailure,
 } from '../start/start-failure.ts';
-import { findLeft } from '../watch/terminate.ts';
-import type { Watched } from '../watch/watch.ts';
+import { findLeft, type Watched } from '../watch/watch.ts';
 import type { ServedRun, WarmChild } from './child.ts';
 
 /** A run in a child, as seen from the runner. */

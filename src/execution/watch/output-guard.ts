@@ -1,9 +1,8 @@
 import { fstatSync, ftruncateSync, readSync, writeSync } from 'node:fs';
 import { readStatFields } from '../../system/process/identity.ts';
-import { listTree } from '../../system/process/tree.ts';
+import { listTree, signalGroup } from '../../system/process/tree.ts';
 import type { OutputScan } from '../result/demands.ts';
 import { ifPossible, sizeOfOpen } from '../run-files.ts';
-import { signalGroup } from './terminate.ts';
 
 /** A fast writer fills gigabytes in a second; a quiet one needs fewer checks. */
 const FASTEST_CHECK_MS = 5;

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { errorCode } from '../base/errors.ts';
 import { readStatFields } from './identity.ts';
 
 /** Resources that a process and its living descendants have used so far. */
@@ -176,5 +177,15 @@ function readText(pid: number, file: string, encoding: BufferEncoding = 'latin1'
     return readFileSync(`/proc/${pid}/${file}`, encoding);
   } catch {
     return '';
+  }
+}
+
+/** Signals the group that a process leads, if there is one. */
+export function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch (error) {
+    // EPERM: the rest of the group runs as another user, as after `exec sudo`.
+    if (!['ESRCH', 'EPERM'].includes(errorCode(error))) throw error;
   }
 }

@@ -2,7 +2,7 @@ import type { Script } from '../../discovery/script.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { leaveNote } from '../../execution/secret-notes.ts';
 import { findSecrets, type Masker, maskSecrets, type NotedSecret, noteSecret } from '../../execution/secrets.ts';
-import { GRACE_MS } from '../../execution/watch/terminate.ts';
+import { GRACE_MS } from '../../execution/watch/watch.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { readStartTicks } from '../../system/process/identity.ts';

@@ -12,7 +12,6 @@ import { describeCrash, describeExit, describeOverdue, judgeExit } from '../../e
 import { heldOutputOf, ifPossible, runFilesOf } from '../../execution/run-files.ts';
 import type { Masker } from '../../execution/secrets.ts';
 import { type LedgerEntry, readLedgers } from '../../execution/warm/files.ts';
-import { signalGroup } from '../../execution/watch/terminate.ts';
 import { releaseClaims } from '../../queue/claim/claim.ts';
 import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
 import { type RunToSettle, recordRefused, settleRuns } from '../../queue/settle/settle.ts';
@@ -34,6 +33,7 @@ import {
   readAgeMs,
   readStartTicks,
 } from '../../system/process/identity.ts';
+import { signalGroup } from '../../system/process/tree.ts';
 import { seenFrom } from './needed.ts';
 import { findHostProcess, findRunProcess, findServingProcess, isProcessOfRun } from './sweep.ts';
 import { checkWorker, isElsewhere, markCrashed } from './tier-lock.ts';

@@ -5,7 +5,7 @@ import { endUnmeasured, type RunEnd, toFinishedRun, unreadOutput } from '../../e
 import { ifPossible, removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
 import { listDeadNotes, readNotes } from '../../execution/secret-notes.ts';
 import { findSecrets, maskSecrets } from '../../execution/secrets.ts';
-import { GRACE_MS } from '../../execution/watch/terminate.ts';
+import { GRACE_MS } from '../../execution/watch/watch.ts';
 import { endExpiredLeases } from '../../queue/claim/leases.ts';
 import { createPolicies, type PolicyOfName, policyOf, type RetryPolicy } from '../../queue/settle/retry-policy.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
@@ -95,7 +95,9 @@ export async function reconcile(reconciler: Reconciler, store: Store, at: number
   await clearDeadLocks(store, state, at);
   for (const fallback of folders.slice(1)) removeEmptyFallback(fallback);
   return {
-    orphans: [...replayed.alive.map(toSpooledOrphan), ...rescued.alive.map(toOrphan)],
+    orphans: [...replayed.alive.map(describeSpooled), ...rescued.alive.map((run) => describeLost(run, state))].map(
+      toOrphan,
+    ),
     notes,
   };
 }
@@ -119,39 +121,31 @@ async function keepOrphans(store: Store, alive: readonly LostRun[]): Promise<voi
 }
 
 /** The facts about a lost run, wherever it began. */
-type Lost = Pick<
-  LostRunRequest,
-  'key' | 'state' | 'startedAt' | 'process' | 'runner' | 'timeoutMs' | 'lastSeenRssBytes'
->;
+interface Lost
+  extends Pick<LostRunRequest, 'key' | 'state' | 'startedAt' | 'process' | 'runner' | 'timeoutMs' | 'lastSeenRssBytes'>,
+    Pick<Orphan, 'script' | 'jobId'> {}
 
-function describeLost({ claim: { token, run, worker }, start }: LostRun, state: StateFolder): Lost {
+function describeLost({ claim: { job, token, run, worker }, start }: LostRun, state: StateFolder): Lost {
+  const { host, boot_id: bootId } = worker;
   return {
-    key: token,
-    state,
-    startedAt: start.startedAt,
-    process: processOf({ run, worker }),
-    runner: describeRunner(worker.pid, worker.host),
-    timeoutMs: start.timeoutMs ?? timeoutOf(start.script),
+    ...describeStart(start),
+    ...{ key: token, state, jobId: job.id, runner: describeRunner(worker.pid, host) },
+    process: { host, bootId, pid: run?.pid ?? null, startTicks: run?.startTicks ?? null },
     lastSeenRssBytes: run?.maxRssBytes ?? null,
   };
 }
 
-function processOf({ run, worker }: Pick<LostRun['claim'], 'run' | 'worker'>): Lost['process'] {
-  const { host, boot_id: bootId } = worker;
-  return { host, bootId, pid: run?.pid ?? null, startTicks: run?.startTicks ?? null };
-}
-
-function describeSpooled({ run, worker, state }: LostSpooledRun): Lost {
-  const { pid, host, bootId } = worker;
+function describeSpooled({ run, worker: { pid, host, bootId }, state }: LostSpooledRun): Lost {
   return {
-    key: run.spoolId,
-    state,
-    startedAt: run.start.startedAt,
+    ...describeStart(run.start),
+    ...{ key: run.spoolId, state, jobId: null, runner: describeRunner(pid, host) },
     process: { host, bootId, pid: null, startTicks: null },
-    runner: describeRunner(pid, host),
-    timeoutMs: run.start.timeoutMs ?? timeoutOf(run.start.script),
     lastSeenRssBytes: null,
   };
+}
+
+function describeStart({ script, startedAt, timeoutMs }: LostSpooledRun['run']['start']) {
+  return { script, startedAt, timeoutMs: timeoutMs ?? timeoutOf(script) };
 }
 
 function describeRunner(pid: number, host: string): string {
@@ -179,22 +173,9 @@ function toLostEnd(end: RunEnd): LostEnd {
   return { end: toFinishedRun(end), result: end.result ?? null, decision: end.ask ?? null };
 }
 
-function toOrphan({ claim: { job, run, worker }, start }: LostRun): Orphan {
-  const { host, boot_id: bootId, pid } = worker;
-  const isElsewhere = isOnAnotherHost({ host, bootId, pid, startTicks: null });
-  const runner = describeRunner(pid, host);
-  return { script: start.script, jobId: job.id, pid: run?.pid ?? null, isElsewhere, runner };
-}
-
-function toSpooledOrphan({ run, worker }: LostSpooledRun): Orphan {
-  const runner = describeRunner(worker.pid, worker.host);
-  return {
-    script: run.start.script,
-    jobId: null,
-    pid: null,
-    isElsewhere: isOnAnotherHost(worker),
-    runner,
-  };
+function toOrphan({ script, jobId, process, runner }: Lost): Orphan {
+  const { pid } = process;
+  return { script, jobId, pid, runner, isElsewhere: isOnAnotherHost({ ...process, pid: pid ?? 0 }) };
 }
 
 function isOnAnotherHost(process: ProcessIdentity): boolean {
@@ -212,8 +193,8 @@ async function recordOrphans(
   at: number,
 ): Promise<void> {
   for (const lost of alive) {
-    const { run, token } = lost.claim;
-    const found = identifyLost({ root, state, key: token, process: processOf(lost.claim) });
+    const { run } = lost.claim;
+    const found = identifyLost({ root, ...describeLost(lost, state) });
     if (found === null || isOnAnotherHost(found) || (run !== null && found.pid === run.pid)) continue;
     const startTicks = readStartTicks(found.pid);
     const seen = { pid: found.pid, startTicks, maxRssBytes: run?.maxRssBytes ?? null };
