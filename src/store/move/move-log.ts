@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type FoundColumn, type LogPlace, MoveRefused, type SourcePlace, type TargetPlace } from './place.ts';
-import { type Altered, type LogTable, logTables as tables } from './rows.ts';
-import { type Compared, completeTable, copyTable, type TableSync } from './sync.ts';
+import { type Altered, Checksum, type LogTable, logTables as tables } from './rows.ts';
+import { type Compared, syncTable, type TableSync } from './sync.ts';
 
 export interface Move {
   readonly source: SourcePlace;
@@ -60,12 +60,16 @@ export async function moveLog(move: Move): Promise<MoveReport> {
     };
     return { source, target, altered: counted, onRows };
   };
-  await copyAll(tables, source, (table, upTo) => copyTable(sync('copy', table, { ...altered }), table, upTo));
+  await copyAll(tables, source, (table, upTo) => syncTable(sync('copy', table, { ...altered }), table, upTo));
   await freeze(move);
   let isHandedOver = false;
   try {
     const compared = new Map<string, Compared>();
-    for (const table of tables) compared.set(table.name, await completeTable(sync('complete', table, altered), table));
+    for (const table of tables) {
+      const sums = { source: new Checksum(), target: new Checksum() };
+      await syncTable(sync('complete', table, altered), table, null, sums);
+      compared.set(table.name, sums);
+    }
     for (const table of tables) await handNumbersOver(source, target, table);
     assertEqual(compared, target);
     // Otherwise an earlier call was killed after everything but the handing over was done.
@@ -130,7 +134,8 @@ async function assertFits(tables: readonly LogTable[], source: LogPlace, target:
     );
     if (limited.length === 0) continue;
     const longest = limited.map(({ column }) => `max(length("${column}")) as "${column}"`);
-    const [row] = await source.all<Record<string, number | null>>(`select ${longest.join(', ')} from "${name}"`);
+    const text = `select ${longest.join(', ')} from "${name}"`;
+    const row = await source.ask((db) => db.first<Record<string, number | null>>(text));
     const long = limited.find(({ column, limit }) => (row?.[column] ?? 0) > limit);
     if (long === undefined) continue;
     throw new MoveRefused(
@@ -143,7 +148,8 @@ async function assertFits(tables: readonly LogTable[], source: LogPlace, target:
 async function countRows(place: LogPlace, tables: readonly LogTable[]): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();
   for (const { name } of tables) {
-    const [row] = await place.all<{ readonly total: number }>(`select count(*) as total from "${name}"`);
+    const text = `select count(*) as total from "${name}"`;
+    const row = await place.ask((db) => db.first<{ readonly total: number }>(text));
     counts.set(name, row?.total ?? 0);
   }
   return counts;
@@ -162,7 +168,7 @@ async function copyAll(
   // Read the end of each table before the ends of the tables that it refers to: so these include all rows referred to.
   for (const table of tables.toReversed().filter(({ page }) => page !== null)) {
     const text = `select max("${table.page}") as newest from "${table.name}"`;
-    const [row] = await source.all<{ readonly newest: number | null }>(text);
+    const row = await source.ask((db) => db.first<{ readonly newest: number | null }>(text));
     ends.set(table, row?.newest ?? null);
   }
   for (const table of tables) {
@@ -203,13 +209,15 @@ const NAMED = 5;
 
 /** @throws {MoveRefused} that names who is at work */
 async function assertQuiet(source: SourcePlace): Promise<void> {
-  const workers = await source.all<AtWork>(
-    `select w.id, w.tier as name, h.host, w.pid from workers as w join hosts as h on h.id = w.host_id
-     where w.state = 'running' order by w.id limit ${NAMED}`,
-  );
-  const jobs = await source.all<{ readonly id: number; readonly name: string }>(
-    `select id, name from jobs where claim_token is not null order by id limit ${NAMED}`,
-  );
+  const { workers, jobs } = await source.ask(async (db) => ({
+    workers: await db.all<AtWork>(
+      `select w.id, w.tier as name, h.host, w.pid from workers as w join hosts as h on h.id = w.host_id
+       where w.state = 'running' order by w.id limit ${NAMED}`,
+    ),
+    jobs: await db.all<{ readonly id: number; readonly name: string }>(
+      `select id, name from jobs where claim_token is not null order by id limit ${NAMED}`,
+    ),
+  }));
   if (workers.length + jobs.length === 0) return;
   const names = [
     ...workers.map(({ name, pid, host }) => `${name ?? 'the queue'} (pid ${pid} on ${host})`),

@@ -75,12 +75,12 @@ function readBareAddress(address: string, option: string, root: string): Databas
 
 export async function openSource(place: NamedPlace, state: StateFolder): Promise<SourcePlace> {
   if (place === 'sqlite') return await (await import('./sqlite-place.ts')).openSqliteSource(state);
-  return await (await import('./server-place.ts')).openServerSource(place);
+  return await (await import('./server-place.ts')).openServerPlace(place);
 }
 
 export async function openTarget(place: NamedPlace, state: StateFolder): Promise<TargetPlace> {
   if (place === 'sqlite') return await (await import('./sqlite-place.ts')).openSqliteTarget(state);
-  return await (await import('./server-place.ts')).openServerTarget(place);
+  return await (await import('./server-place.ts')).openServerPlace(place);
 }
 
 /** Null: there is no log that is in use. */
@@ -94,6 +94,6 @@ export async function openExistingPlace(place: NamedPlace, state: StateFolder): 
 
 /** Has a log that was moved away used again, as it was then. False: it was not moved. */
 export async function reopen(place: NamedPlace, state: StateFolder): Promise<boolean> {
-  if (place === 'sqlite') return await (await import('./sqlite-place.ts')).reopenSqlite(state);
-  return await (await import('./server-place.ts')).reopenServer(place);
+  const source = await openSource(place, state);
+  return await source.reopen().finally(() => source.close());
 }

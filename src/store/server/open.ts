@@ -5,7 +5,7 @@ import { describeServerFailure } from './connect/describe-failure.ts';
 import type { DatabaseTarget } from './connect/url.ts';
 import type { ServerEngine } from './engine.ts';
 import { demandStillUsable, migrate, readSchemaVersion } from './migrate.ts';
-import { ServerSession } from './session.ts';
+import { type Patience, ServerSession } from './session.ts';
 import { serverTaking } from './take-jobs.ts';
 import { takeTurn } from './turn.ts';
 import { watchServer } from './watch.ts';
@@ -51,15 +51,15 @@ async function orClosed<T>(session: ServerSession, open: () => Promise<T>): Prom
 }
 
 /** Connects with the first question. */
-export async function openSession(target: DatabaseTarget): Promise<ServerSession> {
+export async function openSession(target: DatabaseTarget, patience?: Patience): Promise<ServerSession> {
   try {
-    return new ServerSession(await loadEngine(target), target);
+    return new ServerSession(await loadEngine(target), target, patience);
   } catch (error) {
     throw describeServerFailure(error, target) ?? error;
   }
 }
 
-export async function loadEngine({ engine }: DatabaseTarget): Promise<ServerEngine> {
+async function loadEngine({ engine }: DatabaseTarget): Promise<ServerEngine> {
   if (engine === 'postgres') return (await import('./postgres/engine.ts')).postgresEngine;
   return (await import('./mysql/engine.ts')).mysqlEngine;
 }

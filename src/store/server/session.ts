@@ -37,6 +37,14 @@ const IDLE_MS = 5_000;
  */
 const ANNOUNCE_EVERY_MS = { work: 20, change: 200 } as const;
 
+/** How long a session waits, in milliseconds. */
+export interface Patience {
+  /** Until it gives its connection back. */
+  readonly idleMs?: number;
+  /** For an answer of the server. */
+  readonly silenceMs?: number;
+}
+
 /** It is unknown whether the commit took place. */
 export class CommitUnknown extends Error {
   readonly code = 'ERR_COMMIT_UNKNOWN';
@@ -55,6 +63,8 @@ export class ServerSession implements ServerStatements {
   readonly engine: ServerEngine;
   readonly dialect: ServerDialect;
   readonly #target: DatabaseTarget;
+  readonly #idleMs: number;
+  readonly #silenceMs: number;
   readonly #turns = new Turns();
   /** The distance between the numbers of rows added by one statement: more than 1 in a cluster. */
   #step = 1;
@@ -75,10 +85,12 @@ export class ServerSession implements ServerStatements {
   turn = 0;
   inTransaction = false;
 
-  constructor(engine: ServerEngine, target: DatabaseTarget) {
+  constructor(engine: ServerEngine, target: DatabaseTarget, patience: Patience = {}) {
     this.engine = engine;
     this.dialect = engine.dialect;
     this.#target = target;
+    this.#idleMs = patience.idleMs ?? IDLE_MS;
+    this.#silenceMs = patience.silenceMs ?? SILENCE_MS;
     this.patienceMs = PATIENCE_ATTEMPTS * target.connectTimeoutMs;
   }
 
@@ -223,7 +235,7 @@ export class ServerSession implements ServerStatements {
   }
 
   /** An error from other work is never the server's, whatever its code. */
-  async #ofServer<T>(asked: Promise<T>, silenceMs = SILENCE_MS): Promise<T> {
+  async #ofServer<T>(asked: Promise<T>, silenceMs = this.#silenceMs): Promise<T> {
     const connection = this.#connection;
     let timer: NodeJS.Timeout | undefined;
     const silence = new Promise<never>((_, reject) => {
@@ -274,7 +286,7 @@ export class ServerSession implements ServerStatements {
     clearTimeout(this.#idle);
     this.#idle = setTimeout(() => {
       void this.#inTurn(() => this.#disconnect());
-    }, IDLE_MS).unref();
+    }, this.#idleMs).unref();
   }
 
   /** Repeats work that was undone, or never begun, for a while: at random moments, unlike all others. */
