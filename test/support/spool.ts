@@ -4,7 +4,7 @@ import {
   type SpooledRun,
   type SpoolHeader,
   type SpoolingWorker,
-} from '../../src/store/spool/format.ts';
+} from '../../src/store/spool/files.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
 import { identifyDeadProcess } from './dead-process.ts';
 import { makeFinishedRun } from './finished-run.ts';

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorCode } from '../../system/base/errors.ts';
 import type { ServerDialect } from '../shared/sql/dialect.ts';
-import { type Announcement, RowTaken, type Statements } from '../shared/sql/statements.ts';
-import { Turns } from '../shared/turns.ts';
+import { type Announcement, RowTaken, type Statements, Turns } from '../shared/sql/statements.ts';
 import { describeServerFailure } from './connect/describe-failure.ts';
 import type { DatabaseTarget } from './connect/url.ts';
 import type { Answer, ServerConnection, ServerEngine, ServerFailure } from './engine.ts';

@@ -7,15 +7,15 @@ import type { FinishedRun } from '../schema.ts';
 import { endColumns } from '../shared/run-rows.ts';
 import { tables } from '../tables.ts';
 import { endings, triggers, workerKinds } from '../words.ts';
-import type { SpoolFile } from './files.ts';
 import {
   SPOOL_VERSION,
   type SpoolEntry,
   type SpooledRun,
+  type SpoolFile,
   type SpoolFinish,
   type SpoolHeader,
   type SpoolRecord,
-} from './format.ts';
+} from './files.ts';
 
 /** A line that is no record; the rest of the file can be read. */
 interface NotUnderstood {

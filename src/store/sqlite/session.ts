@@ -3,8 +3,7 @@ import { setTimeout as sleep, setImmediate as turnOfEventLoop } from 'node:timer
 import type { SqliteStatement } from 'kysely';
 import { errorCode } from '../../system/base/errors.ts';
 import { sqliteDialect } from '../shared/sql/dialect.ts';
-import type { Statements } from '../shared/sql/statements.ts';
-import { Turns } from '../shared/turns.ts';
+import { type Statements, Turns } from '../shared/sql/statements.ts';
 import type { Connection } from './driver.ts';
 
 /**

@@ -10,8 +10,7 @@ import {
   workerOf,
 } from '../shared/claims.ts';
 import { headOfJob, type JobHead } from '../shared/job-columns.ts';
-import { lock } from '../shared/sql/mutex.ts';
-import type { Statements } from '../shared/sql/statements.ts';
+import { lock, type Statements } from '../shared/sql/statements.ts';
 import { hasClaim } from './job-rows.ts';
 import { type ClaimRef, runningRuns, type StartedRunRow } from './runs.ts';
 import { workersById } from './workers.ts';

@@ -1,6 +1,5 @@
 import type { Dialect } from '../shared/sql/dialect.ts';
-import { lock } from '../shared/sql/mutex.ts';
-import type { Statements } from '../shared/sql/statements.ts';
+import { lock, type Statements } from '../shared/sql/statements.ts';
 
 /** Which rows are counted, each as a condition; those of a table that is left out are not. */
 interface Counted {

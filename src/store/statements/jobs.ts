@@ -1,9 +1,8 @@
 import { inPages } from '../../system/base/values.ts';
 import type { JobRow } from '../schema.ts';
 import { headOfJob, type JobHead, type SizedJobRow, sizedJob } from '../shared/job-columns.ts';
-import { lock } from '../shared/sql/mutex.ts';
 import { addRows } from '../shared/sql/rows.ts';
-import type { Statements } from '../shared/sql/statements.ts';
+import { lock, type Statements } from '../shared/sql/statements.ts';
 import { countedUntil, keepCounted, keepLateJobs, LateRows } from './counted.ts';
 import { hasOpenKey, jobColumns, nextNumber, type RowChange, updateJobs } from './job-rows.ts';
 

@@ -1,9 +1,7 @@
 import { inPages } from '../../system/base/values.ts';
 import type { WorkerRow } from '../schema.ts';
-import { type Dialect, marks, matching } from '../shared/sql/dialect.ts';
-import { lock } from '../shared/sql/mutex.ts';
-import { RowTaken, type Statements } from '../shared/sql/statements.ts';
-import { withTiers } from '../shared/sql/tiers.ts';
+import { type Dialect, marks, matching, withTiers } from '../shared/sql/dialect.ts';
+import { lock, RowTaken, type Statements } from '../shared/sql/statements.ts';
 import type { SkipCode, Trigger, WorkerKind, WorkerState } from '../words.ts';
 import { hasClaim } from './job-rows.ts';
 

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Dialect } from './dialect.ts';
 
 /**
@@ -50,4 +51,57 @@ export type Announcement = 'work' | 'change' | 'none';
 /** A row that may be there only once is there, though no index refuses the second one. */
 export class RowTaken extends Error {
   readonly code = 'ERR_ROW_TAKEN';
+}
+
+/**
+ * Until the transaction ends, nobody else has this lock; with `shared`, nobody has it alone. To be asked for before
+ * what it protects is read.
+ */
+export async function lock(db: Statements, name: string, how: 'alone' | 'shared' = 'alone'): Promise<void> {
+  const { forUpdate, forShare, name: engine, upsert } = db.dialect;
+  // One transaction writes at a time.
+  if (engine === 'sqlite') return;
+  const row = `select name from mutexes where name = ? ${how === 'alone' ? forUpdate : forShare}`;
+  if ((await db.first(row, [name])) !== undefined) return;
+  // It has never been asked for: whoever adds the row, or waits for who does, has it.
+  await db.run(upsert('insert into mutexes (name) values (?)', ['name'], [['name', 'new.name']]), [name]);
+}
+
+interface Turn {
+  isOver: boolean;
+}
+
+/** Lets one after the other in. */
+export class Turns {
+  #last: Promise<void> | null = null;
+  readonly #current = new AsyncLocalStorage<Turn>();
+
+  /** @throws where the caller is in a turn already, for whose end it would wait */
+  async enter(): Promise<() => void> {
+    if (this.#current.getStore()?.isOver === false) {
+      throw new Error('A transaction asked its store instead of its session: it would wait for its own end.');
+    }
+    const before = this.#last;
+    let open = (): void => {};
+    const mine = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    this.#last = mine;
+    if (before !== null) await before;
+    return () => {
+      if (this.#last === mine) this.#last = null;
+      open();
+    };
+  }
+
+  /** Does work in the turn that was entered: what it calls may enter no other before its end. */
+  async within<T>(work: () => Promise<T>): Promise<T> {
+    const turn: Turn = { isOver: false };
+    try {
+      return await this.#current.run(turn, work);
+    } finally {
+      // Work that was begun in the turn but not awaited waits for a turn like all other work.
+      turn.isOver = true;
+    }
+  }
 }

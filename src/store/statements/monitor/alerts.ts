@@ -1,7 +1,6 @@
 import { machineName } from '../../../system/process/identity.ts';
-import { lock } from '../../shared/sql/mutex.ts';
 import { addRows } from '../../shared/sql/rows.ts';
-import type { Statements } from '../../shared/sql/statements.ts';
+import { lock, type Statements } from '../../shared/sql/statements.ts';
 import type { DeliveryKind } from '../../words.ts';
 
 /** Work besides jobs that is due; the first invocation that comes does it. */

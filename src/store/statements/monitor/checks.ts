@@ -1,5 +1,5 @@
+import { withTiers } from '../../shared/sql/dialect.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
-import { withTiers } from '../../shared/sql/tiers.ts';
 import { type JobState, OF_RUNS } from '../../words.ts';
 import { hasClaim } from '../job-rows.ts';
 import { scriptCondition } from '../script-jobs.ts';

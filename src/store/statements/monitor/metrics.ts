@@ -1,10 +1,8 @@
 import { columnsOf } from '../../columns.ts';
 import type { ActivityLog, WorkerRow } from '../../schema.ts';
-import type { Dialect } from '../../shared/sql/dialect.ts';
-import { lock } from '../../shared/sql/mutex.ts';
+import { type Dialect, withTiers } from '../../shared/sql/dialect.ts';
 import { putRows, quoted } from '../../shared/sql/rows.ts';
-import type { Statements } from '../../shared/sql/statements.ts';
-import { withTiers } from '../../shared/sql/tiers.ts';
+import { lock, type Statements } from '../../shared/sql/statements.ts';
 import { isLong, tables } from '../../tables.ts';
 import type { Outcome } from '../../words.ts';
 import { countingOf } from '../counted.ts';

@@ -1,6 +1,5 @@
-import type { Dialect } from '../../shared/sql/dialect.ts';
+import { type Dialect, withTiers } from '../../shared/sql/dialect.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
-import { withTiers } from '../../shared/sql/tiers.ts';
 import type { Outcome, Severity } from '../../words.ts';
 import { hasClaim } from '../job-rows.ts';
 
