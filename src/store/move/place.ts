@@ -120,9 +120,11 @@ const texts: Readonly<Record<EngineName, PlaceTexts>> = {
       const text = 'select max(seq) as last from sqlite_sequence where name = ?';
       return (await db.first<{ readonly last: number | null }>(text, [table]))?.last ?? 0;
     },
+    // Jobs have no AUTOINCREMENT, and a row there only where their newest one was deleted.
     setLast: async (db, table, last) => {
-      const text = `select 1 as one from sqlite_master where name = ? and (name = 'jobs' or sql like '%autoincrement%')`;
-      if ((await db.first(text, [table])) === undefined) return;
+      const text = `select 1 as one from sqlite_master where name = ? and (sql like '%autoincrement%'
+        or (name = 'jobs' and ? > (select coalesce(max(id), 0) from jobs)))`;
+      if ((await db.first(text, [table, last])) === undefined) return;
       await db.run('delete from sqlite_sequence where name = ?', [table]);
       await db.run('insert into sqlite_sequence (name, seq) values (?, cast(? as integer))', [table, last]);
     },

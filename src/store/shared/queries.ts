@@ -2,7 +2,6 @@ import {
   type CompiledQuery,
   type DatabaseConnection,
   type Dialect,
-  type Driver,
   DummyDriver,
   Kysely,
   MysqlAdapter,
@@ -11,7 +10,6 @@ import {
   PostgresAdapter,
   PostgresIntrospector,
   PostgresQueryCompiler,
-  type QueryResult,
   SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
@@ -55,52 +53,27 @@ const compilers: Readonly<Record<EngineName, Omit<Dialect, 'createDriver'>>> = {
 
 /** The queries of a log that does not exist yet: each one returns no rows. */
 export function emptyQueries(): Kysely<ActivityLog> {
-  return new Kysely<ActivityLog>({ dialect: { ...compilers.sqlite, createDriver: () => new DummyDriver() } });
+  return buildQueries('sqlite', async () => []);
 }
 
-class ReadingDriver implements Driver {
+class ReadingDriver extends DummyDriver {
   readonly #connection: DatabaseConnection;
 
   constructor(read: Read) {
-    this.#connection = new ReadingConnection(read);
+    super();
+    this.#connection = {
+      executeQuery: async <Row>({ sql, parameters }: CompiledQuery) => ({
+        rows: (await read(sql, parameters)) as Row[],
+      }),
+      streamQuery: refuse,
+    };
   }
 
-  async init(): Promise<void> {}
-
-  async acquireConnection(): Promise<DatabaseConnection> {
+  override async acquireConnection(): Promise<DatabaseConnection> {
     return this.#connection;
   }
 
-  beginTransaction(): Promise<void> {
-    return refuse();
-  }
-
-  commitTransaction(): Promise<void> {
-    return refuse();
-  }
-
-  rollbackTransaction(): Promise<void> {
-    return refuse();
-  }
-
-  async releaseConnection(): Promise<void> {}
-
-  async destroy(): Promise<void> {}
-}
-
-class ReadingConnection implements DatabaseConnection {
-  readonly #read: Read;
-
-  constructor(read: Read) {
-    this.#read = read;
-  }
-
-  async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
-    return { rows: (await this.#read(sql, parameters)) as Row[] };
-  }
-
-  // biome-ignore lint/correctness/useYield: nobody streams, but Kysely's interface has it.
-  async *streamQuery<Row>(): AsyncIterableIterator<QueryResult<Row>> {
+  override beginTransaction(): Promise<void> {
     return refuse();
   }
 }
