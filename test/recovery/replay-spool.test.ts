@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { settleRuns } from '../../src/queue/settle/settle.ts';
 import type { FinishedRun } from '../../src/store/schema.ts';
-import type { SpoolEntry, SpooledEnd, SpoolRecord } from '../../src/store/spool/files.ts';
+import type { SpoolEntry, SpooledEnd, SpoolRecord } from '../../src/store/spool/read.ts';
 import { type StateFolder, stateFolderAt } from '../../src/system/place/state-folder.ts';
 import { SpoolWriter } from '../../src/worker/loop/spool-recorder.ts';
 import { replaySpool, type SpoolReplay } from '../../src/worker/recovery/replay-spool.ts';

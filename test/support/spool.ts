@@ -1,10 +1,5 @@
-import {
-  SPOOL_VERSION,
-  type SpooledEnd,
-  type SpooledRun,
-  type SpoolHeader,
-  type SpoolingWorker,
-} from '../../src/store/spool/files.ts';
+import { SPOOL_VERSION } from '../../src/store/spool/files.ts';
+import type { SpooledEnd, SpooledRun, SpoolHeader, SpoolingWorker } from '../../src/store/spool/read.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
 import { identifyDeadProcess } from './dead-process.ts';
 import { makeFinishedRun } from './finished-run.ts';

@@ -1,7 +1,7 @@
 import type { Handlers } from '../../discovery/handlers.ts';
 import { type RetryDelay, readRetryDelay } from '../../settings/readers.ts';
 import { defaultRetryDelay, type ScriptOptions, type Settings } from '../../settings/settings.ts';
-import type { SpooledPolicy } from '../../store/spool/files.ts';
+import type { SpooledPolicy } from '../../store/spool/read.ts';
 import type { JobState, Outcome } from '../../store/words.ts';
 import { lastInstantMs } from '../../system/base/values.ts';
 

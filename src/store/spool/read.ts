@@ -7,15 +7,7 @@ import type { FinishedRun } from '../schema.ts';
 import { endColumns } from '../shared/run-rows.ts';
 import { tables } from '../tables.ts';
 import { endings, triggers, workerKinds } from '../words.ts';
-import {
-  SPOOL_VERSION,
-  type SpoolEntry,
-  type SpooledRun,
-  type SpoolFile,
-  type SpoolFinish,
-  type SpoolHeader,
-  type SpoolRecord,
-} from './files.ts';
+import { SPOOL_VERSION, type SpoolFile } from './files.ts';
 
 /** A line that is no record; the rest of the file can be read. */
 interface NotUnderstood {
@@ -208,14 +200,21 @@ const orLeftOut =
 const oneOf = <T extends string | number>(...values: readonly T[]): Read<T> =>
   readIf(`one of ${values.join(', ')}`, (value) => (values as readonly unknown[]).includes(value));
 
-type Fields<T> = { readonly [Key in keyof T]-?: Read<T[Key]> };
+/** What a reader of a record's fields returns: what may be left out is optional. */
+type ReadOf<R> = R extends Read<infer T> ? T : never;
+type Fields = Readonly<Record<string, Read<unknown>>>;
+type Of<F> = {
+  readonly [Key in keyof F as undefined extends ReadOf<F[Key]> ? never : Key]: ReadOf<F[Key]>;
+} & {
+  readonly [Key in keyof F as undefined extends ReadOf<F[Key]> ? Key : never]?: Exclude<ReadOf<F[Key]>, undefined>;
+};
 
-function object<T>(fields: Fields<T>): Read<T> {
-  const entries = Object.entries(fields) as [string, Read<unknown>][];
+function object<F extends Fields>(fields: F): Read<Of<F>> {
+  const entries = Object.entries(fields);
   return (value, path) => {
     if (!isObject(value)) throw new NoRecord(`${path} is ${tell(value)}, not an object`);
     const prefix = path === '' ? '' : `${path}.`;
-    return Object.fromEntries(entries.map(([key, read]) => [key, read(value[key], prefix + key)])) as T;
+    return Object.fromEntries(entries.map(([key, read]) => [key, read(value[key], prefix + key)])) as Of<F>;
   };
 }
 
@@ -242,9 +241,12 @@ function fits(value: unknown, pattern: RegExp): boolean {
   return typeof value === 'string' && pattern.test(value);
 }
 
-const header = object<SpoolHeader>({
+const header = object({
   type: oneOf('worker'),
-  version: readIf(`${SPOOL_VERSION}, the one that this runner knows`, (value) => value === SPOOL_VERSION),
+  version: readIf<typeof SPOOL_VERSION>(
+    `${SPOOL_VERSION}, the one that this runner knows`,
+    (value) => value === SPOOL_VERSION,
+  ),
   spoolId: id,
   kind: oneOf(...workerKinds),
   tier: orNull(name),
@@ -253,12 +255,20 @@ const header = object<SpoolHeader>({
   pid: count,
   startTicks: orNull(count),
   scheduledFor: orNull(integer),
+  /** With its process, that by which its row is found again if it had begun in the log. */
   startedAt: integer,
   trigger: oneOf(...triggers),
   runnerVersion: name,
   nodeVersion: name,
+  /** Why there is no log: what follows "because". */
   reason: text,
 });
+
+/** The first line of a spool file. */
+export type SpoolHeader = ReadOf<typeof header>;
+
+/** A worker that has no log to write to, and why. */
+export type SpoolingWorker = Omit<SpoolHeader, 'type' | 'version' | 'spoolId'>;
 
 /** The figures that a script has counted. */
 const counts: Read<Record<string, number>> = readIf('an object of numbers', (value) => {
@@ -288,15 +298,30 @@ const finishedRun = {
   output: orNull(text),
   pid: orLeftOut(count),
   counts: orLeftOut(counts),
-} as Fields<FinishedRun>;
+};
 
-const run: Fields<SpooledRun> = {
+const policy = object({
+  maxAttempts: count,
+  delay: object({ firstMs: count, factor: count, longestMs: count }),
+  onCrash: orNull(oneOf('retry', 'skip', 'fail')),
+});
+
+/** The rules of a job for further tries. */
+export type SpooledPolicy = ReadOf<typeof policy>;
+
+const run = {
+  /** Distinguishes it from every other run, for ever: it is replayed once. */
   spoolId: id,
+  /** The claim by which the log knows it; null: it began without the log. */
   claim: orNull(object({ id: count, token: name })),
+  /** Its job, if that was in the log, waiting to be run, before the log was lost. */
   jobId: orNull(count),
   tier: orNull(name),
+  /** The only machine that its job is for; left out: any. */
   onlyHost: orLeftOut(name),
+  /** The time that its job stands for: the start of a period, or the time of a script's own schedule. */
   slot: orNull(integer),
+  /** What its row is to say of its beginning. */
   start: object({
     script: name,
     contentHash: orNull(name),
@@ -305,15 +330,14 @@ const run: Fields<SpooledRun> = {
     startedAt: integer,
     timeoutMs: orNull(count),
   }),
-  policy: object({
-    maxAttempts: count,
-    delay: object({ firstMs: count, factor: count, longestMs: count }),
-    onCrash: orNull(oneOf('retry', 'skip', 'fail')),
-  }),
+  policy,
 };
 
+/** A run as far as it is known before its end. */
+export type SpooledRun = Of<typeof run>;
+
 const decision: Read<HandlerDecision> = (value, path) => {
-  const { kind } = object<{ kind: HandlerDecision['kind'] }>({ kind: oneOf('retry', 'fail') })(value, path);
+  const { kind } = object({ kind: oneOf('retry', 'fail') })(value, path);
   if (kind === 'fail') return object({ kind: oneOf('fail'), reason: text })(value, path);
   const retry = object({
     kind: oneOf('retry'),
@@ -325,21 +349,37 @@ const decision: Read<HandlerDecision> = (value, path) => {
   return Object.fromEntries(Object.entries(retry).filter(([, each]) => each !== undefined)) as HandlerDecision;
 };
 
-type Entry<Type extends SpoolEntry['type']> = Extract<SpoolEntry, { readonly type: Type }>;
+/** A run begins that the log knows nothing of: should its runner die, this is all there is of it. */
+const begun = object({ type: oneOf('begun'), ...run });
+
+/** A run has ended: what settles it once there is a log. Should the log of its claim be gone, its claim is ignored. */
+const ended = object({
+  type: oneOf('ended'),
+  ...run,
+  end: object(finishedRun) as Read<FinishedRun>,
+  /** False: another try would end alike. */
+  isRetryable: yesOrNo,
+  /** The handler's result as JSON; null: none. */
+  result: orNull(text),
+  /** A handler's decision about its job. */
+  decision: orNull(decision),
+});
+
+export type SpooledEnd = ReadOf<typeof ended>;
+
+/** The worker's own end: the last line. The reason is why it did not start everything; null: it did. */
+const finished = object({ type: oneOf('finished'), finishedAt: integer, reason: orNull(text) });
+
+export type SpoolFinish = ReadOf<typeof finished>;
+
+/** The entries that are added to a spool file one at a time. */
+export type SpoolEntry = ReadOf<typeof begun> | SpooledEnd;
+
+export type SpoolRecord = SpoolHeader | SpoolEntry | SpoolFinish;
 
 const recordTypes: ReadonlyMap<unknown, Read<SpoolRecord>> = new Map<unknown, Read<SpoolRecord>>([
   ['worker', header],
-  ['begun', object<Entry<'begun'>>({ type: oneOf('begun'), ...run })],
-  [
-    'ended',
-    object<Entry<'ended'>>({
-      type: oneOf('ended'),
-      ...run,
-      end: object(finishedRun),
-      isRetryable: yesOrNo,
-      result: orNull(text),
-      decision: orNull(decision),
-    }),
-  ],
-  ['finished', object<SpoolFinish>({ type: oneOf('finished'), finishedAt: integer, reason: orNull(text) })],
+  ['begun', begun],
+  ['ended', ended],
+  ['finished', finished],
 ]);

@@ -21,16 +21,8 @@ import { hostOf } from '../../queue/add/scripts.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
 import { describeStoreFailure } from '../../store/describe-failure.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
-import {
-  closedPath,
-  newSpoolPath,
-  SPOOL_VERSION,
-  type SpoolEntry,
-  type SpooledRun,
-  type SpoolFinish,
-  type SpoolingWorker,
-  type SpoolRecord,
-} from '../../store/spool/files.ts';
+import { closedPath, newSpoolPath, SPOOL_VERSION } from '../../store/spool/files.ts';
+import type { SpoolEntry, SpooledRun, SpoolFinish, SpoolingWorker, SpoolRecord } from '../../store/spool/read.ts';
 import { releaseReserve } from '../../store/sqlite/reserve.ts';
 import type { NotifyDurable } from '../../store/sqlite/session.ts';
 import type { NewWorker } from '../../store/statements/workers.ts';

@@ -1,8 +1,8 @@
 import { hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
 import { periodStart } from '../../schedule/period.ts';
-import { listSpoolFiles, type SpoolFile, type SpoolHeader } from '../../store/spool/files.ts';
-import { readSpool } from '../../store/spool/read.ts';
+import { listSpoolFiles, type SpoolFile } from '../../store/spool/files.ts';
+import { readSpool, type SpoolHeader } from '../../store/spool/read.ts';
 import { releaseReserve } from '../../store/sqlite/reserve.ts';
 import { takeLockFile } from '../../system/lock/lock-file.ts';
 import { trustedFallbacksOf } from '../../system/place/fallback.ts';

@@ -3,7 +3,7 @@ import { noteEnd, type RunToSettle, settleRuns } from '../../queue/settle/settle
 import type { WorkerRow } from '../../store/schema.ts';
 import { workerOf } from '../../store/shared/claims.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
-import type { SpooledEnd, SpooledRun, SpoolHeader } from '../../store/spool/files.ts';
+import type { SpooledEnd, SpooledRun, SpoolHeader } from '../../store/spool/read.ts';
 import type { ClaimRef } from '../../store/statements/runs.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 

@@ -3,16 +3,16 @@ import { basename } from 'node:path';
 import { recordRefused } from '../../queue/settle/settle.ts';
 import { isLogFailure, isStoreFailure } from '../../store/failures.ts';
 import type { FinishedRun } from '../../store/schema.ts';
+import { listSpoolFiles, type SpoolFile, unreadablePath } from '../../store/spool/files.ts';
 import {
-  listSpoolFiles,
+  isReady,
+  readSpool,
   type SpooledEnd,
   type SpooledRun,
-  type SpoolFile,
   type SpoolFinish,
   type SpoolHeader,
-  unreadablePath,
-} from '../../store/spool/files.ts';
-import { isReady, readSpool, type SpoolLine } from '../../store/spool/read.ts';
+  type SpoolLine,
+} from '../../store/spool/read.ts';
 import type { Store } from '../../store/store.ts';
 import { moveOutput, type StateFolder } from '../../system/place/state-folder.ts';
 import type { LostEnd } from './dead-workers.ts';
