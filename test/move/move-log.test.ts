@@ -5,6 +5,7 @@ import { type NamedPlace, openSource, openTarget, reopen } from '../../src/store
 import { type DatabaseTarget, parseDatabaseUrl } from '../../src/store/server/connect/url.ts';
 import { openServerStore } from '../../src/store/server/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import { nextNumber } from '../../src/store/statements/job-rows.ts';
 import type { Store } from '../../src/store/store.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { dumpLog, writeHostileLog } from '../support/hostile-log.ts';
@@ -119,7 +120,7 @@ describe.each(ownServersFor('moving a log'))('$name', { timeout: 240_000 }, ({ e
     await move(root, place, 'sqlite');
     change(
       root,
-      `insert into jobs (name) values ('newer'); insert into workers (kind, state, host_id, pid, started_at)
+      `insert into jobs (id, name) values (${nextNumber}, 'newer'); insert into workers (kind, state, host_id, pid, started_at)
       values ('tier', 'finished', 1, 1, 1)`,
     );
     expect(dumpLog(stateFolderOf(root).database)).toMatchObject({
@@ -186,7 +187,7 @@ describe.each(ownServersFor('moving a log'))('$name', { timeout: 240_000 }, ({ e
     const place = await makePlace();
     const changes = [
       `update jobs set name = 'changed' where id = 3`,
-      `insert into jobs (name, state, ready, finished_at) values ('added', 'finished', null, 5)`,
+      `insert into jobs (id, name, state, ready, finished_at) values (${nextNumber}, 'added', 'finished', null, 5)`,
       `insert into runs (id, job_id, script_id, attempt, outcome, started_at) values (900, 61, 1, 1, 'succeeded', 1);
        insert into outputs values (900, 'of a run that came later')`,
       'delete from jobs where id = 7; delete from events; delete from tellings where rowid > 30',

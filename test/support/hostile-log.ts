@@ -104,8 +104,9 @@ export async function writeHostileLog(root: string, { isBroken = false } = {}): 
     database.prepare('update runs set max_rss_bytes = 1.5 where id = 4').run();
     database.prepare('update events set detail = ? where id = 5').run(Buffer.from('bytes'));
   }
-  // The highest numbers are those of rows that are gone.
-  database.exec('delete from workers where id = 60; delete from jobs where id = 60; commit');
+  // The highest numbers are those of rows that are gone; a job's is kept as the store does.
+  database.exec(`delete from workers where id = 60; delete from jobs where id = 60;
+    insert into sqlite_sequence (name, seq) values ('jobs', 60); commit`);
   database.close();
 }
 

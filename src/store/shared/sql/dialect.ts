@@ -180,7 +180,7 @@ export const mysqlDialect: ServerDialect = {
   upsert: (insert, key, assignments) => {
     const [first = ''] = key;
     const assigned = assignments.map(
-      ([column, value]) => `${column} = ${value.replace(/\bnew\.(\w+)/g, 'values($1)')}`,
+      ([column, value]) => `${column} = ${value.replace(/\bnew\.("?\w+"?)/g, 'values($1)')}`,
     );
     return `${insert} on duplicate key update ${assigned.length === 0 ? `${first} = ${first}` : assigned.join(', ')}`;
   },

@@ -37,8 +37,8 @@ export async function putRows(
   { key, set, add = [] }: Taken,
 ): Promise<void> {
   const assigned = [
-    ...set.map((column) => [column, `new.${column}`] as const),
-    ...add.map((column) => [column, `${table}.${column} + new.${column}`] as const),
+    ...set.map(quoted).map((column) => [column, `new.${column}`] as const),
+    ...add.map(quoted).map((column) => [column, `${table}.${column} + new.${column}`] as const),
   ];
   const text = db.dialect.upsert(insertText(db.dialect, table, columns), key, assigned);
   for (const { values } of insertsOf(db.dialect, rows)) await db.run(text, values);
