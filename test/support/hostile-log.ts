@@ -139,7 +139,10 @@ export function dumpLog(path: string): Readonly<Record<string, readonly unknown[
       .all();
     return Object.fromEntries(
       names.map((name) => {
-        const rows = database.prepare(`select * from "${name}"`).raw().safeIntegers().all() as unknown[][];
+        // A number of jobs below that of the newest one says nothing.
+        const said = `where name <> 'jobs' or seq > (select coalesce(max(id), 0) from jobs)`;
+        const text = `select * from "${name}" ${name === 'sqlite_sequence' ? said : ''}`;
+        const rows = database.prepare(text).raw().safeIntegers().all() as unknown[][];
         return [name, rows.map(describeRow).sort()];
       }),
     );
