@@ -3,10 +3,10 @@ import type { Server } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server as NetServer } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { errorCode, UsageError } from '../system/base/errors.ts';
+import { readIfThere } from '../system/base/values.ts';
 import type { StateFolder } from '../system/place/state-folder.ts';
 import { judgeRoot, nameUser } from '../system/place/trust.ts';
 import { nameOfAddress } from './access/browsers.ts';
-import { holderOfPort } from './port-holder.ts';
 
 /** Where the dashboard listens. */
 export type Door =
@@ -197,5 +197,27 @@ function isAnswered(path: string): Promise<boolean> {
     socket.once('connect', () => answer(true));
     // Full is in use, too.
     socket.once('error', (error) => answer(!['ECONNREFUSED', 'ENOENT'].includes(errorCode(error))));
+  });
+}
+
+/**
+ * Whose program listens at a TCP port of this machine, by the kernel's tables: for telling people, not for deciding
+ * anything.
+ *
+ * @returns the user's id, another user's before one's own; null: it is not known
+ */
+function holderOfPort(port: number): number | null {
+  const uids = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((path) => readListeners(path, port));
+  return uids.find((uid) => uid !== process.geteuid?.()) ?? uids[0] ?? null;
+}
+
+const LISTENING = '0A';
+
+function readListeners(path: string, port: number): number[] {
+  const end = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const rows = readIfThere(path).split('\n').slice(1);
+  return rows.flatMap((row) => {
+    const [, local, , state, , , , uid] = row.trim().split(/\s+/);
+    return state === LISTENING && local?.endsWith(end) ? [Number(uid)] : [];
   });
 }

@@ -1,12 +1,15 @@
+import { type Stats, statSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { lookIntoJobs } from '../discovery/discover.ts';
 import { readCrontabTimes } from '../hosting/doctor/crontab-calls.ts';
+import { type OpenQueueOptions, openSharedQueue, type SharedQueue } from '../queue/queue.ts';
 import type { readJob } from '../queue/read/jobs.ts';
 import { readKnownTiers } from '../report/model/known-tiers.ts';
 import type { KnownTier } from '../report/model/overview.ts';
 import { hasOpenWork, type LogView } from '../report/model/runs/run.ts';
 import type { ReadCrontab } from '../schedule/crontab-times.ts';
 import { checkStateFolder } from '../settings/access.ts';
+import { settingsFilesOf } from '../settings/load.ts';
 import { toldPlainly } from '../store/describe-failure.ts';
 import { StoreUnavailable } from '../store/failures.ts';
 import { openExistingStore } from '../store/open.ts';
@@ -14,10 +17,11 @@ import { emptyQueries } from '../store/shared/queries.ts';
 import { logIdentity } from '../store/shared/which-log.ts';
 import type { Pause } from '../store/statements/pauses.ts';
 import type { ChangeWatch, Store } from '../store/store.ts';
+import { commandClock } from '../system/base/clock.ts';
 import { UsageError } from '../system/base/errors.ts';
+import { parseExactly } from '../system/base/exact-json.ts';
 import { trustedFallbacksOf } from '../system/place/fallback.ts';
 import { type StateFolder, stateFolderOf } from '../system/place/state-folder.ts';
-import { type Changes, openChanges } from './changes.ts';
 import { type KeptOpen, keepOpen } from './keep-open.ts';
 import { type ChangeFeed, createFeed } from './live/feed.ts';
 
@@ -161,4 +165,53 @@ async function openLog(root: string, state: StateFolder): Promise<OpenedLog> {
     if (!(error instanceof StoreUnavailable || error instanceof UsageError)) throw error;
     return { store: null, problem: error.message, file, watch: null };
   }
+}
+
+/** What changes the log, for all callers over one connection. */
+interface Changes {
+  /** Lets the queue, and whatever else is in the log, be changed in the name of who asks. */
+  use<T>(work: (shared: SharedQueue) => Promise<T>): Promise<T>;
+  /** The log is closed only once this is over. */
+  hold(work: Promise<unknown>): void;
+  /** Tells whoever waits for a job to wait no longer. */
+  readonly closing: AbortSignal;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the log when something is first changed, which makes it where there is none; and anew once another file is
+ * in its place, or the settings have changed.
+ */
+function openChanges({ root, env, now }: Required<Omit<OpenQueueOptions, 'cwd'>>): Changes {
+  const state = stateFolderOf(root, env);
+  const closing = new AbortController();
+  const held = new Set<Promise<unknown>>();
+  const queue = keepOpen({
+    identity: () => [logIdentity(state), ...settingsFilesOf(root).map(stampOf)].join(),
+    open: () => openSharedQueue({ root, env, now }, parseExactly, commandClock),
+    close: (shared) => shared.close(),
+  });
+  const hold = (work: Promise<unknown>): void => {
+    const settled: Promise<unknown> = work.catch(() => {}).finally(() => held.delete(settled));
+    held.add(settled);
+  };
+  return {
+    hold,
+    closing: closing.signal,
+    use: (work) => {
+      const used = queue.use(work);
+      hold(used);
+      return used;
+    },
+    close: async () => {
+      closing.abort();
+      while (held.size > 0) await Promise.all(held);
+      await queue.close();
+    },
+  };
+}
+
+function stampOf(path: string): string {
+  const found: Stats | undefined = statSync(path, { throwIfNoEntry: false });
+  return found === undefined ? '' : `${path} ${found.mtimeMs} ${found.size}`;
 }

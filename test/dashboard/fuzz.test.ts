@@ -1,8 +1,7 @@
 import { homedir } from 'node:os';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createApi } from '../../src/dashboard/api/api.ts';
-import { apiDocument } from '../../src/dashboard/api/document.ts';
+import { apiDocument, createApi } from '../../src/dashboard/api/api.ts';
 import { openSite } from '../../src/dashboard/site.ts';
 import { rounds, seed } from '../faults/rounds.ts';
 import { inRoot } from '../support/in-root.ts';

@@ -25,7 +25,7 @@ async function openSite() {
       by === null ? [] : [event],
     );
   };
-  return { root, url, send, ask, told };
+  return { root, url, send, told };
 }
 
 const me = `user ${process.geteuid?.()}`;

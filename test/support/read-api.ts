@@ -1,7 +1,6 @@
 import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
-import { createApi } from '../../src/dashboard/api/api.ts';
-import { apiDocument } from '../../src/dashboard/api/document.ts';
+import { apiDocument, createApi } from '../../src/dashboard/api/api.ts';
 import { openSite } from '../../src/dashboard/site.ts';
 
 /** An API of a root, asked within this process. */

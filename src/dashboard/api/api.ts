@@ -12,7 +12,6 @@ import { addJobChangeRoutes } from './change/change-jobs.ts';
 import { addManyRoutes } from './change/change-many.ts';
 import { addSiteChangeRoutes } from './change/change-site.ts';
 import { addClaimRoutes } from './change/claim.ts';
-import { apiDocument } from './document.ts';
 import { addEventRoutes } from './events.ts';
 import { addActivityRoutes } from './read/activity.ts';
 import { addJobRoutes } from './read/jobs.ts';
@@ -183,4 +182,11 @@ const titles: Readonly<Record<number, string>> = {
 export function answerProblem(status: ContentfulStatusCode, more: ProblemParts): Response {
   const body: ProblemBody = { type: 'about:blank', title: titles[status] ?? 'Refused', status, ...more };
   return new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/problem+json' } });
+}
+
+/** The OpenAPI document of the routes: `/api/openapi.json`, and what the client's types are made of. */
+export function apiDocument(api: Api, version: string): ReturnType<Api['getOpenAPI31Document']> {
+  const document = api.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'folder-runner', version } });
+  const paths = Object.entries(document.paths ?? {}).map(([path, item]) => [path.replaceAll('{.+}', ''), item]);
+  return { ...document, paths: Object.fromEntries(paths) };
 }

@@ -1,8 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import openapiTypes, { astToString, COMMENT_HEADER } from 'openapi-typescript';
-import { createApi } from '../api/api.ts';
-import { apiDocument } from '../api/document.ts';
+import { apiDocument, createApi } from '../api/api.ts';
 
 /** Types of all routes from the API's own document: `paths.ts`, which is made anew by each build. */
 const api = createApi(null as never, null as never);

@@ -1,7 +1,7 @@
 import { formatDuration } from '../../../report/text/format.ts';
 
 export interface SparkPoint {
-  /** Null: not known; a gap. */
+  /** A duration in milliseconds; null: not known, a gap. */
   readonly value: number | null;
   readonly isBad?: boolean;
 }
@@ -9,8 +9,6 @@ export interface SparkPoint {
 interface SparklineProps {
   /** Oldest first. */
   readonly points: readonly SparkPoint[];
-  /** What is said of the highest value; default: as a duration in milliseconds. */
-  readonly format?: (value: number) => string;
   /** What it shows, for who does not see it: `duration of the last 20 runs`. */
   readonly label: string;
 }
@@ -19,14 +17,15 @@ const WIDTH = 100;
 const HEIGHT = 24;
 
 /** Values as bars, one for each, the highest as high as there is room; failures also stand on a thick foot. */
-export function Sparkline({ points, format = formatDuration, label }: SparklineProps) {
+export function Sparkline({ points, label }: SparklineProps) {
   const known = points.flatMap(({ value }) => (value === null ? [] : [value]));
   if (known.length === 0) return null;
   const highest = Math.max(...known);
   // As wide for few runs as for many: what one sees is how they differ.
   const step = WIDTH / Math.max(points.length, 12);
   const heightOf = (value: number): number => (highest === 0 ? 2 : Math.max(2, (value / highest) * (HEIGHT - 2)));
-  const text = `${label}: lowest ${format(Math.min(...known))}, highest ${format(highest)}, last ${format(known.at(-1) as number)}`;
+  const [lowest, top, last] = [Math.min(...known), highest, known.at(-1) as number].map(formatDuration);
+  const text = `${label}: lowest ${lowest}, highest ${top}, last ${last}`;
   return (
     <svg class="sparkline" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={text}>
       <title>{text}</title>

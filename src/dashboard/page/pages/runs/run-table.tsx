@@ -20,7 +20,6 @@ export interface RunQuery {
   readonly script?: string;
   readonly outcome?: string;
   readonly since?: string;
-  readonly until?: string;
   readonly limit?: number;
 }
 
