@@ -1,7 +1,6 @@
-import { lstatSync, realpathSync } from 'node:fs';
+import { existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { UsageError } from '../base/errors.ts';
-import { isFolder } from '../base/values.ts';
 
 export interface RootSearch {
   /** The value of `--root`. */
@@ -46,7 +45,9 @@ function namedRoot(source: string, root: string): string {
 
 /** A folder is a root if it contains a folder `jobs/`. */
 export function holdsJobs(folder: string): boolean {
-  return isFolder(join(folder, 'jobs'));
+  const jobs = join(folder, 'jobs');
+  // A disk that fails is told as that, not as a folder that is missing.
+  return existsSync(jobs) && statSync(jobs).isDirectory();
 }
 
 function upward(folder: string): string[] {

@@ -18,7 +18,7 @@ import { type Executor, runExecutors } from './loop.ts';
 import { PassRecorder } from './pass-recorder.ts';
 import type { EndedRun, PassJob } from './recorder.ts';
 import { type JobTurn, runJob, type TierPass, toRequest } from './run-job.ts';
-import { ScriptRecorder, type ScriptRun } from './script-recorder.ts';
+import { claimedRun, ScriptRecorder, type ScriptRun } from './script-recorder.ts';
 
 interface WorkedOff {
   readonly ends: readonly KeptEnd[];
@@ -34,8 +34,10 @@ export async function workOff(pass: WorkingPass, wanted: readonly PassJob[]): Pr
   const count = Math.min(concurrency, jobs.length);
   // Several scripts at a time leave no processor to start another one ahead.
   const mayHold = count === 1 && jobs.length > 1 && pass.admit === null && hasRoomToHold();
-  const shared: SharedPass = { ...pass, waiting: [...jobs], ends: [], mayHold, isInTurn: count === 1 };
-  const executors = Array.from({ length: count }, () => new ScriptExecutor(shared));
+  const claimed = jobs.flatMap((job) => claimedRun(job, pass.runner.state));
+  const unclaimed = jobs.filter(({ claim }) => claim === undefined);
+  const shared: SharedPass = { ...pass, waiting: unclaimed, ends: [], mayHold, isInTurn: count === 1 };
+  const executors = Array.from({ length: count }, (_, index) => new ScriptExecutor(shared, index === 0 ? claimed : []));
   const errors = await runExecutors(executors, { ...pass, name: 'pass' });
   if (errors.length > 0) throw errors[0];
   const { ends, waiting } = shared;
@@ -100,12 +102,13 @@ const LONGEST_BEFORE_HELD_MS = 5_000;
 class ScriptExecutor implements Executor<JobTurn> {
   readonly #pass: SharedPass;
   /** Claimed, but not begun. */
-  readonly #claimed: ScriptRun[] = [];
+  readonly #claimed: ScriptRun[];
   /** The turn whose process is started or starting. */
   #held: Promise<JobTurn | null> | null = null;
 
-  constructor(pass: SharedPass) {
+  constructor(pass: SharedPass, claimed: readonly ScriptRun[]) {
     this.#pass = pass;
+    this.#claimed = [...claimed];
   }
 
   async next(): Promise<JobTurn | null> {

@@ -34,6 +34,12 @@ export function toScriptRun(
   return { job, key, claim, state, name: script.name, script, attempt, dueAt, timeoutMs };
 }
 
+/** The run of a job that was claimed as it was queued. */
+export function claimedRun(job: PassJob, state: StateFolder): ScriptRun[] {
+  const { claim } = job;
+  return claim === undefined ? [] : [toScriptRun(job, { key: claim.token, claim, state })];
+}
+
 /** The facts of its own past for a script. */
 export interface ScriptHistory {
   /** Start of its last successful run. */
@@ -81,11 +87,6 @@ export class ScriptRecorder extends LogRecorder<ScriptRun, PassJob | 'finish'> {
   }
 
   async turn(ended: readonly EndedRun<ScriptRun>[], then: PassJob | 'finish' | null): Promise<ScriptTurn> {
-    if (ended.length === 0 && then !== null && then !== 'finish' && then.claim !== undefined) {
-      const { claim } = then;
-      const run = toScriptRun(then, { key: claim.token, claim, state: this.state });
-      return { settled: [], next: [run], isFinished: false };
-    }
     const turn = await this.settleAndClaim(
       ended.map((run) => this.toSettle(run)),
       then,
