@@ -10,8 +10,6 @@ export const choreParts: Readonly<Record<string, Part>> = { housekeeping };
 
 const node = process.execPath;
 const HOUR_MS = 3_600_000;
-/** As many as one step compares. */
-const RUNS = 200;
 
 /** Another build of the runner, as `dist/bin.cjs`: it has its turn in each round. */
 const before = process.env.BENCH_BEFORE;
@@ -20,8 +18,6 @@ const base = 'node empty.cjs';
 const earlier = 'the build before';
 const idle = 'nothing due';
 const hour = 'an hour to close';
-const one = 'a run to compare';
-const many = `${RUNS} runs to compare`;
 
 /** What there is to do before a pass; all else is done. */
 const chores: Readonly<Record<string, (log: Sqlite.Database) => void>> = {
@@ -31,15 +27,7 @@ const chores: Readonly<Record<string, (log: Sqlite.Database) => void>> = {
     const hours = log.prepare("update chores set done_at = done_at - ? where name = 'hours'").run(HOUR_MS);
     if (hours.changes !== 1) throw new Error('no hour was ever closed');
   },
-  [one]: (log) => compareNewest(log, 1),
-  [many]: (log) => compareNewest(log, RUNS),
 };
-
-function compareNewest(log: Sqlite.Database, count: number): void {
-  log
-    .prepare("insert into uncompared select id from runs where outcome = 'succeeded' order by id desc limit ?")
-    .run(count);
-}
 
 type Medians = ReadonlyMap<string, Figures>;
 
@@ -60,7 +48,6 @@ async function housekeeping(bench: Bench): Promise<void> {
   const largest = sizes[2];
   const more = (name: string) => figure(largest, name) - figure(largest, idle);
   bench.atMost('closing an hour of 1,000,000 runs, ms', more(hour), 50);
-  bench.atMost(`comparing one of ${RUNS} runs, of 1,000,000, ms`, more(many) / RUNS, 5);
   const idleOf = (size: number) => figure(size, idle) / figure(size, base);
   bench.atMost('nothing due with 1,000,000 runs, of 10,000', idleOf(largest) / idleOf(sizes[0]), 1.1);
   const goal = 'nothing due, of the build before';
@@ -94,5 +81,5 @@ function settle(log: Sqlite.Database): void {
   const setDone = log.prepare('insert or replace into chores (name, done_at) values (?, ?)');
   setDone.run('checks', now);
   setDone.run('hours', Math.floor(now / HOUR_MS) * HOUR_MS);
-  log.exec('delete from uncompared; update incidents set due_at = null; delete from deliveries');
+  log.exec('update incidents set due_at = null; delete from deliveries');
 }

@@ -30,8 +30,8 @@ async function bytes(bench: Bench): Promise<void> {
     ['bytes, in whole pages', 'a script’s run', 'a job with its run'],
     names.map((name) => [name, ...[ofRun, ofJob].map((each) => (each.get(name) ?? 0).toFixed(1))]),
   );
-  bench.atMost('bytes of the log for a script’s run', sumOf(ofRun), 200);
-  bench.atMost('bytes of the log for a queue job with its run', sumOf(ofJob), 260);
+  bench.atMost('bytes of the log for a script’s run', sumOf(ofRun), 160);
+  bench.atMost('bytes of the log for a queue job with its run', sumOf(ofJob), 250);
 }
 
 type Sizes = ReadonlyMap<string, number>;
@@ -74,7 +74,7 @@ async function pages(bench: Bench): Promise<void> {
       `${what}: ${perJob(each).toFixed(1)} pages; ${(each.commits / count).toFixed(2)} commits of ${perCommit.toFixed(1)} pages each`,
     );
   }
-  bench.atMost('pages written for an add', perJob(add), 4);
+  bench.atMost('pages written for an add', perJob(add), 3.5);
   bench.atMost('pages written for an end with the next claim', perJob(work), 8);
 }
 

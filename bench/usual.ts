@@ -1,6 +1,6 @@
+import { compareRun } from '../src/store/statements/monitor/compare-runs.ts';
+import { FEWEST_RUNS, RECENT_RUNS } from '../src/store/statements/monitor/judge-run.ts';
 import type { Deviation, MeasuredRun } from '../src/store/statements/monitor/usual.ts';
-import { compareRun } from '../src/store/usual/compare-runs.ts';
-import { FEWEST_RUNS, RECENT_RUNS } from '../src/store/usual/judge.ts';
 import type { Bench, Part } from './bench.ts';
 
 /** How often normal runs are called unusual, and unusual ones are not. */

@@ -36,7 +36,7 @@ function describeRealError(error: Error): ProbeError {
 }
 
 /** "TypeError: x is not a function" */
-export function sentenceOf({ name, message }: ProbeError): string {
+export function errorSentence({ name, message }: ProbeError): string {
   const [line = ''] = message.split('\n');
   return line === '' ? name : `${name}: ${line}`;
 }

@@ -1,10 +1,10 @@
-import { readdirSync, readlinkSync } from 'node:fs';
+import { readdirSync, readlinkSync, statSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import type { Settings } from '../settings/settings.ts';
 import { isCommandName } from '../system/base/command-names.ts';
 import { sentenceOf, UsageError } from '../system/base/errors.ts';
 import { nearestName } from '../system/base/suggest.ts';
-import { compareBytes, isFolder, printableName, shellWord } from '../system/base/values.ts';
+import { compareBytes, printableName, shellWord } from '../system/base/values.ts';
 import { type Distrust, faultOf, judgePath, judgeRoot } from '../system/place/trust.ts';
 import type { Ignored } from './script.ts';
 
@@ -76,7 +76,7 @@ export function readJobsFolder(root: string): JobsFolder {
     const reason = reasonAgainst(name, path);
     if (reason === null) tiers.push(name);
     // The handlers' folder is no tier, but it is not ignored either.
-    else if (name !== QUEUE_TIER || !isFolder(path)) ignored.push({ path, reason });
+    else if (name !== QUEUE_TIER || !leadsToFolder(path)) ignored.push({ path, reason });
   }
   return { tiers, ignored };
 }
@@ -87,7 +87,7 @@ export function tierNames(root: string): readonly string[] {
 }
 
 function reasonAgainst(name: string, path: string): string | null {
-  return isFolder(path) ? reasonAgainstTier(name) : 'not in a tier; move it into one, such as jobs/hourly';
+  return leadsToFolder(path) ? reasonAgainstTier(name) : 'not in a tier; move it into one, such as jobs/hourly';
 }
 
 function namesIn(jobs: string): readonly string[] {
@@ -98,11 +98,20 @@ function namesIn(jobs: string): readonly string[] {
   }
 }
 
+/** False for an entry that cannot be read: a broken symlink, or one that leads back to itself. */
+function leadsToFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
 /** The folder of a tier by its name. @throws {UsageError} that suggests the nearest name */
 export function tierFolder(root: string, name: string): string {
   const isName = name !== '' && !name.includes('/') && reasonAgainstTier(name) === null;
   const folder = join(root, 'jobs', name);
-  if (isName && isFolder(folder)) return folder;
+  if (isName && leadsToFolder(folder)) return folder;
   throw noTier(root, name);
 }
 

@@ -5,7 +5,7 @@ import { faultNames, measureDetection, rowOf, shapes } from '../../bench/usual.t
 import { findSlowRuns } from '../../src/monitor/checks/runs.ts';
 import type { FinishedRun } from '../../src/store/schema.ts';
 import type { RunEnding } from '../../src/store/shared/run-rows.ts';
-import { findUsual } from '../../src/store/usual/judge.ts';
+import { findUsual } from '../../src/store/statements/monitor/judge-run.ts';
 import { repository } from '../support/doc-examples.ts';
 import { engine } from '../support/engines.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';

@@ -21,7 +21,7 @@ import {
   type ToChild,
 } from '../contract.ts';
 import { linkAnew } from '../files.ts';
-import { describeError, failure, recordEnd, sentenceOf, UNSETTLED_EXIT_CODE, writeResult } from '../record-end.ts';
+import { describeError, errorSentence, failure, recordEnd, UNSETTLED_EXIT_CODE, writeResult } from '../record-end.ts';
 import { installTypeScript, PACKAGE_REPLACED } from '../typescript/hooks.ts';
 import { guardExit, HandlerShelf, Ledger, type MeasureJob, startMeter, TemporaryFolder } from './sandbox.ts';
 import { Traces } from './traces.ts';
@@ -274,7 +274,7 @@ class HandlerServer {
     const stray: Stray = {
       jobId: owner?.message.job.id ?? null,
       lastKey: (run ?? this.#ended.at(-1))?.message.key ?? null,
-      sentence: sentenceOf(describeError(thrown)),
+      sentence: errorSentence(describeError(thrown)),
     };
     if (run !== null && this.#isOver(owner)) run.stray ??= stray;
     // The handler has a listener of its own and deals with the error itself.

@@ -127,7 +127,7 @@ async function admit(state: AccessState, c: Request, demanded: Demand | null): P
   if (demanded === 'manage' && known.permission !== 'manage') {
     return { status: 403, detail: `${known.name} has permission to read, not to change anything.` };
   }
-  const changes = !['GET', 'HEAD'].includes(c.req.method);
+  const changes = demanded === 'manage' || !['GET', 'HEAD'].includes(c.req.method);
   if (changes && known.isAmbient && !isSame(c.req.header('x-csrf-token') ?? '', csrfOf(state, known))) {
     const detail =
       'Requests that change something need the header X-CSRF-Token, as GET /api/session tells it, or a token.';

@@ -8,7 +8,7 @@ import {
   RETRY_EXIT_CODE,
   type SpokenAsk,
 } from '../../child/contract.ts';
-import { sentenceOf } from '../../child/record-end.ts';
+import { errorSentence } from '../../child/record-end.ts';
 import { readJobName } from '../../discovery/script.ts';
 import { expectedDuration, parseDelayMs } from '../../settings/readers.ts';
 import { describeFound, isInstant } from '../../system/base/values.ts';
@@ -77,7 +77,7 @@ export function fieldsOf(
 /** "TypeError: x is not a function", from the report of a Node script. */
 export function describeScriptError(result: ProbeResult | null): string | null {
   if (!result?.error) return null;
-  return sentenceOf(result.error);
+  return errorSentence(result.error);
 }
 
 export function joinWarnings(...warnings: readonly (string | null)[]): string | null {

@@ -20,10 +20,10 @@ import type { Dialect } from '../shared/sql/dialect.ts';
 import { addRows, listsOf, ofStatement, pagesOf, putRows, quoted, unnest } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 import { tables } from '../tables.ts';
-import { compareRuns } from '../usual/compare-runs.ts';
 import type { Outcome } from '../words.ts';
 import { LateRows } from './counted.ts';
-import type { MeasuredRun } from './monitor/usual.ts';
+import { compareRuns } from './monitor/compare-runs.ts';
+import type { Deviation, MeasuredRun } from './monitor/usual.ts';
 import { ScriptNumbers } from './script-numbers.ts';
 
 /** By what a claim is known to whoever settles it. */
@@ -250,10 +250,13 @@ async function keepDeviations(db: Statements, { sample }: Memory, runs: readonly
   });
   if (measured.length === 0) return;
   const rows = [...(await compareRuns(db, measured))].flatMap(([id, deviations]) =>
-    deviations.map((each) => [id, ...deviationColumns.map((column) => each[column])]),
+    deviations.filter(isKnown).map((each) => [id, ...deviationColumns.map((column) => each[column])]),
   );
   await putRows(db, 'deviations', ['run_id', ...deviationColumns], rows, { key: tables.deviations.key, set: [] });
 }
+
+/** A script may count up to the largest number there is: what is computed of it must not keep its run from the log. */
+const isKnown = ({ value, usual }: Deviation): boolean => Number.isFinite(value) && Number.isFinite(usual);
 
 const deviationColumns = columnsOf(tables.deviations, ['run_id']);
 

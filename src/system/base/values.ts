@@ -70,13 +70,9 @@ export function listNames(folder: string): string[] {
   }
 }
 
-/** False for a path that cannot be read: a broken symlink, or one that leads back to itself. */
+/** @throws {Error} of the system for a path that cannot be read: its folder may be there all the same */
 export function isFolder(path: string): boolean {
-  try {
-    return statSync(path).isDirectory();
-  } catch {
-    return false;
-  }
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 /** The text of a file; empty if it is missing or cannot be read. */

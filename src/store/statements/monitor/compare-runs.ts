@@ -1,7 +1,7 @@
 import { median } from 'simple-statistics';
-import type { Statements } from '../shared/sql/statements.ts';
-import { type Deviation, type MeasuredRun, usualOf } from '../statements/monitor/usual.ts';
-import { FEWEST_RUNS, judgeRun, RECENT_RUNS } from './judge.ts';
+import type { Statements } from '../../shared/sql/statements.ts';
+import { FEWEST_RUNS, judgeRun, RECENT_RUNS } from './judge-run.ts';
+import { type Deviation, type MeasuredRun, usualOf } from './usual.ts';
 
 const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;

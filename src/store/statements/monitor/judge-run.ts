@@ -1,6 +1,6 @@
 import { mean, median } from 'simple-statistics';
-import type { Deviation, MeasuredRun } from '../statements/monitor/usual.ts';
-import type { Measure } from '../words.ts';
+import type { Measure } from '../../words.ts';
+import type { Deviation, MeasuredRun } from './usual.ts';
 
 /** With fewer earlier runs nobody knows what is usual. */
 export const FEWEST_RUNS = 5;
