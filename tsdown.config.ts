@@ -88,12 +88,7 @@ const readers = [
 const checks = ['monitor/checks/run-checks.ts', 'store/statements/monitor/checks.ts'];
 
 /** What many passes load at their end, which nearly always find nothing wrong: one file. */
-const keepers = [
-  'worker/pass/housekeep.ts',
-  'store/statements/monitor/glance.ts',
-  'store/statements/pruning.ts',
-  'store/statements/monitor/usual.ts',
-];
+const keepers = ['worker/pass/housekeep.ts', 'store/statements/monitor/glance.ts', 'store/statements/pruning.ts'];
 
 /** What each pass loads; the log that is a file, too, as hardly anybody has it on a server. */
 const passes = ['commands/cli.ts', 'commands/run/run-tier.ts', 'store/sqlite/open.ts'];
@@ -102,7 +97,7 @@ const passes = ['commands/cli.ts', 'commands/run/run-tier.ts', 'store/sqlite/ope
 const scripts = ['discovery/folder.ts'];
 
 /** What runs scripts: with node:child_process, and all that this loads. */
-const runners = ['worker/loop/script-executor.ts'];
+const runners = ['worker/loop/script-executor.ts', 'store/statements/monitor/compare-runs.ts'];
 
 /**
  * better-sqlite3's JavaScript in one file instead of 14, without what finds its binary and with the version that

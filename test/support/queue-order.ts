@@ -1,4 +1,4 @@
-import { readRetry } from '../../src/queue/settle/retry-policy.ts';
+import { readRetry } from '../../src/queue/settle/own-retry.ts';
 import type { ActivityEvent } from '../../src/store/words.ts';
 import type { LogContent } from './invariants-log.ts';
 import type { LoggedJob } from './log-tables.ts';

@@ -8,8 +8,9 @@ import { childFailurePolicies, missedPolicies } from '../../store/words.ts';
 import { describeFound } from '../../system/base/values.ts';
 import type { AddedJob, DuplicatePolicy, NewJob } from '../api.ts';
 import { QueueError } from '../errors.ts';
-import { changeByEvent, stateOfNewChild } from '../settle/families.ts';
-import { writeRetry } from '../settle/retry-policy.ts';
+import { changeByEvent } from '../settle/change-by-event.ts';
+import { stateOfNewChild } from '../settle/families.ts';
+import { writeRetry } from '../settle/own-retry.ts';
 import {
   checkJson,
   checkOptions,

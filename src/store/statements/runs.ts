@@ -22,7 +22,6 @@ import type { Statements } from '../shared/sql/statements.ts';
 import { tables } from '../tables.ts';
 import type { Outcome } from '../words.ts';
 import { LateRows } from './counted.ts';
-import { compareRuns } from './monitor/compare-runs.ts';
 import type { Deviation, MeasuredRun } from './monitor/usual.ts';
 import { ScriptNumbers } from './script-numbers.ts';
 
@@ -249,6 +248,7 @@ async function keepDeviations(db: Statements, { sample }: Memory, runs: readonly
     return [{ id, script, startedAt, durationMs: toMillis(duration_us), maxRssBytes, outputBytes, counts }];
   });
   if (measured.length === 0) return;
+  const { compareRuns } = await import('./monitor/compare-runs.ts');
   const rows = [...(await compareRuns(db, measured))].flatMap(([id, deviations]) =>
     deviations.filter(isKnown).map((each) => [id, ...deviationColumns.map((column) => each[column])]),
   );
