@@ -256,7 +256,7 @@ test.each<[string, (folder: string) => void | Promise<void>]>([
   await lock.release();
   expect(told).toHaveLength(1);
   if (existsSync(join(folder, 'hourly.lock', 'left.json'))) {
-    const others = before.filter((name) => !/\d\.lock$/.test(String(name)));
+    const others = before.filter((name) => !/\/\d+-[^/]*\.lock$/.test(String(name)));
     expect(readdirSync(folder, { recursive: true })).toEqual(others);
   }
 });
