@@ -39,11 +39,12 @@ function follow(root: string, ...args: readonly string[]) {
   const say = (line: object | string): void => {
     child.stdin.write(typeof line === 'string' ? line : `${JSON.stringify(line)}\n`);
   };
-  const read = async (): Promise<Line | null> => {
+  const readText = async (): Promise<string | null> => {
     const { value, done } = await lines.next();
-    return done === true ? null : JSON.parse(value);
+    return done === true ? null : value;
   };
-  return { child, exit, say, read, end: () => child.stdin.end(), kill: () => child.kill('SIGKILL') };
+  const read = async (): Promise<Line | null> => JSON.parse((await readText()) ?? 'null');
+  return { child, exit, say, read, readText, end: () => child.stdin.end(), kill: () => child.kill('SIGKILL') };
 }
 
 /** A process that is busy takes what it reads later before a signal that came earlier, and two signals for one. */
@@ -87,9 +88,11 @@ describe('runner claim --follow', () => {
     const text = '{"10":1,"2":[12345678901234567890,1.0],"a":"\u2028"}';
     await inRoot(root, 'add', 'export', text);
     const verdict = `{"id":1, "verb":"finish", "result":${text}, "data":[ 1.50 ]}\n`;
-    const { status, stdout } = withInput(root, verdict, 'claim', '--follow', '--wait', '0s');
-    expect(status).toBe(0);
-    expect(stdout).toContain(`"data":${text.replace('\u2028', '\\u2028')},`);
+    const { say, readText, end, exit } = follow(root, '--wait', '0s');
+    expect(await readText()).toContain(`"data":${text.replace('\u2028', '\\u2028')},`);
+    say(verdict);
+    end();
+    expect(await exit).toBe(0);
     expect(readJobRow(root, 1)).toMatchObject({ state: 'finished', result: text, data: '[1.50]' });
   });
 

@@ -36,7 +36,7 @@ async function writeYear(root: string, script: string) {
     const id = await addRun(script, startedAt, fields);
     if (day !== 12) continue;
     change(
-      "insert into deviations (run_id, measure, name, value, usual, runs) values (?, 'duration', '', ?, 53000, 30)",
+      "insert or replace into deviations (run_id, measure, name, value, usual, runs) values (?, 'duration', '', ?, 53000, 30)",
       id,
       durationMs,
     );
