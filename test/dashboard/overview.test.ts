@@ -105,7 +105,7 @@ test('the pages of handlers and of disabled scripts say nothing wrong, whether t
   // What the browser says of refused requests fails the test, too.
   for (const address of [...addresses, `${never.url}#/scripts/hourly/never`]) {
     const page = await openPage(address);
-    await page.getByRole('heading', { name: 'Its year' }).waitFor();
+    await page.getByRole('heading', { name: 'Duration and memory' }).waitFor();
     await page.locator('main:not(:has([aria-busy=true], .loading))').waitFor();
     expect(await page.locator('.notice.bad').allInnerTexts(), address).toEqual([]);
     expect(await page.locator('main').innerText(), address).not.toMatch(/There is no script|could not be read/);
