@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { openExistingStore, openStore } from '../../src/store/open.ts';
-import { FIRST_SCHEMA } from '../../src/store/schema.ts';
+import { FIRST_SCHEMA, SCHEMA_VERSION } from '../../src/store/schema.ts';
 import { engine } from '../support/engines.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';
 import { makeStateOf } from '../support/state-of.ts';
@@ -19,6 +19,8 @@ test('a log from before the first release is refused, and stays as it is', async
   await log.addRun('hourly/a', Date.UTC(2026, 10, 3, 14));
   await log.store.close();
   setVersion(root, FIRST_SCHEMA - 1);
+  // A server's database is used again by other tests.
+  onTestFinished(() => setVersion(root, SCHEMA_VERSION));
   for (const open of [openStore, openExistingStore]) {
     await expect(open(makeStateOf(root))).rejects.toMatchObject({
       kind: 'unreleased',
