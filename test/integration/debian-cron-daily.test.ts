@@ -46,9 +46,9 @@ test("Debian's own daily scripts run as they are and are logged one by one", () 
 
   const runs = readRuns(runnerOf(root));
   for (const run of runs) expectMeasuredSuccess(run);
-  // The shell itself does next to nothing: this is what its children used.
+  // The shell itself stays below two ticks of 10 ms: this is what its children used, however fast the processor is.
   const indexing = runs.find(({ script }) => script === 'daily/man-db');
-  expect(indexing?.userCpuMs).toBeGreaterThan(100);
+  expect(indexing?.userCpuMs).toBeGreaterThan(20);
   expect(ended).toEqual({ status: 0, stdout: '', stderr: '' });
   expect(runs.map(({ script }) => script)).toEqual(runPartsOrder(join(root, 'jobs/daily')));
   expect(outputs(runs)).toMatchObject({
