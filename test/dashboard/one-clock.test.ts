@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import { formatBytes, formatCount, formatDuration, formatRate } from '../../src/report/text/format.ts';
+import { formatBytes, formatCount, formatDuration, formatRate } from '../../src/system/base/format.ts';
 import { openPage } from '../support/browser.ts';
 import { startDashboard } from '../support/dashboard.ts';
 import { brokenImport, writeHistory } from '../support/dashboard-history.ts';

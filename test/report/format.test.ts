@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createClock } from '../../src/report/text/clock.ts';
-import { countOf, formatBytes, formatDuration, formatPeriod, formatRate } from '../../src/report/text/format.ts';
+import { countOf, formatBytes, formatDuration, formatPeriod, formatRate } from '../../src/system/base/format.ts';
 
 test.each([
   [null, '–'],

@@ -4,12 +4,12 @@ import type { BadJob, ForeignQueue, ImportOptions } from '../../queue/import/for
 import type { ImportNote, ImportReport } from '../../queue/import/import-jobs.ts';
 import { formatJson } from '../../report/json.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
-import { countOf } from '../../report/text/format.ts';
 import type { ExternalDatabase } from '../../store/external/external-database.ts';
 import type { Store } from '../../store/store.ts';
 import type { MissedPolicy } from '../../store/words.ts';
 import { jobStates } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { countOf } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { describeFound } from '../../system/base/values.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import type { AddedJob, DuplicatePolicy, Job } from '../../queue/api.ts';
-import { countOf } from '../../report/text/format.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import type { ExactJson } from '../../system/base/exact-json.ts';
+import { countOf } from '../../system/base/format.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import {
   type AddWords,

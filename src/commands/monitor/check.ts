@@ -11,8 +11,8 @@ import {
 import type { CheckReport } from '../../monitor/checks/run-checks.ts';
 import type { Palette, Screen } from '../../report/terminal/screen.ts';
 import { wrap } from '../../report/terminal/table.ts';
-import { countOf } from '../../report/text/format.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { countOf } from '../../system/base/format.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';

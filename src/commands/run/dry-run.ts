@@ -1,7 +1,7 @@
 import type { Screen } from '../../report/terminal/screen.ts';
 import { joinFitting, wrap } from '../../report/terminal/table.ts';
-import { countOf, formatDuration } from '../../report/text/format.ts';
 import type { Runner } from '../../settings/settings.ts';
+import { countOf, formatDuration } from '../../system/base/format.ts';
 import { printableLine, withInstants } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import type { TierRequest } from '../../worker/invocation/invocation.ts';

@@ -1,9 +1,9 @@
 import type { RunEnd } from '../../execution/result/result.ts';
 import type { Screen } from '../../report/terminal/screen.ts';
 import { joinFitting, truncate, truncateMiddle, widthOf, wrap } from '../../report/terminal/table.ts';
-import { countSucceeded, formatBytes, formatDuration, hasWarning } from '../../report/text/format.ts';
 import { describeWarning } from '../../report/text/words.ts';
 import { isFailure } from '../../store/words.ts';
+import { countSucceeded, formatBytes, formatDuration, hasWarning } from '../../system/base/format.ts';
 import { firstLine, printable, printableLine } from '../../system/base/text.ts';
 import type { PassStarted, RunFinished, RunStarted } from '../../worker/invocation/events.ts';
 

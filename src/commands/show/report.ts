@@ -275,7 +275,7 @@ async function writeHtmlReport(context: CommandContext, request: HtmlRequest): P
   const { replaceFile } = await import('../../system/base/plain-file.ts');
   const { makeStaticReport } = await import('../../dashboard/static/report.ts');
   const { isServed, protectReport } = await import('../../dashboard/static/protect.ts');
-  const { formatBytes } = await import('../../report/text/format.ts');
+  const { formatBytes } = await import('../../system/base/format.ts');
   const file = findReportFile(resolve(cwd, request.path));
   const { isWithOutput, protect = isServed(file) } = request;
   const report = await makeStaticReport({ site: { root, env, version, now }, distFolder, isWithOutput });

@@ -66,7 +66,7 @@ function tellNoLog(context: CommandContext, { database }: StateFolder): void {
 
 async function copy(context: CommandContext, store: SqliteStore, path: string): Promise<void> {
   const { backUp } = await import('../../store/sqlite/create.ts');
-  const { formatBytes } = await import('../../report/text/format.ts');
+  const { formatBytes } = await import('../../system/base/format.ts');
   const { bytes } = await backUp(store, path);
   context.stdout.write(`${path} ${formatBytes(bytes)}\n`);
 }

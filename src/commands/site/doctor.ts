@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import type { Check, Checked, FindingStatus } from '../../hosting/doctor/check.ts';
 import type { Palette, Screen } from '../../report/terminal/screen.ts';
 import { wrap } from '../../report/terminal/table.ts';
-import { countOf } from '../../report/text/format.ts';
+import { countOf } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';

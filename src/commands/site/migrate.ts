@@ -151,7 +151,7 @@ const FRAME_MS = 100;
 async function showProgress({ stdout }: CommandContext, { json }: Options): Promise<ShownProgress> {
   if (json || !stdout.isTTY) return { show: () => {}, end: () => {} };
   const { createLogUpdate } = await import('log-update');
-  const { formatCount } = await import('../../report/text/format.ts');
+  const { formatCount } = await import('../../system/base/format.ts');
   const screen = createLogUpdate(stdout);
   const verbs = { copy: 'Copying', complete: 'Comparing' };
   let shownAt = Number.NEGATIVE_INFINITY;
@@ -189,7 +189,7 @@ function doneToJson({ source, target, report, durationMs }: Done, { dryRun }: Op
 }
 
 async function describe({ source, target, report, durationMs, to }: Done, { dryRun }: Options): Promise<string> {
-  const { countOf, formatCount, formatDuration } = await import('../../report/text/format.ts');
+  const { countOf, formatCount, formatDuration } = await import('../../system/base/format.ts');
   const filled = report.tables.filter(({ rows }) => rows > 0);
   const rows = filled.reduce((sum, table) => sum + table.rows, 0);
   const what = `${countOf(rows, 'row')} of ${countOf(filled.length, 'table')}`;

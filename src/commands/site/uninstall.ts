@@ -1,9 +1,9 @@
 import { existsSync, lstatSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { countOf } from '../../report/text/format.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { countOf } from '../../system/base/format.ts';
 import { stateFolderOf } from '../../system/place/state-folder.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';

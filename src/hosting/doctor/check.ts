@@ -1,6 +1,4 @@
 import { join } from 'node:path';
-import bytes from 'bytes';
-import prettyMilliseconds from 'pretty-ms';
 import { discover } from '../../discovery/discover.ts';
 import type { Discovery } from '../../discovery/script.ts';
 import { loadSettings } from '../../settings/load.ts';
@@ -51,21 +49,6 @@ export const unknownWithoutLog = note('unknown: the log could not be read', 'See
 
 export function problemOf({ found, cure }: Fault): CheckFinding {
   return problem(found, capitalized(cure));
-}
-
-/** `44.1MB`, in powers of 1024. */
-export function sizeOf(count: number): string {
-  return bytes.format(count, { decimalPlaces: 1 }) ?? String(count);
-}
-
-/** `3h 5m` */
-export function timeOf(ms: number): string {
-  return prettyMilliseconds(Math.round(ms / 1000) * 1000, { unitCount: 2 });
-}
-
-/** `1 script`, `3 scripts`. */
-export function amountOf(count: number, one: string, many = `${one}s`): string {
-  return `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
 }
 
 /** The first three names, and how many more there are. */

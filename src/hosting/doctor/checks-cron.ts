@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { Tier } from '../../discovery/script.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { countOf, formatSpan } from '../../system/base/format.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { hostZone } from '../../system/base/zone.ts';
 import { findUnshared } from '../../system/place/root.ts';
@@ -10,7 +11,6 @@ import { readChosenTiers } from '../crontab/block.ts';
 import { readOldLine } from '../crontab/own-line.ts';
 import { AS_INSTALLED, planCrontab } from '../crontab/plan.ts';
 import {
-  amountOf,
   type Check,
   type CheckFinding,
   type DoctorPlace,
@@ -18,7 +18,6 @@ import {
   note,
   ok,
   problem,
-  timeOf,
   unknownWithoutLog,
   warning,
 } from './check.ts';
@@ -106,7 +105,7 @@ async function tiersToCall({ discovery }: DoctorPlace): Promise<Tier[]> {
 /** Only a note: whoever works it off may be called by other means. */
 function describeUnserved(handlers: number): CheckFinding {
   return note(
-    `no line processes the queue (${amountOf(handlers, 'handler')})`,
+    `no line processes the queue (${countOf(handlers, 'handler')})`,
     'Run `npx folder-runner cron --install --work`, which writes one.',
   );
 }
@@ -116,7 +115,7 @@ async function describeUncalled(
   tiers: readonly Tier[],
   chosenTiers: string | undefined,
 ): Promise<CheckFinding> {
-  const names = tiers.map(({ name, scripts }) => `${name} (${amountOf(scripts.length, 'script')})`);
+  const names = tiers.map(({ name, scripts }) => `${name} (${countOf(scripts.length, 'script')})`);
   const found = `no line calls ${listOf(names)}`;
   if (await wasCalledLately(place, tiers)) {
     return note(`${found} now, but they ran recently without a terminal`);
@@ -282,9 +281,9 @@ function describeLastCall(
   own: readonly (string | null)[],
 ): CheckFinding[] {
   if (calledAt === null) return [];
-  const ago = timeOf(Math.max(0, nowMs - calledAt));
+  const ago = formatSpan(Math.max(0, nowMs - calledAt));
   if (!isOverdue) return [ok(`${tier} was called ${ago} ago`)];
-  const found = `${tier} was last called ${ago} ago, and should be every ${timeOf(periodMs)}`;
+  const found = `${tier} was last called ${ago} ago, and should be every ${formatSpan(periodMs)}`;
   if (own.includes(tier) || own.includes('due')) {
     return [note(found, 'If its crontab line has other times than you want, correct them.')];
   }

@@ -17,24 +17,13 @@ import { basename, dirname, join, relative } from 'node:path';
 import { checkStateFolder } from '../../settings/access.ts';
 import { chooseJournalMode } from '../../store/sqlite/file.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { countOf, formatBytes, formatSpan } from '../../system/base/format.ts';
 import { capitalized } from '../../system/base/text.ts';
 import { inPages, listNames, shellWord } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { type Distrust, judgePath, judgeRoot } from '../../system/place/trust.ts';
 import { describeServedState, findWebRoot } from '../../system/place/web-exposure.ts';
-import {
-  amountOf,
-  type Check,
-  type CheckFinding,
-  type DoctorPlace,
-  note,
-  ok,
-  problem,
-  problemOf,
-  sizeOf,
-  timeOf,
-  warning,
-} from './check.ts';
+import { type Check, type CheckFinding, type DoctorPlace, note, ok, problem, problemOf, warning } from './check.ts';
 import { askProgram, inScratchFolder, UnwritablePlace } from './probes.ts';
 
 const MEGABYTE = 1024 ** 2;
@@ -56,11 +45,11 @@ export const checkDisk: Check = {
 function judgeSpace(folder: string): CheckFinding[] {
   const { bavail, blocks, bsize, files, ffree } = statfsSync(folder);
   const free = bavail * bsize;
-  const found = `${sizeOf(free)} of ${sizeOf(blocks * bsize)} free`;
+  const found = `${formatBytes(free)} of ${formatBytes(blocks * bsize)} free`;
   const space = judgeRest(free, { least: 5 * MEGABYTE, enough: 100 * MEGABYTE, found });
   // Some file systems have no fixed number of files: then the total is 0.
   if (files === 0 || ffree >= 1000) return [space];
-  const more = `${amountOf(ffree, 'more file')} can be made (inodes)`;
+  const more = `${countOf(ffree, 'more file')} can be made (inodes)`;
   return [space, judgeRest(ffree, { least: 50, enough: 1000, found: more })];
 }
 
@@ -118,7 +107,7 @@ function lower(soft: number, hard: number): number {
 }
 
 function judgeQuota({ device, used, limit, unit }: Quota): CheckFinding {
-  const amount = (count: number): string => (unit === 'bytes' ? sizeOf(count) : `${count} files`);
+  const amount = (count: number): string => (unit === 'bytes' ? formatBytes(count) : `${count} files`);
   const found = `quota of ${device}: ${amount(used)} of ${amount(limit)} used`;
   if (used >= 0.98 * limit) return problem(found, MAKE_ROOM);
   return used >= 0.9 * limit ? warning(found, MAKE_ROOM) : ok(found);
@@ -132,10 +121,10 @@ function describeState(state: StateFolder): CheckFinding {
     ['spool', bytesOf(state.spool)],
     ['scripts’ temporary files', bytesOf(state.temporary)],
   ] as const;
-  const large = parts.filter(([, bytes]) => bytes > 0).map(([part, bytes]) => `${part} ${sizeOf(bytes)}`);
+  const large = parts.filter(([, bytes]) => bytes > 0).map(([part, bytes]) => `${part} ${formatBytes(bytes)}`);
   const isReserved = statSync(state.reserve, { throwIfNoEntry: false })?.isFile() === true;
   const reserve = isReserved ? 'reserve for a full disk' : 'no reserve for a full disk yet';
-  return ok(`.runner takes ${sizeOf(bytesOf(state.path))}: ${[...large, reserve].join(', ')}`);
+  return ok(`.runner takes ${formatBytes(bytesOf(state.path))}: ${[...large, reserve].join(', ')}`);
 }
 
 /** The bytes of all files whose names begin so. */
@@ -280,7 +269,7 @@ function compareDates(folder: string): CheckFinding[] {
   const direction = apart > 0 ? 'ahead of' : 'behind';
   return [
     warning(
-      `files are dated ${timeOf(Math.abs(apart))} ${direction} the clock of this machine`,
+      `files are dated ${formatSpan(Math.abs(apart))} ${direction} the clock of this machine`,
       'Ask the host to set the clocks of its machines by NTP.',
     ),
   ];

@@ -4,19 +4,9 @@ import type { DatabaseFacts } from '../../store/server/examine.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { type Machine, machinesOf } from '../../store/statements/registers.ts';
 import { now } from '../../system/base/clock.ts';
+import { countOf, formatSpan } from '../../system/base/format.ts';
 import { machineName } from '../../system/process/identity.ts';
-import {
-  amountOf,
-  type Check,
-  type CheckFinding,
-  listOf,
-  note,
-  ok,
-  problem,
-  timeOf,
-  unknownWithoutLog,
-  warning,
-} from './check.ts';
+import { type Check, type CheckFinding, listOf, note, ok, problem, unknownWithoutLog, warning } from './check.ts';
 
 /** Which machines share the log, and whether they have the same scripts, clocks and versions. */
 export const checkMachines: Check = {
@@ -62,7 +52,7 @@ const WRONG_MS = 60_000;
 
 function judgeClock({ host, clockOffsetMs }: Machine): CheckFinding[] {
   if (clockOffsetMs === 0) return [];
-  const by = `${timeOf(Math.abs(clockOffsetMs))} ${clockOffsetMs > 0 ? 'behind' : 'ahead of'}`;
+  const by = `${formatSpan(Math.abs(clockOffsetMs))} ${clockOffsetMs > 0 ? 'behind' : 'ahead of'}`;
   const found = `the clock of ${host} is ${by} the database's`;
   const cure = 'Have it set by NTP. Until then the machine goes by the database’s clock, and its crontab by its own.';
   return [Math.abs(clockOffsetMs) < WRONG_MS ? note(found) : warning(found, cure)];
@@ -72,7 +62,7 @@ function judgeVersions(machines: readonly Machine[]): CheckFinding[] {
   const versions = [...new Set(machines.map(({ runnerVersion }) => runnerVersion))];
   if (versions.length < 2) return [];
   return [
-    note(`${amountOf(versions.length, 'version')} of the runner: ${listOf(versions)}`, 'Install the same one on all.'),
+    note(`${countOf(versions.length, 'version')} of the runner: ${listOf(versions)}`, 'Install the same one on all.'),
   ];
 }
 
@@ -154,7 +144,7 @@ function judgeOwnClock({ clockOffsetMs }: DatabaseFacts): CheckFinding[] {
   const way = clockOffsetMs > 0 ? 'behind' : 'ahead of';
   return [
     warning(
-      `the clock of this machine is ${timeOf(Math.abs(clockOffsetMs))} ${way} the database's: harmless, because ` +
+      `the clock of this machine is ${formatSpan(Math.abs(clockOffsetMs))} ${way} the database's: harmless, because ` +
         `the database's counts`,
       'Have it set by NTP.',
     ),

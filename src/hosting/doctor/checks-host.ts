@@ -1,23 +1,13 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { findDriver } from '../../store/sqlite/driver.ts';
+import { countOf, formatBytes, formatSpan } from '../../system/base/format.ts';
 import { capitalized } from '../../system/base/text.ts';
 import { hostZone, machineZone } from '../../system/base/zone.ts';
 import { findOwnNode, findSendmail } from '../../system/process/programs.ts';
 
 import { INSTALL_IN_ROOT, reasonToVanish } from '../crontab/plan.ts';
-import {
-  amountOf,
-  type Check,
-  type CheckFinding,
-  type DoctorPlace,
-  note,
-  ok,
-  problem,
-  sizeOf,
-  timeOf,
-  warning,
-} from './check.ts';
+import { type Check, type CheckFinding, type DoctorPlace, note, ok, problem, warning } from './check.ts';
 import { listProcesses } from './probes.ts';
 
 /** Whose Node it is, by its path. */
@@ -156,13 +146,13 @@ function compareZones(): CheckFinding[] {
 
 function compareWithCommand({ commandPath, nowMs }: DoctorPlace): CheckFinding[] {
   const ahead = statSync(commandPath).mtimeMs - nowMs;
-  return ahead > TOLERATED_MS ? [wrongClock(`the file of this command is ${timeOf(ahead)} newer than now`)] : [];
+  return ahead > TOLERATED_MS ? [wrongClock(`the file of this command is ${formatSpan(ahead)} newer than now`)] : [];
 }
 
 async function compareWithLog({ log, nowMs }: DoctorPlace): Promise<CheckFinding[]> {
   const newest = (await log()).facts?.newestAt ?? null;
   if (newest === null || newest - nowMs <= TOLERATED_MS) return [];
-  return [wrongClock(`the newest entry of the log is ${timeOf(newest - nowMs)} ahead of now`)];
+  return [wrongClock(`the newest entry of the log is ${formatSpan(newest - nowMs)} ahead of now`)];
 }
 
 function wrongClock(how: string): CheckFinding {
@@ -198,7 +188,7 @@ function judgeProcesses({ processes }: ProcessLimits): CheckFinding[] {
   const own = listProcesses().filter(({ uid }) => uid === process.getuid?.());
   const threads = own.reduce((sum, each) => sum + each.threads, 0);
   const free = processes - threads;
-  const found = `${amountOf(processes, 'process', 'processes')} and threads allowed, ${threads} in use now`;
+  const found = `${countOf(processes, 'process', 'processes')} and threads allowed, ${threads} in use now`;
   if (free < THREADS_OF_A_PASS) {
     return [
       problem(
@@ -219,14 +209,14 @@ function judgeOtherLimits(limits: ProcessLimits): CheckFinding[] {
   const warn = (found: string, cure: string) => void findings.push(warning(found, cure));
   if (addressSpaceBytes !== null && addressSpaceBytes < 4 * GIGABYTE) {
     warn(
-      `virtual memory is limited to ${sizeOf(addressSpaceBytes)}: Node 24 needs 1.2GB to start, and fetch and WebAssembly more`,
+      `virtual memory is limited to ${formatBytes(addressSpaceBytes)}: Node 24 needs 1.2GB to start, and fetch and WebAssembly more`,
       'Ask the host to lift the limit of virtual memory (`ulimit -v`), which says little about real use.',
     );
   }
   if (fileBytes !== null && fileBytes < GIGABYTE) {
     const most = Math.max(1, Math.floor(fileBytes / 2 / 1024 ** 2));
     warn(
-      `no file may be larger than ${sizeOf(fileBytes)}, the activity log included`,
+      `no file may be larger than ${formatBytes(fileBytes)}, the activity log included`,
       `Set \`retention: { maxDatabaseSize: '${most}mb' }\` in the settings.`,
     );
   }
@@ -238,7 +228,7 @@ function judgeOtherLimits(limits: ProcessLimits): CheckFinding[] {
   }
   if (cpuSeconds !== null) {
     warn(
-      `a process is ended after ${timeOf(cpuSeconds * 1000)} of CPU time`,
+      `a process is ended after ${formatSpan(cpuSeconds * 1000)} of CPU time`,
       'Split long scripts into parts; `@retries 1` runs one again that was ended.',
     );
   }
@@ -253,12 +243,12 @@ export const checkMemory: Check = {
   run: () => {
     const [total, available] = [totalmem(), process.availableMemory()];
     // Without /proc nobody knows.
-    if (available === 0) return [ok(`${sizeOf(total)} in all; how much is available is unknown`)];
+    if (available === 0) return [ok(`${formatBytes(total)} in all; how much is available is unknown`)];
     const limit = process.constrainedMemory();
     const isLimited = limit > 0 && limit < total;
     const found = isLimited
-      ? `${sizeOf(available)} available of the ${sizeOf(limit)} that the account may use`
-      : `${sizeOf(available)} available of ${sizeOf(total)}`;
+      ? `${formatBytes(available)} available of the ${formatBytes(limit)} that the account may use`
+      : `${formatBytes(available)} available of ${formatBytes(total)}`;
     if (available >= LEAST_BYTES) return [ok(found)];
     return [
       warning(

@@ -15,13 +15,13 @@ import { hasSpool, listUnreadableSpoolFiles } from '../../store/spool/files.ts';
 import { APPLICATION_ID } from '../../store/sqlite/file.ts';
 import type { SchemaFlaw } from '../../store/sqlite/migrations.ts';
 import { type Fault, UsageError } from '../../system/base/errors.ts';
+import { countOf, formatBytes } from '../../system/base/format.ts';
 import { listNames, printableName, shellWord } from '../../system/base/values.ts';
 import { readHolderFile } from '../../system/lock/holder.ts';
 import { distrustedFallbacksOf, trustedFallbacksOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import {
-  amountOf,
   type Check,
   type CheckFinding,
   type DoctorPlace,
@@ -30,7 +30,6 @@ import {
   ok,
   problem,
   problemOf,
-  sizeOf,
   unknownWithoutLog,
   warning,
 } from './check.ts';
@@ -87,7 +86,7 @@ export const checkJobs: Check = {
       ),
       ...(refused.length === 0
         ? []
-        : [problem(`${amountOf(refused.length, 'script')} refused: ${namesOf(refused)}`, SEE_LIST)]),
+        : [problem(`${countOf(refused.length, 'script')} refused: ${namesOf(refused)}`, SEE_LIST)]),
       ...(doubtful.length === 0 ? [] : [warning(`probably a mistake in ${namesOf(doubtful)}`, SEE_LIST)]),
       ...(await findWithheld(place, scripts)),
       ...(neverRun.length === 0 ? [] : [warning(describeNeverRun(neverRun), describeCures(neverRun))]),
@@ -161,8 +160,8 @@ function moveScripts(tier: string, guess: string): string {
 }
 
 function describeCount(tiers: number, scripts: number, handlers: number): CheckFinding {
-  const ofQueue = handlers > 0 ? `, ${amountOf(handlers, 'handler')} of queued jobs` : '';
-  const count = `${amountOf(scripts, 'script')} in ${amountOf(tiers, 'tier')}${ofQueue}`;
+  const ofQueue = handlers > 0 ? `, ${countOf(handlers, 'handler')} of queued jobs` : '';
+  const count = `${countOf(scripts, 'script')} in ${countOf(tiers, 'tier')}${ofQueue}`;
   if (scripts + handlers > 0) return ok(count);
   return note(count, 'Drop a script into jobs/hourly; `npx folder-runner init` makes the folders with examples.');
 }
@@ -201,7 +200,7 @@ export const checkLog: Check = {
 
 function describeSound({ bytes, journalMode, schemaVersion }: LogFile): string {
   const journal = journalMode === null ? '' : `, journal ${journalMode}`;
-  return `sound, ${sizeOf(bytes)}${journal}, schema ${schemaVersion}`;
+  return `sound, ${formatBytes(bytes)}${journal}, schema ${schemaVersion}`;
 }
 
 const SET_ASIDE =
@@ -276,7 +275,7 @@ async function judgeSize({ settings }: DoctorPlace, { bytes }: LogFile): Promise
   if (most === null || bytes <= most) return [];
   return [
     note(
-      `larger than the ${sizeOf(most)} that the settings allow`,
+      `larger than the ${formatBytes(most)} that the settings allow`,
       'The next passes prune it step by step; a higher `maxDatabaseSize` keeps more.',
     ),
   ];
@@ -423,7 +422,7 @@ function findSpool(state: StateFolder): CheckFinding[] {
     ...(unreadable > 0
       ? [
           warning(
-            `${amountOf(unreadable, 'file')} in ${state.spool} could not be recorded in the log`,
+            `${countOf(unreadable, 'file')} in ${state.spool} could not be recorded in the log`,
             'Look into the files that end in .unreadable, one line of JSON for each run, then delete them.',
           ),
         ]

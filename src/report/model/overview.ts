@@ -4,8 +4,8 @@ import type { MissedPasses } from '../../schedule/expected-call.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { isFailure, type Outcome } from '../../store/words.ts';
+import { hasWarning } from '../../system/base/format.ts';
 import { compareBytes } from '../../system/base/values.ts';
-import { hasWarning } from '../text/format.ts';
 import { describeRunError } from '../text/words.ts';
 import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } from './runs/run.ts';
 import {

@@ -1,8 +1,8 @@
 import type { IncidentRow } from '../../store/schema.ts';
 import type { Mute } from '../../store/statements/monitor/incidents.ts';
 import { describeEnding, FAILING, isOfRuns } from '../../store/words.ts';
+import { countOf } from '../../system/base/format.ts';
 import { firstLine, printableLine } from '../../system/base/text.ts';
-import { countOf } from '../text/format.ts';
 import type { Screen } from './screen.ts';
 import { joinFitting, truncateMiddle, wrap } from './table.ts';
 

@@ -1,6 +1,6 @@
 import type { MetricBucket, MetricSeries, Metrics, WorkerBucket } from '../../monitor/metrics/read-metrics.ts';
+import { formatBytes, formatCount, formatDuration, formatRate, UNKNOWN } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
-import { formatBytes, formatCount, formatDuration, formatRate, UNKNOWN } from '../text/format.ts';
 import type { Screen } from './screen.ts';
 import { type Column, drawTable, joinFitting, wrap } from './table.ts';
 

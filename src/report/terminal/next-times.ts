@@ -1,6 +1,6 @@
+import { formatDuration } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { NextTime, Upcoming } from '../model/next-times.ts';
-import { formatDuration } from '../text/format.ts';
 import { describeNext, describeSchedule } from '../text/next-time.ts';
 import type { Screen } from './screen.ts';
 import { type Column, fitColumns, renderTable } from './table.ts';

@@ -12,12 +12,6 @@ import { EVERYTHING, WHOLE_QUEUE } from '../../queue/pauses.ts';
 import { describeMisnamed } from '../../schedule/period.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { isFailure } from '../../store/words.ts';
-import { printableLine } from '../../system/base/text.ts';
-import type { NextTime } from '../model/next-times.ts';
-import type { LastPassSummary, Overview, ScriptOverview, TierOverview } from '../model/overview.ts';
-import { type RunningRun, tierOf } from '../model/runs/run.ts';
-import type { RecentRun } from '../model/runs/runs.ts';
-import type { WaitingScriptJob } from '../model/tier.ts';
 import {
   countOf,
   countSucceeded,
@@ -29,7 +23,13 @@ import {
   formatRate,
   hasWarning,
   UNKNOWN,
-} from '../text/format.ts';
+} from '../../system/base/format.ts';
+import { printableLine } from '../../system/base/text.ts';
+import type { NextTime } from '../model/next-times.ts';
+import type { LastPassSummary, Overview, ScriptOverview, TierOverview } from '../model/overview.ts';
+import { type RunningRun, tierOf } from '../model/runs/run.ts';
+import type { RecentRun } from '../model/runs/runs.ts';
+import type { WaitingScriptJob } from '../model/tier.ts';
 import { describeNextTime } from '../text/next-time.ts';
 import {
   describeDeviation,

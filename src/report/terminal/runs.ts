@@ -1,9 +1,16 @@
+import {
+  countOf,
+  describeOutcome,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  UNKNOWN,
+} from '../../system/base/format.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
 import type { ScriptRuns } from '../model/runs/history.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { RunWithOutput } from '../model/runs/runs.ts';
 import type { Clock } from '../text/clock.ts';
-import { countOf, describeOutcome, formatBytes, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
 import {
   describeChange,
   describeDeviation,

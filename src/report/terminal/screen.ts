@@ -1,8 +1,8 @@
 import * as kleur from 'kleur/colors';
 import { isFailure } from '../../store/words.ts';
+import { hasWarning } from '../../system/base/format.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import { type Clock, createClock } from '../text/clock.ts';
-import { hasWarning } from '../text/format.ts';
 
 /** What text is laid out for. */
 export interface Screen {

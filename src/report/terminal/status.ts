@@ -1,6 +1,7 @@
 import type { Waiter } from '../../queue/claim/waiters.ts';
 import { guessPeriodName } from '../../schedule/period.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
+import { countOf, formatBytes, formatCount, formatDuration, formatPeriod, UNKNOWN } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
@@ -15,7 +16,6 @@ import {
   type UnhandledName,
 } from '../model/status.ts';
 import type { TierHolder, TierState, WaitingScriptJob } from '../model/tier.ts';
-import { countOf, formatBytes, formatCount, formatDuration, formatPeriod, UNKNOWN } from '../text/format.ts';
 import { describePaused, describeResume, nameOfPaused } from '../text/words.ts';
 import { renderOpenIncidents } from './incidents.ts';
 import { renderNextTimes } from './next-times.ts';

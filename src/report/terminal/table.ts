@@ -1,5 +1,5 @@
 import stringWidth from 'string-width';
-import { countOf } from '../text/format.ts';
+import { countOf } from '../../system/base/format.ts';
 import type { Palette, Screen } from './screen.ts';
 
 /** A column of a table that gives up what a narrow terminal has no room for. */

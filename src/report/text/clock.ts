@@ -1,7 +1,7 @@
 import { readlinkSync } from 'node:fs';
+import { UNKNOWN } from '../../system/base/format.ts';
 import { isInstant } from '../../system/base/values.ts';
 import { hostZone } from '../../system/base/zone.ts';
-import { UNKNOWN } from './format.ts';
 
 /** Shows instants in one time zone, and what is none as unknown. The store knows only UTC. */
 export interface Clock {

@@ -1,10 +1,10 @@
 import { escapeHtml, keepStart } from '../../monitor/alert/wording.ts';
+import { countOf, formatBytes, formatCount, formatDuration, formatRate } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { commandIn } from '../../system/base/values.ts';
 import type { Digest } from '../model/digest.ts';
 import type { ScriptOverview, TierOverview } from '../model/overview.ts';
 import type { Clock } from './clock.ts';
-import { countOf, formatBytes, formatCount, formatDuration, formatRate } from './format.ts';
 
 /** A digest in words, for a mail. All of it is safe to show. */
 export interface DigestText {

@@ -7,11 +7,11 @@ import type { ScriptOptions } from '../../settings/settings.ts';
 import type { ContentChange, Deviation } from '../../store/statements/monitor/usual.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { type ActivityEvent, DOUBT, isWaiting, type PauseKind } from '../../store/words.ts';
+import { countOf, formatBytes, formatCount, formatDuration } from '../../system/base/format.ts';
 import { capitalized, firstLine, lastLine, printableLine, withInstants } from '../../system/base/text.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { SkippedPass } from '../model/tier.ts';
 import { type Clock, spanOf } from './clock.ts';
-import { countOf, formatBytes, formatCount, formatDuration } from './format.ts';
 
 /** `paused until 3 Nov 16:00`, `paused`; of what is paused as part of more: `daily is paused`. */
 export function describePaused(pause: Pause, of: string, clock: Clock): string {

@@ -2,11 +2,11 @@ import { relative } from 'node:path';
 import type { Script } from '../../discovery/script.ts';
 import { guessPeriodName } from '../../schedule/period.ts';
 import { isFailure } from '../../store/words.ts';
+import { countOf, formatDuration, formatPeriod } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { RunningRun, RunRecord } from '../model/runs/run.ts';
 import type { TierState } from '../model/tier.ts';
 import type { Clock } from '../text/clock.ts';
-import { countOf, formatDuration, formatPeriod } from '../text/format.ts';
 import { describeNextTime, describeSchedule, warnOfFarPass } from '../text/next-time.ts';
 import {
   describeChange,

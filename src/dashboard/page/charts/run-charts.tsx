@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'preact/hooks';
-import { countOf, formatBytes, formatDuration } from '../../../report/text/format.ts';
+import { countOf, formatBytes, formatDuration } from '../../../system/base/format.ts';
 import type { components } from '../../client/paths.ts';
 import { isFailedRun, State } from '../components/state.tsx';
 import { Table, type TableColumn } from '../components/table.tsx';

@@ -1,4 +1,4 @@
-import { formatDuration } from '../../../report/text/format.ts';
+import { formatDuration } from '../../../system/base/format.ts';
 
 export interface SparkPoint {
   /** A duration in milliseconds; null: not known, a gap. */

@@ -1,4 +1,4 @@
-import { describeOutcome, hasWarning } from '../../../report/text/format.ts';
+import { describeOutcome, hasWarning } from '../../../system/base/format.ts';
 import type { components } from '../../client/paths.ts';
 import { Icon, type IconName } from './icon.tsx';
 

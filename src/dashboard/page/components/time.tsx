@@ -1,4 +1,4 @@
-import { formatDuration, UNKNOWN } from '../../../report/text/format.ts';
+import { formatDuration, UNKNOWN } from '../../../system/base/format.ts';
 import { serverNow } from '../clock.ts';
 import { viewerZone } from '../data.ts';
 import { report } from '../source/embedded.ts';

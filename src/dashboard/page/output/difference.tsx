@@ -1,6 +1,6 @@
 import { diffArrays } from 'diff';
 import { useMemo, useState } from 'preact/hooks';
-import { countOf } from '../../../report/text/format.ts';
+import { countOf } from '../../../system/base/format.ts';
 import type { TerminalText } from './terminal-text.ts';
 
 interface DifferenceProps {

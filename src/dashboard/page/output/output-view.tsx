@@ -1,6 +1,6 @@
 import type { ComponentChild } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { countOf, formatCount } from '../../../report/text/format.ts';
+import { countOf, formatCount } from '../../../system/base/format.ts';
 import './output.css';
 import type { StyledSpan, TerminalText } from './terminal-text.ts';
 

@@ -6,12 +6,11 @@ import { readPieces } from '../../../execution/result/output.ts';
 import { runFilesOf } from '../../../execution/run-files.ts';
 import { readNotes } from '../../../execution/secret-notes.ts';
 import { maskSecrets } from '../../../execution/secrets.ts';
+import { formatDuration } from '../../../system/base/format.ts';
 import { openPlainFile } from '../../../system/base/plain-file.ts';
 import { printableLine, toPrintableLines } from '../../../system/base/text.ts';
 import { keptOutputPath, type StateFolder } from '../../../system/place/state-folder.ts';
-
 import type { TextOutput } from '../../terminal/screen.ts';
-import { formatDuration } from '../../text/format.ts';
 import { describeRunError, describeWarning } from '../../text/words.ts';
 import { isStillRunning, type LogView, type RunRecord } from './run.ts';
 import { type RunWithOutput, selectNewestRun, selectRun } from './runs.ts';

@@ -1,4 +1,4 @@
-import { countOf } from '../../../../report/text/format.ts';
+import { countOf } from '../../../../system/base/format.ts';
 import { withInstants } from '../../../../system/base/text.ts';
 import type { components } from '../../../client/paths.ts';
 import { serverNow } from '../../clock.ts';

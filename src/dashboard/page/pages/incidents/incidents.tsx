@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { countOf } from '../../../../report/text/format.ts';
+import { countOf } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { More } from '../../components/fields.tsx';
 import { Answered, Empty, Notice } from '../../components/notice.tsx';

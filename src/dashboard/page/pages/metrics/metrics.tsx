@@ -1,6 +1,6 @@
 import './metrics.css';
 import { useMemo, useState } from 'preact/hooks';
-import { formatBytes, formatCount, formatDuration } from '../../../../report/text/format.ts';
+import { formatBytes, formatCount, formatDuration } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import type { ChartSeries, ChartSpec, TimeRange } from '../../charts/chart-options.ts';
 import { RangeButtons } from '../../charts/range-buttons.tsx';

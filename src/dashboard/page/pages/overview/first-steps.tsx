@@ -1,4 +1,4 @@
-import { countOf } from '../../../../report/text/format.ts';
+import { countOf } from '../../../../system/base/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { Empty } from '../../components/notice.tsx';
 import { Name } from '../../components/text.tsx';

@@ -1,4 +1,4 @@
-import { countOf } from '../../../../report/text/format.ts';
+import { countOf } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import type { Tone } from '../../components/state.tsx';
 

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { countOf, formatBytes, formatCount, formatDuration, formatRate } from '../../../../report/text/format.ts';
+import { countOf, formatBytes, formatCount, formatDuration, formatRate } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { setServerTime } from '../../clock.ts';
 import { Icon } from '../../components/icon.tsx';

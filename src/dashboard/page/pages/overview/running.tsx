@@ -1,4 +1,4 @@
-import { formatBytes, formatDuration } from '../../../../report/text/format.ts';
+import { formatBytes, formatDuration } from '../../../../system/base/format.ts';
 import { serverNow } from '../../clock.ts';
 import { State } from '../../components/state.tsx';
 import { Name } from '../../components/text.tsx';

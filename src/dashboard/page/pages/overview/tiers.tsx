@@ -1,4 +1,4 @@
-import { countSucceeded, formatPeriod } from '../../../../report/text/format.ts';
+import { countSucceeded, formatPeriod } from '../../../../system/base/format.ts';
 import { serverNow } from '../../clock.ts';
 import { State } from '../../components/state.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';

@@ -1,4 +1,4 @@
-import { countOf } from '../../../../report/text/format.ts';
+import { countOf } from '../../../../system/base/format.ts';
 import { State } from '../../components/state.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';

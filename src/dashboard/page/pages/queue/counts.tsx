@@ -1,4 +1,4 @@
-import { countOf, formatCount } from '../../../../report/text/format.ts';
+import { countOf, formatCount } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name } from '../../components/text.tsx';

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { formatDuration } from '../../../../report/text/format.ts';
+import { formatDuration } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { serverNow } from '../../clock.ts';
 import { Answered } from '../../components/notice.tsx';

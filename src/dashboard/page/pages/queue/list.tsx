@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { countOf, formatCount } from '../../../../report/text/format.ts';
+import { countOf, formatCount } from '../../../../system/base/format.ts';
 import { serverNow } from '../../clock.ts';
 import { More } from '../../components/fields.tsx';
 import { Empty, Loading, Notice } from '../../components/notice.tsx';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { countOf } from '../../../../report/text/format.ts';
+import { countOf } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { Answered, Notice } from '../../components/notice.tsx';
 import { Page, Section } from '../../components/page.tsx';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { countOf } from '../../../../report/text/format.ts';
+import { countOf } from '../../../../system/base/format.ts';
 import { ConfirmDialog } from '../../components/dialog.tsx';
 import { tell } from '../../components/toast.tsx';
 import { client } from '../../data.ts';

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { countOf, formatBytes, formatDuration } from '../../../../report/text/format.ts';
+import { countOf, formatBytes, formatDuration } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { More } from '../../components/fields.tsx';
 import { Empty, Notice } from '../../components/notice.tsx';

@@ -1,6 +1,6 @@
 import './runs.css';
 import type { ComponentChildren } from 'preact';
-import { countOf, formatBytes, formatCount, formatDuration } from '../../../../report/text/format.ts';
+import { countOf, formatBytes, formatCount, formatDuration } from '../../../../system/base/format.ts';
 import { printable } from '../../../../system/base/text.ts';
 import { Answered, Notice } from '../../components/notice.tsx';
 import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';

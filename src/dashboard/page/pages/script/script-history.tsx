@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { countOf } from '../../../../report/text/format.ts';
+import { countOf } from '../../../../system/base/format.ts';
 import type { TimeRange } from '../../charts/chart-options.ts';
 import { RangeButtons } from '../../charts/range-buttons.tsx';
 import { RunCharts } from '../../charts/run-charts.tsx';

@@ -1,5 +1,5 @@
 import './script.css';
-import { countOf, formatBytes, formatDuration, formatPeriod, formatRate } from '../../../../report/text/format.ts';
+import { countOf, formatBytes, formatDuration, formatPeriod, formatRate } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { Answered, Notice } from '../../components/notice.tsx';
 import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';

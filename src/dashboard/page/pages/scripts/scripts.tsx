@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { countOf, formatBytes, formatCount, formatDuration, formatRate } from '../../../../report/text/format.ts';
+import { countOf, formatBytes, formatCount, formatDuration, formatRate } from '../../../../system/base/format.ts';
 import { Choice, More, SearchField } from '../../components/fields.tsx';
 import { Answered, Empty, Notice } from '../../components/notice.tsx';
 import { Page } from '../../components/page.tsx';

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { countOf, formatBytes, formatDuration } from '../../../../report/text/format.ts';
+import { countOf, formatBytes, formatDuration } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { Answered, Notice } from '../../components/notice.tsx';
 import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';

@@ -1,4 +1,4 @@
-import { countOf, formatDuration } from '../../../../report/text/format.ts';
+import { countOf, formatDuration } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { Choice, More } from '../../components/fields.tsx';
 import { Empty, Loading, Notice } from '../../components/notice.tsx';

@@ -22,6 +22,12 @@ export function formatDuration(ms: number | null): string {
   return prettyMilliseconds(rounded, { unitCount: 2 });
 }
 
+/** `3h 5m`, `42s`: whole seconds, for sentences; unknown if a clock that was set back makes it negative. */
+export function formatSpan(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  return seconds < 0 ? 'an unknown time' : prettyMilliseconds(seconds * 1000, { unitCount: 2 });
+}
+
 /** `44.1MB`, in powers of 1024. */
 export function formatBytes(count: number | null): string {
   return count === null ? UNKNOWN : (bytes.format(count, { decimalPlaces: 1 }) ?? UNKNOWN);
