@@ -11,49 +11,29 @@ import {
   type TestModule,
   type TestSpecification,
 } from 'vitest/node';
-import { areLengthyHere, isMachineOurs, leftToCi, lengthy } from './test/integration/left-to-ci.ts';
-import { testedEngines, untested } from './test/support/engines.ts';
-import { apart, ofAnyEngine, together } from './test/support/together.ts';
+import { describeUntested, suites } from './test/kinds.ts';
 
 const results = process.env.VITEST_RESULTS;
 
-/** What takes longest begins first, in this order: else it is what all wait for in the end. */
-const longest = [
-  ...['queue/verbs-by-state', 'queue/end-job', 'queue/add-jobs', 'queue/claim-jobs', 'queue/list-jobs'],
-  ...['faults/fleet-chaos', 'faults/kill-runner', 'faults/queue-kill-worker', 'faults/queue-kill-verbs'],
-  ...['faults/model'],
-  ...['faults/mangled-', 'faults/queue-child-dies', 'faults/clock-steps', 'faults/upgrade', 'docs/examples'],
-  ...['dashboard/charts', 'faults/queue-leases', 'commands/work.', 'child/typescript', 'dashboard/manage.'],
-  ...['claim-follow', 'html-report', 'dashboard/overview', 'commands/jobs', 'test/faults/', 'doctor/doctor-'],
-  ...['pause-commands', 'memory-limits', 'replay-spool', 'run-due', 'work.test', 'tier-lock', 'watch-log'],
-];
+/** Another one each day, so that the points that are hit change; to be given to see a failure again. */
+process.env.FAULT_SEED ??= String(Math.floor(Date.now() / 86_400_000));
 
-/** Projects in their order: the small files, of which the last one has most, come last. */
-const turns = ['apart', 'together'].flatMap((how) =>
-  testedEngines.map(({ name }) => projectOf(how, name)).toReversed(),
-);
+const turns = suites.map(({ name }) => name);
 
-function projectOf(how: string, engine: string): string {
-  return engine === 'sqlite' ? how : `${how} on ${engine}`;
-}
-
-class LongestFirst extends BaseSequencer {
+/** A process is handed on only to the next file of the same project. */
+class KindByKind extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    const placeOf = ({ moduleId }: TestSpecification): number => {
-      const place = longest.findIndex((part) => moduleId.includes(part));
-      return place === -1 ? longest.length : place;
-    };
-    // A process is handed on only to the next file of the same project.
     const turnOf = ({ project }: TestSpecification): number => turns.indexOf(project.name);
-    return sorted.toSorted((one, other) => turnOf(one) - turnOf(other) || placeOf(one) - placeOf(other));
+    return sorted.toSorted((one, other) => turnOf(one) - turnOf(other));
   }
 }
 
 /** Who reads the last lines of a run must not believe that more was tested. */
 class NamesUntested implements Reporter {
-  onTestRunEnd(): void {
-    for (const line of untested) console.log(line);
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    const ran = new Set(modules.map(({ project }) => project.name));
+    for (const line of describeUntested([...ran])) console.log(line);
   }
 }
 
@@ -82,45 +62,21 @@ function describeAccident(name: string, errors: readonly SerializedError[]): str
   return `${name}: ${why.replaceAll('\n', '\n    ')}`;
 }
 
-const notHere = isMachineOurs ? [] : leftToCi;
-/** What takes long on SQLite may be short on a server, which has few of its tests. */
-const notOnSqlite = areLengthyHere ? [] : lengthy;
-
 export default defineConfig({
   test: {
-    projects: testedEngines.flatMap(({ name }, index) => {
-      const isFirst = index === 0;
-      // SQLite has all tests, those that no engine has anything to do with, too.
-      const hasAll = name === 'sqlite';
-      const isHere = (file: string): boolean =>
-        !notHere.includes(file) && (hasAll ? !notOnSqlite.includes(file) : ofAnyEngine.includes(file));
-      const servers = name !== 'sqlite' ? ['test/support/engines/start-servers.ts'] : [];
-      return [
-        {
-          extends: true,
-          test: {
-            name: projectOf('together', name),
-            include: together.filter(isHere),
-            isolate: false,
-            env: { TEST_ENGINE: name },
-            // Said once.
-            globalSetup: ['build.ts', ...(isFirst ? ['test/integration/left-to-ci.ts'] : []), ...servers],
-          },
-        },
-        {
-          extends: true,
-          test: {
-            name: projectOf('apart', name),
-            include: apart.filter(isHere),
-            env: { TEST_ENGINE: name },
-            globalSetup: ['build.ts', ...servers],
-          },
-        },
-      ];
-    }),
+    projects: suites.map(({ name, kind, engine, include }) => ({
+      extends: true,
+      test: {
+        name,
+        include: [...include],
+        isolate: !kind.sharesProcesses,
+        env: { TEST_ENGINE: engine },
+        globalSetup: ['build.ts', ...(engine === 'sqlite' ? [] : ['test/support/engines/start-servers.ts'])],
+      },
+    })),
     // More than there are processors: tests wait for other processes more than they work.
     maxWorkers: availableParallelism() + 2,
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: KindByKind },
     // For what hangs: a busy machine may take a minute over what a quiet one does in ten seconds.
     testTimeout: 180_000,
     hookTimeout: 180_000,

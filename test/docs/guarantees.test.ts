@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { repository } from '../support/doc-examples.ts';
+import { repository } from '../support/docs/doc-examples.ts';
 
 const read = (path: string): string => readFileSync(join(repository, path), 'utf8');
 const page = read('test/README.md');
@@ -14,10 +14,12 @@ test('each guarantee names a test file that is there', () => {
 });
 
 test('each test of a fault has its guarantee', () => {
-  const names = readdirSync(join(repository, 'test/faults')).filter((name) => name.endsWith('.test.ts'));
+  const paths = ['test/faults', 'test/integration/faults', 'test/machines'].flatMap((folder) =>
+    readdirSync(join(repository, folder)).map((name) => `${folder}/${name}`),
+  );
   // Two look at the tools of the others, one at the spool's own folder.
-  const tools = ['fault-points', 'invariants', 'spool-other-user.root'];
-  const untold = names.map((name) => `test/faults/${name}`).filter((path) => !page.includes(path));
+  const tools = ['fault-points', 'invariants', 'spool-other-user'];
+  const untold = paths.filter((path) => path.endsWith('.test.ts') && !page.includes(path));
   expect(untold.filter((path) => !tools.some((tool) => path.includes(tool)))).toEqual([]);
 });
 

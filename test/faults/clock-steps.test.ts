@@ -1,17 +1,17 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { distinctPoints, type Fault, listFaultPoints, runWithFault } from '../support/fault-points.ts';
-import { pathWithoutCrontab } from '../support/in-root.ts';
-import { checkInvariants, findViolations } from '../support/invariants.ts';
-import { HOLD, nodeScript, shellScript } from '../support/invariants-evidence.ts';
-import { listRunProcesses } from '../support/invariants-files.ts';
-import { listOpenJobs, readLog } from '../support/invariants-log.ts';
-import { queryLog } from '../support/open-log.ts';
-import { makeSeenRoot } from '../support/seen-tiers.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { pathWithoutCrontab } from '../support/calls/in-root.ts';
+import { distinctPoints, type Fault, listFaultPoints, runWithFault } from '../support/faults/fault-points.ts';
+import { checkInvariants, findViolations } from '../support/faults/invariants.ts';
+import { HOLD, nodeScript, shellScript } from '../support/faults/invariants-evidence.ts';
+import { listRunProcesses } from '../support/faults/invariants-files.ts';
+import { listOpenJobs, readLog } from '../support/faults/invariants-log.ts';
+import { sample, sampleCases, someAtATime } from '../support/faults/rounds.ts';
+import { queryLog } from '../support/log/open-log.ts';
+import { makeSeenRoot } from '../support/places/seen-tiers.ts';
+import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
 import { until } from '../support/until.ts';
-import { sample, sampleCases, someAtATime } from './rounds.ts';
 
 /*
  * The runner's clock is set by the preload; files and scripts keep the kernel's. Both happen to a

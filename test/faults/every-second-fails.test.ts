@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { checkInvariants } from '../support/invariants.ts';
-import { shellScript } from '../support/invariants-evidence.ts';
-import { queryLog } from '../support/open-log.ts';
-import { runPass } from '../support/run-pass.ts';
+import { runPass } from '../support/calls/run-pass.ts';
+import { checkInvariants } from '../support/faults/invariants.ts';
+import { shellScript } from '../support/faults/invariants-evidence.ts';
+import { queryLog } from '../support/log/open-log.ts';
 
 const SCRIPTS = 50;
 

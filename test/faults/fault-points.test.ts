@@ -1,12 +1,18 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { distinctPoints, kindOf, listFaultPoints, runWithFault, traceFaultPoints } from '../support/fault-points.ts';
-import { queryLog } from '../support/open-log.ts';
-import { runNode } from '../support/run-command.ts';
-import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { runNode } from '../support/calls/run-command.ts';
+import {
+  distinctPoints,
+  kindOf,
+  listFaultPoints,
+  runWithFault,
+  traceFaultPoints,
+} from '../support/faults/fault-points.ts';
+import { queryLog } from '../support/log/open-log.ts';
+import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
 
-const preload = new URL('../support/fault-points.cjs', import.meta.url).pathname;
+const preload = new URL('../support/faults/fault-points.cjs', import.meta.url).pathname;
 
 /** Functions of `node:fs` that change nothing, or go by others that do. */
 const reading = new Set([

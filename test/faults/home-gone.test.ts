@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { cronPlace } from '../support/cron-place.ts';
-import { queryLog } from '../support/open-log.ts';
-import { runCommand } from '../support/run-command.ts';
-import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { runCommand } from '../support/calls/run-command.ts';
+import { queryLog } from '../support/log/open-log.ts';
+import { cronPlace } from '../support/places/cron-place.ts';
+import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
 
 /** Loaded into the runner: once there is a file `gone`, its descriptors of output files answer as those of a dead server. */
 const preload = `

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
-import { listFaultPoints, runWithFault } from '../support/fault-points.ts';
-import { checkInvariants } from '../support/invariants.ts';
-import { HOLD, nodeScript, shellScript } from '../support/invariants-evidence.ts';
-import { listRunProcesses } from '../support/invariants-files.ts';
-import { changeLog, queryLog } from '../support/open-log.ts';
-import { startProcess } from '../support/start-command.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { startProcess } from '../support/calls/start-command.ts';
+import { listFaultPoints, runWithFault } from '../support/faults/fault-points.ts';
+import { checkInvariants } from '../support/faults/invariants.ts';
+import { HOLD, nodeScript, shellScript } from '../support/faults/invariants-evidence.ts';
+import { listRunProcesses } from '../support/faults/invariants-files.ts';
+import { changeLog, queryLog } from '../support/log/open-log.ts';
+import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
 import { until } from '../support/until.ts';
 
 /*

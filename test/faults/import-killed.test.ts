@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type FakeCrontab, makeFakeCrontab } from '../support/fake-crontab.ts';
-import { listFaultPoints, runWithFault } from '../support/fault-points.ts';
-import { callCommand } from '../support/in-root.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
-import { sample } from './rounds.ts';
+import { callCommand } from '../support/calls/in-root.ts';
+import { listFaultPoints, runWithFault } from '../support/faults/fault-points.ts';
+import { sample } from '../support/faults/rounds.ts';
+import { type FakeCrontab, makeFakeCrontab } from '../support/places/fake-crontab.ts';
+import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
 
 /* Whenever an import of a crontab is killed, each command is run by its old line or by its script: never by both. */
 

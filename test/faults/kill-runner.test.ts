@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { engine } from '../support/engines.ts';
+import { engine } from '../support/engines/engines.ts';
 import {
   distinctPoints,
   kindOf,
@@ -12,16 +12,16 @@ import {
   runWithFault,
   type Trace,
   traceFaultPoints,
-} from '../support/fault-points.ts';
-import { findViolations } from '../support/invariants.ts';
-import { forget, HOLD, nodeScript, shellScript } from '../support/invariants-evidence.ts';
-import { listRunProcesses } from '../support/invariants-files.ts';
-import { listOpenJobs, readLog } from '../support/invariants-log.ts';
-import type { LoggedJob, LoggedRun } from '../support/log-tables.ts';
-import { seeTiers } from '../support/seen-tiers.ts';
-import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
+} from '../support/faults/fault-points.ts';
+import { findViolations } from '../support/faults/invariants.ts';
+import { forget, HOLD, nodeScript, shellScript } from '../support/faults/invariants-evidence.ts';
+import { listRunProcesses } from '../support/faults/invariants-files.ts';
+import { listOpenJobs, readLog } from '../support/faults/invariants-log.ts';
+import { Places, type Played, type Round } from '../support/faults/rounds.ts';
+import type { LoggedJob, LoggedRun } from '../support/log/log-tables.ts';
+import { seeTiers } from '../support/places/seen-tiers.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../support/places/temporary-root.ts';
 import { until } from '../support/until.ts';
-import { Places, type Played, type Round } from './rounds.ts';
 
 /** One command that is killed at each of its points, each time from the same beginning. */
 interface Scenario {

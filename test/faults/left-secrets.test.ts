@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { cronPlace, runner } from '../support/cron-place.ts';
-import { engine } from '../support/engines.ts';
-import { checkInvariants } from '../support/invariants.ts';
-import { listRunProcesses } from '../support/invariants-files.ts';
-import { queryLog } from '../support/open-log.ts';
-import { startCommand } from '../support/start-command.ts';
-import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { startCommand } from '../support/calls/start-command.ts';
+import { engine } from '../support/engines/engines.ts';
+import { checkInvariants } from '../support/faults/invariants.ts';
+import { listRunProcesses } from '../support/faults/invariants-files.ts';
+import { queryLog } from '../support/log/open-log.ts';
+import { cronPlace, runner } from '../support/places/cron-place.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../support/places/temporary-root.ts';
 import { until } from '../support/until.ts';
 
 /** As Node, PHP and Python write it, it looks different each time. */

@@ -4,11 +4,11 @@ import { expect, test } from 'vitest';
 import type { LockHolder } from '../../src/system/lock/holder.ts';
 import { type LockFile, takeLockFile } from '../../src/system/lock/lock-file.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
-import { identifyDeadProcess } from '../support/dead-process.ts';
-import { leaveLock } from '../support/left-lock.ts';
-import { type Holder, startHolder } from '../support/lock-holder.ts';
-import { makeStateOf } from '../support/state-of.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { identifyDeadProcess } from '../support/faults/dead-process.ts';
+import { leaveLock } from '../support/faults/left-lock.ts';
+import { type Holder, startHolder } from '../support/faults/lock-holder.ts';
+import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { makeStateOf } from '../support/queue/state-of.ts';
 import { until } from '../support/until.ts';
 
 const self: LockHolder = { ...identifyProcess(process.pid), since: Date.now() };

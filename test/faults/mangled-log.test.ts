@@ -5,11 +5,11 @@ import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { runWithFault, startWithFault } from '../support/fault-points.ts';
-import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { runWithFault, startWithFault } from '../support/faults/fault-points.ts';
+import { seed } from '../support/faults/rounds.ts';
+import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
 import { until } from '../support/until.ts';
 import { playRounds } from './mangled.ts';
-import { seed } from './rounds.ts';
 
 /*
  * Whatever another program makes of the log, between passes and during one: every script runs, once in each pass,

@@ -20,14 +20,14 @@ import { basename, dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { fallbackStateFoldersOf } from '../../src/system/place/fallback.ts';
-import { findViolations } from '../support/invariants.ts';
-import { HOLD, nodeScript, readEvidence, shellScript } from '../support/invariants-evidence.ts';
-import type { Ended } from '../support/run-command.ts';
-import { startCommand } from '../support/start-command.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import type { Ended } from '../support/calls/run-command.ts';
+import { startCommand } from '../support/calls/start-command.ts';
+import { findViolations } from '../support/faults/invariants.ts';
+import { HOLD, nodeScript, readEvidence, shellScript } from '../support/faults/invariants-evidence.ts';
+import { seed } from '../support/faults/rounds.ts';
+import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
 import { until } from '../support/until.ts';
 import { playRounds } from './mangled.ts';
-import { seed } from './rounds.ts';
 
 /*
  * Whatever somebody makes of the state folder, between passes and during one: every script runs, once in each pass,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { rounds, seed, someAtATime } from './rounds.ts';
+import { rounds, seed, someAtATime } from '../support/faults/rounds.ts';
 
 /**
  * Plays so many stories, some at a time, as each mostly waits; what is found is told with its story. In CI the two

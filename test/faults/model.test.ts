@@ -2,14 +2,15 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Fault, runWithFault } from '../support/fault-points.ts';
-import { findViolations } from '../support/invariants.ts';
-import { nodeScript, shellScript } from '../support/invariants-evidence.ts';
-import { listRunProcesses } from '../support/invariants-files.ts';
-import { type LogContent, listOpenJobs, readLog } from '../support/invariants-log.ts';
-import type { LoggedJob, LoggedRun } from '../support/log-tables.ts';
-import { changeLog } from '../support/open-log.ts';
-import { makeSeenRoot } from '../support/seen-tiers.ts';
+import { type Fault, runWithFault } from '../support/faults/fault-points.ts';
+import { findViolations } from '../support/faults/invariants.ts';
+import { nodeScript, shellScript } from '../support/faults/invariants-evidence.ts';
+import { listRunProcesses } from '../support/faults/invariants-files.ts';
+import { type LogContent, listOpenJobs, readLog } from '../support/faults/invariants-log.ts';
+import { rounds, seed } from '../support/faults/rounds.ts';
+import type { LoggedJob, LoggedRun } from '../support/log/log-tables.ts';
+import { changeLog } from '../support/log/open-log.ts';
+import { makeSeenRoot } from '../support/places/seen-tiers.ts';
 import { until } from '../support/until.ts';
 import {
   foreseeDue,
@@ -26,7 +27,6 @@ import {
   tierOf,
   type World,
 } from './model.ts';
-import { rounds, seed } from './rounds.ts';
 
 const scripts: readonly ModelScript[] = [
   { name: 'hourly/a', tries: 3, onCrash: 'retry' },

@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import { checkInvariants } from '../support/invariants.ts';
-import { listRunProcesses } from '../support/invariants-files.ts';
-import { queryLog } from '../support/open-log.ts';
-import { readSeenTries } from '../support/queue-evidence.ts';
-import { nodeHandler, programHandler } from '../support/queue-handlers.ts';
-import { drain, untilNothingRuns } from '../support/queue-rounds.ts';
+import { checkInvariants } from '../support/faults/invariants.ts';
+import { listRunProcesses } from '../support/faults/invariants-files.ts';
+import { createRandom, rounds, someAtATime } from '../support/faults/rounds.ts';
+import { queryLog } from '../support/log/open-log.ts';
+import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { readSeenTries } from '../support/queue/queue-evidence.ts';
+import { nodeHandler, programHandler } from '../support/queue/queue-handlers.ts';
+import { drain, untilNothingRuns } from '../support/queue/queue-rounds.ts';
 import {
   addJob,
   endInPeace,
@@ -18,10 +20,8 @@ import {
   untilStarted,
   untilState,
   WITHIN_MS,
-} from '../support/queue-workers.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+} from '../support/queue/queue-workers.ts';
 import { until } from '../support/until.ts';
-import { createRandom, rounds, someAtATime } from './rounds.ts';
 
 const random = createRandom();
 const soon = '@retry-delay 1ms';

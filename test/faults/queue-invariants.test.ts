@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import { runWithFault } from '../support/fault-points.ts';
-import { checkInvariants, findViolations } from '../support/invariants.ts';
-import { readLog } from '../support/invariants-log.ts';
-import { lieInLog } from '../support/open-log.ts';
-import { nodeHandler } from '../support/queue-handlers.ts';
-import { findOutOfTurn } from '../support/queue-order.ts';
-import { copyRoot } from '../support/queue-rounds.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { runWithFault } from '../support/faults/fault-points.ts';
+import { checkInvariants, findViolations } from '../support/faults/invariants.ts';
+import { readLog } from '../support/faults/invariants-log.ts';
+import { lieInLog } from '../support/log/open-log.ts';
+import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { nodeHandler } from '../support/queue/queue-handlers.ts';
+import { findOutOfTurn } from '../support/queue/queue-order.ts';
+import { copyRoot } from '../support/queue/queue-rounds.ts';
 
 const addTwo = 'if (children.finished.length === 0) await addChildren(2);';
 

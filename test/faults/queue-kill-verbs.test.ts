@@ -1,13 +1,13 @@
 import { rmSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import { distinctPoints, type Fault, kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
-import { findViolations } from '../support/invariants.ts';
-import { copyRoot, drain } from '../support/queue-rounds.ts';
-import { readSnapshot } from '../support/queue-snapshot.ts';
-import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { distinctPoints, type Fault, kindOf, listFaultPoints, runWithFault } from '../support/faults/fault-points.ts';
+import { findViolations } from '../support/faults/invariants.ts';
+import { sample, someAtATime } from '../support/faults/rounds.ts';
+import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { copyRoot, drain } from '../support/queue/queue-rounds.ts';
+import { readSnapshot } from '../support/queue/queue-snapshot.ts';
 import { type Verb, verbs } from './queue-verbs.ts';
-import { sample, someAtATime } from './rounds.ts';
 
 interface Round extends Planned {
   readonly at: string;

@@ -2,13 +2,15 @@ import { rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
 import type { NewJob } from '../../src/queue/api.ts';
-import { runWithFault } from '../support/fault-points.ts';
-import { findViolations } from '../support/invariants.ts';
-import { listRunProcesses } from '../support/invariants-files.ts';
-import { type LogContent, readLog } from '../support/invariants-log.ts';
-import type { LoggedJob } from '../support/log-tables.ts';
-import { readSeenTries } from '../support/queue-evidence.ts';
-import { nodeHandler, programHandler } from '../support/queue-handlers.ts';
+import { runWithFault } from '../support/faults/fault-points.ts';
+import { findViolations } from '../support/faults/invariants.ts';
+import { listRunProcesses } from '../support/faults/invariants-files.ts';
+import { type LogContent, readLog } from '../support/faults/invariants-log.ts';
+import { Places, type Played } from '../support/faults/rounds.ts';
+import type { LoggedJob } from '../support/log/log-tables.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { readSeenTries } from '../support/queue/queue-evidence.ts';
+import { nodeHandler, programHandler } from '../support/queue/queue-handlers.ts';
 import {
   copyRoot,
   drain,
@@ -16,9 +18,7 @@ import {
   planQueueRounds,
   type QueueRound,
   untilNothingRuns,
-} from '../support/queue-rounds.ts';
-import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
-import { Places, type Played } from './rounds.ts';
+} from '../support/queue/queue-rounds.ts';
 
 /** A worker that is killed at each of its points, each time from the same beginning. */
 interface Scenario {

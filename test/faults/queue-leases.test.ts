@@ -1,11 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { startWithFault } from '../support/fault-points.ts';
-import { holdLog } from '../support/hold-log.ts';
-import { checkInvariants } from '../support/invariants.ts';
-import { readSeenTries } from '../support/queue-evidence.ts';
-import { nodeHandler } from '../support/queue-handlers.ts';
+import { startWithFault } from '../support/faults/fault-points.ts';
+import { checkInvariants } from '../support/faults/invariants.ts';
+import { holdLog } from '../support/log/hold-log.ts';
+import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { readSeenTries } from '../support/queue/queue-evidence.ts';
+import { nodeHandler } from '../support/queue/queue-handlers.ts';
 import {
   addJob,
   endInPeace,
@@ -17,8 +18,7 @@ import {
   untilStarted,
   untilState,
   WITHIN_MS,
-} from '../support/queue-workers.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+} from '../support/queue/queue-workers.ts';
 import { until } from '../support/until.ts';
 
 const HOUR = 3_600_000;

@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import { cronPlace } from '../support/cron-place.ts';
-import { checkInvariants } from '../support/invariants.ts';
-import { type LogContent, readLog } from '../support/invariants-log.ts';
-import { queryLog } from '../support/open-log.ts';
-import { readSeenTries } from '../support/queue-evidence.ts';
-import { nodeHandler } from '../support/queue-handlers.ts';
-import { findOutOfTurn } from '../support/queue-order.ts';
-import { drain, untilNothingRuns } from '../support/queue-rounds.ts';
-import { type Started, startCommand } from '../support/start-command.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { type Started, startCommand } from '../support/calls/start-command.ts';
+import { checkInvariants } from '../support/faults/invariants.ts';
+import { type LogContent, readLog } from '../support/faults/invariants-log.ts';
+import { areAllWanted, createRandom } from '../support/faults/rounds.ts';
+import { queryLog } from '../support/log/open-log.ts';
+import { cronPlace } from '../support/places/cron-place.ts';
+import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { readSeenTries } from '../support/queue/queue-evidence.ts';
+import { nodeHandler } from '../support/queue/queue-handlers.ts';
+import { findOutOfTurn } from '../support/queue/queue-order.ts';
+import { drain, untilNothingRuns } from '../support/queue/queue-rounds.ts';
 import { until } from '../support/until.ts';
-import { areAllWanted, createRandom } from './rounds.ts';
 
 const [WORKERS, JOBS] = areAllWanted ? [8, 10_000] : [4, 1_000];
 const WITHIN_MS = 400_000;

@@ -4,14 +4,14 @@ import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
 import type { ClaimedJob, Queue } from '../../src/queue/api.ts';
 import { QueueError } from '../../src/queue/errors.ts';
-import { runWithFault } from '../support/fault-points.ts';
-import { findViolations } from '../support/invariants.ts';
-import { readLog } from '../support/invariants-log.ts';
-import { nodeHandler, programHandler } from '../support/queue-handlers.ts';
-import { drain, untilNothingRuns } from '../support/queue-rounds.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { runWithFault } from '../support/faults/fault-points.ts';
+import { findViolations } from '../support/faults/invariants.ts';
+import { readLog } from '../support/faults/invariants-log.ts';
+import { rounds, seed } from '../support/faults/rounds.ts';
+import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { nodeHandler, programHandler } from '../support/queue/queue-handlers.ts';
+import { drain, untilNothingRuns } from '../support/queue/queue-rounds.ts';
 import { story, type Verb, type Work } from './queue-story.ts';
-import { rounds, seed } from './rounds.ts';
 
 const soon = '@retry-delay 1ms';
 

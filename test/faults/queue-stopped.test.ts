@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import { signalAll, stopOutsideOfWrites } from '../support/hold-log.ts';
-import { checkInvariants } from '../support/invariants.ts';
-import { listRunProcesses } from '../support/invariants-files.ts';
-import { queryLog } from '../support/open-log.ts';
-import { readSeenTries } from '../support/queue-evidence.ts';
-import { nodeHandler, programHandler } from '../support/queue-handlers.ts';
-import { untilNothingRuns } from '../support/queue-rounds.ts';
+import { checkInvariants } from '../support/faults/invariants.ts';
+import { listRunProcesses } from '../support/faults/invariants-files.ts';
+import { signalAll, stopOutsideOfWrites } from '../support/log/hold-log.ts';
+import { queryLog } from '../support/log/open-log.ts';
+import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { readSeenTries } from '../support/queue/queue-evidence.ts';
+import { nodeHandler, programHandler } from '../support/queue/queue-handlers.ts';
+import { untilNothingRuns } from '../support/queue/queue-rounds.ts';
 import {
   addJob,
   endInPeace,
@@ -20,8 +21,7 @@ import {
   untilStarted,
   untilState,
   WITHIN_MS,
-} from '../support/queue-workers.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+} from '../support/queue/queue-workers.ts';
 import { until } from '../support/until.ts';
 
 const soon = '@retry-delay 1ms';

@@ -2,14 +2,14 @@ import { writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { notesTime } from '../support/at-time.ts';
-import { endOrphans } from '../support/end-orphans.ts';
-import { distinctPoints, kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
-import { changeLog } from '../support/open-log.ts';
-import { readTold } from '../support/ran-once.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { notesTime } from '../support/calls/at-time.ts';
+import { readTold } from '../support/calls/ran-once.ts';
+import { endOrphans } from '../support/faults/end-orphans.ts';
+import { distinctPoints, kindOf, listFaultPoints, runWithFault } from '../support/faults/fault-points.ts';
+import { sample } from '../support/faults/rounds.ts';
+import { changeLog } from '../support/log/open-log.ts';
+import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
 import { testOfSqlite } from '../support/test-of.ts';
-import { sample } from './rounds.ts';
 
 /** A root whose machine was booted since its last pass. */
 async function makeRoot(): Promise<string> {

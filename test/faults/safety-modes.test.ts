@@ -1,10 +1,10 @@
 import { chmodSync, existsSync, globSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { cronPlace } from '../support/cron-place.ts';
-import { commandPath, runCommand } from '../support/run-command.ts';
-import { startProcess } from '../support/start-command.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { commandPath, runCommand } from '../support/calls/run-command.ts';
+import { startProcess } from '../support/calls/start-command.ts';
+import { cronPlace } from '../support/places/cron-place.ts';
+import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
 
 const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString(8);
 

@@ -1,11 +1,11 @@
 import { expect } from 'vitest';
-import { notesTime } from '../support/at-time.ts';
-import { endOrphans } from '../support/end-orphans.ts';
-import { distinctPoints, kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
-import { readTold } from '../support/ran-once.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { notesTime } from '../support/calls/at-time.ts';
+import { readTold } from '../support/calls/ran-once.ts';
+import { endOrphans } from '../support/faults/end-orphans.ts';
+import { distinctPoints, kindOf, listFaultPoints, runWithFault } from '../support/faults/fault-points.ts';
+import { sample } from '../support/faults/rounds.ts';
+import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
 import { testOfSqlite } from '../support/test-of.ts';
-import { sample } from './rounds.ts';
 
 const files = {
   'jobs/hourly/a.sh': `#!/bin/sh\n# @schedule daily at 02:30\n${notesTime('hourly/a')}`,

@@ -13,11 +13,11 @@ import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { fallbackStateFoldersOf } from '../../src/system/place/fallback.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { runWithFault } from '../support/fault-points.ts';
-import { checkInvariants } from '../support/invariants.ts';
-import { nodeScript, shellScript } from '../support/invariants-evidence.ts';
-import { queryLog } from '../support/open-log.ts';
-import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { runWithFault } from '../support/faults/fault-points.ts';
+import { checkInvariants } from '../support/faults/invariants.ts';
+import { nodeScript, shellScript } from '../support/faults/invariants-evidence.ts';
+import { queryLog } from '../support/log/open-log.ts';
+import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
 
 /* Somebody has put a file in the place of a folder of `.runner/`, or takes such folders away. */
 

@@ -1,11 +1,11 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { checkInvariants } from '../support/invariants.ts';
-import { queryLog } from '../support/open-log.ts';
-import { type Ended, runCommand, runNode } from '../support/run-command.ts';
-import { cronEnv } from '../support/run-pass.ts';
-import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { type Ended, runCommand, runNode } from '../support/calls/run-command.ts';
+import { cronEnv } from '../support/calls/run-pass.ts';
+import { checkInvariants } from '../support/faults/invariants.ts';
+import { queryLog } from '../support/log/open-log.ts';
+import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
 
 const project = new URL('../../', import.meta.url).pathname;
 const files = {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { engine } from './engines.ts';
+import { engine } from './engines/engines.ts';
 
 // What is tried goes by the seed as all that is left to chance: fixed in CI, another one each day elsewhere.
 if (process.env.FAULT_SEED) fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: Number(process.env.FAULT_SEED) });

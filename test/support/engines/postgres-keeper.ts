@@ -1,5 +1,5 @@
-import { findFreePort } from '../free-port.ts';
-import { makePostgres } from '../postgres-server.ts';
+import { findFreePort } from './free-port.ts';
+import { makePostgres } from './postgres-server.ts';
 
 /**
  * Starts a PostgreSQL that is there for nothing else, prints its address, and stops it when whoever has started this

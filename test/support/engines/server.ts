@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DATABASE_VARIABLE } from '../../../src/store/server/connect/url.ts';
-import { type ViewSql, viewsOf } from '../log-tables.ts';
+import { type ViewSql, viewsOf } from '../log/log-tables.ts';
 import { type Connection, Connections } from './connections.ts';
 import type { Engine, LogConnection } from './engine.ts';
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { createConnection } from 'mysql2/promise';
-import { testedEngines } from '../engines.ts';
+import { testedEngines } from './engines.ts';
 
 /**
  * For projects of vitest: the servers that their tests need. PostgreSQL is started, once for all projects of a run,

@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type Pass, runPass, runPassAgain } from '../../support/calls/run-pass.ts';
+import { executable } from '../../support/places/temporary-root.ts';
+
+/** What a call has asked of the log, and which files it has loaded: modules of `dist/`, as Node reads them. */
+interface Cost {
+  readonly statements: readonly string[];
+  readonly writes: number;
+  readonly files: readonly string[];
+}
+
+const preload = new URL('../../support/calls/cost-of-call.cjs', import.meta.url).pathname;
+
+function measure({ root }: Pass): Cost {
+  const log = join(root, 'cost');
+  const pass = runPassAgain(root, { NODE_OPTIONS: `--require=${preload}`, COST_LOG: log });
+  expect([pass.status, pass.stderr]).toEqual([0, '']);
+  return JSON.parse(readFileSync(log, 'utf8')) as Cost;
+}
+
+test('a pass with one short script asks the log little, and loads few files', () => {
+  // The first pass makes the log, and runs the checks, which are not due again a moment later.
+  const first = runPass({ 'a.sh': executable('#!/bin/sh\necho done\n') });
+  const { statements, writes, files } = measure(runPassAgain(first.root));
+  expect(statements.filter((text) => text.startsWith('insert into runs'))).toHaveLength(1);
+  expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(33);
+  expect(writes, statements.join('\n')).toBeLessThanOrEqual(2);
+  expect(files.length, files.join('\n')).toBeLessThanOrEqual(21);
+});

@@ -1,0 +1,43 @@
+import { expect } from 'vitest';
+import { checksOf } from '../../../src/store/statements/monitor/checks.ts';
+import { glanceAt } from '../../../src/store/statements/monitor/glance.ts';
+import { NOW } from '../../support/alerts/checks.ts';
+import { explainQueries } from '../../support/log/query-plan.ts';
+import { writeLog } from '../../support/log/written-log.ts';
+import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { testOfSqlite } from '../../support/test-of.ts';
+
+/** Indexes of the few rows that go on, wait or went wrong: reading all of one takes no time. */
+const small = [
+  ...[
+    'runs_running',
+    'jobs_of_scripts',
+    'jobs_ready',
+    'jobs_ready_by_name',
+    'jobs_delayed',
+    'jobs_blocked',
+    'jobs_claimed',
+  ],
+  ...['workers_running', 'workers_crashed'],
+];
+
+// The plans are SQLite's.
+testOfSqlite('a glance and the checks read no table whole, however many runs, jobs and workers there are', async () => {
+  const root = makeTemporaryRoot();
+  await (await writeLog(root)).addRun('hourly/clean', NOW);
+  const plans = await explainQueries(root, async (store) => {
+    const from = { at: NOW, runningSince: NOW, failedSince: NOW, crashedSince: NOW, undeliveredSince: NOW };
+    await glanceAt(store.statements, { ...from, fewestFailed: 2, fewestCrashes: 2 }, ['hourly', 'daily']);
+    const checks = checksOf(store.statements);
+    await checks.scripts();
+    await checks.running();
+    await checks.due(NOW, 10);
+    await checks.ended('failed', NOW, 10);
+    await checks.queueWorkers();
+    await checks.isClaimedOutside();
+    await checks.crashed(NOW);
+  });
+  expect(plans).toHaveLength(9);
+  const scans = plans.flatMap((plan) => plan.split('; ')).filter((step) => /^SCAN (runs|jobs|workers)\b/.test(step));
+  expect(scans.filter((step) => !small.some((index) => step.endsWith(` ${index}`)))).toEqual([]);
+});

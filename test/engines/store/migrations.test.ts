@@ -1,0 +1,35 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { openExistingStore, openStore } from '../../../src/store/open.ts';
+import { FIRST_SCHEMA, SCHEMA_VERSION } from '../../../src/store/schema.ts';
+import { engine } from '../../support/engines/engines.ts';
+import { changeLog, queryLog } from '../../support/log/open-log.ts';
+import { writeLog } from '../../support/log/written-log.ts';
+import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeStateOf } from '../../support/queue/state-of.ts';
+
+function setVersion(root: string, version: number): void {
+  if (engine.name === 'sqlite') return void changeLog(root, `pragma user_version = ${version}`);
+  changeLog(root, 'delete from schema_version');
+  changeLog(root, `insert into schema_version (version) values (${version})`);
+}
+
+test('a log from before the first release is refused, and stays as it is', async () => {
+  const root = makeTemporaryRoot();
+  const log = await writeLog(root);
+  await log.addRun('hourly/a', Date.UTC(2026, 10, 3, 14));
+  await log.store.close();
+  setVersion(root, FIRST_SCHEMA - 1);
+  // A server's database is used again by other tests.
+  onTestFinished(() => setVersion(root, SCHEMA_VERSION));
+  for (const open of [openStore, openExistingStore]) {
+    await expect(open(makeStateOf(root))).rejects.toMatchObject({
+      kind: 'unreleased',
+      message: expect.stringMatching(
+        engine.name === 'sqlite'
+          ? /activity\.db was made before the first release \(schema 3\)\. Move it away; then a new log is created\.$/
+          : /were made before the first release \(schema 3\): name another database, or drop them\.$/,
+      ),
+    });
+  }
+  expect(queryLog(root, 'select id from runs')).toHaveLength(1);
+});

@@ -1,0 +1,107 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { createClient as CreateClient } from '../../../src/dashboard/client/client.ts';
+import { inRoot } from '../../support/calls/in-root.ts';
+import { changeLog, queryLog } from '../../support/log/open-log.ts';
+import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { jsonOf, makeQueueSite } from '../../support/queue/queue-site.ts';
+import { until } from '../../support/until.ts';
+import { startDashboard } from '../../support/web/dashboard.ts';
+
+const built = new URL('../../../dist/client.mjs', import.meta.url).href;
+const { createClient } = (await import(built)) as { createClient: typeof CreateClient };
+
+test('the client of the package manages a site: with a token, or as the owner at the socket', async () => {
+  const root = makeQueueSite();
+  const added = await inRoot(root, 'web', 'token', 'add', 'laptop', '--manage');
+  const [token = ''] = /\S{40,}/.exec(added.stdout) ?? [];
+  const { url } = await startDashboard(root);
+  const runner = createClient({ url, token });
+  const { data } = await runner.POST('/api/jobs', { body: { name: 'export', data: { to: 1 } } });
+  expect(data).toEqual({ items: [{ id: 1, added: true, changed: false, ignored: [] }] });
+  const claimed = await runner.POST('/api/jobs/claim', { body: { names: 'export' } });
+  expect(claimed.data?.jobs).toMatchObject([{ id: 1, data: { to: 1 } }]);
+  const own = createClient({ socket: join(root, '.runner/web.sock') });
+  const path = { pattern: 'hourly/clean' };
+  const paused = await own.PUT('/api/pauses/{pattern}', { params: { path }, body: { for: '2h' } });
+  expect(paused.data).toMatchObject({ name: 'hourly/clean', kind: 'pause' });
+  const { error, response } = await own.PUT('/api/pauses/{pattern}', { params: { path: { pattern: 'hourli' } } });
+  expect([response.status, error?.detail]).toEqual([400, expect.stringContaining('did you mean hourly?')]);
+  const read = await own.GET('/api/scripts/{name}', { params: { path: { name: 'hourly/clean' } } });
+  expect(read.data?.script).toBe('hourly/clean');
+  const resumed = await own.DELETE('/api/pauses/{pattern}', { params: { path } });
+  expect(resumed.data).toEqual({ resumed: ['hourly/clean'], pause: null });
+  expect((await own.DELETE('/api/session')).response.status).toBe(204);
+  const page = createClient({ url: url.replace(/\/$/, '') });
+  expect((await page.GET('/api/session')).data?.permission).toBe('manage');
+  const by = queryLog<{ event: string; actor: string }>(root, 'select event, actor from events order by id');
+  const me = `user ${process.geteuid?.()}`;
+  expect(by.map(({ event, actor }) => `${event} ${actor}`)).toEqual([
+    ...['job-added token laptop', 'job-claimed token laptop', `paused ${me}`, `resumed ${me}`],
+  ]);
+  expect((await createClient({ url, token: 'wrong' }).GET('/api/session')).response.status).toBe(401);
+});
+
+test('a script is run now; what is unknown, or is no script, is not', async () => {
+  const root = makeQueueSite();
+  const { url } = await startDashboard(root);
+  const runner = createClient({ url });
+  const run = async (script: string) => await runner.POST('/api/runs', { body: { script } });
+  expect(await run('hourly/clean')).toMatchObject({ response: { status: 202 }, data: { script: 'hourly/clean' } });
+  await until('it has run', async () => {
+    const { runs } = jsonOf(await inRoot(root, 'report', 'hourly/clean', '--json'));
+    return runs[0]?.outcome === 'succeeded';
+  });
+  const [worker] = queryLog(root, 'select kind, state, triggered_by from workers');
+  expect(worker).toMatchObject({ kind: 'script', triggered_by: 'manual' });
+  expect(queryLog(root, `select detail from events where event = 'run-requested'`)).toEqual([
+    { detail: 'hourly/clean' },
+  ]);
+  const unknown = await run('hourly/cleam');
+  expect([unknown.response.status, unknown.error?.detail]).toEqual([
+    404,
+    expect.stringContaining('did you mean hourly/clean'),
+  ]);
+  expect(unknown.error?.detail).not.toContain(root);
+  expect((await run('queue/export')).response.status).toBe(404);
+});
+
+test.each([true, false])('a run that fails is told unless somebody watches it: alert %s', async (alert) => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/fails.sh': 'exit 3\n' });
+  const { url } = await startDashboard(root);
+  await createClient({ url }).POST('/api/runs', { body: { script: 'hourly/fails', alert } });
+  await until('it has failed', async () => {
+    const { runs } = jsonOf(await inRoot(root, 'report', 'hourly/fails', '--json'));
+    return runs[0]?.outcome === 'failed';
+  });
+  expect(queryLog(root, 'select subject from incidents')).toEqual(alert ? [{ subject: 'hourly/fails' }] : []);
+});
+
+test('an incident is acknowledged and muted, and the activity says by whom', async () => {
+  const root = makeQueueSite();
+  await inRoot(root, 'hourly');
+  const columns = 'subject, code, severity, opened_at, last_at';
+  changeLog(root, `insert into incidents (${columns}) values ('hourly/clean', 'script-failing', 'critical', 1, 1)`);
+  const { url } = await startDashboard(root);
+  const runner = createClient({ url });
+  const acknowledge = () => runner.POST('/api/incidents/{id}/acknowledge', { params: { path: { id: 1 } } });
+  const { data } = await acknowledge();
+  expect(data?.acknowledgedAt).toEqual(expect.any(String));
+  expect((await acknowledge()).data).toEqual(data);
+  const close = (id: number) => runner.POST('/api/incidents/{id}/close', { params: { path: { id } } });
+  expect((await close(1)).data).toMatchObject({ id: 1, ending: 'closed' });
+  expect((await close(1)).response.status).toBe(404);
+  const slip = await runner.PUT('/api/mutes/{pattern}', { params: { path: { pattern: 'hourly/claen' } } });
+  expect([slip.response.status, slip.error?.detail]).toEqual([
+    400,
+    'There is no script, handler or tier "hourly/claen"; did you mean hourly/clean?',
+  ]);
+  const path = { pattern: 'hourly/*' };
+  expect((await runner.PUT('/api/mutes/{pattern}', { params: { path }, body: { for: '1h' } })).data?.name).toBe(
+    'hourly/*',
+  );
+  expect((await runner.DELETE('/api/mutes/{pattern}', { params: { path } })).data).toEqual({ unmuted: ['hourly/*'] });
+  expect((await runner.DELETE('/api/mutes/{pattern}', { params: { path } })).data).toEqual({ unmuted: [] });
+  const events = queryLog<{ event: string }>(root, 'select event from events where actor is not null order by id');
+  expect(events.map(({ event }) => event)).toEqual(['incident-acknowledged', 'incident-closed', 'muted', 'unmuted']);
+});

@@ -1,0 +1,67 @@
+import { findWrongUse } from '../../../src/commands/program.ts';
+import { loadChecks } from '../../../src/commands/site/doctor.ts';
+import {
+  type Checked,
+  type CheckFinding,
+  examinePlace,
+  type FindingStatus,
+} from '../../../src/hosting/doctor/check.ts';
+import { callCommand, contextOf } from '../../support/calls/in-root.ts';
+import { commandPath, runNode } from '../../support/calls/run-command.ts';
+import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
+import { type FileContent, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+
+export interface Diagnosis {
+  readonly status: number | null;
+  readonly ok: boolean;
+  /** What a check found; with a status, only what has it. */
+  of(name: string, status?: FindingStatus): CheckFinding[];
+}
+
+export const usual = {
+  'jobs/hourly/a.mjs': "import { writeFileSync } from 'node:fs'; writeFileSync('was-run', '');",
+  'jobs/daily/b.mjs': 'console.log(1)',
+};
+
+/** A root whose two tiers cron calls. */
+export async function makeCalledRoot(files: Readonly<Record<string, FileContent>> = usual) {
+  const root = makeTemporaryRoot(files);
+  const crontab = makeFakeCrontab();
+  await callCommand(['cron', '--install'], { cwd: root, env: crontab.env });
+  return { root, crontab, env: crontab.env };
+}
+
+/** What these checks find, without the others, of which some take long. */
+export async function look(root: string, env: NodeJS.ProcessEnv, ...names: readonly string[]) {
+  const checks = (await loadChecks()).filter(({ name }) => names.includes(name));
+  const { distFolder, version } = contextOf({ cwd: root, env });
+  const place = { root, env, distFolder, version, nowMs: Date.now() };
+  const request = {
+    ...place,
+    findWrongUse: (cwd: string, args: readonly string[]) => findWrongUse({ args, context: contextOf({ cwd, env }) }),
+  };
+  const found: Checked[] = [];
+  for await (const finding of examinePlace(request, checks)) found.push(finding);
+  return { of: selectFrom(found) };
+}
+
+/** What one check finds; with a status, only what has it. */
+export async function check(root: string, env: NodeJS.ProcessEnv, name: string, status?: FindingStatus) {
+  return (await look(root, env, name)).of(name, status);
+}
+
+/** `runner doctor --json` */
+export function diagnose(root: string, env: NodeJS.ProcessEnv, command: string = commandPath): Diagnosis {
+  const args = [command, 'doctor', '--json'];
+  const { status, stdout, stderr } = runNode(args, { cwd: root, env });
+  if (stderr !== '') throw new Error(stderr);
+  const { ok, checks } = JSON.parse(stdout) as { readonly ok: boolean; readonly checks: readonly Checked[] };
+  return { status, ok, of: selectFrom(checks) };
+}
+
+function selectFrom(all: readonly Checked[]): Diagnosis['of'] {
+  return (name, wanted) =>
+    all
+      .filter((each) => each.name === name && (wanted === undefined || each.status === wanted))
+      .map(({ name: _, ...finding }) => finding);
+}

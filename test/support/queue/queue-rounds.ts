@@ -1,0 +1,105 @@
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { listNames } from '../../../src/system/base/values.ts';
+import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
+import { distinctPoints, kindOf, placeBetween, runWithFault, traceFaultPoints } from '../faults/fault-points.ts';
+import { listRunProcesses } from '../faults/invariants-files.ts';
+import { readLog } from '../faults/invariants-log.ts';
+import type { Round } from '../faults/rounds.ts';
+import { makeTemporaryRoot } from '../places/temporary-root.ts';
+import { until } from '../until.ts';
+import { HOLD } from './queue-handlers.ts';
+
+/** Where a worker is killed. */
+export interface QueueRound extends Round {
+  /** Whether what the dead one leaves running goes on until another worker has met it. */
+  readonly outlives: boolean;
+}
+
+/** What begins and ends by the clock comes more or less often: a point of that number may not come. */
+const byTheClock = /fs.fdatasync|workers set kind|set lease_expires_at/;
+
+/**
+ * Before every point of a command in a copy of this root, from the first one of a kind on, which is right
+ * after the one before it; also after the last one, and where it starts somebody else.
+ *
+ * @param until the kind that ends what is special about it
+ */
+export async function planQueueRounds(
+  template: string,
+  args: readonly string[],
+  { from, until: last }: { readonly from?: string; readonly until?: string } = {},
+): Promise<readonly QueueRound[]> {
+  const trace = await traceFaultPoints(copyRoot(template), args);
+  const { points } = trace;
+  const kinds = points.map(kindOf);
+  const start = from === undefined ? 0 : kinds.indexOf(from);
+  const end = last === undefined ? points.length : kinds.indexOf(last, start) + 1;
+  const distinct = distinctPoints(points);
+  const wanted = points.slice(start, end).filter((point) => distinct.includes(point) && !byTheClock.test(point));
+  return wanted.flatMap((point, index) =>
+    sidesOf(point, wanted).map((side, turn) => ({
+      at: `${side} ${point}`,
+      place: placeBetween(trace, wanted[index - 1], side, point),
+      outlives: kindOf(point) === 'spawn' ? turn === 1 : index % 4 === 0,
+    })),
+  );
+}
+
+function sidesOf(point: string, wanted: readonly string[]): readonly string[] {
+  // Right after these somebody else may go on, before the next one.
+  const isTold = ['spawn', 'sql commit'].includes(kindOf(point));
+  return isTold || point === wanted.at(-1) ? ['before', 'after'] : ['before'];
+}
+
+export function copyRoot(template: string): string {
+  const root = makeTemporaryRoot();
+  cpSync(template, root, { recursive: true, preserveTimestamps: true });
+  return root;
+}
+
+/** Handlers that outlive their worker go on until this is taken away. */
+export function holdHandlers(root: string): () => void {
+  const path = join(root, HOLD);
+  writeFileSync(path, '');
+  return () => rmSync(path, { force: true });
+}
+
+export async function untilNothingRuns(root: string): Promise<void> {
+  await until('no handler runs', () => listRunProcesses(root).length === 0, 60_000);
+}
+
+/** Works off what is due, by so many workers at the same time, until nothing is. What went wrong. */
+export async function drain(root: string, workers = 1): Promise<string[]> {
+  const wrong: string[] = [];
+  await until(
+    'all is worked off',
+    async () => {
+      wrong.push(...(await workOff(root, workers)));
+      return wrong.length > 0 || !hasWork(root);
+    },
+    60_000,
+  );
+  return wrong;
+}
+
+async function workOff(root: string, workers: number): Promise<string[]> {
+  const calls = Array.from({ length: workers }, () => runWithFault(root, ['work']));
+  const ended = await Promise.all(calls);
+  return ended.flatMap(({ status, stderr }) =>
+    // 1: handlers have failed.
+    status === 0 || status === 1 ? [] : [`work ended with ${status}: ${stderr}`],
+  );
+}
+
+/** What was tried and failed is due soon; what is due in an hour is none of it. */
+function hasWork(root: string): boolean {
+  // Of two that clear up at the same time, neither knows that all is told: the next one does.
+  if (listNames(stateFolderOf(root).temporary).some((name) => name.startsWith('secrets.'))) return true;
+  const soon = Date.now() + 30_000;
+  const jobs = readLog(root)?.jobs ?? [];
+  return jobs.some(
+    ({ tier, state, run_at }) =>
+      tier === null && (state === 'running' || (['queued', 'retrying'].includes(state) && run_at <= soon)),
+  );
+}
