@@ -86,7 +86,8 @@ export const triggers = ['cron', 'due', 'manual'] as const;
 export type Trigger = (typeof triggers)[number];
 
 /** Why a call did not get to run its tier. */
-export type SkipCode = 'paused' | 'held' | 'missed' | 'moved';
+export const skipCodes = ['paused', 'held', 'missed', 'moved'] as const;
+export type SkipCode = (typeof skipCodes)[number];
 
 /** Transitions that no other row records. */
 export type StoredEvent =

@@ -137,9 +137,10 @@ async function handOut(
   queue: Queue,
   { jobs, isList }: Claimed,
 ): Promise<void> {
-  const { formatJson, claimedJobToJson } = await import('../../report/json.ts');
+  const { formatJson } = await import('../../report/json.ts');
+  const { claimedJobRecord } = await import('../../report/model/jobs.ts');
   const { openTextOutput } = await import('../../report/terminal/screen.ts');
-  const told = jobs.map(claimedJobToJson);
+  const told = jobs.map(claimedJobRecord.toJson);
   // The one that there is would end the process before the job is given back.
   stdout.removeAllListeners('error');
   const isRead = await openTextOutput(stdout).write(formatJson(isList ? { jobs: told } : (told[0] as object)));

@@ -149,7 +149,7 @@ async function dropLost({ hand, now, tell }: Talk): Promise<void> {
 
 async function handOutJobs(talk: Talk, following: Following, watched: readonly string[]): Promise<void> {
   const { count, waitMs, endsAt, stop } = following;
-  const { claimedJobToJson } = await import('../../report/json.ts');
+  const { claimedJobRecord } = await import('../../report/model/jobs.ts');
   const { createFileWatch } = await import('../../worker/loop/queue-limits.ts');
   const files = createFileWatch(watched);
   const isOver = (): boolean => talk.isClosed() || stop.signal.aborted || files.findChanged() !== null;
@@ -164,7 +164,7 @@ async function handOutJobs(talk: Talk, following: Following, watched: readonly s
       const isIdle = jobs.length === 0 && !turn.aborted;
       if (isIdle && talk.now() >= idleSince + waitMs) return;
       for (const job of jobs) talk.hand.set(job.id, { job, until: Number(job.leasedUntil), isTold: false });
-      for (const job of jobs) if (!talk.isClosed()) await talk.tell({ job: claimedJobToJson(job) });
+      for (const job of jobs) if (!talk.isClosed()) await talk.tell({ job: claimedJobRecord.toJson(job) });
       if (isIdle) continue;
     } else await nextChange(talk, turn);
     idleSince = talk.now();

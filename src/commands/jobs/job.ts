@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander';
 import type { Job, JobRef, Queue } from '../../queue/api.ts';
 import { noSuchJob, QueueError } from '../../queue/errors.ts';
-import { formatJson, jobToJson } from '../../report/json.ts';
-import { type JobStory, readStory } from '../../report/model/jobs.ts';
+import { formatJson } from '../../report/json.ts';
+import { type JobStory, jobRecord, jobStoryToJson, readStory } from '../../report/model/jobs.ts';
 import { createClock } from '../../report/text/clock.ts';
 import { describeJob } from '../../report/text/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
@@ -183,7 +183,7 @@ async function showJob(context: CommandContext, id: number, options: CommonOptio
 async function describe(context: CommandContext, story: JobStory, { json }: CommonOptions): Promise<string> {
   if (json) {
     const { formatJson } = await import('../../report/json.ts');
-    return formatJson((await import('../../report/json.ts')).jobStoryToJson(story));
+    return formatJson(jobStoryToJson(story));
   }
   const { createScreen } = await import('../../report/terminal/screen.ts');
   return (await import('../../report/terminal/jobs.ts')).renderJob(story, createScreen(context));
@@ -346,5 +346,5 @@ function describeChanged(context: CommandContext, job: Job | null, { id, verb }:
 }
 
 function changedToJson(id: number, job: Job | null): object {
-  return job === null ? { id } : jobToJson(job);
+  return job === null ? { id } : jobRecord.toJson(job);
 }

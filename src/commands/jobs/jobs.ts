@@ -113,9 +113,9 @@ async function describeList(store: Store | null, { context, pattern, options }: 
   const query = { pattern, ...states, ...order, ...choice, limit };
   const list = store === null ? noJobs : await readJobs(store, query, context.now());
   if (options.json) {
-    const { listedJobToJson } = await import('../../report/json.ts');
+    const { listedJobRecord } = await import('../../report/model/jobs.ts');
     const { findHold } = await import('../../report/text/words.ts');
-    const toJson = (job: ListedJob) => listedJobToJson(job, findHold(list.pauses, job));
+    const toJson = (job: ListedJob) => listedJobRecord.toJson({ ...job, pause: findHold(list.pauses, job) });
     return await formatJson({ jobs: list.jobs.map(toJson) });
   }
   const { renderJobs } = await import('../../report/terminal/jobs.ts');
@@ -126,8 +126,8 @@ async function describeCounts(store: Store | null, { context, pattern, options }
   const { countJobs } = await import('../../queue/read/list.ts');
   const counts = store === null ? [] : await countJobs(store, pattern, context.now());
   if (options.json) {
-    const { countToJson } = await import('../../report/json.ts');
-    return await formatJson({ counts: counts.map(countToJson) });
+    const { jobCountRecord } = await import('../../report/model/jobs.ts');
+    return await formatJson({ counts: counts.map(jobCountRecord.toJson) });
   }
   const { renderJobCounts } = await import('../../report/terminal/jobs.ts');
   return renderJobCounts(counts, await screenOf(context));
@@ -137,8 +137,8 @@ async function describeTotals(store: Store | null, { context, pattern, options }
   const { totalJobs } = await import('../../queue/read/list.ts');
   const totals = store === null ? [] : await totalJobs(store, pattern);
   if (options.json) {
-    const { totalsToJson } = await import('../../report/json.ts');
-    return await formatJson({ totals: totals.map(totalsToJson) });
+    const { jobTotalsRecord } = await import('../../report/model/jobs.ts');
+    return await formatJson({ totals: totals.map(jobTotalsRecord.toJson) });
   }
   const { renderJobTotals } = await import('../../report/terminal/jobs.ts');
   return renderJobTotals(totals, await screenOf(context));
@@ -150,7 +150,7 @@ async function describeUpcoming(store: Store | null, { context, pattern, options
   const query = { pattern, limit, nowMs: context.now() };
   const upcoming = store === null ? [] : await readUpcoming(store, query);
   if (options.json) {
-    const { upcomingToJson } = await import('../../report/json.ts');
+    const { upcomingToJson } = await import('../../report/model/jobs.ts');
     return await formatJson({ upcoming: upcoming.map(upcomingToJson) });
   }
   const { renderUpcoming } = await import('../../report/terminal/jobs.ts');

@@ -61,8 +61,9 @@ async function close(context: CommandContext, words: readonly string[], { root, 
   );
   if (closed === null) throw noSuchIncident(words[0] ?? '');
   if (json) {
-    const { formatJson, incidentToJson } = await import('../../report/json.ts');
-    return void context.stdout.write(formatJson({ closed: closed.map(incidentToJson) }));
+    const { formatJson } = await import('../../report/json.ts');
+    const { incidentRecord } = await import('../../report/model/incidents.ts');
+    return void context.stdout.write(formatJson({ closed: closed.map(incidentRecord.toJson) }));
   }
   const { printableLine } = await import('../../system/base/text.ts');
   for (const { id, subject } of closed) context.stdout.write(`Closed: #${id} ${printableLine(subject)}.\n`);
@@ -84,8 +85,10 @@ async function listIncidents(context: CommandContext, { root, json, all }: Incid
     mutes: store === null ? [] : await incidentsOf(store.statements).mutes(context.now()),
   }));
   if (json) {
-    const { formatJson, incidentToJson, muteToJson } = await import('../../report/json.ts');
-    const told = { incidents: incidents.map(incidentToJson), mutes: mutes.map(muteToJson) };
+    const { formatJson } = await import('../../report/json.ts');
+    const { incidentRecord } = await import('../../report/model/incidents.ts');
+    const { muteRecord } = await import('../../report/model/pauses.ts');
+    const told = { incidents: incidents.map(incidentRecord.toJson), mutes: mutes.map(muteRecord.toJson) };
     return void context.stdout.write(formatJson(told));
   }
   const { createScreen } = await import('../../report/terminal/screen.ts');
@@ -135,8 +138,9 @@ async function acknowledge(context: CommandContext, asked: string, { root, json 
   );
   if (incidents === null || incidents.length === 0) throw noSuchIncident(word);
   if (json) {
-    const { formatJson, incidentToJson } = await import('../../report/json.ts');
-    return void context.stdout.write(formatJson({ acknowledged: incidents.map(incidentToJson) }));
+    const { formatJson } = await import('../../report/json.ts');
+    const { incidentRecord } = await import('../../report/model/incidents.ts');
+    return void context.stdout.write(formatJson({ acknowledged: incidents.map(incidentRecord.toJson) }));
   }
   const { printableLine } = await import('../../system/base/text.ts');
   for (const { id, subject } of incidents) {
@@ -177,8 +181,9 @@ async function mute(context: CommandContext, words: readonly string[], options: 
   await refuseUnknownNames(context, options.root, mutes);
   await withWritableLog(context, options.root, (store) => store.transaction((session) => setMutes(session, mutes)));
   if (options.json) {
-    const { formatJson, muteToJson } = await import('../../report/json.ts');
-    return void context.stdout.write(formatJson({ mutes: mutes.map(muteToJson) }));
+    const { formatJson } = await import('../../report/json.ts');
+    const { muteRecord } = await import('../../report/model/pauses.ts');
+    return void context.stdout.write(formatJson({ mutes: mutes.map(muteRecord.toJson) }));
   }
   const { createClock } = await import('../../report/text/clock.ts');
   const { printableLine } = await import('../../system/base/text.ts');

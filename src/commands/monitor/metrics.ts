@@ -117,8 +117,9 @@ async function render(context: CommandContext, { metrics, subject, options }: Sh
   const { readCpuLimit } = await import('../../system/process/cpu-limit.ts');
   const cpuLimit = readCpuLimit();
   if (options.json) {
-    const { formatJson, metricsToJson } = await import('../../report/json.ts');
-    return formatJson(metricsToJson(metrics, cpuLimit));
+    const { formatJson } = await import('../../report/json.ts');
+    const { metricsRecord } = await import('../../monitor/metrics/read-metrics.ts');
+    return formatJson(metricsRecord.toJson({ ...metrics, cpuLimit }));
   }
   if (options.csv) return await metricsToCsv(metrics);
   const { createScreen } = await import('../../report/terminal/screen.ts');

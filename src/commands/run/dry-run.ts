@@ -56,7 +56,8 @@ export async function showPlan(
 }
 
 async function toJson(plans: readonly PassPlan[]): Promise<string> {
-  const { formatJson, isoInstant } = await import('../../report/json.ts');
+  const { formatJson } = await import('../../report/json.ts');
+  const { isoInstant } = await import('../../system/base/record.ts');
   const toWhy = (why: WhyNot | null) => why && { reason: why.reason, until: isoInstant(why.untilMs) };
   const passes = plans.map(({ tier, skipped, runs }) => ({
     tier,

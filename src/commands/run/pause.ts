@@ -56,8 +56,9 @@ async function pauseNames(context: CommandContext, words: readonly string[], opt
 }
 
 async function formatPauses(pauses: readonly Pause[]): Promise<string> {
-  const { formatJson, pauseToJson } = await import('../../report/json.ts');
-  const told = pauses.map(pauseToJson);
+  const { formatJson } = await import('../../report/json.ts');
+  const { pauseRecord } = await import('../../report/model/pauses.ts');
+  const told = pauses.map(pauseRecord.toJson);
   return formatJson(told.length > 1 ? { pauses: told } : (told[0] as object));
 }
 
@@ -133,8 +134,9 @@ async function resumeNames(
 }
 
 async function formatResumed({ names, ended, wider }: Resumed): Promise<string> {
-  const { formatJson, pauseToJson } = await import('../../report/json.ts');
-  const told = wider.map(pauseToJson);
+  const { formatJson } = await import('../../report/json.ts');
+  const { pauseRecord } = await import('../../report/model/pauses.ts');
+  const told = wider.map(pauseRecord.toJson);
   return formatJson({ resumed: ended, ...(names.length > 1 ? { pauses: told } : { pause: told[0] ?? null }) });
 }
 

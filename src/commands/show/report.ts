@@ -150,8 +150,9 @@ async function reportAll(
     throw unknownTier(options.tier, known?.map((tier) => tier.tier) ?? []);
   }
   if (options.json) {
-    const { formatJson, overviewToJson } = await import('../../report/json.ts');
-    return formatJson(overviewToJson(overview));
+    const { formatJson } = await import('../../report/json.ts');
+    const { overviewRecord } = await import('../../report/model/overview.ts');
+    return formatJson(overviewRecord.toJson(overview));
   }
   if (options.csv) return await scriptsToCsv(overview.scripts);
   const { createScreen } = await import('../../report/terminal/screen.ts');
@@ -174,8 +175,9 @@ async function reportScript(
   const query = { ...filter, limit, tier: options.tier, known };
   const found = await readScriptRuns(await view(), scriptNameOf(word, { cwd: context.cwd, root }), query);
   if (options.json) {
-    const { formatJson, runsToJson } = await import('../../report/json.ts');
-    return formatJson(runsToJson(found.script, found.runs));
+    const { formatJson } = await import('../../report/json.ts');
+    const { runRecord } = await import('../../report/model/runs/run.ts');
+    return formatJson({ script: found.script, runs: found.runs.map(runRecord.toJson) });
   }
   if (options.csv) return await runsToCsv(found.runs);
   const { createScreen } = await import('../../report/terminal/screen.ts');
@@ -204,8 +206,7 @@ function parseLimit(text: string): number {
 /** `runner report --csv`: one line for each script. Instants are ISO strings, unknown is empty. */
 export function scriptsToCsv(scripts: readonly ScriptOverview[]): Promise<string> {
   return formatCsv(scriptTitles, (isoInstant) =>
-    scripts.map(({ summary, lastRun, ...script }) => ({
-      ...summary,
+    scripts.map(({ lastRun, ...script }) => ({
       ...script,
       lastRunId: lastRun?.id,
       lastOutcome: lastRun?.outcome,
@@ -251,7 +252,7 @@ export async function formatCsv(
 ): Promise<string> {
   const { stringify } = await import('csv-stringify/sync');
   const { printable } = await import('../../system/base/text.ts');
-  const { isoInstant } = await import('../../report/json.ts');
+  const { isoInstant } = await import('../../system/base/record.ts');
   const columns = titles.split(' ');
   const toCell = (cell: unknown) => (typeof cell === 'string' ? printable(cell) : cell);
   const rows = toRows(isoInstant).map((row) => columns.map((title) => toCell(row[title])));

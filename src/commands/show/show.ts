@@ -87,8 +87,9 @@ async function showActivity(context: CommandContext, options: ActivityOptions): 
     const found = await selectActivity(await view(), query);
     const shown = found.slice(0, limit);
     if (options.json) {
-      const { activityToJson, formatJson } = await import('../../report/json.ts');
-      return formatJson({ activity: shown.map(activityToJson) });
+      const { formatJson } = await import('../../report/json.ts');
+      const { activityRecord } = await import('../../report/model/activity.ts');
+      return formatJson({ activity: shown.map(activityRecord.toJson) });
     }
     const { createScreen } = await import('../../report/terminal/screen.ts');
     const { renderActivity } = await import('../../report/terminal/jobs.ts');
@@ -113,13 +114,21 @@ async function showJson(
   options: ShowOptions,
   output: TextOutput,
 ): Promise<void> {
-  const { changeToJson, formatJson, runToJson } = await import('../../report/json.ts');
+  const { formatJson } = await import('../../report/json.ts');
+  const { changeRecord, runRecord } = await import('../../report/model/runs/run.ts');
   const { readRunOutput } = await import('../../report/model/runs/output.ts');
   let text: string | null = null;
   for await (const piece of readRunOutput(state, run, options.full === true)) {
     text = (text ?? '') + piece;
   }
-  await output.write(formatJson({ ...runToJson(run), host: run.host, change: changeToJson(run.change), output: text }));
+  await output.write(
+    formatJson({
+      ...runRecord.toJson(run),
+      host: run.host,
+      change: run.change && changeRecord.toJson(run.change),
+      output: text,
+    }),
+  );
 }
 
 interface Shown {

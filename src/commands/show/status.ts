@@ -71,7 +71,8 @@ async function describeStatus(
     );
   }
   if (options.json) {
-    const { formatJson, statusToJson } = await import('../../report/json.ts');
+    const { formatJson } = await import('../../report/json.ts');
+    const { statusToJson } = await import('../../report/model/status.ts');
     return formatJson(statusToJson(status));
   }
   const { createScreen } = await import('../../report/terminal/screen.ts');
@@ -81,8 +82,9 @@ async function describeStatus(
 
 async function describeUpcoming(context: CommandContext, upcoming: readonly Upcoming[], { json }: CommonOptions) {
   if (json) {
-    const { formatJson, upcomingTimeToJson } = await import('../../report/json.ts');
-    return formatJson({ upcoming: upcoming.map(upcomingTimeToJson) });
+    const { formatJson } = await import('../../report/json.ts');
+    const { upcomingRecord } = await import('../../report/model/next-times.ts');
+    return formatJson({ upcoming: upcoming.map(upcomingRecord.toJson) });
   }
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const { renderUpcomingTimes } = await import('../../report/terminal/next-times.ts');

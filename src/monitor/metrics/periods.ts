@@ -4,7 +4,8 @@ export const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /** What hours are rolled up to. All of them begin and end in UTC; weeks begin on Monday. */
-export type Period = '1h' | '6h' | '12h' | '1d' | '1w';
+export const periods = ['1h', '6h', '12h', '1d', '1w'] as const;
+export type Period = (typeof periods)[number];
 
 const lengths: Readonly<Record<Period, number>> = {
   '1h': HOUR_MS,
@@ -13,9 +14,6 @@ const lengths: Readonly<Record<Period, number>> = {
   '1d': DAY_MS,
   '1w': 7 * DAY_MS,
 };
-
-/** All there are. */
-export const periods = Object.keys(lengths) as readonly Period[];
 
 /** UTC epoch milliseconds of the whole hour that it lies in. */
 export const hourOf = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS;

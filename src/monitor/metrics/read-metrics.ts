@@ -1,8 +1,9 @@
 import { metricsOf, type Span, type WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
 import type { StoreSession } from '../../store/store.ts';
+import { field, record, type Values } from '../../system/base/record.ts';
 import { Figures, leastOf, mostOf } from './figures.ts';
 import { eachUncounted, HourlyFigures, type MetricStatements, OpenHour } from './hours.ts';
-import { HOUR_MS, hourOf, type Period, periodAround } from './periods.ts';
+import { HOUR_MS, hourOf, type Period, periodAround, periods } from './periods.ts';
 
 export interface MetricsQuery {
   readonly period: Period;
@@ -18,98 +19,111 @@ export interface MetricsQuery {
   readonly subjects?: readonly string[] | undefined;
 }
 
-/** What happened, by subject and period. */
-export interface Metrics {
-  readonly period: Period;
-  /** When the first period begins and the last one ends; UTC epoch milliseconds. */
-  readonly sinceMs: number;
-  readonly untilMs: number;
-  /** `*` first, then tiers, then scripts, each by name. */
-  readonly series: readonly MetricSeries[];
-  /** By tier, `queue` of those that process the queue. */
-  readonly workers: readonly WorkerSeries[];
-}
-
-export interface MetricSeries {
-  readonly subject: string;
-  readonly kind: 'all' | 'tier' | 'script';
-  /** All of the time together. */
-  readonly total: MetricBucket;
-  /** The oldest first; a period in which nothing happened has none. */
-  readonly buckets: readonly MetricBucket[];
-}
-
-/** One period; unknown figures are null. Durations are in milliseconds. */
-export interface MetricBucket {
-  readonly fromMs: number;
-  readonly untilMs: number;
-  /** Jobs of the queue that were added. */
-  readonly added: number;
-  /** Runs that began in it, and those that ended in it. */
-  readonly started: number;
-  readonly ended: number;
-  /** Jobs that finished; tries that failed, and are followed by another; jobs that failed for good. */
-  readonly finished: number;
-  readonly errors: number;
-  readonly failed: number;
-  readonly crashed: number;
-  /** Runs that succeeded, though their output says otherwise. */
-  readonly warned: number;
-  /** How long runs took. */
-  readonly runMs: Spread;
-  /** How long jobs of the queue took since they were added until they finished or failed. */
-  readonly serviceMs: Spread;
-  readonly cpuMs: number | null;
-  /** How many runs that is the CPU time of. */
-  readonly cpuRuns: number;
-  readonly maxRssBytes: number | null;
-  /** How long after their time first tries began. */
-  readonly lateMs: { readonly mean: number | null; readonly max: number | null };
-  /** The most jobs that were due and waited at the end of an hour, and the longest that one of them had. */
-  readonly waiting: number | null;
-  readonly waitingMs: number | null;
-}
+const known = field.number.orNull;
 
 /** Quantiles are at most 1 % off. */
-export interface Spread {
-  readonly count: number;
-  readonly sum: number | null;
-  readonly mean: number | null;
-  readonly min: number | null;
-  readonly max: number | null;
-  readonly p50: number | null;
-  readonly p95: number | null;
-  readonly p99: number | null;
-}
+const spreadRecord = record('Spread', {
+  count: field.integer,
+  sum: known,
+  mean: known,
+  min: known,
+  max: known,
+  p50: known,
+  p95: known,
+  p99: known,
+});
 
-export interface WorkerSeries {
-  readonly tier: string;
-  readonly total: WorkerBucket;
-  readonly buckets: readonly WorkerBucket[];
-}
+/** One period; unknown figures are null. Durations are in milliseconds. */
+const bucketRecord = record('MetricBucket', {
+  from: field.instant,
+  until: field.instant,
+  /** Jobs of the queue that were added. */
+  added: field.integer,
+  /** Runs that began in it, and those that ended in it. */
+  started: field.integer,
+  ended: field.integer,
+  /** Jobs that finished; tries that failed, and are followed by another; jobs that failed for good. */
+  finished: field.integer,
+  errors: field.integer,
+  failed: field.integer,
+  crashed: field.integer,
+  /** Runs that succeeded, though their output says otherwise. */
+  warned: field.integer,
+  /** How long runs took. */
+  runMs: field.one(spreadRecord),
+  /** How long jobs of the queue took since they were added until they finished or failed. */
+  serviceMs: field.one(spreadRecord),
+  cpuMs: known,
+  /** How many runs that is the CPU time of. */
+  cpuRuns: field.integer,
+  maxRssBytes: known,
+  /** How long after their time first tries began. */
+  lateMs: field.one(record(null, { mean: known, max: known })),
+  /** The most jobs that were due and waited at the end of an hour, and the longest that one of them had. */
+  waiting: known,
+  waitingMs: known,
+});
 
-export interface WorkerBucket {
-  readonly fromMs: number;
-  readonly untilMs: number;
+export type MetricBucket = Values<typeof bucketRecord>;
+
+const seriesRecord = record(null, {
+  subject: field.text,
+  kind: field.words(['all', 'tier', 'script']),
+  /** All of the time together. */
+  total: field.one(bucketRecord),
+  /** The oldest first; a period in which nothing happened has none. */
+  buckets: field.list(field.one(bucketRecord)),
+});
+
+export type MetricSeries = Values<typeof seriesRecord>;
+
+const workerBucketRecord = record('WorkerBucket', {
+  from: field.instant,
+  until: field.instant,
   /** Those at work; one that works on into the next hour counts in both. */
-  readonly workers: number;
-  readonly skipped: number;
-  readonly crashed: number;
+  workers: field.integer,
+  skipped: field.integer,
+  crashed: field.integer,
   /** How long they were there, and how long runs took, all added up. */
-  readonly aliveMs: number;
+  aliveMs: field.number,
   /** The shortest and the longest that one of them was there within an hour; null: nobody was. */
-  readonly aliveMinMs: number | null;
-  readonly aliveMaxMs: number | null;
-  readonly busyMs: number;
+  aliveMinMs: known,
+  aliveMaxMs: known,
+  busyMs: field.number,
   /** Jobs that a worker finished or failed in an hour; null: there was none. */
-  readonly throughputMean: number | null;
-  readonly throughputMax: number | null;
+  throughputMean: known,
+  throughputMax: known,
   /**
    * From 0 to 1: how long runs took, of what was possible if as many as were there at the same time at most had
    * worked through each hour in which anybody was; null: nobody was.
    */
-  readonly utilization: number | null;
-}
+  utilization: known,
+});
+
+export type WorkerBucket = Values<typeof workerBucketRecord>;
+
+const workerSeriesRecord = record(null, {
+  tier: field.text,
+  total: field.one(workerBucketRecord),
+  buckets: field.list(field.one(workerBucketRecord)),
+});
+
+type WorkerSeries = Values<typeof workerSeriesRecord>;
+
+/** What happened, by subject and period: `runner metrics --json`. */
+export const metricsRecord = record('Metrics', {
+  period: field.words(periods, 'Period'),
+  /** When the first period begins and the last one ends. */
+  since: field.instant,
+  until: field.instant,
+  cpuLimit: known.about('How many CPUs this user may use; null: no limit'),
+  /** `*` first, then tiers, then scripts, each by name. */
+  series: field.list(field.one(seriesRecord)),
+  /** By tier, `queue` of those that process the queue. */
+  workers: field.list(field.one(workerSeriesRecord)),
+});
+
+export type Metrics = Omit<Values<typeof metricsRecord>, 'cpuLimit'>;
 
 /**
  * Reads what happened in each period: of hours that are closed what is kept of them, of the others what rows tell so

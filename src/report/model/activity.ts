@@ -1,30 +1,37 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { ActivityEvent, JobState, Outcome, WorkerState } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
+import { field, record, type Values } from '../../system/base/record.ts';
 import { inPages } from '../../system/base/values.ts';
 import type { OpenWindow } from '../text/filters.ts';
 import type { LogView } from './runs/run.ts';
 
 /** One transition of a job. */
-export interface JobActivity {
-  readonly atMs: number;
+export const jobActivityRecord = record(null, {
+  at: field.instant,
+  event: field.text,
+  detail: field.text.orNull,
+  /** What is to be said of it besides its reason. */
+  warning: field.text.orNull.about('Of a run that ended'),
+  run: field.integer.orNull.from('runId'),
+  by: field.text.orNull.from('actor'),
+});
+
+export interface JobActivity extends Values<typeof jobActivityRecord> {
   readonly event: ActivityEvent;
-  readonly detail: string | null;
-  /** Of a run that ended: what is to be said of it besides its reason. */
-  readonly warning: string | null;
-  readonly runId: number | null;
-  /** Who did it through the API: `token laptop`; null: a worker, or somebody at a shell. */
-  readonly actor: string | null;
 }
 
 /** One transition of any job or worker. */
-export interface Activity extends JobActivity {
-  readonly workerId: number | null;
-  /** The machine of the worker; null: it concerns none, or one that was deleted. */
-  readonly host: string | null;
-  readonly jobId: number | null;
-  /** Of the job; null: it concerns none, or one that was deleted. */
-  readonly name: string | null;
+export const activityRecord = record(null, {
+  ...jobActivityRecord.fields,
+  job: field.integer.orNull.from('jobId'),
+  name: field.text.orNull.about("The job's name; null: no job, or a deleted one"),
+  worker: field.integer.orNull.from('workerId'),
+  host: field.text.orNull.about("The worker's machine; null: no worker, or a deleted one"),
+});
+
+export interface Activity extends Values<typeof activityRecord> {
+  readonly event: ActivityEvent;
   /** The job stands for a script of a tier, and is none of the queue. */
   readonly isOfScript: boolean;
   readonly place: ActivityPlace;

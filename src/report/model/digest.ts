@@ -49,10 +49,10 @@ export async function readDigest(log: LogView, query: OverviewQuery): Promise<Di
   const { sinceMs, untilMs } = query;
   const overview = await readOverview(log, query);
   const before = await selectFigures(log.db, { sinceMs: sinceMs - (untilMs - sinceMs), untilMs: sinceMs });
-  const failing = overview.scripts.filter(({ summary }) => summary.failed > 0);
+  const failing = overview.scripts.filter(({ failed }) => failed > 0);
   return {
     overview,
-    failing: failing.toSorted((one, other) => other.summary.failed - one.summary.failed),
+    failing: failing.toSorted((one, other) => other.failed - one.failed),
     slower: findSlower(overview.scripts, before),
     costly: findCostly(overview.scripts),
     incidents: await selectIncidents(log, query),
@@ -70,10 +70,11 @@ function findSlower(
   scripts: readonly ScriptOverview[],
   figures: ReadonlyMap<string, RunFigures>,
 ): readonly SlowerScript[] {
-  const slower = scripts.flatMap(({ script, summary }): SlowerScript[] => {
+  const slower = scripts.flatMap((overview): SlowerScript[] => {
+    const { script } = overview;
     const earlier = figures.get(script);
     const before = earlier === undefined ? null : summarizeRuns(earlier);
-    const [beforeMs, nowMs] = [medianOf(before), medianOf(summary)];
+    const [beforeMs, nowMs] = [medianOf(before), medianOf(overview)];
     if (beforeMs === null || nowMs === null) return [];
     return nowMs > beforeMs * SLOWER && nowMs - beforeMs > SLOWER_MS ? [{ script, beforeMs, nowMs }] : [];
   });
@@ -81,14 +82,12 @@ function findSlower(
   return slower.toSorted((one, other) => factor(other) - factor(one)).slice(0, MOST_SLOWER);
 }
 
-function medianOf(summary: Summary | null): number | null {
+function medianOf(summary: Pick<Summary, 'runs' | 'p50DurationMs'> | null): number | null {
   return summary === null || summary.runs < FEWEST_RUNS ? null : summary.p50DurationMs;
 }
 
 function findCostly(scripts: readonly ScriptOverview[]): readonly CostlyScript[] {
-  const known = scripts.flatMap(({ script, summary: { totalCpuMs } }) =>
-    totalCpuMs ? { script, cpuMs: totalCpuMs } : [],
-  );
+  const known = scripts.flatMap(({ script, totalCpuMs }) => (totalCpuMs ? { script, cpuMs: totalCpuMs } : []));
   const all = known.reduce((sum, { cpuMs }) => sum + cpuMs, 0);
   return known
     .map((each) => ({ ...each, share: each.cpuMs / all }))

@@ -1,7 +1,31 @@
 import { columnsOf } from '../../store/columns.ts';
 import type { IncidentRow } from '../../store/schema.ts';
 import { tables } from '../../store/tables.ts';
+import { incidentEndings } from '../../store/words.ts';
+import { field, record } from '../../system/base/record.ts';
 import type { LogView } from './runs/run.ts';
+
+/** What was found wrong, and what became of it. */
+export const incidentRecord = record('Incident', {
+  id: field.integer,
+  subject: field.text.about('A script or handler, a tier, `queue`, `log`, `disk`, `alerts`'),
+  code: field.text,
+  severity: field.words(['warning', 'critical']),
+  occurrences: field.integer,
+  error: field.text.orNull.from('message'),
+  hint: field.text.orNull,
+  openedAt: field.instant.from('opened_at'),
+  lastAt: field.instant.from('last_at'),
+  recoveredAt: field.instant.orNull.from('recovered_at').about('Null: it is not over'),
+  ending: field
+    .words(incidentEndings)
+    .orNull.about('How it ended otherwise than by getting well; `gone`: `hint` says why'),
+  toldAt: field.instant.orNull.from('told_at'),
+  remindedAt: field.instant.orNull.from('reminded_at'),
+  recoveryToldAt: field.instant.orNull.from('recovery_told_at'),
+  acknowledgedAt: field.instant.orNull.from('acknowledged_at'),
+  lastRun: field.integer.orNull.from('last_run_id'),
+});
 
 export interface IncidentQuery {
   readonly state: 'open' | 'over' | 'all';

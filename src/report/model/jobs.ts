@@ -5,16 +5,109 @@ import { type ListPageOptions, listJobs } from '../../queue/read/list.ts';
 import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
 import type { Moments } from '../../schedule/repeat/rule.ts';
 import { defaultSettings } from '../../settings/settings.ts';
-import type { JobHead } from '../../store/shared/job-columns.ts';
+import { type JobHead, MOST_LISTED_BYTES } from '../../store/shared/job-columns.ts';
 import type { ClaimOfWorker } from '../../store/statements/claims.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { StoreSession } from '../../store/store.ts';
-import type { JobState } from '../../store/words.ts';
+import { jobStates, missedPolicies } from '../../store/words.ts';
 import { parseExactly } from '../../system/base/exact-json.ts';
+import { field, record, type Values } from '../../system/base/record.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import { findHold } from '../text/words.ts';
-import { type JobActivity, selectActivity } from './activity.ts';
-import { type LogView, type RunRecord, selectRecords } from './runs/run.ts';
+import { type JobActivity, jobActivityRecord, selectActivity } from './activity.ts';
+import { pauseRecord } from './pauses.ts';
+import { type LogView, type RunRecord, runRecord, selectRecords } from './runs/run.ts';
+
+const jobStateField = field.words(jobStates, 'JobState');
+const countersRecord = record(null, {
+  reserves: field.integer,
+  timeouts: field.integer,
+  releases: field.integer,
+  buries: field.integer,
+  kicks: field.integer,
+  crashes: field.integer,
+});
+
+/** One job of the queue, as docs/json.md describes it. */
+export const jobRecord = record('Job', {
+  id: field.integer,
+  name: field.text,
+  state: jobStateField,
+  data: field.json.about('JSON, as it was given'),
+  result: field.json.about('JSON; null: none'),
+  priority: field.integer,
+  runAt: field.date,
+  scheduledFor: field.date.orNull,
+  createdAt: field.date,
+  startedAt: field.date.orNull,
+  finishedAt: field.date.orNull,
+  attempts: field.integer,
+  maxAttempts: field.integer.orNull,
+  repeat: field.text.orNull,
+  missed: field.words(missedPolicies),
+  uniqueKey: field.text.orNull,
+  group: field.text.orNull,
+  parent: field.integer.orNull,
+  leaseMs: field.number.orNull,
+  leasedUntil: field.date.orNull,
+  reason: field.text.orNull,
+  counters: field.one(countersRecord),
+});
+
+/** With what keeps it from being run. */
+export const heldJobRecord = record('HeldJob', { ...jobRecord.fields, pause: field.one(pauseRecord).orNull });
+
+/** As a list has it. */
+export const listedJobRecord = record('ListedJob', {
+  ...heldJobRecord.fields,
+  data: field.json.about(`JSON; null, too, where it is longer than ${MOST_LISTED_BYTES} bytes`),
+  result: field.json.about('The same. Null: none, or left out'),
+  dataBytes: field.integer.orNull.about(
+    'Length of the data in bytes, where it was left out: `GET /api/jobs/{id}` has it. Null: data is whole',
+  ),
+  resultBytes: field.integer.orNull.about('The same of the result'),
+});
+
+const endedChildren = field.list(
+  field.one(record(null, { id: field.integer, name: field.text, data: field.json, result: field.json })),
+);
+
+/** What whoever works a job off needs. */
+export const claimedJobRecord = record('ClaimedJob', {
+  ...jobRecord.fields,
+  token: field.text.about('Needed to end the job'),
+  attempt: field.integer,
+  parentData: field.json,
+  children: field.one(record(null, { finished: endedChildren, failed: endedChildren, cancelled: endedChildren })),
+});
+
+/** The number of jobs of a name in each state: `runner jobs --count --json`. */
+export const jobCountRecord = record(null, {
+  name: field.text,
+  ready: field.integer,
+  delayed: field.integer,
+  running: field.integer,
+  retrying: field.integer,
+  paused: field.integer,
+  failed: field.integer,
+  finished: field.integer,
+  cancelled: field.integer,
+});
+
+/** What has happened to jobs of a name: `runner jobs --totals --json`. */
+export const jobTotalsRecord = record('JobTotals', {
+  name: field.text,
+  added: field.integer,
+  runs: field.integer,
+  succeeded: field.integer,
+  failed: field.integer,
+  timedOut: field.integer,
+  crashed: field.integer,
+  released: field.integer,
+  leasesExpired: field.integer,
+  buried: field.integer,
+  kicked: field.integer,
+});
 
 /** Jobs of the queue, in the order asked for. */
 export interface JobList {
@@ -87,12 +180,25 @@ export function asFound<J extends Job>(job: J, lost: LostClaims): J {
   return reason === undefined ? job : { ...job, reason };
 }
 
-/** A time at which a job is to run. */
+/** A time at which a job is to run: `runner jobs --upcoming 10 --json`. */
+export const upcomingJobRecord = record('UpcomingJob', {
+  at: field.instant,
+  /** Its rule gives that time if each run before it begins when it is due, and takes no time. */
+  isExpected: field.flag,
+  id: field.integer,
+  name: field.text,
+  state: jobStateField,
+  repeat: field.text.orNull,
+});
+
 export interface UpcomingRun {
   readonly atMs: number;
   readonly job: Job;
-  /** Its rule gives that time if each run before it begins when it is due, and takes no time. */
   readonly isExpected: boolean;
+}
+
+export function upcomingToJson({ job, ...when }: UpcomingRun) {
+  return upcomingJobRecord.toJson({ ...job, ...when });
 }
 
 interface UpcomingQuery {
@@ -174,11 +280,9 @@ async function nextTimeOf(
   return await planNext(parsed.rule, moments, { missed, nowMs: moments.finished, cap });
 }
 
-export interface JobChild {
-  readonly id: number;
-  readonly name: string;
-  readonly state: JobState;
-}
+const childRecord = record(null, { id: field.integer, name: field.text, state: jobStateField });
+
+export type JobChild = Values<typeof childRecord>;
 
 export async function selectChildren({ db }: LogView, jobId: number, limit: number): Promise<JobChild[]> {
   return await db
@@ -195,6 +299,20 @@ export async function selectRunsOfJob(log: LogView, jobId: number, limit: number
   return await selectRecords(log, (runs) =>
     runs.where('runs.job_id', '=', jobId).orderBy('runs.id', 'desc').limit(limit),
   );
+}
+
+/** A job and what became of it: `runner job <id> --json`. */
+export const jobStoryRecord = record('JobStory', {
+  ...heldJobRecord.fields,
+  children: field.list(field.one(childRecord)),
+  /** Newest first. */
+  runs: field.list(field.one(runRecord)),
+  /** Oldest first. */
+  activity: field.list(field.one(jobActivityRecord)),
+});
+
+export function jobStoryToJson({ job, hold: pause, ...rest }: JobStory) {
+  return jobStoryRecord.toJson({ ...job, pause, ...rest });
 }
 
 /** What became of a job besides what its row tells. */

@@ -4,23 +4,26 @@ import { tierPeriodMs } from '../../schedule/period.ts';
 import type { ActivityLog } from '../../store/schema.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import type { Store } from '../../store/store.ts';
+import { field, record, type Values } from '../../system/base/record.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { readTierState, selectSeen, type TierState } from './tier.ts';
 
 /** When a script that has times of its own runs next. */
-export interface NextTime {
-  readonly script: string;
-  readonly tier: string;
-  /** As it is written; null: it runs after boots alone. */
-  readonly schedule: string | null;
-  readonly timezone: string | null;
+export const nextTimeRecord = record('NextTime', {
+  script: field.text,
+  tier: field.text,
+  /** As it is written. */
+  schedule: field.text.orNull.about('Null: it runs only after boots'),
+  timezone: field.text.orNull,
   /** It runs once after each boot. */
-  readonly isAfterBoot: boolean;
-  /** By its schedule; in the past: it has come, and waits for a pass. Null: there is none, or it has no schedule. */
-  readonly atMs: number | null;
-  /** When a pass of its tier is expected that runs it then; null: nothing can be expected. */
-  readonly passMs: number | null;
-}
+  isAfterBoot: field.flag,
+  /** By its schedule; null: there is none, or it has no schedule. */
+  next: field.instant.orNull.from('atMs').about('A time in the past has come, and waits for a pass'),
+  /** Null: nothing can be expected. */
+  nextPass: field.instant.orNull.from('passMs').about('When the pass of its tier that will run it is expected'),
+});
+
+export type NextTime = Values<typeof nextTimeRecord>;
 
 interface Query {
   readonly db: Kysely<ActivityLog>;
@@ -118,19 +121,21 @@ export function isFarFromPass({ tier, atMs, passMs }: NextTime): boolean {
   return isRare && atMs !== null && passMs !== null && passMs - atMs > MUCH_MS;
 }
 
-/** Something that comes. */
-export interface Upcoming {
-  readonly atMs: number;
-  readonly kind: 'tier' | 'script' | 'job';
+/** Something that comes: `runner status --upcoming --json`. */
+export const upcomingRecord = record(null, {
+  at: field.instant,
+  kind: field.words(['tier', 'script', 'job']),
   /** Of a tier, a script, or a job of the queue. */
-  readonly name: string;
+  name: field.text,
   /** The number of a job; null: it is none. */
-  readonly id: number | null;
+  id: field.integer.orNull,
   /** Its schedule, or the rule by which it repeats; null: it has none. */
-  readonly rule: string | null;
+  rule: field.text.orNull,
   /** When a pass runs a script; null: it is none, or that is not known. */
-  readonly passMs: number | null;
-}
+  pass: field.instant.orNull,
+});
+
+export type Upcoming = Values<typeof upcomingRecord>;
 
 interface UpcomingQuery {
   readonly tiers: readonly TierState[];

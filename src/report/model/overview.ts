@@ -1,29 +1,41 @@
 import { findPause } from '../../queue/pauses.ts';
 import { findMissedByCrontab, type ReadCrontab } from '../../schedule/crontab-times.ts';
-import type { MissedPasses } from '../../schedule/expected-call.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { isFailure, type Outcome } from '../../store/words.ts';
 import { hasWarning } from '../../system/base/format.ts';
+import { field, type RecordOf, record, type Values } from '../../system/base/record.ts';
 import { compareBytes } from '../../system/base/values.ts';
 import { describeRunError } from '../text/words.ts';
-import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } from './runs/run.ts';
+import { pauseRecord } from './pauses.ts';
+import {
+  type LogView,
+  livenessField,
+  type RunningRun,
+  type RunRecord,
+  runningRecord,
+  runRecord,
+  selectRunning,
+  tierOf,
+} from './runs/run.ts';
 import {
   addUp,
   countOutcome,
   noFigures,
   type RecentRun,
   type RunFigures,
-  type Summary,
+  recentRunRecord,
   selectFigures,
   selectOutputEnd,
   selectRecentRuns,
   selectRunsById,
   summarizeRuns,
+  summaryRecord,
   type TimeWindow,
-  type Totals,
+  totalsRecord,
 } from './runs/runs.ts';
 import {
+  passRecord,
   type RecordedPass,
   type SkippedPass,
   selectCalls,
@@ -33,65 +45,86 @@ import {
   selectPassEnds,
   selectTierNames,
   selectWaiting,
-  type WaitingScriptJob,
+  waitingRecord,
 } from './tier.ts';
 
+/** Whether it is in `jobs/` now: what is `gone` only the log knows; `disabled`: nothing runs it; `unknown`: nobody looked. */
+const presenceField = field.words(['present', 'disabled', 'gone', 'unknown'], 'Presence');
+type Presence = Values<RecordOf<{ presence: typeof presenceField }>>['presence'];
+
+const lastPassRecord = record('LastPass', {
+  ...passRecord.fields,
+  succeeded: field.integer,
+  withWarning: field.integer.about('Of those that succeeded'),
+  failed: field.integer,
+  running: field.integer,
+  liveness: livenessField.orNull,
+});
+
+export type LastPassSummary = RecordedPass & Values<typeof lastPassRecord>;
+
+const missedRecord = record(null, {
+  count: field.integer,
+  gaps: field.list(field.one(record(null, { from: field.instant, to: field.instant.orNull, count: field.integer }))),
+});
+
+const tierRecord = record('TierOverview', {
+  tier: field.text,
+  periodMs: field.number.orNull,
+  presence: presenceField,
+  /** The newest pass that had the lock, however old; null when there never was one. */
+  lastPass: field.one(lastPassRecord).orNull,
+  /** Passes in the window that had the lock. */
+  passes: field.integer,
+  /** Passes in the window that found the lock held. */
+  skippedPasses: field.integer,
+  lastSkippedPass: field.one(passRecord).orNull.from('lastSkipped'),
+  missedPasses: field.one(missedRecord).orNull.from('missed'),
+  /** What keeps all of it from running now. */
+  pause: field.one(pauseRecord).orNull,
+});
+
+export interface TierOverview extends Values<typeof tierRecord> {
+  readonly lastPass: LastPassSummary | null;
+  readonly lastSkipped: SkippedPass | null;
+}
+
+export const scriptRecord = record('ScriptOverview', {
+  script: field.text,
+  tier: field.text,
+  presence: presenceField,
+  ...summaryRecord.fields,
+  /** The newest run, however old; null: never run. */
+  lastRun: field.one(runRecord).orNull,
+  /** First line of why the last run failed; null when it did not. */
+  lastError: field.text.orNull,
+  /** Oldest first, at most 20, however old. */
+  recentRuns: field.list(field.one(recentRunRecord)),
+  /** Its own, or that of its tier or of everything. */
+  pause: field.one(pauseRecord).orNull,
+  /** Its job that waits to be run or tried again. */
+  waiting: field.one(waitingRecord).orNull,
+});
+
+export type ScriptOverview = Values<typeof scriptRecord>;
+
 /** What the log says about all scripts in one window of time. */
-export interface Overview {
-  readonly sinceMs: number;
-  readonly untilMs: number;
+export const overviewRecord = record('Overview', {
+  since: field.instant,
+  until: field.instant,
   /** Shortest period first, tiers without one last. */
-  readonly tiers: readonly TierOverview[];
+  tiers: field.list(field.one(tierRecord)),
   /** In the order of the tiers, then by name. */
-  readonly scripts: readonly ScriptOverview[];
+  scripts: field.list(field.one(scriptRecord)),
+  running: field.list(field.one(runningRecord)),
+  totals: field.one(totalsRecord),
+});
+
+export interface Overview extends Values<typeof overviewRecord> {
+  readonly tiers: readonly TierOverview[];
   readonly running: readonly RunningRun[];
   /** What is paused now. */
   readonly pauses: readonly Pause[];
-  readonly totals: Totals;
-}
-
-export interface TierOverview {
-  readonly tier: string;
-  readonly periodMs: number | null;
-  readonly presence: Presence;
-  /** The newest pass that had the lock, however old; null when there never was one. */
-  readonly lastPass: LastPassSummary | null;
-  /** Passes in the window that had the lock. */
-  readonly passes: number;
-  /** Passes in the window that found the lock held. */
-  readonly skippedPasses: number;
-  readonly lastSkipped: SkippedPass | null;
-  readonly missed: MissedPasses | null;
-  /** What keeps all of it from running now. */
-  readonly pause: Pause | null;
-}
-
-export interface LastPassSummary extends RecordedPass {
-  readonly succeeded: number;
-  /** Of those that succeeded. */
-  readonly withWarning: number;
-  readonly failed: number;
-  readonly running: number;
-}
-
-/** Whether it is in `jobs/` now: what is `gone` only the log knows; `disabled`: nothing runs it; `unknown`: nobody looked. */
-type Presence = 'present' | 'disabled' | 'gone' | 'unknown';
-
-export interface ScriptOverview {
-  readonly script: string;
-  readonly tier: string;
-  readonly presence: Presence;
-  readonly summary: Summary;
-  /** The newest run, however old; null: never run. */
-  readonly lastRun: RunRecord | null;
-  /** First line of why the last run failed; null when it did not. */
-  readonly lastError: string | null;
-  /** Oldest first, at most 20, however old. */
-  readonly recentRuns: readonly RecentRun[];
-  /** Its own, or that of its tier or of everything. */
-  readonly pause: Pause | null;
-  /** Its job that waits to be run or tried again. */
-  readonly waiting: WaitingScriptJob | null;
 }
 
 /** A tier of `jobs/` and the names of its scripts. */
@@ -138,7 +171,7 @@ export async function readOverview(log: LogView, query: OverviewQuery): Promise<
     scripts,
     pauses,
     running: (await selectRunning(log)).filter((run) => isWanted(tierOf(run.script))),
-    totals: addUp(scripts.map((script) => script.summary)),
+    totals: addUp(scripts),
   };
 }
 
@@ -245,7 +278,7 @@ async function describeScripts(
       script,
       tier: tierOf(script),
       presence: presenceOfScript(query.known, script),
-      summary: summarizeRuns(found.figures.get(script) ?? noFigures),
+      ...summarizeRuns(found.figures.get(script) ?? noFigures),
       lastRun,
       lastError: lastRun && (await readLastError(log.db, lastRun)),
       recentRuns: (found.recent.get(script) ?? []).toReversed(),

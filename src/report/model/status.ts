@@ -11,12 +11,14 @@ import type { ActivityLog, IncidentRow } from '../../store/schema.ts';
 import { hasSpool, listSpoolFiles } from '../../store/spool/files.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { Store } from '../../store/store.ts';
+import { field, record, type Values } from '../../system/base/record.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import { compareBytes } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import { selectOpenIncidents } from './incidents.ts';
-import { type NextTime, readNextTimes } from './next-times.ts';
-import { type LogView, type RunningRun, selectRunning } from './runs/run.ts';
+import { incidentRecord, selectOpenIncidents } from './incidents.ts';
+import { nextTimeRecord, readNextTimes } from './next-times.ts';
+import { pauseRecord } from './pauses.ts';
+import { type LogView, type RunningRun, runningRecord, selectRunning } from './runs/run.ts';
 import {
   findHolders,
   readTierState,
@@ -24,43 +26,56 @@ import {
   selectWorkersAtWork,
   type TierHolder,
   type TierState,
-  type WaitingScriptJob,
+  tierStateRecord,
+  waitingRecord,
 } from './tier.ts';
 
-/** How things stand at one moment. */
-export interface Status {
-  readonly atMs: number;
-  /** What is wrong and not over, oldest first. */
-  readonly incidents: readonly IncidentRow[];
-  /** Oldest first. */
-  readonly running: readonly StatusRun[];
-  readonly holders: readonly TierHolder[];
-  /** In the order that they run in. */
-  readonly waiting: readonly WaitingScriptJob[];
-  readonly pauses: readonly Pause[];
-  /** Scripts and handlers that nothing runs, by the names of their files. */
-  readonly disabled: readonly string[];
-  readonly queue: QueueStatus;
-  /** Shortest period first, those without one last. */
-  readonly tiers: readonly TierState[];
-  /** When scripts run next that have times of their own. */
-  readonly scheduled: readonly NextTime[];
-  /** There is a log, and it could not be read: what it would tell is not known. */
-  readonly isLogUnread: boolean;
-  /** How many runs were recorded without the log, and wait to be replayed into it. */
-  readonly spooledRuns: number;
-  /** Logs that could not be read, by the names of their files. */
-  readonly quarantined: readonly string[];
-  /** Which scripts machines that share the log do not have alike, one sentence each. */
-  readonly differences: readonly string[];
-}
-
-export interface StatusRun extends RunningRun {
+const statusRunRecord = record(null, {
+  ...runningRecord.fields,
   /** What it usually takes; null: it never succeeded. */
-  readonly usualDurationMs: number | null;
-}
+  usualDurationMs: field.number.orNull,
+});
+
+export interface StatusRun extends RunningRun, Values<typeof statusRunRecord> {}
+
+/** Somebody who is no worker of the runner and waits for a job. */
+export const waiterRecord = record('Waiter', {
+  host: field.text,
+  pid: field.integer,
+  patterns: field.list(field.text),
+  since: field.instant,
+});
+
+/** How many jobs wait for a handler. */
+const unhandledRecord = record(null, {
+  /** The handler's: without parameters. */
+  name: field.text,
+  jobs: field.integer,
+  /** The handler that may have been meant; null: none has such a name. */
+  nearest: field.text.orNull,
+});
+
+export type UnhandledName = Values<typeof unhandledRecord>;
+
+/** Jobs that are to be tried again count among those that wait, claimed ones among the running ones. */
+export type QueueCounts = Readonly<Record<'ready' | 'delayed' | 'running' | 'paused' | 'failed', number>>;
+
+/** Null: the log cannot be read. */
+const count = field.integer.orNull;
 
 /** How the queue stands at one moment. */
+const queueRecord = record('QueueStatus', {
+  ready: count,
+  delayed: count,
+  running: count,
+  paused: count,
+  failed: count,
+  workers: count,
+  idleWorkers: count,
+  waiting: field.list(field.one(waiterRecord)),
+  withoutHandler: field.list(field.one(unhandledRecord)),
+});
+
 export interface QueueStatus {
   readonly counts: QueueCounts;
   /** Of jobs that wait, those that nothing in `jobs/queue/` here is for; most jobs first. */
@@ -73,22 +88,46 @@ export interface QueueStatus {
   readonly waiting: readonly Waiter[];
 }
 
-/** Jobs that are to be tried again count among those that wait, claimed ones among the running ones. */
-export interface QueueCounts {
-  readonly ready: number;
-  readonly delayed: number;
-  readonly running: number;
-  readonly paused: number;
-  readonly failed: number;
+/** How things stand at one moment. */
+export const statusRecord = record('Status', {
+  at: field.instant,
+  /** What is wrong and not over, oldest first. */
+  incidents: field.list(field.one(incidentRecord)),
+  /** Oldest first. */
+  running: field.list(field.one(statusRunRecord)),
+  /** In the order that they run in. */
+  waiting: field.list(field.one(waitingRecord)),
+  pauses: field.list(field.one(pauseRecord)),
+  /** By the names of their files. */
+  disabled: field.list(field.text).about('Disabled scripts and handlers'),
+  queue: field.one(queueRecord),
+  /** Shortest period first, those without one last. */
+  tiers: field.list(field.one(tierStateRecord)),
+  scheduled: field.list(field.one(nextTimeRecord)).about('Scripts with times of their own'),
+  isLogUnread: field.flag,
+  /** How many runs were recorded without the log, and wait to be replayed into it. */
+  spooledRuns: field.integer,
+  /** Logs that could not be read, by the names of their files. */
+  quarantinedLogs: field.list(field.text),
+  /** One sentence each. */
+  differences: field.list(field.text).about('Scripts that differ between machines'),
+});
+
+export interface Status extends Omit<Values<typeof statusRecord>, 'queue'> {
+  readonly incidents: readonly IncidentRow[];
+  readonly running: readonly StatusRun[];
+  readonly holders: readonly TierHolder[];
+  readonly tiers: readonly TierState[];
+  readonly queue: QueueStatus;
 }
 
-/** How many jobs wait for a handler. */
-export interface UnhandledName {
-  /** The handler's: without parameters. */
-  readonly name: string;
-  readonly jobs: number;
-  /** The handler that may have been meant; null: none has such a name. */
-  readonly nearest: string | null;
+/** `runner status --json`, as docs/json.md describes it. */
+export function statusToJson(status: Status) {
+  const { counts, workers, idleWorkers, ...lists } = status.queue;
+  const figures = { ...counts, workers, idleWorkers };
+  const unknown = Object.fromEntries(Object.keys(figures).map((name) => [name, null]));
+  const queue = { ...lists, ...figures, ...(status.isLogUnread ? unknown : {}) };
+  return statusRecord.toJson({ ...status, queue });
 }
 
 /** Whether there is anything to tell. */
@@ -135,7 +174,7 @@ export async function readStatus(log: LogView, query: StatusQuery): Promise<Stat
     scheduled: await readNextTimes(jobs.discovery.tiers, { db, states: tierStates, nowMs }),
     isLogUnread,
     spooledRuns: await countSpooledRuns(states),
-    quarantined: states.flatMap(({ path }) => findQuarantined(path)),
+    quarantinedLogs: states.flatMap(({ path }) => findQuarantined(path)),
     differences: await readDifferences(db, nowMs),
   };
 }

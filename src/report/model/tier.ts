@@ -7,22 +7,74 @@ import { periodStart, tierPeriodMs } from '../../schedule/period.ts';
 import type { ActivityLog } from '../../store/schema.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
-import type { JobState, Outcome, Trigger, WorkerKind, WorkerState } from '../../store/words.ts';
+import {
+  type JobState,
+  type Outcome,
+  type Trigger,
+  type WorkerKind,
+  workerKinds,
+  workerStates,
+} from '../../store/words.ts';
 import { errorCode } from '../../system/base/errors.ts';
+import { field, record, type Values } from '../../system/base/record.ts';
 import type { LockHolder } from '../../system/lock/holder.ts';
 import { findLockHolder } from '../../system/lock/lock-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness, type Liveness } from '../../system/process/identity.ts';
+import { pauseRecord } from './pauses.ts';
 import type { TimeWindow } from './runs/runs.ts';
 
-/** How a tier stands: who has it, when it was called, when it should be called next. */
-export interface TierState extends CrontabView {
+const workerState = field.words(workerStates);
+
+/** One pass over a tier; one whose process is gone has crashed, be it recorded or not. */
+export const passRecord = record('Pass', {
+  id: field.integer,
+  state: workerState,
+  scheduledFor: field.instant.orNull,
+  startedAt: field.instant,
+  finishedAt: field.instant.orNull,
+  /** Why it was skipped, or how it is known to have crashed. */
+  reason: field.text.orNull,
+});
+
+export interface RecordedPass extends Values<typeof passRecord> {
+  readonly trigger: Trigger;
+  /** Whether the process of a pass that has not ended can be seen from here; null for one that has. */
+  readonly liveness: Liveness | null;
+}
+
+/** A worker that has a tier's lock. */
+const holderRecord = record('TierHolder', {
+  /** Null: it works without the log, and only its lock file tells of it. */
+  kind: field.words(workerKinds).orNull,
+  pid: field.integer,
+  host: field.text,
+  since: field.instant,
+});
+
+export interface TierHolder extends Values<typeof holderRecord> {
   readonly tier: string;
-  readonly periodMs: number | null;
+}
+
+/** How a tier stands: who has it, when it was called, when it should be called next. */
+export const tierStateRecord = record('TierState', {
+  tier: field.text,
+  periodMs: field.number.orNull,
   /** The newest pass that had the lock. */
-  readonly lastPass: RecordedPass | null;
+  lastPass: field.one(record(null, { state: workerState, startedAt: field.instant })).orNull,
   /** By cron, or whatever else calls it without a terminal; skipped calls too. */
-  readonly lastScheduledCallMs: number | null;
+  lastCalledBySchedule: field.instant.orNull.from('lastScheduledCallMs'),
+  isInCrontab: field.flag.orNull.about('Null: the crontab cannot be read'),
+  nextCall: field.instant.orNull,
+  isOverdue: field.flag,
+  isDueAgain: field.flag,
+  /** Who has its lock. */
+  holder: field.one(holderRecord).orNull,
+  pause: field.one(pauseRecord).orNull,
+});
+
+export interface TierState extends Values<typeof tierStateRecord>, CrontabView {
+  readonly lastPass: RecordedPass | null;
   /** It is called by `runner due`, whenever that is. */
   readonly isDue: boolean;
   /**
@@ -31,9 +83,7 @@ export interface TierState extends CrontabView {
    * a script say what follows its crash, and all else is taken over by whoever comes next.
    */
   readonly dueAgainFor: number | null;
-  /** Who has its lock. */
   readonly holder: TierHolder | null;
-  readonly pause: Pause | null;
 }
 
 /** What is asked once for all tiers. */
@@ -51,14 +101,19 @@ export async function readTierState(
 ): Promise<TierState> {
   const lastCall = await selectLastCall(db, tier, { isByHand: false });
   const lastPass = await selectLastPass(db, tier);
+  const calls = await expectByCrontab(tier, lastCall ?? (await selectSeen(db, tier)), await crontab(), nowMs);
+  const dueAgainFor = lastCall?.isDue && !isOnServer() ? await findDueAgain(db, tier, lastPass, nowMs) : null;
   return {
     tier,
     periodMs: tierPeriodMs(tier),
     lastPass,
     lastScheduledCallMs: lastCall?.atMs ?? null,
-    ...(await expectByCrontab(tier, lastCall ?? (await selectSeen(db, tier)), await crontab(), nowMs)),
+    ...calls,
+    nextCallMs: calls.expected?.atMs ?? null,
+    isOverdue: calls.expected?.isOverdue ?? false,
     isDue: lastCall?.isDue ?? false,
-    dueAgainFor: lastCall?.isDue && !isOnServer() ? await findDueAgain(db, tier, lastPass, nowMs) : null,
+    isDueAgain: dueAgainFor !== null,
+    dueAgainFor,
     holder: holders.find((holder) => holder.tier === tier) ?? null,
     pause: findPause(pauses, tier),
   };
@@ -75,16 +130,6 @@ async function findDueAgain(
   const passes = await selectPasses(db, tier, { sinceMs: start, untilMs: nowMs + 1 });
   const crashed = passes.filter((pass) => pass.state === 'crashed' && pass.scheduledForMs === start);
   return crashed.length < PASS_TRIES ? start : null;
-}
-
-/** A worker that has a tier's lock. */
-export interface TierHolder {
-  readonly tier: string;
-  /** Null: it works without the log, and only its lock file tells of it. */
-  readonly kind: WorkerKind | null;
-  readonly pid: number;
-  readonly host: string;
-  readonly sinceMs: number;
 }
 
 /** Who has these tiers, by the log or, without it, by their lock files. */
@@ -173,23 +218,26 @@ export async function selectSeen(db: Kysely<ActivityLog>, tier: string): Promise
   return seen === undefined ? null : { atMs: seen.done_at, isDue: true };
 }
 
-/**
- * `queued`: the worker of its tier comes to it. `claimed`: it begins in a moment. `deferred`: the next
- * call of any tier does. `retrying`: the first call of any tier after `runAtMs` does.
- */
-type WaitingState = 'queued' | 'claimed' | 'deferred' | 'retrying';
+const waitingStates = ['queued', 'claimed', 'deferred', 'retrying'] as const;
+type WaitingState = (typeof waitingStates)[number];
 
-export interface WaitingScriptJob {
-  readonly script: string;
-  readonly tier: string;
-  readonly state: WaitingState;
-  readonly sinceMs: number;
-  readonly runAtMs: number;
+/**
+ * A script's job that has not ended and does not run. `queued`: the worker of its tier comes to it. `claimed`: it begins
+ * in a moment. `deferred`: the next call of any tier does. `retrying`: the first call of any tier after `runAtMs` does.
+ */
+export const waitingRecord = record('WaitingScript', {
+  script: field.text,
+  tier: field.text,
+  state: field.words(waitingStates),
+  since: field.instant,
+  runAt: field.instant,
   /** How many tries it has had. */
-  readonly attempts: number;
+  attempts: field.integer,
   /** Why it was deferred, or how its last try ended. */
-  readonly reason: string | null;
-}
+  reason: field.text.orNull,
+});
+
+export type WaitingScriptJob = Values<typeof waitingRecord>;
 
 /** Scripts' jobs that have not ended and do not run. */
 export async function selectWaiting(
@@ -253,20 +301,6 @@ function waitingState(job: OpenJob, holders: readonly TierHolder[]): WaitingStat
   const holder = holders.find(({ tier }) => tier === job.tier);
   if (holder === undefined || job.reason !== null) return 'deferred';
   return job.state === 'claimed' ? 'claimed' : 'queued';
-}
-
-/** One pass over a tier; one whose process is gone has crashed, be it recorded or not. */
-export interface RecordedPass {
-  readonly id: number;
-  readonly state: WorkerState;
-  readonly trigger: Trigger;
-  readonly scheduledForMs: number | null;
-  readonly startedAtMs: number;
-  readonly finishedAtMs: number | null;
-  /** Why it was skipped, or how it is known to have crashed. */
-  readonly reason: string | null;
-  /** Whether the process of a pass that has not ended can be seen from here; null for one that has. */
-  readonly liveness: Liveness | null;
 }
 
 export interface SkippedPass extends RecordedPass {

@@ -1,29 +1,39 @@
 import { type Kysely, sql } from 'kysely';
 import type { ActivityLog } from '../../store/schema.ts';
-import type { SkipCode, Trigger, WorkerKind, WorkerState } from '../../store/words.ts';
-import { checkLiveness, type Liveness } from '../../system/process/identity.ts';
+import {
+  skipCodes,
+  triggers,
+  type WorkerKind,
+  type WorkerState,
+  workerKinds,
+  workerStates,
+} from '../../store/words.ts';
+import { field, record, type Values } from '../../system/base/record.ts';
+import { checkLiveness } from '../../system/process/identity.ts';
+import { livenessField } from './runs/run.ts';
 
 /** A worker as the readers of the log see it; one whose process is gone has crashed, be it recorded or not. */
-export interface WorkerRecord {
-  readonly id: number;
-  readonly kind: WorkerKind;
-  /** Null: it processes jobs of the queue. */
-  readonly tier: string | null;
-  readonly state: WorkerState;
-  readonly trigger: Trigger;
-  readonly host: string;
-  readonly pid: number;
-  readonly runnerVersion: string;
-  readonly nodeVersion: string;
-  readonly scheduledForMs: number | null;
-  readonly startedAtMs: number;
-  readonly finishedAtMs: number | null;
-  readonly skipCode: SkipCode | null;
+export const workerRecord = record('Worker', {
+  id: field.integer,
+  kind: field.words(workerKinds),
+  tier: field.text.orNull.about('Null: it processes jobs of the queue'),
+  state: field.words(workerStates),
+  trigger: field.words(triggers),
+  host: field.text,
+  pid: field.integer,
+  runnerVersion: field.text,
+  nodeVersion: field.text,
+  scheduledFor: field.instant.orNull,
+  startedAt: field.instant,
+  finishedAt: field.instant.orNull,
+  skipCode: field.words(skipCodes).orNull,
   /** Why it was skipped, stopped early, or is known to have crashed. */
-  readonly reason: string | null;
+  reason: field.text.orNull,
   /** Null: it has ended. */
-  readonly liveness: Liveness | null;
-}
+  liveness: livenessField.orNull,
+});
+
+type WorkerRecord = Values<typeof workerRecord>;
 
 export interface WorkerQuery {
   readonly kind?: WorkerKind | undefined;

@@ -265,7 +265,7 @@ function scriptColumns(screen: Screen, hasReleased: boolean): readonly Column<Sc
   const { palette } = screen;
   const figure = (title: string, rank: number, text: Column<ScriptOverview>['text']) =>
     ({ title, rank, text, align: 'right' }) as const;
-  const released = figure('released', 2, (script) => formatCount(script.summary.released));
+  const released = figure('released', 2, (script) => formatCount(script.released));
   return [
     { title: 'script', text: nameOf, shrinks: { first: 24, last: 12 }, isName: true },
     { ...figure('last run', 9, (script) => lastRunOf(script, screen)), paint: palette.dim },
@@ -274,14 +274,14 @@ function scriptColumns(screen: Screen, hasReleased: boolean): readonly Column<Sc
       text: outcomeOf,
       paint: (text, script) => paintLast(text, script, palette),
     },
-    figure('runs', 7, (script) => formatCount(script.summary.runs)),
+    figure('runs', 7, (script) => formatCount(script.runs)),
     ...(hasReleased ? [released] : []),
-    figure('success', 8, (script) => formatRate(script.summary.successRate)),
-    figure('p50', 5, (script) => formatDuration(script.summary.p50DurationMs)),
-    figure('p95', 6, (script) => formatDuration(script.summary.p95DurationMs)),
-    figure('max', 2, (script) => formatDuration(script.summary.maxDurationMs)),
-    figure('cpu', 1, (script) => formatDuration(script.summary.cpuMs)),
-    figure('memory', 4, (script) => formatBytes(script.summary.maxRssBytes)),
+    figure('success', 8, (script) => formatRate(script.successRate)),
+    figure('p50', 5, (script) => formatDuration(script.p50DurationMs)),
+    figure('p95', 6, (script) => formatDuration(script.p95DurationMs)),
+    figure('max', 2, (script) => formatDuration(script.maxDurationMs)),
+    figure('cpu', 1, (script) => formatDuration(script.cpuMs)),
+    figure('memory', 4, (script) => formatBytes(script.maxRssBytes)),
     {
       title: 'last 20',
       rank: 3,

@@ -204,7 +204,7 @@ function paintNext(text: string, state: TierState, { palette }: Screen) {
   return text;
 }
 
-function renderNotes({ spooledRuns, quarantined, tiers, differences }: Status, screen: Screen): string[] {
+function renderNotes({ spooledRuns, quarantinedLogs, tiers, differences }: Status, screen: Screen): string[] {
   const unpaused = tiers.filter(({ pause }) => pause === null);
   const isLate = (state: TierState): boolean => state.expected?.isOverdue === true && !isUncalled(state);
   const notes = [
@@ -212,8 +212,8 @@ function renderNotes({ spooledRuns, quarantined, tiers, differences }: Status, s
     unpaused.some(isUncalled) ? '`npx folder-runner cron --install` writes a crontab line for each tier.' : '',
     unpaused.some(isLate) ? '`npx folder-runner doctor` checks why cron does not call.' : '',
     spooledRuns > 0 ? describeSpooled(spooledRuns) : '',
-    quarantined.length > 0
-      ? `${countOf(quarantined.length, 'broken log')} quarantined in .runner/: ${quarantined.map(printableLine).join(', ')}`
+    quarantinedLogs.length > 0
+      ? `${countOf(quarantinedLogs.length, 'broken log')} quarantined in .runner/: ${quarantinedLogs.map(printableLine).join(', ')}`
       : '',
   ];
   const zone = screen.palette.dim(`times in ${screen.clock.zone}`);

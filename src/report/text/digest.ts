@@ -61,7 +61,7 @@ function subjectOf({ overview, incidents: found }: Digest): string {
 }
 
 function describeTotals({ overview: { totals, scripts } }: Digest): string {
-  const ran = scripts.filter(({ summary }) => summary.runs > 0).length;
+  const ran = scripts.filter(({ runs }) => runs > 0).length;
   return [
     countOf(ran, 'script'),
     countOf(totals.runs, 'run'),
@@ -73,9 +73,9 @@ function describeTotals({ overview: { totals, scripts } }: Digest): string {
 }
 
 function failures({ failing }: Digest): Section {
-  const rows = failing.map(({ script, summary, lastError }) => [
+  const rows = failing.map(({ script, failed, runs, lastError }) => [
     script,
-    `${formatCount(summary.failed)} of ${formatCount(summary.runs)} failed`,
+    `${formatCount(failed)} of ${formatCount(runs)} failed`,
     lastError === null ? 'succeeded last' : lastError,
   ]);
   return { title: 'Failures', empty: 'Nothing failed.', rows, command: 'report --outcome failed' };
@@ -133,11 +133,11 @@ function costly({ costly: found }: Digest): Section {
 }
 
 function ran({ overview }: Digest): Section {
-  const rows = overview.scripts.filter(({ summary }) => summary.runs > 0).map(describeScript);
+  const rows = overview.scripts.filter(({ runs }) => runs > 0).map(describeScript);
   return { title: 'What ran', empty: 'Nothing ran.', rows, command: 'report' };
 }
 
-function describeScript({ script, summary }: ScriptOverview): string[] {
+function describeScript({ script, ...summary }: ScriptOverview): string[] {
   return [
     script,
     countOf(summary.runs, 'run'),

@@ -34,7 +34,8 @@ export function machineName(): string {
   );
 }
 
-export type Liveness = 'alive' | 'dead' | 'on-another-host';
+export const livenesses = ['alive', 'dead', 'on-another-host'] as const;
+export type Liveness = (typeof livenesses)[number];
 
 export function identifyProcess(pid: number): ProcessIdentity {
   return { host: machineName(), bootId: readBootId(), pid, startTicks: readStartTicks(pid) };

@@ -41,7 +41,7 @@ describe('the overview of scripts', () => {
     for (const at of [week.sinceMs - 1, week.sinceMs, week.untilMs - 1, week.untilMs]) {
       await log.addRun('hourly/clean', at);
     }
-    expect((await readScript(log, 'hourly/clean'))?.summary.runs).toBe(2);
+    expect((await readScript(log, 'hourly/clean'))?.runs).toBe(2);
   });
 
   // SQLite takes 32,766 parameters in a statement.
@@ -73,7 +73,7 @@ describe('the overview of scripts', () => {
       await log.addRun('hourly/clean', week.sinceMs - hour * HOUR, { duration_us: hour * 1000 });
     }
     const script = await readScript(log, 'hourly/clean');
-    expect(script?.summary.runs).toBe(0);
+    expect(script?.runs).toBe(0);
     expect(script?.lastRun?.startedAtMs).toBe(week.sinceMs - HOUR);
     const durations = script?.recentRuns.map((run) => run.durationMs);
     expect(durations).toEqual(Array.from({ length: 20 }, (_, index) => 20 - index));
@@ -92,7 +92,7 @@ describe('the overview of scripts', () => {
     await log.addRun('hourly/forgotten', week.sinceMs - HOUR);
     const { scripts } = await readOverview(log, { ...week, known: [known('hourly', 'new')] });
     expect(scripts).toMatchObject([
-      { script: 'hourly/new', presence: 'present', lastRun: null, summary: { runs: 0 } },
+      { script: 'hourly/new', presence: 'present', lastRun: null, runs: 0 },
       { script: 'hourly/old', presence: 'gone' },
     ]);
   });
@@ -116,7 +116,7 @@ describe('the overview of scripts', () => {
     expect(await names({ outcomes: ['failed'] })).toEqual(['hourly/mixed', 'daily/bad']);
     expect(await names({ limit: 2 })).toEqual(['hourly/good', 'hourly/mixed']);
     const mixed = await readScript(log, 'hourly/mixed', { outcomes: ['failed'] });
-    expect(mixed?.summary).toMatchObject({ runs: 2, failed: 1 });
+    expect(mixed).toMatchObject({ runs: 2, failed: 1 });
   });
 
   test('quotes what the last run threw, or the last line it wrote', async () => {

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
-import { discoveryToJson, formatJson, overviewToJson, runsToJson, runToJson } from '../../../src/report/json.ts';
-import { readOverview } from '../../../src/report/model/overview.ts';
+import { discoveryToJson, formatJson } from '../../../src/report/json.ts';
+import { overviewRecord, readOverview } from '../../../src/report/model/overview.ts';
 import { readScriptRuns } from '../../../src/report/model/runs/history.ts';
+import { runRecord } from '../../../src/report/model/runs/run.ts';
 import { selectRun } from '../../../src/report/model/runs/runs.ts';
 import { emptyQueries } from '../../../src/store/shared/queries.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
@@ -38,7 +39,7 @@ test('a run has every key of docs/json.md, and null for what is unknown', async 
   const open = await log.addRun('hourly/clean', startedAt, running);
   const [first, second] = await Promise.all([ended, open].map((id) => selectRun(log, id)));
   if (!first || !second) throw new Error('the runs that were just added are not there');
-  expect(throughText(runToJson(first))).toEqual({
+  expect(throughText(runRecord.toJson(first))).toEqual({
     id: ended,
     script: 'hourly/clean',
     tier: 'hourly',
@@ -66,7 +67,7 @@ test('a run has every key of docs/json.md, and null for what is unknown', async 
     counts: {},
     deviations: [],
   });
-  expect(throughText(runToJson(second))).toMatchObject({
+  expect(throughText(runRecord.toJson(second))).toMatchObject({
     outcome: 'running',
     finishedAt: null,
     durationMs: null,
@@ -83,7 +84,7 @@ test('the overview has every key of docs/json.md', async () => {
   const run = await log.addRun('hourly/clean', now - 60_000, { worker_id: pass });
   const lost = await log.addPass('daily', now - 60_000, { state: 'running' });
   await log.addRun('daily/lost', now - 60_000, { ...running, worker_id: lost, pid: NO_SUCH_PID });
-  const json = throughText(overviewToJson(await readOverview(log, window)));
+  const json = throughText(overviewRecord.toJson(await readOverview(log, window)));
   expect(json).toMatchObject({
     since: '2026-11-03T13:05:00.000Z',
     until: '2026-11-03T14:05:00.000Z',
@@ -140,7 +141,7 @@ test('the overview has every key of docs/json.md', async () => {
 });
 
 test('an empty overview has the same keys', async () => {
-  const json = throughText(overviewToJson(await readOverview(emptyLog, window)));
+  const json = throughText(overviewRecord.toJson(await readOverview(emptyLog, window)));
   expect(json).toMatchObject({ tiers: [], scripts: [], running: [], totals: { cpuMs: null } });
 });
 
@@ -151,7 +152,7 @@ test('one script has its runs, newest first', async () => {
     ids.unshift(await log.addRun('hourly/clean', now - minutes * 60_000));
   }
   const all = await readScriptRuns(log, 'clean', window);
-  expect(throughText(runsToJson(all.script, all.runs))).toMatchObject({
+  expect(throughText({ script: all.script, runs: all.runs.map(runRecord.toJson) })).toMatchObject({
     script: 'hourly/clean',
     runs: ids.map((id) => ({ id })),
   });

@@ -2,11 +2,12 @@ import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { JobRef, NewJob, Queue } from '../../../queue/api.ts';
 import { noSuchJob } from '../../../queue/errors.ts';
-import { jobToJson } from '../../../report/json.ts';
+import { jobRecord } from '../../../report/model/jobs.ts';
 import { childFailurePolicies, missedPolicies } from '../../../store/words.ts';
-import { answer, idSchema, orNull } from '../fields.ts';
-import { jobFields } from '../read/jobs.ts';
+import { field } from '../../../system/base/record.ts';
+import { answer, idSchema } from '../fields.ts';
 import { type Api, type ApiEnv, defineRoute, jsonResponse } from '../route.ts';
+import { schemaOfField } from '../schema-of.ts';
 import {
   anyJson,
   durationSchema,
@@ -22,8 +23,6 @@ import {
   tokenSchema,
   whenSchema,
 } from './bodies.ts';
-
-export const jobSchema = z.object(jobFields).openapi('Job');
 
 export const idParam = z.object({ id: idSchema });
 
@@ -74,7 +73,7 @@ const addRoute = defineRoute('manage', {
 export const changedSchema = z
   .object({
     id: z.int(),
-    job: orNull(jobSchema).openapi({ description: 'Null: it was deleted, or was not kept after its end' }),
+    job: schemaOfField(field.one(jobRecord).orNull.about('Null: it was deleted, or was not kept after its end')),
   })
   .openapi('ChangedJob');
 
@@ -235,5 +234,5 @@ export async function withSiteQueue<T>(c: Context<ApiEnv>, use: (queue: Queue) =
 
 async function describeChanged(queue: Queue, id: number) {
   const job = await queue.get(id);
-  return { id, job: job && jobToJson(job) };
+  return { id, job: job && jobRecord.toJson(job) };
 }

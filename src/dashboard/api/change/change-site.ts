@@ -15,17 +15,18 @@ import {
   setMutes,
 } from '../../../monitor/alert/incidents/by-hand.ts';
 import { findPause, pause, resume } from '../../../queue/pauses.ts';
-import { incidentToJson, muteToJson, pauseToJson } from '../../../report/json.ts';
+import { incidentRecord } from '../../../report/model/incidents.ts';
 import { refuseUnknownMutes } from '../../../report/model/mutables.ts';
 import { findPausables, findPausedNames, toPauses } from '../../../report/model/pausables.ts';
+import { muteRecord, pauseRecord } from '../../../report/model/pauses.ts';
 import { loadSettings } from '../../../settings/load.ts';
 import { UsageError } from '../../../system/base/errors.ts';
+import { field } from '../../../system/base/record.ts';
 import { checkLiveness, machineName } from '../../../system/process/identity.ts';
 import type { Site } from '../../site.ts';
-import { answer, idSchema, orNull, textSchema } from '../fields.ts';
-import { muteSchema } from '../read/monitor.ts';
+import { answer, idSchema, textSchema } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
-import { incidentSchema, pauseSchema } from '../schemas.ts';
+import { schemaOf, schemaOfField } from '../schema-of.ts';
 import { durationSchema, jsonBody, optional, optionalJsonBody, readExactly, receiveBody } from './bodies.ts';
 
 const patternParam = z.object({
@@ -45,7 +46,7 @@ const pauseRoute = defineRoute('manage', {
       }),
     ),
   },
-  responses: { 200: jsonResponse('The pause', pauseSchema) },
+  responses: { 200: jsonResponse('The pause', schemaOf(pauseRecord)) },
 });
 
 const resumeRoute = defineRoute('manage', {
@@ -58,7 +59,7 @@ const resumeRoute = defineRoute('manage', {
       'What was resumed',
       z.object({
         resumed: z.array(z.string()),
-        pause: orNull(pauseSchema).openapi({ description: 'A wider pause that still applies' }),
+        pause: schemaOfField(field.one(pauseRecord).orNull.about('A wider pause that still applies')),
       }),
     ),
   },
@@ -76,7 +77,7 @@ const muteRoute = defineRoute('manage', {
       }),
     ),
   },
-  responses: { 200: jsonResponse('The mute', muteSchema) },
+  responses: { 200: jsonResponse('The mute', schemaOf(muteRecord)) },
 });
 
 const unmuteRoute = defineRoute('manage', {
@@ -92,7 +93,7 @@ const acknowledgeRoute = defineRoute('manage', {
   path: '/api/incidents/{id}/acknowledge',
   summary: 'Ends the daily reminders of an open incident; it may be acknowledged already',
   request: { params: z.object({ id: idSchema }) },
-  responses: { 200: jsonResponse('The incident', incidentSchema) },
+  responses: { 200: jsonResponse('The incident', schemaOf(incidentRecord)) },
 });
 
 const closeRoute = defineRoute('manage', {
@@ -100,7 +101,7 @@ const closeRoute = defineRoute('manage', {
   path: '/api/incidents/{id}/close',
   summary: 'Ends an open incident; whoever was told of it is told once that it was closed',
   request: { params: z.object({ id: idSchema }) },
-  responses: { 200: jsonResponse('The incident', incidentSchema) },
+  responses: { 200: jsonResponse('The incident', schemaOf(incidentRecord)) },
 });
 
 const runRoute = defineRoute('manage', {
@@ -132,7 +133,7 @@ export function addSiteChangeRoutes(api: Api): void {
       shared.change(caller.name, (session) => acknowledgeIncidents(session, word, site.now())),
     );
     if (incident === undefined) throw new HTTPException(404, { message: noSuchIncident(word).message });
-    return answer(c, incidentToJson(incident));
+    return answer(c, incidentRecord.toJson(incident));
   });
   api.openapi(closeRoute, async (c) => {
     const { site, caller } = c.var;
@@ -140,7 +141,7 @@ export function addSiteChangeRoutes(api: Api): void {
     const [incident] = await site.changes.use((shared) =>
       shared.change(caller.name, (session) => closeIncidents(session, [id], site.now())).catch(orNotFound),
     );
-    return answer(c, incidentToJson(incident as NonNullable<typeof incident>));
+    return answer(c, incidentRecord.toJson(incident as NonNullable<typeof incident>));
   });
   api.openapi(runRoute, async (c) => {
     const { site, caller } = c.var;
@@ -164,7 +165,7 @@ function addPauseRoutes(api: Api): void {
     const [wanted] = toPauses(names, wish, at);
     if (wanted === undefined) throw new HTTPException(404, { message: 'There is nothing of that name.' });
     await site.changes.use((shared) => shared.change(caller.name, (session) => pause(session, wanted)));
-    return answer(c, pauseToJson(wanted));
+    return answer(c, pauseRecord.toJson(wanted));
   });
   api.openapi(resumeRoute, async (c) => {
     const { site, caller } = c.var;
@@ -177,7 +178,7 @@ function addPauseRoutes(api: Api): void {
     );
     const rest = pauses.filter((each) => !resumed.includes(each.name));
     const wider = findPause(rest, name);
-    return answer(c, { resumed, pause: wider && pauseToJson(wider) });
+    return answer(c, { resumed, pause: wider && pauseRecord.toJson(wider) });
   });
 }
 
@@ -189,7 +190,7 @@ function addMuteRoutes(api: Api): void {
     const mutes = readMutes([pattern], duration, site.now());
     await site.read(({ store }) => refuseUnknownMutes(site.root, [pattern], store));
     await site.changes.use((shared) => shared.change(caller.name, (session) => setMutes(session, mutes)));
-    return answer(c, muteToJson(mutes[0] as (typeof mutes)[number]));
+    return answer(c, muteRecord.toJson(mutes[0] as (typeof mutes)[number]));
   });
   api.openapi(unmuteRoute, async (c) => {
     const { site, caller } = c.var;

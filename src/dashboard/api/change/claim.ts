@@ -3,12 +3,13 @@ import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { ClaimedJob } from '../../../queue/api.ts';
 import type { SharedQueue } from '../../../queue/queue.ts';
-import { claimedJobToJson } from '../../../report/json.ts';
+import { claimedJobRecord } from '../../../report/model/jobs.ts';
 import { parseDelayMs } from '../../../settings/readers.ts';
 import { answer } from '../fields.ts';
 import { type Api, type ApiEnv, defineRoute, jsonResponse } from '../route.ts';
+import { schemaOf } from '../schema-of.ts';
 import { durationSchema, jobNameSchema, optional, optionalJsonBody, prioritySchema, readExactly } from './bodies.ts';
-import { idParam, jobSchema } from './change-jobs.ts';
+import { idParam } from './change-jobs.ts';
 
 const LONGEST_WAIT_MS = 5 * 60_000;
 
@@ -18,18 +19,9 @@ const waitSchema = durationSchema
   })
   .openapi({ description: 'How long to wait for the first job; at most 5m. Default: not at all', example: '30s' });
 
-const endedSchema = z.array(z.object({ id: z.int(), name: z.string(), data: z.unknown(), result: z.unknown() }));
-
-const claimedSchema = jobSchema
-  .extend({
-    token: z.string().openapi({ description: 'Needed to end the job' }),
-    attempt: z.int(),
-    parentData: z.unknown(),
-    children: z.object({ finished: endedSchema, failed: endedSchema, cancelled: endedSchema }),
-  })
-  .openapi('ClaimedJob');
-
-const claimsSchema = z.object({ jobs: z.array(claimedSchema).openapi({ description: 'Empty: none came in time' }) });
+const claimsSchema = z.object({
+  jobs: z.array(schemaOf(claimedJobRecord)).openapi({ description: 'Empty: none came in time' }),
+});
 
 const MOST_AT_ONCE = 1_000;
 
@@ -58,7 +50,7 @@ const oneRoute = defineRoute('manage', {
   path: '/api/jobs/{id}/claim',
   summary: 'Claims this job; kicks it first if it is not due yet or has failed',
   request: { params: idParam, ...optionalJsonBody(z.strictObject({ lease: optional(durationSchema) })) },
-  responses: { 200: jsonResponse('The job', claimedSchema) },
+  responses: { 200: jsonResponse('The job', schemaOf(claimedJobRecord)) },
 });
 
 /** Claims for workers that ask over HTTP. */
@@ -74,7 +66,7 @@ export function addClaimRoutes(api: Api): void {
     const { id } = c.req.valid('param');
     const options = await readExactly(c, c.req.valid('json'));
     const [job] = await claimFor(c, async (shared) => [await shared.as(c.var.caller.name).claimJob(id, options)]);
-    return answer(c, job as ReturnType<typeof claimedJobToJson>);
+    return answer(c, job as ReturnType<typeof claimedJobRecord.toJson>);
   });
 }
 
@@ -90,7 +82,7 @@ async function claimFor(c: Context<ApiEnv>, take: (shared: SharedQueue) => Promi
       ),
     );
   if (jobs.length > 0) site.changes.hold(wasRead(c).then((isRead) => (isRead ? 0 : giveBack())));
-  return jobs.map(claimedJobToJson);
+  return jobs.map(claimedJobRecord.toJson);
 }
 
 /** Whether the answer has left this process in whole. */

@@ -1,16 +1,14 @@
 import { z } from '@hono/zod-openapi';
 import { periods } from '../../../monitor/metrics/periods.ts';
-import { readMetrics } from '../../../monitor/metrics/read-metrics.ts';
-import { activityToJson, metricsToJson } from '../../../report/json.ts';
-import { type ActivityPlace, selectActivity } from '../../../report/model/activity.ts';
+import { metricsRecord, readMetrics } from '../../../monitor/metrics/read-metrics.ts';
+import { type ActivityPlace, activityRecord, selectActivity } from '../../../report/model/activity.ts';
 import { describeEvent } from '../../../report/text/words.ts';
+import { field, record } from '../../../system/base/record.ts';
 import { readCpuLimit } from '../../../system/process/cpu-limit.ts';
 import type { Site } from '../../site.ts';
 import {
   answer,
   idSchema,
-  knownNumber,
-  knownText,
   namedTwice,
   oneOf,
   pageFields,
@@ -24,24 +22,18 @@ import {
   writeCursor,
 } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
-import { knownInstant } from '../schemas.ts';
+import { schemaOf } from '../schema-of.ts';
 
-const activitySchema = z
-  .object({
-    at: knownInstant,
-    event: z.string().openapi({ example: 'job-queued' }),
-    text: z.string().openapi({ description: 'The event in words' }),
-    detail: knownText,
-    warning: knownText.openapi({ description: 'Of a run that ended' }),
-    run: z.int().nullable(),
-    by: knownText.openapi({ description: 'Who did it through the API; null: a worker, or somebody at a shell' }),
-    job: z.int().nullable(),
-    name: knownText.openapi({ description: "The job's name; null: no job, or a deleted one" }),
-    worker: z.int().nullable(),
-    host: knownText.openapi({ description: "The worker's machine; null: no worker, or a deleted one" }),
-    isOfScript: z.boolean().openapi({ description: 'The job is a script of a tier, not a job of the queue' }),
-  })
-  .openapi('Activity');
+const { at, event, ...recorded } = activityRecord.fields;
+
+const toldActivityRecord = record('Activity', {
+  at,
+  event,
+  text: field.text.about('The event in words'),
+  ...recorded,
+  by: recorded.by.about('Who did it through the API; null: a worker, or somebody at a shell'),
+  isOfScript: field.flag.about('The job is a script of a tier, not a job of the queue'),
+});
 
 const activityRoute = defineRoute('read', {
   method: 'get',
@@ -57,81 +49,10 @@ const activityRoute = defineRoute('read', {
       worker: idSchema.optional(),
     }),
   },
-  responses: { 200: jsonResponse('The activity', pageOf(activitySchema)) },
+  responses: { 200: jsonResponse('The activity', pageOf(schemaOf(toldActivityRecord))) },
 });
 
-const spreadSchema = z
-  .object({
-    count: z.int(),
-    sum: knownNumber,
-    mean: knownNumber,
-    min: knownNumber,
-    max: knownNumber,
-    p50: knownNumber,
-    p95: knownNumber,
-    p99: knownNumber,
-  })
-  .openapi('Spread');
-
-const bucketSchema = z
-  .object({
-    from: knownInstant,
-    until: knownInstant,
-    added: z.int(),
-    started: z.int(),
-    ended: z.int(),
-    finished: z.int(),
-    errors: z.int(),
-    failed: z.int(),
-    crashed: z.int(),
-    warned: z.int(),
-    runMs: spreadSchema,
-    serviceMs: spreadSchema,
-    cpuMs: knownNumber,
-    cpuRuns: z.int(),
-    maxRssBytes: knownNumber,
-    lateMs: z.object({ mean: knownNumber, max: knownNumber }),
-    waiting: knownNumber,
-    waitingMs: knownNumber,
-  })
-  .openapi('MetricBucket');
-
-const workerBucketSchema = z
-  .object({
-    from: knownInstant,
-    until: knownInstant,
-    workers: z.int(),
-    skipped: z.int(),
-    crashed: z.int(),
-    aliveMs: z.number(),
-    aliveMinMs: knownNumber,
-    aliveMaxMs: knownNumber,
-    busyMs: z.number(),
-    throughputMean: knownNumber,
-    throughputMax: knownNumber,
-    utilization: knownNumber,
-  })
-  .openapi('WorkerBucket');
-
-const periodSchema = oneOf(periods as [(typeof periods)[number], ...typeof periods]).openapi('Period');
-
-const metricsSchema = z
-  .object({
-    period: periodSchema,
-    since: knownInstant,
-    until: knownInstant,
-    cpuLimit: knownNumber.openapi({ description: 'How many CPUs this user may use; null: no limit' }),
-    series: z.array(
-      z.object({
-        subject: z.string(),
-        kind: z.enum(['all', 'tier', 'script']),
-        total: bucketSchema,
-        buckets: z.array(bucketSchema),
-      }),
-    ),
-    workers: z.array(z.object({ tier: z.string(), total: workerBucketSchema, buckets: z.array(workerBucketSchema) })),
-  })
-  .openapi('Metrics');
+const periodSchema = oneOf(periods).openapi('Period');
 
 const metricsRoute = defineRoute('read', {
   method: 'get',
@@ -156,7 +77,9 @@ const metricsRoute = defineRoute('read', {
       order: oneOf(['asc', 'desc']).optional().openapi({ description: 'Which periods are kept. Default: desc' }),
     }),
   },
-  responses: { 200: jsonResponse('The figures; the periods of a subject are always the oldest first', metricsSchema) },
+  responses: {
+    200: jsonResponse('The figures; the periods of a subject are always the oldest first', schemaOf(metricsRecord)),
+  },
 });
 
 const DAY_MS = 86_400_000;
@@ -178,7 +101,7 @@ export function addActivityRoutes(api: Api): void {
       if (store === null) return { period, ...window, series: [], workers: [] };
       return await readMetrics(store, { period, ...window, nowMs, subjects });
     });
-    const { series, workers, ...rest } = metricsToJson(found, readCpuLimit());
+    const { series, workers, ...rest } = metricsRecord.toJson({ ...found, cpuLimit: readCpuLimit() });
     return answer(c, {
       ...rest,
       series: series.map((each) => ({ ...each, buckets: keep(each.buckets) })),
@@ -197,11 +120,9 @@ async function readActivityPage(site: Site, query: ActivityWords) {
     const found = await selectActivity(view, { ...asked, order: order === 'desc' ? 'newest' : 'oldest' });
     const last = found.length > limit ? found[limit - 1] : undefined;
     return {
-      items: found.slice(0, limit).map((each) => ({
-        ...activityToJson(each),
-        text: describeEvent(each.event),
-        isOfScript: each.isOfScript,
-      })),
+      items: found
+        .slice(0, limit)
+        .map((each) => toldActivityRecord.toJson({ ...each, text: describeEvent(each.event) })),
       next: last === undefined ? null : writeCursor(...last.place),
     };
   });

@@ -1,22 +1,30 @@
 import { z } from '@hono/zod-openapi';
 import { countJobs, type SearchOptions, searchJobs, totalJobs } from '../../../queue/read/list.ts';
-import { countToJson, isoInstant, jobStoryToJson, listedJobToJson, totalsToJson } from '../../../report/json.ts';
-import { asFound, findLostClaims, noJobs, readJobs, readStory } from '../../../report/model/jobs.ts';
+import {
+  asFound,
+  findLostClaims,
+  jobCountRecord,
+  jobStoryRecord,
+  jobStoryToJson,
+  jobTotalsRecord,
+  listedJobRecord,
+  noJobs,
+  readJobs,
+  readStory,
+} from '../../../report/model/jobs.ts';
 import { readJobStates } from '../../../report/text/filters.ts';
 import { findHold } from '../../../report/text/words.ts';
-import { MOST_LISTED_BYTES } from '../../../store/shared/job-columns.ts';
 import { checksOf } from '../../../store/statements/monitor/checks.ts';
 import type { Store } from '../../../store/store.ts';
-import { jobStates, missedPolicies } from '../../../store/words.ts';
+import { jobStates } from '../../../store/words.ts';
 import { parseExactly } from '../../../system/base/exact-json.ts';
+import { field, record } from '../../../system/base/record.ts';
 import type { Site } from '../../site.ts';
 import {
   answer,
   idSchema,
-  knownText,
   namedTwice,
   oneOf,
-  orNull,
   pageFields,
   pageOf,
   readCursor,
@@ -28,58 +36,7 @@ import {
   writeCursor,
 } from '../fields.ts';
 import { type Api, defineRoute, InvalidParameter, jsonResponse } from '../route.ts';
-import { knownInstant, pauseSchema, runSchema } from '../schemas.ts';
-
-export const jobStateSchema = z.enum(jobStates).openapi('JobState');
-
-export const jobFields = {
-  id: z.int(),
-  name: z.string(),
-  state: jobStateSchema,
-  data: z.unknown().openapi({ description: 'JSON, as it was given' }),
-  result: z.unknown().openapi({ description: 'JSON; null: none' }),
-  priority: z.int(),
-  runAt: knownInstant,
-  scheduledFor: knownInstant,
-  createdAt: knownInstant,
-  startedAt: knownInstant,
-  finishedAt: knownInstant,
-  attempts: z.int(),
-  maxAttempts: z.int().nullable(),
-  repeat: knownText,
-  missed: z.enum(missedPolicies),
-  uniqueKey: knownText,
-  group: knownText,
-  parent: z.int().nullable(),
-  leaseMs: z.number().nullable(),
-  leasedUntil: knownInstant,
-  reason: knownText,
-  counters: z.object({
-    reserves: z.int(),
-    timeouts: z.int(),
-    releases: z.int(),
-    buries: z.int(),
-    kicks: z.int(),
-    crashes: z.int(),
-  }),
-};
-
-const heldJobSchema = z.object({ ...jobFields, pause: orNull(pauseSchema) }).openapi('HeldJob');
-
-const omittedBytes = z.int().nullable();
-
-const listedJobSchema = z
-  .object({
-    ...heldJobSchema.shape,
-    data: z.unknown().openapi({ description: `JSON; null, too, where it is longer than ${MOST_LISTED_BYTES} bytes` }),
-    result: z.unknown().openapi({ description: 'The same. Null: none, or left out' }),
-    dataBytes: omittedBytes.openapi({
-      description:
-        'Length of the data in bytes, where it was left out: `GET /api/jobs/{id}` has it. Null: data is whole',
-    }),
-    resultBytes: omittedBytes.openapi({ description: 'The same of the result' }),
-  })
-  .openapi('ListedJob');
+import { schemaOf } from '../schema-of.ts';
 
 const stateWords = [...jobStates, 'ready', 'delayed'] as const;
 
@@ -109,7 +66,7 @@ const jobsRoute = defineRoute('read', {
     200: jsonResponse(
       'Jobs',
       z.object({
-        ...pageOf(listedJobSchema).shape,
+        ...pageOf(schemaOf(listedJobRecord)).shape,
         searched: z.int().nullable().openapi({
           description:
             'The number of jobs that the search has looked at. It stops after a while; continue with `next`. Null: no search',
@@ -121,31 +78,21 @@ const jobsRoute = defineRoute('read', {
 
 const patternQuery = z.strictObject({ name: textSchema.default('*').openapi({ example: 'mail/*' }) });
 
+const { name, ...counted } = jobCountRecord.fields;
+
+const dueCountRecord = record('JobCounts', {
+  name,
+  dueSince: field.instant.orNull.about('When the oldest due job became due; null: none is due'),
+  ...counted,
+});
+
 const countsRoute = defineRoute('read', {
   method: 'get',
   path: '/api/jobs/counts',
   summary: 'The number of jobs in each state, by name',
   request: { query: patternQuery },
   responses: {
-    200: jsonResponse(
-      'A count for each name, without parameters',
-      pageOf(
-        z
-          .object({
-            name: z.string(),
-            dueSince: knownInstant.openapi({ description: 'When the oldest due job became due; null: none is due' }),
-            ready: z.int(),
-            delayed: z.int(),
-            running: z.int(),
-            retrying: z.int(),
-            paused: z.int(),
-            failed: z.int(),
-            finished: z.int(),
-            cancelled: z.int(),
-          })
-          .openapi('JobCounts'),
-      ),
-    ),
+    200: jsonResponse('A count for each name, without parameters', pageOf(schemaOf(dueCountRecord))),
   },
 });
 
@@ -155,26 +102,7 @@ const totalsRoute = defineRoute('read', {
   summary: 'What has happened to jobs of each name since the log began',
   request: { query: patternQuery },
   responses: {
-    200: jsonResponse(
-      'Totals for each name, without parameters',
-      pageOf(
-        z
-          .object({
-            name: z.string(),
-            added: z.int(),
-            runs: z.int(),
-            succeeded: z.int(),
-            failed: z.int(),
-            timedOut: z.int(),
-            crashed: z.int(),
-            released: z.int(),
-            leasesExpired: z.int(),
-            buried: z.int(),
-            kicked: z.int(),
-          })
-          .openapi('JobTotals'),
-      ),
-    ),
+    200: jsonResponse('Totals for each name, without parameters', pageOf(schemaOf(jobTotalsRecord))),
   },
 });
 
@@ -184,26 +112,7 @@ const jobRoute = defineRoute('read', {
   summary: 'One job with its children, its runs and its activity',
   request: { params: z.object({ id: idSchema }), query: z.strictObject({}) },
   responses: {
-    200: jsonResponse(
-      'The job',
-      z
-        .object({
-          ...heldJobSchema.shape,
-          children: z.array(z.object({ id: z.int(), name: z.string(), state: jobStateSchema })),
-          runs: z.array(runSchema),
-          activity: z.array(
-            z.object({
-              at: knownInstant,
-              event: z.string(),
-              detail: knownText,
-              warning: knownText.openapi({ description: 'Of a run that ended' }),
-              run: z.int().nullable(),
-              by: knownText,
-            }),
-          ),
-        })
-        .openapi('JobStory'),
-    ),
+    200: jsonResponse('The job', schemaOf(jobStoryRecord)),
   },
 });
 
@@ -214,14 +123,14 @@ export function addJobRoutes(api: Api): void {
       if (store === null) return [];
       const dueSince = await readDueSince(store, nowMs);
       const counts = await countJobs(store, name, nowMs);
-      return counts.map((count) => ({ ...countToJson(count), dueSince: isoInstant(dueSince.get(count.name) ?? null) }));
+      return counts.map((count) => dueCountRecord.toJson({ ...count, dueSinceMs: dueSince.get(count.name) ?? null }));
     });
     return answer(c, { items, next: null });
   });
   api.openapi(totalsRoute, async (c) => {
     const { name } = c.req.valid('query');
     const totals = await readLog(c.var.site, async ({ store }) => (store === null ? [] : await totalJobs(store, name)));
-    return answer(c, { items: totals.map(totalsToJson), next: null });
+    return answer(c, { items: totals.map(jobTotalsRecord.toJson), next: null });
   });
   api.openapi(jobsRoute, async (c) => answer(c, await readJobPage(c.var.site, c.req.valid('query'))));
   api.openapi(jobRoute, async (c) => {
@@ -279,7 +188,7 @@ async function readJobPage(site: Site, query: JobQuery) {
     const { jobs, isCut, pauses } = store === null ? noJobs : await readJobs(store, listed, nowMs);
     const end = isCut && isByNumber ? jobs.at(-1) : undefined;
     return {
-      items: jobs.map((job) => listedJobToJson(job, findHold(pauses, job))),
+      items: jobs.map((job) => listedJobRecord.toJson({ ...job, pause: findHold(pauses, job) })),
       next: end === undefined ? null : writeCursor(end.id),
       searched: null,
     };
@@ -296,7 +205,7 @@ async function readFound(store: Store, asked: Omit<SearchOptions, 'isLate'>, now
   const lost = await findLostClaims(store, nowMs);
   const pauses = await store.pauses.inForce(nowMs);
   return {
-    items: jobs.map((job) => listedJobToJson(asFound(job, lost), findHold(pauses, job))),
+    items: jobs.map((job) => listedJobRecord.toJson({ ...asFound(job, lost), pause: findHold(pauses, job) })),
     next: last === null ? null : writeCursor(last),
     searched: looked,
   };

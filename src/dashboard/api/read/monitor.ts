@@ -4,8 +4,9 @@ import { foresee } from '../../../monitor/alert/incidents/end-gone.ts';
 import type { CheckPlace } from '../../../monitor/checks/check.ts';
 import { checkCodes, runChecks, withoutLog } from '../../../monitor/checks/run-checks.ts';
 import { writePrometheus } from '../../../monitor/metrics/prometheus.ts';
-import { healthToJson, incidentToJson, muteToJson, pauseToJson } from '../../../report/json.ts';
-import { selectIncidents } from '../../../report/model/incidents.ts';
+import { healthToJson } from '../../../report/json.ts';
+import { incidentRecord, selectIncidents } from '../../../report/model/incidents.ts';
+import { muteRecord, pauseRecord } from '../../../report/model/pauses.ts';
 import { loadSettings } from '../../../settings/load.ts';
 import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import {
@@ -21,7 +22,7 @@ import {
   writeCursor,
 } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
-import { incidentSchema, knownInstant, pauseSchema } from '../schemas.ts';
+import { schemaOf } from '../schema-of.ts';
 
 const incidentsRoute = defineRoute('read', {
   method: 'get',
@@ -34,17 +35,15 @@ const incidentsRoute = defineRoute('read', {
       subject: textSchema.optional().openapi({ example: 'hourly/import' }),
     }),
   },
-  responses: { 200: jsonResponse('Incidents', pageOf(incidentSchema)) },
+  responses: { 200: jsonResponse('Incidents', pageOf(schemaOf(incidentRecord))) },
 });
-
-export const muteSchema = z.object({ name: z.string(), until: knownInstant, since: knownInstant }).openapi('Mute');
 
 const mutesRoute = defineRoute('read', {
   method: 'get',
   path: '/api/mutes',
   summary: 'The mutes in force',
   request: { query: z.strictObject({}) },
-  responses: { 200: jsonResponse('Mutes', pageOf(muteSchema)) },
+  responses: { 200: jsonResponse('Mutes', pageOf(schemaOf(muteRecord))) },
 });
 
 const pausesRoute = defineRoute('read', {
@@ -52,7 +51,7 @@ const pausesRoute = defineRoute('read', {
   path: '/api/pauses',
   summary: 'The pauses in force',
   request: { query: z.strictObject({}) },
-  responses: { 200: jsonResponse('Pauses', pageOf(pauseSchema)) },
+  responses: { 200: jsonResponse('Pauses', pageOf(schemaOf(pauseRecord))) },
 });
 
 const checkStatusSchema = z.enum(['ok', 'warning', 'critical', 'unknown']).openapi('CheckStatus');
@@ -101,7 +100,9 @@ export function addMonitorRoutes(api: Api): void {
       const found = await selectIncidents(view, { state, subject, beforeId, limit: limit + 1 });
       const last = found.length > limit ? found[limit - 1] : undefined;
       const shown = await foresee(store, { root: c.var.site.root, nowMs }, found.slice(0, limit));
-      const items = shown.filter(({ recovered_at }) => state !== 'open' || recovered_at === null).map(incidentToJson);
+      const items = shown
+        .filter(({ recovered_at }) => state !== 'open' || recovered_at === null)
+        .map(incidentRecord.toJson);
       return { items, next: last === undefined ? null : writeCursor(last.id) };
     });
     return answer(c, page);
@@ -110,11 +111,11 @@ export function addMonitorRoutes(api: Api): void {
     const mutes = await readLog(c.var.site, async ({ store, nowMs }) =>
       store === null ? [] : await incidentsOf(store.statements).mutes(nowMs),
     );
-    return answer(c, { items: mutes.map(muteToJson), next: null });
+    return answer(c, { items: mutes.map(muteRecord.toJson), next: null });
   });
   api.openapi(pausesRoute, async (c) => {
     const pauses = await readLog(c.var.site, async (log) => log.pauses);
-    return answer(c, { items: pauses.map(pauseToJson), next: null });
+    return answer(c, { items: pauses.map(pauseRecord.toJson), next: null });
   });
   api.openapi(healthRoute, async (c) => {
     const { root, states, env, read } = c.var.site;

@@ -1,19 +1,18 @@
 import { z } from '@hono/zod-openapi';
 import { HTTPException } from 'hono/http-exception';
-import { changeToJson, runToJson } from '../../../report/json.ts';
 import { findNames } from '../../../report/model/runs/history.ts';
 import { readRunOutput } from '../../../report/model/runs/output.ts';
 import { readOutputFrom } from '../../../report/model/runs/output-part.ts';
-import type { LogView, RunRecord } from '../../../report/model/runs/run.ts';
+import { changeRecord, type LogView, type RunRecord, runRecord } from '../../../report/model/runs/run.ts';
 import { readRunSummary, selectNeighbours, selectRunPage } from '../../../report/model/runs/run-pages.ts';
 import { type RunWithOutput, selectHighestRunId, selectNewestRun, selectRun } from '../../../report/model/runs/runs.ts';
 import { type Clock, createClock } from '../../../report/text/clock.ts';
 import { describeChange, describeDeviation } from '../../../report/text/words.ts';
 import { outcomes } from '../../../store/words.ts';
+import { field, type JsonOf, record } from '../../../system/base/record.ts';
 import {
   answer,
   idSchema,
-  knownText,
   pageFields,
   pageOf,
   readCursor,
@@ -28,7 +27,27 @@ import {
   zoneField,
 } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
-import { knownInstant, toldRunSchema } from '../schemas.ts';
+import { schemaOf } from '../schema-of.ts';
+
+/** With what a page says of it. */
+const toldRunRecord = record('ToldRun', {
+  ...runRecord.fields,
+  summary: field.text.orNull.about('One line: why it did not succeed'),
+  unusual: field.list(field.text).about('Its differences from earlier runs, one line each'),
+});
+
+const oneRunRecord = record('OneRun', {
+  ...toldRunRecord.fields,
+  change: field
+    .one(changeRecord)
+    .orNull.about('For a failed run: whether the content of its script has changed since the last success'),
+  changeText: field.text.orNull.about('The same in a sentence'),
+  host: field.text.orNull.about('The machine that ran it'),
+  lastGood: field.integer.orNull.about('The last run before it that succeeded'),
+  previous: field.integer.orNull.about('The run of the same script before it'),
+  next: field.integer.orNull.about('The run of the same script after it'),
+  hasOutput: field.flag.about('Some of its output is kept'),
+});
 
 const runsRoute = defineRoute('read', {
   method: 'get',
@@ -45,7 +64,7 @@ const runsRoute = defineRoute('read', {
       zone: zoneField('times within sentences'),
     }),
   },
-  responses: { 200: jsonResponse('Runs', pageOf(toldRunSchema)) },
+  responses: { 200: jsonResponse('Runs', pageOf(schemaOf(toldRunRecord))) },
 });
 
 const idParam = z.object({ id: idSchema });
@@ -56,23 +75,7 @@ const runRoute = defineRoute('read', {
   summary: 'One run, and the changes since its script last succeeded',
   request: { params: idParam, query: z.strictObject({ zone: zoneField('times within sentences') }) },
   responses: {
-    200: jsonResponse(
-      'The run',
-      z
-        .object({
-          ...toldRunSchema.shape,
-          change: z.object({ changedAt: knownInstant, lastSuccessAt: knownInstant }).nullable().openapi({
-            description: 'For a failed run: whether the content of its script has changed since the last success',
-          }),
-          changeText: knownText.openapi({ description: 'The same in a sentence' }),
-          host: knownText.openapi({ description: 'The machine that ran it' }),
-          lastGood: z.int().nullable().openapi({ description: 'The last run before it that succeeded' }),
-          previous: z.int().nullable().openapi({ description: 'The run of the same script before it' }),
-          next: z.int().nullable().openapi({ description: 'The run of the same script after it' }),
-          hasOutput: z.boolean().openapi({ description: 'Some of its output is kept' }),
-        })
-        .openapi('OneRun'),
-    ),
+    200: jsonResponse('The run', schemaOf(oneRunRecord)),
   },
 });
 
@@ -90,8 +93,9 @@ export function addRunRoutes(api: Api): void {
       const runs = await selectRunPage(view, query);
       const last = runs.length > limit ? runs[limit - 1] : undefined;
       const clock = createClock(nowMs, zone);
-      const items: Awaited<ReturnType<typeof tellRun>>[] = [];
-      for (const run of runs.slice(0, limit)) items.push(await tellRun(view, run, clock));
+      const items: JsonOf<typeof toldRunRecord>[] = [];
+      for (const run of runs.slice(0, limit))
+        items.push(toldRunRecord.toJson({ ...run, ...(await tellRun(view, run, clock)) }));
       return { items, next: last === undefined ? null : writeCursor(last.startedAtMs, last.id) };
     });
     return answer(c, page);
@@ -103,27 +107,23 @@ export function addRunRoutes(api: Api): void {
       const run = await findRun(view, id);
       const before = { untilMs: run.startedAtMs, outcomes: ['succeeded'] as const };
       const clock = createClock(nowMs, zone);
-      return {
+      return oneRunRecord.toJson({
+        ...run,
         ...(await tellRun(view, run, clock)),
-        host: run.host,
-        change: changeToJson(run.change),
         changeText: run.change && describeChange(run.change, clock),
         lastGood: (await selectNewestRun(view, run.script, before))?.id ?? null,
         ...(await selectNeighbours(view, run)),
         hasOutput: run.filesKey !== null || run.outputFile !== null || (run.output ?? '') !== '',
-      };
+      });
     });
     return answer(c, found);
   });
 }
 
-/** A run, and what is said of it. */
+/** What is said of a run. */
 async function tellRun(view: LogView, run: RunRecord, clock: Clock) {
-  return {
-    ...runToJson(run),
-    summary: await readRunSummary(view, run),
-    unusual: run.deviations.map((deviation) => describeDeviation(deviation, clock)),
-  };
+  const summary = await readRunSummary(view, run);
+  return { summary, unusual: run.deviations.map((deviation) => describeDeviation(deviation, clock)) };
 }
 
 /** @throws {HTTPException} where there is none */

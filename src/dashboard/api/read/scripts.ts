@@ -1,20 +1,21 @@
 import { z } from '@hono/zod-openapi';
 import type { Discovery, Script } from '../../../discovery/script.ts';
-import { foundScriptToJson, incidentToJson, isoInstant, runningToJson, scriptToJson } from '../../../report/json.ts';
-import { readOverview, readScriptOverview } from '../../../report/model/overview.ts';
+import { foundScriptToJson } from '../../../report/json.ts';
+import { incidentRecord } from '../../../report/model/incidents.ts';
+import { readOverview, readScriptOverview, scriptRecord } from '../../../report/model/overview.ts';
+import { pauseRecord } from '../../../report/model/pauses.ts';
 import { findNames } from '../../../report/model/runs/history.ts';
-import { selectRunning } from '../../../report/model/runs/run.ts';
-import { readUsual, selectVersions } from '../../../report/model/runs/script.ts';
+import { runningRecord, selectRunning } from '../../../report/model/runs/run.ts';
+import { readUsual, selectVersions, usualRecord, versionRecord } from '../../../report/model/runs/script.ts';
 import { createClock } from '../../../report/text/clock.ts';
 import { readWhy } from '../../../report/why/why.ts';
 import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import type { Pause } from '../../../store/statements/pauses.ts';
 import { outcomes } from '../../../store/words.ts';
+import { field, record } from '../../../system/base/record.ts';
 import type { Site } from '../../site.ts';
 import {
   answer,
-  knownNumber,
-  knownText,
   orNull,
   pageOf,
   readClosedWindow,
@@ -27,9 +28,9 @@ import {
   zoneField,
 } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
-import { incidentSchema, knownInstant, runningSchema, scriptFileSchema } from '../schemas.ts';
-import { scriptOverviewFields, scriptOverviewSchema, WEEK_MS } from './overview.ts';
-import { withoutPing } from './settings.ts';
+import { schemaOf, schemaOfField } from '../schema-of.ts';
+import { WEEK_MS } from './overview.ts';
+import { optionsSchema, withoutPing } from './settings.ts';
 
 const scriptsRoute = defineRoute('read', {
   method: 'get',
@@ -45,27 +46,39 @@ const scriptsRoute = defineRoute('read', {
       limit: wholeNumber(1, 10_000).optional(),
     }),
   },
-  responses: { 200: jsonResponse('The scripts', pageOf(scriptOverviewSchema)) },
+  responses: { 200: jsonResponse('The scripts', pageOf(schemaOf(scriptRecord))) },
 });
+
+/** A script's file, as it is now. */
+export const scriptFileSchema = z
+  .object({
+    script: z.string(),
+    path: z.string(),
+    options: optionsSchema,
+    refusals: z.array(z.string()).openapi({ description: 'Why it is refused' }),
+    warnings: z.array(z.string()),
+    pause: schemaOfField(field.one(pauseRecord).orNull),
+  })
+  .openapi('ScriptFile');
 
 const nameParam = z.object({ name: textSchema.openapi({ example: 'hourly/clean-tmp' }) });
 
+/** What a script's page shows besides its figures. */
+const pageRecord = record(null, {
+  running: field.list(field.one(runningRecord)),
+  usual: field.one(usualRecord),
+  versions: field.list(field.one(versionRecord)),
+  incidents: field.list(field.one(incidentRecord)).about('Open incidents'),
+});
+
+const windowRecord = record(null, { since: field.instant, until: field.instant });
+
 const scriptSchema = z
   .object({
-    ...scriptOverviewFields,
-    since: knownInstant,
-    until: knownInstant,
+    ...schemaOf(scriptRecord).shape,
+    ...schemaOf(windowRecord).shape,
     file: orNull(scriptFileSchema).openapi({ description: 'Null: it is not in jobs/' }),
-    running: z.array(runningSchema),
-    usual: z.object({
-      runs: z.int(),
-      durationMs: knownNumber,
-      maxRssBytes: knownNumber,
-      outputBytes: knownNumber,
-      counts: z.record(z.string(), z.number()),
-    }),
-    versions: z.array(z.object({ contentHash: z.string(), firstRunAt: knownInstant })),
-    incidents: z.array(incidentSchema).openapi({ description: 'Open incidents' }),
+    ...schemaOf(pageRecord).shape,
   })
   .openapi('Script');
 
@@ -77,27 +90,27 @@ const scriptRoute = defineRoute('read', {
   responses: { 200: jsonResponse('The script', scriptSchema) },
 });
 
-const whySchema = z
-  .object({
-    script: knownText,
-    findings: z.array(
-      z.object({
-        topic: z.string(),
-        verdict: z.enum(['fine', 'notable', 'wrong']),
-        text: z.string(),
-        cure: knownText,
+const whyRecord = record('Why', {
+  script: field.text.orNull,
+  findings: field.list(
+    field.one(
+      record(null, {
+        topic: field.text,
+        verdict: field.words(['fine', 'notable', 'wrong']),
+        text: field.text,
+        cure: field.text.orNull,
       }),
     ),
-    conclusion: z.string(),
-  })
-  .openapi('Why');
+  ),
+  conclusion: field.text,
+});
 
 const whyRoute = defineRoute('read', {
   method: 'get',
   path: '/api/why/{name{.+}}',
   summary: 'Why a script did or did not run, and what to do about it, as `npx folder-runner why --json` prints it',
   request: { params: nameParam, query: z.strictObject({ zone: zoneField('times within sentences') }) },
-  responses: { 200: jsonResponse('The findings', whySchema) },
+  responses: { 200: jsonResponse('The findings', schemaOf(whyRecord)) },
 });
 
 export function addScriptRoutes(api: Api): void {
@@ -109,7 +122,7 @@ export function addScriptRoutes(api: Api): void {
       const wanted = { ...readClosedWindow(window, nowMs, WEEK_MS), tier, outcomes: outcome, limit };
       return readOverview(view, { ...wanted, known, pauses });
     });
-    return answer(c, { items: scripts.map(scriptToJson), next: null });
+    return answer(c, { items: scripts.map(scriptRecord.toJson), next: null });
   });
   api.openapi(scriptRoute, async (c) => {
     const { name: word } = c.req.valid('param');
@@ -133,19 +146,13 @@ async function readScript(site: Site, word: string, words: WindowWords) {
     const file = scriptsOf(discovery).find(({ name }) => name === script) ?? null;
     const running = (await selectRunning(view)).filter((run) => run.script === script);
     const versions = await selectVersions(view, script, MOST_VERSIONS);
+    const usual = store === null ? nothingUsual : await readUsual(store, script, nowMs);
     const incidents = store === null ? [] : await incidentsOf(store.statements).current([script]);
     return {
-      ...scriptToJson(overview),
-      since: isoInstant(window.sinceMs),
-      until: isoInstant(window.untilMs),
+      ...scriptRecord.toJson(overview),
+      ...windowRecord.toJson(window),
       file: file && fileToJson(file, pauses),
-      running: running.map(runningToJson),
-      usual: store === null ? nothingUsual : await readUsual(store, script, nowMs),
-      versions: versions.map(({ contentHash, firstRunAtMs }) => ({
-        contentHash,
-        firstRunAt: isoInstant(firstRunAtMs),
-      })),
-      incidents: incidents.map(incidentToJson),
+      ...pageRecord.toJson({ running, usual, versions, incidents }),
     };
   });
 }

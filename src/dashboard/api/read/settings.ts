@@ -7,9 +7,31 @@ import { hostZone } from '../../../system/base/zone.ts';
 import { OVERRIDE_VARIABLE } from '../../../system/place/trust.ts';
 import { answer, knownNumber, knownText } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
-import { scriptFileSchema } from '../schemas.ts';
 
-const optionsSchema = scriptFileSchema.shape.options;
+export const optionsSchema = z.object({
+  description: z.string().optional(),
+  timeoutMs: z.number().optional(),
+  retries: z.int().optional(),
+  retryDelay: z.object({ firstMs: z.number(), factor: z.number(), longestMs: z.number() }).optional(),
+  onCrash: z.enum(['retry', 'skip', 'fail']).optional(),
+  offline: z.enum(['run', 'wait']).optional(),
+  memoryBytes: z.number().optional(),
+  warnRssBytes: z.number().optional(),
+  maxRssBytes: z.number().optional(),
+  rssSustainMs: z.number().optional(),
+  maxOutputBytes: z.number().optional(),
+  nice: z.int().optional(),
+  env: z.array(z.string()).optional().openapi({ description: 'Names of variables' }),
+  isolate: z.boolean().optional(),
+  alertAfter: z.int().optional(),
+  tags: z.array(z.string()).optional(),
+  host: z.array(z.string()).optional().openapi({ description: 'The machines that it runs on: globs' }),
+  everyHost: z.boolean().optional().openapi({ description: 'Each machine runs it' }),
+  schedule: z.string().optional().openapi({ description: 'When it runs, within its tier' }),
+  timezone: z.string().optional(),
+  reboot: z.boolean().optional().openapi({ description: 'It runs once after each boot' }),
+  isPinged: z.boolean().openapi({ description: 'A service is called with each run; its URL is a secret' }),
+});
 
 const channelSchema = z
   .object({

@@ -3,21 +3,20 @@ import { HTTPException } from 'hono/http-exception';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
 import type { Discovery } from '../../../discovery/script.ts';
 import { listWaiters } from '../../../queue/claim/waiters.ts';
-import { isoInstant, nextTimeToJson, tierStateToJson, upcomingToJson, waiterToJson } from '../../../report/json.ts';
-import { readUpcoming } from '../../../report/model/jobs.ts';
-import { findNextTimes } from '../../../report/model/next-times.ts';
+import { readUpcoming, upcomingJobRecord, upcomingToJson } from '../../../report/model/jobs.ts';
+import { findNextTimes, nextTimeRecord } from '../../../report/model/next-times.ts';
 import { unknownTier } from '../../../report/model/runs/history.ts';
 import type { LogView } from '../../../report/model/runs/run.ts';
-import { findHolders, readTierState, selectLastCall, selectSeen } from '../../../report/model/tier.ts';
-import { selectWorkers, type WorkerRecord } from '../../../report/model/workers.ts';
+import { waiterRecord } from '../../../report/model/status.ts';
+import { findHolders, readTierState, selectLastCall, selectSeen, tierStateRecord } from '../../../report/model/tier.ts';
+import { selectWorkers, workerRecord } from '../../../report/model/workers.ts';
 import { readTimeSpan } from '../../../report/text/filters.ts';
 import { expectByCrontab, type ReadCrontab } from '../../../schedule/crontab-times.ts';
+import { field, isoInstant, record } from '../../../system/base/record.ts';
 import type { Site, SiteLog } from '../../site.ts';
 import {
   answer,
-  knownText,
   oneOf,
-  orNull,
   pageFields,
   pageOf,
   readCursor,
@@ -28,19 +27,17 @@ import {
   writeCursor,
 } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
-import { knownInstant, livenessSchema, scriptFileSchema } from '../schemas.ts';
-import { jobStateSchema } from './jobs.ts';
-import { nextTimeSchema, tierStateFields, waiterSchema } from './overview.ts';
-import { fileToJson } from './scripts.ts';
+import { schemaOf, schemaOfField } from '../schema-of.ts';
+import { fileToJson, scriptFileSchema } from './scripts.ts';
 
-const tierSchema = z.object({ ...tierStateFields, scripts: z.array(scriptFileSchema) }).openapi('Tier');
+const tierSchema = z.object({ ...schemaOf(tierStateRecord).shape, scripts: z.array(scriptFileSchema) }).openapi('Tier');
 
 const filesFields = {
   handlers: z.array(scriptFileSchema),
   unread: z.array(z.object({ tier: z.string(), reason: z.string() })),
   ignored: z.array(z.object({ path: z.string(), reason: z.string() })),
   warnings: z.array(z.string()),
-  settingsProblem: knownText.openapi({ description: 'Why nothing is started until the settings are fixed' }),
+  settingsProblem: schemaOfField(field.text.orNull.about('Why nothing is started until the settings are fixed')),
 };
 
 const tiersRoute = defineRoute('read', {
@@ -59,16 +56,12 @@ const tierRoute = defineRoute('read', {
   responses: { 200: jsonResponse('The tier', tierSchema) },
 });
 
-const upcomingSchema = z
-  .object({
-    at: knownInstant,
-    isExpected: z.boolean(),
-    id: z.int(),
-    name: z.string(),
-    state: jobStateSchema,
-    repeat: knownText,
-  })
-  .openapi('UpcomingJob');
+const scheduleRecord = record('Schedule', {
+  now: field.instant,
+  tiers: field.list(field.one(record(null, { tier: field.text, calls: field.list(field.instant) }))),
+  scripts: field.list(field.one(nextTimeRecord)).about('The next times of scripts that have their own'),
+  jobs: field.list(field.one(upcomingJobRecord)),
+});
 
 const scheduleRoute = defineRoute('read', {
   method: 'get',
@@ -82,39 +75,9 @@ const scheduleRoute = defineRoute('read', {
     }),
   },
   responses: {
-    200: jsonResponse(
-      'What comes',
-      z
-        .object({
-          now: knownInstant,
-          tiers: z.array(z.object({ tier: z.string(), calls: z.array(knownInstant) })),
-          scripts: z.array(nextTimeSchema).openapi({ description: 'The next times of scripts that have their own' }),
-          jobs: z.array(upcomingSchema),
-        })
-        .openapi('Schedule'),
-    ),
+    200: jsonResponse('What comes', schemaOf(scheduleRecord)),
   },
 });
-
-const workerSchema = z
-  .object({
-    id: z.int(),
-    kind: z.enum(['tier', 'script', 'backlog', 'queue']),
-    tier: knownText.openapi({ description: 'Null: it processes jobs of the queue' }),
-    state: z.enum(['running', 'finished', 'skipped', 'crashed']),
-    trigger: z.enum(['cron', 'due', 'manual']),
-    host: z.string(),
-    pid: z.int(),
-    runnerVersion: z.string(),
-    nodeVersion: z.string(),
-    scheduledFor: knownInstant,
-    startedAt: knownInstant,
-    finishedAt: knownInstant,
-    skipCode: z.enum(['paused', 'held', 'missed', 'moved']).nullable(),
-    reason: knownText,
-    liveness: orNull(livenessSchema),
-  })
-  .openapi('Worker');
 
 const workersRoute = defineRoute('read', {
   method: 'get',
@@ -129,7 +92,10 @@ const workersRoute = defineRoute('read', {
     }),
   },
   responses: {
-    200: jsonResponse('Workers', z.object({ ...pageOf(workerSchema).shape, waiting: z.array(waiterSchema) })),
+    200: jsonResponse(
+      'Workers',
+      z.object({ ...pageOf(schemaOf(workerRecord)).shape, waiting: z.array(schemaOf(waiterRecord)) }),
+    ),
   },
 });
 
@@ -167,9 +133,9 @@ export function addTierRoutes(api: Api): void {
       const found = await selectWorkers(view.db, { ...filter, beforeId, limit: limit + 1 });
       const last = found.length > limit ? found[limit - 1] : undefined;
       return {
-        items: found.slice(0, limit).map(workerToJson),
+        items: found.slice(0, limit).map(workerRecord.toJson),
         next: last === undefined ? null : writeCursor(last.id),
-        waiting: states.flatMap((state) => listWaiters(state, nowMs)).map(waiterToJson),
+        waiting: states.flatMap((state) => listWaiters(state, nowMs)).map(waiterRecord.toJson),
       };
     });
     return answer(c, page);
@@ -181,7 +147,7 @@ async function readTiers(site: Site, { nowMs, pauses, view }: SiteLog, tiers: Di
   const holders = await findHolders(view.db, site.states, names);
   const items: Awaited<ReturnType<typeof readTier>>[] = [];
   const readTier = async ({ name, scripts }: Discovery['tiers'][number]) => ({
-    ...tierStateToJson(await readTierState(view.db, name, { holders, pauses, nowMs, crontab: site.crontab })),
+    ...tierStateRecord.toJson(await readTierState(view.db, name, { holders, pauses, nowMs, crontab: site.crontab })),
     scripts: scripts.map((script) => fileToJson(script, pauses)),
   });
   for (const tier of tiers) items.push(await readTier(tier));
@@ -200,7 +166,7 @@ function addScheduleRoute(api: Api): void {
         tiers.push({ tier, calls: await listCalls(view, tier, { nowMs, limit, crontab: site.crontab }) });
       const scripts = await findNextTimes(view.db, discovery.tiers, { pauses, crontab: site.crontab, nowMs });
       const jobs = store === null ? [] : await readUpcoming(store, { pattern, limit, nowMs });
-      const times = { scripts: scripts.map(nextTimeToJson), jobs: jobs.map(upcomingToJson) };
+      const times = { scripts: scripts.map(nextTimeRecord.toJson), jobs: jobs.map(upcomingToJson) };
       return { now: isoInstant(nowMs), tiers, ...times };
     });
     return answer(c, schedule);
@@ -226,9 +192,4 @@ async function listCalls({ db }: LogView, tier: string, { crontab, nowMs, limit 
     last = { isDue: false, ...last, atMs };
   }
   return calls;
-}
-
-function workerToJson({ scheduledForMs, startedAtMs, finishedAtMs, ...worker }: WorkerRecord) {
-  const instants = { scheduledFor: isoInstant(scheduledForMs), finishedAt: isoInstant(finishedAtMs) };
-  return { ...worker, ...instants, startedAt: isoInstant(startedAtMs) };
 }

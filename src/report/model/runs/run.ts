@@ -1,15 +1,14 @@
 import { type Kysely, sql } from 'kysely';
-import type { Counts } from '../../../child/counts.ts';
 import { tellsEnd } from '../../../execution/result/report.ts';
 import { describeCrash } from '../../../execution/result/wording.ts';
 import { runFilesOf } from '../../../execution/run-files.ts';
 import { WHOLE_QUEUE } from '../../../queue/pauses.ts';
 import type { ActivityLog } from '../../../store/schema.ts';
-import type { Deviation } from '../../../store/statements/monitor/usual.ts';
-import type { MeasuredBy, Outcome, WorkerState } from '../../../store/words.ts';
+import { measures, measuringWays, outcomes, type WorkerState } from '../../../store/words.ts';
+import { field, record, type Values } from '../../../system/base/record.ts';
 import { inPages, toMillis } from '../../../system/base/values.ts';
 import type { StateFolder } from '../../../system/place/state-folder.ts';
-import { checkLiveness, type Liveness } from '../../../system/process/identity.ts';
+import { checkLiveness, type Liveness, livenesses } from '../../../system/process/identity.ts';
 
 /**
  * The log, and the folder of what it does not hold. Nothing is repaired by reading it: what has died
@@ -20,48 +19,63 @@ export interface LogView {
   readonly state: StateFolder;
 }
 
-/** One run as the readers of the log see it. Instants are epoch milliseconds, unknown is null. */
-export interface RunRecord {
-  readonly id: number;
-  readonly script: string;
-  readonly tier: string;
-  /** The number of a job of the queue; null: it is a script's run. */
-  readonly jobId: number | null;
-  readonly outcome: Outcome;
-  readonly attempt: number;
-  readonly scheduledForMs: number | null;
-  readonly startedAtMs: number;
-  readonly finishedAtMs: number | null;
-  readonly durationMs: number | null;
-  readonly userCpuMs: number | null;
-  readonly systemCpuMs: number | null;
-  readonly maxRssBytes: number | null;
-  readonly measuredBy: MeasuredBy | null;
-  readonly exitCode: number | null;
-  readonly signal: string | null;
-  /** How it ended, in one sentence; null when it succeeded. */
-  readonly reason: string | null;
-  /** What was noted though it did not end the run; one line each. */
-  readonly warning: string | null;
-  /** Whether it succeeded though its output tells of a failure. */
-  readonly suspect: boolean;
-  readonly error: RunError | null;
-  readonly contentHash: string | null;
-  readonly pid: number | null;
-  readonly outputBytes: number | null;
-  readonly outputDroppedBytes: number | null;
-  /** What the script has counted, by name. */
-  readonly counts: Counts;
-  /** In what it was unlike the script's runs before it. */
-  readonly deviations: readonly Deviation[];
-}
+/** A whole number of milliseconds or bytes, of which nobody may know. */
+const known = field.number.orNull;
 
 /** What a Node script threw and nobody caught. */
-interface RunError {
-  readonly name: string | null;
-  readonly message: string | null;
-  readonly stack: string | null;
-}
+const runErrorRecord = record('RunError', {
+  name: field.text.orNull,
+  message: field.text.orNull,
+  stack: field.text.orNull,
+});
+
+/** In what a run was unlike the script's runs before it. */
+const deviationRecord = record('Deviation', {
+  measure: field.words(measures),
+  name: field.text.about('The name of the count; empty for other measures'),
+  value: field.number,
+  usual: field.number,
+  runs: field.integer.about('How many runs it was compared with'),
+  since: field.instant.orNull.from('since'),
+});
+
+export const outcomeField = field.words(outcomes, 'Outcome');
+
+/** One run as the readers of the log see it; unknown is null. */
+export const runRecord = record('Run', {
+  id: field.integer,
+  script: field.text,
+  tier: field.text,
+  job: field.integer.orNull.from('jobId').about('The number of a job of the queue; null: it is a run of a script'),
+  outcome: outcomeField,
+  attempt: field.integer,
+  scheduledFor: field.instant.orNull.about(
+    'When it was due, by the crontab, its schedule or its rule; null: not known',
+  ),
+  startedAt: field.instant,
+  finishedAt: field.instant.orNull,
+  durationMs: known,
+  userCpuMs: known,
+  systemCpuMs: known,
+  maxRssBytes: known,
+  measuredBy: field.words(measuringWays).orNull,
+  exitCode: field.integer.orNull,
+  signal: field.text.orNull,
+  reason: field.text.orNull.about('How it ended, in one sentence; null: it succeeded'),
+  /** What was noted though it did not end the run; one line each. */
+  warning: field.text.orNull,
+  suspect: field.flag.about('Whether it succeeded though its output tells of a failure'),
+  error: field.one(runErrorRecord).orNull,
+  contentHash: field.text.orNull,
+  pid: field.integer.orNull,
+  outputBytes: known,
+  outputDroppedBytes: known,
+  /** What the script has counted, by name. */
+  counts: field.map(field.number),
+  deviations: field.list(field.one(deviationRecord)),
+});
+
+export type RunRecord = Values<typeof runRecord>;
 
 /** `hourly` of `hourly/clean-tmp`. */
 export function tierOf(script: string): string {
@@ -157,22 +171,33 @@ function asFound(run: RunRecord, open: RunningRun | undefined): RunRecord {
   return { ...run, outcome: 'crashed', reason: describeCrash(open.runner, '', open.maxRssBytes) };
 }
 
+export const livenessField = field.words(livenesses, 'Liveness');
+
+/** A change of a script's content since its last success: when the new content first ran, and when that success began. */
+export const changeRecord = record(null, {
+  changedAt: field.instant.from('changedAt'),
+  lastSuccessAt: field.instant.from('lastSuccessAt'),
+});
+
 /** A run that has not ended yet, as far as the log knows. */
-export interface RunningRun {
-  readonly id: number;
-  readonly script: string;
-  readonly startedAtMs: number;
-  readonly attempt: number;
-  readonly pid: number | null;
-  readonly host: string;
+export const runningRecord = record('RunningRun', {
+  id: field.integer,
+  script: field.text,
+  startedAt: field.instant,
+  pid: field.integer.orNull,
+  host: field.text,
+  /** `dead`: its runner and its process are both gone. */
+  liveness: livenessField,
+  /** Its runner is gone; whether it runs on tells `liveness`. */
+  isOrphan: field.flag,
+  attempt: field.integer,
+  /** The most that its processes were seen with so far. */
+  maxRssBytes: known,
+});
+
+export interface RunningRun extends Values<typeof runningRecord> {
   /** "pid 4711 on web3" */
   readonly runner: string;
-  /** The most that its processes were seen with so far. */
-  readonly maxRssBytes: number | null;
-  /** Its runner is gone; whether it runs on tells `liveness`. */
-  readonly isOrphan: boolean;
-  /** `dead`: its runner and its process are both gone. */
-  readonly liveness: Liveness;
   /** It has ended by itself: how, its result file tells the next pass. */
   readonly hasResult: boolean;
 }

@@ -2,8 +2,9 @@ import { type Kysely, type RawBuilder, SqliteAdapter, sql } from 'kysely';
 import type { ActivityLog, RunRow } from '../../../store/schema.ts';
 import type { ContentChange } from '../../../store/statements/monitor/usual.ts';
 import { isFailure, type Outcome } from '../../../store/words.ts';
+import { field, record, type Values } from '../../../system/base/record.ts';
 import { inPages, toMillis } from '../../../system/base/values.ts';
-import { type LogView, type RunRecord, selectRecords } from './run.ts';
+import { type LogView, outcomeField, type RunRecord, selectRecords } from './run.ts';
 
 /** From `sinceMs` up to but not including `untilMs`. */
 export interface TimeWindow {
@@ -116,11 +117,13 @@ function readFigures({ runs, maxRssBytes, others, durations, cpu }: Omit<FigureC
 }
 
 /** A run as the sparkline needs it. */
-export interface RecentRun {
-  readonly id: number;
-  readonly outcome: Outcome;
-  readonly durationMs: number | null;
-}
+export const recentRunRecord = record(null, {
+  id: field.integer,
+  outcome: outcomeField,
+  durationMs: field.number.orNull,
+});
+
+export type RecentRun = Values<typeof recentRunRecord>;
 
 type RecentRow = Pick<RunRow, 'script_id' | 'id' | 'outcome' | 'duration_us'>;
 
@@ -273,31 +276,44 @@ export async function selectScriptNames(db: Kysely<ActivityLog>): Promise<string
   return rows.map(({ name }) => name);
 }
 
-/** How many runs there were and how they ended. Unknown is null: no figure of any run was known. */
-export interface Totals {
+/** How many runs there were and how they ended; unknown: no figure of any run was known. */
+const counted = {
   /** All that started, the running ones included. */
-  readonly runs: number;
-  readonly succeeded: number;
+  runs: field.integer,
+  succeeded: field.integer,
   /** All that ended in any other way, but for the released ones. */
-  readonly failed: number;
+  failed: field.integer,
   /** Those whose job was given back: they say nothing of success or failure. */
-  readonly released: number;
+  released: field.integer,
   /** Of those that succeeded or failed, the share that succeeded: 0 to 1. */
-  readonly successRate: number | null;
-  readonly totalDurationMs: number | null;
-  readonly totalCpuMs: number | null;
+  successRate: field.number.orNull,
+};
+
+export const totalsRecord = record(null, {
+  ...counted,
+  durationMs: field.number.orNull.from('totalDurationMs'),
+  cpuMs: field.number.orNull.from('totalCpuMs'),
   /** The largest peak. */
-  readonly maxRssBytes: number | null;
-}
+  maxRssBytes: field.number.orNull,
+});
+
+export type Totals = Values<typeof totalsRecord>;
 
 /** What one script's runs amount to. */
-export interface Summary extends Totals {
-  readonly p50DurationMs: number | null;
-  readonly p95DurationMs: number | null;
-  readonly maxDurationMs: number | null;
+export const summaryRecord = record(null, {
+  ...counted,
+  p50DurationMs: field.number.orNull,
+  p95DurationMs: field.number.orNull,
+  maxDurationMs: field.number.orNull,
+  totalDurationMs: field.number.orNull,
   /** What a usual run takes: the median of user and system time together. */
-  readonly cpuMs: number | null;
-}
+  cpuMs: field.number.orNull,
+  totalCpuMs: field.number.orNull,
+  /** The largest peak. */
+  maxRssBytes: field.number.orNull,
+});
+
+export type Summary = Values<typeof summaryRecord>;
 
 export function summarizeRuns(figures: RunFigures): Summary {
   const { runs, others, durations, cpu, maxRssBytes } = figures;

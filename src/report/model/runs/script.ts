@@ -1,14 +1,13 @@
 import { median } from 'simple-statistics';
 import { type MeasuredRun, usualOf } from '../../../store/statements/monitor/usual.ts';
 import type { StoreSession } from '../../../store/store.ts';
+import { field, record, type Values } from '../../../system/base/record.ts';
 import type { LogView } from './run.ts';
 
-/** A content that a script has had. */
-export interface ScriptVersion {
-  readonly contentHash: string;
-  /** When it first ran. */
-  readonly firstRunAtMs: number;
-}
+/** A content that a script has had, and when it first ran. */
+export const versionRecord = record(null, { contentHash: field.text, firstRunAt: field.instant });
+
+type ScriptVersion = Values<typeof versionRecord>;
 
 /** Which contents a script has had, the newest first. */
 export async function selectVersions({ db }: LogView, script: string, limit: number): Promise<ScriptVersion[]> {
@@ -24,14 +23,16 @@ export async function selectVersions({ db }: LogView, script: string, limit: num
 }
 
 /** What a script's last successful runs come to: medians; null where none of them is known. */
-export interface UsualFigures {
+export const usualRecord = record(null, {
   /** How many runs that is known of. */
-  readonly runs: number;
-  readonly durationMs: number | null;
-  readonly maxRssBytes: number | null;
-  readonly outputBytes: number | null;
-  readonly counts: Readonly<Record<string, number>>;
-}
+  runs: field.integer,
+  durationMs: field.number.orNull,
+  maxRssBytes: field.number.orNull,
+  outputBytes: field.number.orNull,
+  counts: field.map(field.number),
+});
+
+export type UsualFigures = Values<typeof usualRecord>;
 
 /** As many as tell what is usual now, not what it was last year. */
 const USUAL_RUNS = 30;
