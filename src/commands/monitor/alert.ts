@@ -90,13 +90,12 @@ function chooseChannels({ settings }: Runner, name: string | undefined): readonl
 const LONGEST_MS = 10_000;
 
 async function testChannel(runner: Runner, channel: ChannelSettings): Promise<Tested> {
-  const { sendByChannel } = await import('../../monitor/alert/channels/send.ts');
-  const { root, version, environment, settings } = runner;
+  const { sendByChannel } = await import('../../monitor/alert/channels.ts');
   const createdAt = runner.now();
   const began = performance.now();
   const outgoing = { id: `runner-test-${createdAt.toString(36)}-${channel.name}`, createdAt, message: testOf(runner) };
   const signal = AbortSignal.timeout(LONGEST_MS);
-  const sent = await sendByChannel(channel, outgoing, { root, version, environment, settings, signal });
+  const sent = await sendByChannel(channel, outgoing, { ...runner, signal });
   const durationMs = Math.round(performance.now() - began);
   return { channel: channel.name, ok: sent.ok, durationMs, answer: sent.ok ? sent.answer : sent.reason };
 }

@@ -54,7 +54,7 @@ function closeCommand(context: CommandContext): Command {
 }
 
 async function close(context: CommandContext, words: readonly string[], { root, json }: CommonOptions): Promise<void> {
-  const { closeIncidents, noSuchIncident } = await import('../../monitor/alert/incidents/by-hand.ts');
+  const { closeIncidents, noSuchIncident } = await import('../../monitor/alert/incidents.ts');
   const ids = words.map(readIncidentNumber);
   const closed = await withWritableLogIfAny(context, root, (store) =>
     store.transaction((session) => closeIncidents(session, ids, context.now())),
@@ -102,7 +102,7 @@ async function readIncidents(
   place: { readonly root: string; readonly nowMs: number },
   isAll: boolean,
 ): Promise<readonly IncidentRow[]> {
-  const { foresee } = await import('../../monitor/alert/incidents/end-gone.ts');
+  const { foresee } = await import('../../monitor/alert/incidents.ts');
   const isOver = ({ recovered_at }: IncidentRow): boolean => recovered_at !== null;
   const current = await foresee(store, place, await incidentsOf(store.statements).current());
   const open = current.filter((incident) => !isOver(incident));
@@ -131,7 +131,7 @@ export function acknowledgeCommand(context: CommandContext): Command {
 }
 
 async function acknowledge(context: CommandContext, asked: string, { root, json }: CommonOptions): Promise<void> {
-  const { acknowledgeIncidents, noSuchIncident } = await import('../../monitor/alert/incidents/by-hand.ts');
+  const { acknowledgeIncidents, noSuchIncident } = await import('../../monitor/alert/incidents.ts');
   const [word = asked] = await namesOf(context, root, [asked]);
   const incidents = await withWritableLogIfAny(context, root, (store) =>
     store.transaction((session) => acknowledgeIncidents(session, word, context.now())),
@@ -175,7 +175,7 @@ export function muteCommand(context: CommandContext): Command {
 }
 
 async function mute(context: CommandContext, words: readonly string[], options: MuteOptions): Promise<void> {
-  const { readMutes, setMutes } = await import('../../monitor/alert/incidents/by-hand.ts');
+  const { readMutes, setMutes } = await import('../../monitor/alert/incidents.ts');
   const at = context.now();
   const mutes = readMutes(await namesOf(context, options.root, words), options.for, at);
   await refuseUnknownNames(context, options.root, mutes);
@@ -232,7 +232,7 @@ export function unmuteCommand(context: CommandContext): Command {
 }
 
 async function unmute(context: CommandContext, words: readonly string[], { root, json }: CommonOptions): Promise<void> {
-  const { endMutes } = await import('../../monitor/alert/incidents/by-hand.ts');
+  const { endMutes } = await import('../../monitor/alert/incidents.ts');
   const meant = words.length === 0 ? null : await namesOf(context, root, words);
   const ended = await withWritableLogIfAny(context, root, (store) =>
     store.transaction((session) => endMutes(session, meant, context.now())),

@@ -1,7 +1,6 @@
 import type { UnsentMail } from '../../monitor/alert/deliver.ts';
-import type { PrintedIncident } from '../../monitor/alert/incidents/tell.ts';
-import type { AlertMessage, IncidentDetail } from '../../monitor/alert/message.ts';
-import { afterHowLong } from '../../monitor/alert/wording.ts';
+import { type AlertMessage, afterHowLong, type IncidentDetail } from '../../monitor/alert/message.ts';
+import type { PrintedIncident } from '../../monitor/alert/tell.ts';
 import { type Clock, createClock } from '../../report/text/clock.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { describeEnding, isOfRuns, type Outcome, SUSPECT } from '../../store/words.ts';

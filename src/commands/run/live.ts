@@ -1,7 +1,7 @@
 import { fstatSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { UnsentMail } from '../../monitor/alert/deliver.ts';
-import type { PrintedIncident } from '../../monitor/alert/incidents/tell.ts';
+import type { PrintedIncident } from '../../monitor/alert/tell.ts';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { isFailure } from '../../store/words.ts';

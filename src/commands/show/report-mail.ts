@@ -1,4 +1,4 @@
-import type { ReportMail } from '../../monitor/alert/report-mail.ts';
+import type { ReportMail } from '../../monitor/alert/deliver.ts';
 import type { TimeWindow } from '../../report/model/runs/runs.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { Store } from '../../store/store.ts';
@@ -15,10 +15,10 @@ interface MailRequest {
   readonly window: TimeWindow;
 }
 
-/** So long one server may take. */
+/** Longest time for one server. */
 const LONGEST_MS = 30_000;
 
-/** Before somebody tries it again. */
+/** Time until a pass tries it again. */
 const WAIT_MS = 60_000;
 
 /**
@@ -27,7 +27,7 @@ const WAIT_MS = 60_000;
  */
 export async function mailReport(context: CommandContext, request: MailRequest): Promise<void> {
   const { openRunner } = await import('../shared/context.ts');
-  const { chooseMailChannels, sendReport } = await import('../../monitor/alert/report-mail.ts');
+  const { chooseMailChannels, noteRecipient, sendReport } = await import('../../monitor/alert/deliver.ts');
   const runner = await openRunner(context, request.root);
   const channels = chooseMailChannels(runner, request.to);
   if (channels.length === 0) throw new UsageError(NO_CHANNEL);
@@ -42,7 +42,12 @@ export async function mailReport(context: CommandContext, request: MailRequest):
       }
       const { isPermanent } = sent;
       if (isPermanent) context.setExitCode(1);
-      else await leaveToPasses(runner, store, { mail, channel: channel.name, at: context.now() });
+      else {
+        if (mail.to !== null) noteRecipient(runner.state, mail.to);
+        const body = JSON.stringify(mail);
+        const delivery = { kind: 'report' as const, channel: channel.name, body, at: context.now() + WAIT_MS };
+        await store.transaction((session) => session.deliveries.add([delivery]));
+      }
       const next = isPermanent ? '' : ' The next passes try again, for 3 days.';
       context.stderr.write(`runner: The report could not be sent to ${to}: ${printableLine(sent.reason)}.${next}\n`);
     }
@@ -54,19 +59,6 @@ const NO_CHANNEL =
   "(`alerts: { channels: [{ kind: 'mail', to: 'me@example.org' }] }`) or to the crontab " +
   '(RUNNER_ALERTS=mail:me@example.org).';
 
-interface Left {
-  readonly mail: ReportMail;
-  readonly channel: string;
-  readonly at: number;
-}
-
-async function leaveToPasses({ state }: Runner, store: Store, { mail, channel, at }: Left): Promise<void> {
-  const { noteRecipient } = await import('../../monitor/alert/report-mail.ts');
-  if (mail.to !== null) noteRecipient(state, mail.to);
-  const delivery = { kind: 'report' as const, channel, body: JSON.stringify(mail), at: at + WAIT_MS };
-  await store.transaction((session) => session.deliveries.add([delivery]));
-}
-
 async function composeReport(
   context: CommandContext,
   { root, state }: Runner,
@@ -76,7 +68,7 @@ async function composeReport(
   const { readDigest } = await import('../../report/model/digest.ts');
   const { writeDigest } = await import('../../report/text/digest.ts');
   const { createClock } = await import('../../report/text/clock.ts');
-  const { siteOf } = await import('../../monitor/alert/channels/sent.ts');
+  const { siteOf } = await import('../../monitor/alert/channels.ts');
   const now = context.now();
   const log: OpenLog['view'] = async () => ({ db: await store.queries(), state });
   const known = await findKnownTiers(context, root);

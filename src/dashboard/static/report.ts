@@ -1,9 +1,9 @@
 import { gzipSync } from 'node:zlib';
-import { escapeHtml } from '../../monitor/alert/wording.ts';
 import type { JsonValue } from '../../queue/api.ts';
 import { type readJob, readListedJob } from '../../queue/read/jobs.ts';
 import { jobStates } from '../../store/words.ts';
 import { countOf, formatBytes, UNKNOWN } from '../../system/base/format.ts';
+import { escapeHtml } from '../../system/base/text.ts';
 import { once } from '../../system/base/values.ts';
 import { createApi } from '../api/api.ts';
 import type { Api } from '../api/route.ts';

@@ -1,7 +1,13 @@
 import { resolve } from 'node:path';
-import { NEEDS_TLS, presetOf, tellsSecret } from '../../monitor/alert/channels/presets.ts';
-import { describeMissing, missingVariables, readChannelValues } from '../../monitor/alert/channels/send.ts';
-import { NO_SENDMAIL } from '../../monitor/alert/channels/sent.ts';
+import {
+  describeMissing,
+  missingVariables,
+  NEEDS_TLS,
+  NO_SENDMAIL,
+  presetOf,
+  readChannelValues,
+  tellsSecret,
+} from '../../monitor/alert/forms.ts';
 import { type ChannelSettings, parseAlertsVariable } from '../../settings/channels.ts';
 import { variableReference } from '../../settings/readers.ts';
 import { ALERTS_VARIABLE } from '../../settings/settings.ts';

@@ -3,10 +3,19 @@ import type { IncidentRow } from '../../store/schema.ts';
 import { type IncidentRun, incidentsOf } from '../../store/statements/monitor/incidents.ts';
 import { usualOf } from '../../store/statements/monitor/usual.ts';
 import type { StoreSession } from '../../store/store.ts';
-import { FAILING, type IncidentEnding, isOfRuns, type Outcome, type Severity } from '../../store/words.ts';
+import {
+  describeEnding,
+  FAILING,
+  type IncidentEnding,
+  isOfRuns,
+  type Outcome,
+  type Severity,
+  SUSPECT,
+} from '../../store/words.ts';
+import { escapeHtml, keepEnd, keepStart, printable, printableLine } from '../../system/base/text.ts';
 import { commandIn, isInstant, shellWord, toMillis } from '../../system/base/values.ts';
 
-/** What is told of one incident. Unknown values are null. */
+/** An incident as a message reports it. Unknown values are null. */
 export interface IncidentDetail {
   readonly id: number;
   readonly subject: string;
@@ -16,27 +25,27 @@ export interface IncidentDetail {
   readonly openedAt: number;
   /** Null: it is not over. */
   readonly recoveredAt: number | null;
-  /** How it ended otherwise than by getting well. */
+  /** How it ended, unless by a success or a check that finds nothing. */
   readonly ending: IncidentEnding | null;
   /** How to fix it; or why its script, handler or tier is gone. */
   readonly hint: string | null;
   readonly occurrences: number;
   readonly lastRun: LastRun | null;
-  /** One sentence: why the last run failed, or what a check says. */
+  /** One sentence: the reason of the last run's failure, or a check's finding. */
   readonly error: string | null;
-  /** The last lines that the run has printed, masked. */
+  /** The last lines of the run's output, masked. */
   readonly output: string | null;
-  /** What usually happens: "succeeds in 41 s, 27 of the last 30 times". */
+  /** The usual outcome: "succeeds in 41s, 27 of the last 30 times". */
   readonly usual: string | null;
-  /** What has changed since it last succeeded. */
+  /** The change of the script since its last success. */
   readonly changed: string | null;
-  /** By which to look closer, or what cures it. */
+  /** The command that shows more, or fixes it. */
   readonly command: string;
 }
 
 interface LastRun {
   readonly id: number;
-  /** The job of the queue that it was for; null: it was a script's. */
+  /** The job of the queue; null: the run was a script's. */
   readonly jobId: number | null;
   readonly outcome: Outcome;
   readonly startedAt: number;
@@ -45,10 +54,10 @@ interface LastRun {
   readonly signal: string | null;
 }
 
-/** `digest`: several incidents, of which some have opened, and others are over. */
+/** `digest`: some incidents have opened, others are over. */
 export type AlertEvent = 'opened' | 'reminder' | 'recovered' | 'digest';
 
-/** The body of a webhook; all other channels put it into words. */
+/** The body of a webhook; all other channels write it as a text. */
 export interface AlertMessage {
   readonly version: 1;
   readonly event: AlertEvent;
@@ -57,7 +66,7 @@ export interface AlertMessage {
   readonly root: string;
 }
 
-/** A message that has waited in the log, which others may write to; null: no runner has written this. */
+/** Reads a message from the log, to which other programs may write; null: no runner has written this one. */
 export function readQueuedAlert(body: string): AlertMessage | null {
   const message = parseMessage(body);
   const isAlert = message?.version === 1 && Array.isArray(message.incidents) && message.incidents.every(isDetail);
@@ -90,7 +99,7 @@ function isDetail(value: unknown): boolean {
   );
 }
 
-/** What is known of an incident: for a message, a page or a terminal. */
+/** Reads all that a message says of an incident. */
 export async function describeIncident(
   session: StoreSession,
   incident: IncidentRow,
@@ -101,7 +110,7 @@ export async function describeIncident(
   return {
     ...{ id, subject, severity, code, occurrences },
     ...{ openedAt: incident.opened_at, recoveredAt: incident.recovered_at, ending, hint },
-    lastRun: run === null ? null : toLastRun(run),
+    lastRun: toLastRun(run),
     error: message,
     output: lastLines(run?.output ?? null),
     usual: code === FAILING ? await readUsual(session, subject) : null,
@@ -110,7 +119,9 @@ export async function describeIncident(
   };
 }
 
-function toLastRun({ id, queueJobId: jobId, startedAt, durationMs, outcome, exitCode, signal }: IncidentRun) {
+function toLastRun(run: IncidentRun | null): LastRun | null {
+  if (run === null) return null;
+  const { id, queueJobId: jobId, startedAt, durationMs, outcome, exitCode, signal } = run;
   return { id, jobId, startedAt, durationMs, outcome, exitCode, signal };
 }
 
@@ -121,7 +132,7 @@ function lastLines(output: string | null): string | null {
   return text === '' ? null : text.split('\n').slice(-LAST_LINES).join('\n');
 }
 
-/** As many runs as tell how a script usually fares. */
+/** How many of the newest runs show a script's usual outcome. */
 const USUAL_RUNS = 30;
 
 /** "succeeds in 41s, 27 of the last 30 times"; null: it has no other runs, or none of them succeeded. */
@@ -137,7 +148,7 @@ async function readUsual({ statements }: StoreSession, subject: string): Promise
   return `succeeds${took}, ${succeeded.length} of the last ${outcomes.length} times`;
 }
 
-/** Two times: when it was still well, and when what it is now first ran. */
+/** Compares the time of the last success with that of the first run of the present content. */
 async function readChange({ statements }: StoreSession, runId: number): Promise<string | null> {
   const change = await usualOf(statements).change({ runId });
   if (change === null) return null;
@@ -145,16 +156,189 @@ async function readChange({ statements }: StoreSession, runId: number): Promise<
   return `its content has changed: it last succeeded ${succeeded}, and the new content first ran ${changed}`;
 }
 
-/** `2026-03-10 13:05 UTC`: it is read on other machines. */
+/** `2026-03-10 13:05 UTC`, as readers are on other machines. */
 function inUtc(atMs: number): string {
   return isInstant(atMs) ? `${new Date(atMs).toISOString().slice(0, 16).replace('T', ' ')} UTC` : 'at an unknown time';
 }
 
-/** Who reads it is in another folder, or on another machine. */
+/** The command names the root, as readers are in another folder, or on another machine. */
 function commandOf(incident: IncidentRow, run: IncidentRun | null, root: string): string {
   const { subject, code, hint, ending } = incident;
   if (run !== null) return commandIn(root, `show ${run.id}`);
   if (ending !== null) return commandIn(root, 'incidents --all');
   if (isOfRuns(code)) return commandIn(root, `why ${shellWord(subject.replace(/^queue\//, ''))}`);
   return hint ?? commandIn(root, 'check');
+}
+
+/** A message as texts, from which each channel makes its own form. All of them are safe to show. */
+export interface Wording {
+  /** One line. A mailbox that sorts by subject shows the messages of one incident together. */
+  readonly subject: string;
+  readonly isCritical: boolean;
+  /** Whether all its incidents are over. */
+  readonly isRecovery: boolean;
+  readonly parts: readonly Part[];
+  /** Names the incidents that have no part; null: there are none. */
+  readonly more: string | null;
+  /** The root and the machine. */
+  readonly origin: string;
+}
+
+/** The texts of one incident. */
+export interface Part {
+  readonly title: string;
+  readonly isOver: boolean;
+  readonly facts: readonly (readonly [name: string, text: string])[];
+  readonly output: string | null;
+  readonly command: string;
+}
+
+/** Most incidents with a part, and most of the others that are named. */
+const MOST_PARTS = 20;
+const MOST_NAMED = 100;
+const LONGEST_OUTPUT = 4_000;
+const LONGEST_FACT = 1_000;
+const LONGEST_SUBJECT = 150;
+
+/** Writes the texts of a message. */
+export function putIntoWords(message: AlertMessage): Wording {
+  const { incidents, event } = message;
+  // Open incidents come first, and of these the critical ones.
+  const sorted = incidents.toSorted((one, other) => weigh(other) - weigh(one));
+  const open = incidents.filter(isOpen);
+  const left = sorted.slice(MOST_PARTS).map(({ subject }) => printableLine(subject));
+  return {
+    subject: subjectOf(message, sorted),
+    isCritical: open.some(({ severity }) => severity === 'critical'),
+    isRecovery: open.length === 0,
+    parts: sorted.slice(0, MOST_PARTS).map((incident) => partOf(incident, event === 'reminder')),
+    more: left.length === 0 ? null : `and ${left.length} more: ${list(left, MOST_NAMED)}`,
+    origin: printableLine(`${message.root} on ${message.host}`),
+  };
+}
+
+const isOpen = ({ recoveredAt }: IncidentDetail): boolean => recoveredAt === null;
+
+function weigh(incident: IncidentDetail): number {
+  return (isOpen(incident) ? 2 : 0) + (incident.severity === 'critical' ? 1 : 0);
+}
+
+function subjectOf({ host, event }: AlertMessage, sorted: readonly IncidentDetail[]): string {
+  const [first] = sorted;
+  const place = `[runner ${printableLine(host)}]`;
+  if (first !== undefined && sorted.length === 1) {
+    return keepStart(`${place} ${titleOf(first, event === 'reminder')}`, LONGEST_SUBJECT);
+  }
+  const open = sorted.filter(isOpen).length;
+  const counts = [
+    ...(open === 0 ? [] : [`${open} ${open === 1 ? 'problem' : 'problems'}`]),
+    ...(open === sorted.length ? [] : [`${sorted.length - open} recovered`]),
+  ];
+  const names = [...new Set(sorted.map(({ subject }) => printableLine(subject)))];
+  return keepStart(`${place} ${counts.join(', ')}: ${list(names, 3)}`, LONGEST_SUBJECT);
+}
+
+/** "hourly/backup is failing", "hourly: tier overdue", "hourly/backup has recovered", "hourly/backup is gone" */
+function titleOf({ subject, code, recoveredAt, ending }: IncidentDetail, isReminder: boolean): string {
+  const name = printableLine(subject);
+  if (ending !== null) return `${name} ${ending === 'gone' ? 'is gone' : 'was closed by hand'}`;
+  if (recoveredAt !== null) return `${name} has recovered${code === FAILING ? '' : ` (${wordsOf(code)})`}`;
+  const still = isReminder ? 'still ' : '';
+  if (code === SUSPECT) return `${name} ${still}succeeds with a warning`;
+  return code === FAILING ? `${name} is ${still}failing` : `${name}: ${still}${wordsOf(code)}`;
+}
+
+const wordsOf = (code: string): string => printableLine(code).replaceAll('-', ' ');
+
+function partOf(incident: IncidentDetail, isReminder: boolean): Part {
+  const { openedAt, recoveredAt, occurrences, lastRun, error, usual, changed } = incident;
+  const times = occurrences > 1 ? `, ${occurrences} times` : '';
+  const facts: [string, string | null][] = [
+    ['since', `${localTime(openedAt)}${times}`],
+    ['until', recoveredAt === null ? null : `${localTime(recoveredAt)}${afterHowLong(incident)}`],
+    ['ended', describeEnding(incident)],
+    ['error', error],
+    ['last run', lastRun && describeRun(lastRun)],
+    ['usually', usual],
+    ['changed', changed],
+  ];
+  return {
+    title: titleOf(incident, isReminder),
+    isOver: recoveredAt !== null,
+    facts: facts.flatMap(([name, text]) =>
+      text ? [[name, keepStart(printable(text).trim(), LONGEST_FACT)] as const] : [],
+    ),
+    output: incident.output === null ? null : keepEnd(printable(incident.output).trimEnd(), LONGEST_OUTPUT) || null,
+    command: printableLine(incident.command),
+  };
+}
+
+function describeRun({ id, startedAt, durationMs, exitCode, signal }: NonNullable<IncidentDetail['lastRun']>): string {
+  const parts = [`number ${id}`, `began ${localTime(startedAt)}`];
+  if (durationMs !== null) parts.push(`took ${durationOf(durationMs)}`);
+  if (signal !== null) parts.push(`ended by ${signal}`);
+  else if (exitCode !== null) parts.push(`exit code ${exitCode}`);
+  return parts.join(', ');
+}
+
+/** `, after 3h 5m`; empty if the incident is open, or its end lies before its beginning as a clock was set back. */
+export function afterHowLong({ openedAt, recoveredAt }: Pick<IncidentDetail, 'openedAt' | 'recoveredAt'>): string {
+  return recoveredAt === null || recoveredAt < openedAt ? '' : `, after ${durationOf(recoveredAt - openedAt)}`;
+}
+
+function durationOf(ms: number): string {
+  return prettyMilliseconds(ms, { unitCount: 2, secondsDecimalDigits: 1 });
+}
+
+/** `2026-11-03 14:05 +01:00` */
+function localTime(ms: number): string {
+  const minutes = -new Date(ms).getTimezoneOffset();
+  const local = new Date(ms + minutes * 60_000).toISOString();
+  const pad = (count: number): string => String(Math.floor(Math.abs(count))).padStart(2, '0');
+  return `${local.slice(0, 10)} ${local.slice(11, 16)} ${minutes < 0 ? '-' : '+'}${pad(minutes / 60)}:${pad(minutes % 60)}`;
+}
+
+function list(names: readonly string[], most: number): string {
+  const shown = names.slice(0, most).join(', ');
+  return names.length > most ? `${shown} and ${names.length - most} more` : shown;
+}
+
+/** Writes plain text of at most this many UTF-16 units; outputs are left out first. */
+export function writePlain(wording: Wording, most = Number.POSITIVE_INFINITY): string {
+  const whole = joinPlain(wording, true);
+  return whole.length <= most ? whole : keepStart(joinPlain(wording, false), most);
+}
+
+function joinPlain({ parts, more, origin }: Wording, withOutput: boolean): string {
+  const texts = parts.map((part) => {
+    const facts = part.facts.map(
+      ([name, text]) => `  ${name.padEnd(9)} ${text.replaceAll('\n', `\n${' '.repeat(12)}`)}`,
+    );
+    const output =
+      withOutput && part.output !== null ? ['', ...part.output.split('\n').map((line) => `  | ${line}`)] : [];
+    return [part.title, ...facts, `  look      ${part.command}`, ...output].join('\n');
+  });
+  return `${[...texts, ...(more === null ? [] : [more]), origin].join('\n\n')}\n`;
+}
+
+/** Writes a page for mail programs, which know few styles. */
+export function writeHtml({ parts, more, origin }: Wording): string {
+  const texts = parts.map((part) => {
+    const rows = [...part.facts, ['look', part.command] as const].map(
+      ([name, text]) =>
+        `<tr><td style="color:#666;padding-right:1em;vertical-align:top">${name}</td>` +
+        `<td style="white-space:pre-wrap">${escapeHtml(text)}</td></tr>`,
+    );
+    const color = part.isOver ? '#1a7f37' : '#b3261e';
+    const output =
+      part.output === null
+        ? ''
+        : `<pre style="background:#f4f4f4;padding:8px;white-space:pre-wrap">${escapeHtml(part.output)}</pre>`;
+    return `<h3 style="color:${color};margin-bottom:4px">${escapeHtml(part.title)}</h3><table>${rows.join('')}</table>${output}`;
+  });
+  const rest = more === null ? '' : `<p>${escapeHtml(more)}</p>`;
+  return (
+    '<!doctype html><html><body style="font-family:sans-serif;font-size:14px">' +
+    `${texts.join('')}${rest}<p style="color:#666">${escapeHtml(origin)}</p></body></html>\n`
+  );
 }

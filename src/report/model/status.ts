@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely';
 import { handlerNames, type JobsContents } from '../../discovery/discover.ts';
 import { tierNames } from '../../discovery/jobs-folder.ts';
 import { withoutParameters } from '../../discovery/script.ts';
-import { foresee } from '../../monitor/alert/incidents/end-gone.ts';
+import { foresee } from '../../monitor/alert/incidents.ts';
 import { compareCopies, recentCopies } from '../../monitor/machines.ts';
 import { listWaiters, type Waiter } from '../../queue/claim/waiters.ts';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';

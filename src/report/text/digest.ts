@@ -1,6 +1,5 @@
-import { escapeHtml, keepStart } from '../../monitor/alert/wording.ts';
 import { countOf, formatBytes, formatCount, formatDuration, formatRate } from '../../system/base/format.ts';
-import { printableLine } from '../../system/base/text.ts';
+import { escapeHtml, keepStart, printableLine } from '../../system/base/text.ts';
 import { commandIn } from '../../system/base/values.ts';
 import type { Digest } from '../model/digest.ts';
 import type { ScriptOverview, TierOverview } from '../model/overview.ts';

@@ -70,6 +70,24 @@ export function lastLine(text: string): string {
   return printableLine(line?.trim() ?? '');
 }
 
+/** The beginning of a text, of at most this many UTF-16 units; it ends in `…` if it was cut. */
+export function keepStart(text: string, most: number): string {
+  if (text.length <= most) return text;
+  return `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+}
+
+/** The end of a text, of at most this many UTF-16 units; it begins with `…` if it was cut. */
+export function keepEnd(text: string, most: number): string {
+  if (text.length <= most) return text;
+  return `…${text.slice(1 - most).replace(/^[\udc00-\udfff]/, '')}`;
+}
+
+/** Escapes text for HTML, and for services that take some of its tags. */
+export function escapeHtml(text: string): string {
+  const names: Readonly<Record<string, string>> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot', "'": '#39' };
+  return text.replace(/[&<>"']/g, (character) => `&${names[character]};`);
+}
+
 /** C0 without tab and line feed, DEL, C1, bidirectional controls, invisible characters, unpaired surrogates. */
 const unsafe =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for

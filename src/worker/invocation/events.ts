@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { RunEnd } from '../../execution/result/result.ts';
 import type { UnsentMail } from '../../monitor/alert/deliver.ts';
-import type { PrintedIncident } from '../../monitor/alert/incidents/tell.ts';
+import type { PrintedIncident } from '../../monitor/alert/tell.ts';
 
 export interface PassStarted {
   readonly tier: string;

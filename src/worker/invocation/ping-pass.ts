@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import prettyMilliseconds from 'pretty-ms';
 import type { KeptEnd, RunEnd } from '../../execution/result/result.ts';
-import { type Ping, type QueuedPing, sendPing } from '../../monitor/alert/channels/ping.ts';
+import { type Ping, type QueuedPing, sendPing } from '../../monitor/alert/channels.ts';
 import type { Store } from '../../store/store.ts';
 import { isFailure } from '../../store/words.ts';
 import { printable } from '../../system/base/text.ts';
@@ -113,8 +113,7 @@ class PingSender {
   }
 
   async #send(ping: Ping) {
-    const { root, version, environment, settings } = this.#call.runner;
     const signal = AbortSignal.any([this.#call.stop.signal, AbortSignal.timeout(LONGEST_MS)]);
-    return await sendPing(ping, { root, version, environment, settings, signal });
+    return await sendPing(ping, { ...this.#call.runner, signal });
   }
 }

@@ -26,7 +26,7 @@ export async function housekeep(call: StoreInvocation, due: DueChores): Promise<
   const ask = () => store.chores.due(runner.now(), 0);
   let open = hasNoted ? await ask() : due;
   if (open.incidents) {
-    const { tellIncidents } = await import('../../monitor/alert/incidents/tell.ts');
+    const { tellIncidents } = await import('../../monitor/alert/tell.ts');
     const printed = await tellIncidents(store, { runner, prints: events.listenerCount('incidents') > 0 });
     if (printed.length > 0) events.emit('incidents', printed);
     open = await ask();
@@ -41,7 +41,7 @@ export async function housekeep(call: StoreInvocation, due: DueChores): Promise<
 
 /** @returns whether an incident has ended because its script, handler or tier is gone */
 async function endGone({ store, runner }: StoreInvocation): Promise<boolean> {
-  const { endGone } = await import('../../monitor/alert/incidents/end-gone.ts');
+  const { endGone } = await import('../../monitor/alert/incidents.ts');
   return await endGone(store, { root: runner.root, settings: runner.settings, nowMs: runner.now() });
 }
 
@@ -69,7 +69,7 @@ async function check({ store, runner }: StoreInvocation, due: DueChores): Promis
     return false;
   }
   const isKnown = store.fleet === null ? undefined : await knownHere(store, at, codes);
-  const { noteFindings } = await import('../../monitor/alert/incidents/note-findings.ts');
+  const { noteFindings } = await import('../../monitor/alert/incidents.ts');
   await store.transaction(async (session) => {
     await incidentsOf(session.statements).lock();
     // Another machine made the same check at the same moment.

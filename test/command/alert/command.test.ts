@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { sendByChannel } from '../../../src/monitor/alert/channels/send.ts';
+import { sendByChannel } from '../../../src/monitor/alert/channels.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { check } from '../../processes/doctor/doctor-place.ts';
 import { AT, channelOf, messageOf, serve } from '../../support/alerts/place.ts';

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { sendPing } from '../../../src/monitor/alert/channels/ping.ts';
+import { sendPing } from '../../../src/monitor/alert/channels.ts';
 import { deliverDue } from '../../../src/monitor/alert/deliver.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { serve } from '../../support/alerts/place.ts';

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { deliverReport } from '../../../src/monitor/alert/report-mail.ts';
+import { deliverReport } from '../../../src/monitor/alert/deliver.ts';
 import { readPart, startMailServer } from '../../support/alerts/mail-server.ts';
 import { callCommand } from '../../support/calls/in-root.ts';
 import { makeLoggedCall } from '../../support/calls/logged-call.ts';
@@ -89,7 +89,7 @@ test('a report that cannot be sent now is left to the next passes', async () => 
   const { loadSettings } = await import('../../../src/settings/load.ts');
   const settings = await loadSettings(root, runner.environment);
   const stop = new AbortController().signal;
-  const sent = await deliverReport({ runner: { ...runner, settings } }, row as never, stop);
+  const sent = await deliverReport({ ...runner, settings }, row as never, stop);
   expect(sent).toMatchObject({ ok: true });
   expect(server.mails).toHaveLength(1);
 });
@@ -105,8 +105,7 @@ test('an address of its own is written to later only where somebody here has ask
   const environment = { SMTP_URL: server.url, SECRET: 'spam@example.org' };
   const deliver = async (to: unknown) => {
     const body = JSON.stringify({ ...JSON.parse(row?.body ?? ''), to });
-    const call = { runner: { ...runner, environment } };
-    return await deliverReport(call, { ...row, body } as never, new AbortController().signal);
+    return await deliverReport({ ...runner, environment }, { ...row, body } as never, new AbortController().signal);
   };
   for (const to of ['spam@example.org', '$SECRET', ['spam@example.org'], '../../me@example.org']) {
     expect(await deliver(to)).toMatchObject({ ok: false, reason: expect.stringContaining('from this machine before') });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { noteFindings } from '../../../src/monitor/alert/incidents/note-findings.ts';
+import { noteFindings } from '../../../src/monitor/alert/incidents.ts';
 import type { CheckStatus } from '../../../src/monitor/checks/finding.ts';
 import { checkCodes } from '../../../src/monitor/checks/run-checks.ts';
 import { fingerprintOf } from '../../../src/queue/settle/incidents.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { noteFindings } from '../../../src/monitor/alert/incidents/note-findings.ts';
-import { tellIncidents } from '../../../src/monitor/alert/incidents/tell.ts';
+import { noteFindings } from '../../../src/monitor/alert/incidents.ts';
+import { tellIncidents } from '../../../src/monitor/alert/tell.ts';
 import { closeHours } from '../../../src/monitor/metrics/close-hours.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import type { Store } from '../../../src/store/store.ts';

@@ -1,5 +1,5 @@
-import { type PrintedIncident, tellIncidents } from '../../../src/monitor/alert/incidents/tell.ts';
 import type { AlertMessage } from '../../../src/monitor/alert/message.ts';
+import { type PrintedIncident, tellIncidents } from '../../../src/monitor/alert/tell.ts';
 import { policyOf } from '../../../src/queue/settle/retry-policy.ts';
 import { settleRuns } from '../../../src/queue/settle/settle.ts';
 import type { ChannelSettings } from '../../../src/settings/channels.ts';

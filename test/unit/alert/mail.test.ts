@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { sendByChannel } from '../../../src/monitor/alert/channels/send.ts';
+import { sendByChannel } from '../../../src/monitor/alert/channels.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { AT, channelOf, messageOf, openPlace } from '../../support/alerts/place.ts';
 import { makeSelfSignedCertificate } from '../../support/engines/self-signed-certificate.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readChannelValues } from '../../../src/monitor/alert/channels/send.ts';
+import { readChannelValues } from '../../../src/monitor/alert/forms.ts';
 import { loadSettings } from '../../../src/settings/load.ts';
 import { channelOf } from '../../support/alerts/place.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';

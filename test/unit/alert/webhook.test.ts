@@ -1,9 +1,9 @@
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { readRetryAfter } from '../../../src/monitor/alert/channels/http.ts';
-import { sendByChannel } from '../../../src/monitor/alert/channels/send.ts';
+import { sendByChannel } from '../../../src/monitor/alert/channels.ts';
 import type { AlertMessage } from '../../../src/monitor/alert/message.ts';
+import { readRetryAfter } from '../../../src/monitor/alert/transport.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { AT, channelOf, messageOf, serve } from '../../support/alerts/place.ts';
 import { makeSelfSignedCertificate } from '../../support/engines/self-signed-certificate.ts';

@@ -13,7 +13,7 @@ import {
   noSuchIncident,
   readMutes,
   setMutes,
-} from '../../../monitor/alert/incidents/by-hand.ts';
+} from '../../../monitor/alert/incidents.ts';
 import { findPause, pause, resume } from '../../../queue/pauses.ts';
 import { incidentRecord } from '../../../report/model/incidents.ts';
 import { refuseUnknownMutes } from '../../../report/model/mutables.ts';

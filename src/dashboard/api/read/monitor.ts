@@ -1,6 +1,6 @@
 import { uptime } from 'node:os';
 import { z } from '@hono/zod-openapi';
-import { foresee } from '../../../monitor/alert/incidents/end-gone.ts';
+import { foresee } from '../../../monitor/alert/incidents.ts';
 import type { CheckPlace } from '../../../monitor/checks/check.ts';
 import { checkCodes, runChecks, withoutLog } from '../../../monitor/checks/run-checks.ts';
 import { writePrometheus } from '../../../monitor/metrics/prometheus.ts';

@@ -1,19 +1,26 @@
 import { hostname, userInfo } from 'node:os';
 import nodemailer from 'nodemailer';
-import { type ChannelSettings, isAddress, isLocalHost } from '../../../settings/channels.ts';
-import { errorCode } from '../../../system/base/errors.ts';
-import { firstLine } from '../../../system/base/text.ts';
-import { findSendmail, isExecutable } from '../../../system/process/programs.ts';
-import { putIntoWords, writeHtml, writePlain } from '../wording.ts';
-import { environmentFor, feedProgram } from './command.ts';
-import { describeAborted, describeNetworkFailure } from './http.ts';
-import { failed, NO_SENDMAIL, type Outgoing, type SendPlace, type Sent } from './sent.ts';
+import { type ChannelSettings, isAddress, isLocalHost } from '../../settings/channels.ts';
+import { errorCode } from '../../system/base/errors.ts';
+import { firstLine } from '../../system/base/text.ts';
+import { findSendmail, isExecutable } from '../../system/process/programs.ts';
+import { NO_SENDMAIL, type Outgoing } from './forms.ts';
+import { putIntoWords, writeHtml, writePlain } from './message.ts';
+import {
+  describeAborted,
+  describeNetworkFailure,
+  environmentFor,
+  failed,
+  feedProgram,
+  type SendPlace,
+  type Sent,
+} from './transport.ts';
 
 /** One mail, ready to be read. */
 export interface MailContent {
-  /** Names it for good: a mail that comes twice has the same Message-ID. */
+  /** Its Message-ID, the same at each try. */
   readonly id: string;
-  /** Mails of one thread stand together; null: it belongs to none. */
+  /** Mail programs show the mails of a thread together; null: it belongs to none. */
   readonly thread: string | null;
   readonly createdAt: number;
   readonly subject: string;
@@ -22,16 +29,14 @@ export interface MailContent {
   readonly isUrgent: boolean;
 }
 
-/** Sends an alert by mail. @param channel with its values read from the environment */
-export async function sendAlertByMail(channel: ChannelSettings, outgoing: Outgoing, place: SendPlace): Promise<Sent> {
-  const { id, createdAt, message } = outgoing;
+/** Writes an alert as a mail. */
+export function toMail({ id, createdAt, message }: Outgoing): MailContent {
   const wording = putIntoWords(message);
   const [first, second] = message.incidents;
   const thread = first !== undefined && second === undefined ? `incident-${first.id}-${first.openedAt}` : null;
   const text = writePlain(wording);
   const html = writeHtml(wording);
-  const content = { id, thread, createdAt, subject: wording.subject, text, html, isUrgent: wording.isCritical };
-  return await sendMail(channel, content, place);
+  return { id, thread, createdAt, subject: wording.subject, text, html, isUrgent: wording.isCritical };
 }
 
 /**

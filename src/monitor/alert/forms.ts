@@ -1,40 +1,76 @@
-import { type ChannelSettings, isInClear, type Preset } from '../../../settings/channels.ts';
-import { escapeHtml, keepEnd, keepStart, type Part, putIntoWords, type Wording, writePlain } from '../wording.ts';
-import type { Outgoing } from './sent.ts';
+import { type ChannelSettings, isInClear, type Preset, variablesOf } from '../../settings/channels.ts';
+import { variableReference } from '../../settings/readers.ts';
+import { escapeHtml, keepEnd, keepStart } from '../../system/base/text.ts';
+import { type AlertMessage, type Part, putIntoWords, type Wording, writePlain } from './message.ts';
 
-/** What is sent where. */
-export interface WebhookRequest {
-  readonly url: string;
-  readonly body: unknown;
-  readonly headers: Readonly<Record<string, string>>;
-  /** Whether a secret stands in the URL or the body, which nobody else is to get. */
-  readonly holdsSecret: boolean;
+/** The variables of a channel that this environment lacks. */
+export function missingVariables(channel: ChannelSettings, environment: NodeJS.ProcessEnv): readonly string[] {
+  return variablesOf([channel]).filter((name) => !environment[name]);
 }
 
-/** Puts a message into the form of a service. @param channel with its values read from the environment */
-type Writer = (channel: ChannelSettings, outgoing: Outgoing) => WebhookRequest;
+/** "the variable SLACK_URL is not set" */
+export function describeMissing(names: readonly string[]): string {
+  return names.length === 1 ? `the variable ${names[0]} is not set` : `the variables ${names.join(', ')} are not set`;
+}
 
-const writers: Readonly<Record<Preset, Writer>> = {
-  json: writeJson,
-  slack: writeSlack,
-  discord: writeDiscord,
-  teams: writeTeams,
-  ntfy: writeNtfy,
-  telegram: writeTelegram,
-  pushover: writePushover,
+/** The channel with the values of its variables in place of `$NAME`. */
+export function readChannelValues(channel: ChannelSettings, environment: NodeJS.ProcessEnv): ChannelSettings {
+  const read = (value: string): string =>
+    variableReference.test(value) ? (environment[value.slice(1)] ?? '').trim() : value;
+  const isLine = channel.kind === 'command';
+  return {
+    ...channel,
+    // The shell reads the variables of a command.
+    target: isLine ? channel.target : channel.target.split(', ').map(read).join(', '),
+    options: Object.fromEntries(Object.entries(channel.options).map(([key, value]) => [key, read(value)])),
+  };
+}
+
+export const NO_SENDMAIL =
+  'there is no sendmail here: set `smtp` of the channel to a mail server, such as $SMTP_URL with smtps://user:password@host';
+
+/** One message on its way. */
+export interface Outgoing {
+  /** The same at each try, so that a receiver recognizes a message that comes twice. */
+  readonly id: string;
+  /** UTC epoch milliseconds. */
+  readonly createdAt: number;
+  readonly message: AlertMessage;
+}
+
+interface WebhookRequest {
+  readonly url: string;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** The form of a service. The channels that its functions get have their values read from the environment. */
+interface Form {
+  /** Hosts that only take messages in this form. */
+  readonly hosts?: RegExp;
+  /** Whether the URL or the body holds a secret, which must not go to another address, nor in the clear. */
+  readonly holdsSecret: boolean;
+  write(channel: ChannelSettings, message: AlertMessage, createdAt: number): WebhookRequest;
+}
+
+const forms: Readonly<Record<Preset, Form>> = {
+  json: { holdsSecret: false, write: writeJson },
+  slack: { hosts: /^hooks\.slack(-gov)?\.com$/, holdsSecret: true, write: writeSlack },
+  discord: { hosts: /(^|\.)discord(app)?\.com$/, holdsSecret: true, write: writeDiscord },
+  teams: {
+    hosts: /(\.logic\.azure\.com|\.powerplatform\.com|\.webhook\.office\.com)$/,
+    holdsSecret: true,
+    write: writeTeams,
+  },
+  ntfy: { hosts: /^ntfy\.sh$/, holdsSecret: true, write: writeNtfy },
+  telegram: { holdsSecret: true, write: writeTelegram },
+  pushover: { holdsSecret: true, write: writePushover },
 };
-
-/** Hosts that only take messages in their own form. */
-const hosts: readonly (readonly [RegExp, Preset])[] = [
-  [/^hooks\.slack(-gov)?\.com$/, 'slack'],
-  [/(^|\.)discord(app)?\.com$/, 'discord'],
-  [/(\.logic\.azure\.com|\.powerplatform\.com|\.webhook\.office\.com)$/, 'teams'],
-  [/^ntfy\.sh$/, 'ntfy'],
-];
 
 export function presetOf({ options, target }: ChannelSettings): Preset {
   const host = URL.parse(target)?.hostname ?? '';
-  return (options.preset as Preset | undefined) ?? hosts.find(([form]) => form.test(host))?.[1] ?? 'json';
+  const presets = Object.keys(forms) as Preset[];
+  return (options.preset as Preset | undefined) ?? presets.find((each) => forms[each].hosts?.test(host)) ?? 'json';
 }
 
 /**
@@ -44,39 +80,44 @@ export function presetOf({ options, target }: ChannelSettings): Preset {
  */
 export function tellsSecret(channel: ChannelSettings): boolean {
   const url = URL.parse(channel.target);
-  const hasSecret = presetOf(channel) !== 'json' || channel.options.token !== undefined;
+  const hasSecret = forms[presetOf(channel)].holdsSecret || channel.options.token !== undefined;
   return url !== null && isInClear(url) && (hasSecret || url.username + url.password !== '');
 }
 
 export const NEEDS_TLS = 'its URL must begin with https://, as the token in it or beside it would be sent in the clear';
 
-/** @param channel with its values read from the environment */
-export function writeWebhook(channel: ChannelSettings, outgoing: Outgoing): WebhookRequest {
-  return writers[presetOf(channel)](channel, outgoing);
+/**
+ * Writes a message in the form of the channel's service.
+ *
+ * @param channel with its values read from the environment
+ */
+export function writeWebhook(channel: ChannelSettings, { message, createdAt }: Outgoing) {
+  const { write, holdsSecret } = forms[presetOf(channel)];
+  return { holdsSecret, ...write(channel, message, createdAt) };
 }
 
 function bearer({ options: { token } }: ChannelSettings): Record<string, string> {
   return token === undefined ? {} : { authorization: `Bearer ${token}` };
 }
 
-/** The message as it is, for programs. */
-function writeJson(channel: ChannelSettings, { message }: Outgoing): WebhookRequest {
-  return { url: channel.target, body: message, headers: bearer(channel), holdsSecret: false };
+/** The message unchanged, for programs. */
+function writeJson(channel: ChannelSettings, message: AlertMessage): WebhookRequest {
+  return { url: channel.target, body: message, headers: bearer(channel) };
 }
 
 /** docs.slack.dev/messaging/sending-messages-using-incoming-webhooks: `text`, in mrkdwn; & < > are escaped. */
-function writeSlack({ target: url }: ChannelSettings, { message }: Outgoing): WebhookRequest {
+function writeSlack({ target: url }: ChannelSettings, message: AlertMessage): WebhookRequest {
   const wording = putIntoWords(message);
   const escapeText = (text: string): string =>
     text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
   const style = { escapeText, bold: (text: string) => `*${text}*`, code: fence, mono: tick };
   const text = writeMarked(wording, style, 3_000);
-  // Links and previews of what a script has printed are nobody's wish.
-  return { url, body: { text, unfurl_links: false, unfurl_media: false }, headers: {}, holdsSecret: true };
+  // Nobody wants previews of links in a script's output.
+  return { url, body: { text, unfurl_links: false, unfurl_media: false } };
 }
 
 /** discord.com/developers/docs/resources/webhook: an embed; its title has 256 characters, its text 4,096. */
-function writeDiscord({ target: url }: ChannelSettings, { message }: Outgoing): WebhookRequest {
+function writeDiscord({ target: url }: ChannelSettings, message: AlertMessage): WebhookRequest {
   const wording = putIntoWords(message);
   const escapeText = (text: string): string => text.replace(/[\\*_~`|>#[\]()-]/g, (character) => `\\${character}`);
   const style = { escapeText, bold: (text: string) => `**${text}**`, code: fence, mono: tick };
@@ -85,13 +126,13 @@ function writeDiscord({ target: url }: ChannelSettings, { message }: Outgoing): 
     description: writeMarked(wording, style, 4_096),
     color: wording.isRecovery ? 0x1a7f37 : 0xb3261e,
   };
-  // Else `@everyone` in an output would call everyone.
+  // Without this `@everyone` in an output would call everyone.
   const body = { username: 'runner', embeds: [embed], allowed_mentions: { parse: [] } };
-  return { url, body, headers: {}, holdsSecret: true };
+  return { url, body };
 }
 
 /** An adaptive card, as Teams' workflows take it; a message has 28 KB. */
-function writeTeams({ target: url }: ChannelSettings, { message }: Outgoing): WebhookRequest {
+function writeTeams({ target: url }: ChannelSettings, message: AlertMessage): WebhookRequest {
   const wording = putIntoWords(message);
   const color = wording.isRecovery ? 'Good' : 'Attention';
   const parts = wording.parts.slice(0, 5).flatMap((part) => [
@@ -122,7 +163,7 @@ function writeTeams({ target: url }: ChannelSettings, { message }: Outgoing): We
     ],
   };
   const attachment = { contentType: 'application/vnd.microsoft.card.adaptive', contentUrl: null, content };
-  return { url, body: { type: 'message', attachments: [attachment] }, headers: {}, holdsSecret: true };
+  return { url, body: { type: 'message', attachments: [attachment] } };
 }
 
 /** A card's texts know some Markdown. */
@@ -136,7 +177,7 @@ function monospace(text: string): object {
 }
 
 /** docs.ntfy.sh/publish: as JSON to the server itself; a message has 4,096 bytes. */
-function writeNtfy(channel: ChannelSettings, { message }: Outgoing): WebhookRequest {
+function writeNtfy(channel: ChannelSettings, message: AlertMessage): WebhookRequest {
   const wording = putIntoWords(message);
   const { origin, pathname } = new URL(channel.target);
   const folders = pathname.split('/').filter(Boolean);
@@ -148,11 +189,11 @@ function writeNtfy(channel: ChannelSettings, { message }: Outgoing): WebhookRequ
     priority: wording.isRecovery ? 3 : wording.isCritical ? 5 : 4,
     tags: [wording.isRecovery ? 'white_check_mark' : wording.isCritical ? 'rotating_light' : 'warning'],
   };
-  return { url: [origin, ...folders, ''].join('/'), body, headers: bearer(channel), holdsSecret: true };
+  return { url: [origin, ...folders, ''].join('/'), body, headers: bearer(channel) };
 }
 
 /** core.telegram.org/bots/api#sendmessage: 4,096 characters, with a few tags of HTML. */
-function writeTelegram({ target, options }: ChannelSettings, { message }: Outgoing): WebhookRequest {
+function writeTelegram({ target, options }: ChannelSettings, message: AlertMessage): WebhookRequest {
   const wording = putIntoWords(message);
   const style = {
     escapeText: escapeHtml,
@@ -169,11 +210,11 @@ function writeTelegram({ target, options }: ChannelSettings, { message }: Outgoi
     disable_notification: wording.isRecovery,
   };
   const server = (target || 'https://api.telegram.org').replace(/\/+$/, '');
-  return { url: `${server}/bot${token}/sendMessage`, body, headers: {}, holdsSecret: true };
+  return { url: `${server}/bot${token}/sendMessage`, body };
 }
 
 /** pushover.net/api: a title of 250 characters, a message of 1,024. */
-function writePushover({ target, options }: ChannelSettings, { message, createdAt }: Outgoing): WebhookRequest {
+function writePushover({ target, options }: ChannelSettings, message: AlertMessage, createdAt: number): WebhookRequest {
   const wording = putIntoWords(message);
   const body = {
     token: options.token,
@@ -183,15 +224,15 @@ function writePushover({ target, options }: ChannelSettings, { message, createdA
     priority: wording.isCritical ? 1 : 0,
     timestamp: Math.floor(createdAt / 1000),
   };
-  return { url: target || 'https://api.pushover.net/1/messages.json', body, headers: {}, holdsSecret: true };
+  return { url: target || 'https://api.pushover.net/1/messages.json', body };
 }
 
 /** How a service marks text. */
 interface Style {
   readonly escapeText: (text: string) => string;
-  /** Of text that is escaped. */
+  /** Takes text that is escaped. */
   readonly bold: (text: string) => string;
-  /** Of text as it is. */
+  /** Takes text that is not escaped. */
   readonly code: (text: string) => string;
   readonly mono: (text: string) => string;
 }
@@ -205,7 +246,7 @@ function tick(text: string): string {
   return `\`${text.replaceAll('`', "'")}\``;
 }
 
-/** Outputs first get shorter, then are left out, then incidents are: marks are never cut in two. */
+/** Shortens outputs, then leaves them out, then leaves out incidents: no mark is ever cut in two. */
 function writeMarked(wording: Wording, style: Style, most: number): string {
   const { parts } = wording;
   for (const longestOutput of [1_500, 400, 0]) {
