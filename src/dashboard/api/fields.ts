@@ -92,36 +92,16 @@ export const windowFields = {
   until: timeSchema.optional().openapi({ description: 'Before this time; a day is included' }),
 };
 
-/** The same, also as LaterJob calls it. */
-export const namedTwice = {
-  ...windowFields,
-  after: timeSchema.optional().openapi({ description: 'The same as since' }),
-  before: timeSchema.optional().openapi({ description: 'The same as until' }),
-};
+export type WindowWords = z.infer<z.ZodObject<typeof windowFields>>;
 
-interface WindowWords {
-  readonly since?: string | undefined;
-  readonly until?: string | undefined;
-  readonly after?: string | undefined;
-  readonly before?: string | undefined;
-}
-
-/** @throws {InvalidParameter} for a window that ends before it begins, or is named twice */
-export function readWindow(words: WindowWords, nowMs: number): OpenWindow {
-  const since = choose('since', words.since, 'after', words.after);
-  const until = choose('until', words.until, 'before', words.before);
+/** @throws {InvalidParameter} for a window that ends before it begins */
+export function readWindow({ since, until }: WindowWords, nowMs: number): OpenWindow {
   const window = {
     sinceMs: since === undefined ? undefined : readTimeSpan(since, nowMs)?.startMs,
     untilMs: until === undefined ? undefined : readTimeSpan(until, nowMs)?.endMs,
   };
   if ((window.sinceMs ?? 0) < (window.untilMs ?? Number.MAX_SAFE_INTEGER)) return window;
-  const detail = `${since} is not before ${until}, so there can be nothing between them`;
-  throw new InvalidParameter(words.since === undefined ? 'after' : 'since', detail);
-}
-
-function choose(name: string, word: string | undefined, other: string, otherWord: string | undefined) {
-  if (word === undefined || otherWord === undefined) return word ?? otherWord;
-  throw new InvalidParameter(other, `says the same as ${name}: give one of them`);
+  throw new InvalidParameter('since', `${since} is not before ${until}, so there can be nothing between them`);
 }
 
 /** The same with an end and a beginning: without them, so far back from now. */
@@ -135,6 +115,15 @@ export const pageFields = (most: number, usual: number) => ({
   limit: wholeNumber(1, most).default(usual),
   cursor: oneText.max(200).optional().openapi({ description: '`next` of the previous answer' }),
 });
+
+/**
+ * A page of a list, of which one item more was read than was asked for: whether that is there tells whether there are
+ * more.
+ */
+export function cutPage<T>(found: readonly T[], limit: number, placeOf: (last: T) => readonly number[]) {
+  const last = found.length > limit ? found[limit - 1] : undefined;
+  return { shown: found.slice(0, limit), next: last === undefined ? null : writeCursor(...placeOf(last)) };
+}
 
 /** Where a list goes on: numbers of the last item, opaque to callers. */
 export function writeCursor(...place: readonly number[]): string {

@@ -8,8 +8,8 @@ import { readCpuLimit } from '../../../system/process/cpu-limit.ts';
 import type { Site } from '../../site.ts';
 import {
   answer,
+  cutPage,
   idSchema,
-  namedTwice,
   oneOf,
   pageFields,
   pageOf,
@@ -19,7 +19,7 @@ import {
   readWindow,
   textSchema,
   wholeNumber,
-  writeCursor,
+  windowFields,
 } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
 import { schemaOf } from '../schema-of.ts';
@@ -41,7 +41,7 @@ const activityRoute = defineRoute('read', {
   summary: 'What happened to jobs and workers',
   request: {
     query: z.strictObject({
-      ...namedTwice,
+      ...windowFields,
       ...pageFields(500, 100),
       offset: wholeNumber(0, 10_000).optional().openapi({ description: 'Leaves out this many at the beginning' }),
       order: oneOf(['asc', 'desc']).default('desc'),
@@ -61,7 +61,7 @@ const metricsRoute = defineRoute('read', {
   request: {
     params: z.object({ period: periodSchema }),
     query: z.strictObject({
-      ...namedTwice,
+      ...windowFields,
       subject: z
         .union([textSchema.transform((one) => [one]), z.array(textSchema).max(100)])
         .optional()
@@ -118,12 +118,10 @@ async function readActivityPage(site: Site, query: ActivityWords) {
   return await readLog(site, async ({ view, nowMs }) => {
     const asked = { ...readWindow(words, nowMs), jobId, workerId, limit: limit + 1, offset, after: after ?? undefined };
     const found = await selectActivity(view, { ...asked, order: order === 'desc' ? 'newest' : 'oldest' });
-    const last = found.length > limit ? found[limit - 1] : undefined;
+    const { shown, next } = cutPage(found, limit, ({ place }) => place);
     return {
-      items: found
-        .slice(0, limit)
-        .map((each) => toldActivityRecord.toJson({ ...each, text: describeEvent(each.event) })),
-      next: last === undefined ? null : writeCursor(...last.place),
+      items: shown.map((each) => toldActivityRecord.toJson({ ...each, text: describeEvent(each.event) })),
+      next,
     };
   });
 }

@@ -23,7 +23,6 @@ import type { Site } from '../../site.ts';
 import {
   answer,
   idSchema,
-  namedTwice,
   oneOf,
   pageFields,
   pageOf,
@@ -32,6 +31,7 @@ import {
   readWindow,
   textSchema,
   wholeNumber,
+  windowFields,
   wordsOf,
   writeCursor,
 } from '../fields.ts';
@@ -46,7 +46,7 @@ const jobsRoute = defineRoute('read', {
   summary: 'Jobs of the queue',
   request: {
     query: z.strictObject({
-      ...namedTwice,
+      ...windowFields,
       ...pageFields(500, 500),
       offset: wholeNumber(0, 10_000).optional().openapi({ description: 'Leaves out this many at the beginning' }),
       order: oneOf(['asc', 'desc', 'next', 'soonest', 'kick']).default('desc').openapi({

@@ -11,6 +11,7 @@ import { loadSettings } from '../../../settings/load.ts';
 import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import {
   answer,
+  cutPage,
   knownText,
   oneOf,
   pageFields,
@@ -19,7 +20,6 @@ import {
   readLog,
   textSchema,
   wordsOf,
-  writeCursor,
 } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
 import { schemaOf } from '../schema-of.ts';
@@ -98,12 +98,12 @@ export function addMonitorRoutes(api: Api): void {
     const [beforeId] = readCursor(cursor, 1) ?? [];
     const page = await readLog(c.var.site, async ({ view, store, nowMs }) => {
       const found = await selectIncidents(view, { state, subject, beforeId, limit: limit + 1 });
-      const last = found.length > limit ? found[limit - 1] : undefined;
-      const shown = await foresee(store, { root: c.var.site.root, nowMs }, found.slice(0, limit));
-      const items = shown
+      const { shown, next } = cutPage(found, limit, ({ id }) => [id]);
+      const foreseen = await foresee(store, { root: c.var.site.root, nowMs }, shown);
+      const items = foreseen
         .filter(({ recovered_at }) => state !== 'open' || recovered_at === null)
         .map(incidentRecord.toJson);
-      return { items, next: last === undefined ? null : writeCursor(last.id) };
+      return { items, next };
     });
     return answer(c, page);
   });

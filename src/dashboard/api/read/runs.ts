@@ -12,6 +12,7 @@ import { outcomes } from '../../../store/words.ts';
 import { field, type JsonOf, record } from '../../../system/base/record.ts';
 import {
   answer,
+  cutPage,
   idSchema,
   pageFields,
   pageOf,
@@ -23,7 +24,6 @@ import {
   wholeNumber,
   windowFields,
   wordsOf,
-  writeCursor,
   zoneField,
 } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
@@ -91,12 +91,11 @@ export function addRunRoutes(api: Api): void {
       // One more than asked for tells whether there are more.
       const query = { ...readWindow(window, nowMs), script, tier, job, outcomes: outcome, after, limit: limit + 1 };
       const runs = await selectRunPage(view, query);
-      const last = runs.length > limit ? runs[limit - 1] : undefined;
+      const { shown, next } = cutPage(runs, limit, ({ startedAtMs, id }) => [startedAtMs, id]);
       const clock = createClock(nowMs, zone);
       const items: JsonOf<typeof toldRunRecord>[] = [];
-      for (const run of runs.slice(0, limit))
-        items.push(toldRunRecord.toJson({ ...run, ...(await tellRun(view, run, clock)) }));
-      return { items, next: last === undefined ? null : writeCursor(last.startedAtMs, last.id) };
+      for (const run of shown) items.push(toldRunRecord.toJson({ ...run, ...(await tellRun(view, run, clock)) }));
+      return { items, next };
     });
     return answer(c, page);
   });

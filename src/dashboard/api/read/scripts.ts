@@ -22,6 +22,7 @@ import {
   readLog,
   requireScript,
   textSchema,
+  type WindowWords,
   wholeNumber,
   windowFields,
   wordsOf,
@@ -133,8 +134,6 @@ export function addScriptRoutes(api: Api): void {
 }
 
 const MOST_VERSIONS = 100;
-
-type WindowWords = z.infer<z.ZodObject<typeof windowFields>>;
 
 async function readScript(site: Site, word: string, words: WindowWords) {
   const known = site.knownTiers();

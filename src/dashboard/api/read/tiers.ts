@@ -16,6 +16,7 @@ import { field, isoInstant, record } from '../../../system/base/record.ts';
 import type { Site, SiteLog } from '../../site.ts';
 import {
   answer,
+  cutPage,
   oneOf,
   pageFields,
   pageOf,
@@ -24,7 +25,6 @@ import {
   textSchema,
   timeSchema,
   wholeNumber,
-  writeCursor,
 } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
 import { schemaOf, schemaOfField } from '../schema-of.ts';
@@ -131,10 +131,10 @@ export function addTierRoutes(api: Api): void {
     const { states } = c.var.site;
     const page = await readLog(c.var.site, async ({ nowMs, view }) => {
       const found = await selectWorkers(view.db, { ...filter, beforeId, limit: limit + 1 });
-      const last = found.length > limit ? found[limit - 1] : undefined;
+      const { shown, next } = cutPage(found, limit, ({ id }) => [id]);
       return {
-        items: found.slice(0, limit).map(workerRecord.toJson),
-        next: last === undefined ? null : writeCursor(last.id),
+        items: shown.map(workerRecord.toJson),
+        next,
         waiting: states.flatMap((state) => listWaiters(state, nowMs)).map(waiterRecord.toJson),
       };
     });
