@@ -12,10 +12,10 @@ import { type Api, demand } from './api/route.ts';
 import { type BuiltPage, readBuiltPage } from './built-page.ts';
 import { type Door, hasLoopbackNames, type Listening, listenAt } from './listen.ts';
 import { answerAlways } from './live/memo.ts';
-import { openSite, type Site } from './site.ts';
+import { type LiveSite, openSite } from './site.ts';
 
 export interface ServerPlace {
-  readonly site: Pick<Site, 'root' | 'env' | 'version' | 'now'>;
+  readonly site: Pick<LiveSite, 'root' | 'env' | 'version' | 'now'>;
   readonly door: Door;
   /** Where it is reached from outside, with its base path; null: only at its own door. */
   readonly url: URL | null;
@@ -90,7 +90,7 @@ interface LogFound {
 }
 
 /** Whatever is wrong with it, the dashboard is served: it shows what is wrong, and goes on once it can be read. */
-async function lookAtLog(site: Site): Promise<LogFound> {
+async function lookAtLog(site: LiveSite): Promise<LogFound> {
   const unread = (problem: string) => ({ tokens: null, note: `The activity log cannot be read. ${problem}` });
   try {
     return await site.read(async ({ store, problem, nowMs }) => {
@@ -180,7 +180,7 @@ function describeLogin(tokens: number | null, canLogIn: boolean): string[] {
   return ['Nobody can log in yet: make a token with `npx folder-runner web token add <name>`.'];
 }
 
-function createApp(site: Site, page: BuiltPage, options: AccessOptions): Api {
+function createApp(site: LiveSite, page: BuiltPage, options: AccessOptions): Api {
   const api = createApi(site, createAccess(site, options));
   const headers = { 'content-type': 'text/html; charset=UTF-8', 'content-security-policy': policyOf(page) };
   api.get('/', demand('none'), answerAlways(page.html, headers));

@@ -1,22 +1,17 @@
 import { type Stats, statSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { lookIntoJobs } from '../discovery/discover.ts';
+import { Site } from '../discovery/site.ts';
 import { readCrontabTimes } from '../hosting/doctor/crontab-calls.ts';
 import { type OpenQueueOptions, openSharedQueue, type SharedQueue } from '../queue/queue.ts';
 import type { readJob } from '../queue/read/jobs.ts';
-import { readKnownTiers } from '../report/model/known-tiers.ts';
-import type { KnownTier } from '../report/model/overview.ts';
-import { hasOpenWork, type LogView } from '../report/model/runs/run.ts';
-import type { ReadCrontab } from '../schedule/crontab-times.ts';
+import { hasOpenWork } from '../report/model/runs/run.ts';
 import { checkStateFolder } from '../settings/access.ts';
 import { settingsFilesOf } from '../settings/load.ts';
 import { toldPlainly } from '../store/describe-failure.ts';
 import { StoreUnavailable } from '../store/failures.ts';
 import { openExistingStore } from '../store/open.ts';
-import { emptyQueries } from '../store/shared/queries.ts';
 import { logIdentity } from '../store/shared/which-log.ts';
-import type { Pause } from '../store/statements/pauses.ts';
-import type { ChangeWatch, Store } from '../store/store.ts';
+import type { ChangeWatch } from '../store/store.ts';
 import { commandClock } from '../system/base/clock.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { parseExactly } from '../system/base/exact-json.ts';
@@ -26,10 +21,10 @@ import { type KeptOpen, keepOpen } from './keep-open.ts';
 import { type ChangeFeed, createFeed } from './live/feed.ts';
 
 /** The root that is shown, and its log, whatever becomes of the file meanwhile. */
-export interface Site {
+export interface LiveSite {
   readonly root: string;
   readonly state: StateFolder;
-  /** Where runs may be recorded: in the root, and where nothing can be written there. */
+  /** Folders that may hold records: the root's own, and those used while it cannot be written. */
   readonly states: readonly StateFolder[];
   readonly env: NodeJS.ProcessEnv;
   /** This package's version. */
@@ -40,14 +35,8 @@ export interface Site {
   readonly now: () => number;
   /** Reads a job for its page: default with all that it carries. */
   readonly readJob?: typeof readJob;
-  /** Lets the log be read as it is now. Nothing in it is changed by reading. */
-  read<T>(use: (log: SiteLog) => Promise<T>): Promise<T>;
-  /** When the crontab calls the tiers, as it was a minute ago at most. */
-  readonly crontab: ReadCrontab;
-  /** The scripts and handlers of `jobs/` by name; undefined: it cannot be read. */
-  knownTiers(): KnownTier[] | undefined;
-  /** What is in `jobs/`, each file read. */
-  lookIntoJobs(): ReturnType<typeof lookIntoJobs>;
+  /** Lets the site be read as it is now. Nothing in it is changed by reading. */
+  read<T>(use: (site: Site) => Promise<T>): Promise<T>;
   /** Which log is there, and which of its commits is seen: another text after each commit. */
   revision(): Promise<string>;
   /** Tells of changes, for all who look. */
@@ -58,47 +47,28 @@ export interface Site {
   close(): Promise<void>;
 }
 
-/** What an answer is made of. */
-export interface SiteLog {
-  readonly nowMs: number;
-  /** Null: nothing was ever recorded, or what was cannot be read. */
-  readonly store: Store | null;
-  /** Why there is a log that cannot be read; null: it can, or there is none. */
-  readonly problem: string | null;
-  /** Those in force. */
-  readonly pauses: readonly Pause[];
-  /** For reports; without rows where there is no log. */
-  readonly view: LogView;
-}
+export type SitePlace = Pick<LiveSite, 'root' | 'env' | 'version' | 'now' | 'distFolder'>;
 
-export type SitePlace = Pick<Site, 'root' | 'env' | 'version' | 'now' | 'distFolder'>;
-
-export function openSite(place: SitePlace): Site {
+export function openSite(place: SitePlace): LiveSite {
   const state = stateFolderOf(place.root, place.env);
   const log = keepLogOpen(place.root, state);
-  const read: Site['read'] = (use) =>
+  const { root, env, now } = place;
+  const crontab = keepForAMinute(() => readCrontabTimes(root, env), now);
+  const read: LiveSite['read'] = (use) =>
     log.use(({ store, problem }) =>
-      toldPlainly(state, async () => {
-        const nowMs = place.now();
-        const pauses = (await store?.pauses.inForce(nowMs)) ?? [];
-        const db = store === null ? emptyQueries() : await store.queries();
-        return await use({ nowMs, store, problem, pauses, view: { db, state } });
-      }),
+      toldPlainly(state, () => use(new Site({ root, env, nowMs: now(), store, problem, crontab }))),
     );
   const revision = () => log.use((opened) => toldPlainly(state, async () => revisionOf(opened)));
   const feed = createFeed({
     revision,
     changed: (since, ms, signal) => log.use((opened) => waitForChange(opened, since, ms, signal)),
-    isBusy: () => read(({ view }) => hasOpenWork(view)),
+    isBusy: () => read(async ({ view }) => hasOpenWork(await view())),
   });
   const changes = openChanges(place);
   return {
     ...place,
     ...{ state, read, revision, feed },
-    states: [state, ...trustedFallbacksOf(place.root)],
-    crontab: keepForAMinute(() => readCrontabTimes(place.root, place.env), place.now),
-    knownTiers: () => readKnownTiers(place.root),
-    lookIntoJobs: () => lookIntoJobs(place.root),
+    states: [state, ...trustedFallbacksOf(root)],
     changes,
     close: async () => {
       feed.close();
@@ -136,7 +106,7 @@ async function waitForChange(log: OpenedLog, since: string, ms: number, signal: 
   else await wait(Math.min(ms, POLL_MS), undefined, { signal }).catch(() => undefined);
 }
 
-interface OpenedLog extends Pick<SiteLog, 'store' | 'problem'> {
+interface OpenedLog extends Pick<Site, 'store' | 'problem'> {
   /** Which file it is; null: there is none. */
   readonly file: string | null;
   /** Null: there is no log that could be read. */

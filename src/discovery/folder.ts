@@ -16,7 +16,8 @@ import {
   type TierPlace,
   tierNames,
 } from './jobs-folder.ts';
-import { type Ignored, LONGEST_NAME, type Script, type Unread } from './script.ts';
+import { findDisabled } from './not-run.ts';
+import { type Ignored, type KnownTier, LONGEST_NAME, type Script, type Unread } from './script.ts';
 import { isExecutableFile, isScriptExtension, readScriptFile } from './script-file.ts';
 
 /** The contents of a tier's folder, or of the handlers' folder. */
@@ -93,6 +94,27 @@ export function discoverNames(root: string): DiscoveredNames {
     tiers: [...folders.filter((folder) => 'scripts' in folder), ...(handlers.scripts.length > 0 ? [handlers] : [])],
     unread: [...folders.filter((folder) => 'reason' in folder), ...queue.unread],
   };
+}
+
+/**
+ * The tiers with the names of their scripts and handlers, disabled ones too.
+ *
+ * @param note gets the reason why a folder cannot be read
+ * @throws {UsageError} if `jobs/` itself cannot be read
+ */
+export function readKnownTiers(root: string, note: (problem: string) => void): readonly KnownTier[] {
+  const { tiers, unread } = discoverNames(root);
+  const disabled = Map.groupBy(findDisabled(root), ({ tier }) => tier);
+  for (const { reason } of unread) note(reason);
+  const scripts = new Map(tiers.map((tier) => [tier.tier, tier.scripts]));
+  return [
+    ...[...new Set([...scripts.keys(), ...disabled.keys()])].map((tier) => ({
+      tier,
+      scripts: scripts.get(tier) ?? [],
+      disabled: (disabled.get(tier) ?? []).map(({ name }) => name),
+    })),
+    ...unread.map(({ tier }) => ({ tier, scripts: [], isUnread: true })),
+  ];
 }
 
 /** The names of a tier's scripts; it does not even open files with a script's extension. */

@@ -127,3 +127,13 @@ function hasControl(name: string): boolean {
 export function shortNameOf({ name }: Pick<Script, 'name'>): string {
   return name.slice(name.indexOf('/') + 1);
 }
+
+/** A tier of `jobs/` and the names of its scripts. */
+export interface KnownTier {
+  readonly tier: string;
+  readonly scripts: readonly string[];
+  /** Names of disabled scripts. Default: none. */
+  readonly disabled?: readonly string[];
+  /** Its folder cannot be read, so nobody knows its scripts. Default false. */
+  readonly isUnread?: boolean;
+}

@@ -173,10 +173,9 @@ function isJobNumber(word: string): boolean {
 
 /** `runner job <id>`: everything about one job of the queue. */
 async function showJob(context: CommandContext, id: number, options: CommonOptions): Promise<void> {
-  const text = await withLog(context, options.root, async ({ store, pauses, view }) => {
-    const source = { store, pauses, view: await view(), nowMs: context.now() };
-    return await describe(context, await readStory(source, id), options);
-  });
+  const text = await withLog(context, options.root, async (site) =>
+    describe(context, await readStory(site, id), options),
+  );
   await print(context, text);
 }
 

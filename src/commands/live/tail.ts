@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { hasLog } from '../../store/shared/which-log.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { CommandContext } from '../shared/context.ts';
-import { findKnownTiers, withLog } from '../shared/open.ts';
+import { withLog } from '../shared/open.ts';
 
 interface TailOptions {
   readonly follow?: true;
@@ -65,10 +65,10 @@ async function tailWhenThere(context: CommandContext, request: TailRequest): Pro
   const { openTextOutput } = await import('../../report/terminal/screen.ts');
   const { describeTailWait, tailScript } = await import('../../report/model/runs/output.ts');
   const output = openTextOutput(context.stdout);
-  const isDone = await withLog(context, options.root, async ({ root, state, store, view }) => {
-    const log = await view();
-    const known = await findKnownTiers(context, root);
-    const script = findRecordedScript(scriptNameOf(word, { cwd: context.cwd, root }), await findNames(log, known));
+  const isDone = await withLog(context, options.root, async (site) => {
+    const { root, state, store } = site;
+    const log = await site.view();
+    const script = findRecordedScript(scriptNameOf(word, { cwd: context.cwd, root }), await findNames(site));
     if (store !== null || !isFollowing) {
       await tailScript({ ...log, script, isFollowing, signal, output, note });
       return true;

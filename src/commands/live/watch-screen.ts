@@ -1,5 +1,5 @@
 import type { Key } from 'node:readline';
-import type { Site } from '../../dashboard/site.ts';
+import type { LiveSite } from '../../dashboard/site.ts';
 import { QueueError } from '../../queue/errors.ts';
 import { drawFrame, MARK, roomOf, topOf } from '../../report/terminal/frame.ts';
 import { createScreen, type Screen } from '../../report/terminal/screen.ts';
@@ -51,7 +51,7 @@ export class Watch {
   #isReading = false;
   #isStale = false;
 
-  constructor(site: Site, screen: FullScreen, context: CommandContext, keys: string) {
+  constructor(site: LiveSite, screen: FullScreen, context: CommandContext, keys: string) {
     ({ promise: this.left, resolve: this.#leave, reject: this.#fail } = Promise.withResolvers<null>());
     this.#reader = new ViewReader(site, keys);
     this.#screen = screen;

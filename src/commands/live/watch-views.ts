@@ -1,4 +1,5 @@
-import type { Site, SiteLog } from '../../dashboard/site.ts';
+import type { LiveSite } from '../../dashboard/site.ts';
+import type { Site } from '../../discovery/site.ts';
 import { noJobs, readJobs, readStory } from '../../report/model/jobs.ts';
 import { readOverview, type ScriptOverview } from '../../report/model/overview.ts';
 import { readScriptRuns } from '../../report/model/runs/history.ts';
@@ -43,12 +44,12 @@ const MOST_ROWS = 200;
 
 /** Reads views one after the other, and remembers what came of an output so far. */
 export class ViewReader {
-  readonly #site: Site;
+  readonly #site: LiveSite;
   readonly #keys: string;
   #output: { readonly run: number; readonly text: string; readonly next: number } | null = null;
 
   /** @param keys what the view of them shows */
-  constructor(site: Site, keys: string) {
+  constructor(site: LiveSite, keys: string) {
     this.#site = site;
     this.#keys = keys;
   }
@@ -61,7 +62,7 @@ export class ViewReader {
         case 'scripts':
           return await this.#readScripts(log);
         case 'runs':
-          return tableOf(await selectRunPage(log.view, { limit: MOST_ROWS }), renderAllRuns, openRun);
+          return tableOf(await selectRunPage(await log.view(), { limit: MOST_ROWS }), renderAllRuns, openRun);
         case 'queue':
           return await this.#readQueue(log);
         case 'script':
@@ -76,16 +77,10 @@ export class ViewReader {
     });
   }
 
-  async #readScripts(log: SiteLog): Promise<Content> {
-    const { status, problem } = await this.#readStatus(log);
-    const known = this.#site.knownTiers();
+  async #readScripts(log: Site): Promise<Content> {
+    const { status, problem } = await readStatusOf(log);
     const window = { sinceMs: log.nowMs - DAY_MS, untilMs: Number.MAX_SAFE_INTEGER };
-    const overview = await readOverview(log.view, {
-      ...window,
-      known,
-      pauses: log.pauses,
-      crontab: this.#site.crontab,
-    });
+    const overview = await readOverview(log, window);
     const scripts = overview.scripts.toSorted((one, other) => Number(isFailing(other)) - Number(isFailing(one)));
     return listOf((screen) => {
       const notes = [problem, log.problem].filter((note) => note !== null).map(screen.palette.warning);
@@ -96,17 +91,8 @@ export class ViewReader {
     });
   }
 
-  async #readStatus({ nowMs, pauses, store, view, problem: logProblem }: SiteLog): Promise<StatusRead> {
-    const { root, states, crontab } = this.#site;
-    const jobs = await this.#site.lookIntoJobs();
-    const wrong = jobs.settingsProblem;
-    const problem = wrong === null ? null : `No call starts anything until the settings are fixed. ${wrong}`;
-    const query = { root, store, states, jobs, crontab, pauses, nowMs, isLogUnread: logProblem !== null };
-    return { status: await readStatus(view, query), problem };
-  }
-
-  async #readQueue(log: SiteLog): Promise<Content> {
-    const { status } = await this.#readStatus(log);
+  async #readQueue(log: Site): Promise<Content> {
+    const status = await readStatus(log);
     const { store, nowMs } = log;
     const list = store === null ? noJobs : await readJobs(store, { pattern: '*', limit: MOST_ROWS }, nowMs);
     return listOf((screen) => {
@@ -117,9 +103,9 @@ export class ViewReader {
     });
   }
 
-  async #readScript({ view, nowMs }: SiteLog, script: string): Promise<Content> {
-    const known = this.#site.knownTiers();
-    const found = await readScriptRuns(view, script, { sinceMs: 0, untilMs: nowMs + 1, limit: MOST_ROWS, known });
+  async #readScript(site: Site, script: string): Promise<Content> {
+    const window = { sinceMs: 0, untilMs: site.nowMs + 1 };
+    const found = await readScriptRuns(site, script, { ...window, limit: MOST_ROWS });
     const oldest = found.runs.at(-1);
     if (oldest === undefined) return textOfView(`${printableLine(script)} has not run yet.`);
     return listOf((screen) => {
@@ -130,24 +116,24 @@ export class ViewReader {
     });
   }
 
-  async #readRun(log: SiteLog, id: number): Promise<Content> {
-    const run = await selectRun(log.view, id);
+  async #readRun(log: Site, id: number): Promise<Content> {
+    const run = await selectRun(await log.view(), id);
     if (run === null) return textOfView(`There is no run ${id} in the log.`);
     const output = await this.#follow(log, run);
     return textBy((screen) => [...linesOf(renderRun(run, screen)), '', screen.palette.dim('output'), ...output]);
   }
 
-  async #readOutput(log: SiteLog, id: number | null): Promise<Content> {
-    const run = id === null ? null : await selectRun(log.view, id);
+  async #readOutput(log: Site, id: number | null): Promise<Content> {
+    const run = id === null ? null : await selectRun(await log.view(), id);
     if (run === null) return textOfView('Nothing has run yet.');
     const output = await this.#follow(log, run);
     return textBy((screen) => [linesOf(renderRun(run, screen))[0] ?? '', '', ...output]);
   }
 
   /** What the run has written, safe to show. */
-  async #follow({ view }: SiteLog, run: RunWithOutput): Promise<string[]> {
+  async #follow({ view }: Site, run: RunWithOutput): Promise<string[]> {
     const before = this.#output?.run === run.id ? this.#output : { run: run.id, text: '', next: 0 };
-    const part = await readOutputFrom(view, run, before.next);
+    const part = await readOutputFrom(await view(), run, before.next);
     const text = (part.isAnew ? part.text : before.text + part.text).slice(-MOST_TEXT);
     this.#output = { run: run.id, text, next: part.next };
     return text === '' ? ['(nothing yet)'] : linesOf(printable(text));
@@ -158,22 +144,24 @@ function isFailing({ presence, lastRun }: ScriptOverview): boolean {
   return presence !== 'gone' && presence !== 'disabled' && lastRun !== null && isFailure(lastRun.outcome);
 }
 
-interface StatusRead {
-  readonly status: Status;
-  /** What is wrong with the settings. */
-  readonly problem: string | null;
+/** The status, and what is wrong with the settings. */
+async function readStatusOf(site: Site): Promise<{ readonly status: Status; readonly problem: string | null }> {
+  const { settingsProblem: wrong } = await site.jobs();
+  const problem = wrong === null ? null : `No call starts anything until the settings are fixed. ${wrong}`;
+  return { status: await readStatus(site), problem };
 }
 
 const MOST_TEXT = 512 * 1024;
 
 /** The run that began last of those that run; else the newest. */
-async function findRunToFollow({ view }: SiteLog): Promise<number | null> {
+async function findRunToFollow(site: Site): Promise<number | null> {
+  const view = await site.view();
   const running = await selectRunning(view);
   return running.at(-1)?.id ?? (await selectHighestRunId(view.db));
 }
 
-async function readJobView({ store, pauses, view, nowMs }: SiteLog, id: number): Promise<Content> {
-  const story = await readStory({ store, pauses, view, nowMs }, id);
+async function readJobView(site: Site, id: number): Promise<Content> {
+  const story = await readStory(site, id);
   return textBy((screen) => linesOf(renderJob(story, screen)));
 }
 

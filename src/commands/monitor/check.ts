@@ -1,5 +1,6 @@
 import { uptime } from 'node:os';
 import { Command } from 'commander';
+import type { Site } from '../../discovery/site.ts';
 import type { Figure } from '../../monitor/checks/check.ts';
 import {
   byBadness,
@@ -16,7 +17,7 @@ import { countOf } from '../../system/base/format.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
-import { type OpenLog, rootOf, stateFoldersOf, withLogIfAny } from '../shared/open.ts';
+import { withLogIfAny } from '../shared/open.ts';
 
 const EXAMPLES = `
 Looks for problems in the log and on the disk, and changes nothing. The first line and the exit code are
@@ -47,7 +48,7 @@ async function check(context: CommandContext, words: readonly string[], options:
   const { openTextOutput, createScreen } = await import('../../report/terminal/screen.ts');
   const output = openTextOutput(context.stdout);
   try {
-    const report = await withLogIfAny(context, options.root, (log) => runAll(context, log, words, options));
+    const report = await withLogIfAny(context, options.root, (site) => runAll(site, words));
     context.setExitCode(exitCodes[worstStatus(report.findings)]);
     await output.write(options.json ? await toJson(report) : renderChecks(report, createScreen(context)));
   } catch (error) {
@@ -58,21 +59,12 @@ async function check(context: CommandContext, words: readonly string[], options:
   }
 }
 
-async function runAll(
-  context: CommandContext,
-  { root, store, problem }: OpenLog,
-  words: readonly string[],
-  options: CommonOptions,
-): Promise<CheckReport> {
+async function runAll({ root, store, problem, nowMs, ...site }: Site, words: readonly string[]): Promise<CheckReport> {
   const { checkCodes, runChecks, withoutLog } = await import('../../monitor/checks/run-checks.ts');
-  const { loadSettings } = await import('../../settings/load.ts');
   const codes = words.length === 0 ? checkCodes : words.map((word) => readCode(word, checkCodes));
-  const settings = await loadSettings(rootOf(context, options.root));
+  const settings = await site.settings();
   if (store === null) return withoutLog(problem ?? 'nothing has run here yet, so there is no log', codes);
-  const [state, ...others] = stateFoldersOf(root);
-  if (state === undefined) throw new UsageError('There is no state folder.');
-  const place = { root, states: [state, ...others] as const, settings };
-  return await runChecks(store, { ...place, nowMs: context.now(), upMs: uptime() * 1000 }, codes);
+  return await runChecks(store, { root, states: site.states(), settings, nowMs, upMs: uptime() * 1000 }, codes);
 }
 
 function readCode(word: string, known: readonly CheckCode[]): CheckCode {

@@ -203,7 +203,7 @@ async function refuseUnknownNames(
 ): Promise<void> {
   const { refuseUnknownMutes } = await import('../../report/model/mutables.ts');
   const names = mutes.map(({ name }) => name);
-  await withLog(context, root, ({ store }) => refuseUnknownMutes(rootOf(context, root), names, store));
+  await withLog(context, root, (site) => refuseUnknownMutes(site, names));
 }
 
 /** Of scripts that are named by their files, the names; any other word as it is. */

@@ -1,10 +1,11 @@
 import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
+import type { Site } from '../../discovery/site.ts';
 import type { Metrics } from '../../monitor/metrics/read-metrics.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { replaceFile } from '../../system/base/plain-file.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
-import { findKnownTiers, type OpenLog, print, withLog } from '../shared/open.ts';
+import { print, withLog } from '../shared/open.ts';
 
 type Period = Metrics['period'];
 
@@ -96,11 +97,11 @@ function readPeriod(text: string): Period {
 }
 
 /** A tier, `queue`, or a script as `report` finds it. */
-async function findSubject(context: CommandContext, log: OpenLog, word: string): Promise<string> {
+async function findSubject(context: CommandContext, log: Site, word: string): Promise<string> {
   const { scriptNameOf } = await import('../../discovery/find-script.ts');
   const { findNames, findRecordedScript } = await import('../../report/model/runs/history.ts');
-  const known = await findKnownTiers(context, log.root);
-  const names = await findNames(await log.view(), known);
+  const known = await log.known();
+  const names = await findNames(log);
   const tiers = new Set([...(known ?? []).map(({ tier }) => tier), ...names.map((name) => name.split('/', 1)[0])]);
   return tiers.has(word) || word === 'queue'
     ? word

@@ -1,5 +1,4 @@
-import type { KnownTier } from '../../report/model/overview.ts';
-import type { LogView } from '../../report/model/runs/run.ts';
+import { Site } from '../../discovery/site.ts';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import { checkStateFolder, checkWritable } from '../../settings/access.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
@@ -8,22 +7,8 @@ import type { Pause } from '../../store/statements/pauses.ts';
 import type { Store } from '../../store/store.ts';
 import { trustedFallbacksOf } from '../../system/place/fallback.ts';
 import { findRoot } from '../../system/place/root.ts';
-import { createStateFolder, type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
+import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import type { CommandContext } from './context.ts';
-
-/** What a command reads from. Nothing in it is changed by reading. */
-export interface OpenLog {
-  readonly root: string;
-  readonly state: StateFolder;
-  /** Null: there is no log, or none that can be read. */
-  readonly store: Store | null;
-  /** Why there is a log that cannot be read; null: it can, or there is none. */
-  readonly problem: string | null;
-  /** Those in force. */
-  readonly pauses: readonly Pause[];
-  /** For reports. Without rows where there is no log: reading does not make one. */
-  view(): Promise<LogView>;
-}
 
 /**
  * Opens the log for reading, lets it be used, and closes it whatever happens. Runs that it does not hold
@@ -34,7 +19,7 @@ export interface OpenLog {
 export async function withLog<T>(
   context: CommandContext,
   rootOption: string | undefined,
-  use: (log: OpenLog) => Promise<T>,
+  use: (site: Site) => Promise<T>,
 ): Promise<T> {
   const root = rootOf(context, rootOption);
   context.asksLittle();
@@ -46,7 +31,7 @@ export async function withLog<T>(
 export async function withLogIfAny<T>(
   context: CommandContext,
   rootOption: string | undefined,
-  use: (log: OpenLog) => Promise<T>,
+  use: (site: Site) => Promise<T>,
 ): Promise<T> {
   const root = rootOf(context, rootOption);
   context.asksLittle();
@@ -55,25 +40,16 @@ export async function withLogIfAny<T>(
 
 /** The pauses in force; none, and a note, where the log cannot be read. */
 export async function readPauses(context: CommandContext, root: string): Promise<readonly Pause[]> {
-  return await useStore(context, root, await openLogOrTell(context, root), async (log) => log.pauses);
-}
-
-/** Where runs may be recorded: in the root, and where nothing can be written there. */
-export function stateFoldersOf(root: string): readonly StateFolder[] {
-  return [stateFolderOf(root), ...trustedFallbacksOf(root)];
+  return await useStore(context, root, await openLogOrTell(context, root), (site) => site.pauses());
 }
 
 /** When the crontab calls the tiers of this root. */
 export function crontabOf({ env }: CommandContext, root: string): ReadCrontab {
-  let times: ReturnType<ReadCrontab> | undefined;
-  return () => {
-    times ??= import('../../hosting/doctor/crontab-calls.ts').then((calls) => calls.readCrontabTimes(root, env));
-    return times;
-  };
+  return async () => (await import('../../hosting/doctor/crontab-calls.ts')).readCrontabTimes(root, env);
 }
 
 export async function noteSpooled(context: CommandContext, root: string): Promise<void> {
-  const states = stateFoldersOf(root);
+  const states = [stateFolderOf(root), ...trustedFallbacksOf(root)];
   if (!states.some(hasSpool)) return;
   const { countSpooledRuns, describeSpooled } = await import('../../report/model/status.ts');
   const runs = await countSpooledRuns(states);
@@ -87,7 +63,7 @@ async function openLog(root: string): Promise<Store | null> {
   return await openExistingStore(state);
 }
 
-type OpenedLog = Pick<OpenLog, 'store' | 'problem'>;
+type OpenedLog = Pick<Site, 'store' | 'problem'>;
 
 async function openLogOrTell(context: CommandContext, root: string): Promise<OpenedLog> {
   try {
@@ -103,32 +79,21 @@ async function useStore<T>(
   context: CommandContext,
   root: string,
   opened: OpenedLog,
-  use: (log: OpenLog) => Promise<T>,
+  use: (site: Site) => Promise<T>,
 ): Promise<T> {
-  const { store } = opened;
-  const state = stateFolderOf(root);
   const { toldPlainly } = await import('../../store/describe-failure.ts');
-  const work = async (): Promise<T> => {
-    const pauses = (await store?.pauses.inForce(context.now())) ?? [];
-    const view = async (): Promise<LogView> => ({ db: await queriesOf(store), state });
-    return await use({ root, state, ...opened, pauses, view });
-  };
-  return await toldPlainly(state, work).finally(() => store?.close());
+  const site = siteOf(context, root, opened);
+  return await toldPlainly(site.state, () => use(site)).finally(() => opened.store?.close());
 }
 
-async function queriesOf(store: Store | null): Promise<LogView['db']> {
-  if (store !== null) return await store.queries();
-  return (await import('../../store/shared/queries.ts')).emptyQueries();
+function siteOf(context: CommandContext, root: string, opened: OpenedLog): Site {
+  const { env, stderr } = context;
+  const note = (problem: string) => void stderr.write(`Note: ${problem}\n`);
+  return new Site({ root, env, nowMs: context.now(), ...opened, crontab: crontabOf(context, root), note });
 }
 
 export function rootOf(context: CommandContext, option: string | undefined): string {
   return findRoot({ option, variable: context.env.RUNNER_ROOT, cwd: context.cwd });
-}
-
-/** The scripts and handlers of `jobs/` by name; undefined, and a note, where it cannot be read. */
-export async function findKnownTiers(context: CommandContext, root: string): Promise<KnownTier[] | undefined> {
-  const { readKnownTiers } = await import('../../report/model/known-tiers.ts');
-  return readKnownTiers(root, (problem) => void context.stderr.write(`Note: ${problem}\n`));
 }
 
 /**
@@ -139,7 +104,7 @@ export async function findKnownTiers(context: CommandContext, root: string): Pro
 export async function withWritableLog<T>(
   context: CommandContext,
   rootOption: string | undefined,
-  use: (store: Store) => Promise<T>,
+  use: (store: Store, site: Site) => Promise<T>,
 ): Promise<T> {
   const root = rootOf(context, rootOption);
   const { openStore } = await import('../../store/open.ts');
@@ -149,7 +114,8 @@ export async function withWritableLog<T>(
   createStateFolder(state);
   const store = await openStore(state);
   if (store.quarantined !== null) context.stderr.write(`runner: ${store.quarantined}\n`);
-  return await toldPlainly(state, () => use(store)).finally(() => store.close());
+  const site = siteOf(context, root, { store, problem: null });
+  return await toldPlainly(state, () => use(store, site)).finally(() => store.close());
 }
 
 /** The same where there is a log; where nothing has ever been recorded none is made, and the answer is null. */

@@ -123,8 +123,8 @@ const tiers: Find = async ({ context, root }) => {
 };
 
 async function readNames({ context, root }: Here) {
-  const { readKnownTiers } = await import('../../report/model/known-tiers.ts');
-  return readKnownTiers(rootOf(context, root)) ?? [];
+  const { readKnownTiers } = await import('../../discovery/folder.ts');
+  return readKnownTiers(rootOf(context, root), () => {});
 }
 
 const QUEUE = 'queue';

@@ -1,12 +1,11 @@
+import type { Site } from '../../discovery/site.ts';
 import type { ReportMail } from '../../monitor/alert/deliver.ts';
 import type { TimeWindow } from '../../report/model/runs/runs.ts';
-import type { Runner } from '../../settings/settings.ts';
-import type { Store } from '../../store/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { CommandContext } from '../shared/context.ts';
-import { findKnownTiers, type OpenLog, withWritableLog } from '../shared/open.ts';
+import { withWritableLog } from '../shared/open.ts';
 
 interface MailRequest {
   readonly root: string | undefined;
@@ -31,8 +30,8 @@ export async function mailReport(context: CommandContext, request: MailRequest):
   const runner = await openRunner(context, request.root);
   const channels = chooseMailChannels(runner, request.to);
   if (channels.length === 0) throw new UsageError(NO_CHANNEL);
-  await withWritableLog(context, request.root, async (store) => {
-    const mail = await composeReport(context, runner, store, request);
+  await withWritableLog(context, request.root, async (store, site) => {
+    const mail = await composeReport(site, request);
     for (const channel of channels) {
       const sent = await sendReport(channel, mail, runner, AbortSignal.timeout(LONGEST_MS));
       const to = printableLine(request.to ?? channel.target);
@@ -59,21 +58,13 @@ const NO_CHANNEL =
   "(`alerts: { channels: [{ kind: 'mail', to: 'me@example.org' }] }`) or to the crontab " +
   '(RUNNER_ALERTS=mail:me@example.org).';
 
-async function composeReport(
-  context: CommandContext,
-  { root, state }: Runner,
-  store: Store,
-  { to, window }: MailRequest,
-): Promise<ReportMail> {
+async function composeReport(site: Site, { to, window }: MailRequest): Promise<ReportMail> {
   const { readDigest } = await import('../../report/model/digest.ts');
   const { writeDigest } = await import('../../report/text/digest.ts');
   const { createClock } = await import('../../report/text/clock.ts');
   const { siteOf } = await import('../../monitor/alert/channels.ts');
-  const now = context.now();
-  const log: OpenLog['view'] = async () => ({ db: await store.queries(), state });
-  const known = await findKnownTiers(context, root);
-  const pauses = await store.pauses.inForce(now);
-  const digest = await readDigest(await log(), { ...window, known, pauses });
+  const { root, nowMs: now } = site;
+  const digest = await readDigest(site, window);
   const place = { host: machineName(), root, clock: createClock(now) };
   return {
     to,

@@ -1,13 +1,14 @@
 import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import type { Protection } from '../../dashboard/static/protect.ts';
-import type { KnownTier, ScriptOverview } from '../../report/model/overview.ts';
+import type { Site } from '../../discovery/site.ts';
+import type { ScriptOverview } from '../../report/model/overview.ts';
 import type { RunRecord } from '../../report/model/runs/run.ts';
 import type { RunFilter } from '../../report/model/runs/runs.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
-import { crontabOf, findKnownTiers, type OpenLog, print, rootOf, withLog } from '../shared/open.ts';
+import { print, rootOf, withLog } from '../shared/open.ts';
 
 interface ReportOptions extends CommonOptions {
   readonly since?: string;
@@ -68,11 +69,11 @@ async function report(context: CommandContext, word: string | undefined, options
   if (readsOfHtml(options)) return await html(context, word, options);
   const filter = await readFilter(options, context.now());
   if (options.mail || options.to !== undefined) return await mail(context, word, options, filter);
-  const text = await withLog(context, options.root, async (log) => {
-    const known = await findKnownTiers(context, log.root);
-    await noteUnreadSettings(context, log.root);
-    if (word !== undefined) return await reportScript(context, log, { word, known, filter, options });
-    return await reportAll(context, log, { known, filter, options });
+  const text = await withLog(context, options.root, async (site) => {
+    await site.known();
+    await noteUnreadSettings(context, site.root);
+    if (word !== undefined) return await reportScript(context, site, { word, filter, options });
+    return await reportAll(context, site, { filter, options });
   });
   await print(context, text);
 }
@@ -127,27 +128,19 @@ async function readAddresses(text: string): Promise<string> {
 }
 
 interface Request {
-  readonly known: readonly KnownTier[] | undefined;
   readonly filter: RunFilter;
   readonly options: ReportOptions;
 }
 
-async function reportAll(
-  context: CommandContext,
-  { root, pauses, view }: OpenLog,
-  { known, filter, options }: Request,
-): Promise<string> {
+async function reportAll(context: CommandContext, site: Site, { filter, options }: Request): Promise<string> {
   const { readOverview } = await import('../../report/model/overview.ts');
-  const overview = await readOverview(await view(), {
-    ...filter,
-    tier: options.tier,
-    known,
-    pauses,
-    crontab: crontabOf(context, root),
-  });
+  const overview = await readOverview(site, { ...filter, tier: options.tier });
   if (options.tier !== undefined && overview.tiers.length === 0) {
     const { unknownTier } = await import('../../report/model/runs/history.ts');
-    throw unknownTier(options.tier, known?.map((tier) => tier.tier) ?? []);
+    throw unknownTier(
+      options.tier,
+      ((await site.known()) ?? []).map(({ tier }) => tier),
+    );
   }
   if (options.json) {
     const { formatJson } = await import('../../report/json.ts');
@@ -160,20 +153,20 @@ async function reportAll(
   const screen = createScreen(context);
   const hasRuns = overview.scripts.some((script) => script.lastRun !== null);
   if (hasRuns || overview.running.length > 0) return renderOverview(overview, screen);
-  return renderNothing(overview, root, screen, options.tier);
+  return renderNothing(overview, site.root, screen, options.tier);
 }
 
 async function reportScript(
   context: CommandContext,
-  { root, view }: OpenLog,
-  { word, known, filter, options }: Request & { readonly word: string },
+  site: Site,
+  { word, filter, options }: Request & { readonly word: string },
 ): Promise<string> {
   const { scriptNameOf } = await import('../../discovery/find-script.ts');
   const { readScriptRuns } = await import('../../report/model/runs/history.ts');
   const isForMachines = options.json === true || options.csv === true;
   const limit = filter.limit ?? (isForMachines ? undefined : SCREEN_RUNS);
-  const query = { ...filter, limit, tier: options.tier, known };
-  const found = await readScriptRuns(await view(), scriptNameOf(word, { cwd: context.cwd, root }), query);
+  const query = { ...filter, limit, tier: options.tier };
+  const found = await readScriptRuns(site, scriptNameOf(word, { cwd: context.cwd, root: site.root }), query);
   if (options.json) {
     const { formatJson } = await import('../../report/json.ts');
     const { runRecord } = await import('../../report/model/runs/run.ts');

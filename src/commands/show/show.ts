@@ -1,10 +1,11 @@
 import { Command, Option } from 'commander';
+import type { Site } from '../../discovery/site.ts';
 import type { RunWithOutput } from '../../report/model/runs/runs.ts';
 import type { TextOutput } from '../../report/terminal/screen.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
-import { findKnownTiers, type OpenLog, print, withLog } from '../shared/open.ts';
+import { print, withLog } from '../shared/open.ts';
 
 interface ShowOptions extends CommonOptions {
   readonly full?: true;
@@ -108,12 +109,7 @@ async function show(context: CommandContext, word: string, options: ShowOptions)
   });
 }
 
-async function showJson(
-  { state }: OpenLog,
-  run: RunWithOutput,
-  options: ShowOptions,
-  output: TextOutput,
-): Promise<void> {
+async function showJson({ state }: Site, run: RunWithOutput, options: ShowOptions, output: TextOutput): Promise<void> {
   const { formatJson } = await import('../../report/json.ts');
   const { changeRecord, runRecord } = await import('../../report/model/runs/run.ts');
   const { readRunOutput } = await import('../../report/model/runs/output.ts');
@@ -137,7 +133,7 @@ interface Shown {
   readonly output: TextOutput;
 }
 
-async function showText(context: CommandContext, { state }: OpenLog, { run, options, output }: Shown): Promise<void> {
+async function showText(context: CommandContext, { state }: Site, { run, options, output }: Shown): Promise<void> {
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const { renderRun, renderOutputTitle } = await import('../../report/terminal/runs.ts');
   const { readRunOutput } = await import('../../report/model/runs/output.ts');
@@ -155,7 +151,7 @@ async function showText(context: CommandContext, { state }: OpenLog, { run, opti
   if (!last.endsWith('\n')) await output.write('\n');
 }
 
-async function findRun(log: OpenLog, id: number): Promise<RunWithOutput> {
+async function findRun(log: Site, id: number): Promise<RunWithOutput> {
   const { selectHighestRunId, selectRun } = await import('../../report/model/runs/runs.ts');
   const view = await log.view();
   const run = await selectRun(view, id);
@@ -168,14 +164,14 @@ async function findRun(log: OpenLog, id: number): Promise<RunWithOutput> {
 }
 
 /** Of a script or handler, the newest run. */
-async function findRunId(context: CommandContext, log: OpenLog, word: string): Promise<number> {
+async function findRunId(context: CommandContext, log: Site, word: string): Promise<number> {
   if (/^[1-9]\d{0,14}$/.test(word)) return Number(word);
   if (/^[\d-]/.test(word) && !word.includes('/')) throw noRunNumber(word);
   const { scriptNameOf } = await import('../../discovery/find-script.ts');
   const { findNames, findRecordedScript } = await import('../../report/model/runs/history.ts');
   const { selectNewestRun } = await import('../../report/model/runs/runs.ts');
   const view = await log.view();
-  const names = await findNames(view, await findKnownTiers(context, log.root));
+  const names = await findNames(log);
   const script = findRecordedScript(scriptNameOf(word, { cwd: context.cwd, root: log.root }), names);
   const newest = await selectNewestRun(view, script);
   if (newest === null) throw new UsageError(`${printableLine(script)} has never run.`);

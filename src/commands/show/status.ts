@@ -1,15 +1,14 @@
 import { Command } from 'commander';
 import type { Discovery } from '../../discovery/script.ts';
+import type { Site } from '../../discovery/site.ts';
 import type { NextTime, Upcoming } from '../../report/model/next-times.ts';
-import type { LogView } from '../../report/model/runs/run.ts';
 import type { Palette, Screen } from '../../report/terminal/screen.ts';
 import { widthOf, wrap } from '../../report/terminal/table.ts';
 import type { Why, WhyFinding } from '../../report/why/explain.ts';
 import { machinesOf } from '../../store/statements/registers.ts';
-import type { Store } from '../../store/store.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
-import { crontabOf, noteSpooled, type OpenLog, print, rootOf, stateFoldersOf, withLogIfAny } from '../shared/open.ts';
+import { noteSpooled, print, rootOf, withLogIfAny } from '../shared/open.ts';
 import { readCount } from '../shared/options.ts';
 
 const STATUS_HELP = `
@@ -40,35 +39,20 @@ const DEFAULT_UPCOMING = '20';
 const MOST_UPCOMING = 1000;
 
 async function showStatus(context: CommandContext, options: StatusOptions): Promise<void> {
-  const text = await withLogIfAny(context, options.root, (log) => describeStatus(context, log, options));
+  const text = await withLogIfAny(context, options.root, (site) => describeStatus(context, site, options));
   await print(context, text);
 }
 
-async function describeStatus(
-  context: CommandContext,
-  { root, pauses, problem, store, view }: OpenLog,
-  options: StatusOptions,
-): Promise<string> {
+async function describeStatus(context: CommandContext, site: Site, options: StatusOptions): Promise<string> {
   const { upcoming } = options;
   const limit = readCount('--upcoming', typeof upcoming === 'string' ? upcoming : DEFAULT_UPCOMING, MOST_UPCOMING);
   const { readStatus } = await import('../../report/model/status.ts');
-  const { lookIntoJobs } = await import('../../discovery/discover.ts');
-  const jobs = await lookIntoJobs(root);
-  if (jobs.settingsProblem !== null) tellWrongSettings(context, jobs.settingsProblem);
-  const status = await readStatus(await view(), {
-    ...{ root, store, jobs, pauses },
-    states: stateFoldersOf(root),
-    crontab: crontabOf(context, root),
-    nowMs: context.now(),
-    isLogUnread: problem !== null,
-  });
+  const { settingsProblem } = await site.jobs();
+  if (settingsProblem !== null) tellWrongSettings(context, settingsProblem);
+  const status = await readStatus(site);
   if (upcoming !== undefined) {
     const { readAllUpcoming } = await import('../../report/model/next-times.ts');
-    return await describeUpcoming(
-      context,
-      await readAllUpcoming({ ...status, store, limit, nowMs: status.atMs }),
-      options,
-    );
+    return await describeUpcoming(context, await readAllUpcoming(site, status, limit), options);
   }
   if (options.json) {
     const { formatJson } = await import('../../report/json.ts');
@@ -116,31 +100,17 @@ export function whyCommand(context: CommandContext): Command {
 }
 
 async function tellWhy(context: CommandContext, word: string, options: CommonOptions): Promise<void> {
-  const text = await withLogIfAny(context, options.root, (log) => describeWhy(context, log, word, options));
+  const text = await withLogIfAny(context, options.root, (site) => describeWhy(context, site, word, options));
   await print(context, text);
 }
 
-async function describeWhy(
-  context: CommandContext,
-  { root, pauses, problem: logProblem, view }: OpenLog,
-  word: string,
-  options: CommonOptions,
-): Promise<string> {
+async function describeWhy(context: CommandContext, site: Site, word: string, options: CommonOptions): Promise<string> {
   const { readWhy } = await import('../../report/why/why.ts');
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const screen = createScreen(context);
-  const { clock, nowMs } = screen;
-  const { lookIntoJobs } = await import('../../discovery/discover.ts');
-  const found = await lookIntoJobs(root);
-  await noteSpooled(context, root);
-  const place = { word, cwd: context.cwd, root, states: stateFoldersOf(root), clock, nowMs };
-  const why = await readWhy(await view(), {
-    ...found,
-    ...place,
-    pauses,
-    crontab: crontabOf(context, root),
-    logProblem,
-  });
+  await site.jobs();
+  await noteSpooled(context, site.root);
+  const why = await readWhy(site, { word, cwd: context.cwd, clock: screen.clock });
   if (options.json) return (await import('../../report/json.ts')).formatJson(why);
   return renderWhy(why, screen);
 }
@@ -207,36 +177,28 @@ export function listCommand(context: CommandContext): Command {
 }
 
 /** Which scripts machines that share the log do not have alike. */
-async function readDifferences(store: Store | null, nowMs: number): Promise<readonly string[]> {
+async function readDifferences({ store, nowMs }: Site): Promise<readonly string[]> {
   if (store === null || store.fleet === null) return [];
   const { compareCopies, recentCopies } = await import('../../monitor/machines.ts');
   return compareCopies(await machinesOf(store.statements).copies(recentCopies(nowMs)));
 }
 
 /** What tells them is loaded where a script has times of its own. */
-async function readTimes(
-  { tiers }: Discovery,
-  db: () => Promise<LogView['db']>,
-  facts: Parameters<typeof import('../../report/model/next-times.ts').findNextTimes>[2],
-): Promise<readonly NextTime[]> {
+async function readTimes({ tiers }: Discovery, site: Site): Promise<readonly NextTime[]> {
   const { hasOwnTimes } = await import('../../discovery/script.ts');
   if (!tiers.some(({ scripts }) => scripts.some(hasOwnTimes))) return [];
-  const { findNextTimes } = await import('../../report/model/next-times.ts');
-  return await findNextTimes(await db(), tiers, facts);
+  const { readNextTimes } = await import('../../report/model/next-times.ts');
+  return await readNextTimes(site, tiers);
 }
 
 async function list(context: CommandContext, options: CommonOptions): Promise<void> {
   const root = rootOf(context, options.root);
   const { discoverScripts } = await import('../../discovery/discover.ts');
   const found = await discoverScripts(root);
-  const { pauses, differences, times } = await withLogIfAny(context, options.root, async ({ pauses, store, view }) => ({
-    pauses,
-    differences: await readDifferences(store, context.now()),
-    times: await readTimes(found, async () => (await view()).db, {
-      pauses,
-      crontab: crontabOf(context, root),
-      nowMs: context.now(),
-    }),
+  const { pauses, differences, times } = await withLogIfAny(context, options.root, async (site) => ({
+    pauses: await site.pauses(),
+    differences: await readDifferences(site),
+    times: await readTimes(found, site),
   }));
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const screen = createScreen(context);

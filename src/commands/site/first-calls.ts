@@ -8,14 +8,11 @@ import { crontabOf, withLogIfAny } from '../shared/open.ts';
 export async function tellFirstCalls(context: CommandContext, root: string): Promise<void> {
   const crontab = await crontabOf(context, root)();
   if (crontab?.lines.some(({ calls }) => calls === 'due') !== true) return;
-  const nowMs = context.now();
-  const clock = createClock(nowMs);
-  const first = await withLogIfAny(context, root, async ({ pauses, view }) => {
-    const { db } = await view();
+  const first = await withLogIfAny(context, root, async (site) => {
+    const clock = createClock(site.nowMs);
     const times: string[] = [];
     for (const name of tierNames(root)) {
-      const facts = { holders: [], pauses, crontab: async () => crontab, nowMs };
-      const { lastPass, expected } = await readTierState(db, name, facts);
+      const { lastPass, expected } = await readTierState(site, name, []);
       if (lastPass === null && expected !== null) times.push(`${name} ${clock.short(expected.atMs)}`);
     }
     return times;

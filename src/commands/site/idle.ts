@@ -1,4 +1,5 @@
 import { tierNames } from '../../discovery/jobs-folder.ts';
+import { Site } from '../../discovery/site.ts';
 import { selectRunning } from '../../report/model/runs/run.ts';
 import { findHolders, selectWorkersAtWork } from '../../report/model/tier.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
@@ -7,7 +8,6 @@ import { printableLine } from '../../system/base/text.ts';
 import { findLockHolder } from '../../system/lock/lock-file.ts';
 import { stateFolderOf } from '../../system/place/state-folder.ts';
 import { machineName } from '../../system/process/identity.ts';
-import { stateFoldersOf } from '../shared/open.ts';
 
 /** @throws {StoreUnavailable} while a pass, a worker or a script of this root runs */
 export async function assertIdle(root: string, store: Store): Promise<void> {
@@ -28,7 +28,9 @@ async function findBusy(root: string, store: Store): Promise<string[]> {
   const state = stateFolderOf(root);
   const db = await store.queries();
   const isHere = ({ host }: { readonly host: string }): boolean => host === machineName();
-  const holders = await findHolders(db, stateFoldersOf(root), tierNames(root));
+  const env = process.env;
+  const site = new Site({ root, env, nowMs: Date.now(), store, problem: null, crontab: async () => null });
+  const holders = await findHolders(site, tierNames(root));
   const workers = await selectWorkersAtWork(db);
   const running = await selectRunning({ db, state });
   return [

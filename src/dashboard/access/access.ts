@@ -7,7 +7,7 @@ import { isLogFailure, StoreUnavailable } from '../../store/failures.ts';
 import { apiTokensOf, type HashedToken } from '../../store/statements/registers.ts';
 import type { Store } from '../../store/store.ts';
 import type { Access, ApiEnv, Caller, Demand, Refusal, SessionInfo } from '../api/route.ts';
-import type { Site } from '../site.ts';
+import type { LiveSite } from '../site.ts';
 import {
   type Address,
   forgetOthers,
@@ -67,7 +67,7 @@ const NOBODY: Caller = { name: 'nobody', permission: 'read' };
 const WRONG = 'This token is not valid: it is not known here, has expired, or was revoked.';
 
 /** Lets in who has a token or a session, and the owner at a socket that nobody else can open. */
-export function createAccess(site: Site, options: AccessOptions): Access {
+export function createAccess(site: LiveSite, options: AccessOptions): Access {
   const state: AccessState = {
     site,
     options,
@@ -90,7 +90,7 @@ export function createAccess(site: Site, options: AccessOptions): Access {
 }
 
 interface AccessState {
-  readonly site: Site;
+  readonly site: LiveSite;
   readonly options: AccessOptions;
   readonly sessions: Sessions;
   readonly cookieName: string;

@@ -7,7 +7,7 @@ import { QueueError, type QueueErrorCode } from '../../queue/errors.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { rememberAnswers } from '../live/memo.ts';
-import type { Site } from '../site.ts';
+import type { LiveSite } from '../site.ts';
 import { addJobChangeRoutes } from './change/change-jobs.ts';
 import { addManyRoutes } from './change/change-many.ts';
 import { addSiteChangeRoutes } from './change/change-site.ts';
@@ -39,7 +39,7 @@ import { addSessionRoutes } from './session.ts';
  *
  * @param access who is let in; within this process, the one who asks
  */
-export function createApi(site: Site, access: Access | Caller): Api {
+export function createApi(site: LiveSite, access: Access | Caller): Api {
   const api = new OpenAPIHono<ApiEnv>({ defaultHook: refuseInvalid });
   api.use(async (c, next) => {
     const gate = 'admit' in access ? access : openTo(access);
@@ -138,7 +138,7 @@ const statusOfCodes: Readonly<Record<QueueErrorCode, ContentfulStatusCode>> = {
 };
 
 /** Whoever asks from afar learns nothing of where the site lies on its machine. */
-function withoutPlaces(text: string, { root, states, distFolder }: Site): string {
+function withoutPlaces(text: string, { root, states, distFolder }: LiveSite): string {
   const places = [...states.map(({ path }) => path), root, distFolder].filter((place) => place.length > 1);
   return places.reduce((left, place) => left.replaceAll(place, place.startsWith(root) ? '<root>' : '<runner>'), text);
 }

@@ -1,12 +1,13 @@
 import { z } from '@hono/zod-openapi';
 import type { Context, TypedResponse } from 'hono';
 import { HTTPException } from 'hono/http-exception';
+import type { LogView, Site } from '../../discovery/site.ts';
 import { formatJsonLine } from '../../report/json.ts';
 import { findRecordedScript } from '../../report/model/runs/history.ts';
 import { EXPECTED_TIME, type OpenWindow, readTimeSpan } from '../../report/text/filters.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { isZone } from '../../system/base/zone.ts';
-import type { Site, SiteLog } from '../site.ts';
+import type { LiveSite } from '../site.ts';
 import { InvalidParameter } from './route.ts';
 
 /** A component of the document that may be missing. */
@@ -151,10 +152,10 @@ function parse(text: string): unknown {
  *
  * @throws {HTTPException} 503, with the reason, where there is a log that cannot be read
  */
-export async function readLog<T>(site: Site, use: (log: SiteLog) => Promise<T>): Promise<T> {
-  return await site.read(async (log) => {
-    if (log.problem !== null) throw new HTTPException(503, { message: log.problem });
-    return await use(log);
+export async function readLog<T>(site: LiveSite, use: (site: Site, view: LogView) => Promise<T>): Promise<T> {
+  return await site.read(async (found) => {
+    if (found.problem !== null) throw new HTTPException(503, { message: found.problem });
+    return await use(found, await found.view());
   });
 }
 

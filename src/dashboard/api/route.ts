@@ -3,7 +3,7 @@ import { createRoute, type OpenAPIHono, type RouteConfig, z } from '@hono/zod-op
 import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
-import type { Site } from '../site.ts';
+import type { LiveSite } from '../site.ts';
 
 /** What a caller may do: look, or also change something. */
 export type Permission = 'read' | 'manage';
@@ -42,7 +42,7 @@ export interface Access {
 
 /** What each handler finds in its context: `c.var.site`. */
 export interface ApiEnv {
-  readonly Variables: { readonly site: Site; readonly caller: Caller; readonly access: Access };
+  readonly Variables: { readonly site: LiveSite; readonly caller: Caller; readonly access: Access };
   /** Absent where the API is asked within this process. */
   readonly Bindings: { readonly incoming?: IncomingMessage; readonly outgoing?: ServerResponse };
 }

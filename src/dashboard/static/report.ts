@@ -1,18 +1,18 @@
 import { gzipSync } from 'node:zlib';
 import type { JsonValue } from '../../queue/api.ts';
 import { type readJob, readListedJob } from '../../queue/read/jobs.ts';
+import { toldPlainly } from '../../store/describe-failure.ts';
 import { jobStates } from '../../store/words.ts';
 import { countOf, formatBytes, UNKNOWN } from '../../system/base/format.ts';
 import { escapeHtml } from '../../system/base/text.ts';
-import { once } from '../../system/base/values.ts';
 import { createApi } from '../api/api.ts';
 import type { Api } from '../api/route.ts';
 import { type BuiltPage, readBuiltPage } from '../built-page.ts';
-import { openSite, type Site } from '../site.ts';
+import { type LiveSite, openSite } from '../site.ts';
 import { LEFT_OUT, leaveOut } from './left-out.ts';
 
 export interface ReportPlace {
-  readonly site: Pick<Site, 'root' | 'env' | 'version' | 'now'>;
+  readonly site: Pick<LiveSite, 'root' | 'env' | 'version' | 'now'>;
   /** The folder of the built command and its page. */
   readonly distFolder: string;
   /** Also what scripts have printed and thrown, and what jobs carry. Default: all that is left out. */
@@ -77,14 +77,15 @@ export async function makeStaticReport(place: ReportPlace): Promise<StaticReport
   const { mostAskedBytes = 16 * MEGABYTE } = place;
   const page = readBuiltPage(distFolder);
   const site = openSite({ ...place.site, distFolder });
-  const looks = { knownTiers: once(site.knownTiers), lookIntoJobs: once(site.lookIntoJobs) };
-  const asked: Site = { ...site, ...looks, readJob: readShortened };
   try {
-    const api = createApi(asked, { name: 'report', permission: 'read' });
-    const answers = await askAll(api, isWithOutput, mostAskedBytes);
-    const madeAt = new Date(site.now()).toISOString();
-    const dueAt = isOfPass ? findDue(answers.answers) : null;
-    return fitInto(page, { madeAt, dueAt, isWithOutput, ...answers }, mostBytes);
+    return await site.read(async (look) => {
+      const read: LiveSite['read'] = (use) => toldPlainly(look.state, () => use(look));
+      const api = createApi({ ...site, read, readJob: readShortened }, { name: 'report', permission: 'read' });
+      const answers = await askAll(api, isWithOutput, mostAskedBytes);
+      const madeAt = new Date(site.now()).toISOString();
+      const dueAt = isOfPass ? findDue(answers.answers) : null;
+      return fitInto(page, { madeAt, dueAt, isWithOutput, ...answers }, mostBytes);
+    });
   } finally {
     await site.close();
   }

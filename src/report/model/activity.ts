@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
+import type { LogView } from '../../discovery/site.ts';
 import type { ActivityEvent, JobState, Outcome, WorkerState } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
 import { field, record, type Values } from '../../system/base/record.ts';
 import { inPages } from '../../system/base/values.ts';
 import type { OpenWindow } from '../text/filters.ts';
-import type { LogView } from './runs/run.ts';
 
 /** One transition of a job. */
 export const jobActivityRecord = record(null, {

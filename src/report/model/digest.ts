@@ -1,8 +1,7 @@
+import type { LogView } from '../../discovery/site.ts';
 import type { Severity } from '../../store/words.ts';
-import type { Overview, OverviewQuery, ScriptOverview } from './overview.ts';
-import { readOverview } from './overview.ts';
-import type { LogView } from './runs/run.ts';
-import { type RunFigures, type Summary, selectFigures, summarizeRuns } from './runs/runs.ts';
+import { type Overview, readOverview, type ScriptOverview, type SiteOfOverview } from './overview.ts';
+import { type RunFigures, type Summary, selectFigures, summarizeRuns, type TimeWindow } from './runs/runs.ts';
 
 /** What a digest tells of one window of time: an overview, and what of it deserves a look. */
 export interface Digest {
@@ -45,9 +44,10 @@ const MOST_COSTLY = 5;
 const MOST_INCIDENTS = 30;
 
 /** Reads all that a digest tells. */
-export async function readDigest(log: LogView, query: OverviewQuery): Promise<Digest> {
+export async function readDigest(site: SiteOfOverview, query: TimeWindow): Promise<Digest> {
   const { sinceMs, untilMs } = query;
-  const overview = await readOverview(log, query);
+  const log = await site.view();
+  const overview = await readOverview(site, query);
   const before = await selectFigures(log.db, { sinceMs: sinceMs - (untilMs - sinceMs), untilMs: sinceMs });
   const failing = overview.scripts.filter(({ failed }) => failed > 0);
   return {
@@ -95,10 +95,7 @@ function findCostly(scripts: readonly ScriptOverview[]): readonly CostlyScript[]
     .slice(0, MOST_COSTLY);
 }
 
-async function selectIncidents(
-  { db }: LogView,
-  { sinceMs, untilMs }: Pick<OverviewQuery, 'sinceMs' | 'untilMs'>,
-): Promise<DigestIncident[]> {
+async function selectIncidents({ db }: LogView, { sinceMs, untilMs }: TimeWindow): Promise<DigestIncident[]> {
   return await db
     .selectFrom('incidents')
     .select(['subject', 'code', 'severity', 'occurrences'])

@@ -1,9 +1,9 @@
+import type { LogView } from '../../discovery/site.ts';
 import { columnsOf } from '../../store/columns.ts';
 import type { IncidentRow } from '../../store/schema.ts';
 import { tables } from '../../store/tables.ts';
 import { incidentEndings } from '../../store/words.ts';
 import { field, record } from '../../system/base/record.ts';
-import type { LogView } from './runs/run.ts';
 
 /** What was found wrong, and what became of it. */
 export const incidentRecord = record('Incident', {

@@ -1,3 +1,4 @@
+import type { LogView, Site } from '../../discovery/site.ts';
 import type { Job, ListedJob } from '../../queue/api.ts';
 import { noSuchJob } from '../../queue/errors.ts';
 import { readJob } from '../../queue/read/jobs.ts';
@@ -16,7 +17,7 @@ import { checkLiveness } from '../../system/process/identity.ts';
 import { findHold } from '../text/words.ts';
 import { type JobActivity, jobActivityRecord, selectActivity } from './activity.ts';
 import { pauseRecord } from './pauses.ts';
-import { type LogView, type RunRecord, runRecord, selectRecords } from './runs/run.ts';
+import { type RunRecord, runRecord, selectRecords } from './runs/run.ts';
 
 const jobStateField = field.words(jobStates, 'JobState');
 const countersRecord = record(null, {
@@ -327,16 +328,6 @@ export interface JobStory {
   readonly activity: readonly JobActivity[];
 }
 
-/** Where a story is told from. */
-interface StorySource {
-  /** Null: nothing was ever recorded. */
-  readonly store: StoreSession | null;
-  /** In force. */
-  readonly pauses: readonly Pause[];
-  readonly view: LogView;
-  readonly nowMs: number;
-}
-
 /** A family or a history longer than that nobody reads on a page. */
 const MOST_CHILDREN = 1000;
 const MOST_RUNS = 100;
@@ -349,15 +340,16 @@ const MOST_ACTIVITY = 200;
  * @throws {QueueError} `no-such-job` where there is none
  */
 export async function readStory(
-  { store, pauses, view, nowMs }: StorySource,
+  { store, nowMs, ...site }: Pick<Site, 'store' | 'pauses' | 'view' | 'nowMs'>,
   id: number,
   readOne: typeof readJob = readJob,
 ): Promise<JobStory> {
   const job = store === null ? null : await readOne(store, id, parseExactly);
   if (store === null || job === null) throw noSuchJob(id);
+  const view = await site.view();
   return {
     job: asFound(job, await findLostClaims(store, nowMs)),
-    hold: findHold(pauses, job),
+    hold: findHold(await site.pauses(), job),
     children: await selectChildren(view, id, MOST_CHILDREN),
     runs: await selectRunsOfJob(view, id, MOST_RUNS),
     activity: (await selectActivity(view, { jobId: id, order: 'newest', limit: MOST_ACTIVITY })).toReversed(),

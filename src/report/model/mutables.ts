@@ -1,8 +1,7 @@
+import type { Site } from '../../discovery/site.ts';
 import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
-import type { Store } from '../../store/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { nearestName } from '../../system/base/suggest.ts';
-import { readKnownTiers } from './known-tiers.ts';
 
 /** Subjects of incidents that are neither scripts nor tiers. */
 const OTHER_SUBJECTS = ['queue', 'log', 'disk', 'alerts'];
@@ -12,9 +11,12 @@ const OTHER_SUBJECTS = ['queue', 'log', 'disk', 'alerts'];
  *
  * @throws {UsageError} with the nearest name
  */
-export async function refuseUnknownMutes(root: string, mutes: readonly string[], store: Store | null): Promise<void> {
+export async function refuseUnknownMutes(
+  { store, known: readKnown }: Pick<Site, 'store' | 'known'>,
+  mutes: readonly string[],
+): Promise<void> {
   const names = mutes.filter((name) => !/[*?[]/.test(name));
-  const tiers = readKnownTiers(root);
+  const tiers = await readKnown();
   if (names.length === 0 || tiers === undefined) return;
   const open = store === null ? [] : await incidentsOf(store.statements).current();
   const scripts = tiers.flatMap((tier) => [...tier.scripts, ...(tier.disabled ?? [])]);

@@ -1,12 +1,12 @@
 import { type Kysely, sql } from 'kysely';
 import { fileChangedMs, hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
+import type { Site } from '../../discovery/site.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { ActivityLog } from '../../store/schema.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
-import type { Store } from '../../store/store.ts';
 import { field, record, type Values } from '../../system/base/record.ts';
 import { machineName } from '../../system/process/identity.ts';
-import { readTierState, selectSeen, type TierState } from './tier.ts';
+import { readTierState, type SiteOfTiers, selectSeen, type TierState } from './tier.ts';
 
 /** When a script that has times of its own runs next. */
 export const nextTimeRecord = record('NextTime', {
@@ -25,47 +25,40 @@ export const nextTimeRecord = record('NextTime', {
 
 export type NextTime = Values<typeof nextTimeRecord>;
 
-interface Query {
-  readonly db: Kysely<ActivityLog>;
-  /** How each tier stands. */
-  readonly states: readonly TierState[];
-  readonly nowMs: number;
-}
-
-/** The next times of all scripts that have some of their own, in the order of their tiers. */
-export async function readNextTimes(tiers: readonly Tier[], query: Query): Promise<NextTime[]> {
+/**
+ * The next times of all scripts that have some of their own, in the order of their tiers.
+ *
+ * @param known the tiers whose state has been read already
+ */
+export async function readNextTimes(
+  site: SiteOfTiers,
+  tiers: readonly Tier[],
+  known: readonly TierState[] = [],
+): Promise<NextTime[]> {
   const times: NextTime[] = [];
   for (const tier of tiers) {
     const own = tier.scripts.filter(hasOwnTimes);
     if (own.length === 0) continue;
-    const state = query.states.find((each) => each.tier === tier.name) ?? null;
-    for (const script of own) times.push(await readNextTime(script, tier, state, query));
+    const state = known.find((each) => each.tier === tier.name) ?? (await readTierState(site, tier.name, []));
+    for (const script of own) times.push(await readNextTime(site, script, tier, state));
   }
   return times;
 }
 
-/** The same where nobody has asked yet how the tiers stand. */
-export async function findNextTimes(
-  db: Kysely<ActivityLog>,
-  tiers: readonly Tier[],
-  facts: Omit<Parameters<typeof readTierState>[2], 'holders'>,
-): Promise<NextTime[]> {
-  const own = tiers.filter(({ scripts }) => scripts.some(hasOwnTimes));
-  const states: TierState[] = [];
-  for (const { name } of own) states.push(await readTierState(db, name, { ...facts, holders: [] }));
-  return await readNextTimes(own, { db, states, nowMs: facts.nowMs });
-}
-
-async function readNextTime(script: Script, tier: Tier, state: TierState | null, query: Query): Promise<NextTime> {
+async function readNextTime(site: SiteOfTiers, script: Script, tier: Tier, state: TierState): Promise<NextTime> {
   const { schedule = null, timezone = null, reboot = false } = script.options;
-  const atMs = schedule === null ? null : await findTime(script, tier, query);
-  const fromMs = atMs === null ? null : Math.max(atMs, query.nowMs);
-  const passMs = fromMs === null || state === null ? null : state.callAfter(fromMs);
+  const atMs = schedule === null ? null : await findTime(site, script, tier);
+  const passMs = atMs === null ? null : state.callAfter(Math.max(atMs, site.nowMs));
   return { script: script.name, tier: tier.name, schedule, timezone, isAfterBoot: reboot, atMs, passMs };
 }
 
 /** One that has come and waits for a pass, else the next one. */
-async function findTime(script: Script, { name: tier, periodMs }: Tier, { db, nowMs }: Query): Promise<number | null> {
+async function findTime(
+  { view, nowMs }: SiteOfTiers,
+  script: Script,
+  { name: tier, periodMs }: Tier,
+): Promise<number | null> {
+  const { db } = await view();
   const { dueTime, ruleOf } = await import('../../schedule/script-times.ts');
   const { nextTimeAfter } = await import('../../schedule/repeat/calendar.ts');
   const rule = ruleOf(script.options);
@@ -137,23 +130,12 @@ export const upcomingRecord = record(null, {
 
 export type Upcoming = Values<typeof upcomingRecord>;
 
-interface UpcomingQuery {
-  readonly tiers: readonly TierState[];
-  readonly scheduled: readonly NextTime[];
-  /** Null: there is no log. */
-  readonly store: Store | null;
-  readonly limit: number;
-  readonly nowMs: number;
-}
-
 /** The next times of tiers, of scripts that have their own, and of jobs of the queue, in their order. */
-export async function readAllUpcoming({
-  tiers,
-  scheduled,
-  store,
-  limit,
-  nowMs,
-}: UpcomingQuery): Promise<readonly Upcoming[]> {
+export async function readAllUpcoming(
+  { store, nowMs }: Pick<Site, 'store' | 'nowMs'>,
+  { tiers, scheduled }: { readonly tiers: readonly TierState[]; readonly scheduled: readonly NextTime[] },
+  limit: number,
+): Promise<readonly Upcoming[]> {
   const none = { id: null, rule: null, passMs: null };
   const calls = tiers.flatMap(({ tier, expected, pause }): Upcoming[] => {
     if (pause !== null || expected === null) return [];

@@ -1,3 +1,5 @@
+import type { KnownTier } from '../../discovery/script.ts';
+import type { LogView, Site } from '../../discovery/site.ts';
 import { findPause } from '../../queue/pauses.ts';
 import { findMissedByCrontab, type ReadCrontab } from '../../schedule/crontab-times.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
@@ -9,7 +11,6 @@ import { compareBytes } from '../../system/base/values.ts';
 import { describeRunError } from '../text/words.ts';
 import { pauseRecord } from './pauses.ts';
 import {
-  type LogView,
   livenessField,
   type RunningRun,
   type RunRecord,
@@ -127,16 +128,6 @@ export interface Overview extends Values<typeof overviewRecord> {
   readonly pauses: readonly Pause[];
 }
 
-/** A tier of `jobs/` and the names of its scripts. */
-export interface KnownTier {
-  readonly tier: string;
-  readonly scripts: readonly string[];
-  /** Those that nothing is to run, by the names of their files. Default: none. */
-  readonly disabled?: readonly string[];
-  /** Its folder cannot be read: whether a script is there is not known. Default false. */
-  readonly isUnread?: boolean;
-}
-
 export interface OverviewQuery extends TimeWindow {
   /** Only this tier. */
   readonly tier?: string | undefined;
@@ -144,18 +135,29 @@ export interface OverviewQuery extends TimeWindow {
   readonly outcomes?: readonly Outcome[] | undefined;
   /** At most so many scripts. */
   readonly limit?: number | undefined;
-  /** What is in `jobs/` now; without it nothing is called gone or never run. */
-  readonly known?: readonly KnownTier[] | undefined;
-  /** In force now. */
-  readonly pauses: readonly Pause[];
-  /** By which missed passes are judged; without it by the tiers' periods. */
-  readonly crontab?: ReadCrontab | undefined;
 }
 
 const RECENT_RUNS = 20;
 
+/** The parts of a site that an overview is made of. */
+export type SiteOfOverview = Pick<Site, 'view' | 'known' | 'pauses' | 'crontab'>;
+
+/** What is asked, and what the site says beside the log. */
+interface Asked extends OverviewQuery {
+  /** Undefined: nobody knows what is in `jobs/`, so nothing is called gone. */
+  readonly known: readonly KnownTier[] | undefined;
+  readonly pauses: readonly Pause[];
+  readonly crontab: ReadCrontab;
+}
+
+async function askSite(site: SiteOfOverview, query: OverviewQuery): Promise<Asked> {
+  return { ...query, known: await site.known(), pauses: await site.pauses(), crontab: site.crontab };
+}
+
 /** Reads and summarizes everything that `runner report` shows. */
-export async function readOverview(log: LogView, query: OverviewQuery): Promise<Overview> {
+export async function readOverview(site: SiteOfOverview, asked: OverviewQuery): Promise<Overview> {
+  const log = await site.view();
+  const query = await askSite(site, asked);
   const { sinceMs, untilMs, pauses } = query;
   const isWanted = (tier: string): boolean => query.tier === undefined || tier === query.tier;
   const recent = await selectRecentRuns(log.db, untilMs, RECENT_RUNS);
@@ -163,7 +165,7 @@ export async function readOverview(log: LogView, query: OverviewQuery): Promise<
   const figures = await selectFigures(log.db, query);
   const ran = logged.filter((script) => query.known === undefined || figures.has(script));
   const tiers = await readTiers(log, query, ran, isWanted);
-  const scripts = await readScripts(log, query, { ran, recent, figures, tiers });
+  const scripts = await describeScripts(log, query, chooseScripts(query, { ran, figures, tiers }), { recent, figures });
   return {
     sinceMs,
     untilMs,
@@ -177,10 +179,12 @@ export async function readOverview(log: LogView, query: OverviewQuery): Promise<
 
 /** One script's figures, as the overview has them; those of a name that nobody knows are empty. */
 export async function readScriptOverview(
-  log: LogView,
+  site: SiteOfOverview,
   script: string,
-  query: Omit<OverviewQuery, 'tier' | 'outcomes' | 'limit'>,
+  window: TimeWindow,
 ): Promise<ScriptOverview> {
+  const log = await site.view();
+  const query = await askSite(site, window);
   const recent = await selectRecentRuns(log.db, query.untilMs, RECENT_RUNS, script);
   const figures = await selectFigures(log.db, query, script);
   const [overview] = await describeScripts(log, query, [script], { recent, figures });
@@ -189,7 +193,7 @@ export async function readScriptOverview(
 
 async function readTiers(
   { db }: LogView,
-  query: OverviewQuery,
+  query: Asked,
   scripts: readonly string[],
   isWanted: (tier: string) => boolean,
 ): Promise<TierOverview[]> {
@@ -206,7 +210,7 @@ async function readTiers(
 async function readTier(
   db: LogView['db'],
   tier: string,
-  { sinceMs, untilMs, known, pauses, crontab = async () => null }: OverviewQuery,
+  { sinceMs, untilMs, known, pauses, crontab }: Asked,
 ): Promise<TierOverview> {
   const periodMs = tierPeriodMs(tier);
   const presence = presenceOf(known, (each) => each.tier === tier);
@@ -253,20 +257,18 @@ async function readLastPass(db: LogView['db'], tier: string, untilMs: number): P
 interface Found {
   /** What has run in the window, or at all where nobody knows what is in `jobs/`. */
   readonly ran: readonly string[];
-  readonly recent: ReadonlyMap<string, readonly RecentRun[]>;
   readonly figures: ReadonlyMap<string, RunFigures>;
   readonly tiers: readonly TierOverview[];
 }
 
-async function readScripts(log: LogView, query: OverviewQuery, found: Found): Promise<ScriptOverview[]> {
-  return await describeScripts(log, query, chooseScripts(query, found), found);
-}
-
 async function describeScripts(
   log: LogView,
-  query: OverviewQuery,
+  query: Asked,
   names: readonly string[],
-  found: Pick<Found, 'recent' | 'figures'>,
+  found: {
+    readonly recent: ReadonlyMap<string, readonly RecentRun[]>;
+    readonly figures: ReadonlyMap<string, RunFigures>;
+  },
 ): Promise<ScriptOverview[]> {
   const lastIds = names.flatMap((script) => found.recent.get(script)?.[0]?.id ?? []);
   const lastRuns = new Map((await selectRunsById(log, lastIds)).map((run) => [run.script, run]));
@@ -290,7 +292,7 @@ async function describeScripts(
 }
 
 /** Scripts that are gone and did not run in the window are history: only a longer one shows them. */
-function chooseScripts(query: OverviewQuery, { ran, figures, tiers }: Found): string[] {
+function chooseScripts(query: Asked, { ran, figures, tiers }: Found): string[] {
   const order = tiers.map((tier) => tier.tier);
   const known = (query.known ?? []).flatMap(({ scripts, disabled = [] }) => [...scripts, ...disabled]);
   const inTiers = known.filter((script) => order.includes(tierOf(script)));

@@ -1,15 +1,14 @@
 import { readdirSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
-import { handlerNames, type JobsContents } from '../../discovery/discover.ts';
+import { handlerNames } from '../../discovery/discover.ts';
 import { tierNames } from '../../discovery/jobs-folder.ts';
 import { withoutParameters } from '../../discovery/script.ts';
+import type { LogView, Site } from '../../discovery/site.ts';
 import { foresee } from '../../monitor/alert/incidents.ts';
 import { compareCopies, recentCopies } from '../../monitor/machines.ts';
 import { listWaiters, type Waiter } from '../../queue/claim/waiters.ts';
-import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import type { ActivityLog, IncidentRow } from '../../store/schema.ts';
 import { hasSpool, listSpoolFiles } from '../../store/spool/files.ts';
-import type { Pause } from '../../store/statements/pauses.ts';
 import type { Store } from '../../store/store.ts';
 import { field, record, type Values } from '../../system/base/record.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
@@ -18,7 +17,7 @@ import type { StateFolder } from '../../system/place/state-folder.ts';
 import { incidentRecord, selectOpenIncidents } from './incidents.ts';
 import { nextTimeRecord, readNextTimes } from './next-times.ts';
 import { pauseRecord } from './pauses.ts';
-import { type LogView, type RunningRun, runningRecord, selectRunning } from './runs/run.ts';
+import { type RunningRun, runningRecord, selectRunning } from './runs/run.ts';
 import {
   findHolders,
   readTierState,
@@ -135,44 +134,30 @@ export function isQueueQuiet({ counts, workers, waiting }: QueueStatus): boolean
   return workers + waiting.length === 0 && Object.values(counts).every((count) => count === 0);
 }
 
-interface StatusQuery {
-  readonly root: string;
-  /** Null: nothing was recorded yet, or it cannot be read. */
-  readonly store: Store | null;
-  /** Where the runner writes, and where it does if it cannot there. */
-  readonly states: readonly StateFolder[];
-  readonly jobs: JobsContents;
-  /** In force. */
-  readonly pauses: readonly Pause[];
-  readonly crontab: ReadCrontab;
-  readonly nowMs: number;
-  /** There is a log, and it could not be read. */
-  readonly isLogUnread: boolean;
-}
-
 /** Reads everything that `runner status` shows. */
-export async function readStatus(log: LogView, query: StatusQuery): Promise<Status> {
-  const { root, store, states, jobs, pauses, crontab, nowMs, isLogUnread } = query;
+export async function readStatus(site: Site): Promise<Status> {
+  const { root, store, nowMs } = site;
+  const log = await site.view();
   const { db } = log;
+  const { discovery, disabled } = await site.jobs();
+  const states = site.states();
   const tiers = tierNames(root);
-  const handlers = handlerNames(jobs.discovery);
-  const holders = await findHolders(db, states, tiers);
+  const holders = await findHolders(site, tiers);
   const tierStates: TierState[] = [];
-  for (const tier of tiers) {
-    tierStates.push(await readTierState(db, tier, { holders, pauses, crontab, nowMs }));
-  }
+  for (const tier of tiers) tierStates.push(await readTierState(site, tier, holders));
+  const waiters = states.flatMap((each) => listWaiters(each, nowMs));
   return {
     atMs: nowMs,
     incidents: (await foresee(store, { root, nowMs }, await selectOpenIncidents(log))).filter(isOpen),
     running: await readRunning(log, store, nowMs),
     holders,
     waiting: await selectWaiting(db, holders),
-    pauses,
-    disabled: jobs.disabled.map(({ name }) => name),
-    queue: await readQueueStatus(db, { handlers, nowMs, waiting: states.flatMap((each) => listWaiters(each, nowMs)) }),
+    pauses: await site.pauses(),
+    disabled: disabled.map(({ name }) => name),
+    queue: await readQueueStatus(db, { handlers: handlerNames(discovery), nowMs, waiting: waiters }),
     tiers: tierStates.toSorted(byPeriod),
-    scheduled: await readNextTimes(jobs.discovery.tiers, { db, states: tierStates, nowMs }),
-    isLogUnread,
+    scheduled: await readNextTimes(site, discovery.tiers, tierStates),
+    isLogUnread: site.problem !== null,
     spooledRuns: await countSpooledRuns(states),
     quarantinedLogs: states.flatMap(({ path }) => findQuarantined(path)),
     differences: await readDifferences(db, nowMs),

@@ -1,12 +1,12 @@
 import { type Kysely, sql } from 'kysely';
+import type { Site } from '../../discovery/site.ts';
 import { findPause } from '../../queue/pauses.ts';
-import { type CrontabView, expectByCrontab, isRegularCall, type ReadCrontab } from '../../schedule/crontab-times.ts';
+import { type CrontabView, expectByCrontab, isRegularCall } from '../../schedule/crontab-times.ts';
 import { dueChore, PASS_TRIES } from '../../schedule/due.ts';
 import type { PreviousCall } from '../../schedule/expected-call.ts';
 import { periodStart, tierPeriodMs } from '../../schedule/period.ts';
 import type { ActivityLog } from '../../store/schema.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
-import type { Pause } from '../../store/statements/pauses.ts';
 import {
   type JobState,
   type Outcome,
@@ -56,6 +56,9 @@ export interface TierHolder extends Values<typeof holderRecord> {
   readonly tier: string;
 }
 
+/** The parts of a site that say how its tiers stand. */
+export type SiteOfTiers = Pick<Site, 'view' | 'pauses' | 'crontab' | 'nowMs'>;
+
 /** How a tier stands: who has it, when it was called, when it should be called next. */
 export const tierStateRecord = record('TierState', {
   tier: field.text,
@@ -86,19 +89,13 @@ export interface TierState extends Values<typeof tierStateRecord>, CrontabView {
   readonly holder: TierHolder | null;
 }
 
-/** What is asked once for all tiers. */
-interface TierFacts {
-  readonly holders: readonly TierHolder[];
-  readonly pauses: readonly Pause[];
-  readonly crontab: ReadCrontab;
-  readonly nowMs: number;
-}
-
+/** @param holders as `findHolders` gives them */
 export async function readTierState(
-  db: Kysely<ActivityLog>,
+  { view, pauses, crontab, nowMs }: SiteOfTiers,
   tier: string,
-  { holders, pauses, crontab, nowMs }: TierFacts,
+  holders: readonly TierHolder[],
 ): Promise<TierState> {
+  const { db } = await view();
   const lastCall = await selectLastCall(db, tier, { isByHand: false });
   const lastPass = await selectLastPass(db, tier);
   const calls = await expectByCrontab(tier, lastCall ?? (await selectSeen(db, tier)), await crontab(), nowMs);
@@ -115,7 +112,7 @@ export async function readTierState(
     isDueAgain: dueAgainFor !== null,
     dueAgainFor,
     holder: holders.find((holder) => holder.tier === tier) ?? null,
-    pause: findPause(pauses, tier),
+    pause: findPause(await pauses(), tier),
   };
 }
 
@@ -134,13 +131,12 @@ async function findDueAgain(
 
 /** Who has these tiers, by the log or, without it, by their lock files. */
 export async function findHolders(
-  db: Kysely<ActivityLog>,
-  states: readonly StateFolder[],
+  { view, states }: Pick<Site, 'view' | 'states'>,
   tiers: readonly string[],
 ): Promise<TierHolder[]> {
-  const known = await selectHolders(db);
+  const known = await selectHolders((await view()).db);
   const others = tiers.filter((name) => !known.some(({ tier }) => tier === name));
-  return [...known, ...others.flatMap((tier) => findFileHolder(states, tier) ?? [])];
+  return [...known, ...others.flatMap((tier) => findFileHolder(states(), tier) ?? [])];
 }
 
 function findFileHolder(states: readonly StateFolder[], tier: string): TierHolder | null {

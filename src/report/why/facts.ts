@@ -1,12 +1,11 @@
 import { fileChangedMs, type Script } from '../../discovery/script.ts';
+import type { Site } from '../../discovery/site.ts';
 import { findPause } from '../../queue/pauses.ts';
-import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import type { CrashPolicy } from '../../settings/settings.ts';
 import type { ContentChange } from '../../store/statements/monitor/usual.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
-import type { StateFolder } from '../../system/place/state-folder.ts';
 import { type NextTime, readNextTimes } from '../model/next-times.ts';
-import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } from '../model/runs/run.ts';
+import { type RunningRun, type RunRecord, selectRunning, tierOf } from '../model/runs/run.ts';
 import { selectChange, selectNewestRun } from '../model/runs/runs.ts';
 import {
   findHolders,
@@ -49,26 +48,14 @@ export interface WhyFacts {
   readonly next: NextTime | null;
 }
 
-interface WhyFactsQuery {
-  /** Null: only the log knows it. */
-  readonly file: Script | null;
-  /** Where locks may be. */
-  readonly states: readonly StateFolder[];
-  /** In force. */
-  readonly pauses: readonly Pause[];
-  readonly crontab: ReadCrontab;
-  readonly nowMs: number;
-}
-
-export async function readWhyFacts(
-  log: LogView,
-  script: string,
-  { file, states, pauses, crontab, nowMs }: WhyFactsQuery,
-): Promise<WhyFacts> {
+/** @param file null: only the log knows the script */
+export async function readWhyFacts(site: Site, script: string, file: Script | null): Promise<WhyFacts> {
+  const { nowMs } = site;
+  const log = await site.view();
   const { db } = log;
   const tier = tierOf(script);
-  const holders = await findHolders(db, states, [tier]);
-  const tierState = await readTierState(db, tier, { holders, pauses, crontab, nowMs });
+  const holders = await findHolders(site, [tier]);
+  const tierState = await readTierState(site, tier, holders);
   const ofScript = (each: { readonly script: string }): boolean => each.script === script;
   const job = await selectScriptJob(db, script);
   const lastRun = await selectNewestRun(log, script, { untilMs: nowMs + 1 });
@@ -81,7 +68,7 @@ export async function readWhyFacts(
     tier: tierState,
     lastCallByHandMs: (await selectLastCall(db, tier, { isByHand: true }))?.atMs ?? null,
     isDueAgain: isLeft(tierState, job, hasPassCrashed(file, lastRun)),
-    pause: findPause(pauses, script),
+    pause: findPause(await site.pauses(), script),
     running: (await selectRunning(log)).find(ofScript) ?? null,
     waiting: (await selectWaiting(db, holders)).find(ofScript) ?? null,
     lastRun,
@@ -89,14 +76,14 @@ export async function readWhyFacts(
     lastSuccess: await selectNewestRun(log, script, { outcomes: ['succeeded'] }),
     droppedJob: job?.state === 'cancelled' ? job : null,
     skippedPass: await selectSkippedPass(db, tier),
-    next: await readNext(db, file, tierState, nowMs),
+    next: await readNext(site, file, tierState),
   };
 }
 
-async function readNext(db: LogView['db'], file: Script | null, tier: TierState, nowMs: number) {
+async function readNext(site: Site, file: Script | null, tier: TierState): Promise<NextTime | null> {
   if (file === null) return null;
   const ofScript = { name: tier.tier, periodMs: tier.periodMs, scripts: [file] };
-  const [next = null] = await readNextTimes([ofScript], { db, states: [tier], nowMs });
+  const [next = null] = await readNextTimes(site, [ofScript], [tier]);
   return next;
 }
 

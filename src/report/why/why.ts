@@ -1,4 +1,5 @@
 import { basename, dirname, extname, join, relative, resolve, sep } from 'node:path';
+import type { JobsContents } from '../../discovery/discover.ts';
 import { nearestScript, scriptsMeant } from '../../discovery/find-script.ts';
 import { QUEUE_TIER } from '../../discovery/jobs-folder.ts';
 import type { DisabledScript } from '../../discovery/not-run.ts';
@@ -11,13 +12,10 @@ import {
   type Unread,
   withoutParameters,
 } from '../../discovery/script.ts';
-import type { ReadCrontab } from '../../schedule/crontab-times.ts';
-import type { Pause } from '../../store/statements/pauses.ts';
+import type { Site } from '../../discovery/site.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
-import type { StateFolder } from '../../system/place/state-folder.ts';
-import type { LogView } from '../model/runs/run.ts';
 import { selectScriptNames } from '../model/runs/runs.ts';
 import type { TierState } from '../model/tier.ts';
 import type { Clock } from '../text/clock.ts';
@@ -34,20 +32,15 @@ import {
 } from './explain.ts';
 import { readWhyFacts, type WhyFacts } from './facts.ts';
 
-interface WhyQuery extends Telling {
+/** A word, where it was said, and how times are told. */
+interface Question {
   readonly word: string;
   readonly cwd: string;
-  readonly discovery: Discovery;
-  readonly disabled: readonly DisabledScript[];
-  /** What is wrong with the settings; without them the defaults count. */
-  readonly settingsProblem: string | null;
-  /** Why the log was not read; null: it was, or there is none. */
-  readonly logProblem: string | null;
-  readonly states: readonly StateFolder[];
-  /** In force. */
-  readonly pauses: readonly Pause[];
-  readonly crontab: ReadCrontab;
-  readonly nowMs: number;
+  readonly clock: Clock;
+}
+
+interface WhyQuery extends Question, JobsContents, Telling {
+  readonly site: Site;
 }
 
 /**
@@ -55,21 +48,23 @@ interface WhyQuery extends Telling {
  *
  * @throws {UsageError} when a tier is named, or several scripts are
  */
-export async function readWhy(log: LogView, query: WhyQuery): Promise<Why> {
-  const logged = await selectScriptNames(log.db);
+export async function readWhy(site: Site, question: Question): Promise<Why> {
+  const query = { ...question, ...(await site.jobs()), root: site.root, site };
+  const logged = await selectScriptNames((await site.view()).db);
   const target = findTarget({ ...query, logged });
-  if (target.kind === 'script') return await explainScript(log, query, target.script);
-  if (target.kind === 'gone') return await explainGone(log, query, target.name);
+  if (target.kind === 'script') return await explainScript(query, target.script);
+  if (target.kind === 'gone') return await explainGone(query, target.name);
   if (target.kind === 'disabled') return explainDisabled(query, target.disabled);
   if (target.kind === 'ignored') return explainIgnored(query, target.ignored);
   if (target.kind === 'elsewhere') return explainElsewhere(query, target.script);
   return explainUnknown(query, target.nearest);
 }
 
-async function explainScript(log: LogView, query: WhyQuery, script: Script): Promise<Why> {
+async function explainScript(query: WhyQuery, script: Script): Promise<Why> {
   const before = [...explainSettings(query), ...explainFile(script, query)];
-  if (query.logProblem !== null) return explainWithoutLog(script, before, query.logProblem);
-  const facts = await readWhyFacts(log, script.name, { ...query, file: script });
+  const { problem } = query.site;
+  if (problem !== null) return explainWithoutLog(script, before, problem);
+  const facts = await readWhyFacts(query.site, script.name, script);
   const findings = [...before, ...explainFacts(facts, query)];
   const conclusion = concludeWhy(facts, { ...query, script }, query.clock);
   return { script: script.name, findings, conclusion };
@@ -91,8 +86,8 @@ function explainSettings({ settingsProblem }: WhyQuery): WhyFinding[] {
   return [critical('settings', text, 'Fix this: until then no call starts anything.')];
 }
 
-async function explainGone(log: LogView, query: WhyQuery, name: string): Promise<Why> {
-  const facts = await readWhyFacts(log, name, { ...query, file: null });
+async function explainGone(query: WhyQuery, name: string): Promise<Why> {
+  const facts = await readWhyFacts(query.site, name, null);
   const ofPast = new Set(['last run', 'last success', 'job', 'paused']);
   return {
     script: name,

@@ -1,23 +1,19 @@
 import { hostname } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import {
-  type KnownTier,
-  type OverviewQuery,
-  readOverview,
-  type ScriptOverview,
-} from '../../../src/report/model/overview.ts';
+import type { KnownTier } from '../../../src/discovery/script.ts';
+import { type OverviewQuery, readOverview, type ScriptOverview } from '../../../src/report/model/overview.ts';
 import { emptyQueries } from '../../../src/store/shared/queries.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { insertRows } from '../../support/log/insert-rows.ts';
 import { explainQueries } from '../../support/log/query-plan.ts';
-import { NO_SUCH_PID, running, type WrittenLog, writeLog } from '../../support/log/written-log.ts';
+import { NO_SUCH_PID, running, siteOf, type WrittenLog, writeLog } from '../../support/log/written-log.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 import { makeStateOf } from '../../support/queue/state-of.ts';
 import { testOfSqlite } from '../../support/test-of.ts';
 
 const HOUR = 3_600_000;
 const now = Date.parse('2026-11-03T14:05:00Z');
-const week: OverviewQuery = { sinceMs: now - 7 * 24 * HOUR, untilMs: now, pauses: [] };
+const week: OverviewQuery = { sinceMs: now - 7 * 24 * HOUR, untilMs: now };
 
 /** Where nothing has ever run. */
 const emptyLog = { db: emptyQueries(), state: stateFolderOf('/nowhere') };
@@ -31,7 +27,7 @@ async function readScript(
   script: string,
   query: Partial<OverviewQuery> = {},
 ): Promise<ScriptOverview | undefined> {
-  const { scripts } = await readOverview(log, { ...week, ...query });
+  const { scripts } = await readOverview(siteOf(log), { ...week, ...query });
   return scripts.find((each) => each.script === script);
 }
 
@@ -52,7 +48,7 @@ describe('the overview of scripts', () => {
     insertRows(log.change, 'scripts', names);
     log.change(`insert into runs (job_id, script_id, attempt, outcome, started_at, finished_at)
       select job_id, scripts.id, 1, outcome, started_at, finished_at from scripts, runs where script_id <> scripts.id`);
-    expect((await readOverview(log, week)).scripts).toHaveLength(33_001);
+    expect((await readOverview(siteOf(log), week)).scripts).toHaveLength(33_001);
   });
 
   test('reads the figures of runs from an index alone, and none outside the window', async () => {
@@ -60,7 +56,7 @@ describe('the overview of scripts', () => {
     await (await writeLog(root)).addRun('hourly/clean', now - HOUR);
     const state = makeStateOf(root);
     const plans = await explainQueries(root, async (store) => {
-      await readOverview({ db: await store.queries(), state }, week);
+      await readOverview(siteOf({ db: await store.queries(), state }), week);
     });
     expect(plans).toContain(
       'SCAN scripts; SEARCH runs USING COVERING INDEX runs_by_script (script_id=? AND started_at>? AND started_at<?)',
@@ -90,7 +86,7 @@ describe('the overview of scripts', () => {
     const log = await writeLog(makeTemporaryRoot());
     await log.addRun('hourly/old', now - HOUR);
     await log.addRun('hourly/forgotten', week.sinceMs - HOUR);
-    const { scripts } = await readOverview(log, { ...week, known: [known('hourly', 'new')] });
+    const { scripts } = await readOverview(siteOf(log, [known('hourly', 'new')]), week);
     expect(scripts).toMatchObject([
       { script: 'hourly/new', presence: 'present', lastRun: null, runs: 0 },
       { script: 'hourly/old', presence: 'gone' },
@@ -110,7 +106,7 @@ describe('the overview of scripts', () => {
     await log.addRun('hourly/mixed', now - 2 * HOUR, { outcome: 'failed' });
     await log.addRun('daily/bad', now - HOUR, { outcome: 'failed' });
     const names = async (query: Partial<OverviewQuery>) =>
-      (await readOverview(log, { ...week, ...query })).scripts.map((script) => script.script);
+      (await readOverview(siteOf(log), { ...week, ...query })).scripts.map((script) => script.script);
     expect(await names({})).toEqual(['hourly/good', 'hourly/mixed', 'daily/bad']);
     expect(await names({ tier: 'daily' })).toEqual(['daily/bad']);
     expect(await names({ outcomes: ['failed'] })).toEqual(['hourly/mixed', 'daily/bad']);
@@ -130,7 +126,7 @@ describe('the overview of scripts', () => {
     await log.addRun('hourly/says', now - HOUR, { ...failed, output: 'go\n\x1b[1mdisk full\n\n' });
     await log.addRun('hourly/mute', now - HOUR, failed);
     await log.addRun('hourly/fine', now - HOUR, { output: 'no error' });
-    const { scripts } = await readOverview(log, week);
+    const { scripts } = await readOverview(siteOf(log), week);
     expect(Object.fromEntries(scripts.map((each) => [each.script, each.lastError]))).toEqual({
       'hourly/fine': null,
       'hourly/mute': 'exit code 3',
@@ -143,7 +139,7 @@ describe('the overview of scripts', () => {
     const log = await writeLog(makeTemporaryRoot());
     await log.addRun('hourly/a', now - HOUR);
     await log.addRun('daily/b', now - HOUR, { outcome: 'failed' });
-    const { totals } = await readOverview(log, week);
+    const { totals } = await readOverview(siteOf(log), week);
     expect(totals).toMatchObject({ runs: 2, failed: 1, successRate: 0.5, totalCpuMs: 100 });
   });
 });
@@ -156,7 +152,7 @@ describe('the overview of tiers', () => {
     await log.addRun('hourly/a', now - 2 * HOUR, { worker_id: pass });
     await log.addRun('hourly/b', now - 2 * HOUR, { worker_id: pass, outcome: 'killed' });
     await log.addPass('hourly', now - HOUR, { state: 'skipped', reason: 'held by pid 7' });
-    const { tiers } = await readOverview(log, week);
+    const { tiers } = await readOverview(siteOf(log), week);
     expect(tiers).toMatchObject([
       {
         tier: 'hourly',
@@ -173,13 +169,13 @@ describe('the overview of tiers', () => {
   test('does not take a script that was run by hand for a pass', async () => {
     const log = await writeLog(makeTemporaryRoot());
     await log.addPass('hourly', now - HOUR, { kind: 'script' });
-    const { tiers } = await readOverview(log, week);
+    const { tiers } = await readOverview(siteOf(log), week);
     expect(tiers).toMatchObject([{ tier: 'hourly', passes: 0, lastPass: null, missed: null }]);
   });
 
   test('names the tiers of jobs that were never called, the shortest period first', async () => {
     const tiers = [known('weekly'), known('by-hand'), known('15min')];
-    const overview = await readOverview(emptyLog, { ...week, known: tiers });
+    const overview = await readOverview(siteOf(emptyLog, tiers), week);
     expect(overview.tiers.map((tier) => tier.tier)).toEqual(['15min', 'weekly', 'by-hand']);
     expect(overview.tiers[0]).toMatchObject({ lastPass: null, missed: null, presence: 'present' });
   });
@@ -188,7 +184,7 @@ describe('the overview of tiers', () => {
     const log = await writeLog(makeTemporaryRoot());
     await log.addPass('hourly', now - 9 * HOUR);
     await log.addPass('daily', week.sinceMs - HOUR);
-    const { tiers } = await readOverview(log, { ...week, known: [] });
+    const { tiers } = await readOverview(siteOf(log, []), week);
     expect(tiers).toMatchObject([{ tier: 'hourly', presence: 'gone', missed: null }]);
   });
 });
@@ -200,7 +196,7 @@ describe('what is running', () => {
     const dead = await log.addPass('daily', now, { state: 'running' });
     await log.addRun('hourly/works', now - HOUR, { ...running, worker_id: alive, pid: 4 });
     await log.addRun('daily/lost', now - 2 * HOUR, { ...running, worker_id: dead });
-    const overview = await readOverview(log, { ...week, untilMs: now + 1 });
+    const overview = await readOverview(siteOf(log), { ...week, untilMs: now + 1 });
     expect(overview.running).toMatchObject([
       { script: 'daily/lost', liveness: 'dead' },
       { script: 'hourly/works', liveness: 'alive', pid: 4 },
@@ -220,11 +216,11 @@ describe('what is running', () => {
     const log = await writeLog(makeTemporaryRoot());
     const dead = await log.addPass('daily', now, { state: 'running' });
     await log.addRun('daily/orphan', now, { ...running, worker_id: dead, pid: process.pid });
-    expect((await readOverview(log, week)).running).toMatchObject([{ liveness: 'alive' }]);
+    expect((await readOverview(siteOf(log), week)).running).toMatchObject([{ liveness: 'alive' }]);
   });
 });
 
 test('without a log there is nothing to report, and no mistake', async () => {
-  const overview = await readOverview(emptyLog, week);
+  const overview = await readOverview(siteOf(emptyLog), week);
   expect(overview).toMatchObject({ tiers: [], scripts: [], running: [], totals: { runs: 0 } });
 });

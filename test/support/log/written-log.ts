@@ -1,7 +1,10 @@
 import { hostname } from 'node:os';
 import type { Kysely } from 'kysely';
 import { onTestFinished } from 'vitest';
+import type { KnownTier } from '../../../src/discovery/script.ts';
+import type { LogView } from '../../../src/discovery/site.ts';
 import type { ActivityLog, FinishedRun, RunRow } from '../../../src/store/schema.ts';
+import type { Pause } from '../../../src/store/statements/pauses.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { WorkerKind } from '../../../src/store/words.ts';
 import type { StateFolder } from '../../../src/system/place/state-folder.ts';
@@ -37,6 +40,14 @@ export interface PassFields {
 
 /** A pid that no process has: the kernel's largest is 2^22. */
 export const NO_SUCH_PID = 5_000_000;
+
+/** A site of this log, of whose `jobs/` a test says what is in it: nothing else is read. */
+export const siteOf = (log: LogView, known?: readonly KnownTier[], pauses: readonly Pause[] = []) => ({
+  view: async () => ({ db: log.db, state: log.state }),
+  known: async () => known,
+  pauses: async () => pauses,
+  crontab: async () => null,
+});
 
 export async function writeLog(root: string): Promise<WrittenLog> {
   const state = makeStateOf(root);

@@ -2,16 +2,16 @@ import { expect, test } from 'vitest';
 import { runsToCsv, scriptsToCsv } from '../../../src/commands/show/report.ts';
 import { readOverview } from '../../../src/report/model/overview.ts';
 import { readScriptRuns } from '../../../src/report/model/runs/history.ts';
-import { running, writeLog } from '../../support/log/written-log.ts';
+import { running, siteOf, writeLog } from '../../support/log/written-log.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
-const window = { sinceMs: now - 3_600_000, untilMs: now, pauses: [] };
+const window = { sinceMs: now - 3_600_000, untilMs: now };
 
 test('the overview has a line for each script, and empty cells for what is unknown', async () => {
   const log = await writeLog(makeTemporaryRoot());
   const id = await log.addRun('hourly/clean', now - 60_000, running);
-  const { scripts } = await readOverview(log, window);
+  const { scripts } = await readOverview(siteOf(log), window);
   expect((await scriptsToCsv(scripts)).split('\n')).toEqual([
     'script,tier,presence,runs,succeeded,failed,released,successRate,p50DurationMs,p95DurationMs,maxDurationMs,cpuMs,maxRssBytes,lastRunId,lastOutcome,lastStartedAt,lastError,lastWarning',
     `hourly/clean,hourly,unknown,1,0,0,0,,,,,,,${id},running,2026-11-03T14:04:00.000Z,,`,
@@ -28,7 +28,7 @@ test('one script has a line for each run', async () => {
     error_message: 'said "no",\ntwice',
     exit_code: 1,
   });
-  const { runs } = await readScriptRuns(log, 'hourly/clean', window);
+  const { runs } = await readScriptRuns(siteOf(log), 'hourly/clean', window);
   expect(await runsToCsv(runs)).toBe(
     'id,script,tier,outcome,attempt,scheduledFor,startedAt,finishedAt,durationMs,userCpuMs,systemCpuMs,maxRssBytes,measuredBy,exitCode,signal,reason,warning,errorName,errorMessage,contentHash,pid,outputBytes,outputDroppedBytes,job\n' +
       `${id},hourly/clean,hourly,failed,1,,2026-11-03T14:04:00.000Z,2026-11-03T14:04:00.100Z,100,40,10,52428800,self,1,,exit code 1,,Error,"said ""no"",\ntwice",,,,,\n`,
@@ -39,7 +39,7 @@ test('a spreadsheet takes no cell for a formula, and a terminal none for a comma
   const log = await writeLog(makeTemporaryRoot());
   const message = '=HYPERLINK("https://evil.example")\x1b[2J\x07';
   await log.addRun('hourly/x', now - 60_000, { outcome: 'failed', error_message: message });
-  const { runs } = await readScriptRuns(log, 'hourly/x', window);
+  const { runs } = await readScriptRuns(siteOf(log), 'hourly/x', window);
   expect(await runsToCsv(runs)).toContain(`"'=HYPERLINK(""https://evil.example"")␇"`);
 });
 

@@ -6,11 +6,11 @@ import { runRecord } from '../../../src/report/model/runs/run.ts';
 import { selectRun } from '../../../src/report/model/runs/runs.ts';
 import { emptyQueries } from '../../../src/store/shared/queries.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { NO_SUCH_PID, running, writeLog } from '../../support/log/written-log.ts';
+import { NO_SUCH_PID, running, siteOf, writeLog } from '../../support/log/written-log.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
-const window = { sinceMs: now - 3_600_000, untilMs: now, pauses: [] };
+const window = { sinceMs: now - 3_600_000, untilMs: now };
 
 /** Where nothing has ever run. */
 const emptyLog = { db: emptyQueries(), state: stateFolderOf('/nowhere') };
@@ -84,7 +84,7 @@ test('the overview has every key of docs/json.md', async () => {
   const run = await log.addRun('hourly/clean', now - 60_000, { worker_id: pass });
   const lost = await log.addPass('daily', now - 60_000, { state: 'running' });
   await log.addRun('daily/lost', now - 60_000, { ...running, worker_id: lost, pid: NO_SUCH_PID });
-  const json = throughText(overviewRecord.toJson(await readOverview(log, window)));
+  const json = throughText(overviewRecord.toJson(await readOverview(siteOf(log), window)));
   expect(json).toMatchObject({
     since: '2026-11-03T13:05:00.000Z',
     until: '2026-11-03T14:05:00.000Z',
@@ -141,7 +141,7 @@ test('the overview has every key of docs/json.md', async () => {
 });
 
 test('an empty overview has the same keys', async () => {
-  const json = throughText(overviewRecord.toJson(await readOverview(emptyLog, window)));
+  const json = throughText(overviewRecord.toJson(await readOverview(siteOf(emptyLog), window)));
   expect(json).toMatchObject({ tiers: [], scripts: [], running: [], totals: { cpuMs: null } });
 });
 
@@ -151,14 +151,14 @@ test('one script has its runs, newest first', async () => {
   for (const minutes of [30, 20, 10]) {
     ids.unshift(await log.addRun('hourly/clean', now - minutes * 60_000));
   }
-  const all = await readScriptRuns(log, 'clean', window);
+  const all = await readScriptRuns(siteOf(log), 'clean', window);
   expect(throughText({ script: all.script, runs: all.runs.map(runRecord.toJson) })).toMatchObject({
     script: 'hourly/clean',
     runs: ids.map((id) => ({ id })),
   });
-  const cut = await readScriptRuns(log, 'clean', { ...window, limit: 2 });
+  const cut = await readScriptRuns(siteOf(log), 'clean', { ...window, limit: 2 });
   expect(cut).toMatchObject({ isCut: true, runs: ids.slice(0, 2).map((id) => ({ id })) });
-  const none = await readScriptRuns(log, 'clean', { ...window, outcomes: ['failed'] });
+  const none = await readScriptRuns(siteOf(log), 'clean', { ...window, outcomes: ['failed'] });
   expect(none).toMatchObject({ isCut: false, runs: [] });
 });
 

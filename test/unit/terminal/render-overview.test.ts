@@ -1,10 +1,11 @@
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
-import { type KnownTier, readOverview } from '../../../src/report/model/overview.ts';
+import type { KnownTier } from '../../../src/discovery/script.ts';
+import { readOverview } from '../../../src/report/model/overview.ts';
 import { renderNothing, renderOverview } from '../../../src/report/terminal/overview.ts';
 import { createPalette, type Screen } from '../../../src/report/terminal/screen.ts';
 import { createClock } from '../../../src/report/text/clock.ts';
-import { running, type WrittenLog, writeLog } from '../../support/log/written-log.ts';
+import { running, siteOf, type WrittenLog, writeLog } from '../../support/log/written-log.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 
 const HOUR = 3_600_000;
@@ -16,8 +17,8 @@ function screen(columns: number, isColoured = false): Screen {
 }
 
 async function render(log: WrittenLog, on: Screen, known?: readonly KnownTier[]): Promise<string> {
-  const window = { sinceMs: now - 24 * HOUR, untilMs: now, pauses: [] };
-  return renderOverview(await readOverview(log, { ...window, known }), on);
+  const window = { sinceMs: now - 24 * HOUR, untilMs: now };
+  return renderOverview(await readOverview(siteOf(log, known), window), on);
 }
 
 /** Three hourly passes, one of them missed; a failure, a script that is gone, one that never ran. */
@@ -126,14 +127,14 @@ hourly · every hour
 
 test('when nothing has run, a sentence says what to do', async () => {
   const log = await writeLog(makeTemporaryRoot());
-  const window = { sinceMs: 0, untilMs: now, pauses: [] };
-  const withJobs = await readOverview(log, { ...window, known: jobs });
+  const window = { sinceMs: 0, untilMs: now };
+  const withJobs = await readOverview(siteOf(log, jobs), window);
   expect(renderNothing(withJobs, '/home/me', screen(80))).toBe(
     'Nothing has run yet; 3 scripts in /home/me/jobs.\n' +
       '`npx folder-runner hourly` runs that tier now.\n' +
       '`npx folder-runner cron --install` makes cron run it.\n',
   );
-  const withoutJobs = await readOverview(log, { ...window, known: [] });
+  const withoutJobs = await readOverview(siteOf(log, []), window);
   expect(renderNothing(withoutJobs, '/home/me', screen(80))).toContain(
     'There is no script in /home/me/jobs yet: add one to jobs/hourly.',
   );

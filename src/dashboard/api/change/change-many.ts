@@ -7,7 +7,7 @@ import { type PruneStep, pruningOf } from '../../../store/statements/pruning.ts'
 import type { StoreSession } from '../../../store/store.ts';
 import { jobStates } from '../../../store/words.ts';
 import { removeOutput } from '../../../system/place/state-folder.ts';
-import type { Site } from '../../site.ts';
+import type { LiveSite } from '../../site.ts';
 import { answer, timeSchema } from '../fields.ts';
 import { type Api, type Caller, defineRoute, InvalidParameter, jsonResponse } from '../route.ts';
 import { jobNameSchema, jsonBody, optional, prioritySchema, readExactly, reasonSchema, whenSchema } from './bodies.ts';
@@ -181,7 +181,7 @@ function readBefore(text: string, nowMs: number): number {
   return at;
 }
 
-async function prune({ changes, state, now }: Site, { name }: Caller, step: Step, what: string) {
+async function prune({ changes, state, now }: LiveSite, { name }: Caller, step: Step, what: string) {
   return await changes.use(async (shared: SharedQueue) => {
     let [deleted, last] = [0, ROWS_PER_STEP];
     for (let steps = 0; steps < STEPS_AT_ONCE && last === ROWS_PER_STEP; steps += 1) {

@@ -23,7 +23,7 @@ import { loadSettings } from '../../../settings/load.ts';
 import { UsageError } from '../../../system/base/errors.ts';
 import { field } from '../../../system/base/record.ts';
 import { checkLiveness, machineName } from '../../../system/process/identity.ts';
-import type { Site } from '../../site.ts';
+import type { LiveSite } from '../../site.ts';
 import { answer, idSchema, textSchema } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
 import { schemaOf, schemaOfField } from '../schema-of.ts';
@@ -171,7 +171,7 @@ function addPauseRoutes(api: Api): void {
     const { site, caller } = c.var;
     const { pattern } = c.req.valid('param');
     const at = site.now();
-    const pauses = await site.read(async (log) => log.pauses);
+    const pauses = await site.read((found) => found.pauses());
     const [name = pattern] = pattern === '*' ? [pattern] : await findPausedNames(site.root, [pattern], pauses);
     const resumed = await site.changes.use((shared) =>
       shared.change(caller.name, (session) => resume(session, name, at)),
@@ -188,7 +188,7 @@ function addMuteRoutes(api: Api): void {
     const { for: duration } = await readExactly(c, c.req.valid('json'));
     const { pattern } = c.req.valid('param');
     const mutes = readMutes([pattern], duration, site.now());
-    await site.read(({ store }) => refuseUnknownMutes(site.root, [pattern], store));
+    await site.read((found) => refuseUnknownMutes(found, [pattern]));
     await site.changes.use((shared) => shared.change(caller.name, (session) => setMutes(session, mutes)));
     return answer(c, muteRecord.toJson(mutes[0] as (typeof mutes)[number]));
   });
@@ -209,7 +209,7 @@ function addMuteRoutes(api: Api): void {
  * @throws {HTTPException} if there is no such script, it is refused, or its tier is at work
  */
 async function requestRun(
-  site: Site,
+  site: LiveSite,
   { script: name, alert }: { readonly script: string; readonly alert?: boolean | null | undefined },
   actor: string,
 ): Promise<{ script: string; pid: number }> {
@@ -223,7 +223,7 @@ async function requestRun(
   return { script: script.name, pid: await startRunner(site, script.name, alert ?? true) };
 }
 
-async function findRunnable({ root, env }: Site, name: string): Promise<Script> {
+async function findRunnable({ root, env }: LiveSite, name: string): Promise<Script> {
   const settings = await loadSettings(root, env);
   const { script } = await findScript({ root, settings }, name).catch((error: unknown) => {
     throw error instanceof UsageError ? new HTTPException(404, { message: error.message }) : error;
@@ -233,7 +233,7 @@ async function findRunnable({ root, env }: Site, name: string): Promise<Script> 
 }
 
 /** Its call would end at once, and nobody would see why. */
-async function refuseWhileBusy(site: Site, tier: string): Promise<void> {
+async function refuseWhileBusy(site: LiveSite, tier: string): Promise<void> {
   const workers = await site.read(async ({ store }) => {
     // Of many machines each has the tier for itself.
     const here = store === null || store.fleet === null ? undefined : machineName();
@@ -250,7 +250,7 @@ async function refuseWhileBusy(site: Site, tier: string): Promise<void> {
   });
 }
 
-async function startRunner({ root, env, distFolder }: Site, script: string, alert: boolean): Promise<number> {
+async function startRunner({ root, env, distFolder }: LiveSite, script: string, alert: boolean): Promise<number> {
   const option = alert ? '--alert' : '--no-alert';
   const words = [join(distFolder, 'bin.cjs'), '--root', root, 'run', option, '--', script];
   const child = spawn(process.execPath, words, {

@@ -5,7 +5,7 @@ import { type ActivityPlace, activityRecord, selectActivity } from '../../../rep
 import { describeEvent } from '../../../report/text/words.ts';
 import { field, record } from '../../../system/base/record.ts';
 import { readCpuLimit } from '../../../system/process/cpu-limit.ts';
-import type { Site } from '../../site.ts';
+import type { LiveSite } from '../../site.ts';
 import {
   answer,
   cutPage,
@@ -112,10 +112,10 @@ export function addActivityRoutes(api: Api): void {
 
 type ActivityWords = z.infer<typeof activityRoute.request.query>;
 
-async function readActivityPage(site: Site, query: ActivityWords) {
+async function readActivityPage(site: LiveSite, query: ActivityWords) {
   const { limit, cursor, offset, order, job: jobId, worker: workerId, ...words } = query;
   const after = readCursor(cursor, 3) as ActivityPlace | null;
-  return await readLog(site, async ({ view, nowMs }) => {
+  return await readLog(site, async ({ nowMs }, view) => {
     const asked = { ...readWindow(words, nowMs), jobId, workerId, limit: limit + 1, offset, after: after ?? undefined };
     const found = await selectActivity(view, { ...asked, order: order === 'desc' ? 'newest' : 'oldest' });
     const { shown, next } = cutPage(found, limit, ({ place }) => place);

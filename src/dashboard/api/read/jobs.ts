@@ -19,7 +19,7 @@ import type { Store } from '../../../store/store.ts';
 import { jobStates } from '../../../store/words.ts';
 import { parseExactly } from '../../../system/base/exact-json.ts';
 import { field, record } from '../../../system/base/record.ts';
-import type { Site } from '../../site.ts';
+import type { LiveSite } from '../../site.ts';
 import {
   answer,
   idSchema,
@@ -155,7 +155,7 @@ async function readDueSince(store: Store, nowMs: number): Promise<ReadonlyMap<st
 
 type JobQuery = z.infer<typeof jobsRoute.request.query>;
 
-async function readJobPage(site: Site, query: JobQuery) {
+async function readJobPage(site: LiveSite, query: JobQuery) {
   const { limit, cursor, offset = 0, order, state, name: pattern, parent, search, ...window } = query;
   const [last] = readCursor(cursor, 1) ?? [];
   const isByNumber = order === 'asc' || order === 'desc';

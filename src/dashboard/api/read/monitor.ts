@@ -1,13 +1,11 @@
 import { uptime } from 'node:os';
 import { z } from '@hono/zod-openapi';
 import { foresee } from '../../../monitor/alert/incidents.ts';
-import type { CheckPlace } from '../../../monitor/checks/check.ts';
 import { checkCodes, runChecks, withoutLog } from '../../../monitor/checks/run-checks.ts';
 import { writePrometheus } from '../../../monitor/metrics/prometheus.ts';
 import { healthToJson } from '../../../report/json.ts';
 import { incidentRecord, selectIncidents } from '../../../report/model/incidents.ts';
 import { muteRecord, pauseRecord } from '../../../report/model/pauses.ts';
-import { loadSettings } from '../../../settings/load.ts';
 import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import {
   answer,
@@ -96,10 +94,10 @@ export function addMonitorRoutes(api: Api): void {
   api.openapi(incidentsRoute, async (c) => {
     const { limit, cursor, state, subject } = c.req.valid('query');
     const [beforeId] = readCursor(cursor, 1) ?? [];
-    const page = await readLog(c.var.site, async ({ view, store, nowMs }) => {
+    const page = await readLog(c.var.site, async ({ root, store, nowMs }, view) => {
       const found = await selectIncidents(view, { state, subject, beforeId, limit: limit + 1 });
       const { shown, next } = cutPage(found, limit, ({ id }) => [id]);
-      const foreseen = await foresee(store, { root: c.var.site.root, nowMs }, shown);
+      const foreseen = await foresee(store, { root, nowMs }, shown);
       const items = foreseen
         .filter(({ recovered_at }) => state !== 'open' || recovered_at === null)
         .map(incidentRecord.toJson);
@@ -114,16 +112,15 @@ export function addMonitorRoutes(api: Api): void {
     return answer(c, { items: mutes.map(muteRecord.toJson), next: null });
   });
   api.openapi(pausesRoute, async (c) => {
-    const pauses = await readLog(c.var.site, async (log) => log.pauses);
+    const pauses = await readLog(c.var.site, ({ pauses: read }) => read());
     return answer(c, { items: pauses.map(pauseRecord.toJson), next: null });
   });
   api.openapi(healthRoute, async (c) => {
-    const { root, states, env, read } = c.var.site;
     const { code: codes = checkCodes } = c.req.valid('query');
-    const settings = await loadSettings(root, env);
-    const { findings } = await read(async ({ store, problem, nowMs }) => {
+    const { findings } = await c.var.site.read(async ({ root, store, problem, nowMs, ...site }) => {
+      const settings = await site.settings();
       if (store === null) return withoutLog(problem ?? 'nothing has run here yet, so there is no log', codes);
-      const place = { root, states: states as CheckPlace['states'], settings, nowMs, upMs: uptime() * 1000 };
+      const place = { root, states: site.states(), settings, nowMs, upMs: uptime() * 1000 };
       return await runChecks(store, place, codes);
     });
     return answer(c, healthToJson(findings));

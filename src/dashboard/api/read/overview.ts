@@ -36,22 +36,14 @@ export function addOverviewRoutes(api: Api): void {
   api.openapi(overviewRoute, async (c) => {
     const { site } = c.var;
     const { tier, ...window } = c.req.valid('query');
-    const { crontab } = site;
-    const known = site.knownTiers();
-    const overview = await site.read(({ nowMs, pauses, view }) =>
-      readOverview(view, { ...readClosedWindow(window, nowMs, WEEK_MS), tier, known, pauses, crontab }),
+    const overview = await site.read((found) =>
+      readOverview(found, { ...readClosedWindow(window, found.nowMs, WEEK_MS), tier }),
     );
     return answer(c, overviewRecord.toJson(overview));
   });
   api.openapi(statusRoute, async (c) => {
-    const { root, states, read, crontab } = c.var.site;
-    const jobs = await c.var.site.lookIntoJobs();
-    const status = await read(async ({ view, store, nowMs, pauses, problem: logProblem }) => {
-      const found = await readStatus(view, {
-        ...{ root, store, states, jobs, pauses, crontab, nowMs },
-        isLogUnread: logProblem !== null,
-      });
-      return { ...statusToJson(found), logProblem };
+    const status = await c.var.site.read(async (site) => {
+      return { ...statusToJson(await readStatus(site)), logProblem: site.problem };
     });
     return answer(c, status);
   });

@@ -1,9 +1,10 @@
 import { z } from '@hono/zod-openapi';
 import { HTTPException } from 'hono/http-exception';
+import type { LogView } from '../../../discovery/site.ts';
 import { findNames } from '../../../report/model/runs/history.ts';
 import { readRunOutput } from '../../../report/model/runs/output.ts';
 import { readOutputFrom } from '../../../report/model/runs/output-part.ts';
-import { changeRecord, type LogView, type RunRecord, runRecord } from '../../../report/model/runs/run.ts';
+import { changeRecord, type RunRecord, runRecord } from '../../../report/model/runs/run.ts';
 import { readRunSummary, selectNeighbours, selectRunPage } from '../../../report/model/runs/run-pages.ts';
 import { type RunWithOutput, selectHighestRunId, selectNewestRun, selectRun } from '../../../report/model/runs/runs.ts';
 import { type Clock, createClock } from '../../../report/text/clock.ts';
@@ -85,9 +86,9 @@ export function addRunRoutes(api: Api): void {
     const { limit, cursor, script: word, tier, job, outcome, zone, ...window } = c.req.valid('query');
     const place = readCursor(cursor, 2);
     const after = place === null ? undefined : { startedAtMs: place[0] as number, id: place[1] as number };
-    const known = site.knownTiers();
-    const page = await readLog(site, async ({ nowMs, view }) => {
-      const script = word === undefined ? undefined : requireScript(word, await findNames(view, known));
+    const page = await readLog(site, async (found, view) => {
+      const { nowMs } = found;
+      const script = word === undefined ? undefined : requireScript(word, await findNames(found));
       // One more than asked for tells whether there are more.
       const query = { ...readWindow(window, nowMs), script, tier, job, outcomes: outcome, after, limit: limit + 1 };
       const runs = await selectRunPage(view, query);
@@ -102,7 +103,7 @@ export function addRunRoutes(api: Api): void {
   api.openapi(runRoute, async (c) => {
     const { id } = c.req.valid('param');
     const { zone } = c.req.valid('query');
-    const found = await readLog(c.var.site, async ({ nowMs, view }) => {
+    const found = await readLog(c.var.site, async ({ nowMs }, view) => {
       const run = await findRun(view, id);
       const before = { untilMs: run.startedAtMs, outcomes: ['succeeded'] as const };
       const clock = createClock(nowMs, zone);
@@ -166,12 +167,12 @@ export function addOutputRoute(api: Api): void {
     const { from } = c.req.valid('query');
     const { site } = c.var;
     if (from === undefined) {
-      const run = await readLog(site, ({ view }) => findRun(view, id));
+      const run = await readLog(site, (_, view) => findRun(view, id));
       const text = ReadableStream.from(readRunOutput(site.state, run, true)).pipeThrough(new TextEncoderStream());
       // Piece by piece, which the type of a text knows nothing of.
       return c.body(text as ReadableStream, 200, { 'content-type': 'text/plain; charset=UTF-8' }) as never;
     }
-    const part = await readLog(site, async ({ view }) => readOutputFrom(view, await findRun(view, id), from));
+    const part = await readLog(site, async (_, view) => readOutputFrom(view, await findRun(view, id), from));
     const { text, next, isAnew, isOver } = part;
     return c.text(text, 200, { 'X-Next': String(next), 'X-Anew': String(isAnew), 'X-Over': String(isOver) });
   });

@@ -13,7 +13,7 @@ import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import type { Pause } from '../../../store/statements/pauses.ts';
 import { outcomes } from '../../../store/words.ts';
 import { field, record } from '../../../system/base/record.ts';
-import type { Site } from '../../site.ts';
+import type { LiveSite } from '../../site.ts';
 import {
   answer,
   orNull,
@@ -118,11 +118,9 @@ export function addScriptRoutes(api: Api): void {
   api.openapi(scriptsRoute, async (c) => {
     const { site } = c.var;
     const { tier, outcome, limit, ...window } = c.req.valid('query');
-    const known = site.knownTiers();
-    const { scripts } = await readLog(site, ({ nowMs, pauses, view }) => {
-      const wanted = { ...readClosedWindow(window, nowMs, WEEK_MS), tier, outcomes: outcome, limit };
-      return readOverview(view, { ...wanted, known, pauses });
-    });
+    const { scripts } = await readLog(site, (found) =>
+      readOverview(found, { ...readClosedWindow(window, found.nowMs, WEEK_MS), tier, outcomes: outcome, limit }),
+    );
     return answer(c, { items: scripts.map(scriptRecord.toJson), next: null });
   });
   api.openapi(scriptRoute, async (c) => {
@@ -135,13 +133,13 @@ export function addScriptRoutes(api: Api): void {
 
 const MOST_VERSIONS = 100;
 
-async function readScript(site: Site, word: string, words: WindowWords) {
-  const known = site.knownTiers();
-  const { discovery } = await site.lookIntoJobs();
-  return await readLog(site, async ({ nowMs, pauses, store, view }) => {
-    const script = requireScript(word, await findNames(view, known));
+async function readScript(site: LiveSite, word: string, words: WindowWords) {
+  return await readLog(site, async (found, view) => {
+    const { nowMs, store } = found;
+    const { discovery } = await found.jobs();
+    const script = requireScript(word, await findNames(found));
     const window = readClosedWindow(words, nowMs, WEEK_MS);
-    const overview = await readScriptOverview(view, script, { ...window, known, pauses });
+    const overview = await readScriptOverview(found, script, window);
     const file = scriptsOf(discovery).find(({ name }) => name === script) ?? null;
     const running = (await selectRunning(view)).filter((run) => run.script === script);
     const versions = await selectVersions(view, script, MOST_VERSIONS);
@@ -150,7 +148,7 @@ async function readScript(site: Site, word: string, words: WindowWords) {
     return {
       ...scriptRecord.toJson(overview),
       ...windowRecord.toJson(window),
-      file: file && fileToJson(file, pauses),
+      file: file && fileToJson(file, await found.pauses()),
       ...pageRecord.toJson({ running, usual, versions, incidents }),
     };
   });
@@ -175,14 +173,11 @@ export function fileToJson(script: Script, pauses: readonly Pause[]) {
 
 function addWhyRoute(api: Api): void {
   api.openapi(whyRoute, async (c) => {
-    const { root, states, read, crontab, lookIntoJobs } = c.var.site;
     const { name: word } = c.req.valid('param');
     const { zone } = c.req.valid('query');
-    const found = await lookIntoJobs();
-    const why = await read(({ nowMs, pauses, problem: logProblem, view }) => {
-      const place = { word, cwd: root, root, states, clock: createClock(nowMs, zone), nowMs };
-      return readWhy(view, { ...found, ...place, pauses, crontab, logProblem });
-    });
+    const why = await c.var.site.read((site) =>
+      readWhy(site, { word, cwd: site.root, clock: createClock(site.nowMs, zone) }),
+    );
     return answer(c, why);
   });
 }

@@ -2,18 +2,17 @@ import { z } from '@hono/zod-openapi';
 import { HTTPException } from 'hono/http-exception';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
 import type { Discovery } from '../../../discovery/script.ts';
+import type { Site } from '../../../discovery/site.ts';
 import { listWaiters } from '../../../queue/claim/waiters.ts';
 import { readUpcoming, upcomingJobRecord, upcomingToJson } from '../../../report/model/jobs.ts';
-import { findNextTimes, nextTimeRecord } from '../../../report/model/next-times.ts';
+import { nextTimeRecord, readNextTimes } from '../../../report/model/next-times.ts';
 import { unknownTier } from '../../../report/model/runs/history.ts';
-import type { LogView } from '../../../report/model/runs/run.ts';
 import { waiterRecord } from '../../../report/model/status.ts';
 import { findHolders, readTierState, selectLastCall, selectSeen, tierStateRecord } from '../../../report/model/tier.ts';
 import { selectWorkers, workerRecord } from '../../../report/model/workers.ts';
 import { readTimeSpan } from '../../../report/text/filters.ts';
-import { expectByCrontab, type ReadCrontab } from '../../../schedule/crontab-times.ts';
+import { expectByCrontab } from '../../../schedule/crontab-times.ts';
 import { field, isoInstant, record } from '../../../system/base/record.ts';
-import type { Site, SiteLog } from '../../site.ts';
 import {
   answer,
   cutPage,
@@ -102,52 +101,63 @@ const workersRoute = defineRoute('read', {
 export function addTierRoutes(api: Api): void {
   api.openapi(tiersRoute, async (c) => {
     const { site } = c.var;
-    const { discovery, settingsProblem } = await site.lookIntoJobs();
-    const { tiers, handlers, unread, warnings } = discovery;
-    const ignored = discovery.ignored.map(({ path, reason }) => ({ path, reason }));
-    const found = await readLog(site, async (log) => ({
-      items: await readTiers(site, log, tiers),
-      next: null,
-      handlers: handlers.map((script) => fileToJson(script, log.pauses)),
-    }));
-    return answer(c, { ...found, unread, ignored, warnings, settingsProblem });
+    const tiers = await readLog(site, async (found) => {
+      const { discovery, settingsProblem } = await found.jobs();
+      const { handlers, unread, warnings } = discovery;
+      const pauses = await found.pauses();
+      return {
+        items: await readTiers(found, discovery.tiers),
+        next: null,
+        handlers: handlers.map((script) => fileToJson(script, pauses)),
+        unread,
+        ignored: discovery.ignored.map(({ path, reason }) => ({ path, reason })),
+        ...{ warnings, settingsProblem },
+      };
+    });
+    return answer(c, tiers);
   });
   api.openapi(tierRoute, async (c) => {
     const { site } = c.var;
     const { tier: name } = c.req.valid('param');
-    const { tiers } = (await site.lookIntoJobs()).discovery;
-    const wanted = tiers.filter((tier) => tier.name === name);
-    if (wanted.length === 0) {
-      const names = tiers.map((tier) => tier.name);
-      throw new HTTPException(404, { message: unknownTier(name, names).message });
-    }
-    const [tier] = await readLog(site, (log) => readTiers(site, log, wanted));
+    const [tier] = await readLog(site, async (found) => {
+      const { tiers } = (await found.jobs()).discovery;
+      const wanted = tiers.filter((each) => each.name === name);
+      if (wanted.length > 0) return await readTiers(found, wanted);
+      throw new HTTPException(404, {
+        message: unknownTier(
+          name,
+          tiers.map((each) => each.name),
+        ).message,
+      });
+    });
     return answer(c, tier as NonNullable<typeof tier>);
   });
   addScheduleRoute(api);
   api.openapi(workersRoute, async (c) => {
     const { limit, cursor, ...filter } = c.req.valid('query');
     const [beforeId] = readCursor(cursor, 1) ?? [];
-    const { states } = c.var.site;
-    const page = await readLog(c.var.site, async ({ nowMs, view }) => {
+    const page = await readLog(c.var.site, async ({ nowMs, states }, view) => {
       const found = await selectWorkers(view.db, { ...filter, beforeId, limit: limit + 1 });
       const { shown, next } = cutPage(found, limit, ({ id }) => [id]);
       return {
         items: shown.map(workerRecord.toJson),
         next,
-        waiting: states.flatMap((state) => listWaiters(state, nowMs)).map(waiterRecord.toJson),
+        waiting: states()
+          .flatMap((state) => listWaiters(state, nowMs))
+          .map(waiterRecord.toJson),
       };
     });
     return answer(c, page);
   });
 }
 
-async function readTiers(site: Site, { nowMs, pauses, view }: SiteLog, tiers: Discovery['tiers']) {
+async function readTiers(site: Site, tiers: Discovery['tiers']) {
   const names = tiers.map(({ name }) => name);
-  const holders = await findHolders(view.db, site.states, names);
+  const holders = await findHolders(site, names);
+  const pauses = await site.pauses();
   const items: Awaited<ReturnType<typeof readTier>>[] = [];
   const readTier = async ({ name, scripts }: Discovery['tiers'][number]) => ({
-    ...tierStateRecord.toJson(await readTierState(view.db, name, { holders, pauses, nowMs, crontab: site.crontab })),
+    ...tierStateRecord.toJson(await readTierState(site, name, holders)),
     scripts: scripts.map((script) => fileToJson(script, pauses)),
   });
   for (const tier of tiers) items.push(await readTier(tier));
@@ -158,13 +168,13 @@ function addScheduleRoute(api: Api): void {
   api.openapi(scheduleRoute, async (c) => {
     const { site } = c.var;
     const { now, iterations: limit, name: pattern } = c.req.valid('query');
-    const { discovery } = await site.lookIntoJobs();
-    const schedule = await readLog(site, async ({ store, view, pauses, nowMs: current }) => {
+    const schedule = await readLog(site, async (present) => {
+      const { store, nowMs: current } = present;
       const nowMs = now === undefined ? current : (readTimeSpan(now, current)?.startMs ?? current);
+      const found = present.at(nowMs);
       const tiers: { tier: string; calls: (string | null)[] }[] = [];
-      for (const tier of tierNames(site.root))
-        tiers.push({ tier, calls: await listCalls(view, tier, { nowMs, limit, crontab: site.crontab }) });
-      const scripts = await findNextTimes(view.db, discovery.tiers, { pauses, crontab: site.crontab, nowMs });
+      for (const tier of tierNames(site.root)) tiers.push({ tier, calls: await listCalls(found, tier, limit) });
+      const scripts = await readNextTimes(found, (await found.jobs()).discovery.tiers);
       const jobs = store === null ? [] : await readUpcoming(store, { pattern, limit, nowMs });
       const times = { scripts: scripts.map(nextTimeRecord.toJson), jobs: jobs.map(upcomingToJson) };
       return { now: isoInstant(nowMs), tiers, ...times };
@@ -173,14 +183,9 @@ function addScheduleRoute(api: Api): void {
   });
 }
 
-interface Ahead {
-  readonly crontab: ReadCrontab;
-  readonly nowMs: number;
-  readonly limit: number;
-}
-
 /** By the tier's crontab line, else as a crontab goes on calling: at the same minute of each period. */
-async function listCalls({ db }: LogView, tier: string, { crontab, nowMs, limit }: Ahead): Promise<(string | null)[]> {
+async function listCalls({ view, crontab, nowMs }: Site, tier: string, limit: number): Promise<(string | null)[]> {
+  const { db } = await view();
   const calls: (string | null)[] = [];
   let last = (await selectLastCall(db, tier, { isByHand: false })) ?? (await selectSeen(db, tier));
   let atMs = nowMs;

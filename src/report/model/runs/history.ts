@@ -1,11 +1,12 @@
 import { withoutParameters } from '../../../discovery/script.ts';
+import type { Site } from '../../../discovery/site.ts';
 import { UsageError } from '../../../system/base/errors.ts';
 import { nearestName } from '../../../system/base/suggest.ts';
 import { printableLine } from '../../../system/base/text.ts';
-
-import type { KnownTier } from '../overview.ts';
-import { type LogView, type RunRecord, tierOf } from './run.ts';
+import { type RunRecord, tierOf } from './run.ts';
 import { type RunFilter, selectRuns, selectScriptNames } from './runs.ts';
+
+type SiteOfNames = Pick<Site, 'view' | 'known'>;
 
 /** One script's runs in a window. */
 export interface ScriptRuns {
@@ -20,7 +21,6 @@ export interface ScriptRuns {
 
 interface ScriptQuery extends RunFilter {
   readonly tier?: string | undefined;
-  readonly known?: readonly KnownTier[] | undefined;
 }
 
 /**
@@ -28,23 +28,23 @@ interface ScriptQuery extends RunFilter {
  *
  * @throws {UsageError} when there is no such script
  */
-export async function readScriptRuns(log: LogView, word: string, query: ScriptQuery): Promise<ScriptRuns> {
-  const names = await findNames(log, query.known);
+export async function readScriptRuns(site: SiteOfNames, word: string, query: ScriptQuery): Promise<ScriptRuns> {
+  const names = await findNames(site);
   const inTier = names.filter((name) => query.tier === undefined || tierOf(name) === query.tier);
   const script = findRecordedScript(word, inTier);
   const { sinceMs, untilMs, outcomes, limit } = query;
   // One more than asked for tells whether there are more.
   const beyond = limit === undefined ? undefined : limit + 1;
   const filter = { sinceMs, untilMs, outcomes, limit: beyond };
-  const runs = await selectRuns(log, script, filter);
+  const runs = await selectRuns(await site.view(), script, filter);
   const isCut = limit !== undefined && runs.length > limit;
   return { script, sinceMs, untilMs, runs: runs.slice(0, limit), isCut };
 }
 
 /** Every script that is in `jobs/`, disabled ones among them, or was once. */
-export async function findNames({ db }: LogView, known: readonly KnownTier[] | undefined): Promise<string[]> {
-  const logged = await selectScriptNames(db);
-  const inJobs = (known ?? []).flatMap(({ scripts, disabled = [] }) => [...scripts, ...disabled]);
+export async function findNames({ view, known }: SiteOfNames): Promise<string[]> {
+  const logged = await selectScriptNames((await view()).db);
+  const inJobs = ((await known()) ?? []).flatMap(({ scripts, disabled = [] }) => [...scripts, ...disabled]);
   return [...new Set([...inJobs, ...logged])];
 }
 

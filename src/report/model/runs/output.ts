@@ -2,6 +2,7 @@ import { closeSync, createReadStream, fstatSync, readSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
+import type { LogView } from '../../../discovery/site.ts';
 import { readPieces } from '../../../execution/result/output.ts';
 import { runFilesOf } from '../../../execution/run-files.ts';
 import { readNotes } from '../../../execution/secret-notes.ts';
@@ -12,7 +13,7 @@ import { printableLine, toPrintableLines } from '../../../system/base/text.ts';
 import { keptOutputPath, type StateFolder } from '../../../system/place/state-folder.ts';
 import type { TextOutput } from '../../terminal/screen.ts';
 import { describeRunError, describeWarning } from '../../text/words.ts';
-import { isStillRunning, type LogView, type RunRecord } from './run.ts';
+import { isStillRunning, type RunRecord } from './run.ts';
 import { type RunWithOutput, selectNewestRun, selectRun } from './runs.ts';
 
 /**

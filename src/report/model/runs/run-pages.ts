@@ -1,7 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
+import type { LogView } from '../../../discovery/site.ts';
 import { isFailure, type Outcome } from '../../../store/words.ts';
 import { describeRunError } from '../../text/words.ts';
-import type { LogView, RunRecord } from './run.ts';
+import type { RunRecord } from './run.ts';
 import { selectOutputEnd, selectRunsById } from './runs.ts';
 
 /** Where a page of runs begins: after this run, in the order of the list. */

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import type { LogView } from '../../../discovery/site.ts';
 import { tellsEnd } from '../../../execution/result/report.ts';
 import { describeCrash } from '../../../execution/result/wording.ts';
 import { runFilesOf } from '../../../execution/run-files.ts';
@@ -7,17 +8,7 @@ import type { ActivityLog } from '../../../store/schema.ts';
 import { measures, measuringWays, outcomes, type WorkerState } from '../../../store/words.ts';
 import { field, record, type Values } from '../../../system/base/record.ts';
 import { inPages, toMillis } from '../../../system/base/values.ts';
-import type { StateFolder } from '../../../system/place/state-folder.ts';
 import { checkLiveness, type Liveness, livenesses } from '../../../system/process/identity.ts';
-
-/**
- * The log, and the folder of what it does not hold. Nothing is repaired by reading it: what has died
- * since is shown as the next pass will find it.
- */
-export interface LogView {
-  readonly db: Kysely<ActivityLog>;
-  readonly state: StateFolder;
-}
 
 /** A whole number of milliseconds or bytes, of which nobody may know. */
 const known = field.number.orNull;

@@ -1,10 +1,11 @@
 import { type Kysely, type RawBuilder, SqliteAdapter, sql } from 'kysely';
+import type { LogView } from '../../../discovery/site.ts';
 import type { ActivityLog, RunRow } from '../../../store/schema.ts';
 import type { ContentChange } from '../../../store/statements/monitor/usual.ts';
 import { isFailure, type Outcome } from '../../../store/words.ts';
 import { field, record, type Values } from '../../../system/base/record.ts';
 import { inPages, toMillis } from '../../../system/base/values.ts';
-import { type LogView, outcomeField, type RunRecord, selectRecords } from './run.ts';
+import { outcomeField, type RunRecord, selectRecords } from './run.ts';
 
 /** From `sinceMs` up to but not including `untilMs`. */
 export interface TimeWindow {

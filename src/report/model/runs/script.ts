@@ -1,8 +1,8 @@
 import { median } from 'simple-statistics';
+import type { LogView } from '../../../discovery/site.ts';
 import { type MeasuredRun, usualOf } from '../../../store/statements/monitor/usual.ts';
 import type { StoreSession } from '../../../store/store.ts';
 import { field, record, type Values } from '../../../system/base/record.ts';
-import type { LogView } from './run.ts';
 
 /** A content that a script has had, and when it first ran. */
 export const versionRecord = record(null, { contentHash: field.text, firstRunAt: field.instant });
