@@ -1,9 +1,9 @@
 import { signal } from '@preact/signals';
 import createClient, { type MaybeOptionalInit } from 'openapi-fetch';
 import type { PathsWithMethod } from 'openapi-typescript-helpers';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { paths } from '../client/paths.ts';
-import { answerFromPage, embedded } from './source/embedded.ts';
+import { answerFromPage, CUT, embedded } from './source/embedded.ts';
 import { followChanges, type LiveState } from './source/live.ts';
 
 /** Whether this page was written into a file, where nothing changes and nothing can be managed. */
@@ -33,7 +33,7 @@ if (!isStatic) {
   });
 }
 
-/** Rises each time something may have changed: whoever shows something of it asks again. */
+/** Rises each time something may have changed: all that is shown is asked for again. */
 export const changes = signal(0);
 
 /** Whether the server is there: to be shown, as what is on the page grows old without it. */
@@ -63,68 +63,173 @@ export interface Asked<Body> {
   readonly problem: string | null;
 }
 
-const UNASKED = { data: null, problem: null };
-
 /**
  * What the server answers, asked again after each change; the last answer stays until there is a newer one. Of
  * another path, or of another thing in it, nothing is shown until there is an answer.
  */
-export function useAnswer<P extends GetPath>(path: P, init: MaybeOptionalInit<paths[P], 'get'>): Asked<Answer<P>> {
-  const [asked, setAsked] = useState<Asked<Answer<P>> & { readonly subject: string }>({ ...UNASKED, subject: '' });
+export function useQuery<P extends GetPath>(path: P, init: MaybeOptionalInit<paths[P], 'get'>): Asked<Answer<P>> {
   const { params } = init as { readonly params?: { readonly path?: unknown } };
   const subject = JSON.stringify([path, params?.path]);
-  const question = JSON.stringify([path, init]);
-  useEffect(() => {
-    const abort = new AbortController();
-    const ask = createAsker(path, init, abort.signal, (news) =>
-      setAsked((last) => ({ ...(last.subject === subject ? last : UNASKED), ...news, subject })),
-    );
-    // Asks at once, too.
-    const end = changes.subscribe(ask);
-    return () => {
-      end();
-      abort.abort();
-    };
-  }, [question]);
-  return asked.subject === subject ? asked : UNASKED;
+  return useAsked(subject, JSON.stringify([path, init]), (round) => get(path, { ...init }, round));
 }
 
-/** Asks once at a time: what changes meanwhile is asked for afterwards, or a slow server would never be heard out. */
-function createAsker<P extends GetPath>(
+/** Lists that answer piece by piece. */
+type ListPath = { [P in GetPath]: Answer<P> extends Page<unknown> ? P : never }[GetPath];
+
+interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly next: string | null;
+}
+
+type ItemOf<P extends ListPath> = Answer<P> extends Page<infer Item> ? Item : never;
+
+export interface List<Item, Body = unknown> {
+  /** In their order; null: not known yet. */
+  readonly items: readonly Item[] | null;
+  /** The answers that they come from; of a log, the newest one alone. */
+  readonly pages: readonly Body[];
+  readonly problem: string | null;
+  /** Asks for further ones; null: no more can be had. */
+  readonly more: (() => void) | null;
+  /** A report does not hold the rest. */
+  readonly isCut: boolean;
+}
+
+/**
+ * A list, as far as the viewer has asked for it; all of that is asked for again after each change.
+ *
+ * @param isLog only the newest page is asked for again: older rows stay as they were, though newer ones push them off
+ */
+export function useList<P extends ListPath>(
   path: P,
-  init: MaybeOptionalInit<paths[P], 'get'>,
-  signal: AbortSignal,
-  tell: (news: Partial<Asked<Answer<P>>>) => void,
-): () => void {
-  let isAsking = false;
-  let isStale = false;
-  let tag: string | null = null;
-  const askOnce = async (): Promise<void> => {
-    const { data, error, response } = await client.GET(path, { ...init, signal } as never);
-    if (signal.aborted) return;
-    if (error !== undefined) {
-      tag = null;
-      tell({ problem: (error as { detail?: string }).detail || `The server answered ${response.status}.` });
-      return;
-    }
-    const newTag = response.headers.get('etag');
-    // Nothing needs to be drawn anew.
-    if (newTag !== null && newTag === tag) return;
-    tag = newTag;
-    tell({ data: data as Answer<P>, problem: null });
-  };
-  const ask = async (): Promise<void> => {
+  query: Readonly<Record<string, string | number | undefined>>,
+  isLog = false,
+): List<ItemOf<P>, Answer<P>> {
+  const question = JSON.stringify([path, query]);
+  const [wanted, setWanted] = useState({ question, count: 1 });
+  const count = wanted.question === question ? wanted.count : 1;
+  const { data, problem } = useAsked<Read>(question, `${question} ${count}`, async (round, last) => {
+    const read: ReadPage = (cursor) =>
+      get(path, { params: { query: { ...query, ...(cursor !== null && { cursor }) } } }, round) as Promise<
+        Page<unknown>
+      >;
+    return isLog && last !== null ? await readOn(last, count, read) : await readPages(last, count, read);
+  });
+  const next = data?.next ?? null;
+  const more = next === null || next === CUT ? null : () => setWanted({ question, count: count + 1 });
+  const { items = null, pages = [] } = data ?? {};
+  return { items, pages, problem, more, isCut: next === CUT } as List<ItemOf<P>, Answer<P>>;
+}
+
+interface Read extends Page<unknown> {
+  readonly pages: readonly Page<unknown>[];
+  readonly count: number;
+}
+
+type ReadPage = (cursor: string | null) => Promise<Page<unknown>>;
+
+async function readPages(last: Read | null, count: number, read: ReadPage): Promise<Read> {
+  const pages: Page<unknown>[] = [];
+  let next: string | null = null;
+  do {
+    const page = await read(next);
+    pages.push(page);
+    next = page.next;
+  } while (pages.length < count && next !== null && next !== CUT);
+  if (last?.pages.length === pages.length && pages.every((page, index) => page === last.pages[index])) return last;
+  return { pages, items: pages.flatMap(({ items }) => items), next, count };
+}
+
+/** Of a log: its newest page again, or the one after those that are known. */
+async function readOn(last: Read, count: number, read: ReadPage): Promise<Read> {
+  const isFurther = count > last.count;
+  const page = await read(isFurther ? last.next : null);
+  if (page === last.pages[0]) return last;
+  const [newer, older] = isFurther ? [last.items, page.items] : [page.items, last.items];
+  const known = new Set(newer.map(idOf));
+  const items = [...newer, ...older.filter((item) => !known.has(idOf(item)))];
+  return { items, count, ...(isFurther ? { pages: last.pages, next: page.next } : { pages: [page], next: last.next }) };
+}
+
+function idOf(item: unknown): unknown {
+  return (item as { readonly id?: unknown }).id;
+}
+
+/** What is asked at once, with the answers of the time before by their digests. */
+interface Round {
+  readonly signal: AbortSignal;
+  readonly before: ReadonlyMap<string, unknown>;
+  readonly now: Map<string, unknown>;
+}
+
+/**
+ * An answer that is as it was the last time is the same object, so that nothing needs to be drawn anew.
+ *
+ * @throws {Error} in words for the viewer
+ */
+async function get<P extends GetPath>(path: P, init: object, { signal, before, now }: Round): Promise<Answer<P>> {
+  const { data, error, response } = await client.GET(path, { ...init, signal } as never).catch(() => {
+    throw new Error('The server cannot be reached.');
+  });
+  if (error !== undefined) {
+    throw new Error((error as { detail?: string }).detail || `The server answered ${response.status}.`);
+  }
+  const tag = response.headers.get('etag');
+  const answer = (tag === null ? undefined : before.get(tag)) ?? data;
+  if (tag !== null) now.set(tag, answer);
+  return answer as Answer<P>;
+}
+
+function useAsked<Body>(
+  subject: string,
+  question: string,
+  read: (round: Round, last: Body | null) => Promise<Body>,
+): Asked<Body> {
+  const [asked, setAsked] = useState<Asked<Body> & { readonly subject: string }>({ ...unasked, subject });
+  const latest = useRef(asked);
+  useEffect(() => {
+    let before: ReadonlyMap<string, unknown> = new Map();
+    return askAfterChanges(async (signal) => {
+      const round = { signal, before, now: new Map() };
+      const last = latest.current.subject === subject ? latest.current : { ...unasked, subject };
+      const news = await read(round, last.data).then(
+        (data) => ({ data, problem: null, subject }),
+        ({ message }: Error) => ({ ...last, problem: message }),
+      );
+      if (signal.aborted) return;
+      before = round.now;
+      if (news.data === last.data && news.problem === last.problem) return;
+      latest.current = news;
+      setAsked(news);
+    });
+  }, [question]);
+  return asked.subject === subject ? asked : unasked;
+}
+
+const unasked = { data: null, problem: null };
+
+/**
+ * Asks now and after each change, once at a time: what changes meanwhile is asked for afterwards, or a slow server would
+ * never be heard out.
+ *
+ * @returns what ends it
+ */
+function askAfterChanges(ask: (signal: AbortSignal) => Promise<void>): () => void {
+  const abort = new AbortController();
+  let [isAsking, isStale] = [false, false];
+  const begin = async () => {
     isStale = true;
     if (isAsking) return;
     isAsking = true;
-    while (isStale && !signal.aborted) {
+    while (isStale && !abort.signal.aborted) {
       isStale = false;
-      await askOnce().catch(() => {
-        tag = null;
-        if (!signal.aborted) tell({ problem: 'The server cannot be reached.' });
-      });
+      await ask(abort.signal);
     }
     isAsking = false;
   };
-  return () => void ask();
+  const end = changes.subscribe(() => void begin());
+  return () => {
+    end();
+    abort.abort();
+  };
 }

@@ -14,7 +14,7 @@ export type PagePath =
   | '/settings';
 
 /** Where the viewer is: `#/scripts/hourly/clean-tmp?since=24h`. */
-export interface Place {
+interface Place {
   /** `/scripts`. */
   readonly path: string;
   /** What of it: `hourly/clean-tmp`, `17`; null: all of it. */

@@ -1,12 +1,12 @@
 import uPlot from 'uplot';
-import { formatTick, type TickUnit, tickSteps, timeTicks } from './ticks.ts';
+import { formatBytes, formatDuration } from '../../../system/base/format.ts';
 
 /** How values look: `dots` are single runs, `steps` are figures of whole periods. */
-export type Look = 'line' | 'area' | 'dots' | 'bars';
+type Look = 'line' | 'area' | 'dots' | 'bars';
 
 export interface ChartSeries {
   readonly label: string;
-  /** A colour of the style: `--chart-1`. */
+  /** A colour of the style: `--accent`. */
   readonly color: `--${string}`;
   readonly look: Look;
   /** Null: unknown, a gap. */
@@ -41,7 +41,7 @@ export interface ChartSpec {
   readonly range: TimeRange;
 }
 
-export interface ChartListeners {
+interface ChartListeners {
   /** The point under the cursor; null: none is. */
   readonly point: (index: number | null, left: number) => void;
   readonly zoom: (range: TimeRange | null) => void;
@@ -60,7 +60,7 @@ export function chartOptions(spec: () => ChartSpec, listeners: ChartListeners, p
   const { series, unit } = spec();
   const { width, height, group } = place;
   return {
-    ...{ width, height, ms: 1, legend: { show: false }, padding: [14, 8, 0, 0] },
+    ...{ width, height, ms: 1, legend: { show: false }, padding: [14, 16, 0, 0] },
     scales: {
       x: { time: true, range: () => toPair(spec().range) },
       y: { range: (_, __, max) => [0, max === null || max <= 0 ? 1 : max * 1.12] },
@@ -88,9 +88,10 @@ export function chartData({ times, series }: ChartSpec): uPlot.AlignedData {
   return [times, ...series.map(({ values }) => values)] as unknown as uPlot.AlignedData;
 }
 
-/** A colour of the style as it is now: another one in the dark. */
-function colorOf(u: uPlot, name: string): string {
-  return getComputedStyle(u.root).getPropertyValue(name).trim() || '#888';
+/** A colour of the style as it is now: another one in the dark. Drawing knows no `light-dark()`, so it is computed. */
+function colorOf({ root }: uPlot, name: string): string {
+  root.style.color = `var(${name})`;
+  return getComputedStyle(root).color;
 }
 
 /** Lines of one chart are told apart by more than their colour. */
@@ -114,8 +115,8 @@ function isSparse(u: uPlot, _series: number, from: number, until: number): boole
 const drawBars = uPlot.paths.bars?.({ align: 1, size: [0.8, 40] }) as uPlot.Series.PathBuilder;
 
 function axes(unit: TickUnit): uPlot.Axis[] {
-  const look = { stroke: (u: uPlot) => colorOf(u, '--chart-text'), font: '12px system-ui, sans-serif' };
-  const line = { stroke: (u: uPlot) => colorOf(u, '--chart-grid'), width: 1 };
+  const look = { stroke: (u: uPlot) => colorOf(u, '--quiet'), font: '12px system-ui, sans-serif' };
+  const line = { stroke: (u: uPlot) => colorOf(u, '--line'), width: 1 };
   const lines = { grid: line, ticks: { ...line, size: 5 } };
   return [
     {
@@ -130,8 +131,8 @@ function axes(unit: TickUnit): uPlot.Axis[] {
       ...lines,
       size: 64,
       space: 36,
-      incrs: tickSteps(unit),
-      values: (_, at) => at.map((value) => formatTick(unit, value)),
+      incrs: tickSteps[unit],
+      values: (_, at) => at.map(tickFormats[unit]),
     },
   ];
 }
@@ -171,7 +172,7 @@ function drawEvents(u: uPlot, { events, range }: ChartSpec): void {
   const { ctx, bbox } = u;
   const scale = devicePixelRatio;
   ctx.save();
-  ctx.strokeStyle = ctx.fillStyle = colorOf(u, '--chart-event');
+  ctx.strokeStyle = ctx.fillStyle = colorOf(u, '--quiet');
   ctx.font = `${11 * scale}px system-ui, sans-serif`;
   ctx.setLineDash([4 * scale, 3 * scale]);
   ctx.lineWidth = scale;
@@ -192,39 +193,65 @@ function drawEvents(u: uPlot, { events, range }: ChartSpec): void {
   ctx.restore();
 }
 
-const markColors = { failed: '--chart-failed', unusual: '--chart-unusual' } as const;
+const markLooks = { failed: ['✕', '--bad'], unusual: ['▲', '--warning'] } as const;
 
 /** A mark stands on its point; on the ground where nothing was measured. */
 function drawMarks(u: uPlot, { marks, times, series, range }: ChartSpec): void {
   const { ctx } = u;
-  const size = 5 * devicePixelRatio;
   ctx.save();
-  ctx.lineWidth = 2 * devicePixelRatio;
+  ctx.font = `bold ${14 * devicePixelRatio}px system-ui, sans-serif`;
+  [ctx.textAlign, ctx.textBaseline] = ['center', 'middle'];
   for (const { index, kind } of marks) {
     const at = times[index] as number;
     if (at < range.fromMs || at > range.untilMs) continue;
-    const x = u.valToPos(at, 'x', true);
-    const y = u.valToPos(series[0]?.values[index] ?? 0, 'y', true);
-    ctx.strokeStyle = ctx.fillStyle = colorOf(u, markColors[kind]);
-    ctx.beginPath();
-    if (kind === 'failed') drawCross(ctx, x, y, size);
-    else drawTriangle(ctx, x, y, size);
+    const [letter, color] = markLooks[kind];
+    ctx.fillStyle = colorOf(u, color);
+    ctx.fillText(letter, u.valToPos(at, 'x', true), u.valToPos(series[0]?.values[index] ?? 0, 'y', true));
   }
   ctx.restore();
 }
 
-function drawCross(ctx: CanvasRenderingContext2D, x: number, y: number, size: number): void {
-  ctx.moveTo(x - size, y - size);
-  ctx.lineTo(x + size, y + size);
-  ctx.moveTo(x + size, y - size);
-  ctx.lineTo(x - size, y + size);
-  ctx.stroke();
-}
+/** What the values of a chart are. */
+export type TickUnit = 'ms' | 'bytes' | 'count' | 'share';
 
-function drawTriangle(ctx: CanvasRenderingContext2D, x: number, y: number, size: number): void {
-  ctx.moveTo(x, y - size * 1.2);
-  ctx.lineTo(x + size * 1.2, y + size);
-  ctx.lineTo(x - size * 1.2, y + size);
-  ctx.closePath();
-  ctx.fill();
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+const decimals = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
+
+/** From one line of the grid to the next: steps that one can count in. */
+const tickSteps: Readonly<Record<TickUnit, number[]>> = {
+  ms: [
+    ...decimals.filter((step) => step < SECOND),
+    ...[SECOND, MINUTE].flatMap((unit) => [1, 2, 5, 10, 15, 30].map((step) => step * unit)),
+    ...[1, 2, 3, 6, 12].map((step) => step * HOUR),
+    ...[1, 2, 5, 10, 20, 50].map((step) => step * DAY),
+  ],
+  bytes: Array.from({ length: 40 }, (_, power) => 2 ** power),
+  count: decimals,
+  share: [0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1, 2],
+};
+
+/** Short enough for the edge of a chart. */
+const tickFormats: Readonly<Record<TickUnit, (value: number) => string>> = {
+  ms: (value) => (value === 0 ? '0' : formatDuration(value)),
+  bytes: (value) => (value === 0 ? '0' : formatBytes(value)),
+  count: (value) => value.toLocaleString('en', { notation: 'compact' }),
+  share: (value) => `${Math.round(value * 100)} %`,
+};
+
+/** Times in the viewer's zone: hours with the day where it begins, days, or months. */
+function timeTicks(at: readonly number[], stepMs: number): string[] {
+  return at.map((atMs, index) => {
+    const date = new Date(atMs);
+    if (stepMs >= 28 * DAY) return date.toLocaleDateString(undefined, { month: 'short', year: 'numeric' });
+    const day = date.toLocaleDateString(undefined, { day: 'numeric', month: 'short' });
+    if (stepMs >= DAY) return day;
+    const time = date.toLocaleTimeString(undefined, { timeStyle: stepMs < MINUTE ? 'medium' : 'short' });
+    const before = at[index - 1];
+    const isNewDay = before === undefined || new Date(before).getDate() !== date.getDate();
+    return isNewDay ? `${time}\n${day}` : time;
+  });
 }

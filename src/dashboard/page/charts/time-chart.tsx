@@ -1,10 +1,10 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
-import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import './charts.css';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import uPlot from 'uplot';
 import { type ChartSpec, chartData, chartOptions, type TimeRange } from './chart-options.ts';
 
-export interface TimeChartProps extends ChartSpec {
+interface TimeChartProps extends ChartSpec {
   /** What it shows, for those who cannot see it. */
   readonly label: string;
   /** Lines about a point: what it is first. */

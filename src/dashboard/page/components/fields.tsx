@@ -1,5 +1,9 @@
+import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
-import { Icon } from './icon.tsx';
+import type { List } from '../data.ts';
+import { place, setQuery } from '../router.ts';
+import { Loading, Notice } from './page.tsx';
+import { Icon } from './state.tsx';
 
 interface SearchProps {
   readonly label: string;
@@ -54,6 +58,45 @@ export function Choice<Value extends string>({ label, value, options, onChange, 
   );
 }
 
+interface RangeButtonsProps<Name extends string> {
+  /** In this order; the words that stand for each. */
+  readonly ranges: readonly (readonly [name: Name, words: string])[];
+  readonly chosen: Name;
+  readonly onChoose: (name: Name) => void;
+}
+
+/** How far back a chart goes. */
+export function RangeButtons<Name extends string>({ ranges, chosen, onChoose }: RangeButtonsProps<Name>) {
+  return (
+    <fieldset class="ranges">
+      <legend class="hidden">How far back</legend>
+      {ranges.map(([name, words]) => (
+        <button key={name} type="button" aria-pressed={name === chosen} onClick={() => onChoose(name)}>
+          {words}
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+const spans = [
+  ['', 'at any time'],
+  ['1h', 'in the last hour'],
+  ['24h', 'in the last 24 hours'],
+  ['7d', 'in the last 7 days'],
+  ['30d', 'in the last 30 days'],
+  ['365d', 'in the last year'],
+] as const;
+
+/** From when on; kept in the address, where it may be any time that the API takes. */
+export function SinceChoice({ label }: { readonly label: string }) {
+  const { since = '' } = place.value.query;
+  const known = spans.some(([value]) => value === since) ? spans : [...spans, [since, `since ${since}`] as const];
+  return (
+    <Choice<string> label={label} value={since} options={known} onChange={(value) => setQuery({ since: value })} />
+  );
+}
+
 interface MoreProps {
   /** How many are shown, and of what: `100 of 1,234 runs`, `100 runs`. */
   readonly shown: string;
@@ -77,5 +120,28 @@ export function More({ shown, onMore, isCut = false }: MoreProps) {
         </button>
       )}
     </p>
+  );
+}
+
+interface ListedProps<Item> {
+  readonly list: List<Item>;
+  /** What stands where there is nothing. */
+  readonly none: ComponentChildren;
+  /** How many are shown, and of what. */
+  readonly shown: (count: number) => string;
+  readonly children: (items: readonly Item[]) => ComponentChildren;
+}
+
+/** A list as far as it is known, why it is not, and the way to more of it. */
+export function Listed<Item>({ list, none, shown, children }: ListedProps<Item>) {
+  const { items, problem, more, isCut } = list;
+  const count = items?.length ?? 0;
+  return (
+    <>
+      {problem !== null && <Notice tone="bad" title={problem} />}
+      {items === null && problem === null && <Loading />}
+      {items !== null && (count === 0 ? none : children(items))}
+      {(count > 0 || more !== null) && <More shown={shown(count)} onMore={more} isCut={isCut} />}
+    </>
   );
 }

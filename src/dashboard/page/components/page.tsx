@@ -1,6 +1,8 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import type { Asked } from '../data.ts';
 import { moves } from '../router.ts';
+import { Icon, type Tone } from './state.tsx';
 
 interface PageProps {
   /** Its heading, and the title of the window. */
@@ -74,5 +76,98 @@ export function FigureItem({ label, children }: FigureProps) {
       <dt>{label}</dt>
       <dd>{children}</dd>
     </div>
+  );
+}
+
+interface UnfoldedProps {
+  readonly summary: string;
+  readonly children: () => ComponentChildren;
+}
+
+/** What is drawn only once somebody unfolds it. */
+export function Unfolded({ summary, children }: UnfoldedProps) {
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <details onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}>
+      <summary>{summary}</summary>
+      {isOpen && children()}
+    </details>
+  );
+}
+
+interface FactsProps {
+  /** Each under its label; null: there is none. */
+  readonly facts: readonly (readonly [label: string, value: ComponentChildren])[];
+}
+
+export function Facts({ facts }: FactsProps) {
+  return (
+    <dl class="facts">
+      {facts.map(
+        ([label, value]) =>
+          value !== null && (
+            <div key={label}>
+              <dt>{label}</dt>
+              <dd>{value}</dd>
+            </div>
+          ),
+      )}
+    </dl>
+  );
+}
+
+interface NoticeProps {
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}
+
+/** Nothing is there, why, and what to do about it. */
+export function Empty({ title, children }: NoticeProps) {
+  return (
+    <div class="notice">
+      <p class="notice-title">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+/** Something is wrong, or worth to be known before all else. */
+export function Notice({ tone, title, children }: NoticeProps & { readonly tone: Tone }) {
+  return (
+    <div class={`notice ${tone}`} role={tone === 'bad' ? 'alert' : 'status'}>
+      <p class="notice-title">
+        <Icon name={tone === 'bad' ? 'incidents' : tone === 'warning' ? 'warning' : 'unknown'} />
+        {title}
+      </p>
+      {children}
+    </div>
+  );
+}
+
+/** Shown where an answer is still to come. */
+export function Loading() {
+  return (
+    <p class="loading" role="status">
+      Loading …
+    </p>
+  );
+}
+
+interface AnsweredProps<Body> {
+  readonly asked: Asked<Body>;
+  readonly children: (data: Body) => ComponentChildren;
+}
+
+/** An answer, what stands for it until it comes, and why there is no newer one. */
+export function Answered<Body>({ asked: { data, problem }, children }: AnsweredProps<Body>) {
+  return (
+    <>
+      {problem !== null && (
+        <Notice tone="bad" title={data === null ? 'This could not be read' : 'What you see may be out of date'}>
+          <p>{problem}</p>
+        </Notice>
+      )}
+      {data === null ? problem === null && <Loading /> : children(data)}
+    </>
   );
 }

@@ -1,7 +1,8 @@
 // biome-ignore-all lint/a11y/noRedundantRoles: on a phone these are no boxes of a table, and would lose their roles
+
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { Icon } from './icon.tsx';
+import { Icon } from './state.tsx';
 
 export interface TableColumn<Row> {
   readonly title: string;
@@ -20,7 +21,18 @@ export interface TableColumn<Row> {
   readonly onPhone?: 'title' | 'bare' | 'wide' | 'none';
 }
 
-export interface Sorting {
+/** A column of figures, by which its header sorts. */
+export function figureColumn<Row, Value extends number | null>(
+  title: string,
+  read: (row: Row) => Value,
+  format: (value: Value) => string,
+  rank?: TableColumn<Row>['rank'],
+): TableColumn<Row> {
+  const cell = (row: Row) => format(read(row));
+  return { title, cell, sortBy: read, isNumber: true, ...(rank === undefined ? {} : { rank }) };
+}
+
+interface Sorting {
   readonly title: string;
   readonly isDescending: boolean;
 }

@@ -1,4 +1,6 @@
+import type { ComponentChildren } from 'preact';
 import { printableLine } from '../../../system/base/text.ts';
+import { hrefOf } from '../router.ts';
 import { Time } from './time.tsx';
 
 /** A name or message of others: what is invisible or reverses text is made visible, and turns nothing around it. */
@@ -18,4 +20,24 @@ export function Words({ text }: { readonly text: string }) {
 function withTimes(sentence: string) {
   const parts = sentence.split(/\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)/);
   return parts.map((part, index) => (index % 2 === 1 ? <Time key={part} at={part} as="short" /> : part));
+}
+
+/** The way to the page of a script. */
+export function ScriptLink({ name }: { readonly name: string }) {
+  return (
+    <a href={hrefOf('/scripts', name)}>
+      <Name text={name} />
+    </a>
+  );
+}
+
+/** The way to the page of a run. Default words: `Run 17`. */
+export function RunLink({
+  id,
+  children = `Run ${id}`,
+}: {
+  readonly id: number;
+  readonly children?: ComponentChildren;
+}) {
+  return <a href={hrefOf('/runs', id)}>{children}</a>;
 }

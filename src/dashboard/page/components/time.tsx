@@ -1,7 +1,31 @@
+import { signal } from '@preact/signals';
 import { formatDuration, UNKNOWN } from '../../../system/base/format.ts';
-import { serverNow } from '../clock.ts';
-import { viewerZone } from '../data.ts';
-import { report } from '../source/embedded.ts';
+import { isStatic, viewerZone } from '../data.ts';
+import { embedded, report } from '../source/embedded.ts';
+
+/** UTC epoch milliseconds, each second anew: by the server's clock; in a report by the viewer's. */
+export const serverNow = signal(Date.now());
+
+let aheadMs = 0;
+
+/** What the server's clock says, as the viewer's may be wrong: "2 minutes ago" is told by the server's. */
+export function setServerTime(at: string | null): void {
+  const atMs = at === null ? Number.NaN : Date.parse(at);
+  if (Number.isNaN(atMs)) return;
+  const ahead = atMs - Date.now();
+  // An answer that was a moment on its way, or was kept a while for several viewers, changes nothing. A report is old,
+  // unless it is of the future: then the viewer's clock is behind.
+  if (isStatic ? ahead > 0 : Math.abs(ahead - aheadMs) > 5000) aheadMs = ahead;
+  serverNow.value = Date.now() + aheadMs;
+}
+
+const tick = () => {
+  if (!document.hidden) serverNow.value = Date.now() + aheadMs;
+};
+setInterval(tick, 1000);
+document.addEventListener('visibilitychange', tick);
+
+embedded?.then(({ madeAt }) => setServerTime(madeAt));
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -30,7 +54,7 @@ export function formatShort(atMs: number, nowMs: number): string {
 }
 
 /** `3m ago`, `in 2h`, `just now`: one unit, as nobody needs more at a glance. */
-export function formatRelative(atMs: number, nowMs: number): string {
+function formatRelative(atMs: number, nowMs: number): string {
   const apart = Math.abs(atMs - nowMs);
   if (apart < 5000) return 'just now';
   const [unit = 1, name = 's'] = (

@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { readLocalTime } from '../../../system/base/local-time.ts';
-import { serverNow } from '../clock.ts';
 import { ConfirmDialog } from '../components/dialog.tsx';
+import { serverNow } from '../components/time.tsx';
 import { tell } from '../components/toast.tsx';
 import { client, viewerZone } from '../data.ts';
 import { hrefOf } from '../router.ts';

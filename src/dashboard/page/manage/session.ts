@@ -18,7 +18,7 @@ interface Session {
 export const mayManage = computed(() => session.value?.permission === 'manage');
 
 /** Asks the server who looks. */
-export async function readSession(): Promise<void> {
+async function readSession(): Promise<void> {
   const { data } = await client.GET('/api/session');
   session.value = data ?? null;
 }

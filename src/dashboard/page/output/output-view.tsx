@@ -1,7 +1,7 @@
+import './output.css';
 import type { ComponentChild } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { countOf, formatCount } from '../../../system/base/format.ts';
-import './output.css';
 import type { StyledSpan, TerminalText } from './terminal-text.ts';
 
 interface OutputViewProps {
@@ -252,7 +252,7 @@ function Windows({ count, from, onMove }: WindowsProps) {
 }
 
 /** As a file, exactly as it was written. */
-export function saveText(file: string, text: string): void {
+function saveText(file: string, text: string): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text], { type: 'text/plain' }));
   link.download = file;

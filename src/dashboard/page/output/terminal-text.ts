@@ -6,7 +6,7 @@ export interface StyledSpan {
   readonly text: string;
   /** Classes of the style; empty: it looks as all else. */
   readonly look: string;
-  /** `rgb(…)` where a script has mixed its own colour. */
+  /** As CSS has it: one of the page's own for those that have a name, `rgb(…)` where a script has mixed its own. */
   readonly color: string | null;
   readonly background: string | null;
 }
@@ -111,8 +111,8 @@ function readSpans(line: string): StyledSpan[] {
   return Anser.ansiToJson(safe.join(''), { json: true, remove_empty: true, use_classes: true }).map((entry) => ({
     text: entry.content,
     look: looksOf(entry).join(' '),
-    color: mixedColor(entry.fg, entry.fg_truecolor),
-    background: mixedColor(entry.bg, entry.bg_truecolor),
+    color: ownColor(entry.fg) ?? mixedColor(entry.fg, entry.fg_truecolor),
+    background: mixedColor(entry.bg, entry.bg_truecolor) ?? tintOf(entry.bg),
   }));
 }
 
@@ -123,13 +123,30 @@ type Entry = ReturnType<typeof Anser.ansiToJson>[number];
 
 function looksOf({ fg, bg, decorations }: Entry): string[] {
   const looks = decorations.filter((each) => known.has(each)).map((each) => `ansi-${each}`);
-  if (fg) looks.push(isNamed(fg) ? fg : 'ansi-mixed');
-  if (bg) looks.push(isNamed(bg) ? `${bg}-bg` : 'ansi-mixed-bg');
+  if (fg) looks.push(ownColor(fg) === null ? 'ansi-mixed' : fg);
+  if (bg) looks.push(`${bg}-bg`);
   return [...new Set(looks)];
 }
 
-function isNamed(color: string): boolean {
-  return /^ansi-(?:bright-)?(?:black|red|green|yellow|blue|magenta|cyan|white)$/.test(color);
+/** Which colours of the page can be read in light and dark, and look as a script means it. */
+const named: Readonly<Record<string, string>> = {
+  black: 'var(--quiet)',
+  red: 'var(--bad)',
+  green: 'var(--good)',
+  yellow: 'var(--warning)',
+  blue: 'var(--link)',
+  magenta: 'var(--paused)',
+  cyan: 'light-dark(#0f6570, #56d4dd)',
+  white: 'var(--text)',
+};
+
+function ownColor(name: string | null): string | null {
+  return named[/^ansi-(?:bright-)?(\w+)$/.exec(name ?? '')?.[1] ?? ''] ?? null;
+}
+
+/** Null: the style has one for all others. */
+function tintOf(name: string | null): string | null {
+  return /-(?:red|green|blue)$/.test(name ?? '') ? ownColor(name) : null;
 }
 
 const levels = [0, 95, 135, 175, 215, 255];

@@ -1,21 +1,21 @@
 import type { ComponentType } from 'preact';
-import type { IconName } from '../components/icon.tsx';
+import type { IconName } from '../components/state.tsx';
 import { isStatic } from '../data.ts';
 import type { PagePath } from '../router.ts';
-import { ActivityPage } from './activity/activity.tsx';
-import { Incidents } from './incidents/incidents.tsx';
-import { MetricsPage } from './metrics/metrics.tsx';
+import { ActivityPage } from './activity.tsx';
+import { Incidents } from './incidents.tsx';
+import { MetricsPage } from './metrics.tsx';
 import { OverviewPage } from './overview/overview.tsx';
 import { OneJob } from './queue/job.tsx';
 import { QueuePage } from './queue/queue.tsx';
 import { RunPage } from './runs/run.tsx';
 import { RunsPage } from './runs/runs.tsx';
-import { ScriptPage } from './script/script.tsx';
+import { ScriptPage } from './scripts/script.tsx';
 import { Scripts } from './scripts/scripts.tsx';
-import { SettingsPage } from './settings/settings.tsx';
-import { Workers } from './workers/workers.tsx';
+import { SettingsPage } from './settings.tsx';
+import { Workers } from './workers.tsx';
 
-export interface PageProps {
+interface PageProps {
   /** What of it: `hourly/clean-tmp`, `17`. */
   readonly item: string;
 }

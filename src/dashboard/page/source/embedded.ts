@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 
 /** What a static report carries within it: answers of the API, all of one moment. */
-export interface Embedded {
+interface Embedded {
   /** UTC, ISO 8601. */
   readonly madeAt: string;
   /** When a pass should have written the next one, at the latest; null: no pass writes it. */

@@ -1,18 +1,15 @@
-import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { countOf, formatBytes, formatCount, formatDuration, formatRate } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
-import { setServerTime } from '../../clock.ts';
-import { Icon } from '../../components/icon.tsx';
-import { Answered, Notice } from '../../components/notice.tsx';
-import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
-import { FAILED, State } from '../../components/state.tsx';
-import { Name, Words } from '../../components/text.tsx';
-import { Time } from '../../components/time.tsx';
-import { useAnswer } from '../../data.ts';
+import { Answered, Empty, FigureItem, FigureList, Notice, Page, Section } from '../../components/page.tsx';
+import { FAILED, Icon, State } from '../../components/state.tsx';
+import { Name, RunLink, Words } from '../../components/text.tsx';
+import { setServerTime, Time } from '../../components/time.tsx';
+import { tell } from '../../components/toast.tsx';
+import { useQuery } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
 import { hrefOf } from '../../router.ts';
-import { FirstSteps } from './first-steps.tsx';
+import { NextCall, Paused, Running, Tiers } from './tiers.tsx';
 import {
   findTroubles,
   type Health,
@@ -20,17 +17,15 @@ import {
   judgeSite,
   type OverviewAnswer,
   type StatusAnswer,
+  Troubles,
   type Verdict,
-} from './judge.ts';
-import { Running } from './running.tsx';
-import { NextCall, Paused, Tiers } from './tiers.tsx';
-import { Troubles } from './troubles.tsx';
+} from './troubles.tsx';
 
 /** Is everything well, what failed, since when, why, what now. */
 export function OverviewPage() {
-  const overview = useAnswer('/api/overview', {});
-  const status = useAnswer('/api/status', {});
-  const health = useAnswer('/api/health', {});
+  const overview = useQuery('/api/overview', {});
+  const status = useQuery('/api/status', {});
+  const health = useQuery('/api/health', {});
   useEffect(() => setServerTime(status.data?.at ?? null), [status.data?.at]);
   return (
     <Page title="Overview">
@@ -99,7 +94,7 @@ function Details({ overview, status }: Omit<ToldProps, 'health'>) {
 }
 
 function RecentFailures() {
-  const asked = useAnswer('/api/runs', { params: { query: { outcome: FAILED, limit: 5 } } });
+  const asked = useQuery('/api/runs', { params: { query: { outcome: FAILED, limit: 5 } } });
   const more = <a href={hrefOf('/runs', null, { outcome: FAILED })}>All that failed</a>;
   return (
     <Section title="Recent failures" aside={asked.data?.items.length ? more : null}>
@@ -114,8 +109,6 @@ interface HeadlineProps {
   readonly status: StatusAnswer;
 }
 
-const iconOf = { good: 'good', bad: 'incidents', warning: 'warning', paused: 'paused' } as const;
-
 /** The answer in a sentence: whether all is well, since when it is not, and when something happens next. */
 function Headline({ verdict: { tone, title, since }, overview, status }: HeadlineProps) {
   const last = overview.tiers
@@ -125,35 +118,28 @@ function Headline({ verdict: { tone, title, since }, overview, status }: Headlin
   const isDue = ({ pause, holder, isOverdue }: StatusAnswer['tiers'][number]) => !pause && !holder && !isOverdue;
   const due = status.tiers.filter((tier) => tier.nextCall !== null && isDue(tier));
   const next = due.toSorted((one, other) => (one.nextCall ?? '').localeCompare(other.nextCall ?? ''))[0];
-  const parts: ComponentChildren[] = [];
-  if (since !== null)
-    parts.push(
-      <>
-        since <Time at={since} />
-      </>,
-    );
-  if (last !== undefined)
-    parts.push(
-      <>
-        last pass <Time at={last} as="relative" />
-      </>,
-    );
-  if (status.running.length > 0) parts.push(<>{status.running.length} running now</>);
-  if (next !== undefined)
-    parts.push(
-      <>
-        <Name text={next.tier} /> is next: <NextCall {...next} isBrief />
-      </>,
-    );
   return (
     <div class={`headline ${tone}`} role="status">
-      <Icon name={iconOf[tone as keyof typeof iconOf] ?? 'unknown'} />
+      <Icon name={tone === 'bad' ? 'incidents' : tone} />
       <div>
         <p class="headline-title">{title}</p>
         <ul class="parts">
-          {parts.map((part, index) => (
-            <li key={index}>{part}</li>
-          ))}
+          {since !== null && (
+            <li>
+              since <Time at={since} />
+            </li>
+          )}
+          {last !== undefined && (
+            <li>
+              last pass <Time at={last} as="relative" />
+            </li>
+          )}
+          {status.running.length > 0 && <li>{status.running.length} running now</li>}
+          {next !== undefined && (
+            <li>
+              <Name text={next.tier} /> is next: <NextCall {...next} isBrief />
+            </li>
+          )}
         </ul>
       </div>
     </div>
@@ -242,11 +228,11 @@ function Failures({ runs }: { readonly runs: readonly ToldRun[] }) {
     <ul class="failures card">
       {runs.map(({ id, script, outcome, startedAt, durationMs, summary }) => (
         <li key={id}>
-          <p class="failure-head">
+          <p class="states">
             <State state={outcome} />
-            <a href={hrefOf('/runs', id)}>
+            <RunLink id={id}>
               <Name text={script} />
-            </a>
+            </RunLink>
             <span class="quiet">
               <Time at={startedAt} />
               {durationMs !== null && `, after ${formatDuration(durationMs)}`}
@@ -263,17 +249,11 @@ function Failures({ runs }: { readonly runs: readonly ToldRun[] }) {
   );
 }
 
-const shown = [
-  ['failed', 'failed'],
-  ['running', 'running'],
-  ['ready', 'ready'],
-  ['delayed', 'delayed'],
-  ['paused', 'paused'],
-] as const;
+const shownStates = ['failed', 'running', 'ready', 'delayed', 'paused'] as const;
 
 /** How the queue stands, in one line. */
 function QueueLine({ queue }: Pick<StatusAnswer, 'queue'>) {
-  const states = shown.filter(([state]) => (queue[state] ?? 0) > 0);
+  const states = shownStates.filter((state) => (queue[state] ?? 0) > 0);
   const { workers, idleWorkers, withoutHandler } = queue;
   if (queue.ready === null) return <p class="card quiet">Not known without the log.</p>;
   const idle = idleWorkers ? ` (${idleWorkers} idle)` : '';
@@ -281,9 +261,9 @@ function QueueLine({ queue }: Pick<StatusAnswer, 'queue'>) {
     <div class="card">
       <p class="states">
         {states.length === 0 && <span class="quiet">No job is waiting.</span>}
-        {states.map(([state, word]) => (
+        {states.map((state) => (
           <a key={state} href={hrefOf('/queue', null, { state })}>
-            <State state={state} word={`${formatCount(queue[state] ?? 0)} ${word}`} />
+            <State state={state} word={`${formatCount(queue[state] ?? 0)} ${state}`} />
           </a>
         ))}
         <span class="quiet">{workers ? countOf(workers, 'worker') + idle : 'no worker now'}</span>
@@ -291,13 +271,73 @@ function QueueLine({ queue }: Pick<StatusAnswer, 'queue'>) {
       {withoutHandler.slice(0, 3).map(({ name, jobs, nearest }) => (
         <p key={name} class="small">
           <State state="warning" word={`${countOf(jobs, 'job')} without a handler`} /> <Name text={name} />
-          {nearest !== null && (
-            <>
-              ; did you mean <Name text={nearest} />?
-            </>
-          )}
+          {nearest !== null && <Words text={`; did you mean ${nearest}?`} />}
         </p>
       ))}
     </div>
+  );
+}
+
+/** What to do first, where nothing ever ran. */
+function FirstSteps({ scripts, tiers }: OverviewAnswer) {
+  const { length } = scripts;
+  const tier = scripts.find((script) => script.tier !== 'queue' && script.presence !== 'disabled')?.tier ?? 'hourly';
+  return (
+    <Empty
+      title={length === 0 ? 'There is no script yet' : `Nothing has run yet; ${countOf(length, 'script')} in jobs/`}
+    >
+      <ol class="steps">
+        {length === 0 && (
+          <li>
+            <p>Put a script into jobs/hourly, or let an example be written:</p>
+            <Command text="npx folder-runner init" />
+          </li>
+        )}
+        <li>
+          <p>Run it once to see that it works; it will appear here:</p>
+          <Command text={`npx folder-runner ${tier}`} />
+        </li>
+        <li>
+          <p>Let cron run it from now on:</p>
+          <Command text="npx folder-runner cron --install" />
+        </li>
+        <li>
+          <p>If something does not work as it should, let the host be checked:</p>
+          <Command text="npx folder-runner doctor" />
+        </li>
+      </ol>
+      {tiers.length > 0 && (
+        <p class="quiet">
+          Tiers here:{' '}
+          {tiers.map((each, index) => (
+            <>
+              {index > 0 && ', '}
+              <Name text={each.tier} />
+            </>
+          ))}
+        </p>
+      )}
+    </Empty>
+  );
+}
+
+/** A command for a shell, with a button that copies it. */
+function Command({ text }: { readonly text: string }) {
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      tell(`Copied: ${text}`);
+    } catch {
+      // Browsers refuse it on pages without TLS.
+      tell('This browser does not let the page copy; select the command instead.', { isBad: true });
+    }
+  };
+  return (
+    <span class="command">
+      <code>{text}</code>
+      <button type="button" aria-label={`Copy ${text}`} onClick={copy}>
+        <Icon name="copy" />
+      </button>
+    </span>
   );
 }

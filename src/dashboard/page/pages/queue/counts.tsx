@@ -1,12 +1,13 @@
 import { countOf, formatCount } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
+import type { Tone } from '../../components/state.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
 import { PauseButton, type PauseInForce } from '../../manage/pause.tsx';
 import { hrefOf } from '../../router.ts';
 
-export type JobCounts = components['schemas']['JobCounts'];
+type JobCounts = components['schemas']['JobCounts'];
 type JobTotals = components['schemas']['JobTotals'];
 
 /** In the order of a job's life. */
@@ -25,9 +26,16 @@ type CountedState = keyof typeof countedStates;
 
 export const stateKeys = Object.keys(countedStates) as CountedState[];
 
-export function sumOf(counts: readonly JobCounts[], state: CountedState): number {
+function sumOf(counts: readonly JobCounts[], state: CountedState): number {
   return counts.reduce((sum, each) => sum + each[state], 0);
 }
+
+/** Of states that want to be looked at. */
+const tileTones: Readonly<Partial<Record<CountedState, Tone>>> = {
+  failed: 'bad',
+  retrying: 'warning',
+  running: 'live',
+};
 
 interface StateTilesProps {
   readonly counts: readonly JobCounts[];
@@ -47,8 +55,7 @@ export function StateTiles({ counts, chosen }: StateTilesProps) {
           return (
             <li key={state}>
               <a
-                class="tile"
-                data-state={state}
+                class={`tile ${(count > 0 && tileTones[state]) || ''}`}
                 data-empty={count === 0}
                 href={hrefOf('/queue', null, isChosen ? {} : { state })}
                 aria-current={isChosen ? 'true' : undefined}

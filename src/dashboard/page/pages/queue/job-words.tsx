@@ -11,14 +11,13 @@ export function isLater(runAt: string | null, nowMs: number): boolean {
   return runAt !== null && Date.parse(runAt) > nowMs + TICK_MS;
 }
 
-/** How a job stands, in the words of its queue: one that is queued is due, or delayed. */
-export function ShownJobState({
-  job: { state, runAt, pause },
-  nowMs,
-}: {
+interface OfJob {
   readonly job: ShownJob;
   readonly nowMs: number;
-}) {
+}
+
+/** How a job stands, in the words of its queue: one that is queued is due, or delayed. */
+export function ShownJobState({ job: { state, runAt, pause }, nowMs }: OfJob) {
   if (pause !== null) return <State state="paused" word={pause.kind === 'pause' ? 'held by a pause' : 'will fail'} />;
   if (state === 'claimed') return <State state="running" />;
   if (state === 'paused') return <State state="waiting" tone="waiting" word="waits for others" />;
@@ -27,7 +26,7 @@ export function ShownJobState({
 }
 
 /** When it is due, or has begun, or has ended, as its state asks for. */
-export function JobTime({ job, nowMs }: { readonly job: ShownJob; readonly nowMs: number }) {
+export function JobTime({ job, nowMs }: OfJob) {
   const { state, runAt, startedAt, finishedAt } = job;
   if (state === 'running' || state === 'claimed') {
     return (

@@ -1,19 +1,17 @@
-import type { ComponentChildren } from 'preact';
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
 import { formatDuration } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
-import { serverNow } from '../../clock.ts';
-import { Answered } from '../../components/notice.tsx';
-import { Page, Section } from '../../components/page.tsx';
+import { Answered, Facts, Page, Section } from '../../components/page.tsx';
 import { State } from '../../components/state.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
-import { Name, Words } from '../../components/text.tsx';
-import { Countdown, Time } from '../../components/time.tsx';
-import { type Asked, useAnswer } from '../../data.ts';
+import { Name, RunLink, Words } from '../../components/text.tsx';
+import { Countdown, serverNow, Time } from '../../components/time.tsx';
+import { type Asked, useQuery } from '../../data.ts';
 import { pausedWords } from '../../manage/pause.tsx';
 import { mayManage } from '../../manage/session.ts';
 import { hrefOf } from '../../router.ts';
-import { Happenings } from '../activity/activity.tsx';
-import { ExactText, textOfMember } from './exact.tsx';
+import { Happenings } from '../activity.tsx';
 import { describeTries, ShownJobState } from './job-words.tsx';
 import { JobVerbs } from './verbs.tsx';
 
@@ -23,7 +21,7 @@ type Story = components['schemas']['JobStory'];
 export function OneJob({ item }: { readonly item: string }) {
   const id = Number(item);
   // As text, which is exact: numbers of JavaScript have no more than 15 digits.
-  const asked = useAnswer('/api/jobs/{id}', { params: { path: { id } }, parseAs: 'text' } as never);
+  const asked = useQuery('/api/jobs/{id}', { params: { path: { id } }, parseAs: 'text' } as never);
   const text = asked as unknown as Asked<string>;
   return text.data === null ? (
     <Page title={`Job ${item}`}>
@@ -56,7 +54,7 @@ function Whole({ text, problem }: { readonly text: string; readonly problem: str
                 <Words text={job.reason} />
               </p>
             )}
-            <Facts job={job} />
+            <JobFacts job={job} />
             <Section title="Data">
               <ExactText text={textOfMember(text, 'data') ?? 'null'} label="Data as JSON" />
             </Section>
@@ -77,36 +75,29 @@ function Whole({ text, problem }: { readonly text: string; readonly problem: str
   );
 }
 
-function Facts({ job }: { readonly job: Story }) {
+function JobFacts({ job }: { readonly job: Story }) {
   const isWaiting = job.state === 'queued' || job.state === 'retrying';
-  const facts: readonly (readonly [label: string, value: ComponentChildren])[] = [
-    ['added', <Time at={job.createdAt} />],
-    [isWaiting ? 'due' : 'was due', <Time at={job.runAt} />],
-    ['paused', job.pause && <HeldBy pause={job.pause} />],
-    ['scheduled for', job.scheduledFor && <Time at={job.scheduledFor} />],
-    ['last try began', job.startedAt && <Time at={job.startedAt} />],
-    ['ended', job.finishedAt && <Time at={job.finishedAt} />],
-    ['claim expires', job.leasedUntil && <Countdown until={job.leasedUntil} />],
-    ['tries', describeTries(job)],
-    ['priority', job.priority],
-    ['repeats', job.repeat && <RepeatRule job={job} />],
-    ['unique key', job.uniqueKey && <Name text={job.uniqueKey} />],
-    ['group', job.group && <Name text={job.group} />],
-    ['lease', job.leaseMs && formatDuration(job.leaseMs)],
-    ['so far', describeCounters(job.counters)],
-  ];
   return (
-    <dl class="facts card">
-      {facts.map(
-        ([label, value]) =>
-          value !== null && (
-            <div key={label}>
-              <dt>{label}</dt>
-              <dd>{value}</dd>
-            </div>
-          ),
-      )}
-    </dl>
+    <div class="card">
+      <Facts
+        facts={[
+          ['added', <Time at={job.createdAt} />],
+          [isWaiting ? 'due' : 'was due', <Time at={job.runAt} />],
+          ['paused', job.pause && <HeldBy pause={job.pause} />],
+          ['scheduled for', job.scheduledFor && <Time at={job.scheduledFor} />],
+          ['last try began', job.startedAt && <Time at={job.startedAt} />],
+          ['ended', job.finishedAt && <Time at={job.finishedAt} />],
+          ['claim expires', job.leasedUntil && <Countdown until={job.leasedUntil} />],
+          ['tries', describeTries(job)],
+          ['priority', job.priority],
+          ['repeats', job.repeat && <RepeatRule job={job} />],
+          ['unique key', job.uniqueKey && <Name text={job.uniqueKey} />],
+          ['group', job.group && <Name text={job.group} />],
+          ['lease', job.leaseMs && formatDuration(job.leaseMs)],
+          ['so far', describeCounters(job.counters)],
+        ]}
+      />
+    </div>
   );
 }
 
@@ -129,7 +120,7 @@ function HeldBy({ pause: { name, kind, until } }: { readonly pause: NonNullable<
 /** The rule, and the next times that it gives. */
 function RepeatRule({ job }: { readonly job: Story }) {
   const query = { name: job.name, iterations: 20 };
-  const { data } = useAnswer('/api/schedule', { params: { query } });
+  const { data } = useQuery('/api/schedule', { params: { query } });
   const next = data?.jobs.filter(({ id }) => id === job.id).slice(0, 5) ?? [];
   return (
     <>
@@ -181,7 +172,7 @@ function Family({ job: { parent, children } }: { readonly job: Story }) {
 }
 
 const runColumns: readonly TableColumn<Story['runs'][number]>[] = [
-  { title: 'Run', cell: ({ id }) => <a href={hrefOf('/runs', id)}>Run {id}</a>, onPhone: 'title' },
+  { title: 'Run', cell: ({ id }) => <RunLink id={id} />, onPhone: 'title' },
   { title: 'Try', cell: ({ attempt }) => attempt, isNumber: true },
   { title: 'Outcome', cell: ({ outcome }) => <State state={outcome} /> },
   { title: 'Started', cell: ({ startedAt }) => <Time at={startedAt} /> },
@@ -206,6 +197,100 @@ function RunsOfJob({ runs }: { readonly runs: Story['runs'] }) {
 
 /** Oldest first, as one tells a story. */
 function Life({ id }: { readonly id: number }) {
-  const asked = useAnswer('/api/activity', { params: { query: { job: id, limit: 500 } } });
+  const asked = useQuery('/api/activity', { params: { query: { job: id, limit: 500 } } });
   return <Answered asked={asked}>{({ items }) => <Happenings items={items.toReversed()} isOfOne />}</Answered>;
+}
+
+/** Texts, signs, and numbers and names. */
+const words = /"(?:[^"\\]+|\\.)*"|[[\]{},:]|[^"[\]{},:\s]+/g;
+
+/**
+ * The text of an object's member, letter by letter: parsed and written again, long numbers would lose digits.
+ * Null: it has no such member.
+ */
+function textOfMember(text: string, key: string): string | null {
+  let found: string | null = null;
+  let name: string | null = null;
+  let depth = 0;
+  let [before, start] = ['', 0];
+  for (const { 0: word, index } of text.matchAll(words)) {
+    if (depth === 1 && name === null && word === ':') {
+      name = JSON.parse(before) as string;
+      start = index + 1;
+    } else if (depth === 1 && (word === ',' || word === '}')) {
+      if (name === key) found = text.slice(start, index).trim();
+      name = null;
+    }
+    if (word === '{' || word === '[') depth += 1;
+    if (word === '}' || word === ']') depth -= 1;
+    before = word;
+  }
+  return found;
+}
+
+interface Piece {
+  readonly kind: 'key' | 'text' | 'number' | 'sign';
+  readonly text: string;
+}
+
+/** The same JSON with one member on each line; its words stay as they are. */
+function indentExactly(text: string): Piece[] {
+  const found = [...text.matchAll(words)].map(([word]) => word);
+  const pieces: Piece[] = [];
+  let depth = 0;
+  const line = (): string => `\n${'  '.repeat(Math.min(depth, 40))}`;
+  found.forEach((word, index) => {
+    const next = found[index + 1];
+    if (word === '{' || word === '[') {
+      const isEmpty = next === '}' || next === ']';
+      depth += 1;
+      pieces.push({ kind: 'sign', text: isEmpty ? word : word + line() });
+    } else if (word === '}' || word === ']') {
+      depth -= 1;
+      const isEmpty = found[index - 1] === '{' || found[index - 1] === '[';
+      pieces.push({ kind: 'sign', text: isEmpty ? word : line() + word });
+    } else if (word === ',') pieces.push({ kind: 'sign', text: word + line() });
+    else if (word === ':') pieces.push({ kind: 'sign', text: ': ' });
+    else if (word.startsWith('"')) pieces.push({ kind: next === ':' ? 'key' : 'text', text: word });
+    else pieces.push({ kind: 'number', text: word });
+  });
+  return pieces;
+}
+
+/** What a browser shows without getting slow. */
+const MOST_LETTERS = 100_000;
+const MOST_PIECES = 5_000;
+
+/** JSON for people, exactly as it is in the log. What is long is shown when asked for. */
+function ExactText({ text, label }: { readonly text: string; readonly label: string }): VNode {
+  const [isWhole, setWhole] = useState(false);
+  const isLong = text.length > MOST_LETTERS;
+  const shown = isLong && !isWhole ? null : indentExactly(text);
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard has to reach it */}
+      <section class="json" tabIndex={0} aria-label={label}>
+        <pre>{shown === null ? `${text.slice(0, MOST_LETTERS)}…` : <Pieces pieces={shown} />}</pre>
+      </section>
+      {isLong && !isWhole && (
+        <button type="button" onClick={() => setWhole(true)}>
+          Show all {Math.ceil(text.length / 1024).toLocaleString('en')} KB
+        </button>
+      )}
+    </>
+  );
+}
+
+function Pieces({ pieces }: { readonly pieces: readonly Piece[] }) {
+  if (pieces.length > MOST_PIECES) return <>{pieces.map(({ text }) => text).join('')}</>;
+  return (
+    <>
+      {pieces.map(({ kind, text }, index) => (
+        // Pieces have no other name than their place, and never move.
+        <span key={index} class={kind}>
+          {text}
+        </span>
+      ))}
+    </>
+  );
 }

@@ -1,42 +1,49 @@
 import { useState } from 'preact/hooks';
 import { countOf, formatCount } from '../../../../system/base/format.ts';
-import { serverNow } from '../../clock.ts';
-import { More } from '../../components/fields.tsx';
-import { Empty, Loading, Notice } from '../../components/notice.tsx';
+import { Listed } from '../../components/fields.tsx';
+import { Empty } from '../../components/page.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name, Words } from '../../components/text.tsx';
+import { serverNow } from '../../components/time.tsx';
+import { useList } from '../../data.ts';
 import { mayManage } from '../../manage/session.ts';
 import { hrefOf } from '../../router.ts';
-import { usePages } from '../paged.ts';
-import type { JobFilters } from './filters.tsx';
 import { describeTries, JobTime, type ShownJob, ShownJobState } from './job-words.tsx';
 import { JobVerbs } from './verbs.tsx';
+
+/** Which jobs are listed, as the address has it; undefined: whichever. */
+export interface JobFilters {
+  readonly name: string | undefined;
+  /** A key of `countedStates`. */
+  readonly state: string | undefined;
+  /** Added since then: `12h`, `2026-11-01`. */
+  readonly since: string | undefined;
+  /** In data, result or reason. */
+  readonly search: string | undefined;
+}
 
 /** At a glance; more when asked for. */
 const PAGE = 50;
 
 /** The newest jobs, or those that the filters choose, with verbs for the rows that are chosen. */
 export function JobListing({ filters }: { readonly filters: JobFilters }) {
-  const { pages, problem, more, isCut } = usePages('/api/jobs', { ...filters, limit: PAGE });
-  const jobs = pages?.flatMap(({ items }) => items) ?? [];
-  const selection = useSelection(jobs.map(({ id }) => id));
-  const searched = pages?.reduce((sum, page) => sum + (page.searched ?? 0), 0) ?? 0;
-  const shown = filters.search
-    ? `${countOf(jobs.length, 'job')} found among ${formatCount(searched)}${more ? ', and there are further ones to search' : ''}`
-    : countOf(jobs.length, 'job');
+  const list = useList('/api/jobs', { ...filters, limit: PAGE });
+  const selection = useSelection((list.items ?? []).map(({ id }) => id));
+  const searched = list.pages.reduce((sum, page) => sum + (page.searched ?? 0), 0);
+  const shown = (count: number): string => {
+    if (!filters.search) return countOf(count, 'job');
+    const further = list.more === null ? '' : ', and there are further ones to search';
+    return `${countOf(count, 'job')} found among ${formatCount(searched)}${further}`;
+  };
   return (
-    <>
-      {problem !== null && <Notice tone="bad" title={problem} />}
-      {pages === null && problem === null && <Loading />}
-      {pages !== null && jobs.length === 0 && <NoJobs filters={filters} />}
-      {jobs.length > 0 && (
+    <Listed list={list} none={<NoJobs filters={filters} />} shown={shown}>
+      {(jobs) => (
         <>
           {mayManage.value && <ChosenBar jobs={jobs} selection={selection} />}
           <JobTable jobs={jobs} selection={mayManage.value ? selection : null} />
         </>
       )}
-      {pages !== null && (jobs.length > 0 || more !== null) && <More shown={shown} onMore={more} isCut={isCut} />}
-    </>
+    </Listed>
   );
 }
 

@@ -1,26 +1,25 @@
-import { useState } from 'preact/hooks';
+import { useId, useState } from 'preact/hooks';
 import { countOf } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
-import { Answered, Notice } from '../../components/notice.tsx';
-import { Page, Section } from '../../components/page.tsx';
+import { Choice, SinceChoice } from '../../components/fields.tsx';
+import { Answered, Notice, Page, Section } from '../../components/page.tsx';
 import { State } from '../../components/state.tsx';
 import { Name } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
-import { useAnswer } from '../../data.ts';
+import { isStatic, useQuery } from '../../data.ts';
 import { AddJob } from '../../manage/add-job.tsx';
 import { PauseButton, type PauseInForce, pausedWords } from '../../manage/pause.tsx';
 import { mayManage } from '../../manage/session.ts';
-import { hrefOf } from '../../router.ts';
-import { NamesTable, StateTiles } from './counts.tsx';
-import { Filters, readFilters } from './filters.tsx';
-import { JobListing } from './list.tsx';
+import { hrefOf, place, setQuery } from '../../router.ts';
+import { countedStates, NamesTable, StateTiles, stateKeys } from './counts.tsx';
+import { type JobFilters, JobListing } from './list.tsx';
 
 /** The queue: how much waits and for how long, what has failed, what has no handler, and the jobs themselves. */
 export function QueuePage() {
   const filters = readFilters();
-  const counts = useAnswer('/api/jobs/counts', {});
-  const totals = useAnswer('/api/jobs/totals', {});
-  const status = useAnswer('/api/status', {});
+  const counts = useQuery('/api/jobs/counts', {});
+  const totals = useQuery('/api/jobs/totals', {});
+  const status = useQuery('/api/status', {});
   const pauses = status.data?.pauses ?? [];
   const own = pauses.find(({ name }) => name === 'queue' || name === '*') ?? null;
   const aside = (
@@ -54,7 +53,7 @@ export function QueuePage() {
 
 function AddButton() {
   const [isAdding, setIsAdding] = useState(false);
-  const tiers = useAnswer('/api/tiers', {});
+  const tiers = useQuery('/api/tiers', {});
   if (!mayManage.value) return null;
   // A handler is `queue/mail/welcome`, its jobs are `mail/welcome`.
   const names = tiers.data?.handlers.map(({ script }) => script.replace(/^queue\//, '')) ?? [];
@@ -156,5 +155,93 @@ function Workers({ workers, idleWorkers, waiting, ready }: QueueStatus) {
       <State state="waiting" tone="waiting" word="no worker now" /> {others && `${others}. `}
       {!others && ready !== null && ready > 0 && 'The next pass of any tier, or runner work, takes what is due.'}
     </>
+  );
+}
+
+function readFilters(): JobFilters {
+  const { name, state, since, search } = place.value.query;
+  return { name, state, since, search };
+}
+
+const states: readonly (readonly [value: string, words: string])[] = [
+  ['', 'any'],
+  ...stateKeys.map((state) => [state, countedStates[state]] as const),
+];
+
+interface FiltersProps {
+  readonly filters: JobFilters;
+  /** To choose from. */
+  readonly names: readonly string[];
+}
+
+/** Each choice changes the address, so that it can be kept and sent. */
+function Filters({ filters, names }: FiltersProps) {
+  const { name = '', state = '', search = '' } = filters;
+  const list = useId();
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    setQuery({ name: String(form.get('name')).trim(), search: String(form.get('search')).trim() });
+  };
+  const isFiltered = Object.values(filters).some(Boolean);
+  const stateChoice = (
+    <Choice label="State" value={state} options={states} onChange={(value) => setQuery({ state: value })} />
+  );
+  // A report was asked for states and names alone.
+  if (isStatic) {
+    return (
+      <div class="bar">
+        {stateChoice}
+        {isFiltered && <a href={hrefOf('/queue')}>Show all</a>}
+      </div>
+    );
+  }
+  return (
+    <search>
+      <form class="bar" aria-label="Jobs" onSubmit={submit}>
+        <TextFilter label="Name" name="name" value={name} placeholder="mail/*" list={list} />
+        <datalist id={list}>
+          {names.map((each) => (
+            <option key={each} value={each} />
+          ))}
+        </datalist>
+        {stateChoice}
+        <SinceChoice label="Added" />
+        <TextFilter label="Search in data" name="search" value={search} placeholder="an address, a number …" />
+        <button type="submit">Show</button>
+        {isFiltered && <a href={hrefOf('/queue')}>Show all</a>}
+      </form>
+    </search>
+  );
+}
+
+interface TextFilterProps {
+  readonly label: string;
+  readonly name: string;
+  readonly value: string;
+  readonly placeholder: string;
+  readonly list?: string;
+}
+
+/** Takes effect once it is typed: each of its answers may cost a look at 100,000 jobs. */
+function TextFilter({ label, name, value, placeholder, list }: TextFilterProps) {
+  const id = useId();
+  return (
+    <span class="choice">
+      <label for={id}>{label}</label>
+      <input
+        // Another address shows its own value.
+        key={value}
+        type="text"
+        id={id}
+        name={name}
+        defaultValue={value}
+        placeholder={placeholder}
+        autocomplete="off"
+        spellcheck={false}
+        {...(list && { list })}
+        onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value.trim() })}
+      />
+    </span>
   );
 }

@@ -1,19 +1,18 @@
-import './runs.css';
 import type { ComponentChildren } from 'preact';
 import { countOf, formatBytes, formatCount, formatDuration } from '../../../../system/base/format.ts';
 import { printable } from '../../../../system/base/text.ts';
-import { Answered, Notice } from '../../components/notice.tsx';
-import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
+import { Answered, Facts, FigureItem, FigureList, Notice, Page, Section } from '../../components/page.tsx';
 import { RunOutcome, State, toneOfState } from '../../components/state.tsx';
+import { RunLink, ScriptLink } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
-import { useAnswer } from '../../data.ts';
+import { useQuery } from '../../data.ts';
 import { hrefOf } from '../../router.ts';
-import { RunOutput } from './run-output.tsx';
-import { cpuOf, type OneRun } from './run-table.tsx';
+import { type OneRun, RunOutput } from './run-output.tsx';
+import { cpuOf } from './runs.tsx';
 
 /** One run: how it ended, why, what it wrote, and what was unlike others. */
 export function RunPage({ item }: { readonly item: string }) {
-  const asked = useAnswer('/api/runs/{id}', { params: { path: { id: Number(item) } } });
+  const asked = useQuery('/api/runs/{id}', { params: { path: { id: Number(item) } } });
   const state = asked.data === null ? null : <RunOutcome run={asked.data} />;
   return (
     <Page title={`Run ${item}`} aside={state}>
@@ -46,12 +45,10 @@ function Told({ run }: { readonly run: OneRun }) {
 function Ways({ run }: { readonly run: OneRun }) {
   return (
     <p class="bar">
-      <a href={hrefOf('/scripts', run.script)}>
-        <bdi>{run.script}</bdi>
-      </a>
+      <ScriptLink name={run.script} />
       {run.job !== null && <a href={hrefOf('/jobs', run.job)}>Job {run.job}</a>}
-      {run.previous !== null && <a href={hrefOf('/runs', run.previous)}>← Run before it</a>}
-      {run.next !== null && <a href={hrefOf('/runs', run.next)}>Run after it →</a>}
+      {run.previous !== null && <RunLink id={run.previous}>← Run before it</RunLink>}
+      {run.next !== null && <RunLink id={run.next}>Run after it →</RunLink>}
       <a href={hrefOf('/runs', null, { script: run.script })}>All its runs</a>
     </p>
   );
@@ -91,7 +88,7 @@ function Ending({ run }: { readonly run: OneRun }) {
 
 /** Its figures, beside what is usual of the script. */
 function Measured({ run }: { readonly run: OneRun }) {
-  const { data: script } = useAnswer('/api/scripts/{name}', { params: { path: { name: run.script } } });
+  const { data: script } = useQuery('/api/scripts/{name}', { params: { path: { name: run.script } } });
   const usual = script?.usual;
   const beside = (figure: number | null | undefined, format: (value: number) => string): ComponentChildren =>
     figure === null || figure === undefined ? null : <span class="quiet small"> usually {format(figure)}</span>;
@@ -133,33 +130,21 @@ function formatNumber(value: number): string {
 /** What one needs when one looks closer. */
 function Details({ run }: { readonly run: OneRun }) {
   const exact = run.measuredBy === 'self' ? 'exactly, by its own process' : 'by samples of its processes';
-  const facts: (readonly [string, ComponentChildren])[] = [
-    ['Exit code', run.exitCode],
-    ['Signal', run.signal],
-    ['Machine', run.host],
-    ['Process', run.pid],
-    ['Measured', run.measuredBy && exact],
-    [
-      'CPU',
-      run.userCpuMs === null
-        ? null
-        : `${formatDuration(run.userCpuMs)} user, ${formatDuration(run.systemCpuMs)} system`,
-    ],
-    ['Content', run.contentHash && <code>{run.contentHash.slice(0, 12)}</code>],
-    ['Output left out', run.outputDroppedBytes ? countOf(run.outputDroppedBytes, 'byte') : null],
-  ];
+  const cpu = `${formatDuration(run.userCpuMs)} user, ${formatDuration(run.systemCpuMs)} system`;
   return (
     <Section title="Details">
-      <dl class="facts">
-        {facts
-          .filter(([, value]) => value !== null && value !== undefined)
-          .map(([label, value]) => (
-            <div key={label}>
-              <dt>{label}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-      </dl>
+      <Facts
+        facts={[
+          ['Exit code', run.exitCode],
+          ['Signal', run.signal],
+          ['Machine', run.host],
+          ['Process', run.pid],
+          ['Measured', run.measuredBy && exact],
+          ['CPU', run.userCpuMs === null ? null : cpu],
+          ['Content', run.contentHash && <code>{run.contentHash.slice(0, 12)}</code>],
+          ['Output left out', run.outputDroppedBytes ? countOf(run.outputDroppedBytes, 'byte') : null],
+        ]}
+      />
     </Section>
   );
 }
@@ -251,36 +236,31 @@ function Tries({ run }: { readonly run: OneRun }) {
   const of = run.job === null ? { script: run.script } : { job: run.job };
   // Between two tries it may have been given back.
   const limit = run.attempt === 1 ? 1 : Math.min(500, 10 * run.attempt);
-  const before = useAnswer('/api/runs', { params: { query: { ...of, until: run.startedAt ?? '', limit } } });
+  const before = useQuery('/api/runs', { params: { query: { ...of, until: run.startedAt ?? '', limit } } });
   if (run.attempt === 1 || before.data === null) return null;
-  return (
-    <>
-      {findTries(before.data.items, run.attempt).map(({ id, attempt, startedAt, outcome }) => (
-        <li key={id}>
-          <span>Try {attempt}</span> <Time at={startedAt} as="whole" /> <State state={outcome} />{' '}
-          <a href={hrefOf('/runs', id)}>Run {id}</a>
-        </li>
-      ))}
-    </>
-  );
+  return findTries(before.data.items, run.attempt).map((each) => <Try key={each.id} run={each} />);
 }
 
+type TriedRun = Pick<OneRun, 'id' | 'attempt' | 'startedAt' | 'outcome'>;
+
 /** The newest run of each earlier try, the first one first; the runs before them were of an earlier time. */
-function findTries<R extends Pick<OneRun, 'attempt'>>(newestFirst: readonly R[], attempt: number): readonly R[] {
-  const tries: R[] = [];
+function findTries(newestFirst: readonly TriedRun[], attempt: number): readonly TriedRun[] {
+  const tries: TriedRun[] = [];
   for (const run of newestFirst) if (run.attempt === attempt - 1 - tries.length) tries.push(run);
   return tries.toReversed();
 }
 
 /** The try after this one, if it has failed and is tried again. */
 function NextTry({ run }: { readonly run: OneRun }) {
-  const asked = useAnswer('/api/runs/{id}', { params: { path: { id: run.next ?? run.id } } });
-  const next = asked.data;
+  const { data: next } = useQuery('/api/runs/{id}', { params: { path: { id: run.next ?? run.id } } });
   if (next === null || next.id === run.id || next.attempt !== run.attempt + 1 || next.job !== run.job) return null;
+  return <Try run={next} />;
+}
+
+function Try({ run: { id, attempt, startedAt, outcome } }: { readonly run: TriedRun }) {
   return (
     <li>
-      <span>Try {next.attempt}</span> <Time at={next.startedAt} as="whole" /> <State state={next.outcome} />{' '}
-      <a href={hrefOf('/runs', next.id)}>Run {next.id}</a>
+      <span>Try {attempt}</span> <Time at={startedAt} as="whole" /> <State state={outcome} /> <RunLink id={id} />
     </li>
   );
 }

@@ -1,38 +1,29 @@
-import { Choice, SearchField } from '../../components/fields.tsx';
-import { Page } from '../../components/page.tsx';
-import { FAILED, runOutcomes, wordsOfState } from '../../components/state.tsx';
+import { countOf, formatBytes, formatDuration } from '../../../../system/base/format.ts';
+import type { components } from '../../../client/paths.ts';
+import { Choice, Listed, SearchField, SinceChoice } from '../../components/fields.tsx';
+import { Empty, Page } from '../../components/page.tsx';
+import { FAILED, RunOutcome, runOutcomes, wordsOfState } from '../../components/state.tsx';
+import { figureColumn, Table, type TableColumn } from '../../components/table.tsx';
+import { RunLink, ScriptLink } from '../../components/text.tsx';
+import { Elapsed, Time } from '../../components/time.tsx';
+import { useList } from '../../data.ts';
 import { place, setQuery } from '../../router.ts';
-import { Runs } from './run-table.tsx';
 
 /** All runs of all scripts, the newest first. */
 export function RunsPage() {
-  const { script = '', outcome = '', since = '' } = place.value.query;
-  const query = {
-    limit: 100,
-    ...(script === '' ? {} : { script }),
-    ...(outcome === '' ? {} : { outcome }),
-    ...(since === '' ? {} : { since }),
-  };
+  const { script = '', outcome, since } = place.value.query;
+  const query = { limit: 100, script: script || undefined, outcome: outcome || undefined, since: since || undefined };
   return (
     <Page title="Runs">
       <div class="bar">
         <SearchField label="Script" value={script} onChange={(value) => setQuery({ script: value })} />
         <OutcomeChoice />
-        <Choice label="Started" value={since} options={times} onChange={(value) => setQuery({ since: value })} />
+        <SinceChoice label="Started" />
       </div>
       <Runs query={query} />
     </Page>
   );
 }
-
-const times = [
-  ['', 'at any time'],
-  ['1h', 'in the last hour'],
-  ['24h', 'in the last 24 hours'],
-  ['7d', 'in the last 7 days'],
-  ['30d', 'in the last 30 days'],
-  ['365d', 'in the last year'],
-] as const;
 
 const choices = [
   ['', 'any'],
@@ -50,4 +41,64 @@ export function OutcomeChoice() {
       onChange={(outcome) => setQuery({ outcome })}
     />
   );
+}
+
+type Run = components['schemas']['ToldRun'];
+
+interface RunsProps {
+  /** Which runs, as the API takes it. */
+  readonly query: Readonly<Record<string, string | number | undefined>>;
+  /** All are of one script, which need not be named. */
+  readonly isOfOne?: boolean;
+}
+
+/** Runs as a table, with a way to older ones. */
+export function Runs({ query, isOfOne = false }: RunsProps) {
+  const list = useList('/api/runs', query, true);
+  const none = list.isCut ? 'This report holds no such runs; the command line shows all.' : 'There are no such runs.';
+  const shown = isOfOne ? columns.filter(({ title }) => title !== 'Script') : columns;
+  return (
+    <Listed list={list} none={<Empty title={none} />} shown={(count) => countOf(count, 'run')}>
+      {(runs) => (
+        <Table caption="Runs, the newest first" columns={shown} rows={runs} keyOf={({ id }) => id} below={noteOf} />
+      )}
+    </Listed>
+  );
+}
+
+const columns: readonly TableColumn<Run>[] = [
+  { title: 'Run', cell: ({ id }) => <RunLink id={id} />, sortBy: ({ id }) => id, onPhone: 'title' },
+  {
+    ...{ title: 'Script', isName: true, onPhone: 'wide' },
+    cell: ({ script }) => <ScriptLink name={script} />,
+    sortBy: ({ script }) => script,
+  },
+  {
+    title: 'Outcome',
+    cell: (run) => (
+      <>
+        <RunOutcome run={run} /> {run.attempt > 1 && <span class="quiet small">try {run.attempt}</span>}
+      </>
+    ),
+    sortBy: ({ outcome }) => outcome,
+  },
+  { title: 'Started', cell: ({ startedAt }) => <Time at={startedAt} />, sortBy: ({ startedAt }) => startedAt },
+  {
+    ...figureColumn('Duration', ({ durationMs }: Run) => durationMs, formatDuration),
+    cell: (run) => (run.outcome === 'running' ? <Elapsed since={run.startedAt} /> : formatDuration(run.durationMs)),
+  },
+  figureColumn('CPU', cpuOf, formatDuration, 3),
+  figureColumn('Memory', ({ maxRssBytes }) => maxRssBytes, formatBytes, 3),
+  { ...figureColumn('Output', ({ outputBytes }: Run) => outputBytes, formatBytes, 2), onPhone: 'none' },
+];
+
+/** User and system time together; null: neither is known. */
+export function cpuOf({ userCpuMs, systemCpuMs }: Run): number | null {
+  return userCpuMs === null && systemCpuMs === null ? null : (userCpuMs ?? 0) + (systemCpuMs ?? 0);
+}
+
+/** Why it failed, or in what it was unusual. */
+function noteOf({ summary, unusual, warning }: Run) {
+  const notes = [summary, ...unusual, warning].filter((note): note is string => Boolean(note));
+  return notes.length === 0 ? null : <span class="quiet small">{notes.join(' · ')}</span>;
 }

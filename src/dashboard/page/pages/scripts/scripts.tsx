@@ -1,22 +1,21 @@
 import { useState } from 'preact/hooks';
 import { countOf, formatBytes, formatCount, formatDuration, formatRate } from '../../../../system/base/format.ts';
+import type { components } from '../../../client/paths.ts';
 import { Choice, More, SearchField } from '../../components/fields.tsx';
-import { Answered, Empty, Notice } from '../../components/notice.tsx';
-import { Page } from '../../components/page.tsx';
-import { Sparkline } from '../../components/sparkline.tsx';
+import { Answered, Empty, Notice, Page } from '../../components/page.tsx';
 import { isFailedRun, RunOutcome, State } from '../../components/state.tsx';
-import { Table, type TableColumn } from '../../components/table.tsx';
-import { Name, Words } from '../../components/text.tsx';
+import { figureColumn, Table, type TableColumn } from '../../components/table.tsx';
+import { Name, ScriptLink, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
-import { useAnswer } from '../../data.ts';
+import { useQuery } from '../../data.ts';
 import { RunNow } from '../../manage/run-now.tsx';
 import { hrefOf, place, setQuery } from '../../router.ts';
-import { filterRows, makeRows, rankOf, type ScriptRow, type Standing } from './rows.ts';
+import { Sparkline } from './sparkline.tsx';
 
 /** All scripts: what failed comes first, each with its figures of the last days. */
 export function Scripts() {
-  const overview = useAnswer('/api/overview', {});
-  const status = useAnswer('/api/status', {});
+  const overview = useQuery('/api/overview', {});
+  const status = useQuery('/api/status', {});
   return (
     <Page title="Scripts">
       {status.data?.isLogUnread && (
@@ -32,19 +31,6 @@ export function Scripts() {
     </Page>
   );
 }
-
-const standings = [
-  ['', 'any'],
-  ['failing', 'failing'],
-  ['retrying', 'to be tried again'],
-  ['running', 'running'],
-  ['paused', 'paused'],
-  ['fine', 'fine'],
-  ['never', 'never run'],
-  ['disabled', 'disabled'],
-  ['gone', 'gone from jobs/'],
-  ['unknown', 'not known'],
-] as const satisfies readonly (readonly [Standing | '', string])[];
 
 /** So many at once: a phone draws 500 cards slowly, and nobody reads them. */
 const AT_ONCE = 100;
@@ -63,7 +49,8 @@ function ScriptList({ rows, since }: { readonly rows: readonly ScriptRow[]; read
   }
   const found = filterRows(rows, { search, tier, standing: state as Standing | '' });
   const tiers = [...new Set(rows.map((row) => row.tier))];
-  const counted = standings.filter(([each]) => each === '' || rows.some(({ standing }) => standing === each));
+  const known = standingNames.filter((each) => rows.some(({ standing }) => standing === each));
+  const counted = [['', 'any'] as const, ...known.map((each) => [each, standings[each]] as const)];
   const shown = Math.min(most, found.length);
   return (
     <>
@@ -109,15 +96,9 @@ function ScriptList({ rows, since }: { readonly rows: readonly ScriptRow[]; read
 
 const columns: readonly TableColumn<ScriptRow>[] = [
   {
-    title: 'Script',
-    isName: true,
-    onPhone: 'title',
+    ...{ title: 'Script', isName: true, onPhone: 'title' },
+    cell: ({ script }) => <ScriptLink name={script} />,
     sortBy: ({ script }) => script,
-    cell: ({ script }) => (
-      <a href={hrefOf('/scripts', script)}>
-        <Name text={script} />
-      </a>
-    ),
   },
   { title: 'State', onPhone: 'bare', sortBy: rankOf, cell: (row) => <Standings {...row} /> },
   {
@@ -125,41 +106,13 @@ const columns: readonly TableColumn<ScriptRow>[] = [
     sortBy: ({ lastRun }) => (lastRun?.startedAt ? -Date.parse(lastRun.startedAt) : null),
     cell: ({ lastRun }) => (lastRun === null ? '–' : <Time at={lastRun.startedAt} />),
   },
-  { title: 'Last 20', rank: 3, onPhone: 'bare', cell: (row) => <Spark {...row} /> },
-  {
-    title: 'Success',
-    isNumber: true,
-    sortBy: ({ successRate }) => successRate,
-    cell: ({ successRate }) => formatRate(successRate),
-  },
-  { title: 'Runs', rank: 3, isNumber: true, sortBy: ({ runs }) => runs, cell: ({ runs }) => formatCount(runs) },
-  {
-    title: 'p50',
-    isNumber: true,
-    sortBy: ({ p50DurationMs }) => p50DurationMs,
-    cell: ({ p50DurationMs }) => formatDuration(p50DurationMs),
-  },
-  {
-    title: 'p95',
-    rank: 2,
-    isNumber: true,
-    sortBy: ({ p95DurationMs }) => p95DurationMs,
-    cell: ({ p95DurationMs }) => formatDuration(p95DurationMs),
-  },
-  {
-    title: 'Memory',
-    rank: 1,
-    isNumber: true,
-    sortBy: ({ maxRssBytes }) => maxRssBytes,
-    cell: ({ maxRssBytes }) => formatBytes(maxRssBytes),
-  },
-  {
-    title: 'CPU',
-    rank: 1,
-    isNumber: true,
-    sortBy: ({ cpuShare }) => cpuShare,
-    cell: ({ cpuShare }) => formatRate(cpuShare),
-  },
+  { title: 'Last 20', rank: 3, onPhone: 'bare', cell: ({ recentRuns }) => <Sparkline runs={recentRuns} /> },
+  figureColumn('Success', ({ successRate }) => successRate, formatRate),
+  figureColumn('Runs', ({ runs }) => runs, formatCount, 3),
+  figureColumn('p50', ({ p50DurationMs }) => p50DurationMs, formatDuration),
+  figureColumn('p95', ({ p95DurationMs }) => p95DurationMs, formatDuration, 2),
+  figureColumn('Memory', ({ maxRssBytes }) => maxRssBytes, formatBytes, 1),
+  figureColumn('CPU', ({ cpuShare }) => cpuShare, formatRate, 1),
   {
     title: 'Next',
     sortBy: ({ nextAt }) => (nextAt === null ? null : Date.parse(nextAt)),
@@ -173,26 +126,16 @@ const columns: readonly TableColumn<ScriptRow>[] = [
 ];
 
 function Standings({ standing, lastRun, pause }: ScriptRow) {
-  const isPausedBesides = pause !== null && standing !== 'paused';
+  const isRunShown = ['failing', 'fine', 'paused'].includes(standing) && lastRun !== null;
   return (
     <span class="states">
-      {standing === 'running' && <State state="running" />}
-      {standing === 'never' && <State state="never" tone="ended" word="never run" />}
-      {standing === 'unknown' && <State state="unknown" word="not known" />}
-      {(standing === 'gone' || standing === 'disabled') && <State state={standing} />}
-      {standing === 'paused' && <State state="paused" />}
-      {standing === 'retrying' && <State state="retrying" word="to be tried again" />}
-      {(standing === 'failing' || standing === 'fine' || standing === 'paused') && lastRun !== null && (
-        <RunOutcome run={lastRun} />
+      {standing !== 'failing' && standing !== 'fine' && (
+        <State state={standing} {...(standing === 'never' && { tone: 'ended' })} word={standings[standing]} />
       )}
-      {isPausedBesides && <State state="paused" />}
+      {isRunShown && <RunOutcome run={lastRun} />}
+      {pause !== null && standing !== 'paused' && <State state="paused" />}
     </span>
   );
-}
-
-function Spark({ recentRuns }: ScriptRow) {
-  const points = recentRuns.map(({ durationMs, outcome }) => ({ value: durationMs, isBad: isFailedRun(outcome) }));
-  return <Sparkline points={points} label={`Durations of the last ${points.length} runs`} />;
 }
 
 /** The error, and what a script said of itself. */
@@ -209,4 +152,85 @@ function belowOf({ lastError, lastRun }: ScriptRow) {
       <Name text={lastRun.warning} />
     </span>
   ) : null;
+}
+
+type Schemas = components['schemas'];
+type Overview = Schemas['Overview'];
+type Status = Schemas['Status'];
+
+/** Where a script stands, in words; what wants to be looked at comes first. */
+const standings = {
+  failing: 'failing',
+  retrying: 'to be tried again',
+  running: 'running',
+  paused: 'paused',
+  never: 'never run',
+  unknown: 'not known',
+  fine: 'fine',
+  disabled: 'disabled',
+  gone: 'gone',
+};
+
+type Standing = keyof typeof standings;
+
+const standingNames = Object.keys(standings) as Standing[];
+
+interface ScriptRow extends Readonly<Schemas['ScriptOverview']> {
+  readonly standing: Standing;
+  /** Of the CPU time of all scripts; null: not known. */
+  readonly cpuShare: number | null;
+  /** When it runs next; null: nobody knows. */
+  readonly nextAt: string | null;
+}
+
+/** The scripts with what is known of each from elsewhere. */
+function makeRows(overview: Overview, status: Status | null): ScriptRow[] {
+  const running = new Set(overview.running.flatMap(({ script, liveness }) => (liveness === 'dead' ? [] : script)));
+  const calls = new Map(status?.tiers.map(({ tier, nextCall }) => [tier, nextCall]));
+  const times = new Map(status?.scheduled.map(({ script, nextPass }) => [script, nextPass]));
+  /** One with times of its own does not run in each pass of its tier. */
+  const nextOf = ({ script, tier }: Schemas['ScriptOverview']): string | null =>
+    times.get(script) ?? (times.has(script) ? null : (calls.get(tier) ?? null));
+  const allCpuMs = overview.totals.cpuMs ?? 0;
+  return overview.scripts.map((script) => ({
+    ...script,
+    standing: status?.isLogUnread ? 'unknown' : findStanding(script, running.has(script.script)),
+    cpuShare: script.totalCpuMs === null || allCpuMs === 0 ? null : script.totalCpuMs / allCpuMs,
+    nextAt: mayRun(script) ? (script.waiting?.runAt ?? nextOf(script)) : null,
+  }));
+}
+
+function mayRun({ pause, presence }: Schemas['ScriptOverview']): boolean {
+  return pause === null && presence !== 'disabled';
+}
+
+function findStanding({ pause, lastRun, waiting, presence }: Schemas['ScriptOverview'], isRunning: boolean): Standing {
+  if (isRunning) return 'running';
+  if (presence === 'gone' || presence === 'disabled') return presence;
+  if (pause !== null) return 'paused';
+  if (lastRun === null) return 'never';
+  if (waiting?.state === 'retrying') return 'retrying';
+  return isFailedRun(lastRun.outcome) ? 'failing' : 'fine';
+}
+
+interface Filter {
+  readonly search: string;
+  /** '': all. */
+  readonly tier: string;
+  readonly standing: Standing | '';
+}
+
+/** Those whose name or error has all words that are looked for. */
+function filterRows(rows: readonly ScriptRow[], { search, tier, standing }: Filter): ScriptRow[] {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  return rows.filter((row) => {
+    if (tier !== '' && row.tier !== tier) return false;
+    if (standing !== '' && row.standing !== standing) return false;
+    const text = `${row.script} ${row.lastError ?? ''}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
+function rankOf({ standing }: ScriptRow): number {
+  return standingNames.indexOf(standing);
 }

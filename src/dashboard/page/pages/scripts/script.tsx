@@ -1,27 +1,24 @@
-import './script.css';
 import { countOf, formatBytes, formatDuration, formatPeriod, formatRate } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
-import { Answered, Notice } from '../../components/notice.tsx';
-import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
-import { Sparkline } from '../../components/sparkline.tsx';
-import { isFailedRun, RunOutcome, State, type Tone } from '../../components/state.tsx';
-import { Words } from '../../components/text.tsx';
+import { Answered, FigureItem, FigureList, Notice, Page, Section } from '../../components/page.tsx';
+import { RunOutcome, State, type Tone } from '../../components/state.tsx';
+import { RunLink, Words } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
-import { isStatic, useAnswer } from '../../data.ts';
+import { isStatic, useQuery } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
 import { RunNow } from '../../manage/run-now.tsx';
-import { hrefOf, place } from '../../router.ts';
-import { gradeIncident, wordOfTrouble } from '../overview/judge.ts';
+import { place } from '../../router.ts';
+import { gradeIncident, wordOfTrouble } from '../overview/troubles.tsx';
 import { Output } from '../runs/run-output.tsx';
-import { Runs } from '../runs/run-table.tsx';
-import { OutcomeChoice } from '../runs/runs.tsx';
-import { HistorySection } from './script-history.tsx';
+import { OutcomeChoice, Runs } from '../runs/runs.tsx';
+import { HistorySection } from './history.tsx';
+import { Sparkline } from './sparkline.tsx';
 
-export type ScriptAnswer = components['schemas']['Script'];
+type ScriptAnswer = components['schemas']['Script'];
 
 /** One script: is it well, why did it (not) run, what does it do now, how did it do before. */
 export function ScriptPage({ item }: { readonly item: string }) {
-  const asked = useAnswer('/api/scripts/{name}', { params: { path: { name: item } } });
+  const asked = useQuery('/api/scripts/{name}', { params: { path: { name: item } } });
   return (
     <Page title={item} aside={asked.data === null ? null : <Aside script={asked.data} />}>
       <Answered asked={asked}>{(script) => <Told script={script} />}</Answered>
@@ -63,14 +60,14 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
           <p>
             {incident.hint} Since <Time at={incident.openedAt} />
             {incident.acknowledgedAt !== null && ', acknowledged'}.{' '}
-            {incident.lastRun !== null && <a href={hrefOf('/runs', incident.lastRun)}>Run {incident.lastRun}</a>}
+            {incident.lastRun !== null && <RunLink id={incident.lastRun} />}
           </p>
         </Notice>
       ))}
       {script.running.map(({ id, startedAt }) => (
         <Section key={id} title="Running now" aside={<Elapsed since={startedAt} />}>
           <p>
-            <a href={hrefOf('/runs', id)}>Run {id}</a>, started <Time at={startedAt} />
+            <RunLink id={id} />, started <Time at={startedAt} />
           </p>
           <Output run={id} isRunning />
         </Section>
@@ -90,7 +87,6 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
 
 function Head({ script }: { readonly script: ScriptAnswer }) {
   const { lastRun, file, recentRuns } = script;
-  const points = recentRuns.map(({ durationMs, outcome }) => ({ value: durationMs, isBad: isFailedRun(outcome) }));
   return (
     <>
       {file?.options.description !== undefined && <p class="lead">{file.options.description}</p>}
@@ -100,9 +96,9 @@ function Head({ script }: { readonly script: ScriptAnswer }) {
           {lastRun === null ? (
             'never'
           ) : (
-            <a href={hrefOf('/runs', lastRun.id)}>
+            <RunLink id={lastRun.id}>
               <Time at={lastRun.startedAt} as="relative" />
-            </a>
+            </RunLink>
           )}
         </FigureItem>
         <FigureItem label="Success, last 7 days">
@@ -118,9 +114,9 @@ function Head({ script }: { readonly script: ScriptAnswer }) {
         </FigureItem>
         <FigureItem label="Memory">{formatBytes(script.maxRssBytes)}</FigureItem>
         <FigureItem label="CPU a run">{formatDuration(script.cpuMs)}</FigureItem>
-        {points.some(({ value }) => value !== null) && (
+        {recentRuns.some(({ durationMs }) => durationMs !== null) && (
           <FigureItem label="Last 20 runs">
-            <Sparkline label="Duration of the last runs" points={points} />
+            <Sparkline runs={recentRuns} />
           </FigureItem>
         )}
       </FigureList>
@@ -131,7 +127,7 @@ function Head({ script }: { readonly script: ScriptAnswer }) {
 
 /** Its tier or its own times, when it runs next, and what keeps it from running. */
 function Schedule({ script }: { readonly script: ScriptAnswer }) {
-  const { data: status } = useAnswer('/api/status', {});
+  const { data: status } = useQuery('/api/status', {});
   // The queue is no tier, and neither is a folder that is gone.
   const tier = status?.tiers.find((each) => each.tier === script.tier);
   const period = tier?.periodMs ? formatPeriod(tier.periodMs) : null;
@@ -219,7 +215,7 @@ const tones: Readonly<Record<string, Tone>> = { fine: 'good', notable: 'warning'
 
 /** Why it did or didn't run: one sentence, what is unusual, and on request all that it was concluded from. */
 function WhySection({ script }: { readonly script: string }) {
-  const asked = useAnswer('/api/why/{name}', { params: { path: { name: script } } });
+  const asked = useQuery('/api/why/{name}', { params: { path: { name: script } } });
   // A report may have been made without it.
   if (isStatic && asked.data === null) return null;
   return (
@@ -251,7 +247,12 @@ function Findings({ findings }: FindingsProps) {
       {findings.map(({ topic, verdict, text, cure }) => (
         <li key={`${topic} ${text}`}>
           <State state={verdict} tone={tones[verdict] ?? 'unknown'} word={topic} /> <span>{text}</span>
-          {cure !== null && <span class="quiet"> → {cure}</span>}
+          {cure !== null && (
+            <span class="quiet">
+              {' '}
+              → <Words text={cure} />
+            </span>
+          )}
         </li>
       ))}
     </ul>

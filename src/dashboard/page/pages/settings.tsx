@@ -1,17 +1,16 @@
 import type { ComponentChildren } from 'preact';
-import { countOf, formatBytes, formatDuration } from '../../../../system/base/format.ts';
-import type { components } from '../../../client/paths.ts';
-import { Answered, Notice } from '../../components/notice.tsx';
-import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
-import { Table, type TableColumn } from '../../components/table.tsx';
-import { Name } from '../../components/text.tsx';
-import { useAnswer } from '../../data.ts';
+import { countOf, formatBytes, formatDuration } from '../../../system/base/format.ts';
+import type { components } from '../../client/paths.ts';
+import { Answered, FigureItem, FigureList, Notice, Page, Section } from '../components/page.tsx';
+import { Table, type TableColumn } from '../components/table.tsx';
+import { Name } from '../components/text.tsx';
+import { useQuery } from '../data.ts';
 
 type Answer = components['schemas']['Settings'];
 
 /** What is in force, what of it differs from the default and who says so; on top, what is wrong with it. */
 export function SettingsPage() {
-  const asked = useAnswer('/api/settings', {});
+  const asked = useQuery('/api/settings', {});
   return (
     <Page title="Settings">
       <Answered asked={asked}>

@@ -1,57 +1,57 @@
 import { useState } from 'preact/hooks';
-import { countOf } from '../../../../system/base/format.ts';
-import type { components } from '../../../client/paths.ts';
-import { More } from '../../components/fields.tsx';
-import { Answered, Empty, Notice } from '../../components/notice.tsx';
-import { Page, Section } from '../../components/page.tsx';
-import { State } from '../../components/state.tsx';
-import { Name, Words } from '../../components/text.tsx';
-import { Time } from '../../components/time.tsx';
-import { tell } from '../../components/toast.tsx';
-import { client, useAnswer } from '../../data.ts';
-import { attempt, written } from '../../manage/act.ts';
-import { DurationDialog } from '../../manage/duration.tsx';
-import { mayManage } from '../../manage/session.ts';
-import { hrefOf } from '../../router.ts';
-import { gradeIncident, weigh, wordOfTrouble } from '../overview/judge.ts';
-import { usePages } from '../paged.ts';
+import { countOf } from '../../../system/base/format.ts';
+import type { components } from '../../client/paths.ts';
+import { Listed } from '../components/fields.tsx';
+import { Answered, Empty, Notice, Page, Section } from '../components/page.tsx';
+import { State } from '../components/state.tsx';
+import { Name, RunLink, Words } from '../components/text.tsx';
+import { Time } from '../components/time.tsx';
+import { tell } from '../components/toast.tsx';
+import { client, useList, useQuery } from '../data.ts';
+import { attempt, written } from '../manage/act.ts';
+import { DurationDialog } from '../manage/duration.tsx';
+import { mayManage } from '../manage/session.ts';
+import { gradeIncident, Subject, weigh, wordOfTrouble } from './overview/troubles.tsx';
 
 type Incident = components['schemas']['Incident'];
 type Mute = components['schemas']['Mute'];
 
 /** What is wrong, since when, why and what now; what is muted; and what is over. */
 export function Incidents() {
-  const open = usePages('/api/incidents', { state: 'open', limit: 100 });
-  const over = usePages('/api/incidents', { state: 'over', limit: 20 });
-  const mutes = useAnswer('/api/mutes', {});
-  const wrong = open.pages?.flatMap(({ items }) => items) ?? [];
-  const past = over.pages?.flatMap(({ items }) => items) ?? [];
-  const muted = mutes.data?.items ?? [];
+  const open = useList('/api/incidents', { state: 'open', limit: 100 });
+  const over = useList('/api/incidents', { state: 'over', limit: 20 });
+  const mutes = useQuery('/api/mutes', {});
+  const well = (
+    <Notice tone="good" title="Nothing is wrong.">
+      <p>Incidents stand here from the first failure until all is well again.</p>
+    </Notice>
+  );
   return (
     <Page title="Incidents">
-      {open.problem !== null && <Notice tone="bad" title={open.problem} />}
-      {open.pages !== null && wrong.length === 0 && (
-        <Notice tone="good" title="Nothing is wrong.">
-          <p>Incidents stand here from the first failure until all is well again.</p>
-        </Notice>
-      )}
-      <ul class="incidents">
-        {wrong.toSorted(byWeight).map((incident) => (
-          <OpenIncident key={incident.id} incident={incident} mutes={muted} />
-        ))}
-      </ul>
-      {(open.more !== null || open.isCut) && (
-        <More shown={countOf(wrong.length, 'incident')} onMore={open.more} isCut={open.isCut} />
-      )}
+      <Listed list={open} none={well} shown={(count) => countOf(count, 'incident')}>
+        {(items) => (
+          <ul class="incidents">
+            {items.toSorted(byWeight).map((incident) => (
+              <OpenIncident key={incident.id} incident={incident} mutes={mutes.data?.items ?? []} />
+            ))}
+          </ul>
+        )}
+      </Listed>
       <Answered asked={mutes}>{({ items }) => items.length > 0 && <Muted mutes={items} />}</Answered>
       <Section title="Over">
-        {over.pages !== null && past.length === 0 && <Empty title="Nothing was wrong so far." />}
-        <ul class="incidents">
-          {past.map((incident) => (
-            <PastIncident key={incident.id} incident={incident} />
-          ))}
-        </ul>
-        {past.length > 0 && <More shown={countOf(past.length, 'incident')} onMore={over.more} isCut={over.isCut} />}
+        <Listed
+          list={over}
+          none={<Empty title="Nothing was wrong so far." />}
+          shown={(count) => countOf(count, 'incident')}
+        >
+          {(items) => (
+            <ul class="incidents">
+              {items.map((incident) => (
+                <PastIncident key={incident.id} incident={incident} />
+              ))}
+            </ul>
+          )}
+        </Listed>
       </Section>
     </Page>
   );
@@ -83,8 +83,8 @@ function OpenIncident({ incident, mutes }: OpenIncidentProps) {
         <span class="quiet small">#{id}</span>
         {mayManage.value && (
           <span class="buttons">
-            {acknowledgedAt === null && <Acknowledge id={id} subject={subject} />}
-            <Close id={id} subject={subject} />
+            {acknowledgedAt === null && <ChangeIncident incident={incident} verb="acknowledge" />}
+            <ChangeIncident incident={incident} verb="close" />
             {!isMuted && <MuteButton subject={subject} />}
           </span>
         )}
@@ -109,7 +109,7 @@ function OpenIncident({ incident, mutes }: OpenIncidentProps) {
         {lastRun !== null && (
           <>
             {' '}
-            · <a href={hrefOf('/runs', lastRun)}>run {lastRun}</a>
+            · <RunLink id={lastRun}>run {lastRun}</RunLink>
           </>
         )}
       </p>
@@ -118,15 +118,6 @@ function OpenIncident({ incident, mutes }: OpenIncidentProps) {
         {isMuted && <State state="muted" />}
       </p>
     </li>
-  );
-}
-
-function Subject({ subject }: Pick<Incident, 'subject'>) {
-  if (!subject.includes('/')) return <Name text={subject} />;
-  return (
-    <a href={hrefOf('/scripts', subject)}>
-      <Name text={subject} />
-    </a>
   );
 }
 
@@ -191,7 +182,7 @@ function PastIncident({ incident }: { readonly incident: Incident }) {
           {lastRun !== null && (
             <>
               {' '}
-              · <a href={hrefOf('/runs', lastRun)}>run {lastRun}</a>
+              · <RunLink id={lastRun}>run {lastRun}</RunLink>
             </>
           )}
         </span>
@@ -205,35 +196,35 @@ function PastIncident({ incident }: { readonly incident: Incident }) {
   );
 }
 
-interface OfIncident {
-  readonly id: number;
-  readonly subject: string;
+interface ChangeIncidentProps {
+  readonly incident: Incident;
+  readonly verb: 'acknowledge' | 'close';
 }
 
-/** Ends the daily reminders of an incident. */
-function Acknowledge({ id, subject }: OfIncident) {
-  const acknowledge = () =>
-    attempt(async () => {
-      await written(client.POST('/api/incidents/{id}/acknowledge', { params: { path: { id } } }));
-      tell(`Incident ${id} of ${subject} is acknowledged: no further reminders, only a message when it is over.`);
-    });
-  return (
-    <button type="button" title="No more daily reminders; its end is still told" onClick={acknowledge}>
-      Acknowledge <span class="hidden">incident {id}</span>
-    </button>
-  );
-}
+const incidentVerbs = {
+  acknowledge: {
+    words: 'Acknowledge',
+    effect: 'No more daily reminders; its end is still told',
+    done: 'is acknowledged: no further reminders, only a message when it is over.',
+  },
+  close: {
+    words: 'Close',
+    effect: 'It is over; if it fails again, a new incident opens',
+    done: 'is closed. If it fails again, a new incident opens.',
+  },
+} as const;
 
-/** Ends an incident. */
-function Close({ id, subject }: OfIncident) {
-  const close = () =>
+/** Ends the daily reminders of an incident, or the incident itself. */
+function ChangeIncident({ incident: { id, subject }, verb }: ChangeIncidentProps) {
+  const { words, effect, done } = incidentVerbs[verb];
+  const change = () =>
     attempt(async () => {
-      await written(client.POST('/api/incidents/{id}/close', { params: { path: { id } } }));
-      tell(`Incident ${id} of ${subject} is closed. If it fails again, a new incident opens.`);
+      await written(client.POST(`/api/incidents/{id}/${verb}`, { params: { path: { id } } }));
+      tell(`Incident ${id} of ${subject} ${done}`);
     });
   return (
-    <button type="button" title="It is over; if it fails again, a new incident opens" onClick={close}>
-      Close <span class="hidden">incident {id}</span>
+    <button type="button" title={effect} onClick={change}>
+      {words} <span class="hidden">incident {id}</span>
     </button>
   );
 }

@@ -1,19 +1,15 @@
-import './metrics.css';
 import { useMemo, useState } from 'preact/hooks';
-import { formatBytes, formatCount, formatDuration } from '../../../../system/base/format.ts';
-import type { components } from '../../../client/paths.ts';
-import type { ChartSeries, ChartSpec, TimeRange } from '../../charts/chart-options.ts';
-import { RangeButtons } from '../../charts/range-buttons.tsx';
-import type { TickUnit } from '../../charts/ticks.ts';
-import { TimeChart } from '../../charts/time-chart.tsx';
-import { Choice } from '../../components/fields.tsx';
-import { Answered, Empty } from '../../components/notice.tsx';
-import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
-import { Table, type TableColumn } from '../../components/table.tsx';
-import { writeInstant } from '../../components/time.tsx';
-import { useAnswer } from '../../data.ts';
-import { hrefOf, place, setQuery } from '../../router.ts';
-import { type Plot, plotAll } from './plots.ts';
+import { formatBytes, formatCount, formatDuration } from '../../../system/base/format.ts';
+import type { components } from '../../client/paths.ts';
+import type { ChartSeries, ChartSpec, TickUnit, TimeRange } from '../charts/chart-options.ts';
+import { TimeChart } from '../charts/time-chart.tsx';
+import { Choice, RangeButtons } from '../components/fields.tsx';
+import { Answered, Empty, FigureItem, FigureList, Page, Section, Unfolded } from '../components/page.tsx';
+import { figureColumn, Table, type TableColumn } from '../components/table.tsx';
+import { ScriptLink } from '../components/text.tsx';
+import { writeInstant } from '../components/time.tsx';
+import { useQuery } from '../data.ts';
+import { place, setQuery } from '../router.ts';
 
 type Metrics = components['schemas']['Metrics'];
 
@@ -41,7 +37,7 @@ export function MetricsPage() {
   const { since = '', of = '*' } = place.value.query;
   const name: SpanName = since in spans ? (since as SpanName) : '7d';
   const { period, lengthMs } = spans[name];
-  const asked = useAnswer('/api/metrics/{period}', { params: { path: { period }, query: { since: name } } });
+  const asked = useQuery('/api/metrics/{period}', { params: { path: { period }, query: { since: name } } });
   return (
     <Page title="Metrics">
       <div class="bar">
@@ -138,7 +134,7 @@ function Charts({ metrics, of, lengthMs }: ToldProps) {
               ]}
               onZoom={setZoom}
             />
-            <Values {...{ title, unit, series, times }} />
+            <Values {...{ title, what, unit, series, times }} />
           </figure>
         ))}
       </div>
@@ -147,29 +143,20 @@ function Charts({ metrics, of, lengthMs }: ToldProps) {
 }
 
 /** The same for those who read rather than look, the newest first. */
-function Values({ title, unit, series, times }: Pick<Plot, 'title' | 'unit' | 'series'> & Pick<ChartSpec, 'times'>) {
-  const [isOpen, setOpen] = useState(false);
-  const columns: TableColumn<number>[] = [
-    {
-      title: 'From',
-      cell: (index) => writeInstant(times[index] as number),
-      sortBy: (index) => index,
-      onPhone: 'title',
-    },
-    ...series.map(({ label, values }) => ({
-      title: label,
-      cell: (index: number) => formats[unit](values[index] ?? null),
-      sortBy: (index: number) => values[index] ?? null,
-      isNumber: true,
-    })),
+function Values({ title, unit, series, times }: Plot & Pick<ChartSpec, 'times'>) {
+  const from: TableColumn<number> = {
+    ...{ title: 'From', onPhone: 'title' },
+    cell: (index) => writeInstant(times[index] as number),
+    sortBy: (index) => index,
+  };
+  const columns = [
+    from,
+    ...series.map(({ label, values }) => figureColumn(label, (at: number) => values[at] ?? null, formats[unit])),
   ];
   return (
-    <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-      <summary>As a table</summary>
-      {isOpen && (
-        <Table caption={title} columns={columns} rows={[...times.keys()].reverse()} keyOf={(index) => index} />
-      )}
-    </details>
+    <Unfolded summary="As a table">
+      {() => <Table caption={title} columns={columns} rows={[...times.keys()].reverse()} keyOf={(index) => index} />}
+    </Unfolded>
   );
 }
 
@@ -204,7 +191,7 @@ const states = ['ready', 'delayed', 'running', 'retrying', 'paused', 'failed', '
 
 /** How many jobs of the queue are in which state now. */
 function JobStates() {
-  const { data } = useAnswer('/api/jobs/counts', {});
+  const { data } = useQuery('/api/jobs/counts', {});
   const counts = states.map((state) => {
     const count = (data?.items ?? []).reduce((sum, each) => sum + (each[state] ?? 0), 0);
     return { state, count };
@@ -254,28 +241,125 @@ function columnsOf(allMs: number | null): readonly TableColumn<Series>[] {
   const shareOf = ({ total: { cpuMs } }: Series): number | null => (cpuMs === null || !allMs ? null : cpuMs / allMs);
   return [
     {
-      title: 'Script',
-      isName: true,
-      cell: ({ subject }) => (
-        <a href={hrefOf('/scripts', subject)}>
-          <bdi>{subject}</bdi>
-        </a>
-      ),
+      ...{ title: 'Script', isName: true, onPhone: 'title' },
+      cell: ({ subject }) => <ScriptLink name={subject} />,
       sortBy: ({ subject }) => subject,
-      onPhone: 'title',
     },
-    number('CPU time', ({ total }) => total.cpuMs, formatDuration),
-    number('Share', shareOf, (share) => (share === null ? '–' : `${Math.round(share * 100)} %`)),
-    number('Runs', ({ total }) => total.ended, formatCount),
-    number('Failed', ({ total }) => total.failed, formatCount),
-    number('Warned', ({ total }) => total.warned, formatCount),
-    number('Median', ({ total }) => total.runMs.p50, formatDuration),
-    number('p95', ({ total }) => total.runMs.p95, formatDuration),
-    number('Memory', ({ total }) => total.maxRssBytes, formatBytes),
+    figureColumn('CPU time', ({ total }) => total.cpuMs, formatDuration),
+    figureColumn('Share', shareOf, formats.share),
+    figureColumn('Runs', ({ total }) => total.ended, formatCount),
+    figureColumn('Failed', ({ total }) => total.failed, formatCount),
+    figureColumn('Warned', ({ total }) => total.warned, formatCount),
+    figureColumn('Median', ({ total }) => total.runMs.p50, formatDuration),
+    figureColumn('p95', ({ total }) => total.runMs.p95, formatDuration),
+    figureColumn('Memory', ({ total }) => total.maxRssBytes, formatBytes),
   ];
 }
 
-/** Of a figure that is always known, the type says so: its format needs no word for what is not. */
-function number<V extends number | null>(title: string, read: (series: Series) => V, format: (value: V) => string) {
-  return { title, cell: (series: Series) => format(read(series)), sortBy: read, isNumber: true };
+type WorkerBucket = components['schemas']['WorkerBucket'];
+
+/** One small chart. */
+interface Plot {
+  readonly title: string;
+  readonly what: string;
+  readonly unit: TickUnit;
+  readonly series: readonly ChartSeries[];
+}
+
+/** Each period in order; undefined: nothing happened in it. */
+type Found<Bucket> = readonly (Bucket | undefined)[];
+
+/** All periods of the time, also those in which nothing happened: a count is 0 then, all else is a gap. */
+function plotAll({ since, until, series, workers }: Metrics, of: string, lengthMs: number) {
+  const [from, end] = [Date.parse(since ?? ''), Date.parse(until ?? '')];
+  const count = Math.max(1, Math.round((end - from) / lengthMs));
+  const times = Array.from({ length: count }, (_, index) => from + index * lengthMs);
+  const byTime = <B extends { readonly from: string | null }>(buckets: readonly B[]): Found<B> => {
+    const known = new Map(buckets.map((bucket) => [Date.parse(bucket.from ?? ''), bucket]));
+    return times.map((at) => known.get(at));
+  };
+  const found = byTime(series.find(({ subject }) => subject === of)?.buckets ?? []);
+  const tiers = workers.filter(({ tier }) => tier === of || of === '*').map(({ buckets }) => byTime(buckets));
+  const plots = [...plotRuns(found), ...plotService(found), ...plotWorkers(tiers, count)];
+  const isKnown = (values: ChartSeries['values']) => values.some((value) => value !== null);
+  return { times, plots: plots.filter((each) => each.series.some(({ values }) => isKnown(values))) };
+}
+
+function plot(title: string, what: string, unit: TickUnit, ...series: readonly ChartSeries[]): Plot {
+  return { title, what, unit, series };
+}
+
+/** Shows a figure of each period. */
+function reader(found: Found<MetricBucket>, look: ChartSeries['look'], missing: 0 | null) {
+  return (label: string, color: ChartSeries['color'], read: (bucket: MetricBucket) => number | null): ChartSeries => ({
+    ...{ label, color, look },
+    values: found.map((bucket) => (bucket === undefined ? missing : read(bucket))),
+  });
+}
+
+function plotRuns(found: Found<MetricBucket>): Plot[] {
+  const line = reader(found, 'line', null);
+  const bars = reader(found, 'bars', null);
+  const counts = reader(found, 'bars', 0);
+  const throughput = [
+    counts('ended', '--accent', ({ ended }) => ended),
+    counts('failed for good', '--bad', ({ failed }) => failed),
+  ];
+  const runTime = [
+    line('median', '--accent', ({ runMs }) => runMs.p50),
+    line('95th percentile', '--warning', ({ runMs }) => runMs.p95),
+  ];
+  const lateness = [
+    line('mean', '--accent', ({ lateMs }) => lateMs.mean),
+    line('longest', '--warning', ({ lateMs }) => lateMs.max),
+  ];
+  const cpu = bars('CPU time', '--good', ({ cpuMs }) => cpuMs);
+  const memory = bars('highest peak', '--paused', ({ maxRssBytes }) => maxRssBytes);
+  return [
+    plot('Throughput', 'runs that ended, and jobs that failed for good', 'count', ...throughput),
+    plot('Run time', 'median and 95th percentile of each period', 'ms', ...runTime),
+    plot('CPU time', 'of all runs together', 'ms', cpu),
+    plot('Memory', 'the highest peak of a run', 'bytes', memory),
+    plot('Lateness', 'from when runs were due until they began', 'ms', ...lateness),
+  ];
+}
+
+/** Of jobs of the queue alone. */
+function plotService(found: Found<MetricBucket>): Plot[] {
+  if (!found.some((bucket) => bucket !== undefined && bucket.serviceMs.count > 0)) return [];
+  const line = reader(found, 'line', null);
+  const service = [
+    line('mean', '--accent', ({ serviceMs }) => serviceMs.mean),
+    line('shortest', '--good', ({ serviceMs }) => serviceMs.min),
+    line('longest', '--warning', ({ serviceMs }) => serviceMs.max),
+  ];
+  const waiting = reader(found, 'area', null)('waiting', '--warning', (bucket) => bucket.waiting);
+  return [
+    plot('Service time', 'of jobs, from when they were added until they were done', 'ms', ...service),
+    plot('Waiting jobs', 'that were due at the end of an hour, at most', 'count', waiting),
+  ];
+}
+
+/** Of several tiers, the highest figure of any. */
+function plotWorkers(tiers: readonly Found<WorkerBucket>[], count: number): Plot[] {
+  if (tiers.length === 0) return [];
+  const highest = (read: (bucket: WorkerBucket) => number | null): (number | null)[] =>
+    Array.from({ length: count }, (_, index) => {
+      const known = tiers.flatMap((tier) => (tier[index] === undefined ? [] : (read(tier[index]) ?? [])));
+      return known.length === 0 ? null : Math.max(...known);
+    });
+  const busy = tiers.length === 1 ? 'how busy its workers were' : 'how busy the workers of the busiest tier were';
+  const utilization = highest((bucket) => bucket.utilization);
+  const mean = highest(({ throughputMean }) => throughputMean);
+  const most = highest(({ throughputMax }) => throughputMax);
+  return [
+    plot('Utilization', busy, 'share', { label: 'utilization', color: '--paused', look: 'area', values: utilization }),
+    plot(
+      'Jobs of a worker',
+      'finished or failed in an hour: on average, and the most',
+      'count',
+      { label: 'mean', color: '--accent', look: 'line', values: mean },
+      { label: 'most', color: '--warning', look: 'line', values: most },
+    ),
+  ];
 }

@@ -1,15 +1,13 @@
-import { countOf, formatDuration } from '../../../../system/base/format.ts';
-import type { components } from '../../../client/paths.ts';
-import { Choice, More } from '../../components/fields.tsx';
-import { Empty, Loading, Notice } from '../../components/notice.tsx';
-import { Page, Section } from '../../components/page.tsx';
-import { State } from '../../components/state.tsx';
-import { Table, type TableColumn } from '../../components/table.tsx';
-import { Name, Words } from '../../components/text.tsx';
-import { Elapsed, Time } from '../../components/time.tsx';
-import { useAnswer } from '../../data.ts';
-import { hrefOf, place, setQuery } from '../../router.ts';
-import { usePages } from '../paged.ts';
+import { countOf, formatDuration } from '../../../system/base/format.ts';
+import type { components } from '../../client/paths.ts';
+import { Choice, Listed } from '../components/fields.tsx';
+import { Empty, Loading, Notice, Page, Section } from '../components/page.tsx';
+import { State } from '../components/state.tsx';
+import { figureColumn, Table, type TableColumn } from '../components/table.tsx';
+import { Name, RunLink, Words } from '../components/text.tsx';
+import { Elapsed, Time } from '../components/time.tsx';
+import { useList, useQuery } from '../data.ts';
+import { hrefOf, place, setQuery } from '../router.ts';
 
 type Worker = components['schemas']['Worker'];
 type Waiter = components['schemas']['Waiter'];
@@ -25,17 +23,16 @@ const states: readonly (readonly [value: string, words: string])[] = [
 /** Who works now, who waits for jobs, and who has worked: passes of tiers and workers of the queue. */
 export function Workers() {
   const { state = '' } = place.value.query;
-  const running = usePages('/api/workers', { state: 'running', limit: 100 });
-  const { pages, problem, more, isCut } = usePages('/api/workers', { state: state || undefined, limit: 50 });
-  const atWork = running.pages?.flatMap(({ items }) => items) ?? [];
-  const waiting = running.pages?.[0]?.waiting ?? [];
-  const workers = pages?.flatMap(({ items }) => items) ?? [];
+  const running = useList('/api/workers', { state: 'running', limit: 100 });
+  const list = useList('/api/workers', { state: state || undefined, limit: 50 });
+  const atWork = running.items ?? [];
+  const waiting = running.pages[0]?.waiting ?? [];
   return (
     <Page title="Workers">
-      {(problem ?? running.problem) !== null && <Notice tone="bad" title={problem ?? running.problem ?? ''} />}
+      {running.problem !== null && <Notice tone="bad" title={running.problem} />}
       <Section title="Now">
-        {running.pages === null && <Loading />}
-        {running.pages !== null && atWork.length + waiting.length === 0 && <Empty title="Nobody is at work." />}
+        {running.items === null && <Loading />}
+        {running.items !== null && atWork.length + waiting.length === 0 && <Empty title="Nobody is at work." />}
         {atWork.length > 0 && <AtWork workers={atWork} />}
         {waiting.length > 0 && <Waiting waiting={waiting} />}
       </Section>
@@ -43,9 +40,13 @@ export function Workers() {
         title="So far"
         aside={<Choice label="State" value={state} options={states} onChange={(value) => setQuery({ state: value })} />}
       >
-        {pages !== null && workers.length === 0 && <Empty title="There are none of that kind." />}
-        {workers.length > 0 && <SoFar workers={workers} />}
-        {workers.length > 0 && <More shown={countOf(workers.length, 'worker')} onMore={more} isCut={isCut} />}
+        <Listed
+          list={list}
+          none={<Empty title="There are none of that kind." />}
+          shown={(count) => countOf(count, 'worker')}
+        >
+          {(workers) => <SoFar workers={workers} />}
+        </Listed>
       </Section>
     </Page>
   );
@@ -73,19 +74,15 @@ const common: readonly TableColumn<Worker>[] = [
   {
     title: 'State',
     cell: ({ state, liveness }) =>
-      state === 'running' && liveness === 'dead' ? (
+      state === 'crashed' || (state === 'running' && liveness === 'dead') ? (
         <State state="crashed" word="died" />
       ) : (
-        <WorkerState state={state} />
+        <State state={state} />
       ),
   },
 ];
 
-function WorkerState({ state }: Pick<Worker, 'state'>) {
-  return state === 'crashed' ? <State state="crashed" word="died" /> : <State state={state} />;
-}
-
-const processColumn: TableColumn<Worker> = {
+const processColumn: TableColumn<{ readonly pid: number; readonly host: string }> = {
   title: 'Process',
   cell: ({ pid, host }) => (
     <>
@@ -94,8 +91,10 @@ const processColumn: TableColumn<Worker> = {
   ),
 };
 
+const triggerColumn: TableColumn<Worker> = { title: 'Called by', cell: ({ trigger }) => triggerWords[trigger] };
+
 function AtWork({ workers }: { readonly workers: readonly Worker[] }) {
-  const { data } = useAnswer('/api/status', {});
+  const { data } = useQuery('/api/status', {});
   const runningOf = ({ tier, kind }: Worker) =>
     data?.running.filter(({ script }) =>
       kind === 'queue' ? script.startsWith('queue/') : script.startsWith(`${tier}/`),
@@ -108,14 +107,14 @@ function AtWork({ workers }: { readonly workers: readonly Worker[] }) {
       cell: (worker) =>
         runningOf(worker).map(({ id, script }) => (
           <div key={id}>
-            <a href={hrefOf('/runs', id)}>
+            <RunLink id={id}>
               <Name text={script} />
-            </a>
+            </RunLink>
           </div>
         )),
     },
     processColumn,
-    { title: 'Called by', cell: ({ trigger }) => triggerWords[trigger] },
+    triggerColumn,
   ];
   return <Table caption="Who is at work" columns={columns} rows={workers} keyOf={({ id }) => id} />;
 }
@@ -128,14 +127,7 @@ const waitingColumns: readonly TableColumn<Waiter>[] = [
     onPhone: 'title',
   },
   { title: 'For', cell: ({ since }) => <Elapsed since={since} />, isNumber: true },
-  {
-    title: 'Process',
-    cell: ({ pid, host }) => (
-      <>
-        pid {pid} on <Name text={host} />
-      </>
-    ),
-  },
+  processColumn,
 ];
 
 function Waiting({ waiting }: { readonly waiting: readonly Waiter[] }) {
@@ -153,9 +145,9 @@ function SoFar({ workers }: { readonly workers: readonly Worker[] }) {
   const columns: readonly TableColumn<Worker>[] = [
     ...common,
     { title: 'Started', cell: ({ startedAt }) => <Time at={startedAt} /> },
-    { title: 'Took', cell: (worker) => formatDuration(durationOf(worker)), isNumber: true },
+    figureColumn('Took', durationOf, formatDuration),
     processColumn,
-    { title: 'Called by', cell: ({ trigger }) => triggerWords[trigger] },
+    triggerColumn,
   ];
   const reasonOf = ({ reason }: Worker) =>
     reason && (

@@ -1,0 +1,93 @@
+import { countOf } from '../../../system/base/format.ts';
+import { withInstants } from '../../../system/base/text.ts';
+import type { components } from '../../client/paths.ts';
+import { Listed, SinceChoice } from '../components/fields.tsx';
+import { Empty, Page } from '../components/page.tsx';
+import { Name, RunLink, ScriptLink } from '../components/text.tsx';
+import { formatShort, serverNow, Time } from '../components/time.tsx';
+import { useList } from '../data.ts';
+import { hrefOf, place } from '../router.ts';
+
+/** What happened to all jobs and workers, the newest first, and who did it. */
+export function ActivityPage() {
+  const { since, job, worker } = place.value.query;
+  const list = useList('/api/activity', { since: since || undefined, job, worker, limit: 100 });
+  const only = job ? `job ${job}` : worker ? `worker ${worker}` : null;
+  return (
+    <Page title="Activity">
+      <div class="bar">
+        <SinceChoice label="When" />
+        {only && (
+          <span>
+            only {only} · <a href={hrefOf('/activity')}>all</a>
+          </span>
+        )}
+      </div>
+      <Listed
+        list={list}
+        none={<Empty title="Nothing of that kind is in the log." />}
+        shown={(count) => countOf(count, 'entry', 'entries')}
+      >
+        {(items) => <Happenings items={items} />}
+      </Listed>
+    </Page>
+  );
+}
+
+type Happening = components['schemas']['Activity'];
+
+interface HappeningsProps {
+  readonly items: readonly Happening[];
+  /** All are of one job, which need not be named. */
+  readonly isOfOne?: boolean;
+}
+
+/** What happened, one line each: when, what, of what, why, and by whom. */
+export function Happenings({ items, isOfOne = false }: HappeningsProps) {
+  return (
+    <ol class="happenings">
+      {items.map((each, index) => (
+        // What happened stays as it is, and has no number of its own.
+        <li key={`${each.at} ${index}`} class={toneOf(each.event)}>
+          <Time at={each.at} as={isOfOne ? 'whole' : 'both'} />
+          <span>
+            <strong>{each.text}</strong> {!isOfOne && <Subject {...each} />}{' '}
+            {each.run !== null && <RunLink id={each.run}>run {each.run}</RunLink>}
+            {each.by !== null && (
+              <span class="actor">
+                {' '}
+                by <Name text={each.by} />
+              </span>
+            )}
+            {each.detail !== null && <span class="small quiet detail">{detailOf(each)}</span>}
+            {each.warning !== null && <span class="small warning-line">warning: {each.warning}</span>}
+          </span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+/** A run may have ended by what a script said. */
+function detailOf({ detail, run }: Happening): string | null {
+  return run !== null || detail === null ? detail : withInstants(detail, (at) => formatShort(at, serverNow.value));
+}
+
+function Subject({ job, name, worker, isOfScript }: Happening) {
+  if (isOfScript && name !== null) return <ScriptLink name={name} />;
+  if (job === null) {
+    return worker && <a href={hrefOf('/activity', null, { worker: String(worker) })}>worker {worker}</a>;
+  }
+  return (
+    <>
+      <a href={hrefOf('/jobs', job)}>job {job}</a> {name !== null && <Name text={name} />}
+    </>
+  );
+}
+
+/** What one looks for first has a colour; each has its words. */
+function toneOf(event: string): string {
+  if (/failed|crashed|expired|lost|quarantined|undelivered|orphaned/.test(event)) return 'bad';
+  if (/retrying|skipped|buried|cancelled|deleted|released|deferred|paused/.test(event)) return 'warning';
+  return /finished|resumed/.test(event) ? 'good' : '';
+}
