@@ -330,6 +330,7 @@ function logout(state: AccessState, c: Request): void {
   state.sessions.end(cookie, state.site.now());
   deleteCookie(c, state.cookieName, cookieOptions(state));
 }
+
 /** Refuses what comes too often; null: it may come, else after how many seconds it may come again. */
 interface Throttle {
   check(client: string, now: number): number | null;

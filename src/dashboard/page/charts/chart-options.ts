@@ -36,8 +36,8 @@ export interface ChartSpec {
   /** UTC epoch milliseconds, ascending. */
   readonly times: readonly number[];
   readonly series: readonly ChartSeries[];
-  readonly marks: readonly Mark[];
-  readonly events: readonly ChartEvent[];
+  readonly marks?: readonly Mark[];
+  readonly events?: readonly ChartEvent[];
   readonly range: TimeRange;
 }
 
@@ -168,7 +168,7 @@ function listenToClicks(u: uPlot, { open, zoom }: ChartListeners): void {
 }
 
 /** A line from top to bottom; its label where there is room for it. */
-function drawEvents(u: uPlot, { events, range }: ChartSpec): void {
+function drawEvents(u: uPlot, { events = [], range }: ChartSpec): void {
   const { ctx, bbox } = u;
   const scale = devicePixelRatio;
   ctx.save();
@@ -196,7 +196,7 @@ function drawEvents(u: uPlot, { events, range }: ChartSpec): void {
 const markLooks = { failed: ['✕', '--bad'], unusual: ['▲', '--warning'] } as const;
 
 /** A mark stands on its point; on the ground where nothing was measured. */
-function drawMarks(u: uPlot, { marks, times, series, range }: ChartSpec): void {
+function drawMarks(u: uPlot, { marks = [], times, series, range }: ChartSpec): void {
   const { ctx } = u;
   ctx.save();
   ctx.font = `bold ${14 * devicePixelRatio}px system-ui, sans-serif`;

@@ -58,21 +58,33 @@ export function Choice<Value extends string>({ label, value, options, onChange, 
   );
 }
 
-interface RangeButtonsProps<Name extends string> {
-  /** In this order; the words that stand for each. */
-  readonly ranges: readonly (readonly [name: Name, words: string])[];
-  readonly chosen: Name;
-  readonly onChoose: (name: Name) => void;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** How far back a chart may go. */
+export const timeSpans = {
+  '6h': { words: '6 hours', lengthMs: 6 * HOUR_MS },
+  '24h': { words: 'Day', lengthMs: DAY_MS },
+  '7d': { words: 'Week', lengthMs: 7 * DAY_MS },
+  '30d': { words: 'Month', lengthMs: 30 * DAY_MS },
+  '90d': { words: '3 months', lengthMs: 90 * DAY_MS },
+  '365d': { words: 'Year', lengthMs: 365 * DAY_MS },
+} as const;
+
+export type TimeSpan = keyof typeof timeSpans;
+
+interface SpanButtonsProps {
+  readonly chosen: TimeSpan;
+  readonly onChoose: (span: TimeSpan) => void;
 }
 
-/** How far back a chart goes. */
-export function RangeButtons<Name extends string>({ ranges, chosen, onChoose }: RangeButtonsProps<Name>) {
+export function SpanButtons({ chosen, onChoose }: SpanButtonsProps) {
   return (
     <fieldset class="ranges">
       <legend class="hidden">How far back</legend>
-      {ranges.map(([name, words]) => (
-        <button key={name} type="button" aria-pressed={name === chosen} onClick={() => onChoose(name)}>
-          {words}
+      {(Object.keys(timeSpans) as TimeSpan[]).map((span) => (
+        <button key={span} type="button" aria-pressed={span === chosen} onClick={() => onChoose(span)}>
+          {timeSpans[span].words}
         </button>
       ))}
     </fieldset>

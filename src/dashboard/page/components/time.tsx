@@ -117,3 +117,13 @@ export function Countdown({ until }: { readonly until: string | null }) {
 function inSeconds(ms: number): string {
   return formatDuration(Math.round(ms / 1000) * 1000);
 }
+
+/** `until 16:00, in 2h`, or until somebody ends it. */
+export function Until({ at, forever }: { readonly at: string | null; readonly forever: string }) {
+  if (at === null) return <>until {forever}</>;
+  return (
+    <>
+      until <Time at={at} />
+    </>
+  );
+}

@@ -5,10 +5,11 @@ import { Empty, Notice, Page } from '../components/page.tsx';
 import { Icon, State } from '../components/state.tsx';
 import { Name } from '../components/text.tsx';
 import { serverNow, Time } from '../components/time.tsx';
-import { Toasts, tell } from '../components/toast.tsx';
+import { Toasts } from '../components/toast.tsx';
 import { client, connection, isStatic, viewerZone } from '../data.ts';
+import { attempt, written } from '../manage/act.ts';
 import { session } from '../manage/session.ts';
-import { type PageEntry, pages } from '../pages/pages.ts';
+import { pages } from '../pages/pages.ts';
 import { hrefOf, place } from '../router.ts';
 import { report } from '../source/embedded.ts';
 import { isLoginNeeded, Login } from './login.tsx';
@@ -31,7 +32,7 @@ export function PageFrame() {
           {!isLoginNeeded.value && <Viewer />}
           <SchemeChoice />
         </header>
-        {isLoginNeeded.value ? <div /> : <Navigation path={path} />}
+        {isLoginNeeded.value ? <div /> : <Navigation current={path} />}
         <main id="content" tabIndex={-1}>
           <Offline />
           <LateReport />
@@ -80,16 +81,19 @@ function Content({ path, item }: { readonly path: string; readonly item: string 
 /** As many as fit beside "More" at the foot of a phone. */
 const AT_HAND = 4;
 
-function Navigation({ path }: { readonly path: string }) {
+function Navigation({ current }: { readonly current: string }) {
   const [isOpen, setIsOpen] = useState(false);
   useEffect(() => setIsOpen(false), [place.value]);
-  const shown = pages.filter(({ navigation }) => navigation !== undefined);
+  const shown = pages.flatMap(({ path, navigation }) => (navigation ? { path, ...navigation } : []));
   return (
     <nav class="navigation" aria-label="Pages" data-open={isOpen}>
       <ul>
-        {shown.map((page, index) => (
-          <li key={page.path} class={index < AT_HAND ? '' : 'further'}>
-            <NavigationLink page={page} isCurrent={page.path === path} />
+        {shown.map(({ path, words, icon }, index) => (
+          <li key={path} class={index < AT_HAND ? '' : 'further'}>
+            <a href={hrefOf(path)} aria-current={path === current ? 'page' : undefined}>
+              <Icon name={icon} />
+              {words}
+            </a>
           </li>
         ))}
         {shown.length > AT_HAND && (
@@ -102,17 +106,6 @@ function Navigation({ path }: { readonly path: string }) {
         )}
       </ul>
     </nav>
-  );
-}
-
-function NavigationLink({ page, isCurrent }: { readonly page: PageEntry; readonly isCurrent: boolean }) {
-  if (page.navigation === undefined) return null;
-  const { words, icon } = page.navigation;
-  return (
-    <a href={hrefOf(page.path)} aria-current={isCurrent ? 'page' : undefined}>
-      <Icon name={icon} />
-      {words}
-    </a>
   );
 }
 
@@ -138,15 +131,19 @@ connection.subscribe((state) => {
   isOnline = state === 'online';
 });
 
+const liveness = {
+  online: ['live', 'good'],
+  reconnecting: ['reconnecting', 'warning'],
+  offline: ['offline', 'bad'],
+} as const;
+
 /** Whether what is shown is live. */
 function ConnectionBadge() {
   if (isStatic) return <ReportBadge />;
-  const state = connection.value;
+  const [state, tone] = liveness[connection.value];
   return (
     <span role="status">
-      {state === 'online' && <State state="live" tone="good" word="live" />}
-      {state === 'reconnecting' && <State state="reconnecting" tone="warning" word="reconnecting" />}
-      {state === 'offline' && <State state="offline" tone="bad" word="offline" />}
+      <State state={state} tone={tone} />
     </span>
   );
 }
@@ -222,11 +219,8 @@ function Viewer() {
 }
 
 async function logOut(): Promise<void> {
-  try {
-    const { error } = await client.DELETE('/api/session');
-    if (error === undefined) location.reload();
-    else tell(error.detail ?? 'The server refused it.', { isBad: true });
-  } catch {
-    tell('The server cannot be reached.', { isBad: true });
-  }
+  await attempt(async () => {
+    await written(client.DELETE('/api/session'));
+    location.reload();
+  });
 }

@@ -5,7 +5,7 @@ import { Listed } from '../components/fields.tsx';
 import { Answered, Empty, Notice, Page, Section } from '../components/page.tsx';
 import { State } from '../components/state.tsx';
 import { Name, RunLink, Words } from '../components/text.tsx';
-import { Time } from '../components/time.tsx';
+import { Time, Until } from '../components/time.tsx';
 import { tell } from '../components/toast.tsx';
 import { client, useList, useQuery } from '../data.ts';
 import { attempt, written } from '../manage/act.ts';
@@ -151,13 +151,7 @@ function Muted({ mutes }: { readonly mutes: readonly Mute[] }) {
           <li key={name}>
             <State state="muted" /> <Name text={name} />{' '}
             <span class="quiet small">
-              {until === null ? (
-                'until it is unmuted'
-              ) : (
-                <>
-                  until <Time at={until} />
-                </>
-              )}
+              <Until at={until} forever="it is unmuted" />
             </span>
             {mayManage.value && <UnmuteButton pattern={name} />}
           </li>

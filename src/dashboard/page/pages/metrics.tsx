@@ -3,13 +3,14 @@ import { formatBytes, formatCount, formatDuration } from '../../../system/base/f
 import type { components } from '../../client/paths.ts';
 import type { ChartSeries, ChartSpec, TickUnit, TimeRange } from '../charts/chart-options.ts';
 import { TimeChart } from '../charts/time-chart.tsx';
-import { Choice, RangeButtons } from '../components/fields.tsx';
+import { Choice, SpanButtons, type TimeSpan, timeSpans } from '../components/fields.tsx';
 import { Answered, Empty, FigureItem, FigureList, Page, Section, Unfolded } from '../components/page.tsx';
 import { figureColumn, Table, type TableColumn } from '../components/table.tsx';
 import { ScriptLink } from '../components/text.tsx';
 import { writeInstant } from '../components/time.tsx';
 import { useQuery } from '../data.ts';
 import { place, setQuery } from '../router.ts';
+import { stateKeys, sumOf } from './queue/counts.tsx';
 
 type Metrics = components['schemas']['Metrics'];
 
@@ -18,33 +19,36 @@ type MetricBucket = components['schemas']['MetricBucket'];
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** How far back, and in periods of which length. */
-const spans = {
-  '6h': { words: '6 hours', period: '1h', lengthMs: HOUR_MS },
-  '24h': { words: 'Day', period: '1h', lengthMs: HOUR_MS },
-  '7d': { words: 'Week', period: '6h', lengthMs: 6 * HOUR_MS },
-  '30d': { words: 'Month', period: '1d', lengthMs: DAY_MS },
-  '90d': { words: '3 months', period: '1d', lengthMs: DAY_MS },
-  '365d': { words: 'Year', period: '1w', lengthMs: 7 * DAY_MS },
+/** Periods that a span of time is told in. */
+const periods = {
+  '1h': HOUR_MS,
+  '6h': 6 * HOUR_MS,
+  '1d': DAY_MS,
+  '1w': 7 * DAY_MS,
 } as const;
 
-type SpanName = keyof typeof spans;
-
-const ranges = Object.entries(spans).map(([name, { words }]) => [name as SpanName, words] as const);
+const periodOf: Readonly<Record<TimeSpan, keyof typeof periods>> = {
+  '6h': '1h',
+  '24h': '1h',
+  '7d': '6h',
+  '30d': '1d',
+  '90d': '1d',
+  '365d': '1w',
+};
 
 /** What happened by hour, day or week: of everything, a tier, the queue or a script. */
 export function MetricsPage() {
   const { since = '', of = '*' } = place.value.query;
-  const name: SpanName = since in spans ? (since as SpanName) : '7d';
-  const { period, lengthMs } = spans[name];
-  const asked = useQuery('/api/metrics/{period}', { params: { path: { period }, query: { since: name } } });
+  const span: TimeSpan = since in timeSpans ? (since as TimeSpan) : '7d';
+  const period = periodOf[span];
+  const asked = useQuery('/api/metrics/{period}', { params: { path: { period }, query: { since: span } } });
   return (
     <Page title="Metrics">
       <div class="bar">
-        <RangeButtons ranges={ranges} chosen={name} onChoose={(since) => setQuery({ since })} />
+        <SpanButtons chosen={span} onChoose={(chosen) => setQuery({ since: chosen })} />
         <SubjectChoice metrics={asked.data} of={of} />
       </div>
-      <Answered asked={asked}>{(metrics) => <Told metrics={metrics} of={of} lengthMs={lengthMs} />}</Answered>
+      <Answered asked={asked}>{(metrics) => <Told metrics={metrics} of={of} lengthMs={periods[period]} />}</Answered>
       <JobStates />
     </Page>
   );
@@ -126,8 +130,7 @@ function Charts({ metrics, of, lengthMs }: ToldProps) {
             <TimeChart
               label={`${title}: ${what}`}
               {...{ unit, times, series }}
-              {...{ marks: none, events: none, group: 'metrics', height: 160 }}
-              range={zoom ?? whole}
+              {...{ range: zoom ?? whole, group: 'metrics', height: 160 }}
               describe={(index) => [
                 writeInstant(times[index] as number),
                 ...series.map((each) => say(each, unit, index)),
@@ -174,8 +177,6 @@ function Keys({ series }: Pick<Plot, 'series'>) {
   );
 }
 
-const none: readonly never[] = [];
-
 const formats: Readonly<Record<TickUnit, (value: number | null) => string>> = {
   ms: formatDuration,
   bytes: formatBytes,
@@ -187,15 +188,10 @@ function say({ label, values }: ChartSeries, unit: TickUnit, index: number): str
   return `${label}: ${formats[unit](values[index] ?? null)}`;
 }
 
-const states = ['ready', 'delayed', 'running', 'retrying', 'paused', 'failed', 'finished', 'cancelled'] as const;
-
 /** How many jobs of the queue are in which state now. */
 function JobStates() {
   const { data } = useQuery('/api/jobs/counts', {});
-  const counts = states.map((state) => {
-    const count = (data?.items ?? []).reduce((sum, each) => sum + (each[state] ?? 0), 0);
-    return { state, count };
-  });
+  const counts = stateKeys.map((state) => ({ state, count: sumOf(data?.items ?? [], state) }));
   const most = Math.max(...counts.map(({ count }) => count));
   if (most === 0) return null;
   return (

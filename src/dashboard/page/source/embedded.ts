@@ -13,7 +13,6 @@ interface Embedded {
   /** By path and query. */
   readonly answers: Readonly<Record<string, unknown>>;
   readonly problems: Readonly<Record<string, unknown>>;
-  /** Newest first. */
   readonly runs: readonly Run[];
   /** There are further runs, which the report does not hold. */
   readonly areRunsCut: boolean;
@@ -88,7 +87,12 @@ function findRuns({ runs, areRunsCut, madeAt }: Embedded, query: URLSearchParams
     if (outcomes.length > 0 && !outcomes.includes(run.outcome ?? 'running')) return false;
     return !(Date.parse(run.startedAt ?? '') < sinceMs);
   });
-  return pageOf(found, query, areRunsCut);
+  // As a server answers: a run that was taken into the log late has a higher number than those after it.
+  return pageOf(found.toSorted(byStart), query, areRunsCut);
+}
+
+function byStart(one: Run, other: Run): number {
+  return (other.startedAt ?? '').localeCompare(one.startedAt ?? '') || other.id - one.id;
 }
 
 const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };

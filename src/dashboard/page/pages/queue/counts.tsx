@@ -26,7 +26,7 @@ type CountedState = keyof typeof countedStates;
 
 export const stateKeys = Object.keys(countedStates) as CountedState[];
 
-function sumOf(counts: readonly JobCounts[], state: CountedState): number {
+export function sumOf(counts: readonly JobCounts[], state: CountedState): number {
   return counts.reduce((sum, each) => sum + each[state], 0);
 }
 

@@ -1,12 +1,12 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { formatDuration } from '../../../../system/base/format.ts';
+import { countOf, formatDuration } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { Answered, Facts, Page, Section } from '../../components/page.tsx';
 import { State } from '../../components/state.tsx';
-import { Table, type TableColumn } from '../../components/table.tsx';
+import { figureColumn, Table, type TableColumn } from '../../components/table.tsx';
 import { Name, RunLink, Words } from '../../components/text.tsx';
-import { Countdown, serverNow, Time } from '../../components/time.tsx';
+import { Countdown, serverNow, Time, Until } from '../../components/time.tsx';
 import { type Asked, useQuery } from '../../data.ts';
 import { pausedWords } from '../../manage/pause.tsx';
 import { mayManage } from '../../manage/session.ts';
@@ -105,14 +105,7 @@ function HeldBy({ pause: { name, kind, until } }: { readonly pause: NonNullable<
   return (
     <>
       {kind === 'pause' ? '' : 'fails once it is due, as '}
-      {pausedWords(name)}{' '}
-      {until === null ? (
-        'until it is resumed'
-      ) : (
-        <>
-          until <Time at={until} />
-        </>
-      )}
+      {pausedWords(name)} <Until at={until} forever="it is resumed" />
     </>
   );
 }
@@ -139,19 +132,19 @@ function RepeatRule({ job }: { readonly job: Story }) {
   );
 }
 
-const counterWords: Readonly<Record<keyof Story['counters'], readonly [one: string, many: string]>> = {
-  reserves: ['claim', 'claims'],
-  timeouts: ['expired lease', 'expired leases'],
-  releases: ['release', 'releases'],
-  buries: ['burial', 'burials'],
-  kicks: ['kick', 'kicks'],
+const counterWords: Readonly<Record<keyof Story['counters'], readonly [one: string, many?: string]>> = {
+  reserves: ['claim'],
+  timeouts: ['expired lease'],
+  releases: ['release'],
+  buries: ['burial'],
+  kicks: ['kick'],
   crashes: ['crash', 'crashes'],
 };
 
 function describeCounters(counters: Story['counters']): string | null {
   const keys = Object.keys(counterWords) as (keyof Story['counters'])[];
   const told = keys.filter((key) => counters[key] > 0);
-  return told.map((key) => `${counters[key]} ${counterWords[key][counters[key] === 1 ? 0 : 1]}`).join(' · ') || null;
+  return told.map((key) => countOf(counters[key], ...counterWords[key])).join(' · ') || null;
 }
 
 /** Its parent, and its children. */
@@ -176,7 +169,7 @@ const runColumns: readonly TableColumn<Story['runs'][number]>[] = [
   { title: 'Try', cell: ({ attempt }) => attempt, isNumber: true },
   { title: 'Outcome', cell: ({ outcome }) => <State state={outcome} /> },
   { title: 'Started', cell: ({ startedAt }) => <Time at={startedAt} /> },
-  { title: 'Duration', cell: ({ durationMs }) => formatDuration(durationMs), isNumber: true },
+  figureColumn('Duration', ({ durationMs }) => durationMs, formatDuration),
 ];
 
 function RunsOfJob({ runs }: { readonly runs: Story['runs'] }) {

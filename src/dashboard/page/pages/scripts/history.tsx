@@ -3,7 +3,7 @@ import { countOf, formatBytes, formatDuration } from '../../../../system/base/fo
 import type { components } from '../../../client/paths.ts';
 import type { ChartEvent, Mark, TimeRange } from '../../charts/chart-options.ts';
 import { TimeChart } from '../../charts/time-chart.tsx';
-import { RangeButtons } from '../../components/fields.tsx';
+import { SpanButtons, type TimeSpan, timeSpans } from '../../components/fields.tsx';
 import { Loading, Notice, Unfolded } from '../../components/page.tsx';
 import { isFailedRun, State } from '../../components/state.tsx';
 import { figureColumn, Table, type TableColumn } from '../../components/table.tsx';
@@ -12,54 +12,33 @@ import { serverNow, Time, writeInstant } from '../../components/time.tsx';
 import { useList } from '../../data.ts';
 import { hrefOf } from '../../router.ts';
 
-const DAY_MS = 86_400_000;
-
-/** How far back one looks. */
-const ranges = [
-  ['24h', 'Day'],
-  ['7d', 'Week'],
-  ['30d', 'Month'],
-  ['90d', '3 months'],
-  ['365d', 'Year'],
-] as const;
-
-const days = { '24h': 1, '7d': 7, '30d': 30, '90d': 90, '365d': 365 } as const;
-
 /** More runs than that nobody tells apart on a screen. */
 const MOST_RUNS = 3000;
 
 /** How its runs did, over as much time as is asked for. */
 export function HistorySection({ script }: { readonly script: string }) {
-  const [since, setSince] = useState<keyof typeof days>('30d');
+  const [since, setSince] = useState<TimeSpan>('30d');
   const [zoom, setZoom] = useState<TimeRange | null>(null);
   const { items: runs, problem, more } = useList('/api/runs', { script, since, limit: 500 }, true);
   const count = runs?.length ?? 0;
   useEffect(() => {
     if (more !== null && count < MOST_RUNS) more();
   }, [count, more === null]);
-  const range = useRange(runs, days[since] * DAY_MS);
-  const choose = (chosen: keyof typeof days) => {
+  const range = useRange(runs, timeSpans[since].lengthMs);
+  const choose = (chosen: TimeSpan) => {
     setSince(chosen);
     setZoom(null);
   };
   return (
     <>
       <div class="bar">
-        <RangeButtons ranges={ranges} chosen={since} onChoose={choose} />
+        <SpanButtons chosen={since} onChoose={choose} />
         <span class="quiet small">Drag over a part to see it alone; a double click shows all again.</span>
       </div>
       {problem !== null && <Notice tone="bad" title={problem} />}
       {runs === null && problem === null && <Loading />}
       {runs !== null && runs.length < 2 && <p class="quiet">There are too few runs in this time for a chart.</p>}
-      {runs !== null && runs.length >= 2 && (
-        <RunCharts
-          runs={runs}
-          range={range}
-          zoom={zoom}
-          onZoom={setZoom}
-          onOpen={(id) => location.assign(hrefOf('/runs', id))}
-        />
-      )}
+      {runs !== null && runs.length >= 2 && <RunCharts runs={runs} range={range} zoom={zoom} onZoom={setZoom} />}
       {more !== null && count >= MOST_RUNS && <p>Only its newest {countOf(count, 'run')} of that time are shown.</p>}
     </>
   );
@@ -87,16 +66,15 @@ interface RunChartsProps {
   /** Null: none of it was chosen, all is shown. */
   readonly zoom: TimeRange | null;
   readonly onZoom: (range: TimeRange | null) => void;
-  readonly onOpen: (run: number) => void;
 }
 
 /** How long runs took and how much memory they had: failed and unusual ones marked, and when the script changed. */
-function RunCharts({ runs, range, zoom, onZoom, onOpen }: RunChartsProps) {
+function RunCharts({ runs, range, zoom, onZoom }: RunChartsProps) {
   const shown = zoom ?? range;
   const points = useMemo(() => readPoints(runs), [runs]);
   const durations = useSeries('Duration', '--accent', points, 'durationMs');
   const memory = useSeries('Memory', '--paused', points, 'maxRssBytes');
-  const open = (index: number) => onOpen((points.runs[index] as ChartRun).id);
+  const open = (index: number) => location.assign(hrefOf('/runs', points.runs[index]?.id));
   const shared = {
     ...{ times: points.times, marks: points.marks, events: points.events, range: shown, group: 'runs' },
     ...{ onZoom, onOpen: open, describe: (index: number) => describeRun(points.runs[index]) },

@@ -3,7 +3,7 @@ import type { components } from '../../../client/paths.ts';
 import { Answered, FigureItem, FigureList, Notice, Page, Section } from '../../components/page.tsx';
 import { RunOutcome, State, type Tone } from '../../components/state.tsx';
 import { RunLink, Words } from '../../components/text.tsx';
-import { Elapsed, Time } from '../../components/time.tsx';
+import { Elapsed, Time, Until } from '../../components/time.tsx';
 import { isStatic, useQuery } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
 import { RunNow } from '../../manage/run-now.tsx';
@@ -148,15 +148,7 @@ function Schedule({ script }: { readonly script: ScriptAnswer }) {
       {script.pause !== null && (
         <>
           {' · paused since '}
-          <Time at={script.pause.since} />
-          {script.pause.until === null ? (
-            ' until it is resumed'
-          ) : (
-            <>
-              {' '}
-              until <Time at={script.pause.until} />
-            </>
-          )}
+          <Time at={script.pause.since} /> <Until at={script.pause.until} forever="it is resumed" />
         </>
       )}
       {script.waiting !== null && ` · ${script.waiting.state}`}
