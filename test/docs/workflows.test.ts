@@ -34,6 +34,11 @@ test('.ci/run refuses a stage that there is not, before it changes the machine, 
   });
 });
 
+test('each pattern of .ci/matrix.ts names tests', () => {
+  const { status, stderr } = spawnSync(process.execPath, [join(repository, '.ci/matrix.ts'), '--check']);
+  expect([status, String(stderr)]).toEqual([0, '']);
+});
+
 test.each(readdirSync(join(repository, '.github/workflows')))(
   '%s names each action by its commit, and may write nothing',
   (file) => {
