@@ -27,6 +27,7 @@ const needMachine = [
   'test/processes/cli/unsettled-settings.test.ts',
   'test/processes/store/server-tls.test.ts',
   'test/processes/docs/database.test.ts',
+  'test/command/clients/clients.test.ts',
 ];
 
 const integration = { engines: 'sqlite', env: { RUN_INTEGRATION: '1' } };
