@@ -50,7 +50,7 @@ const sameOnAnyNode = [
   'test/*/execution/{code-variables,mask-secrets}.test.ts',
   'test/*/dashboard/!(access|web-upgrade).test.ts',
   'test/*/cli/!(cli|run-tier).test.ts',
-  'test/*/store/{server-*,hostile-log,external-database,read-backup,watch-log}.test.ts',
+  'test/*/store/{server-*,external-database,read-backup,watch-log}.test.ts',
 ];
 
 const runs: Readonly<Record<string, Run>> = {

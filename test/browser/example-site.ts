@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runCommand } from '../support/calls/run-command.ts';
-import { type ExamplePlace, writeExampleFile } from '../support/docs/doc-examples.ts';
+import { type ExamplePlace, writeExampleFile } from '../support/places/doc-examples.ts';
 
 /** The root of which README.md shows the report, without its scripts. */
 export function makeExampleSite(place: ExamplePlace): void {

@@ -2,9 +2,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runCommand } from '../support/calls/run-command.ts';
-import { makeExamplePlace, readExamples, repository, writeExampleFile } from '../support/docs/doc-examples.ts';
-import { drawTerminal, readPicture } from '../support/places/terminal-picture.ts';
+import { makeExamplePlace, readExamples, repository, writeExampleFile } from '../support/places/doc-examples.ts';
 import { livePast, makeExampleSite } from './example-site.ts';
+import { drawTerminal, readPicture } from './terminal-picture.ts';
 
 const picture = join(repository, 'docs/images/report.svg');
 

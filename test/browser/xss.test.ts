@@ -5,9 +5,9 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { inRoot } from '../support/calls/in-root.ts';
 import { lookIntoLog } from '../support/log/open-log.ts';
-import { makeHostileRoot } from '../support/places/hostile-root.ts';
 import { openPage } from '../support/web/browser.ts';
 import { startDashboard } from '../support/web/dashboard.ts';
+import { makeHostileRoot } from './hostile-root.ts';
 
 /** What took effect of what was only to be shown. */
 interface Seen {

@@ -11,7 +11,7 @@ import { heldName, type SettingsTable } from '../../src/settings/table.ts';
 import { databaseVariables } from '../../src/store/shared/which-log.ts';
 import { jobStates } from '../../src/store/words.ts';
 import { OVERRIDE_VARIABLE } from '../../src/system/place/trust.ts';
-import { readExamples, repository } from '../support/docs/doc-examples.ts';
+import { readExamples, repository } from '../support/places/doc-examples.ts';
 import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
 
 const pages = globSync(['*.md', 'bench/*.md', 'docs/**/*.md'], { cwd: repository }).sort();

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { repository } from '../support/docs/doc-examples.ts';
+import { repository } from '../support/places/doc-examples.ts';
 
 const read = (path: string): string => readFileSync(join(repository, path), 'utf8');
 

@@ -3,17 +3,17 @@ import { expect, test } from 'vitest';
 import { identifyProcess } from '../../src/system/process/identity.ts';
 import { startNode } from '../support/calls/start-command.ts';
 import { identifyDeadProcess } from '../support/faults/dead-process.ts';
-import { leaveLock } from '../support/faults/left-lock.ts';
 import { rounds } from '../support/faults/rounds.ts';
+import { leaveLock } from '../support/locks/left-lock.ts';
+import type { Guard } from '../support/locks/racer.ts';
 import { queryLog } from '../support/log/open-log.ts';
 import { writeLog } from '../support/log/written-log.ts';
 import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
 import { readAnswers } from '../support/web/read-answers.ts';
-import type { Guard } from './racer.ts';
 
 const ROUNDS = rounds(200);
 
-const child = new URL('./race.child.ts', import.meta.url).pathname;
+const child = new URL('../support/locks/race.child.ts', import.meta.url).pathname;
 
 /** One tier for each round, each left by a worker that died: its row and its lock file. */
 async function leaveTiers(root: string, pid: number): Promise<void> {

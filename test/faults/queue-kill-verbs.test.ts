@@ -6,7 +6,7 @@ import { findViolations } from '../support/faults/invariants.ts';
 import { sample, someAtATime } from '../support/faults/rounds.ts';
 import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
 import { copyRoot, drain } from '../support/queue/queue-rounds.ts';
-import { readSnapshot } from '../support/queue/queue-snapshot.ts';
+import { readSnapshot } from './queue-snapshot.ts';
 import { type Verb, verbs } from './queue-verbs.ts';
 
 interface Round extends Planned {

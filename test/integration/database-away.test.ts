@@ -5,7 +5,7 @@ import type { Ended } from '../support/calls/run-command.ts';
 import { cronEnv } from '../support/calls/run-pass.ts';
 import { startCommand } from '../support/calls/start-command.ts';
 import { type OwnServer, ownServersFor } from '../support/engines/own-server.ts';
-import { startTcpProxy, type TcpProxy } from '../support/engines/tcp-proxy.ts';
+import { startTcpProxy, type TcpProxy } from '../support/machines/tcp-proxy.ts';
 import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
 import { until } from '../support/until.ts';
 

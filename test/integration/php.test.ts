@@ -5,9 +5,9 @@ import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { type Ended, runCommand } from '../support/calls/run-command.ts';
 import { cronEnv } from '../support/calls/run-pass.ts';
 import { type Started, startCommand, startProcess } from '../support/calls/start-command.ts';
-import { type ExamplePlace, makeExamplePlace, readExamples, writeExampleFile } from '../support/docs/doc-examples.ts';
 import type { LoggedJob, LoggedRun } from '../support/log/log-tables.ts';
 import { queryLog } from '../support/log/open-log.ts';
+import { type ExamplePlace, makeExamplePlace, readExamples, writeExampleFile } from '../support/places/doc-examples.ts';
 import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
 import { until } from '../support/until.ts';
 

@@ -16,7 +16,7 @@ import type { LockHolder } from '../../../src/system/lock/holder.ts';
 import { clearDeadLock, isLockHeldBy, type LockFile, takeLockFile } from '../../../src/system/lock/lock-file.ts';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
 import { identifyDeadProcess } from '../../support/faults/dead-process.ts';
-import { leaveLock } from '../../support/faults/left-lock.ts';
+import { leaveLock } from '../../support/locks/left-lock.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 import { makeStateOf } from '../../support/queue/state-of.ts';
 import { until } from '../../support/until.ts';

@@ -14,7 +14,7 @@ import type { PlannedRun } from '../../../src/worker/pass/plan-pass.ts';
 import { callAt } from '../../support/calls/in-root.ts';
 import { cronEnv } from '../../support/calls/run-pass.ts';
 import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
-import { nowMs, writeBusySite } from '../../support/web/busy-site.ts';
+import { nowMs, writeBusySite } from './busy-site.ts';
 
 // How all screens look on narrow and wide terminals is kept in `screens/`, to be looked at. After a change that is
 // meant: `npx vitest run test/command/report/screens.test.ts -u`, and look at what has changed.

@@ -11,7 +11,7 @@ import { mayNeedReconciling } from '../../../src/worker/recovery/needed.ts';
 import { callCommand, inRoot } from '../../support/calls/in-root.ts';
 import { commandPath, runCommand } from '../../support/calls/run-command.ts';
 import { cronEnv } from '../../support/calls/run-pass.ts';
-import { makeSpooledEnd, makeSpoolHeader, toLines } from '../../support/log/spool.ts';
+import { makeSpooledEnd, makeSpoolHeader, toLines } from '../../support/faults/spool.ts';
 import { running, writeLog } from '../../support/log/written-log.ts';
 import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
 import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';

@@ -8,10 +8,10 @@ import { openExistingSqliteStore, openSqliteStore } from '../../../src/store/sql
 import type { SqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../../src/system/place/state-folder.ts';
 import { startNode } from '../../support/calls/start-command.ts';
-import { repository } from '../../support/docs/doc-examples.ts';
 import { checkIntegrity } from '../../support/log/check-integrity.ts';
 import { makeDamagedLog } from '../../support/log/damaged-log.ts';
 import { drivers } from '../../support/log/drivers.ts';
+import { repository } from '../../support/places/doc-examples.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 import { makeStateOf } from '../../support/queue/state-of.ts';
 

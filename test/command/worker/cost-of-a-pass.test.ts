@@ -11,7 +11,7 @@ interface Cost {
   readonly files: readonly string[];
 }
 
-const preload = new URL('../../support/calls/cost-of-call.cjs', import.meta.url).pathname;
+const preload = new URL('./cost-of-call.cjs', import.meta.url).pathname;
 
 function measure({ root }: Pass): Cost {
   const log = join(root, 'cost');

@@ -6,6 +6,7 @@ import { fingerprintOf } from '../../../src/queue/settle/incidents.ts';
 import { noteEnd } from '../../../src/queue/settle/settle.ts';
 import { incidentsOf } from '../../../src/store/statements/monitor/incidents.ts';
 import { DAY_MS, makeChannel, openIncidentPlace } from '../../support/alerts/incident-place.ts';
+import { engine } from '../../support/engines/engines.ts';
 import { makeFinishedRun } from '../../support/log/finished-run.ts';
 import { HOUR_MS, MINUTE_MS } from '../../support/queue/test-queue.ts';
 
@@ -34,14 +35,16 @@ test('500 scripts that fail at once are one message', async () => {
 test('a script that fails every minute for a day gives one alert and one reminder, and is printed as often', async () => {
   const { pass, tell, told, clock, incidents } = await openIncidentPlace();
   const printed: string[] = [];
-  for (let minute = 0; minute <= 24 * 60; minute += 1) {
+  // A server is asked over a socket: there, four an hour are many.
+  const minutes = engine.name === 'sqlite' ? 1 : 15;
+  for (let minute = 0; minute <= 24 * 60; minute += minutes) {
     await pass({ 'hourly/a': `no route to 10.0.0.${minute}` });
     for (const { news, incident } of await tell(true)) printed.push(`${news} ${incident.subject}`);
-    clock.at += MINUTE_MS;
+    clock.at += minutes * MINUTE_MS;
   }
   expect(told()).toEqual(['opened hourly/a', 'reminder hourly/a']);
   expect(printed).toEqual(['opened hourly/a', 'reminder hourly/a']);
-  expect(incidents()).toMatchObject([{ occurrences: 1_441, last_at: clock.at - MINUTE_MS }]);
+  expect(incidents()).toMatchObject([{ occurrences: 1_440 / minutes + 1, last_at: clock.at - minutes * MINUTE_MS }]);
 });
 
 test('a recovery that was lost with its runner is told by the next pass, once', async () => {

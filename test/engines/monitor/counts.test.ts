@@ -9,9 +9,9 @@ import { openPlace } from '../../support/calls/handler-place.ts';
 import { requestRun } from '../../support/calls/run-one.ts';
 import { runPass } from '../../support/calls/run-pass.ts';
 import { identifyDeadProcess } from '../../support/faults/dead-process.ts';
+import { makeSpooledEnd, makeSpoolHeader, toLines } from '../../support/faults/spool.ts';
 import { makeFinishedRun } from '../../support/log/finished-run.ts';
 import { queryLog } from '../../support/log/open-log.ts';
-import { makeSpooledEnd, makeSpoolHeader, toLines } from '../../support/log/spool.ts';
 import { writeLog } from '../../support/log/written-log.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 

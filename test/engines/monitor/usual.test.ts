@@ -6,10 +6,10 @@ import { findSlowRuns } from '../../../src/monitor/checks/runs.ts';
 import type { FinishedRun } from '../../../src/store/schema.ts';
 import type { RunEnding } from '../../../src/store/shared/run-rows.ts';
 import { findUsual } from '../../../src/store/statements/monitor/judge-run.ts';
-import { repository } from '../../support/docs/doc-examples.ts';
 import { engine } from '../../support/engines/engines.ts';
 import { makeFinishedRun } from '../../support/log/finished-run.ts';
 import { type WrittenLog, writeLog } from '../../support/log/written-log.ts';
+import { repository } from '../../support/places/doc-examples.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 import { openStoreOf } from '../../support/queue/state-of.ts';
 

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Queue } from '../../../src/queue/api.ts';
 import { QueueError } from '../../../src/queue/errors.ts';
-import { repository } from '../../support/docs/doc-examples.ts';
 import { engine } from '../../support/engines/engines.ts';
 import { changeLog } from '../../support/log/open-log.ts';
+import { repository } from '../../support/places/doc-examples.ts';
 import { HOUR_MS, openTestQueue, type TestQueue } from '../../support/queue/test-queue.ts';
 
 /** How a job of this name comes into each state, as a user would bring it there. Its number. */

@@ -8,8 +8,8 @@ import { createFallbackStateFolder, fallbackStateFoldersOf } from '../../../src/
 import type { StateFolder } from '../../../src/system/place/state-folder.ts';
 import { usableStateFolder } from '../../../src/system/place/usable.ts';
 import { startCommand } from '../../support/calls/start-command.ts';
+import { makeSpoolHeader, toLines } from '../../support/faults/spool.ts';
 import { queryLog } from '../../support/log/open-log.ts';
-import { makeSpoolHeader, toLines } from '../../support/log/spool.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 
 /** The first place that is tried where `.runner/` cannot be written. */

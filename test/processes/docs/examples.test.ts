@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { globSync } from 'glob';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { runCommand } from '../../support/calls/run-command.ts';
+import { startOwnPostgres } from '../../support/engines/own-server.ts';
+import { cronPlace } from '../../support/places/cron-place.ts';
 import {
   type Example,
   type ExamplePlace,
@@ -11,9 +13,7 @@ import {
   repository,
   runExample,
   writeExampleFile,
-} from '../../support/docs/doc-examples.ts';
-import { startOwnPostgres } from '../../support/engines/own-server.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
+} from '../../support/places/doc-examples.ts';
 import { makeTemplate } from '../../support/places/template-root.ts';
 import { bringForeignFiles } from './foreign-files.ts';
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ExamplePlace } from '../../support/docs/doc-examples.ts';
+import type { ExamplePlace } from '../../support/places/doc-examples.ts';
 import { makeBedrock, makeLaterJob } from '../../support/queue/foreign-queues.ts';
 
 /** What the reader of a page brings along: the queue that they come from, or a home for what scripts write there. */

@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { clearDeadLock } from '../../../src/system/lock/lock-file.ts';
-import { createRacer, type Guard } from '../../faults/racer.ts';
+import { createRacer, type Guard } from '../../support/locks/racer.ts';
 import { meet } from '../../support/meet.ts';
 
 /** Takes and gives back one tier until it has had it so often; prints what was wrong with it. */

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { Guard } from '../../faults/racer.ts';
 import { startNode } from '../../support/calls/start-command.ts';
+import type { Guard } from '../../support/locks/racer.ts';
 import { queryLog } from '../../support/log/open-log.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 import { makeStateOf } from '../../support/queue/state-of.ts';

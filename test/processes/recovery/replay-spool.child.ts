@@ -4,8 +4,8 @@ import type { SqliteStatement } from 'kysely';
 import { findDriver } from '../../../src/store/sqlite/driver.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
+import { SPOOL_AT } from '../../support/faults/spool.ts';
 import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { SPOOL_AT } from '../../support/log/spool.ts';
 import { meet } from '../../support/meet.ts';
 
 /**

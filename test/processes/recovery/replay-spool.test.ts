@@ -10,8 +10,6 @@ import { SpoolWriter } from '../../../src/worker/loop/spool-recorder.ts';
 import { replaySpool, type SpoolReplay } from '../../../src/worker/recovery/replay-spool.ts';
 import { startNode } from '../../support/calls/start-command.ts';
 import { identifyDeadProcess } from '../../support/faults/dead-process.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
 import {
   makeEndOfClaim,
   makeSpooledEnd,
@@ -20,7 +18,9 @@ import {
   makeSpoolingWorker,
   SPOOL_AT,
   toLines,
-} from '../../support/log/spool.ts';
+} from '../../support/faults/spool.ts';
+import { makeFinishedRun } from '../../support/log/finished-run.ts';
+import { changeLog, queryLog } from '../../support/log/open-log.ts';
 import { type WrittenLog, writeLog } from '../../support/log/written-log.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 import { readAnswers } from '../../support/web/read-answers.ts';

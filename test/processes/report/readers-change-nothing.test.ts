@@ -6,12 +6,12 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { inRoot } from '../../support/calls/in-root.ts';
 import { isAlive } from '../../support/faults/dead-process.ts';
 import { killGroup } from '../../support/faults/end-orphans.ts';
-import { killRunner } from '../../support/faults/killed-runner.ts';
 import { changeLog, queryLog } from '../../support/log/open-log.ts';
 import { NO_SUCH_PID } from '../../support/log/written-log.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 import { jsonOf, makeQueueSite } from '../../support/queue/queue-site.ts';
 import { until } from '../../support/until.ts';
+import { killRunner } from './killed-runner.ts';
 
 const readers: readonly string[] = [
   ...['status', 'report', 'metrics', 'why waits', 'show 1', 'tail waits', 'jobs', 'activity', 'list'],

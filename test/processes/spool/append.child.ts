@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { SpoolWriter } from '../../../src/worker/loop/spool-recorder.ts';
-import { makeSpooledEnd, makeSpoolingWorker } from '../../support/log/spool.ts';
+import { makeSpooledEnd, makeSpoolingWorker } from '../../support/faults/spool.ts';
 
 /** Adds to the spool of a root for ever, and says each time which record is there. */
 const [root = ''] = process.argv.slice(2);

@@ -14,7 +14,7 @@ import {
   makeSpooledRun,
   makeSpoolingWorker,
   SPOOL_AT,
-} from '../../support/log/spool.ts';
+} from '../../support/faults/spool.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 import { tries } from '../../support/tries.ts';
 import { until } from '../../support/until.ts';

@@ -5,8 +5,8 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { pathWithoutCrontab } from '../../support/calls/in-root.ts';
 import { commandPath } from '../../support/calls/run-command.ts';
-import { copyWithOtherWords } from '../../support/docs/change-words.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { copyWithOtherWords } from './change-words.ts';
 
 const project = join(import.meta.dirname, '../../..');
 const SENTENCES = 1_000;

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { startCommand } from '../calls/start-command.ts';
-import { openTunnel } from '../engines/tunnel.ts';
+import { openTunnel } from '../machines/tunnel.ts';
 import { cronPlace } from '../places/cron-place.ts';
 import { until } from '../until.ts';
 

@@ -15,7 +15,7 @@ import {
   type WorkerRequest,
 } from '../../../src/worker/recovery/tier-lock.ts';
 import { identifyDeadProcess } from '../../support/faults/dead-process.ts';
-import { leaveLock } from '../../support/faults/left-lock.ts';
+import { leaveLock } from '../../support/locks/left-lock.ts';
 import { queryLog } from '../../support/log/open-log.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 import { makeStateOf, openSqliteOf } from '../../support/queue/state-of.ts';

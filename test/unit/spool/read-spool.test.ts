@@ -6,7 +6,7 @@ import type { SpoolFile } from '../../../src/store/spool/files.ts';
 import { isReady, readSpool } from '../../../src/store/spool/read.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-import { makeSpooledEnd, makeSpoolHeader, SPOOL_AT, toLines } from '../../support/log/spool.ts';
+import { makeSpooledEnd, makeSpoolHeader, SPOOL_AT, toLines } from '../../support/faults/spool.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 
 /** A spool file with this content. */

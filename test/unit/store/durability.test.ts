@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Durability } from '../../../src/store/sqlite/session.ts';
 import type { StoreSession } from '../../../src/store/store.ts';
-import { openRecordedStore } from '../../support/log/recorded-store.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 import { until } from '../../support/until.ts';
+import { openRecordedStore } from './recorded-store.ts';
 
 const change = ({ events }: StoreSession) => events.record([{ at: 1, event: 'job-updated' }]);
 const nothing = async (): Promise<void> => {};

@@ -1,9 +1,9 @@
-import type { WorkerRow } from '../../src/store/schema.ts';
-import { takeLockFile } from '../../src/system/lock/lock-file.ts';
-import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { checkLiveness, identifyProcess } from '../../src/system/process/identity.ts';
-import { holderOf, takeTier, takeTierSlot, type WorkerRequest } from '../../src/worker/recovery/tier-lock.ts';
-import { engine } from '../support/engines/engines.ts';
+import type { WorkerRow } from '../../../src/store/schema.ts';
+import { takeLockFile } from '../../../src/system/lock/lock-file.ts';
+import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
+import { checkLiveness, identifyProcess } from '../../../src/system/process/identity.ts';
+import { holderOf, takeTier, takeTierSlot, type WorkerRequest } from '../../../src/worker/recovery/tier-lock.ts';
+import { engine } from '../engines/engines.ts';
 
 /** What a racer takes: the whole lock of a tier, or one of the two things that it is made of. */
 export type Guard = 'tier' | 'lock-file' | 'slot';

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { startCommand } from '../calls/start-command.ts';
-import { queryLog } from '../log/open-log.ts';
-import { cronPlace } from '../places/cron-place.ts';
-import { type FileContent, makeTemporaryRoot } from '../places/temporary-root.ts';
-import { until } from '../until.ts';
-import { endOrphans } from './end-orphans.ts';
+import { startCommand } from '../../support/calls/start-command.ts';
+import { endOrphans } from '../../support/faults/end-orphans.ts';
+import { queryLog } from '../../support/log/open-log.ts';
+import { cronPlace } from '../../support/places/cron-place.ts';
+import { type FileContent, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { until } from '../../support/until.ts';
 
 /** A root whose runner was killed while its script goes on, until there is a file `go`. */
 export interface KilledRunner {

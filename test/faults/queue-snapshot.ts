@@ -1,6 +1,6 @@
-import { readLog } from '../faults/invariants-log.ts';
-import type { LoggedJob } from '../log/log-tables.ts';
-import { queryLog } from '../log/open-log.ts';
+import { readLog } from '../support/faults/invariants-log.ts';
+import type { LoggedJob } from '../support/log/log-tables.ts';
+import { queryLog } from '../support/log/open-log.ts';
 
 /** What differs between two runs of the same command that did the same. */
 const byChance = /_at$|^scheduled_for$|^claim_token$|^reason$/;

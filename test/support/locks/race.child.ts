@@ -1,4 +1,4 @@
-import { meet } from '../support/meet.ts';
+import { meet } from '../meet.ts';
 import { createRacer, type Guard, type Won } from './racer.ts';
 
 /** Tries, together with others, to take the tiers `round-0`, `round-1` …; prints those it got. */

@@ -4,8 +4,8 @@ import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
 import { commandPath } from '../calls/run-command.ts';
-import { makeFakeCrontab } from '../places/fake-crontab.ts';
-import { makeTemporaryRoot } from '../places/temporary-root.ts';
+import { makeFakeCrontab } from './fake-crontab.ts';
+import { makeTemporaryRoot } from './temporary-root.ts';
 
 /**
  * Examples in the documentation, run as a reader would run them. How a page says what is what:
@@ -108,7 +108,7 @@ function writeCommand(folder: string, name: string, script: string): void {
 }
 
 /** Not every machine has `sqlite3`; this one answers queries, and fails where that would. */
-const sqliteShell = join(repository, 'test/support/log/sqlite-shell.ts');
+const sqliteShell = join(repository, 'test/support/places/sqlite-shell.ts');
 
 /** Writes a file of an example; a new `runner.config.*` takes the place of the one before. */
 export function writeExampleFile({ root }: ExamplePlace, file: string, content: string): void {
