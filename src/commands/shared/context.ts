@@ -84,7 +84,7 @@ async function keepScript({ env, version, distFolder }: CommandContext, root: st
 
 /** An import of the crontab was interrupted, or is under way at this moment. */
 async function finishImport({ env, stderr }: CommandContext, root: string): Promise<void> {
-  const { settleImport } = await import('../../hosting/crontab/import/settle.ts');
+  const { settleImport } = await import('../../hosting/crontab/import/apply.ts');
   try {
     settleImport(root, env, false);
   } catch (error) {

@@ -160,7 +160,8 @@ export function forgetRoot({ path }: CronScript, root: string): void {
   removeIfEmpty(end);
 }
 
-function removeIfEmpty(folder: string): boolean {
+/** @returns whether the folder is gone */
+export function removeIfEmpty(folder: string): boolean {
   try {
     rmdirSync(folder);
     return true;

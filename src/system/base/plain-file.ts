@@ -56,13 +56,13 @@ export function describeSpecial(path: string): string {
  * @param mode the mode of the file, independent of the umask
  * @throws the error of the file system; nothing is left behind then
  */
-export function replaceFile(path: string, text: string, mode: number): void {
+export function replaceFile(path: string, content: string | Uint8Array, mode: number): void {
   const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
   const fresh = join(dirname(path), `.${basename(path)}.${Math.random().toString(36).slice(2)}`);
   const file = openSync(fresh, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0o600);
   try {
     try {
-      writeFileSync(file, text);
+      writeFileSync(file, content);
       fchmodSync(file, mode);
       fsyncSync(file);
     } finally {

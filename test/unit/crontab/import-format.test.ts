@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { detectCrontabFormat } from '../../../src/hosting/crontab/import/format.ts';
+import { detectCrontabFormat } from '../../../src/hosting/crontab/import/read.ts';
 import { crontabNames, readCrontabFile } from '../../processes/crontab/sandbox.ts';
 import { runCommand } from '../../support/calls/run-command.ts';
 import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';

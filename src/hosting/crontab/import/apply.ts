@@ -1,29 +1,29 @@
-import { existsSync, mkdirSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
+import { DISABLED } from '../../../discovery/not-run.ts';
 import { UsageError } from '../../../system/base/errors.ts';
-import { createStateFolder, stateFolderOf } from '../../../system/place/state-folder.ts';
-import { type BlockContent, installBlock, readBlock, readChosenTiers, removeBlock } from '../block.ts';
+import { replaceFile } from '../../../system/base/plain-file.ts';
+import { createStateFolder, type StateFolder, stateFolderOf } from '../../../system/place/state-folder.ts';
+import { type BlockContent, hasBlock, installBlock, readBlock, readChosenTiers, removeBlock } from '../block.ts';
 import { readLineOf } from '../lines.ts';
 import { type AskedLines, type CrontabPlan, namedTiers, planCrontab } from '../plan.ts';
 import { markChanged, readCrontab, writeCrontab } from '../program.ts';
-import { forgetUncalled, type OwnPackage, writeCronScript } from '../script.ts';
+import { forgetUncalled, type OwnPackage, removeIfEmpty, writeCronScript } from '../script.ts';
 import type { ImportPlan, PlannedScript } from './plan.ts';
-import {
-  chooseToRemove,
-  type ImportedFile,
-  type ImportRecord,
-  readImports,
-  removeIfEmpty,
-  removeUnsettled,
-  settleImport,
-  sha256Of,
-  type TakenOut,
-  writeUnsettled,
-} from './settle.ts';
 
-export interface ApplyRequest {
+interface ApplyRequest {
   readonly root: string;
   readonly own: OwnPackage;
   readonly env: NodeJS.ProcessEnv;
@@ -34,16 +34,16 @@ export interface ApplyRequest {
   readonly crontab: Buffer | null;
 }
 
-export interface Applied {
+interface Applied {
   /** The lines that call the root now. */
   readonly lines: readonly string[];
   readonly warnings: readonly string[];
 }
 
 /**
- * Carries a plan out: all of it or nothing. The scripts are made first, beside `jobs/`; then the crontab changes in one
- * step, which comments the old lines out and installs the root's block; then the scripts go into `jobs/`. Whoever kills
- * it in between leaves what the next pass settles.
+ * Carries out a plan: all of it or nothing. The scripts are made first, beside `jobs/`; then the crontab changes in one
+ * step, which comments the old lines out and installs the root's block; then the scripts go into `jobs/`. If it is
+ * killed in between, the next pass settles the rest.
  */
 export function applyImport(request: ApplyRequest): Applied {
   const { root, env, plan, crontab } = request;
@@ -60,19 +60,9 @@ export function applyImport(request: ApplyRequest): Applied {
     const { content, script, warnings } = planBlock(request, before);
     writeCronScript(script, root, request.own);
     const after = installBlock(marked.crontab, root, content);
-    const record = {
-      before: before.toString('base64'),
-      after: after.toString('base64'),
-      tiers,
-      scripts: marked.scripts,
-    };
-    const files = new Map(plan.scripts.map(({ path, content }) => [path, content]));
-    writeUnsettled(state, { kind: 'apply', ...record }, files);
-    changeCrontab(
-      after,
-      env,
-      marked.scripts.map(({ mark }) => mark),
-    );
+    const blocks = { blockBefore: blockOf(before, root), blockAfter: blockOf(after, root) };
+    writeUnsettled(state, { kind: 'apply', scripts: marked.scripts, tiers, ...blocks }, plan.scripts);
+    changeCrontab(after, env, marked.scripts);
     markChanged(root);
     settleImport(root, env, true);
     return { lines: content.lines, warnings };
@@ -84,7 +74,7 @@ export function applyImport(request: ApplyRequest): Applied {
   }
 }
 
-/** @returns those that were not there */
+/** Creates missing tiers, and returns their names. */
 function makeTiers(root: string, scripts: readonly PlannedScript[]): string[] {
   const missing = tiersOf(scripts).filter((tier) => !existsSync(join(root, 'jobs', tier)));
   for (const tier of missing) mkdirSync(join(root, 'jobs', tier), { recursive: true, mode: 0o755 });
@@ -95,12 +85,12 @@ function tiersOf(scripts: readonly PlannedScript[]): string[] {
   return [...new Set(scripts.map(({ path }) => path.split('/')[1] as string))];
 }
 
-/** What no option speaks of is as the block was written before: a tier that somebody left out of it stays out. */
+/** Without an option, the block stays as it was written before: a tier that was left out of it stays out. */
 function planBlock({ root, own, env, plan, asked }: ApplyRequest, crontab: Buffer): CrontabPlan {
   const added = tiersOf(plan.scripts);
   const isAsked = asked.due !== undefined || asked.tiers !== undefined;
   const chosen = isAsked ? allOf(root, asked.tiers, added) : withAdded(root, readChosenTiers(crontab, root), added);
-  // One line for all calls them, too.
+  // One line for all tiers calls the new ones, too.
   const tiers = !isAsked && callsDue(root, crontab) ? undefined : chosen;
   return planCrontab(root, { ...asked, tiers }, crontab, env, join(own.distFolder, 'bin.cjs'));
 }
@@ -109,7 +99,7 @@ function callsDue(root: string, crontab: Buffer): boolean {
   return readBlock(crontab, root).some((line) => readLineOf(root, line)?.name === 'due');
 }
 
-/** @throws {UsageError} where nothing would run the scripts any more */
+/** @throws {UsageError} if nothing would run the scripts any more */
 function allOf(root: string, option: string | undefined, added: readonly string[]): string | undefined {
   if (option === undefined || option === 'all') return option;
   const named = namedTiers(root, option);
@@ -126,21 +116,21 @@ function withAdded(root: string, called = '', added: readonly string[]): string 
   return there.length === 0 ? undefined : [...there, ...added].join(',');
 }
 
-/** What stands before a line that is kept, or alone where there was none; it names the root and the script. */
+/** The comment that names the root and the script; the old line follows it, if there was one. */
 function markOf(root: string, path: string): string {
   return Buffer.from(`# folder-runner ${join(root, path)}`).toString('latin1');
 }
 
 /**
- * Comments out the lines that scripts stand for. What comes from a file has no line here, unless somebody has installed
- * it: then that one is commented out, and else there is a comment alone.
+ * Comments out the lines that scripts stand for. For a line of a file, that is the same line of the crontab; if there is
+ * none, a comment alone is added.
  */
 function markLines(crontab: Buffer, root: string, scripts: readonly PlannedScript[], isFromFile: boolean) {
   const lines = crontab.toString('latin1').split('\n');
   const marked: ImportedFile[] = [];
   const added: string[] = [];
   for (const { path, content, text, line } of scripts) {
-    const index = isFromFile ? lines.findIndex((each) => withoutReturn(each) === text) : line - 1;
+    const index = isFromFile ? lines.findIndex((each) => each.replace(/\r$/, '') === text) : line - 1;
     const old = lines[index] ?? null;
     const mark = old === null ? markOf(root, path) : `${markOf(root, path)}: ${old}`;
     if (old === null) added.push(mark);
@@ -152,44 +142,43 @@ function markLines(crontab: Buffer, root: string, scripts: readonly PlannedScrip
   return { crontab: Buffer.from(all.join('\n'), 'latin1'), scripts: marked };
 }
 
-function withoutReturn(line: string): string {
-  return line.endsWith('\r') ? line.slice(0, -1) : line;
-}
-
-/** @throws {UsageError} where the host takes the crontab and keeps another one */
-function changeCrontab(crontab: Buffer, env: NodeJS.ProcessEnv, marks: readonly string[]): void {
+/** @throws {UsageError} if the host accepts the crontab and keeps another one */
+function changeCrontab(crontab: Buffer, env: NodeJS.ProcessEnv, scripts: readonly ImportedFile[]): void {
   writeCrontab(crontab, env);
-  const lines = new Set(readCrontab(env).toString('latin1').split('\n'));
-  if (marks.every((mark) => lines.has(mark))) return;
+  const lines = readCrontabLines(env);
+  if (scripts.every(({ mark }) => lines.has(mark))) return;
   throw new UsageError(
     '`crontab -` took the new crontab without an error, but `crontab -l` does not show it: your host keeps its own ' +
       "crontab. Change the lines on the cron page of your host's panel.",
   );
 }
 
-export interface Undone extends TakenOut {
-  /** How many lines are alive again. */
+/** The lines of the user's crontab, in Latin-1. */
+function readCrontabLines(env: NodeJS.ProcessEnv): ReadonlySet<string> {
+  return new Set(readCrontab(env).toString('latin1').split('\n'));
+}
+
+interface Undone extends TakenOut {
+  /** How many lines run again. */
   readonly lines: number;
-  /** Scripts whose old lines somebody has deleted: they go on running, as nothing else would do their work. */
+  /** Scripts whose old lines were deleted by hand: they keep running, as nothing else would do their work. */
   readonly left: readonly string[];
 }
 
-/** Takes all imports of this root back; null: there is none. */
+/** Undoes all imports of this root; null: there is none. */
 export function undoImports(root: string, env: NodeJS.ProcessEnv): Undone | null {
   const state = stateFolderOf(root);
   if (!existsSync(state.path)) return null;
   settleImport(root, env, true);
   const imports = readImports(state);
-  const [first] = imports;
   const now = readCrontab(env);
   const scripts = imports.flatMap((each) => each.scripts);
-  const marks = new Set(now.toString('latin1').split('\n'));
+  const marks = readCrontabLines(env);
   const live = scripts.filter(({ mark }) => marks.has(mark));
-  if (first === undefined || live.length === 0) return null;
+  if (live.length === 0) return null;
+  const before = unmark(now, root, live, blockWithout(now, root, imports, live));
   const tiers = imports.flatMap((each) => each.tiers);
-  const before = findBefore(now, imports) ?? unmark(now, root, live, blockAfter(now, root, imports, live));
-  const record = { before: now.toString('base64'), after: before.toString('base64'), tiers, scripts: live };
-  writeUnsettled(state, { kind: 'undo', ...record }, new Map());
+  writeUnsettled(state, { kind: 'undo', tiers, scripts: live }, []);
   try {
     writeCrontab(before, env);
   } catch (error) {
@@ -203,44 +192,31 @@ export function undoImports(root: string, env: NodeJS.ProcessEnv): Undone | null
   return { ...takenOut, left, lines: live.filter(({ line }) => line !== null).length };
 }
 
-/** How many lines of the crontab are comments now, as scripts of this root stand for them. */
+/** How many lines of the crontab are comments now, because scripts of this root stand for them. */
 export function countCommentedOut(root: string, env: NodeJS.ProcessEnv): number {
   const scripts = readImports(stateFolderOf(root)).flatMap((each) => each.scripts);
   if (scripts.length === 0) return 0;
-  const lines = new Set(readCrontab(env).toString('latin1').split('\n'));
+  const lines = readCrontabLines(env);
   return scripts.filter(({ mark, line }) => line !== null && lines.has(mark)).length;
 }
 
-/** The very bytes from before the first import, if nobody has changed the crontab since. */
-function findBefore(
-  now: Buffer,
-  imports: readonly { readonly before: string; readonly after: string }[],
-): Buffer | null {
-  let at: string | null = now.toString('base64');
-  for (const { before, after } of imports.toReversed()) {
-    if (after !== at) return null;
-    at = before;
-  }
-  return Buffer.from(at, 'base64');
+function blockOf(crontab: Buffer, root: string): BlockContent {
+  return { lines: readBlock(crontab, root), chosenTiers: readChosenTiers(crontab, root) };
 }
 
 /**
- * The lines of the root's block once the imports are undone: those from before the first one. Where somebody has
- * changed the block since, theirs, without what calls a tier that goes.
+ * The root's block without the imports: as it was before the first one. If the block has changed since the last one, it
+ * stays, without the lines of tiers that go.
  */
-function blockAfter(
+function blockWithout(
   now: Buffer,
   root: string,
   imports: readonly ImportRecord[],
   scripts: readonly ImportedFile[],
 ): BlockContent {
-  const contentOf = (crontab: Buffer): BlockContent => ({
-    lines: readBlock(crontab, root),
-    chosenTiers: readChosenTiers(crontab, root),
-  });
-  const blockOf = (crontab = '') => contentOf(Buffer.from(crontab, 'base64'));
-  const installed = contentOf(now);
-  if (isDeepStrictEqual(installed, blockOf(imports.at(-1)?.after))) return blockOf(imports[0]?.before);
+  const installed = blockOf(now, root);
+  const [first, last] = [imports[0], imports.at(-1)];
+  if (first && JSON.stringify(installed) === JSON.stringify(last?.blockAfter)) return first.blockBefore;
   const { removed } = chooseToRemove(root, scripts);
   const filesOf = (tier: string) => (tierNames(root).includes(tier) ? readdirSync(join(root, 'jobs', tier)) : []);
   const gone = imports
@@ -249,7 +225,7 @@ function blockAfter(
   return { ...installed, lines: installed.lines.filter((line) => !gone.includes(readLineOf(root, line)?.name ?? '')) };
 }
 
-/** Other lines have changed since: only what the import has done is undone. */
+/** The crontab with the old lines in place of their comments, and this block. */
 function unmark(now: Buffer, root: string, scripts: readonly ImportedFile[], block: BlockContent): Buffer {
   const oldLines = new Map(scripts.map(({ mark, line }) => [mark, line]));
   const lines = now
@@ -261,4 +237,174 @@ function unmark(now: Buffer, root: string, scripts: readonly ImportedFile[], blo
     });
   const crontab = Buffer.from(lines.join('\n'), 'latin1');
   return block.lines.length === 0 ? removeBlock(crontab, root) : installBlock(crontab, root, block);
+}
+
+/** The scripts of an import that was undone, by their paths. */
+interface TakenOut {
+  readonly removed: readonly string[];
+  /** Scripts that were changed by hand. */
+  readonly kept: readonly string[];
+}
+
+const NOTHING: TakenOut = { removed: [], kept: [] };
+
+/**
+ * Brings the scripts of an import to where the crontab says: a script whose old line is commented out runs from `jobs/`,
+ * the others do not. The crontab changes in one step; so a command is never in both, nor in neither once this has been
+ * called. Each pass calls it before it begins.
+ *
+ * @param isOver whether no process is about to change the crontab: an import that did not get so far is dropped then
+ */
+export function settleImport(root: string, env: NodeJS.ProcessEnv, isOver: boolean): TakenOut {
+  const state = stateFolderOf(root);
+  const unsettled = readJson<UnsettledImport>(join(state.unsettledImport, RECORD));
+  if (unsettled === null) {
+    if (isOver) removeUnsettled(state);
+    return NOTHING;
+  }
+  const crontab = readCrontab(env);
+  const lines = new Set(crontab.toString('latin1').split('\n'));
+  const isLive = ({ mark }: ImportedFile) => lines.has(mark);
+  const scripts = unsettled.scripts.filter((script) => isLive(script) === (unsettled.kind === 'apply'));
+  if (scripts.length === 0 && !isOver) return NOTHING;
+  const imports = readImports(state);
+  let takenOut = NOTHING;
+  if (unsettled.kind === 'apply') {
+    putIn(root, state.unsettledImport, scripts);
+    // A call that was killed after this has added the import already.
+    const isThere = imports.some((each) => each.scripts.some(({ mark }) => mark === scripts[0]?.mark));
+    const { kind: _, ...record } = unsettled;
+    if (!isThere && scripts.length > 0) writeImports(state, [...imports, { ...record, scripts }]);
+  } else {
+    takenOut = takeOut(root, { ...unsettled, scripts }, hasBlock(crontab, root));
+    const left = imports.map((each) => ({ ...each, scripts: each.scripts.filter(isLive) }));
+    writeImports(
+      state,
+      left.filter((each) => each.scripts.length > 0),
+    );
+  }
+  removeUnsettled(state);
+  return takenOut;
+}
+
+function putIn(root: string, folder: string, scripts: readonly ImportedFile[]): void {
+  for (const { path } of scripts) {
+    const target = join(root, path);
+    if (existsSync(target)) continue;
+    mkdirSync(dirname(target), { recursive: true, mode: 0o755 });
+    replaceFile(target, readFileSync(join(folder, path)), 0o700);
+  }
+}
+
+/** @param isCalled whether the crontab still calls tiers of this root: a kept script must not run beside its line */
+function takeOut(
+  root: string,
+  { scripts, tiers }: Pick<ImportRecord, 'scripts' | 'tiers'>,
+  isCalled: boolean,
+): TakenOut {
+  const { removed, kept } = chooseToRemove(root, scripts);
+  for (const path of removed) rmSync(join(root, path));
+  if (isCalled) for (const path of kept) renameSync(join(root, path), join(root, `${path}${DISABLED}`));
+  for (const tier of tiers) removeIfEmpty(join(root, 'jobs', tier));
+  return { removed, kept: kept.map((path) => (isCalled ? `${path}${DISABLED}` : path)) };
+}
+
+/** Divides the scripts that exist, wherever they were moved to, into unchanged and changed ones. */
+function chooseToRemove(root: string, scripts: readonly ImportedFile[]): TakenOut {
+  const own = new Set(scripts.map(({ path }) => path));
+  const others = listFiles(root).filter((path) => !own.has(path));
+  const there = scripts.flatMap((script) => findScript(root, script, others) ?? []);
+  const { removed = [], kept = [] } = Object.groupBy(there, ({ isChanged }) => (isChanged ? 'kept' : 'removed'));
+  return { removed: removed.map(({ path }) => path), kept: kept.map(({ path }) => path) };
+}
+
+function listFiles(root: string): readonly string[] {
+  return tierNames(root).flatMap((tier) =>
+    readdirSync(join(root, 'jobs', tier), { withFileTypes: true }).flatMap((entry) =>
+      entry.isFile() ? `jobs/${tier}/${entry.name}` : [],
+    ),
+  );
+}
+
+/** Finds an unchanged script also in another tier, or under another name; null: it is gone, or disabled. */
+function findScript(root: string, { path, hash }: ImportedFile, others: readonly string[]) {
+  const hashOf = (each: string): string => sha256Of(readFileSync(join(root, each)));
+  if (existsSync(join(root, path))) return { path, isChanged: hashOf(path) !== hash };
+  const moved = others.find((each) => !each.endsWith(DISABLED) && hashOf(each) === hash);
+  return moved === undefined ? null : { path: moved, isChanged: false };
+}
+
+/** A script of an import. */
+interface ImportedFile {
+  /** `jobs/15min/wp-cron.sh` */
+  readonly path: string;
+  /** The checksum of the imported file, which shows whether it was changed since. */
+  readonly hash: string;
+  /** The comment in the crontab, in Latin-1: while it is there, the script runs. */
+  readonly mark: string;
+  /** The old line in that comment, in Latin-1; null: there was none. */
+  readonly line: string | null;
+}
+
+/** One import that was applied and is not undone. */
+interface ImportRecord {
+  readonly scripts: readonly ImportedFile[];
+  /** Tiers that were created for them. */
+  readonly tiers: readonly string[];
+  readonly blockBefore: BlockContent;
+  readonly blockAfter: BlockContent;
+}
+
+/** A change that is under way: its scripts wait to go where the crontab says, once that has changed. */
+type UnsettledImport =
+  | ({ readonly kind: 'apply' } & ImportRecord)
+  | ({ readonly kind: 'undo' } & Pick<ImportRecord, 'scripts' | 'tiers'>);
+
+const RECORD = 'record.json';
+
+/** Writes the record and the scripts to the disk, completely or not at all, before the crontab changes. */
+function writeUnsettled(state: StateFolder, unsettled: UnsettledImport, scripts: readonly PlannedScript[]): void {
+  const folder = state.unsettledImport;
+  const draft = `${folder}.new`;
+  rmSync(draft, { recursive: true, force: true });
+  mkdirSync(draft, { mode: 0o700 });
+  for (const { path, content } of scripts) {
+    mkdirSync(dirname(join(draft, path)), { recursive: true, mode: 0o700 });
+    replaceFile(join(draft, path), content, 0o700);
+  }
+  replaceFile(join(draft, RECORD), JSON.stringify(unsettled), 0o600);
+  renameSync(draft, folder);
+  const fd = openSync(dirname(folder), 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function removeUnsettled(state: StateFolder): void {
+  const folder = state.unsettledImport;
+  // Without its record, the rest of the folder means nothing.
+  rmSync(join(folder, RECORD), { force: true });
+  rmSync(folder, { recursive: true, force: true });
+}
+
+const importsFile = ({ path }: StateFolder): string => join(path, 'imported-crontab.json');
+
+/** The imports that were not undone, the oldest first. */
+function readImports(state: StateFolder): readonly ImportRecord[] {
+  return readJson<ImportRecord[]>(importsFile(state)) ?? [];
+}
+
+function writeImports(state: StateFolder, imports: readonly ImportRecord[]): void {
+  if (imports.length === 0) rmSync(importsFile(state), { force: true });
+  else replaceFile(importsFile(state), JSON.stringify(imports), 0o600);
+}
+
+function readJson<T>(path: string): T | null {
+  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as T) : null;
+}
+
+function sha256Of(content: Buffer): string {
+  return createHash('sha256').update(content).digest('hex');
 }

@@ -7,7 +7,7 @@ export interface Step {
   /** Without redirections; variables stand as `$NAME`. */
   readonly words: readonly string[];
   readonly redirections: readonly Redirection[];
-  /** What stands behind it: `&&`, `|`, `;` … Empty at the end. */
+  /** The operator behind the step: `&&`, `|`, `;` … Empty at the end. */
   readonly operator: string;
 }
 
@@ -19,16 +19,16 @@ interface Redirection {
   readonly target: string;
 }
 
-/** What a crontab line runs, taken apart as far as notes and names need it: good for hints, never for running it. */
+/** The programs of a crontab line, parsed as far as notes and names need it: good for hints, never for running it. */
 export interface ShellCommand {
   readonly steps: readonly Step[];
   /** The step that the line is there for, without `nice`, `flock` and the like: the first that does more than prepare. */
   readonly main: Program | null;
-  /** What only prepares, before the main step: `sleep $((RANDOM % 60))`. */
+  /** Steps before the main one that only prepare it: `sleep $((RANDOM % 60))`. */
   readonly preparations: readonly string[];
   /** Every program that is started, in order. */
   readonly programs: readonly Program[];
-  /** Where `cd` leads; null: it stays at home. */
+  /** The target of `cd`; null: the line stays in the home. */
   readonly folder: string | null;
   /** Whether it leaves something running that nobody waits for: `&`. */
   readonly leavesSome: boolean;
@@ -64,7 +64,7 @@ function textOf({ name, args }: Program, hidden: readonly string[]): string {
   return [name, ...args].join(' ').replaceAll(SUBSTITUTION, (_, index) => hidden[index] ?? '');
 }
 
-/** What stands for one in words of a step. */
+/** The placeholder of a substitution in the words of a step. */
 export const SUBSTITUTION = /\$substitution(\d+)/g;
 
 /**
@@ -126,7 +126,7 @@ function tokensOf(text: string): ParseEntry[] {
   try {
     return parse(text, (name: string) => `$${name}`).filter((entry) => typeof entry === 'string' || 'op' in entry);
   } catch {
-    // What it cannot take apart runs all the same: there is less to say about it.
+    // A line that cannot be parsed runs all the same; it only gets fewer notes.
     return text.split(/\s+/).filter(Boolean);
   }
 }
@@ -162,7 +162,7 @@ export const SHELLS = ['sh', 'bash', 'dash', 'ash', 'ksh', 'zsh'];
 export const BUILTINS =
   /^(?:cd|test|\[|\[\[|export|set|unset|umask|ulimit|:|\.|source|true|false|echo|printf|read|wait|exit|return|trap|eval|exec|command|builtin|type|kill|pwd|shift|local|let|case|esac|for|function|in|\(\(|time)$/;
 
-/** Of `if` and loops: what comes behind them is the command. */
+/** Keywords of `if` and loops, which a command follows. */
 const KEYWORDS = ['if', 'then', 'else', 'elif', 'while', 'until', 'do', '!', '{', 'fi', 'done', '}'];
 const ASSIGNMENT = /^[A-Za-z_]\w*=/;
 
@@ -299,7 +299,7 @@ export function knowsRandom(shell: string): boolean {
   return isLikeBash(shell) || /^(?:busybox|ash)$/.test(shellBehind(shell));
 }
 
-/** What only bash understands; found in quotes of one kind, it means nothing to the shell that reads the line. */
+/** Forms that only bash understands. In quotes of some kind they mean nothing to the shell that reads the line. */
 const BASH_WORDS: readonly (readonly [form: RegExp, isAlsoIn: 'double quotes' | 'no quotes'])[] = [
   [/\$\{\w+(?:\[|\^|,|\/|:\d)[^}]*\}/, 'double quotes'],
   [/(?<![\w$])\(\(/, 'no quotes'],

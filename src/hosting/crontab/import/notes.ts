@@ -19,8 +19,8 @@ import {
   shellBehind,
   type Waits,
 } from './command.ts';
-import type { CrontabJob } from './read.ts';
-import { CRON_PATH, continues, describeLateness, passedOn, splitInput } from './script.ts';
+import { CRON_PATH, type CrontabJob } from './read.ts';
+import { continues, describeLateness, passedOn, splitInput } from './script.ts';
 
 /** The facts about a line that the notes are judged by. */
 interface NotedJob {
@@ -34,11 +34,11 @@ interface NotedJob {
   readonly isThereForDay: boolean;
   /** Its `@timeout`: `6h` */
   readonly timeout: string;
-  /** Where cron starts commands. */
+  /** The folder in which cron starts commands. */
   readonly home: string;
-  /** What cron of this host sets besides what the crontab says. */
+  /** Variables that cron of this host adds to those of the crontab. */
   readonly given: ReadonlyMap<string, string>;
-  /** What counts as `MAILTO` for the runner's own lines. */
+  /** The `MAILTO` above the runner's own lines. */
   readonly mailTo: string | undefined;
 }
 
@@ -50,7 +50,7 @@ interface Surroundings extends NotedJob {
   readonly folder: string | null;
 }
 
-/** What a person should know of a script made from a line: one sentence each, what differs from cron first. */
+/** Notes for the user about a script made from a line, one sentence each; differences from cron come first. */
 export function noteJob(noted: NotedJob): string[] {
   const { job, command } = noted;
   const home = job.variables.get('HOME') ?? noted.home;
@@ -78,15 +78,6 @@ const RULES: readonly Rule[] = [
   noteOutput,
   noteMail,
   notePassword,
-  ({ job }) => (job.hasCarriageReturn ? ['Its line has a Windows line end (CRLF); the script has not.'] : []),
-  ({ job }) =>
-    /\\\\/.test(job.command)
-      ? ['It has two backslashes in a row, which some crons turn into one: compare the script.']
-      : [],
-  ({ job }) =>
-    Buffer.byteLength(job.command, 'latin1') > LONGEST_COMMAND
-      ? ['It is longer than cron takes; the script has all of it.']
-      : [],
   ({ text }) =>
     continues(text)
       ? ['It ends in a backslash, but no line of a crontab goes on in the next one: cron runs it as it stands here.']
@@ -96,13 +87,7 @@ const RULES: readonly Rule[] = [
   noteBash,
   noteRandom,
   ({ command }) => noteExitCode(command),
-  ({ job }) =>
-    [...job.variables].some(([, value]) => /\$\{?\w/.test(value))
-      ? ['A variable above it holds a $, which cron does not expand; neither does the script.']
-      : [],
 ];
-
-const LONGEST_COMMAND = 990;
 
 function noteShell({ job }: Surroundings): readonly string[] {
   const shell = job.variables.get('SHELL');
@@ -110,7 +95,7 @@ function noteShell({ job }: Surroundings): readonly string[] {
   return [`SHELL is ${shell}, which is not a program here: neither cron nor the script can run it.`];
 }
 
-/** Of `&`, and of bash's `&>` where another shell reads it. */
+/** Notes `&`, and bash's `&>` if another shell reads it. */
 function noteBackground({ job, text, command }: Surroundings): readonly string[] {
   const left = command.leavesSome
     ? ['It leaves a program running in the background, of which the log knows neither output nor end: take out the &.']
@@ -353,7 +338,7 @@ function noteRelative(name: string, { folder, home }: Surroundings): readonly st
   return [`${name} is relative to your home, where cron starts commands, and the script too.`];
 }
 
-/** What ends with a code other than 0 although nothing is wrong: cron has never looked at it. */
+/** Notes commands that end with another code than 0 although nothing is wrong: cron ignores the code. */
 function noteExitCode({ steps }: ShellCommand): readonly string[] {
   const list = lastList(steps);
   const last = list.at(-1);

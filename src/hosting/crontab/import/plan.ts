@@ -41,11 +41,11 @@ export interface ImportPlan {
 export interface ImportPlace {
   readonly root: string;
   readonly home: string;
-  /** What cron of this host sets for each command besides what the crontab says. */
+  /** Variables that cron of this host adds to those of the crontab. */
   readonly given: ReadonlyMap<string, string>;
   /** The user that the scripts will run as. */
   readonly user: string;
-  /** What counts as `MAILTO` for the runner's own lines, which may stand elsewhere; undefined: nothing sets it. */
+  /** The `MAILTO` above the runner's own lines, which may stand elsewhere; undefined: none. */
   readonly mailTo: string | undefined;
 }
 
@@ -170,7 +170,7 @@ interface Times {
   readonly lastMinute: number;
 }
 
-/** Of a line; or what is wrong with them. */
+/** Reads the times of a line, or says why they are wrong. */
 function readTimes(times: string, zone: string | null): Times | { readonly problem: string } {
   // One boot a day is more than most machines have.
   if (times === '@reboot') return { gapMs: DAY_MS, lastMinute: 0 };
@@ -309,7 +309,7 @@ const COMMON = /^(?:cron|cronjob|index|run|main|start|update|job|jobs|task|scrip
 
 const NO_NAMES = ['', '.', '/', '~', 'bin', 'cli', 'admin', 'scripts', 'script', 'maintenance', 'public_html', 'html'];
 
-/** What their first word says is a value, not what they do. */
+/** Programs whose first word is a value, not an action. */
 const WITHOUT_SUBCOMMANDS =
   /^(?:tar|echo|printf|find|cp|mv|rm|ln|cat|touch|mail|mailx|kill|pkill|killall|chown|chmod)$/;
 

@@ -1,6 +1,9 @@
-import { join } from 'node:path';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { basename, isAbsolute, join } from 'node:path';
 import { nicknames } from '../../../schedule/repeat/cron.ts';
 import { readIfThere } from '../../../system/base/values.ts';
+import { findProgram, isExecutable } from '../../../system/process/programs.ts';
+import { BUILTINS, isInterpreter, isWrapper } from './command.ts';
 
 /** A line of a crontab that runs a command. */
 export interface CrontabJob {
@@ -15,14 +18,12 @@ export interface CrontabJob {
   readonly command: string;
   /** As whom `/etc/cron.d` runs it; null: in a crontab of a user. */
   readonly user: string | null;
-  /** What the lines above it set, in their order. */
+  /** Variables that lines above it set, in their order. */
   readonly variables: ReadonlyMap<string, string>;
-  /** What the whole crontab sets: the runner's lines stand at its end. */
+  /** Variables at the end of the crontab, where the runner's lines stand. */
   readonly atEnd: ReadonlyMap<string, string>;
   /** The program that writes this line and may write it again; null: a person. */
   readonly manager: string | null;
-  /** Whether it ends as lines of Windows do: cron would hand the carriage return to the shell. */
-  readonly hasCarriageReturn: boolean;
 }
 
 /** A line that cron does not understand, either. */
@@ -47,8 +48,8 @@ export function readLines(text: string, format: CrontabFormat): (CrontabJob | Ma
   const managers = new Managers();
   const found: (CrontabJob | MalformedLine)[] = [];
   text.split('\n').forEach((whole, index) => {
-    const hasCarriageReturn = whole.endsWith('\r');
-    const content = hasCarriageReturn ? whole.slice(0, -1) : whole;
+    // Cron would hand a carriage return to the shell.
+    const content = whole.replace(/\r$/, '');
     managers.pass(content);
     if (managers.isOwn || /^[ \t]*(?:#|$)/.test(content)) return;
     const place = { line: index + 1, text: content };
@@ -60,12 +61,7 @@ export function readLines(text: string, format: CrontabFormat): (CrontabJob | Ma
     const job = readJob(content, format);
     if ('problem' in job) found.push({ kind: 'malformed', ...place, ...job });
     else {
-      const around = {
-        variables: new Map(variables),
-        atEnd: variables,
-        manager: managers.takeCurrent(),
-        hasCarriageReturn,
-      };
+      const around = { variables: new Map(variables), atEnd: variables, manager: managers.takeCurrent() };
       found.push({ kind: 'job', ...place, ...job, ...around });
     }
   });
@@ -119,7 +115,7 @@ const NEXT_LINES: readonly (readonly [name: string, marker: RegExp])[] = [
   ['Salt', /^# SALT_CRON_IDENTIFIER:/],
 ];
 
-/** Who has written the lines, told by the comments among them. */
+/** Recognizes the program that wrote the lines by the comments among them. */
 class Managers {
   #block: (typeof BLOCKS)[number] | null = null;
   #next: string | null = null;
@@ -142,7 +138,7 @@ class Managers {
   }
 }
 
-/** What cron sets itself, whatever its PAM has. */
+/** Variables that cron sets itself, whatever PAM sets. */
 const OF_CRON = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'USER'];
 
 /**
@@ -186,4 +182,79 @@ function readAssignments(text: string): [string, string][] {
     const [, name, value = ''] = /^\s*(?:export\s+)?([A-Za-z_]\w*)=(.*?)\s*$/.exec(line) ?? [];
     return name === undefined ? [] : [[name, value.replace(/^(["'])(.*)\1$/, '$2')]];
   });
+}
+
+/** The PATH of cron's commands, unless the crontab sets one. */
+export const CRON_PATH = '/usr/bin:/bin';
+
+/** How the lines of a file are to be read. */
+interface DetectedFormat {
+  readonly format: CrontabFormat;
+  /** The guess, and how to overrule it: one sentence; null: the format is certain. */
+  readonly note: string | null;
+}
+
+/** Whether lines have a user's name behind the times: by where the file is, or by the words that stand there. */
+export function detectCrontabFormat(crontab: Buffer, path: string | null): DetectedFormat {
+  const certain = (format: CrontabFormat): DetectedFormat => ({ format, note: null });
+  if (path !== null && /^\/etc\/(?:cron\.d\/|crontab$)/.test(path)) return certain('cron.d');
+  const jobs = readJobs(crontab, 'cron.d');
+  // A line of one word has no room for a user.
+  if (jobs.length === 0 || jobs.length < readJobs(crontab, 'crontab').length) return certain('crontab');
+  if (!jobs.every(mayNameUser)) return certain('crontab');
+  const names = [...new Set(jobs.map(({ user }) => user ?? ''))];
+  const users = readUsers();
+  if (names.every((name) => users.has(name)) || names.some((name) => COMMON_USERS.has(name))) return certain('cron.d');
+  const [name = '', ...others] = names;
+  if (others.length > 0) return certain('crontab');
+  if (jobs.every(isCommandForSure)) {
+    const note = `${name} is taken for a user, as in /etc/cron.d; if it is a program, add --format crontab.`;
+    return { format: 'cron.d', note };
+  }
+  if (!jobs.every(mayBeCommand)) return certain('crontab');
+  const note = `${name} is taken for a program; if it is a user, as in /etc/cron.d, add --format cron.d.`;
+  return { format: 'crontab', note };
+}
+
+function readJobs(crontab: Buffer, format: CrontabFormat): CrontabJob[] {
+  return readLines(crontab.toString('latin1'), format).filter((each) => each.kind === 'job');
+}
+
+/** Users of many servers, for copies from other machines; none is a program. */
+const COMMON_USERS: ReadonlySet<string> = new Set([
+  ...['root', 'nobody', 'daemon', 'www-data', 'apache', 'httpd', 'nginx', 'wwwrun', 'webapps'],
+  ...['postgres', 'ubuntu', 'debian', 'centos', 'ec2-user', 'vagrant'],
+]);
+
+function readUsers(): ReadonlySet<string> {
+  const file = '/etc/passwd';
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
+  return new Set(lines.map((line) => line.split(':', 1)[0] ?? ''));
+}
+
+/** Whether the word behind the times has the form of a user's name, and is no program: that has options behind it. */
+function mayNameUser(job: CrontabJob): boolean {
+  const name = job.user ?? '';
+  if (job.command.startsWith('-')) return false;
+  if (!/^[a-z_][\w-]*$/i.test(name) || BUILTINS.test(name) || isInterpreter(name) || isWrapper(name)) return false;
+  return findOnPath(name, job) === null;
+}
+
+function findOnPath(name: string, { variables }: CrontabJob): string | null {
+  const path = `${variables.get('PATH') ?? ''}:${CRON_PATH}`;
+  return findProgram(name, path.split(':').filter(isAbsolute).join(':'));
+}
+
+/** No argument looks so: a program by its full path, or `php` and the like. */
+function isCommandForSure({ command }: CrontabJob): boolean {
+  const [word = ''] = command.split(/\s/, 1);
+  if (!isAbsolute(word)) return isInterpreter(word);
+  return isExecutable(word) && statSync(word).isFile();
+}
+
+/** An argument may look so: `docker exec …`, `rclone sync …`. */
+function mayBeCommand(job: CrontabJob): boolean {
+  const [word = ''] = job.command.split(/\s/, 1);
+  if (isCommandForSure(job) || /\/s?bin\//.test(word) || /\.(?:sh|php|py|pl|rb)$/.test(word)) return true;
+  return BUILTINS.test(word) || isWrapper(word) || (basename(word) === word && findOnPath(word, job) !== null);
 }

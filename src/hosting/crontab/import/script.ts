@@ -3,7 +3,7 @@ import { parseTierPeriod, tierPeriodMs } from '../../../schedule/period.ts';
 import { loadsCode } from '../../../settings/readers.ts';
 import { shellWord } from '../../../system/base/values.ts';
 import { LIKE_SH } from '../own-line.ts';
-import type { CrontabJob } from './read.ts';
+import { CRON_PATH, type CrontabJob } from './read.ts';
 
 interface ImportedScript {
   /** Five fields, or `@reboot`. */
@@ -11,9 +11,6 @@ interface ImportedScript {
   readonly timezone: string | null;
   readonly timeout: string;
 }
-
-/** What cron has where the crontab sets no PATH. */
-export const CRON_PATH = '/usr/bin:/bin';
 
 /**
  * The script that does what cron did with a line: its environment, its folder, its standard input and the command,
@@ -54,12 +51,11 @@ const NOT_SETTABLE = ['LOGNAME', 'USER'];
 
 const NAME = /^[A-Za-z_]\w*$/;
 
-/** What cron of this host sets for each command besides what the crontab says. */
+/** Variables that cron of this host adds to those of the crontab. */
 type Given = ReadonlyMap<string, string>;
 
 /**
- * What the script takes from its caller by `@env`: cron gives the runner's lines the same, and a later change of the
- * host's file counts for scripts, too.
+ * The variables for `@env`: cron gives them to the runner's lines, too, so a later change of the host's file counts for scripts.
  */
 export function passedOn({ variables, atEnd }: CrontabJob, given: Given): string[] {
   return [...given.keys()].filter((name) => !variables.has(name) && !atEnd.has(name) && !loadsCode(name));
@@ -120,7 +116,7 @@ const FOR_TIMES_OF_DAY = '15min';
 /** A command that first waits longer than this at random does not care when it runs. */
 const LONG_WAIT_SECONDS = 300;
 
-/** What decides about the tier of a line. */
+/** The facts that decide the tier of a line. */
 interface TierNeeds {
   /** The shortest time between two of its times. */
   readonly gapMs: number;
