@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
-import { closeHours } from '../../src/monitor/metrics/close-hours.ts';
+import { closeHours } from '../../src/monitor/metrics/hours.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';

@@ -1,13 +1,11 @@
 import { resolve } from 'node:path';
 import { Argument, Command, Option } from 'commander';
-import type { BadJob, ForeignQueue, ImportOptions } from '../../queue/import/foreign-queue.ts';
-import type { ImportNote, ImportReport } from '../../queue/import/import-jobs.ts';
+import type { BadJob, ForeignQueue, ImportNote, ImportOptions, ImportReport } from '../../queue/import/import-jobs.ts';
 import { formatJson } from '../../report/json.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
 import type { ExternalDatabase } from '../../store/external/external-database.ts';
 import type { Store } from '../../store/store.ts';
-import type { MissedPolicy } from '../../store/words.ts';
-import { jobStates } from '../../store/words.ts';
+import { jobStates, type MissedPolicy } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { countOf } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';

@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander';
 import type { ListedJob, ListOptions } from '../../queue/api.ts';
 import { createClock } from '../../report/text/clock.ts';
-import type { PlannedTime } from '../../schedule/repeat/plan.ts';
 import { explainRepeat, formatInstant, type Moments, type RepeatRule } from '../../schedule/repeat/rule.ts';
+import type { PlannedTime } from '../../schedule/repeat/series.ts';
 import type { Store } from '../../store/store.ts';
 import type { MissedPolicy } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
@@ -235,7 +235,7 @@ interface Wanted {
 }
 
 async function computeTimes(rule: RepeatRule, { moments, count, missed }: Wanted): Promise<ExplainedRepeat> {
-  const { listPlans, listTimes } = await import('../../schedule/repeat/plan.ts');
+  const { listPlans, listTimes } = await import('../../schedule/repeat/series.ts');
   if (missed === undefined) return { rule, ...(await listTimes(rule, moments, count)), plan: null };
   const { defaultSettings } = await import('../../settings/settings.ts');
   const options = { missed, cap: defaultSettings.queue.missedCap, nowMs: moments.finished };

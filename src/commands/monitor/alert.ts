@@ -41,12 +41,12 @@ export function alertCommand(context: CommandContext): Command {
     });
 }
 
-/** What became of one test message. */
+/** The result of one test message. */
 interface Tested {
   readonly channel: string;
   readonly ok: boolean;
   readonly durationMs: number;
-  /** What the other side said, or why it failed. */
+  /** The answer of the other side, or the reason of the failure. */
   readonly answer: string;
 }
 

@@ -46,7 +46,7 @@ export async function importLines(
 
 async function chooseFormat({ stderr }: CommandContext, { isUsers, content, path }: Source): Promise<CrontabFormat> {
   if (isUsers) return 'crontab';
-  const { detectCrontabFormat } = await import('../../hosting/crontab/import/format.ts');
+  const { detectCrontabFormat } = await import('../../hosting/crontab/import/read.ts');
   const { format, note } = detectCrontabFormat(content, path);
   if (note !== null) stderr.write(`Note: ${note}\n`);
   return format;

@@ -48,7 +48,7 @@ export function argsOf(words: readonly string[]): readonly string[] {
   return words.slice(words.findIndex((word) => programName.test(word)) + 1);
 }
 
-/** What it is called for, such as `hourly`: the first word that is neither an option nor the value of one. */
+/** The called tier or command: the first word that is neither an option nor an option's value. */
 export function nameIn(args: readonly string[]): string | null {
   const isValue = (index: number): boolean => ['--root', '--budget'].includes(args[index - 1] ?? '');
   return args.find((arg, index) => !arg.startsWith('-') && !isValue(index)) ?? null;
@@ -92,7 +92,7 @@ export function findOwnProgram(words: readonly string[]): OwnProgram | null {
 export interface OwnLine {
   /** `57 * * * *`, `@daily`. */
   readonly times: string;
-  /** Somebody's addition between the times and the call, such as `nice -n 19 `. */
+  /** An addition by hand between the times and the call, such as `nice -n 19 `. */
   readonly before: string;
   /** As it is written, such as `~/.folder-runner/cron`; null: a line of an earlier version. */
   readonly script: string | null;
@@ -100,7 +100,7 @@ export interface OwnLine {
   readonly name: string;
   readonly root: string;
   readonly args: readonly string[];
-  /** Somebody's addition behind the call, such as ` >>cron.log`. */
+  /** An addition by hand behind the call, such as ` >>cron.log`. */
   readonly after: string;
 }
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { tierFolder, tierNames } from '../../discovery/jobs-folder.ts';
-import { describeMisnamed, guessPeriodName } from '../../schedule/period.ts';
+import { describeMisnamed, guessPeriodName, tierPeriodMs } from '../../schedule/period.ts';
 import { parseDurationMs } from '../../settings/readers.ts';
 import { databaseVariables, isOnServer } from '../../store/shared/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
@@ -19,7 +19,7 @@ import { type CronCall, planLines, readLineOf } from './lines.ts';
 import type { OwnLine } from './own-line.ts';
 import { readCrontab } from './program.ts';
 import { type CronScript, placeScript } from './script.ts';
-import { byFrequency, type CronPeriod, parseCronPeriod } from './times.ts';
+import { type CronPeriod, parseCronPeriod } from './times.ts';
 
 /** The lines that the options ask for; undefined: as installed, otherwise the default. */
 export interface AskedLines {
@@ -205,18 +205,20 @@ export function namedTiers(root: string, option: string): readonly string[] {
   return names;
 }
 
-/** Each tier by itself, from the most to the least frequent. */
+/** One call for each tier, from the most to the least frequent. */
 export function tierCalls(tiers: readonly string[]): CronCall[] {
-  return [...new Set(tiers)]
-    .map((tier): CronCall => ({ words: [tier], period: periodOf(tier) }))
-    .sort((a, b) => byFrequency(a.period, b.period) || (a.words[0] < b.words[0] ? -1 : 1));
+  return [...new Set(tiers)].sort(byFrequency).map((tier) => ({ words: [tier], period: periodOf(tier) }));
 }
 
-/** All tiers at once, as often as the most frequent one asks for, or more often where cron cannot say that. */
+function byFrequency(one: string, other: string): number {
+  return (tierPeriodMs(one) ?? 0) - (tierPeriodMs(other) ?? 0) || (one < other ? -1 : 1);
+}
+
+/** One call for all tiers, as often as the most frequent one needs, or more often if cron cannot express that. */
 export function dueCall(tiers: readonly string[], args: readonly string[]): CronCall {
-  const [period] = tiers.map(periodOf).sort(byFrequency);
-  if (period === undefined) throw new Error('There is no tier to be due.');
-  return { words: ['due', ...args], period: { ...period, nth: 1 } };
+  const [first] = tiers.toSorted(byFrequency);
+  if (first === undefined) throw new Error('There is no tier to be due.');
+  return { words: ['due', ...args], period: { ...periodOf(first), nth: 1 } };
 }
 
 /** A worker of the queue that is about to end when the next one comes. */

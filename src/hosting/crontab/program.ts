@@ -115,7 +115,7 @@ const markOf = (root: string): string => join(stateFolderOf(root).cache, 'cronta
 
 /** Without it a line that was installed a minute ago looks as if its calls had been missed since ever. */
 export function markChanged(root: string): void {
-  // What root makes in another user's site would shut that user out.
+  // A file that root creates in another user's site would shut that user out.
   if (!existsSync(stateFolderOf(root).cache) || findOtherOwner(root) !== null) return;
   try {
     writeFileSync(markOf(root), '', { mode: 0o600 });

@@ -65,7 +65,7 @@ function stepField(step: number, from: string | number, last: number): string {
 export function sieveOf(name: string, times: string): Sieve | null {
   const period = parseCronPeriod(name);
   if (period === null || period.nth === 1) return null;
-  const step = stepSeconds(period);
+  const step = period.step * (period.unit === 'minute' ? 60 : period.unit === 'hour' ? 3600 : 86_400);
   if (period.unit !== 'day') return { shift: 0, step, nth: period.nth };
   // By the date on the wall: from the middle of the day, so that summer time alters nothing.
   const [minute = 0, hour = 0] = times.split(/\s+/).map((field) => Number.parseInt(field, 10) || 0);
@@ -81,9 +81,9 @@ function standardOffsetMinutes(): number {
 /** How often a tier runs, as cron can say it. */
 export interface CronPeriod {
   readonly unit: CronUnit;
-  /** The crontab line fires every so many units; always a divisor of 60 minutes or 24 hours. */
+  /** Units between two firings of the crontab line; always a divisor of 60 minutes or 24 hours. */
   readonly step: number;
-  /** Of those times the tier runs at each, each second, each third …: cron alone cannot say that. */
+  /** The tier runs at each nth firing, which cron alone cannot express. */
   readonly nth: number;
 }
 
@@ -128,25 +128,6 @@ function everyDays(count: number): CronPeriod {
 
 function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b);
-}
-
-const UNIT_SECONDS: Readonly<Record<CronUnit, number>> = {
-  minute: 60,
-  hour: 3600,
-  day: 86_400,
-  week: 604_800,
-  month: 2_592_000,
-  year: 31_536_000,
-};
-
-/** Seconds from one firing of the crontab line to the next; months and years roughly. */
-function stepSeconds(period: CronPeriod): number {
-  return UNIT_SECONDS[period.unit] * period.step;
-}
-
-/** Orders tiers from the most to the least frequent. */
-export function byFrequency(a: CronPeriod, b: CronPeriod): number {
-  return stepSeconds(a) * a.nth - stepSeconds(b) * b.nth;
 }
 
 /** A call whose line needs a minute. */
@@ -213,7 +194,7 @@ function freestMinute(period: CronPeriod, taken: ReadonlySet<number>, start: num
   return candidates[gaps.indexOf(Math.max(...gaps))] ?? 0;
 }
 
-/** Of a sieved hour the first half: the script counts hours, also when cron is late by some minutes. */
+/** Sieved hours use their first half: the script counts hours, also if cron is some minutes late. */
 function countOfMinutes({ unit, step, nth }: CronPeriod): number {
   if (unit === 'minute') return step;
   return unit === 'hour' && nth > 1 ? 30 : 60;

@@ -137,7 +137,7 @@ async function sendBySmtp(smtp: string, mail: Mail, { signal }: SendPlace): Prom
 }
 
 interface SmtpError extends Error {
-  /** What the server has answered. */
+  /** The code of the server's answer. */
   readonly responseCode?: number;
   readonly response?: string;
 }
@@ -155,7 +155,7 @@ function describeSmtpFailure({ host }: URL, error: unknown, signal: AbortSignal)
   return failed(describeNetworkFailure(host, (error as Error).cause ?? error));
 }
 
-/** Of sysexits.h, what another time will not change: wrong use, data, address, configuration. */
+/** Permanent failures of sysexits.h: wrong use, data, address, configuration. */
 const permanentExits = [64, 65, 67, 77, 78, 127];
 
 async function sendLocally(channel: ChannelSettings, mail: Mail, place: SendPlace): Promise<Sent> {

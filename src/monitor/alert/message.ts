@@ -1,4 +1,3 @@
-import prettyMilliseconds from 'pretty-ms';
 import type { IncidentRow } from '../../store/schema.ts';
 import { type IncidentRun, incidentsOf } from '../../store/statements/monitor/incidents.ts';
 import { usualOf } from '../../store/statements/monitor/usual.ts';
@@ -12,6 +11,7 @@ import {
   type Severity,
   SUSPECT,
 } from '../../store/words.ts';
+import { formatDuration } from '../../system/base/format.ts';
 import { escapeHtml, keepEnd, keepStart, printable, printableLine } from '../../system/base/text.ts';
 import { commandIn, isInstant, shellWord, toMillis } from '../../system/base/values.ts';
 
@@ -144,7 +144,7 @@ async function readUsual({ statements }: StoreSession, subject: string): Promise
     .toSorted((one, other) => one - other);
   const middle = durations[Math.floor(durations.length / 2)];
   if (succeeded.length === 0) return null;
-  const took = middle === undefined ? '' : ` in ${prettyMilliseconds(Math.round(middle), { unitCount: 2 })}`;
+  const took = middle === undefined ? '' : ` in ${formatDuration(middle)}`;
   return `succeeds${took}, ${succeeded.length} of the last ${outcomes.length} times`;
 }
 
@@ -275,7 +275,7 @@ function partOf(incident: IncidentDetail, isReminder: boolean): Part {
 
 function describeRun({ id, startedAt, durationMs, exitCode, signal }: NonNullable<IncidentDetail['lastRun']>): string {
   const parts = [`number ${id}`, `began ${localTime(startedAt)}`];
-  if (durationMs !== null) parts.push(`took ${durationOf(durationMs)}`);
+  if (durationMs !== null) parts.push(`took ${formatDuration(durationMs)}`);
   if (signal !== null) parts.push(`ended by ${signal}`);
   else if (exitCode !== null) parts.push(`exit code ${exitCode}`);
   return parts.join(', ');
@@ -283,11 +283,7 @@ function describeRun({ id, startedAt, durationMs, exitCode, signal }: NonNullabl
 
 /** `, after 3h 5m`; empty if the incident is open, or its end lies before its beginning as a clock was set back. */
 export function afterHowLong({ openedAt, recoveredAt }: Pick<IncidentDetail, 'openedAt' | 'recoveredAt'>): string {
-  return recoveredAt === null || recoveredAt < openedAt ? '' : `, after ${durationOf(recoveredAt - openedAt)}`;
-}
-
-function durationOf(ms: number): string {
-  return prettyMilliseconds(ms, { unitCount: 2, secondsDecimalDigits: 1 });
+  return recoveredAt === null || recoveredAt < openedAt ? '' : `, after ${formatDuration(recoveredAt - openedAt)}`;
 }
 
 /** `2026-11-03 14:05 +01:00` */

@@ -11,10 +11,10 @@ import { machineName } from '../../system/process/identity.ts';
 import type { CheckCode } from '../checks/finding.ts';
 import { type AlertMessage, describeIncident, type IncidentDetail, readQueuedAlert } from './message.ts';
 
-/** A change of an incident that somebody is told about. */
+/** The reason for a message about an incident. */
 type News = 'opened' | 'reminder' | 'recovered';
 
-/** What a pass under cron has to print of an incident. */
+/** An incident that a pass under cron has to print. */
 export interface PrintedIncident {
   readonly news: News;
   readonly incident: IncidentDetail;
@@ -187,7 +187,7 @@ interface Judged {
   readonly set: Partial<IncidentRow>;
 }
 
-/** Decides what channels and cron's mail are told of an incident now. */
+/** Decides the news of an incident for channels and for cron's mail. */
 function judge(incident: IncidentRow, judging: Judging): Judged {
   const nothing: Judged = { channelNews: null, printNews: null, set: {} };
   if (judging.mute !== undefined || isTooEarly(incident, judging)) return nothing;

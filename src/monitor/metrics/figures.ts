@@ -2,7 +2,7 @@ import type { MeasuredRow, ScriptMetrics } from '../../store/statements/monitor/
 import { isFailure } from '../../store/words.ts';
 import { toMillis } from '../../system/base/values.ts';
 
-/** What happened of a script, a tier or everything in some time; any two add up to those of both times. */
+/** The figures of a script, a tier or the site in a span of time; those of two spans can be added up. */
 export class Figures {
   added = 0;
   started = 0;
@@ -54,14 +54,14 @@ export class Figures {
     this.maxRssBytes = mostOf([this.maxRssBytes, other.maxRssBytes]);
   }
 
-  /** What waits of several handlers at the same time waits together. */
+  /** Adds the jobs of another handler that wait at the same time. */
   mergeWaiting({ waiting, waitingMs }: Pick<Figures, 'waiting' | 'waitingMs'>): void {
     if (waiting === null) return;
     this.waiting = (this.waiting ?? 0) + waiting;
     this.waitingMs = mostOf([this.waitingMs, waitingMs]);
   }
 
-  /** Of several hours' ends, the worst counts. */
+  /** Keeps the worse of two hours' ends. */
   raiseWaiting({ waiting, waitingMs }: Pick<Figures, 'waiting' | 'waitingMs'>): void {
     this.waiting = mostOf([this.waiting, waiting]);
     this.waitingMs = mostOf([this.waitingMs, waitingMs]);
@@ -96,7 +96,7 @@ export class Figures {
 
 const counts = ['added', 'started', 'ended', 'finished', 'errors', 'failed', 'crashed', 'warned'] as const;
 
-/** Of values that may be unknown; null until one is known. */
+/** The sum and maximum of values that may be unknown; null until one is known. */
 class Sum {
   count = 0;
   sum: number | null = null;
@@ -160,7 +160,7 @@ class Distribution {
     };
   }
 
-  /** Of what is known to lie between the least and the greatest value. */
+  /** A quantile never lies outside of the minimum and maximum. */
   #quantile(share: number): number | null {
     const value = this.histogram.quantile(share);
     if (value === null) return null;
@@ -199,7 +199,7 @@ const LOWEST = bucketOf(SHORTEST);
 const HIGHEST = bucketOf(LONGEST);
 
 /**
- * How values are distributed, in few bytes: how many lie in each bucket, where the buckets grow by 2 % each, so that
+ * The distribution of values in few bytes: a count for each bucket. Each bucket is 2 % larger than the one before, so
  * any quantile is told with an error of at most 1 %. Those of several hours add up to the same as if all values had
  * been in one: DDSketch (https://www.vldb.org/pvldb/vol12/p2195-masson.pdf).
  */

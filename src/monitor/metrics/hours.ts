@@ -1,20 +1,21 @@
-import type {
-  AddedJobs,
-  CounterRow,
-  MeasuredPage,
-  MeasuredRow,
+import {
+  type AddedJobs,
+  type CounterRow,
+  type MeasuredPage,
+  type MeasuredRow,
   metricsOf,
-  PagePlace,
-  ScriptMetrics,
-  Span,
-  WorkerMetrics,
+  type PagePlace,
+  type ScriptMetrics,
+  type Span,
+  type WorkerMetrics,
 } from '../../store/statements/monitor/metrics.ts';
+import type { Store, StoreSession } from '../../store/store.ts';
 import { toMillis } from '../../system/base/values.ts';
 import { Figures } from './figures.ts';
 import { HOUR_MS, hourOf } from './periods.ts';
-import { HourOfWorkers } from './workers.ts';
+import { HourOfWorkers, mergeMeasured } from './workers.ts';
 
-/** What only grows, by script and by what happened: how often, and how long that took. */
+/** Totals that only grow, by script and outcome: how often, and how long in sum. */
 export class Counters {
   readonly #rows = new Map<string, CounterRow>();
 
@@ -78,7 +79,7 @@ export class HourlyFigures {
     }
   }
 
-  /** What of it lies within the span, and is to be counted at all. */
+  /** Counts the row's start and end, if they lie within the span and were not counted before. */
   add(row: MeasuredRow, { from, until }: Span): void {
     const { name, started_at: start, finished_at: end } = row;
     const isWithin = (at: number | null): at is number => at !== null && at >= from && at < until;
@@ -114,17 +115,17 @@ export class HourlyFigures {
   }
 }
 
-/** So many rows are in memory at once. */
+/** Most rows in memory at once. */
 const ROWS_AT_ONCE = 2_000;
 
 export type MetricStatements = ReturnType<typeof metricsOf>;
 
-/** Hands over what rows tell of some time, one after the other: of an hour there may be a million. */
+/** Passes each row of a span to `take`; an hour may have a million. */
 export function eachMeasured({ metrics, rowsAtOnce = ROWS_AT_ONCE }: Reading, span: Span, take: Take): Promise<void> {
   return eachRow((after) => metrics.measured(span, after, rowsAtOnce), take);
 }
 
-/** The same of what no row tells any more, or came too late. */
+/** Passes each record that has no row any more, or came too late. */
 export function eachUncounted({ metrics, rowsAtOnce = ROWS_AT_ONCE }: Reading, before: number, take: Take) {
   return eachRow((after) => metrics.uncounted(before, after, rowsAtOnce), take);
 }
@@ -145,71 +146,50 @@ async function eachRow(read: (after: PagePlace | null) => Promise<MeasuredPage>,
   } while (after !== null);
 }
 
-interface MeasuredHour {
-  /** What they did in it. */
-  readonly workers: readonly WorkerMetrics[];
-  /** Nothing happened, and nothing goes on into the next one. */
-  readonly isEmpty: boolean;
-}
-
 interface Measuring {
   readonly now: number;
   readonly scripts: HourlyFigures;
-  /** Of which scripts; default: all. */
+  /** Selects scripts by name; default: all. */
   readonly isOf?: (name: string) => boolean;
 }
 
-/** An hour that nobody has counted yet. */
-export class OpenHour {
-  readonly #metrics: MetricStatements;
-  readonly #span: Span;
-  readonly #workers: HourOfWorkers;
-  #isEmpty = true;
-
-  private constructor(metrics: MetricStatements, span: Span, workers: HourOfWorkers) {
-    this.#metrics = metrics;
-    this.#span = span;
-    this.#workers = workers;
-  }
-
-  static async open(metrics: MetricStatements, span: Span): Promise<OpenHour> {
-    return new OpenHour(metrics, span, new HourOfWorkers(span, await metrics.workers(span)));
-  }
-
-  /** What no row tells any more, or came too late: what came too late has a row, which is among the others. */
-  addLate(row: MeasuredRow): void {
-    if (hasRow(row, this.#span.from)) return;
-    this.#isEmpty = false;
-    this.#workers.add(row);
-  }
-
-  /** Adds what rows tell of it. */
-  async measure({ now, scripts, isOf = () => true }: Measuring): Promise<MeasuredHour> {
-    const span = this.#span;
-    await eachMeasured({ metrics: this.#metrics }, span, (row) => {
-      this.#isEmpty = false;
-      this.#workers.add(row);
-      if (isOf(row.name)) scripts.add(row, span);
-    });
-    for (const added of await this.#metrics.added(span)) {
-      this.#isEmpty = false;
-      if (isOf(added.name)) scripts.addJobs(added);
-    }
-    if (now - span.until < HOUR_MS / 4) await addWaiting(this.#metrics, span, scripts, isOf);
-    const workers = this.#workers.toRows();
-    return { workers, isEmpty: this.#isEmpty && workers.length === 0 };
-  }
+/** Opens an hour that nobody has counted yet. */
+export async function openHour(metrics: MetricStatements, span: Span) {
+  const present = new HourOfWorkers(span, await metrics.workers(span));
+  let isEmpty = true;
+  const count = (row: MeasuredRow): void => {
+    isEmpty = false;
+    present.add(row);
+  };
+  return {
+    /** Counts a record that has no row any more; a late one with a row is counted with the other rows. */
+    addLate: (row: MeasuredRow): void => {
+      if (!hasRow(row, span.from)) count(row);
+    },
+    /** Adds all rows of the hour to the scripts. It is empty if nothing happened in it and no worker was present. */
+    measure: async ({ now, scripts, isOf = () => true }: Measuring) => {
+      await eachMeasured({ metrics }, span, (row) => {
+        count(row);
+        if (isOf(row.name)) scripts.add(row, span);
+      });
+      for (const added of await metrics.added(span)) {
+        isEmpty = false;
+        if (isOf(added.name)) scripts.addJobs(added);
+      }
+      if (now - span.until < HOUR_MS / 4) await addWaiting(metrics, span, scripts, isOf);
+      const workers = present.toRows();
+      return { workers, isEmpty: isEmpty && workers.length === 0 };
+    },
+  };
 }
 
-export function hasRow(
-  { counts_start, counts_end, started_at, finished_at }: MeasuredRow,
-  countedUntil: number,
-): boolean {
+/** Whether an uncounted record came late, so that its row exists: a record of an open hour replaces a row that is gone. */
+function hasRow({ counts_start, counts_end, started_at, finished_at }: MeasuredRow, countedUntil: number): boolean {
   const isOpen = (counts: number, at: number | null) => counts === 1 && at !== null && at >= countedUntil;
   return !isOpen(counts_start, started_at) && !isOpen(counts_end, finished_at);
 }
 
-/** Long after the hour nobody knows any more what waited at its end. */
+/** Counts the jobs that waited at the end of the hour; long after it, that is not known any more. */
 async function addWaiting(
   metrics: MetricStatements,
   { from, until }: Span,
@@ -220,4 +200,88 @@ async function addWaiting(
     if (!isOf(name)) continue;
     scripts.of(from, name).mergeWaiting({ waiting: jobs, waitingMs: until - since });
   }
+}
+
+/** Longest time that one invocation spends on a backlog, in milliseconds; the next ones continue. */
+const BUDGET_MS = 250;
+
+/** Five years, so that this year is seen beside those before it. */
+const KEPT_MS = 5 * 365 * 24 * HOUR_MS;
+const PRUNED_ROWS = 2_000;
+
+/**
+ * Counts every hour that is over, the oldest first, and what became known late of those that were counted. Each hour
+ * is one transaction: whoever is killed has counted it whole or not at all, and of two at the same time one comes
+ * second and finds it counted.
+ *
+ * @param now UTC epoch milliseconds
+ * @param budgetMs after this time no further hour is begun
+ */
+export async function closeHours(store: Store, now: () => number, budgetMs = BUDGET_MS): Promise<void> {
+  const begun = performance.now();
+  let isMore = true;
+  while (isMore) {
+    isMore = await store.transaction((session) => closeNext(session, now()), 'soon');
+    if (performance.now() - begun >= budgetMs) break;
+  }
+  await metricsOf(store.statements).prune(now() - KEPT_MS, PRUNED_ROWS);
+}
+
+/** The least of all instants. */
+const BEGINNING = -8_640_000_000_000_000;
+
+/** @returns whether there is another one */
+async function closeNext(session: StoreSession, now: number): Promise<boolean> {
+  const metrics = metricsOf(session.statements);
+  await metrics.lock();
+  const over = hourOf(now);
+  const known = await metrics.countedUntil();
+  const from = known ?? Math.min(hourOf((await metrics.nextAt(BEGINNING)) ?? now), over);
+  const until = from < over ? from + HOUR_MS : from;
+  const scripts = new HourlyFigures();
+  const open = from < until ? await openHour(metrics, { from, until }) : null;
+  const hoursAgain = new Set<number>();
+  let isLate = false;
+  await eachUncounted({ metrics }, until, (row) => {
+    isLate = true;
+    scripts.add(row, { from: BEGINNING, until });
+    open?.addLate(row);
+    if (hasRow(row, from)) for (const hour of hoursOf(row, from)) hoursAgain.add(hour);
+  });
+  const again = await measureAgain(metrics, hoursAgain);
+  const hour = (await open?.measure({ now, scripts })) ?? null;
+  await scripts.addKnown(metrics);
+  await metrics.write(scripts.toRows(), [...again, ...(hour?.workers ?? [])]);
+  await metrics.addCounters(scripts.counters.toRows());
+  // Whole days without anything are one step.
+  const next = hour?.isEmpty ? Math.min(hourOf((await metrics.nextAt(until)) ?? over), over) : until;
+  if (next !== known || isLate) await metrics.setCountedUntil(next);
+  return next < over;
+}
+
+/** So far back workers are measured again; before that, too much may be gone by now. */
+const AGAIN_MS = 7 * 24 * HOUR_MS;
+
+/** Workers of hours that were counted before runs of theirs became known. */
+async function measureAgain(metrics: MetricStatements, hours: ReadonlySet<number>): Promise<WorkerMetrics[]> {
+  const rows: WorkerMetrics[] = [];
+  for (const from of hours) {
+    const span = { from, until: from + HOUR_MS };
+    const before = await metrics.readWorkers({ from, until: from + 1 });
+    const workers = new HourOfWorkers(span, await metrics.workers(span));
+    await eachMeasured({ metrics }, span, (row) => workers.add(row));
+    for (const row of workers.toRows()) {
+      const known = before.find(({ kind, tier }) => kind === row.kind && tier === row.tier);
+      rows.push(known === undefined ? row : mergeMeasured(known, row));
+    }
+  }
+  return rows;
+}
+
+function hoursOf({ started_at, finished_at }: MeasuredRow, countedUntil: number): number[] {
+  const end = Math.min(finished_at ?? started_at ?? countedUntil, countedUntil - 1);
+  const first = Math.max(hourOf(started_at ?? end), hourOf(countedUntil) - AGAIN_MS);
+  const hours: number[] = [];
+  for (let hour = first; hour <= end; hour += HOUR_MS) hours.push(hour);
+  return hours;
 }

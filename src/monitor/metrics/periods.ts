@@ -3,7 +3,7 @@ export const HOUR_MS = 3_600_000;
 
 const DAY_MS = 24 * HOUR_MS;
 
-/** What hours are rolled up to. All of them begin and end in UTC; weeks begin on Monday. */
+/** Lengths that hours are summed up to. All begin and end in UTC; weeks begin on Monday. */
 export const periods = ['1h', '6h', '12h', '1d', '1w'] as const;
 export type Period = (typeof periods)[number];
 

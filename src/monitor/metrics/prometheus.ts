@@ -18,15 +18,15 @@ interface MetricFamily {
 
 interface MetricPoint {
   readonly labels: Readonly<Record<string, string>>;
-  /** Of a summary, its sum. */
+  /** The value, or the sum of a summary. */
   readonly value: number;
-  /** Of a summary. */
+  /** The count of a summary. */
   readonly count?: number;
-  /** Of a summary: pairs of a share and the value that this share does not exceed. */
+  /** The quantiles of a summary: pairs of a share and the value that this share does not exceed. */
   readonly quantiles?: readonly (readonly [share: number, value: number])[];
 }
 
-/** Quantiles and peaks are those of so many hours, the current one included. */
+/** Span of quantiles and peaks, the current hour included. */
 const RECENT_MS = 24 * HOUR_MS;
 
 /** The least of all instants. */
@@ -61,7 +61,7 @@ async function readFamilies(session: StoreSession, now: number, version: string)
 
 interface CountedSoFar {
   readonly counters: Counters;
-  /** What no hour has counted yet. */
+  /** Records that no closed hour has counted yet. */
   readonly open: HourlyFigures;
 }
 

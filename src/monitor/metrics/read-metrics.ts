@@ -2,7 +2,7 @@ import { metricsOf, type Span, type WorkerMetrics } from '../../store/statements
 import type { StoreSession } from '../../store/store.ts';
 import { field, record, type Values } from '../../system/base/record.ts';
 import { Figures, leastOf, mostOf } from './figures.ts';
-import { eachUncounted, HourlyFigures, type MetricStatements, OpenHour } from './hours.ts';
+import { eachUncounted, HourlyFigures, type MetricStatements, openHour } from './hours.ts';
 import { HOUR_MS, hourOf, type Period, periodAround, periods } from './periods.ts';
 
 export interface MetricsQuery {
@@ -10,7 +10,7 @@ export interface MetricsQuery {
   /** UTC epoch milliseconds. The periods that this lies within are read whole. */
   readonly sinceMs: number;
   readonly untilMs: number;
-  /** What is not closed yet is measured up to now. */
+  /** Hours that are not closed yet are measured up to now. */
   readonly nowMs: number;
   /**
    * Scripts and handlers (`hourly/clean-tmp`, `queue/mail/welcome`), tiers (`hourly`, `queue`), and `*` for all
@@ -183,7 +183,7 @@ async function readHours(
   let from = await firstOpenHour(metrics, span.from);
   while (from !== null && from < until) {
     const hour = { from, until: Math.min(from + HOUR_MS, until) };
-    const open = await OpenHour.open(metrics, hour);
+    const open = await openHour(metrics, hour);
     if (isLate) await eachUncounted({ metrics }, until, (row) => open.addLate(row));
     const measured = await open.measure({ now: nowMs, scripts, isOf });
     workers.push(...measured.workers);
@@ -218,7 +218,7 @@ function rollUp(scripts: HourlyFigures, isWanted: (subject: string) => boolean, 
     .map(([subject, figures]) => figures.toSeries(subject, roll));
 }
 
-/** Of a script, or of all scripts that make up a subject. */
+/** The figures of a script, or of all scripts of a subject. */
 class SubjectFigures {
   readonly #periods = new Map<number, Figures>();
   /** What waits of several handlers at the same time waits together; of several hours, the worst counts. */

@@ -1,7 +1,7 @@
 import type { MeasuredRow, PresentWorker, Span, WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
 import { leastOf, mostOf } from './figures.ts';
 
-/** What the workers of each kind and tier did within one hour. */
+/** The figures of the workers of each kind and tier within one hour. */
 export class HourOfWorkers {
   readonly #span: Span;
   readonly #groups = new Map<string, Group>();
@@ -81,8 +81,7 @@ class Group {
 const SECOND_MS = 1_000;
 
 /**
- * What was there within an hour, however much it was: of each millisecond it is kept by how much more began than ended
- * in it, a second at a time as one has something.
+ * Counts the workers or runs present within an hour, in bounded memory: per millisecond, how many more began than ended. A second takes memory only if something changes in it.
  */
 class Presence {
   readonly #span: Span;
@@ -96,7 +95,7 @@ class Presence {
     this.#span = span;
   }
 
-  /** What begins and ends in the same millisecond was there; what is not over is there to the end. */
+  /** A start and an end in the same millisecond count as present; without an end, present to the end of the hour. */
   add(start: number, end: number | null): void {
     const { from, until } = this.#span;
     if (start >= until || (end !== null && end < from)) return;
@@ -119,7 +118,7 @@ class Presence {
     changes[within] = (changes[within] ?? 0) + by;
   }
 
-  /** Where one ends as another begins, they are not there at the same time. */
+  /** If one ends as another begins, they are not present at the same time. */
   mostAtOnce(): number {
     let now = 0;
     let most = 0;
@@ -133,7 +132,7 @@ class Presence {
   }
 }
 
-/** Of an hour that was measured twice: what became known later adds to it, and what is gone by then takes nothing away. */
+/** Merges two measurements of one hour: late rows add to it, and pruned rows take nothing away. */
 export function mergeMeasured(one: WorkerMetrics, other: WorkerMetrics): WorkerMetrics {
   const max = (column: 'workers' | 'skipped' | 'crashed' | 'alive_ms' | 'busy_ms' | 'jobs' | 'max_jobs' | 'peak') =>
     Math.max(one[column], other[column]);

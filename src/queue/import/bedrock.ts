@@ -16,7 +16,7 @@ import {
   readUtcClock,
   readUtf8,
   textOf,
-} from './foreign-queue.ts';
+} from './import-jobs.ts';
 
 /** The jobs of a Bedrock::Jobs database. @throws {UsageError} if the file is not such a database */
 export function readBedrock(database: ExternalDatabase, options: ImportOptions): ForeignQueue {

@@ -20,7 +20,7 @@ import {
   readUtcClock,
   readUtf8,
   textOf,
-} from './foreign-queue.ts';
+} from './import-jobs.ts';
 
 /** The jobs of one of LaterJob's queues. @throws {UsageError} if the table is not such a queue */
 export async function readLaterJob(database: ExternalDatabase, options: ImportOptions): Promise<ForeignQueue> {

@@ -1,5 +1,5 @@
-import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
 import { isPlainRule } from '../../schedule/repeat/rule.ts';
+import { type PlannedTime, planNext } from '../../schedule/repeat/series.ts';
 import type { JobRow } from '../../store/schema.ts';
 import { workerOf } from '../../store/shared/claims.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';

@@ -1,6 +1,5 @@
-import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
 import type { RepeatRule } from '../../schedule/repeat/rule.ts';
-import { leadsNowhere } from '../../schedule/repeat/series.ts';
+import { leadsNowhere, type PlannedTime, planNext } from '../../schedule/repeat/series.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { isWaiting, type JobState, type Outcome } from '../../store/words.ts';

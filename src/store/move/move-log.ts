@@ -1,7 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type FoundColumn, type LogPlace, MoveRefused, type SourcePlace, type TargetPlace } from './place.ts';
-import { type Altered, Checksum, type LogTable, logTables as tables } from './rows.ts';
-import { type Compared, syncTable, type TableSync } from './sync.ts';
+import {
+  type Altered,
+  Checksum,
+  type Compared,
+  type LogTable,
+  syncTable,
+  type TableSync,
+  logTables as tables,
+} from './rows.ts';
 
 export interface Move {
   readonly source: SourcePlace;

@@ -63,7 +63,7 @@ interface Session extends Statements {
 }
 
 /**
- * What is asked of every place alike.
+ * The functions that all places share.
  *
  * @param open the session, or throws where there is none
  */

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { type Storage, storageOf, type TableDefinition } from '../columns.ts';
+import { addRows, ofStatement, pagesOf, putRows } from '../shared/sql/rows.ts';
+import type { Statements } from '../shared/sql/statements.ts';
 import { tables } from '../tables.ts';
-import type { LogPlace } from './place.ts';
+import { type LogPlace, MoveRefused, type SourcePlace, type TargetPlace } from './place.ts';
 
 /** A table of the log, as every engine has it. */
 export interface LogTable {
@@ -31,7 +33,7 @@ export const logTables: readonly LogTable[] = Object.entries<TableDefinition>(ta
   });
 
 /** Whole numbers as their digits. */
-export type Cell = string | number | Uint8Array | null;
+type Cell = string | number | Uint8Array | null;
 export type Row = readonly Cell[];
 
 /** The part of a table whose rows' first key is beyond `after`, up to `to`; null: all before, all behind it. */
@@ -47,7 +49,7 @@ const PAGE_BYTES = 500_000;
 const PAGE_KEYS = 500;
 
 /** Up to where the next page goes; null: no row is left. */
-export async function findPageEnd(place: LogPlace, table: LogTable, range: Range): Promise<number | null> {
+async function findPageEnd(place: LogPlace, table: LogTable, range: Range): Promise<number | null> {
   const { text, values } = conditionOf(table, range);
   const selecting = `select t."${table.page}" as start, sum(${sizeOf(table)}) as bytes from "${table.name}" as t ${text}
     group by t."${table.page}" order by t."${table.page}" limit ${PAGE_KEYS}`;
@@ -68,7 +70,7 @@ function sizeOf({ columns }: LogTable): string {
   return [8 * columns.length, ...long.map(({ name }) => `coalesce(octet_length(t."${name}"), 0)`)].join(' + ');
 }
 
-export async function readRows(place: LogPlace, table: LogTable, range: Range): Promise<Row[]> {
+async function readRows(place: LogPlace, table: LogTable, range: Range): Promise<Row[]> {
   const { text, values } = conditionOf(table, range);
   // JavaScript's numbers do not hold all whole ones, and MySQL's driver reads the last digit of a fraction wrong, now
   // and then.
@@ -106,7 +108,7 @@ export interface Altered {
 }
 
 /** The row as the target can hold it. */
-export function fitRow(row: Row, columns: readonly LogColumn[], target: LogPlace, altered: Altered): Row {
+function fitRow(row: Row, columns: readonly LogColumn[], target: LogPlace, altered: Altered): Row {
   return row.map((cell, index) => {
     const { kind } = columns[index] as LogColumn;
     if (kind === 'integer' && cell !== null && !/^-?\d+$/.test(String(cell))) {
@@ -162,7 +164,7 @@ export function keyOf(row: Row, { columns, key }: LogTable): string {
 }
 
 /** A text that equal rows alone have in common. */
-export function encodeRow(row: Row): string {
+function encodeRow(row: Row): string {
   return row.map(encodeCell).join('');
 }
 
@@ -172,4 +174,99 @@ function encodeCell(cell: Cell): string {
   // There is one zero.
   if (typeof cell === 'number') return `r${cell + 0};`;
   return `b${Buffer.from(cell).toString('hex')};`;
+}
+
+/** The checksums of a table in both places, from all rows read. */
+export interface Compared {
+  readonly source: Checksum;
+  readonly target: Checksum;
+}
+
+export interface TableSync {
+  readonly source: SourcePlace;
+  readonly target: TargetPlace;
+  readonly altered: Altered;
+  onRows(rows: number): void;
+}
+
+/**
+ * Updates the target's table from the source, page by page. Existing rows are compared, and only differences are
+ * written, so an interrupted copy continues.
+ *
+ * @param upTo the last key to copy, so that no row arrives before the job that it refers to; null: all
+ * @param compared gets the sums of a source that nobody writes to; all that the target holds then has been read
+ */
+export async function syncTable(
+  sync: TableSync,
+  table: LogTable,
+  upTo: number | null,
+  compared?: Compared,
+): Promise<void> {
+  if (table.page === null) return await syncRange(sync, table, everything, compared);
+  let after: number | null = null;
+  for (;;) {
+    const to = await findPageEnd(sync.source, table, { after, to: upTo });
+    if (to === null) break;
+    await syncRange(sync, table, { after, to }, compared);
+    after = to;
+  }
+  if (compared !== undefined) await syncRange(sync, table, { after, to: null }, compared);
+}
+
+async function syncRange(sync: TableSync, table: LogTable, range: Range, compared?: Compared): Promise<void> {
+  const { source, target, altered } = sync;
+  const rows = (await readRows(source, table, range)).map((row) => fitRow(row, table.columns, target, altered));
+  const sum = Checksum.of(rows);
+  const theirs = await readRows(target, table, range);
+  let found = Checksum.of(theirs);
+  if (!found.equals(sum)) {
+    await bringUp(target, table, rows, theirs);
+    if (compared !== undefined) found = Checksum.of(await readRows(target, table, range));
+  }
+  compared?.source.add(sum);
+  compared?.target.add(found);
+  sync.onRows(rows.length);
+}
+
+/** Rows are changed in their place: what belongs to a row would go with it. */
+async function bringUp(
+  target: TargetPlace,
+  table: LogTable,
+  rows: readonly Row[],
+  theirs: readonly Row[],
+): Promise<void> {
+  const { name, columns, key } = table;
+  const known = new Map(theirs.map((row) => [keyOf(row, table), row]));
+  const wanted = new Set(rows.map((row) => keyOf(row, table)));
+  const all = columns.map((column) => column.name);
+  const set = all.filter((column) => !key.includes(column));
+  const isNew = (row: Row): boolean => {
+    const found = key.length === 0 ? undefined : known.get(keyOf(row, table));
+    return found === undefined || encodeRow(found) !== encodeRow(row);
+  };
+  await target.transaction(async (db) => {
+    if (key.length === 0) await db.run(`delete from "${name}"`);
+    else for (const [text, row] of known) if (!wanted.has(text)) await remove(db, table, row);
+    for (const part of pagesOf(rows.filter(isNew), { ...ofStatement, most: target.engine === 'sqlite' ? 1 : 100 })) {
+      try {
+        await (key.length === 0 ? addRows(db, name, all, part) : putRows(db, name, all, part, { key, set }));
+      } catch (error) {
+        const { message } = ((error as Error).cause ?? error) as Error;
+        throw new MoveRefused(describeRefused(message, table, part, target), { cause: error });
+      }
+    }
+  });
+}
+
+async function remove(db: Statements, { name, columns, key }: LogTable, row: Row): Promise<void> {
+  const values = key.map((part) => row[columns.findIndex((column) => column.name === part)]);
+  await db.run(`delete from "${name}" where ${key.map((part) => `"${part}" = ?`).join(' and ')}`, values);
+}
+
+function describeRefused(message: string, table: LogTable, rows: readonly Row[], { name }: TargetPlace): string {
+  const [first = ''] = rows.map((row) => row[0]);
+  const last = rows.at(-1)?.[0] ?? '';
+  const which =
+    rows.length === 1 ? `The row ${first} of ${table.name}` : `The rows ${first} to ${last} of ${table.name}`;
+  return `${which} cannot be written to ${name} (${message}). All is as before; the same call goes on from there.`;
 }

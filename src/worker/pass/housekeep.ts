@@ -16,7 +16,7 @@ import type { StoreInvocation } from '../invocation/invocation.ts';
 export async function housekeep(call: StoreInvocation, due: DueChores): Promise<void> {
   const { store, runner, events, stop } = call;
   if (due.hours) {
-    const { closeHours } = await import('../../monitor/metrics/close-hours.ts');
+    const { closeHours } = await import('../../monitor/metrics/hours.ts');
     await closeHours(store, runner.now);
   }
   const hasEnded = due.open && (await endGone(call));

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { planNext } from '../../../src/schedule/repeat/plan.ts';
 import type { Modifier } from '../../../src/schedule/repeat/rule.ts';
-import { applyModifiers, momentSeries, nextTime } from '../../../src/schedule/repeat/series.ts';
+import { applyModifiers, momentSeries, nextTime, planNext } from '../../../src/schedule/repeat/series.ts';
 import { tries } from '../../support/tries.ts';
 import { at, plan, ranAt, ruleOf } from '../../unit/repeat/support.ts';
 

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { closeHours } from '../../../src/monitor/metrics/close-hours.ts';
 import { Histogram, RELATIVE_ERROR } from '../../../src/monitor/metrics/figures.ts';
-import { eachMeasured, eachUncounted, HourlyFigures } from '../../../src/monitor/metrics/hours.ts';
+import { closeHours, eachMeasured, eachUncounted, HourlyFigures } from '../../../src/monitor/metrics/hours.ts';
 import { type Period, periodAround, periods } from '../../../src/monitor/metrics/periods.ts';
 import { type MetricBucket, readMetrics } from '../../../src/monitor/metrics/read-metrics.ts';
 import { HourOfWorkers } from '../../../src/monitor/metrics/workers.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import parsePrometheus from 'parse-prometheus-text-format';
 import { expect, test } from 'vitest';
 import { showPrometheus } from '../../../src/commands/monitor/metrics.ts';
-import { closeHours } from '../../../src/monitor/metrics/close-hours.ts';
+import { closeHours } from '../../../src/monitor/metrics/hours.ts';
 import { writePrometheus } from '../../../src/monitor/metrics/prometheus.ts';
 import { metricsOf } from '../../../src/store/statements/monitor/metrics.ts';
 import { pruningOf } from '../../../src/store/statements/pruning.ts';

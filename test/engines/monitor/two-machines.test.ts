@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { noteFindings } from '../../../src/monitor/alert/incidents.ts';
 import { tellIncidents } from '../../../src/monitor/alert/tell.ts';
-import { closeHours } from '../../../src/monitor/metrics/close-hours.ts';
+import { closeHours } from '../../../src/monitor/metrics/hours.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { queryLog } from '../../support/log/open-log.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ImportOptions } from '../../../src/queue/import/foreign-queue.ts';
-import { type ImportReport, importJobs } from '../../../src/queue/import/import-jobs.ts';
+import { type ImportOptions, type ImportReport, importJobs } from '../../../src/queue/import/import-jobs.ts';
 import { readLaterJob } from '../../../src/queue/import/laterjob.ts';
 import { readExternalDatabase } from '../../../src/store/external/external-database.ts';
 import type { JobRow } from '../../../src/store/schema.ts';

@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { createClock } from '../../../src/report/text/clock.ts';
-import { listTimes } from '../../../src/schedule/repeat/plan.ts';
 import { formatInstant } from '../../../src/schedule/repeat/rule.ts';
-import { initialTime } from '../../../src/schedule/repeat/series.ts';
+import { initialTime, listTimes } from '../../../src/schedule/repeat/series.ts';
 import { hostZone } from '../../../src/system/base/zone.ts';
 import { at, next, ranAt, ruleOf } from './support.ts';
 

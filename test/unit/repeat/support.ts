@@ -1,6 +1,5 @@
 import { expect } from 'vitest';
 import { parseRepeat } from '../../../src/schedule/repeat/parse.ts';
-import { type PlanOptions, planNext } from '../../../src/schedule/repeat/plan.ts';
 import {
   type CalendarRule,
   formatInstant,
@@ -8,7 +7,7 @@ import {
   parseInstant,
   type RepeatRule,
 } from '../../../src/schedule/repeat/rule.ts';
-import { nextTime } from '../../../src/schedule/repeat/series.ts';
+import { nextTime, type PlanOptions, planNext } from '../../../src/schedule/repeat/series.ts';
 
 /** The rule of a text that is one. */
 export function ruleOf(text: string): RepeatRule {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { listTimes } from '../../../src/schedule/repeat/plan.ts';
 import { explainRepeat, formatInstant } from '../../../src/schedule/repeat/rule.ts';
+import { listTimes } from '../../../src/schedule/repeat/series.ts';
 import { at, problemOf, ranAt, ruleOf } from './support.ts';
 
 async function timesOf(rule: string, after: string, count: number): Promise<string[]> {
