@@ -72,8 +72,15 @@ module.exports = {
     {
       name: 'no-cycles',
       severity: 'error',
-      from: {},
+      from: { pathNot: '^src/commands/' },
       to: { circular: true },
+    },
+    {
+      name: 'no-cycles-of-commands',
+      comment: 'What a command is given is a type of the table, which loads the command.',
+      severity: 'error',
+      from: { path: '^src/commands/' },
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
     },
     {
       name: 'no-orphans',

@@ -72,16 +72,12 @@ const withoutIndentation = {
     /\/src\/store\/(sqlite|server|shared|statements)\//.test(id) ? code.replace(/\n[ \t]+/g, '\n') : null,
 };
 
-/** What `report`, `status` and `why` load. */
+/** What `report`, `status`, `why`, `list` and `show` load. */
 const readers = [
   'commands/shared/names.ts',
-  'commands/shared/open.ts',
-  'report/model/overview.ts',
-  'report/model/status.ts',
-  'report/terminal/overview.ts',
-  'report/terminal/status.ts',
-  'report/text/filters.ts',
-  'report/why/why.ts',
+  'commands/show/report.ts',
+  'commands/show/status.ts',
+  'commands/show/show.ts',
 ];
 
 /** What health checks load, which few passes run: apart from all that others load, too. */

@@ -10,9 +10,10 @@ import { errorCode, toPackageIncomplete, UsageError } from '../system/base/error
 import { printableName } from '../system/base/values.ts';
 import { leaveCallersZone } from '../system/base/zone.ts';
 import { keepPackage } from '../system/process/package-files.ts';
-import type { CommandLine, Complaint } from './program.ts';
+import type { CommandLine } from './program.ts';
 import { runTierCommand } from './run/run-tier.ts';
 import type { CommandContext } from './shared/context.ts';
+import type { Complaint } from './wrong-use.ts';
 
 /** Runs the command line: 0 succeeded, 1 some run failed, 2 wrong use. */
 export async function main(distFolder: string): Promise<void> {
@@ -87,7 +88,7 @@ function createContext(distFolder: string): CommandContext {
     },
     asksLittle: preferNodesOwn,
     findWrongUse: async (root, args) => {
-      const { findWrongUse } = await import('./program.ts');
+      const { findWrongUse } = await import('./wrong-use.ts');
       return await findWrongUse({ args, context: { ...context, cwd: root } });
     },
   };
@@ -117,7 +118,7 @@ function isSameFolder(one: string, other: string): boolean {
 /** Says what is wrong in a sentence; only a defect of the runner itself shows its stack. */
 async function describeError(error: unknown, line: CommandLine): Promise<Complaint> {
   if (error instanceof UsageError || errorCode(error).startsWith('commander.')) {
-    return await (await import('./program.ts')).describeWrongUse(error, line);
+    return await (await import('./wrong-use.ts')).describeWrongUse(error, line);
   }
   if (error instanceof QueueError) return describeQueueError(error);
   const incomplete = toPackageIncomplete(error);

@@ -3,15 +3,19 @@ import type { ClaimedJob, ClaimOptions, Queue } from '../../queue/api.ts';
 import { SOON_MS } from '../../queue/claim/outside.ts';
 import { expiredClaim, QueueError } from '../../queue/errors.ts';
 import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
+import { formatJsonLine } from '../../report/json.ts';
+import { claimedJobRecord } from '../../report/model/jobs.ts';
+import { openTextOutput } from '../../report/terminal/screen.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
 import { sleepUntil } from '../../system/base/clock.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { memberOf } from '../../system/base/exact-json.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
+import { createFileWatch } from '../../worker/loop/queue-limits.ts';
 import type { CommandContext } from '../shared/context.ts';
+import { filesOfDeploy } from '../shared/open.ts';
 import { parseJson } from '../shared/options.ts';
-import { filesOfDeploy } from '../shared/work-options.ts';
 
 /** How long a worker goes on claiming. */
 interface Times {
@@ -96,8 +100,6 @@ interface Talk {
 }
 
 async function openTalk({ stdout, now, setExitCode }: CommandContext, queue: Queue): Promise<Talk> {
-  const { formatJsonLine } = await import('../../report/json.ts');
-  const { openTextOutput } = await import('../../report/terminal/screen.ts');
   // The one that there is would end the process before its jobs are given back.
   stdout.removeAllListeners('error');
   const output = openTextOutput(stdout);
@@ -149,8 +151,6 @@ async function dropLost({ hand, now, tell }: Talk): Promise<void> {
 
 async function handOutJobs(talk: Talk, following: Following, watched: readonly string[]): Promise<void> {
   const { count, waitMs, endsAt, stop } = following;
-  const { claimedJobRecord } = await import('../../report/model/jobs.ts');
-  const { createFileWatch } = await import('../../worker/loop/queue-limits.ts');
   const files = createFileWatch(watched);
   const isOver = (): boolean => talk.isClosed() || stop.signal.aborted || files.findChanged() !== null;
   for (let idleSince = talk.now(); ; ) {

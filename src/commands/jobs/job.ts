@@ -1,8 +1,9 @@
-import { Command, Option } from 'commander';
 import type { Job, JobRef, Queue } from '../../queue/api.ts';
 import { noSuchJob, QueueError } from '../../queue/errors.ts';
 import { formatJson } from '../../report/json.ts';
-import { type JobStory, jobRecord, jobStoryToJson, readStory } from '../../report/model/jobs.ts';
+import { jobRecord, jobStoryToJson, readStory } from '../../report/model/jobs.ts';
+import { renderJob } from '../../report/terminal/jobs.ts';
+import { createScreen } from '../../report/terminal/screen.ts';
 import { createClock } from '../../report/text/clock.ts';
 import { describeJob } from '../../report/text/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
@@ -10,68 +11,17 @@ import type { ExactJson } from '../../system/base/exact-json.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { printableName } from '../../system/base/values.ts';
-import type { CommandContext, CommonOptions } from '../shared/context.ts';
+import type { CommandContext } from '../shared/context.ts';
 import { print, withLog } from '../shared/open.ts';
 import { numberIn, readJsonArgument, STDIN, withoutUndefined } from '../shared/options.ts';
+import { withQueue } from '../shared/with-queue.ts';
+import type { Given } from '../table.ts';
 
-interface JobCommandOptions extends JobWords, CommonOptions {}
-
-const EXAMPLES = `
-Verbs and their options:
-  finish   --result --data --token     running: it is done; stores its result
-  retry    --delay --at --priority --name --data --reason --ignore-repeat --token
-                                       running: puts it back into the queue
-  fail     --reason --data --may-retry --token
-                                       running: it has failed; with --may-retry only this try
-  bury     --reason --priority --token running, waiting: sets it aside until it is kicked
-  kick                                 failed, delayed: makes it due at once
-  cancel                               waiting: it will not run
-  touch    --lease --token             running: renews its claim
-  delete   --token                     not running: removes it with its runs
-  update   --data --priority --at --repeat --no-repeat --token
-                                       any state: changes the job, but not its state
-  requeue  --name --forget-try         any state: queues it again, first in line
-
-Examples:
-  runner job 12                                     show its data, runs and activity
-  runner job 12 --json                              for programs; docs/json.md names the keys
-  runner job 12 finish --token "$token" --result '{"sent":true}'
-  runner job 12 retry --delay 10m --reason 'the server is busy'
-  runner job 12 update --data - < data.json         large or secret data, from stdin
-  runner job 12 13 14 requeue                       each by itself: a refused one does not stop the others
-
-With \`--token\`, the command works only while that claim is valid.
-Exit codes: 0 done, 1 not possible in the present state, 2 usage error. With several numbers, stderr
-says why a job was refused, the others are changed, and the exit code is the highest of all.`;
+type JobOptions = Given<'job'>;
 
 /** `runner job`: shows one job of the queue, or does something to it. */
-export function jobCommand(context: CommandContext): Command {
-  const command = new Command('job');
-  return command
-    .description('show one job of the queue, or change jobs: finish, retry, kick, cancel …')
-    .usage('[options] <id...> [verb]')
-    .argument('<id...>', 'the number of a job, or several; then the verb (default: show the job)')
-    .option('--token <token>', 'token of the claim')
-    .option('--result <json>', 'its result; - reads it from stdin')
-    .option('--data <json>', 'replaces its data; - reads it from stdin')
-    .addOption(new Option('--delay <duration>', 'not before this time has passed: 10m').conflicts('at'))
-    .option('--at <when>', 'not before: "+10 minutes", "tomorrow 07:00", "2026-12-24 18:00"')
-    .option('--priority <n>', 'higher ones run first')
-    .option('--name <name>', 'its new name')
-    .option('--reason <text>', 'reason, in one sentence')
-    .option('--repeat <rule>', 'its repeat rule: "SCHEDULED, +1 HOUR"')
-    .option('--no-repeat', 'stop repeating it')
-    .option('--ignore-repeat', 'repeating job: use --delay or --at instead of its next time')
-    .option('--lease <duration>', 'how long the claim is valid from now on')
-    .option('--may-retry', 'only this try has failed: its retries decide what follows')
-    .option('--forget-try', 'do not count the last claim as a try')
-    .option('--json', 'as JSON')
-    .addHelpText('after', EXAMPLES)
-    .action((words: string[]) => job(context, words, command.optsWithGlobals<JobCommandOptions>()));
-}
-
-async function job(context: CommandContext, words: readonly string[], options: JobCommandOptions): Promise<void> {
-  const [ids, verbWord] = readJobNumbers(words);
+export async function job(context: CommandContext, options: JobOptions): Promise<void> {
+  const [ids, verbWord] = readJobNumbers(options.id);
   const verb = verbWord === undefined ? null : readVerb(verbWord);
   assertOptions(verb, options);
   const [id, ...others] = ids;
@@ -82,12 +32,10 @@ async function job(context: CommandContext, words: readonly string[], options: J
 
 interface Request {
   readonly verb: JobSubcommand;
-  readonly options: JobCommandOptions;
+  readonly options: JobOptions;
 }
 
 async function changeOne(context: CommandContext, { id, verb, options }: Request & { id: number }): Promise<void> {
-  const { withQueue } = await import('../shared/with-queue.ts');
-
   const words = await readJobWords(options);
   const text = await withQueue(context, options.root, async (queue) => {
     await changeJob(queue, id, verb, words);
@@ -102,8 +50,6 @@ async function changeEach(
   context: CommandContext,
   { ids, verb, options }: Request & { ids: readonly number[] },
 ): Promise<void> {
-  const { withQueue } = await import('../shared/with-queue.ts');
-
   if (options.token !== undefined) throw new UsageError('A --token is that of one claim: give one number with it.');
   const words = await readJobWords(options);
   const jobs: object[] = [];
@@ -172,20 +118,12 @@ function isJobNumber(word: string): boolean {
 }
 
 /** `runner job <id>`: everything about one job of the queue. */
-async function showJob(context: CommandContext, id: number, options: CommonOptions): Promise<void> {
-  const text = await withLog(context, options.root, async (site) =>
-    describe(context, await readStory(site, id), options),
-  );
+async function showJob(context: CommandContext, id: number, options: JobOptions): Promise<void> {
+  const text = await withLog(context, options.root, async (site) => {
+    const story = await readStory(site, id);
+    return options.json ? formatJson(jobStoryToJson(story)) : renderJob(story, createScreen(context));
+  });
   await print(context, text);
-}
-
-async function describe(context: CommandContext, story: JobStory, { json }: CommonOptions): Promise<string> {
-  if (json) {
-    const { formatJson } = await import('../../report/json.ts');
-    return formatJson(jobStoryToJson(story));
-  }
-  const { createScreen } = await import('../../report/terminal/screen.ts');
-  return (await import('../../report/terminal/jobs.ts')).renderJob(story, createScreen(context));
 }
 
 /** What each verb takes besides `--json`. */
@@ -206,23 +144,8 @@ export type JobSubcommand = keyof typeof verbs;
 
 export const jobVerbs = Object.keys(verbs) as readonly JobSubcommand[];
 
-/** The options of `runner job`, as they were typed. */
-interface JobWords {
-  readonly token?: string;
-  readonly result?: string;
-  readonly data?: string;
-  readonly delay?: string;
-  readonly at?: string;
-  readonly priority?: string;
-  readonly name?: string;
-  readonly reason?: string;
-  /** False: `--no-repeat`. */
-  readonly repeat?: string | false;
-  readonly ignoreRepeat?: true;
-  readonly lease?: string;
-  readonly forgetTry?: true;
-  readonly mayRetry?: true;
-}
+/** The options of verbs. */
+type JobWords = Omit<JobOptions, 'id' | 'json' | 'root' | 'asRoot'>;
 
 const flags: Readonly<Record<keyof JobWords, string>> = {
   token: '--token',

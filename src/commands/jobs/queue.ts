@@ -1,76 +1,20 @@
-import { Command } from 'commander';
+import { readWhen } from '../../queue/add/values.ts';
 import type { AddedJob, DuplicatePolicy, Job } from '../../queue/api.ts';
+import { createClock } from '../../report/text/clock.ts';
+import { describeAdded as describeAddedJob, describeKept } from '../../report/text/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import type { ExactJson } from '../../system/base/exact-json.ts';
 import { countOf } from '../../system/base/format.ts';
-import type { CommandContext, CommonOptions } from '../shared/context.ts';
-import {
-  type AddWords,
-  nameLine,
-  readCount,
-  readJobLines,
-  readJobOptions,
-  readJsonArgument,
-  readStdin,
-} from '../shared/options.ts';
+import type { CommandContext } from '../shared/context.ts';
+import { noteUnhandled } from '../shared/names.ts';
+import { nameLine, readJobLines, readJobOptions, readJsonArgument, readStdin } from '../shared/options.ts';
 import { withQueue } from '../shared/with-queue.ts';
+import type { Given } from '../table.ts';
 
-interface AddOptions extends AddWords, CommonOptions {
-  readonly many?: true;
-}
-
-const ADD_HELP = `
-Examples:
-  runner add mail/welcome '{"to":"a@example.org"}'     a job for jobs/queue/mail/welcome.*
-  runner add mail/welcome - < mail.json                large or secret data, from stdin
-  runner add export --at '+10 minutes' --priority 750  later, and before others
-  runner add export --at '2026-12-24 18:00'            local time of this machine
-  runner add export --unique export:7                  only if no unfinished job has that key
-  runner add cleanup --repeat 'SCHEDULED, +1 HOUR'     again and again
-  runner add --many < jobs.jsonl                       one job per line, all or none:
-                                                       {"name":"export"}
-
-Higher priorities run first; 500 is the default. The keys of a line are the options of the
-TypeScript API: runAt, priority, retries, retryDelay, uniqueKey, repeat … docs/queue.md has them all.
-
-Exit codes: 0 added, 1 not possible in the present state, 2 usage error.`;
+type AddOptions = Given<'add'>;
 
 /** `runner add`: a job for the queue. */
-export function addCommand(context: CommandContext): Command {
-  const command = new Command('add');
-  return command
-    .description('add a job to the queue')
-    .argument('[name]', 'name of its handler: mail/welcome for jobs/queue/mail/welcome.ts')
-    .argument('[data]', 'JSON for the handler; - reads it from stdin (default: {})')
-    .option('--at <when>', 'not before: "+10 minutes", "tomorrow 07:00", "2026-12-24 18:00" (default: now)')
-    .option('--priority <n>', 'higher ones run first (default: 500)')
-    .option('--retries <n>', 'how often it is retried (default: as its handler says)')
-    .option('--retry-delay <delay>', 'delay before each retry: 5m, "exponential 30s 6h"')
-    .option('--unique <key>', 'at most one unfinished job has this key')
-    .option(
-      '--on-duplicate <what>',
-      'if a job has that key: keep it, replace or merge its data, or replace-all that is given (default: keep)',
-    )
-    .option('--repeat <rule>', 'rule for running again after each finish: "daily at 10:00", "SCHEDULED, +1 HOUR"')
-    .option('--missed <what>', 'what to do about missed times: all, once or skip (default: all)')
-    .option('--parent <id>', 'the job that waits for this one')
-    .option('--on-child-failure <what>', 'what to do when a child job fails: resume or fail (default: resume)')
-    .option('--group <name>', 'jobs of one group share a limit on how many run at once')
-    .option('--lease <duration>', 'how long a claim is valid (default: as the settings say)')
-    .option('--many', 'read jobs from stdin, one JSON object per line')
-    .option('--json', 'print the number, and whether it was added, as JSON')
-    .addHelpText('after', ADD_HELP)
-    .action((name: string | undefined, data: string | undefined) =>
-      add(context, { name, data }, command.optsWithGlobals<AddOptions>()),
-    );
-}
-
-interface AddArguments {
-  readonly name: string | undefined;
-  readonly data: string | undefined;
-}
-
-async function add(context: CommandContext, { name, data }: AddArguments, options: AddOptions): Promise<void> {
+export async function add(context: CommandContext, { name, data, ...options }: AddOptions): Promise<void> {
   if (options.many === true) {
     if (name !== undefined) throw new UsageError('`npx folder-runner add --many` reads the names from stdin.');
 
@@ -79,7 +23,7 @@ async function add(context: CommandContext, { name, data }: AddArguments, option
   if (name === undefined) {
     throw new UsageError('runner add needs the name of a job, such as mail/welcome.');
   }
-  await refusePast(context.now(), options);
+  refusePast(context.now(), options);
   await addOne(context, name, data === undefined ? data : await readJsonArgument(data, 'The data'), options);
 }
 
@@ -90,12 +34,10 @@ const PAST_MS = 60_000;
  * A time that has passed is more likely a slip than another word for now. With a rule it is what its times are counted
  * from.
  */
-async function refusePast(nowMs: number, { at, repeat }: AddOptions): Promise<void> {
+function refusePast(nowMs: number, { at, repeat }: AddOptions): void {
   if (at === undefined || repeat !== undefined) return;
-  const { readWhen } = await import('../../queue/add/values.ts');
   const atMs = readWhen(at, nowMs);
   if (nowMs - atMs < PAST_MS) return;
-  const { createClock } = await import('../../report/text/clock.ts');
   const clock = createClock(nowMs);
   const past = `${clock.dateTime(atMs)} (${clock.zone})`;
   throw new UsageError(
@@ -114,24 +56,21 @@ async function addOne(
     // Of a unique key that is taken, it is another job, perhaps of another name.
     const job = options.json && added.added ? null : await queue.get(added.id);
     if (options.json) context.stdout.write(`${JSON.stringify(added)}\n`);
-    else context.stdout.write(`${await describe(context, job, added, options)}\n`);
-    const { noteUnhandled } = await import('../shared/names.ts');
+    else context.stdout.write(`${describe(context, job, added, options)}\n`);
     await noteUnhandled(context, root, [job?.name ?? name]);
   });
 }
 
-async function describe(
+function describe(
   context: CommandContext,
   job: Job | null,
   { id, added, changed, ignored }: AddedJob,
   { onDuplicate = 'keep' }: AddOptions,
-): Promise<string> {
-  const { describeAdded, describeKept } = await import('../../report/text/words.ts');
-  const { createClock } = await import('../../report/text/clock.ts');
+): string {
   const nowMs = context.now();
   // Somebody has deleted it meanwhile.
   if (job === null) return added ? `Added job ${id}.` : `Job ${id} had that unique key already.`;
-  if (added) return describeAdded(job, createClock(nowMs), nowMs);
+  if (added) return describeAddedJob(job, createClock(nowMs), nowMs);
   return describeKept(job, onDuplicate as DuplicatePolicy, changed, ignored.map(nameGiven));
 }
 
@@ -145,7 +84,7 @@ function nameGiven(option: string): string {
 const LONGEST_LIST_MIB = 64;
 
 /** Adds the jobs that stand on stdin, in their order, all or none. */
-async function addMany(context: CommandContext, options: CommonOptions): Promise<void> {
+async function addMany(context: CommandContext, options: AddOptions): Promise<void> {
   assertAlone(options);
   const lines = readJobLines(await readStdin('The jobs', LONGEST_LIST_MIB));
   await withQueue(context, options.root, async (queue, root) => {
@@ -154,7 +93,6 @@ async function addMany(context: CommandContext, options: CommonOptions): Promise
       throw nameLine(error, lines);
     });
     context.stdout.write(`${options.json ? toJson(added) : describeManyAdded(added)}\n`);
-    const { noteUnhandled } = await import('../shared/names.ts');
     await noteUnhandled(context, root, [...new Set(lines.map(({ job }) => job.name))]);
   });
 }
@@ -193,37 +131,13 @@ function describeAdded(ids: readonly number[]): string {
   return `Added ${countOf(ids.length, 'job')}: ${which}.`;
 }
 
-interface KickOptions extends CommonOptions {
-  readonly count?: string;
-}
-
-const KICK_HELP = `
-Failed and buried jobs are queued again with their tries reset, the earliest failures first. Only if
-there are none with a matching name, delayed jobs become due at once.
-
-Examples:
-  runner kick 'mail/*'              all matching jobs that have failed
-  runner kick mail/welcome --count 10
-  runner kick '*' --json            {"kicked":3}
-
-\`npx folder-runner job <id> kick\` kicks one job.`;
-
 /** `runner kick`: queues failed jobs again. */
-export function kickCommand(context: CommandContext): Command {
-  const command = new Command('kick');
-  return command
-    .description('queue failed jobs with these names again')
-    .argument('<pattern...>', 'names: mail/welcome, or a pattern such as "mail/*"')
-    .option('--count <n>', 'maximum number of jobs (default: all)')
-    .option('--json', 'as JSON')
-    .addHelpText('after', KICK_HELP)
-    .action((patterns: string[]) => kick(context, patterns, command.optsWithGlobals<KickOptions>()));
-}
-
-async function kick(context: CommandContext, patterns: readonly string[], options: KickOptions): Promise<void> {
-  const count = options.count === undefined ? Number.MAX_SAFE_INTEGER : readCount('--count', options.count);
-  const kicked = await withQueue(context, options.root, (queue) => queue.kickMany(patterns, count));
-  const told = options.json
+export async function kick(
+  context: CommandContext,
+  { pattern: patterns, count = Number.MAX_SAFE_INTEGER, root, json }: Given<'kick'>,
+): Promise<void> {
+  const kicked = await withQueue(context, root, (queue) => queue.kickMany(patterns, count));
+  const told = json
     ? JSON.stringify({ kicked })
     : `Kicked ${countOf(kicked, 'job')}${kicked === 0 ? hintFor(patterns) : '.'}`;
   context.stdout.write(`${told}\n`);

@@ -1,39 +1,17 @@
 import { constants } from 'node:os';
-import { Command } from 'commander';
+import { openSite } from '../../dashboard/site.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import type { CommandContext, CommonOptions } from '../shared/context.ts';
+import { watchKeys } from '../shared/choices.ts';
+import type { CommandContext } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
-
-const KEYS = `
-Keys:
-  1 or s      scripts: what runs and waits, each tier, each script
-  2 or r      runs of all scripts, newest first
-  3 or w      the queue (work): its jobs, newest first
-  4 or o      output of the script that runs now, as it is written
-  ↑ ↓ or k j  select, or scroll; also page up, page down, home, end
-  enter       open what is selected: a script, a run, a job
-  esc         back
-  ?           these keys
-  q, ctrl-c   quit; scripts and jobs keep running`;
-
-const EXAMPLES = `
-Examples:
-  runner watch                     the root of this folder
-  runner watch --root ~/site
-  ssh -t me@example.org runner watch`;
-
-/** `runner watch`: how things stand, live, on the whole terminal. */
-export function watchCommand(context: CommandContext): Command {
-  const command = new Command('watch');
-  return command
-    .description('watch scripts, runs, the queue and output, live in this terminal')
-    .addHelpText('after', `${KEYS}\n${EXAMPLES}`)
-    .action(() => watch(context, command.optsWithGlobals<CommonOptions>()));
-}
+import type { Given } from '../table.ts';
+import { openFullScreen } from './full-screen.ts';
+import { Watch } from './watch-screen.ts';
 
 const REDRAW_MS = 1000;
 
-async function watch(context: CommandContext, options: CommonOptions): Promise<void> {
+/** `runner watch`: how things stand, live, on the whole terminal. */
+export async function watch(context: CommandContext, options: Given<'watch'>): Promise<void> {
   const { env, version, now, distFolder, stdout } = context;
   const { stdin } = process;
   if (!stdin.isTTY || !stdout.isTTY || env.TERM === 'dumb') {
@@ -42,14 +20,11 @@ async function watch(context: CommandContext, options: CommonOptions): Promise<v
     );
   }
   const root = rootOf(context, options.root);
-  const { openSite } = await import('../../dashboard/site.ts');
-  const { openFullScreen } = await import('./full-screen.ts');
-  const { Watch } = await import('./watch-screen.ts');
   const site = openSite({ root, env, version, now, distFolder });
   // First: from then on the terminal is given back.
   const signals = awaitSignal();
   const screen = openFullScreen({ stdin, stdout });
-  const shown = new Watch(site, screen, context, KEYS);
+  const shown = new Watch(site, screen, context, watchKeys);
   const timer = setInterval(() => shown.tick(), REDRAW_MS);
   const unfollow = site.feed.follow(() => shown.reload());
   try {

@@ -1,54 +1,22 @@
 import { hostname, userInfo } from 'node:os';
 import { resolve } from 'node:path';
-import { Command, Option } from 'commander';
-import type { Door } from '../../dashboard/listen.ts';
+import { hashOf, makeToken } from '../../dashboard/access/tokens.ts';
+import { type Door, socketOf } from '../../dashboard/listen.ts';
 import type { RunningServer } from '../../dashboard/server.ts';
+import { formatJson } from '../../report/json.ts';
+import { createClock } from '../../report/text/clock.ts';
 import { checkWritable } from '../../settings/access.ts';
+import { expectedDuration, parseDurationMs } from '../../settings/readers.ts';
 import { apiTokensOf, type Token } from '../../store/statements/registers.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
-import type { CommandContext, CommonOptions } from '../shared/context.ts';
+import type { CommandContext } from '../shared/context.ts';
 import { print, rootOf, withLog, withWritableLog, withWritableLogIfAny } from '../shared/open.ts';
-
-interface WebOptions extends CommonOptions {
-  readonly socket?: string;
-  readonly host?: string;
-  readonly port?: string;
-  readonly url?: string;
-  readonly login?: true;
-  readonly loader?: true;
-}
-
-const WEB_HELP = `
-It listens at a socket in the state folder, which only you can open, and which an SSH tunnel leads to. With
---port it listens at a TCP port, which all users of this machine can reach: it prints an address with a key
-that logs in one browser. With --url everybody logs in with a token.
-
-Examples:
-  runner web                                      at the socket; prints the line for the tunnel
-  runner web --port 8787                          for a browser on this machine
-  runner web --url https://example.org/runner --socket ~/web/runner.sock
-                                                  behind the web server, which passes requests for that path on
-  runner web token add laptop --manage            create a token; \`npx folder-runner web token --help\` has more`;
+import type { Given } from '../table.ts';
 
 /** `runner web`: the dashboard, until it is stopped. */
-export function webCommand(context: CommandContext): Command {
-  const command = new Command('web');
-  return command
-    .description('serve the dashboard and its REST API until Ctrl-C')
-    .option('--socket <path>', 'the socket to listen at (default: .runner/web.sock)')
-    .option('--port <number>', 'listen at a TCP port instead; 0: any that is free')
-    .option('--host <address>', 'with --port, the address to listen at (default: 127.0.0.1)')
-    .option('--url <address>', 'where a proxy or Passenger serves it: https://example.org/runner')
-    .option('--login', 'ask for a login at the socket, too: print an address with a key')
-    .addOption(new Option('--loader', 'Passenger or LiteSpeed decides where it listens').hideHelp())
-    .addHelpText('after', WEB_HELP)
-    .action(() => serve(context, command.optsWithGlobals<WebOptions>()))
-    .addCommand(tokenCommand(context));
-}
-
-async function serve(context: CommandContext, options: WebOptions): Promise<void> {
+export async function serve(context: CommandContext, options: Given<'web'>): Promise<void> {
   const root = rootOf(context, options.root);
   const url = readUrl(options.url);
   const door = await chooseDoor(context, root, options);
@@ -69,7 +37,7 @@ async function serve(context: CommandContext, options: WebOptions): Promise<void
   await server.close();
 }
 
-async function chooseDoor(context: CommandContext, root: string, options: WebOptions): Promise<Door> {
+async function chooseDoor(context: CommandContext, root: string, options: Given<'web'>): Promise<Door> {
   const { socket, host, port, url, loader } = options;
   if (loader) return { kind: 'loader' };
   if (port !== undefined) {
@@ -84,7 +52,6 @@ async function chooseDoor(context: CommandContext, root: string, options: WebOpt
   const state = stateFolderOf(root);
   await checkWritable(root, state, context.env);
   createStateFolder(state);
-  const { socketOf } = await import('../../dashboard/listen.ts');
   const path = socketOf(state);
   if (url !== undefined) {
     const cure = 'name one with --socket in a folder that it may enter';
@@ -136,48 +103,11 @@ function readUrl(text: string | undefined): URL | null {
   );
 }
 
-const TOKEN_HELP = `
-The log keeps only a hash of a token. Programs send it as \`Authorization: Bearer <token>\`; the page asks
-for it once and then keeps a session of 7 days at most.
-
-Examples:
-  runner web token add laptop --manage             may change things, until it is revoked
-  runner web token add grafana --expires 90d       may read, for 90 days
-  runner web token list                            names, what they may do, when they were last used
-  runner web token revoke laptop                   ends it, and the sessions that it has opened`;
-
-/** `runner web token`: who may use the dashboard from elsewhere. */
-function tokenCommand(context: CommandContext): Command {
-  const command = new Command('token').description('create, list and revoke tokens').addHelpText('after', TOKEN_HELP);
-  const add = new Command('add')
-    .description('create a token, and print it, only this once')
-    .argument('<name>', 'its name, which the activity shows with each change')
-    .option('--read', 'allow reading only (the default)')
-    .option('--manage', 'also allow changes: run, retry, pause, delete')
-    .option('--expires <duration>', 'how long it is valid: 12h, 90d (default: until it is revoked)')
-    .option('--json', 'as JSON')
-    .action((name: string) => addToken(context, name, add.optsWithGlobals<AddOptions>()));
-  const list = new Command('list')
-    .description('list the tokens')
-    .option('--json', 'as JSON')
-    .action(() => listTokens(context, list.optsWithGlobals<CommonOptions>()));
-  const revoke = new Command('revoke')
-    .description('end a token, and its sessions')
-    .argument('<name>', 'its name')
-    .option('--json', 'as JSON')
-    .action((name: string) => revokeToken(context, name, revoke.optsWithGlobals<CommonOptions>()));
-  return command.addCommand(add).addCommand(list).addCommand(revoke);
-}
-
-interface AddOptions extends CommonOptions {
-  readonly read?: true;
-  readonly manage?: true;
-  readonly expires?: string;
-}
-
 const nameForm = /^[\w.@+-]{1,64}$/;
 
-async function addToken(context: CommandContext, name: string, options: AddOptions): Promise<void> {
+/** `runner web token add`: who may use the dashboard from elsewhere. */
+export async function addToken(context: CommandContext, options: Given<'web token add'>): Promise<void> {
+  const { name } = options;
   if (!nameForm.test(name)) {
     throw new UsageError(
       `A token's name has 1 to 64 letters, digits or any of . @ + - _ , such as laptop; found ${JSON.stringify(name)}.`,
@@ -185,9 +115,8 @@ async function addToken(context: CommandContext, name: string, options: AddOptio
   }
   if (options.read && options.manage)
     throw new UsageError('--read and --manage cannot be combined: --manage includes reading.');
-  const { hashOf, makeToken } = await import('../../dashboard/access/tokens.ts');
   const createdAt = context.now();
-  const expiresAt = await readExpiry(options.expires, createdAt);
+  const expiresAt = readExpiry(options.expires, createdAt);
   const text = makeToken();
   const permission = options.manage ? 'manage' : 'read';
   const token = await withWritableLog(context, options.root, (store) =>
@@ -199,16 +128,14 @@ async function addToken(context: CommandContext, name: string, options: AddOptio
     const cure = `choose another name, or end it with \`npx folder-runner web token revoke ${name}\``;
     throw new UsageError(`There is a token ${name} already; ${cure}.`);
   }
-  if (options.json) return void context.stdout.write(await formatTokens({ ...toJson(token), token: text }));
-  const { createClock } = await import('../../report/text/clock.ts');
+  if (options.json) return void context.stdout.write(formatJson({ ...toJson(token), token: text }));
   const clock = createClock(createdAt);
   const until = expiresAt === null ? 'until it is revoked' : `until ${clock.dateTime(expiresAt)} (${clock.zone})`;
   await print(context, `${text}\n\nThe token ${name} (${permission}) is valid ${until}. It is not shown again.\n`);
 }
 
-async function readExpiry(text: string | undefined, nowMs: number): Promise<number | null> {
+function readExpiry(text: string | undefined, nowMs: number): number | null {
   if (text === undefined) return null;
-  const { expectedDuration, parseDurationMs } = await import('../../settings/readers.ts');
   const durationMs = parseDurationMs(text.trim());
   if (durationMs !== null) return nowMs + durationMs;
   throw new UsageError(`--expires must be ${expectedDuration(text, '12h or 90d')}, found ${JSON.stringify(text)}.`);
@@ -220,21 +147,16 @@ function toJson({ name, permission, createdAt, expiresAt, lastUsedAt }: Token) {
   return { name, permission, createdAt: instant(createdAt), expiresAt: instant(expiresAt), lastUsed };
 }
 
-async function formatTokens(told: object): Promise<string> {
-  const { formatJson } = await import('../../report/json.ts');
-  return formatJson(told);
-}
-
-async function listTokens(context: CommandContext, { root, json }: CommonOptions): Promise<void> {
+/** `runner web token list`. */
+export async function listTokens(context: CommandContext, { root, json }: Given<'web token list'>): Promise<void> {
   const tokens = await withLog(context, root, async ({ store }) =>
     store === null ? [] : await apiTokensOf(store.statements).list(),
   );
-  if (json) return void context.stdout.write(await formatTokens({ tokens: tokens.map(toJson) }));
+  if (json) return void context.stdout.write(formatJson({ tokens: tokens.map(toJson) }));
   if (tokens.length === 0) {
     return await print(context, 'There are no tokens. Make one with `npx folder-runner web token add <name>`.\n');
   }
   const width = Math.max(...tokens.map(({ name }) => name.length));
-  const { createClock } = await import('../../report/text/clock.ts');
   const clock = createClock(context.now());
   await print(
     context,
@@ -250,7 +172,11 @@ function describeToken(token: Token, width: number, nowMs: number, write: (atMs:
   return `${name.padEnd(width)}  ${permission.padEnd(6)}  ${used === null ? 'never used' : `used ${used}`}  ${end}`;
 }
 
-async function revokeToken(context: CommandContext, name: string, { root, json }: CommonOptions): Promise<void> {
+/** `runner web token revoke`. */
+export async function revokeToken(
+  context: CommandContext,
+  { name, root, json }: Given<'web token revoke'>,
+): Promise<void> {
   const found = await withWritableLogIfAny(context, root, async (store) => ({
     isRevoked: await apiTokensOf(store.statements).remove(name),
     names: (await apiTokensOf(store.statements).list()).map((token) => token.name),
@@ -260,6 +186,6 @@ async function revokeToken(context: CommandContext, name: string, { root, json }
     const rest = names.length === 0 ? 'there are none' : `there are ${names.join(', ')}`;
     throw new UsageError(`There is no token ${JSON.stringify(name)}; ${rest}.`);
   }
-  if (json) return void context.stdout.write(await formatTokens({ revoked: name }));
+  if (json) return void context.stdout.write(formatJson({ revoked: name }));
   await print(context, `The token ${name} is revoked; the sessions that it has opened have ended.\n`);
 }

@@ -1,45 +1,15 @@
-import { Command } from 'commander';
+import { readCrontabCalls } from '../../hosting/doctor/crontab-calls.ts';
 import type { AlertMessage } from '../../monitor/alert/message.ts';
+import { formatJson } from '../../report/json.ts';
+import { createScreen, openTextOutput } from '../../report/terminal/screen.ts';
 import type { ChannelSettings } from '../../settings/channels.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { printableLine } from '../../system/base/text.ts';
+import { findRoot } from '../../system/place/root.ts';
 import { machineName } from '../../system/process/identity.ts';
-import { type CommandContext, type CommonOptions, openRunner } from '../shared/context.ts';
-
-const EXAMPLES = `
-Sends a test message now, by each channel of \`alerts.channels\` in the settings or of RUNNER_ALERTS, and
-prints the answers. A variable that a channel needs must be set where the runner is started, usually in the
-crontab: --cron takes the variables from there.
-
-Examples:
-  runner alert test            by all channels
-  runner alert test mail       by this channel only
-  runner alert test --cron     with the variables that the crontab sets
-  RUNNER_ALERTS=mail:me@example.org runner alert test
-
-Exit codes: 0 all were sent, 1 some were not, 2 usage error. More in docs/alerts.md.`;
-
-interface AlertOptions extends CommonOptions {
-  readonly cron?: true;
-}
-
-/** `runner alert test`: do messages arrive? */
-export function alertCommand(context: CommandContext): Command {
-  const command = new Command('alert');
-  return command
-    .description('send a test message through the alert channels')
-    .argument('<action>', '`test`')
-    .argument('[channel]', 'only by this channel (default: by all)')
-    .option('--cron', "with the crontab's variables instead of this shell's")
-    .option('--json', 'as JSON')
-    .addHelpText('after', EXAMPLES)
-    .action(async (action: string, channel: string | undefined) => {
-      if (action !== 'test') {
-        throw new UsageError(`\`npx folder-runner alert\` can \`test\`, found ${JSON.stringify(action)}.`);
-      }
-      await testChannels(context, channel, command.optsWithGlobals<AlertOptions>());
-    });
-}
+import { type CommandContext, openRunner } from '../shared/context.ts';
+import type { Given } from '../table.ts';
 
 /** The result of one test message. */
 interface Tested {
@@ -50,20 +20,24 @@ interface Tested {
   readonly answer: string;
 }
 
-async function testChannels(context: CommandContext, name: string | undefined, options: AlertOptions): Promise<void> {
+/** `runner alert test`: do messages arrive? */
+export async function alert(context: CommandContext, options: Given<'alert'>): Promise<void> {
+  const { action, channel: name } = options;
+  if (action !== 'test') {
+    throw new UsageError(`\`npx folder-runner alert\` can \`test\`, found ${JSON.stringify(action)}.`);
+  }
   const env = options.cron ? await readCronEnvironment(context, options.root) : context.env;
   const runner = await openRunner({ ...context, env }, options.root);
   const channels = chooseChannels(runner, name);
-  const { openTextOutput } = await import('../../report/terminal/screen.ts');
   const tested = await Promise.all(channels.map((channel) => testChannel(runner, channel)));
-  const text = options.json ? await formatTested(tested) : await renderTested(context, tested);
+  const text = options.json
+    ? formatJson({ ok: tested.every(({ ok }) => ok), channels: tested })
+    : renderTested(context, tested);
   await openTextOutput(context.stdout).write(text);
   context.setExitCode(tested.every(({ ok }) => ok) ? 0 : 1);
 }
 
 async function readCronEnvironment({ cwd, env }: CommandContext, option: string | undefined) {
-  const { findRoot } = await import('../../system/place/root.ts');
-  const { readCrontabCalls } = await import('../../hosting/doctor/crontab-calls.ts');
   const root = findRoot({ option, variable: env.RUNNER_ROOT, cwd });
   const { calls, failure } = await readCrontabCalls(root, env);
   const found = calls.map(({ command }) => command?.env).find((each) => each !== undefined);
@@ -121,14 +95,7 @@ function testOf({ root, now }: Runner): AlertMessage {
   return { version: 1, event: 'opened', incidents: [incident], host: machineName(), root };
 }
 
-async function formatTested(tested: readonly Tested[]): Promise<string> {
-  const { formatJson } = await import('../../report/json.ts');
-  return formatJson({ ok: tested.every(({ ok }) => ok), channels: tested });
-}
-
-async function renderTested(context: CommandContext, tested: readonly Tested[]): Promise<string> {
-  const { createScreen } = await import('../../report/terminal/screen.ts');
-  const { printableLine } = await import('../../system/base/text.ts');
+function renderTested(context: CommandContext, tested: readonly Tested[]): string {
   const { palette } = createScreen(context);
   const width = Math.max(...tested.map(({ channel }) => channel.length));
   return tested

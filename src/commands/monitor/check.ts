@@ -1,5 +1,4 @@
 import { uptime } from 'node:os';
-import { Command } from 'commander';
 import type { Site } from '../../discovery/site.ts';
 import type { Figure } from '../../monitor/checks/check.ts';
 import {
@@ -9,48 +8,30 @@ import {
   type Finding,
   worstStatus,
 } from '../../monitor/checks/finding.ts';
-import type { CheckReport } from '../../monitor/checks/run-checks.ts';
-import type { Palette, Screen } from '../../report/terminal/screen.ts';
+import { type CheckReport, checkCodes, runChecks, withoutLog } from '../../monitor/checks/run-checks.ts';
+import { formatJson, healthToJson } from '../../report/json.ts';
+import { createScreen, openTextOutput, type Palette, type Screen } from '../../report/terminal/screen.ts';
 import { wrap } from '../../report/terminal/table.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { countOf } from '../../system/base/format.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
-import type { CommandContext, CommonOptions } from '../shared/context.ts';
+import type { CommandContext } from '../shared/context.ts';
 import { withLogIfAny } from '../shared/open.ts';
-
-const EXAMPLES = `
-Looks for problems in the log and on the disk, and changes nothing. The first line and the exit code are
-those of a monitoring plugin, for Nagios, Monit and similar programs; docs/status.md has lines for them.
-
-Examples:
-  runner check                             all checks, each with what it found
-  runner check tier-overdue jobs-waiting   only these
-  runner check --json                      for programs; docs/json.md names the keys
-
-Exit codes: 0 ok, 1 warning, 2 critical, 3 unknown: the log cannot be read, nothing has run yet, or a usage error.`;
-
-/** `runner check`: does anything need attention? In the form of a monitoring plugin. */
-export function checkCommand(context: CommandContext): Command {
-  const command = new Command('check');
-  return command
-    .description('check tiers, scripts, queue, log and disk, as a monitoring plugin')
-    .argument('[code...]', 'only these checks: tier-overdue, jobs-waiting … (default: all)')
-    .option('--json', 'as JSON')
-    .addHelpText('after', EXAMPLES)
-    .action((codes: readonly string[]) => check(context, codes, command.optsWithGlobals<CommonOptions>()));
-}
+import type { Given } from '../table.ts';
 
 /** What monitoring plugins end with. */
 const exitCodes: Readonly<Record<CheckStatus, number>> = { ok: 0, warning: 1, critical: 2, unknown: 3 };
 
-async function check(context: CommandContext, words: readonly string[], options: CommonOptions): Promise<void> {
-  const { openTextOutput, createScreen } = await import('../../report/terminal/screen.ts');
+/** `runner check`: does anything need attention? In the form of a monitoring plugin. */
+export async function check(context: CommandContext, options: Given<'check'>): Promise<void> {
   const output = openTextOutput(context.stdout);
   try {
-    const report = await withLogIfAny(context, options.root, (site) => runAll(site, words));
+    const report = await withLogIfAny(context, options.root, (site) => runAll(site, options.code));
     context.setExitCode(exitCodes[worstStatus(report.findings)]);
-    await output.write(options.json ? await toJson(report) : renderChecks(report, createScreen(context)));
+    await output.write(
+      options.json ? formatJson(healthToJson(report.findings)) : renderChecks(report, createScreen(context)),
+    );
   } catch (error) {
     // Any other code would tell that something is wrong with what was to be looked at.
     context.setExitCode(exitCodes.unknown);
@@ -60,7 +41,6 @@ async function check(context: CommandContext, words: readonly string[], options:
 }
 
 async function runAll({ root, store, problem, nowMs, ...site }: Site, words: readonly string[]): Promise<CheckReport> {
-  const { checkCodes, runChecks, withoutLog } = await import('../../monitor/checks/run-checks.ts');
   const codes = words.length === 0 ? checkCodes : words.map((word) => readCode(word, checkCodes));
   const settings = await site.settings();
   if (store === null) return withoutLog(problem ?? 'nothing has run here yet, so there is no log', codes);
@@ -73,11 +53,6 @@ function readCode(word: string, known: readonly CheckCode[]): CheckCode {
   const nearest = nearestName(word, known);
   const hint = nearest === null ? `the checks are ${known.join(', ')}` : `did you mean ${nearest}?`;
   throw new UsageError(`There is no check ${JSON.stringify(word)}; ${hint}`);
-}
-
-async function toJson({ findings }: CheckReport): Promise<string> {
-  const { formatJson, healthToJson } = await import('../../report/json.ts');
-  return formatJson(healthToJson(findings));
 }
 
 const STATUS_COLUMNS = 10;

@@ -1,54 +1,20 @@
 import { resolve } from 'node:path';
-import { Command, Option } from 'commander';
+import { scriptNameOf } from '../../discovery/find-script.ts';
 import type { Site } from '../../discovery/site.ts';
-import type { Metrics } from '../../monitor/metrics/read-metrics.ts';
+import { type Metrics, metricsRecord, readMetrics } from '../../monitor/metrics/read-metrics.ts';
+import { formatJson } from '../../report/json.ts';
+import { findNames, findRecordedScript } from '../../report/model/runs/history.ts';
+import { renderCosts, renderPeriods } from '../../report/terminal/metrics.ts';
+import { createScreen } from '../../report/terminal/screen.ts';
+import { parseTimeWindow } from '../../report/text/filters.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { replaceFile } from '../../system/base/plain-file.ts';
-import type { CommandContext, CommonOptions } from '../shared/context.ts';
+import { readCpuLimit } from '../../system/process/cpu-limit.ts';
+import type { CommandContext } from '../shared/context.ts';
 import { print, withLog } from '../shared/open.ts';
+import type { Given } from '../table.ts';
 
 type Period = Metrics['period'];
-
-interface MetricsOptions extends CommonOptions {
-  readonly period?: string;
-  readonly since?: string;
-  readonly csv?: true;
-  readonly prometheus?: true;
-  readonly output?: string;
-}
-
-const EXAMPLES = `
-Examples:
-  runner metrics                            the scripts that cost most, in the last 7 days
-  runner metrics hourly/clean-tmp           one script, hour by hour, the last day
-  runner metrics clean-tmp --period 1d      day by day, the last 30 days
-  runner metrics queue --period 1w          all jobs of the queue, week by week
-  runner metrics --since 90d --json         for programs; docs/metrics.md explains the figures
-  runner metrics --period 1d --csv > metrics.csv
-  runner metrics --prometheus --output /var/lib/node_exporter/runner.prom
-
-Hours, days and weeks are in UTC; weeks begin on Monday. A time is a duration back from now (12h, 7d, 26w)
-or local (2026-11-01); the whole period that contains it is shown. Metrics are kept for five years, also
-after runs are deleted.`;
-
-/** `runner metrics`: what happened by hour, day or week, and what costs most. */
-export function metricsCommand(context: CommandContext): Command {
-  const command = new Command('metrics');
-  return command
-    .description('show runs, times and CPU by hour, day or week, and which scripts cost most')
-    .argument('[name]', 'only this script, handler or tier, period by period; queue: all jobs of the queue')
-    .option('--period <period>', `length of a period: ${Object.keys(defaultSince).join(', ')}`)
-    .option(
-      '--since <time>',
-      'start of the time range (default: 7d; with a name or --period, it depends on the period)',
-    )
-    .addOption(new Option('--json', 'as JSON').conflicts('csv'))
-    .addOption(new Option('--csv', 'as CSV').conflicts('json'))
-    .option('--prometheus', 'everything since the log began, in Prometheus’ text format')
-    .option('--output <file>', 'with --prometheus: write this file, in one step (for node_exporter: *.prom)')
-    .addHelpText('after', EXAMPLES)
-    .action((name: string | undefined) => showMetrics(context, name, command.optsWithGlobals<MetricsOptions>()));
-}
 
 /** So far back one sees what a period is good for. */
 const defaultSince: Readonly<Record<Period, string>> = {
@@ -59,15 +25,17 @@ const defaultSince: Readonly<Record<Period, string>> = {
   '1w': '26w',
 };
 
-async function showMetrics(context: CommandContext, word: string | undefined, options: MetricsOptions): Promise<void> {
-  if (options.prometheus || options.output !== undefined) return await exportMetrics(context, word, options);
+type Options = Given<'metrics'>;
+
+/** `runner metrics`: what happened by hour, day or week, and what costs most. */
+export async function showMetrics(context: CommandContext, options: Options): Promise<void> {
+  const { name: word } = options;
+  if (options.prometheus || options.output !== undefined) return await exportMetrics(context, options);
   const period = readPeriod(options.period ?? (word === undefined ? '1d' : '1h'));
-  const { parseTimeWindow } = await import('../../report/text/filters.ts');
   const usual = word === undefined && options.period === undefined ? '7d' : defaultSince[period];
   const window = parseTimeWindow({ since: options.since ?? usual }, context.now());
   const text = await withLog(context, options.root, async (log) => {
     const subject = word === undefined ? null : await findSubject(context, log, word);
-    const { readMetrics } = await import('../../monitor/metrics/read-metrics.ts');
     const subjects = subject === null ? undefined : [subject];
     const query = { period, ...window, nowMs: context.now(), subjects };
     const metrics = log.store === null ? { ...window, ...nothing, period } : await readMetrics(log.store, query);
@@ -78,14 +46,13 @@ async function showMetrics(context: CommandContext, word: string | undefined, op
 
 async function exportMetrics(
   context: CommandContext,
-  word: string | undefined,
-  { prometheus, output, root, period, since, json, csv }: MetricsOptions,
+  { name, prometheus, output, root, period, since, json, csv }: Options,
 ): Promise<void> {
   if (!prometheus) throw new UsageError('--output needs --prometheus beside it; all else goes to stdout.');
-  if ([word, period, since, json, csv].some((each) => each !== undefined)) {
+  if ([name, period, since, json, csv].some((each) => each !== undefined)) {
     throw new UsageError('--prometheus writes all metrics: leave out everything else but --output.');
   }
-  await showPrometheus(context, { root, output });
+  await showPrometheus(context, { ...(root !== undefined && { root }), ...(output !== undefined && { output }) });
 }
 
 const nothing = { series: [], workers: [] };
@@ -98,8 +65,6 @@ function readPeriod(text: string): Period {
 
 /** A tier, `queue`, or a script as `report` finds it. */
 async function findSubject(context: CommandContext, log: Site, word: string): Promise<string> {
-  const { scriptNameOf } = await import('../../discovery/find-script.ts');
-  const { findNames, findRecordedScript } = await import('../../report/model/runs/history.ts');
   const known = await log.known();
   const names = await findNames(log);
   const tiers = new Set([...(known ?? []).map(({ tier }) => tier), ...names.map((name) => name.split('/', 1)[0])]);
@@ -111,28 +76,21 @@ async function findSubject(context: CommandContext, log: Site, word: string): Pr
 interface Shown {
   readonly metrics: Metrics;
   readonly subject: string | null;
-  readonly options: MetricsOptions;
+  readonly options: Options;
 }
 
 async function render(context: CommandContext, { metrics, subject, options }: Shown): Promise<string> {
-  const { readCpuLimit } = await import('../../system/process/cpu-limit.ts');
   const cpuLimit = readCpuLimit();
-  if (options.json) {
-    const { formatJson } = await import('../../report/json.ts');
-    const { metricsRecord } = await import('../../monitor/metrics/read-metrics.ts');
-    return formatJson(metricsRecord.toJson({ ...metrics, cpuLimit }));
-  }
+  if (options.json) return formatJson(metricsRecord.toJson({ ...metrics, cpuLimit }));
   if (options.csv) return await metricsToCsv(metrics);
-  const { createScreen } = await import('../../report/terminal/screen.ts');
-  const { renderCosts, renderPeriods } = await import('../../report/terminal/metrics.ts');
   const screen = createScreen(context);
   return subject === null ? renderCosts(metrics, cpuLimit, screen) : renderPeriods(metrics, subject, screen);
 }
 
 /** One line for each subject and period. Instants are ISO strings, unknown is empty. */
 async function metricsToCsv({ series }: Metrics): Promise<string> {
-  const { formatCsv } = await import('../show/report.ts');
-  return await formatCsv(titles, (instant) =>
+  const { formatCsv } = await import('../show/csv.ts');
+  return formatCsv(titles, (instant) =>
     series.flatMap(({ subject, buckets }) =>
       buckets.map(({ fromMs, runMs, serviceMs, lateMs, ...counts }) => ({
         ...{ subject, from: instant(fromMs), ...counts, runMs: runMs.sum, meanRunMs: runMs.mean },
@@ -149,14 +107,8 @@ const titles =
   'p95RunMs p99RunMs meanServiceMs minServiceMs maxServiceMs p95ServiceMs cpuMs cpuRuns maxRssBytes meanLateMs ' +
   'maxLateMs waiting waitingMs';
 
-interface PrometheusOptions {
-  readonly root?: string | undefined;
-  /** Into this file instead of stdout. */
-  readonly output?: string | undefined;
-}
-
 /** `runner metrics --prometheus`: all metrics in Prometheus' text format, printed or put into a file. */
-export async function showPrometheus(context: CommandContext, { root, output }: PrometheusOptions): Promise<void> {
+export async function showPrometheus(context: CommandContext, { root, output }: Options): Promise<void> {
   const text = await withLog(context, root, async ({ store }) => {
     if (store === null) return '';
     const { writePrometheus } = await import('../../monitor/metrics/prometheus.ts');

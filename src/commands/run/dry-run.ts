@@ -1,28 +1,27 @@
-import type { Screen } from '../../report/terminal/screen.ts';
+import { discover, findTier } from '../../discovery/discover.ts';
+import { formatJson } from '../../report/json.ts';
+import { createScreen, type Screen } from '../../report/terminal/screen.ts';
 import { joinFitting, wrap } from '../../report/terminal/table.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { countOf, formatDuration } from '../../system/base/format.ts';
+import { isoInstant } from '../../system/base/record.ts';
 import { printableLine, withInstants } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import type { TierRequest } from '../../worker/invocation/invocation.ts';
 import { type PassPlan, type PlannedRun, planPass, type WhyNot } from '../../worker/pass/plan-pass.ts';
-import { readBudget } from '../shared/budget.ts';
 import { type CommandContext, openRunner } from '../shared/context.ts';
-import type { DryRunOptions } from '../shared/dry-run-options.ts';
 import { print, withLogIfAny } from '../shared/open.ts';
-import type { RunTierOptions } from './run-tier.ts';
+import type { Given } from '../table.ts';
 
 /** `runner <tier> --dry-run`. */
-export async function planTier(context: CommandContext, name: string, options: PassOptions): Promise<void> {
-  const { findTier } = await import('../../discovery/discover.ts');
+export async function planTier(context: CommandContext, name: string, options: Given<'tier'>): Promise<void> {
   const runner = await openRunner(context, options.root);
   const tier = await findTier(runner, name);
   await showPlan(context, runner, [{ kind: 'tier', tier, scripts: tier.scripts }], options);
 }
 
 /** `runner due --dry-run`. */
-export async function planDue(context: CommandContext, options: PassOptions): Promise<void> {
-  const { discover } = await import('../../discovery/discover.ts');
+export async function planDue(context: CommandContext, options: Given<'due'>): Promise<void> {
   const runner = await openRunner(context, options.root);
   const { tiers } = await discover(runner.root, runner.settings);
   const called = tiers.filter(({ periodMs }) => periodMs !== null);
@@ -30,10 +29,10 @@ export async function planDue(context: CommandContext, options: PassOptions): Pr
   await showPlan(context, runner, requests, options);
 }
 
-type PassOptions = RunTierOptions & DryRunOptions;
-
-interface DryRun extends DryRunOptions {
-  readonly budget?: string;
+interface DryRun {
+  readonly json?: boolean | undefined;
+  /** Milliseconds. */
+  readonly budget?: number | undefined;
   readonly args?: readonly string[];
 }
 
@@ -44,20 +43,16 @@ export async function showPlan(
   requests: readonly TierRequest[],
   { args = [], budget, json: isJson }: DryRun,
 ): Promise<void> {
-  const budgetMs = readBudget(budget);
   const text = await withLogIfAny(context, runner.root, async ({ store }) => {
     const plans: PassPlan[] = [];
-    for (const request of requests) plans.push(await planPass({ runner, store, args, budgetMs }, request));
-    if (isJson) return await toJson(plans);
-    const { createScreen } = await import('../../report/terminal/screen.ts');
-    return renderPlans(plans, runner.root, createScreen(context));
+    for (const request of requests)
+      plans.push(await planPass({ runner, store, args, budgetMs: budget ?? null }, request));
+    return isJson ? toJson(plans) : renderPlans(plans, runner.root, createScreen(context));
   });
   await print(context, text);
 }
 
-async function toJson(plans: readonly PassPlan[]): Promise<string> {
-  const { formatJson } = await import('../../report/json.ts');
-  const { isoInstant } = await import('../../system/base/record.ts');
+function toJson(plans: readonly PassPlan[]): string {
   const toWhy = (why: WhyNot | null) => why && { reason: why.reason, until: isoInstant(why.untilMs) };
   const passes = plans.map(({ tier, skipped, runs }) => ({
     tier,

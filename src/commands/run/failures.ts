@@ -1,6 +1,8 @@
+import { toFinishedRun } from '../../execution/result/result.ts';
 import type { UnsentMail } from '../../monitor/alert/deliver.ts';
 import { type AlertMessage, afterHowLong, type IncidentDetail } from '../../monitor/alert/message.ts';
 import type { PrintedIncident } from '../../monitor/alert/tell.ts';
+import { fingerprintOf } from '../../queue/settle/incidents.ts';
 import { type Clock, createClock } from '../../report/text/clock.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { describeEnding, isOfRuns, type Outcome, SUSPECT } from '../../store/words.ts';
@@ -120,8 +122,6 @@ async function findUnlogged(runner: Runner, call: CallFailures): Promise<readonl
   const unlogged = call.failed.filter(({ runId }) => runId === null || (call.isLogTroubled && !told.has(runId)));
   if (unlogged.length === 0) return [];
   const { isNewToMail } = await import('./mailed.ts');
-  const { fingerprintOf } = await import('../../queue/settle/incidents.ts');
-  const { toFinishedRun } = await import('../../execution/result/result.ts');
   return unlogged.filter(({ script, end }) => isNewToMail(runner, `${script} ${fingerprintOf(toFinishedRun(end))}`));
 }
 

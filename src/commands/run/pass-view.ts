@@ -5,7 +5,7 @@ import { describeWarning } from '../../report/text/words.ts';
 import { isFailure } from '../../store/words.ts';
 import { countSucceeded, formatBytes, formatDuration, hasWarning } from '../../system/base/format.ts';
 import { firstLine, printable, printableLine } from '../../system/base/text.ts';
-import type { PassStarted, RunFinished, RunStarted } from '../../worker/invocation/events.ts';
+import type { PassStarted, RunFinished, RunStarted, WorkerEvents } from '../../worker/invocation/events.ts';
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const FRAME_MS = 80;
@@ -223,4 +223,22 @@ export function drawFailure(run: RunFinished, room: Room): string[] {
   const reason = end.reason === null ? [] : [firstLine(end.reason)];
   const [first = '', ...more] = joinFitting([...parts, ...reason, ...describeNext(run)], room.columns - 2);
   return [first, ...indent(more), ...drawOutput(run, room)];
+}
+
+/** How the runs of a worker have ended so far. */
+interface RunCounts {
+  readonly succeeded: number;
+  readonly failed: number;
+  readonly released: number;
+}
+
+/** Counts them as they end. */
+export function countRuns(events: WorkerEvents): RunCounts {
+  const counts = { succeeded: 0, failed: 0, released: 0 };
+  events.on('run-finished', ({ end: { outcome } }) => {
+    if (outcome === 'succeeded') counts.succeeded += 1;
+    else if (isFailure(outcome)) counts.failed += 1;
+    else counts.released += 1;
+  });
+  return counts;
 }

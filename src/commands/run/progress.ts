@@ -9,7 +9,7 @@ import { isFailure } from '../../store/words.ts';
 import { printableLine, toPrintableLines, withInstants } from '../../system/base/text.ts';
 import type { PassStarted, WorkerEvents } from '../../worker/invocation/events.ts';
 import type { CommandContext } from '../shared/context.ts';
-import { drawFailure, drawWork, PassView } from './pass-view.ts';
+import { countRuns, drawFailure, drawWork, PassView } from './pass-view.ts';
 
 const FRAME_MS = 80;
 
@@ -156,24 +156,6 @@ function showNotices(events: WorkerEvents, { above, room }: Terminal): void {
   events.on('pass-skipped', ({ reason }) => show(`Skipped: ${withInstants(reason, room().clock.short)}.`));
   events.on('warning', warn);
   events.on('deferred', warn);
-}
-
-/** How the runs of a worker have ended so far. */
-interface RunCounts {
-  readonly succeeded: number;
-  readonly failed: number;
-  readonly released: number;
-}
-
-/** Counts them as they end. */
-export function countRuns(events: WorkerEvents): RunCounts {
-  const counts = { succeeded: 0, failed: 0, released: 0 };
-  events.on('run-finished', ({ end: { outcome } }) => {
-    if (outcome === 'succeeded') counts.succeeded += 1;
-    else if (isFailure(outcome)) counts.failed += 1;
-    else counts.released += 1;
-  });
-  return counts;
 }
 
 /** What a run prints, on its way to a terminal. */

@@ -3,9 +3,10 @@ import { runTier } from '../../worker/pass/run-tier.ts';
 import { type CommandContext, openRunner } from '../shared/context.ts';
 import { runAndShow } from './live.ts';
 
-export interface RunTierOptions {
+interface RunTierOptions {
   readonly root?: string;
-  readonly budget?: string;
+  /** Milliseconds. */
+  readonly budget?: number;
 }
 
 /** `runner <tier>`: what cron calls. */
@@ -14,9 +15,7 @@ export async function runTierCommand(
   tierName: string,
   options: RunTierOptions,
 ): Promise<void> {
-  // Few calls have one: the others need not load how it is read.
-  const { budget } = options;
-  const budgetMs = budget === undefined ? null : (await import('../shared/budget.ts')).readBudget(budget);
+  const { budget: budgetMs = null } = options;
   const runner = await openRunner(context, options.root);
   const tier = await findTier(runner, tierName);
   if (tier.scripts.length === 0) context.asksLittle();

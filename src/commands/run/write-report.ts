@@ -1,13 +1,50 @@
 import { lstatSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import { isServed, protectReport } from '../../dashboard/static/protect.ts';
+import { isServed, type Protection, protectReport } from '../../dashboard/static/protect.ts';
 import { makeStaticReport } from '../../dashboard/static/report.ts';
 import { findReportFile } from '../../dashboard/static/write.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { formatBytes } from '../../system/base/format.ts';
 import { replaceFile } from '../../system/base/plain-file.ts';
+import { printable } from '../../system/base/text.ts';
 import type { CommandContext } from '../shared/context.ts';
+
+interface HtmlRequest {
+  readonly root: string;
+  /** As it was given: from the current folder. */
+  readonly path: string;
+  readonly isWithOutput: boolean;
+  /** Undefined: as it seems fit. */
+  readonly protect: boolean | undefined;
+}
+
+/** `runner report --html`: the dashboard of this moment as a file. */
+export async function writeReport(context: CommandContext, request: HtmlRequest) {
+  const { cwd, env, version, now, distFolder } = context;
+  const file = findReportFile(resolve(cwd, request.path));
+  const { root, isWithOutput, protect = isServed(file) } = request;
+  const report = await makeStaticReport({ site: { root, env, version, now }, distFolder, isWithOutput });
+  // Before anybody could read it.
+  const login = request.protect === true || context.stdout.isTTY ? 'login' : 'deny';
+  const protection = await protectReport({ file, by: protect ? login : 'none' });
+  replaceFile(file, report.html, 0o644);
+  const { runsSince } = report;
+  const size = formatBytes(Buffer.byteLength(report.html));
+  const what = isWithOutput ? 'with what scripts have printed' : 'without output, errors and data of jobs';
+  const older = runsSince === null ? '' : `; runs before ${runsSince} were left out for its size`;
+  const text = `${printable(file)} ${size}, ${what}${older}\n${describeLogin(protection)}`;
+  return { text, warning: protection.warning };
+}
+
+function describeLogin({ done, login }: Protection): string {
+  const lines = [
+    ...(done === null ? [] : [printable(done)]),
+    ...(login === null ? [] : [`user ${login.user}, password ${login.password} (shown only now)`]),
+  ];
+  return lines.map((line) => `${line}\n`).join('');
+}
 
 /** If nothing ran, keep the report for at most this long: its "next pass" and ages are those of its time. */
 const FRESH_MS = 15 * 60_000;

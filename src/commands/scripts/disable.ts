@@ -1,6 +1,5 @@
 import { existsSync, renameSync } from 'node:fs';
 import { basename, relative } from 'node:path';
-import { Command } from 'commander';
 import { lookIntoJobs } from '../../discovery/discover.ts';
 import { entryOf, nearestScript, scriptsMeant } from '../../discovery/find-script.ts';
 import { QUEUE_TIER, tierNames } from '../../discovery/jobs-folder.ts';
@@ -12,46 +11,28 @@ import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
-
-const DISABLE_HELP = `
-Examples:
-  runner disable hourly/clean-tmp      renames clean-tmp.sh to clean-tmp.sh.disabled
-  runner disable clean-tmp backup      both, or neither if one of the names is wrong
-
-A run that has begun ends as usual. The file keeps its content and its history in the report. To stop
-a script for some hours only, or on all machines that share a database, use \`npx folder-runner pause\`.`;
+import type { Given } from '../table.ts';
 
 /** `runner disable`: a script stays, and nothing runs it. */
-export function disableCommand(context: CommandContext): Command {
-  return switchCommand('disable', context, disable)
-    .description('stop running a script until you enable it again: its file gets the ending .disabled')
-    .addHelpText('after', DISABLE_HELP);
+export async function disable(context: CommandContext, given: Given<'disable'>): Promise<void> {
+  await switchEach(context, given, switchOff);
 }
 
-const ENABLE_HELP = `
-Examples:
-  runner enable hourly/clean-tmp    renames clean-tmp.sh.disabled back to clean-tmp.sh`;
-
 /** `runner enable`: what `runner disable` has switched off runs again. */
-export function enableCommand(context: CommandContext): Command {
-  return switchCommand('enable', context, enable)
-    .description('run a disabled script again')
-    .addHelpText('after', ENABLE_HELP);
+export async function enable(context: CommandContext, given: Given<'enable'>): Promise<void> {
+  await switchEach(context, given, switchOn);
 }
 
 type Switch = (context: CommandContext, file: NamedFile, root: string) => string;
 
-function switchCommand(name: string, context: CommandContext, change: Switch): Command {
-  const command = new Command(name);
-  return command.argument('<script...>', 'scripts or handlers, by name or file').action(async (words: string[]) => {
-    const root = rootOf(context, command.optsWithGlobals<{ root?: string }>().root);
-    const files: NamedFile[] = [];
-    for (const word of words) files.push(await findFile(root, context.cwd, word));
-    for (const file of files) context.stdout.write(`${change(context, file, root)}\n`);
-  });
+async function switchEach(context: CommandContext, given: Given<'disable'>, change: Switch): Promise<void> {
+  const root = rootOf(context, given.root);
+  const files: NamedFile[] = [];
+  for (const word of given.script) files.push(await findFile(root, context.cwd, word));
+  for (const file of files) context.stdout.write(`${change(context, file, root)}\n`);
 }
 
-function disable({ env }: CommandContext, { name, entry, script }: NamedFile, root: string): string {
+function switchOff({ env }: CommandContext, { name, entry, script }: NamedFile, root: string): string {
   const shown = printableLine(name);
   if (script === null) return `${shown} is disabled already.`;
   rename(entry, entry + DISABLED, root);
@@ -59,7 +40,7 @@ function disable({ env }: CommandContext, { name, entry, script }: NamedFile, ro
   return `${shown} is disabled${where}: its file is now ${pathIn(root, entry + DISABLED)}. \`npx folder-runner enable ${shellWord(shown)}\` ends that.`;
 }
 
-function enable(_: CommandContext, { name, tier, entry, script }: NamedFile, root: string): string {
+function switchOn(_: CommandContext, { name, tier, entry, script }: NamedFile, root: string): string {
   const shown = printableLine(name);
   if (script !== null)
     return `${shown} is not disabled. \`npx folder-runner why ${shellWord(shown)}\` tells what keeps it from running.`;

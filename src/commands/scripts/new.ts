@@ -1,6 +1,5 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
-import { Command, Option } from 'commander';
 import { QUEUE_TIER, reasonToIgnore, tierFolder, tierNames } from '../../discovery/jobs-folder.ts';
 import { DISABLED } from '../../discovery/not-run.ts';
 import { LONGEST_NAME } from '../../discovery/script.ts';
@@ -11,38 +10,16 @@ import { UsageError } from '../../system/base/errors.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { printableName, shellWord } from '../../system/base/values.ts';
+import { languages } from '../shared/choices.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
-import { isProgram, type Language, languages, templateOf } from './templates.ts';
-
-const NEW_HELP = `
-Examples:
-  runner new hourly/import-orders             jobs/hourly/import-orders.ts, with comments to start from
-  runner new daily/backup.sh                  the extension chooses the language
-  runner new weekly/report --lang php         the same in PHP; jobs/weekly is created if it is missing
-  runner new queue/mail/welcome               a handler of jobs named mail/welcome
-
-A file that exists is never overwritten.`;
-
-interface NewOptions {
-  readonly lang?: Language;
-  readonly root?: string;
-}
+import type { Given } from '../table.ts';
+import { isProgram, type Language, templateOf } from './templates.ts';
 
 /** `runner new`: a script to begin from. */
-export function newCommand(context: CommandContext): Command {
-  const command = new Command('new');
-  return command
-    .description('create a script or a handler, with comments to start from')
-    .argument('<tier/name>', 'its name, such as hourly/import-orders or daily/backup.sh')
-    .addOption(new Option('--lang <language>', 'its language (default: by the extension, else ts)').choices(languages))
-    .addHelpText('after', NEW_HELP)
-    .action((word: string) => createScript(context, word, command.optsWithGlobals<NewOptions>()));
-}
-
-function createScript(context: CommandContext, word: string, options: NewOptions): void {
+export function createScript(context: CommandContext, options: Given<'new'>): void {
   const root = rootOf(context, options.root);
-  const place = readPlace(root, word, options.lang);
+  const place = readPlace(root, options['tier/name'], options.lang);
   const { tier, label, language, file } = place;
   const folder = join(root, 'jobs', tier);
   const isNewTier = !existsSync(folder);

@@ -1,5 +1,4 @@
-/** The languages of `runner new`, by the extension of the file. */
-export const languages = ['ts', 'sh', 'php'] as const;
+import type { languages } from '../shared/choices.ts';
 
 export type Language = (typeof languages)[number];
 

@@ -28,12 +28,6 @@ export interface CommandContext {
   findWrongUse(root: string, args: readonly string[]): Promise<string | null>;
 }
 
-/** What most commands take. */
-export interface CommonOptions {
-  readonly json?: true;
-  readonly root?: string;
-}
-
 /**
  * Root acts in another user's site only where it may, and then it becomes that user: what root itself makes there
  * would shut the owner out, and the owner's links would decide where it is made.

@@ -1,6 +1,8 @@
+import { join } from 'node:path';
 import { Site } from '../../discovery/site.ts';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import { checkStateFolder, checkWritable } from '../../settings/access.ts';
+import { settingsFilesOf } from '../../settings/load.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
 import { hasSpool } from '../../store/spool/files.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
@@ -130,6 +132,11 @@ export async function withWritableLogIfAny<T>(
   if (hasLog(state)) return await withWritableLog(context, rootOption, use);
   await checkWritable(root, state, context.env);
   return null;
+}
+
+/** Files that a deploy changes: who lives long ends then. */
+export function filesOfDeploy({ distFolder }: CommandContext, root: string): string[] {
+  return [join(stateFolderOf(root).path, 'restart'), ...settingsFilesOf(root), join(distFolder, 'cli.cjs')];
 }
 
 /** Writes text to stdout, for as long as somebody reads it. */

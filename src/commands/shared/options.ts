@@ -5,25 +5,10 @@ import { type ExactJson, memberOf, parseExactly } from '../../system/base/exact-
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { describeFound } from '../../system/base/values.ts';
-
-/** The options of `runner add`, as they were typed. */
-export interface AddWords {
-  readonly at?: string;
-  readonly priority?: string;
-  readonly retries?: string;
-  readonly retryDelay?: string;
-  readonly unique?: string;
-  readonly onDuplicate?: string;
-  readonly repeat?: string;
-  readonly missed?: string;
-  readonly parent?: string;
-  readonly onChildFailure?: string;
-  readonly group?: string;
-  readonly lease?: string;
-}
+import type { Given } from '../table.ts';
 
 /** What the queue is given; whether it is right is for the queue to say. */
-export function readJobOptions(words: AddWords): JobOptions {
+export function readJobOptions(words: Given<'add'>): JobOptions {
   return withoutUndefined({
     runAt: words.at,
     priority: numberIn(words.priority),
@@ -47,17 +32,6 @@ export function numberIn(word: string | undefined): number | string | undefined 
 
 export function withoutUndefined(values: Readonly<Record<string, unknown>>): object {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
-}
-
-const MOST = 1_000_000_000;
-
-/** The whole number of an option, from 1 on; undefined where it is not given. */
-export function readCount(option: string, word: string, most = MOST): number {
-  const count = /^\d{1,10}$/.test(word) ? Number(word) : 0;
-  if (count > 0 && count <= most) return count;
-  throw new UsageError(
-    `${option} must be a whole number from 1 to ${most}, found ${JSON.stringify(printableLine(word))}.`,
-  );
 }
 
 /** What an option says that stands for stdin: what is secret or large has no place among arguments. */

@@ -1,4 +1,5 @@
 import type { Queue } from '../../queue/api.ts';
+import { buildQueue } from '../../queue/queue.ts';
 import { commandClock } from '../../system/base/clock.ts';
 import { parseExactly } from '../../system/base/exact-json.ts';
 import type { CommandContext } from './context.ts';
@@ -12,7 +13,6 @@ export async function withQueue<T>(
 ): Promise<T> {
   const { env, cwd, now } = context;
   const root = rootOf(context, rootOption);
-  const { buildQueue } = await import('../../queue/queue.ts');
   // Data is only passed on here: to whoever claims a job, or looks at it.
   const queue = await buildQueue({ root, env, cwd, now }, parseExactly, commandClock);
   try {

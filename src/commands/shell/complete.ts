@@ -1,4 +1,5 @@
 import type { Command, Option } from 'commander';
+import { tierNames } from '../../discovery/jobs-folder.ts';
 import { commandNames } from '../../system/base/command-names.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext } from '../shared/context.ts';
@@ -118,7 +119,6 @@ interface Here {
 type Find = (here: Here, args: readonly string[]) => Promise<readonly Candidate[]> | readonly Candidate[];
 
 const tiers: Find = async ({ context, root }) => {
-  const { tierNames } = await import('../../discovery/jobs-folder.ts');
   return tierNames(rootOf(context, root)).map((word) => ({ word, about: 'tier' }));
 };
 

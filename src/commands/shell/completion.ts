@@ -1,26 +1,14 @@
 import { join } from 'node:path';
-import { Argument, Command } from 'commander';
 import { shellWord } from '../../system/base/values.ts';
 import type { CommandContext } from '../shared/context.ts';
+import type { Given } from '../table.ts';
 
-const COMPLETION_HELP = `
-Examples:
-  runner completion bash > ~/.local/share/bash-completion/completions/runner
-  eval "$(runner completion zsh)"                            in ~/.zshrc, after compinit
-  runner completion fish > ~/.config/fish/completions/runner.fish
-
-Commands, options, tiers, scripts, names and numbers of jobs then complete with the Tab key.`;
+type Shell = Given<'completion'>['shell'];
 
 /** `runner completion`: what a shell needs to complete calls of this command. */
-export function completionCommand({ stdout, distFolder }: CommandContext): Command {
-  return new Command('completion')
-    .description('print what bash, zsh or fish needs to complete calls of runner')
-    .addArgument(new Argument('<shell>', 'for which shell').choices(Object.keys(scripts)))
-    .addHelpText('after', COMPLETION_HELP)
-    .action((shell: Shell) => void stdout.write(scripts[shell](shellWord(join(distFolder, 'bin.cjs')))));
+export function printCompletion({ stdout, distFolder }: CommandContext, { shell }: Given<'completion'>): void {
+  stdout.write(scripts[shell](shellWord(join(distFolder, 'bin.cjs'))));
 }
-
-type Shell = 'bash' | 'zsh' | 'fish';
 
 /**
  * Names come from anywhere: none of these hands one to `eval`, or to `compgen -W`, which is the same. Where what was

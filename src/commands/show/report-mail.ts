@@ -1,10 +1,14 @@
 import type { Site } from '../../discovery/site.ts';
-import type { ReportMail } from '../../monitor/alert/deliver.ts';
+import { siteOf } from '../../monitor/alert/channels.ts';
+import { chooseMailChannels, noteRecipient, type ReportMail, sendReport } from '../../monitor/alert/deliver.ts';
+import { readDigest } from '../../report/model/digest.ts';
 import type { TimeWindow } from '../../report/model/runs/runs.ts';
+import { createClock } from '../../report/text/clock.ts';
+import { writeDigest } from '../../report/text/digest.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { machineName } from '../../system/process/identity.ts';
-import type { CommandContext } from '../shared/context.ts';
+import { type CommandContext, openRunner } from '../shared/context.ts';
 import { withWritableLog } from '../shared/open.ts';
 
 interface MailRequest {
@@ -25,8 +29,6 @@ const WAIT_MS = 60_000;
  * later, is left to the next passes.
  */
 export async function mailReport(context: CommandContext, request: MailRequest): Promise<void> {
-  const { openRunner } = await import('../shared/context.ts');
-  const { chooseMailChannels, noteRecipient, sendReport } = await import('../../monitor/alert/deliver.ts');
   const runner = await openRunner(context, request.root);
   const channels = chooseMailChannels(runner, request.to);
   if (channels.length === 0) throw new UsageError(NO_CHANNEL);
@@ -59,10 +61,6 @@ const NO_CHANNEL =
   '(RUNNER_ALERTS=mail:me@example.org).';
 
 async function composeReport(site: Site, { to, window }: MailRequest): Promise<ReportMail> {
-  const { readDigest } = await import('../../report/model/digest.ts');
-  const { writeDigest } = await import('../../report/text/digest.ts');
-  const { createClock } = await import('../../report/text/clock.ts');
-  const { siteOf } = await import('../../monitor/alert/channels.ts');
   const { root, nowMs: now } = site;
   const digest = await readDigest(site, window);
   const place = { host: machineName(), root, clock: createClock(now) };

@@ -1,49 +1,32 @@
 import { closeSync, existsSync, lstatSync, openSync, readSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { basename, dirname, extname, join, relative, resolve } from 'node:path';
-import { Command } from 'commander';
 import { checkCopy, checkStateFolder, checkWritable } from '../../settings/access.ts';
+import { toldPlainly } from '../../store/describe-failure.ts';
+import { isCorruption } from '../../store/failures.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
+import { backUp } from '../../store/sqlite/create.ts';
+import { findDriver } from '../../store/sqlite/driver.ts';
+import { markSuspect } from '../../store/sqlite/file.ts';
+import { openExistingSqliteStore, openSqliteStore } from '../../store/sqlite/open.ts';
+import { restoreLog } from '../../store/sqlite/restore.ts';
 import type { SqliteStore } from '../../store/sqlite/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { formatBytes } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { isFolder, utcStamp } from '../../system/base/values.ts';
 import { createStateFolder, type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
+import type { Given } from '../table.ts';
 import { assertIdle } from './idle.ts';
-
-interface BackupOptions {
-  readonly force?: true;
-  readonly root?: string;
-}
-
-const BACKUP_HELP = `
-Examples:
-  runner backup ~/activity.db            a copy of the log in this file
-  runner backup ~/backups                a copy named activity-<date>.db in this folder, which must be there
-  runner backup --force ~/activity.db    replaces yesterday's copy
-
-The copy contains the log at one moment, also while passes write to it. It is checked before it gets
-its name. Only you can read it. Only another copy is ever replaced.
-
-Exit codes: 0 the copy was made, 1 no copy was made, 2 usage error.`;
 
 const BACKUP_ON_A_SERVER =
   'The activity log is on a database server, which has its own tools for copies: `pg_dump --schema=folder_runner` ' +
   '(PostgreSQL) or `mysqldump --single-transaction` (MySQL, MariaDB); docs/database.md shows both.';
 
 /** `runner backup`: a copy of the activity log. */
-export function backupCommand(context: CommandContext): Command {
-  const command = new Command('backup');
-  return command
-    .description('copy the activity log, also while passes write to it')
-    .argument('<file>', 'file for the copy, with an ending; or a folder: activity-<date>.db')
-    .option('--force', 'replace an existing copy')
-    .addHelpText('after', BACKUP_HELP)
-    .action((file: string) => backup(context, file, command.optsWithGlobals<BackupOptions>()));
-}
-
-async function backup(context: CommandContext, word: string, options: BackupOptions): Promise<void> {
+export async function backup(context: CommandContext, options: Given<'backup'>): Promise<void> {
+  const { file: word } = options;
   const root = rootOf(context, options.root);
   const state = stateFolderOf(root);
   if (word === '')
@@ -53,7 +36,6 @@ async function backup(context: CommandContext, word: string, options: BackupOpti
   const path = targetOf(word, resolve(context.cwd, word), context.now());
   assertUsable(path, state, options.force === true);
   await checkCopy(root, path, context.env);
-  const { openExistingSqliteStore } = await import('../../store/sqlite/open.ts');
   const store = await openExistingSqliteStore(state);
   if (store === null) tellNoLog(context, state);
   else await copy(context, store, path).finally(() => store.close());
@@ -65,8 +47,6 @@ function tellNoLog(context: CommandContext, { database }: StateFolder): void {
 }
 
 async function copy(context: CommandContext, store: SqliteStore, path: string): Promise<void> {
-  const { backUp } = await import('../../store/sqlite/create.ts');
-  const { formatBytes } = await import('../../system/base/format.ts');
   const { bytes } = await backUp(store, path);
   context.stdout.write(`${path} ${formatBytes(bytes)}\n`);
 }
@@ -138,46 +118,19 @@ function isOfLiveLog(path: string, state: StateFolder): boolean {
   );
 }
 
-const RESTORE_HELP = `
-Examples:
-  runner restore ~/backups/activity-20261101-040000.db
-
-The backup is checked first. The log is then replaced in one step, or not at all; what it held is kept
-beside it. Only rows are taken from the backup, and nothing in it is run. Tokens, pauses and unsent messages
-stay as they are now. Nothing may be running: call \`npx folder-runner pause\` before, and
-\`npx folder-runner resume\` afterwards. Jobs that waited when the backup was made wait again, even if they
-were processed since.
-
-Exit codes: 0 the log was restored, 1 it was not, 2 usage error.`;
-
 const RESTORE_ON_A_SERVER =
   'The activity log is on a database server, which has its own tools: `pg_restore` (PostgreSQL) or `mysql` ' +
   '(MySQL, MariaDB). docs/database.md shows both.';
 
 /** `runner restore`: a backup becomes the log. */
-export function restoreCommand(context: CommandContext): Command {
-  const command = new Command('restore');
-  return command
-    .description('replace the activity log with a backup')
-    .argument('<backup>', 'a file that `npx folder-runner backup` has made')
-    .addHelpText('after', RESTORE_HELP)
-    .action((file: string) => restore(context, file, command.optsWithGlobals<{ root?: string }>().root));
-}
-
-async function restore(context: CommandContext, file: string, rootOption: string | undefined): Promise<void> {
-  const root = rootOf(context, rootOption);
+export async function restore(context: CommandContext, options: Given<'restore'>): Promise<void> {
+  const root = rootOf(context, options.root);
   if (isOnServer(context.env)) throw new UsageError(RESTORE_ON_A_SERVER);
   const state = stateFolderOf(root);
-  const backup = resolve(context.cwd, file);
+  const backup = resolve(context.cwd, options.backup);
   assertBackup(backup, state.database);
   await checkWritable(root, state, context.env);
   createStateFolder(state);
-  const { openSqliteStore } = await import('../../store/sqlite/open.ts');
-  const { findDriver } = await import('../../store/sqlite/driver.ts');
-  const { restoreLog } = await import('../../store/sqlite/restore.ts');
-  const { isCorruption } = await import('../../store/failures.ts');
-  const { markSuspect } = await import('../../store/sqlite/file.ts');
-  const { toldPlainly } = await import('../../store/describe-failure.ts');
   const { driver } = await findDriver();
   const restoreOnce = async () => {
     const store = await openSqliteStore(state);

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { ImportPlan, PlannedLine } from '../../hosting/crontab/import/plan.ts';
-import type { CrontabFormat } from '../../hosting/crontab/import/read.ts';
-import type { AskedLines } from '../../hosting/crontab/plan.ts';
+import { applyImport, undoImports } from '../../hosting/crontab/import/apply.ts';
+import { type ImportPlan, type PlannedLine, planImport } from '../../hosting/crontab/import/plan.ts';
+import { type CrontabFormat, detectCrontabFormat, readGivenVariables } from '../../hosting/crontab/import/read.ts';
+import { type AskedLines, readMailTo } from '../../hosting/crontab/plan.ts';
 import { readCrontab } from '../../hosting/crontab/program.ts';
 import { formatJson } from '../../report/json.ts';
 import { UsageError } from '../../system/base/errors.ts';
@@ -11,13 +12,9 @@ import { printableLine } from '../../system/base/text.ts';
 import { holdsJobs } from '../../system/place/root.ts';
 import { userEnvironment } from '../../system/process/programs.ts';
 import type { CommandContext } from '../shared/context.ts';
+import type { Given } from '../table.ts';
 
-interface ImportChoice {
-  readonly import?: string | true;
-  readonly format?: CrontabFormat;
-  readonly apply?: true;
-  readonly json?: true;
-}
+type ImportChoice = Given<'cron'>;
 
 /** `runner cron --import`: what would become of the lines of a crontab; with `--apply` it does. */
 export async function importLines(
@@ -26,11 +23,8 @@ export async function importLines(
   options: ImportChoice,
   asked: AskedLines,
 ): Promise<void> {
-  const { planImport } = await import('../../hosting/crontab/import/plan.ts');
-  const source = await readSource(context, options);
-  const format = options.format ?? (await chooseFormat(context, source));
-  const { readMailTo } = await import('../../hosting/crontab/plan.ts');
-  const { readGivenVariables } = await import('../../hosting/crontab/import/read.ts');
+  const source = readSource(context, options);
+  const format = options.format ?? chooseFormat(context, source);
   const { HOME = '/', USER: user = '' } = userEnvironment(context.env);
   const home = context.env.HOME || HOME;
   const place = { root, home, user, given: readGivenVariables(), mailTo: readMailTo(root, context.env) };
@@ -41,12 +35,11 @@ export async function importLines(
     if (!options.json) context.stdout.write(describeNext(plan, holdsJobs(root)));
     return;
   }
-  await apply(context, root, plan, source, { ...options, asked });
+  apply(context, root, plan, source, { ...options, asked });
 }
 
-async function chooseFormat({ stderr }: CommandContext, { isUsers, content, path }: Source): Promise<CrontabFormat> {
+function chooseFormat({ stderr }: CommandContext, { isUsers, content, path }: Source): CrontabFormat {
   if (isUsers) return 'crontab';
-  const { detectCrontabFormat } = await import('../../hosting/crontab/import/read.ts');
   const { format, note } = detectCrontabFormat(content, path);
   if (note !== null) stderr.write(`Note: ${note}\n`);
   return format;
@@ -60,7 +53,7 @@ interface Source {
   readonly path: string | null;
 }
 
-async function readSource(context: CommandContext, { import: file, apply: isApplied }: ImportChoice): Promise<Source> {
+function readSource(context: CommandContext, { import: file, apply: isApplied }: ImportChoice): Source {
   if (file === true || file === undefined) return { content: readCrontab(context.env), isUsers: true, path: null };
   if (file === '-') return { content: readFileSync(0), isUsers: false, path: null };
   const path = resolve(context.cwd, file);
@@ -81,18 +74,17 @@ function refuseLiveFile(path: string): void {
   );
 }
 
-async function apply(
+function apply(
   context: CommandContext,
   root: string,
   plan: ImportPlan,
   { content, isUsers }: Source,
   { json, asked }: ImportChoice & { readonly asked: AskedLines },
-): Promise<void> {
+): void {
   if (plan.scripts.length === 0) {
     if (!json) context.stdout.write('\nThere is nothing to import, so nothing was changed.\n');
     return;
   }
-  const { applyImport } = await import('../../hosting/crontab/import/apply.ts');
   const { distFolder, version, env } = context;
   const own = { distFolder, version };
   const { lines, warnings } = applyImport({ root, own, env, plan, asked, crontab: isUsers ? content : null });
@@ -148,8 +140,7 @@ function describeNext({ lines, scripts }: ImportPlan, hasRoot: boolean): string 
 }
 
 /** `runner cron --undo` */
-export async function undoImport(context: CommandContext, root: string): Promise<void> {
-  const { undoImports } = await import('../../hosting/crontab/import/apply.ts');
+export function undoImport(context: CommandContext, root: string): void {
   const undone = undoImports(root, context.env);
   if (undone === null) {
     context.stdout.write(`There is no import into ${root} to undo.\n`);

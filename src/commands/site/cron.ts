@@ -1,107 +1,47 @@
 import { join, resolve } from 'node:path';
-import { Command, Option } from 'commander';
-import type { CrontabFormat } from '../../hosting/crontab/import/read.ts';
-import type { AskedLines } from '../../hosting/crontab/plan.ts';
+import { countCommentedOut } from '../../hosting/crontab/import/apply.ts';
+import {
+  type AskedLines,
+  planCrontab,
+  readCrontabIfAny,
+  readMailTo,
+  readWorkMinutes,
+  warnOfLostRoots,
+  warnOfUnknownVariables,
+} from '../../hosting/crontab/plan.ts';
+import { installCrontab } from '../../hosting/crontab/program.ts';
+import { removeLinesOf, writeCronScript } from '../../hosting/crontab/script.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { findRootAbove } from '../../system/place/root.ts';
+import { cronModes } from '../shared/choices.ts';
+import type { Call } from '../shared/command.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
+import { readBudget } from '../shared/option-readers.ts';
+import type { Given } from '../table.ts';
+import { tellFirstCalls } from './first-calls.ts';
 
-interface CronOptions {
-  readonly print?: true;
-  readonly install?: true;
-  readonly remove?: true;
-  readonly tiers?: string;
-  /** False: `--no-due`. */
-  readonly due?: boolean;
-  readonly budget?: string;
-  /** True: each minute. False: `--no-work`. */
-  readonly work?: string | boolean;
-  readonly root?: string;
-  /** True: the user's own crontab. */
-  readonly import?: string | true;
-  readonly format?: CrontabFormat;
-  readonly apply?: true;
-  readonly undo?: true;
-  readonly json?: true;
-}
-
-const CRON_HELP = `
-Examples:
-  runner cron --print                           the lines, to paste into a host's panel
-  runner cron --install                         put them into your crontab, or bring them up to date
-  runner cron --install --tiers hourly,daily    only these tiers
-  runner cron --install --due                   one line for all of them, for hosts that allow only a few
-  runner cron --print --due --budget 55s        and stay below the host's time limit for a line
-  runner cron --install --work                  and a line that processes the queue, each minute
-  runner cron --install --work 15m              the same, for hosts with a limit on frequency
-  runner cron --remove                          take them out again
-  runner cron --import                          show the scripts that would replace your crontab's lines
-  runner cron --import --apply                  write these scripts, and comment the old lines out
-  runner cron --import --apply --due            the same, with one line for all tiers
-  runner cron --import lines.txt                show them for a file, - for stdin
-  runner cron --undo                            bring the old lines back, and remove the scripts
-
-The lines call ~/.folder-runner/cron, which finds Node and the package and says what is missing.
-Only the block between the two marker lines is ever changed. What you chose before (--due, --tiers,
---work), the times of lines and what you have added to the block stay, unless an option says
-otherwise. A pass prints nothing if all scripts succeed; cron mails its summary of failures to
-MAILTO. More in docs/cron.md.`;
+type CronOptions = Given<'cron'>;
 
 /** `runner cron`: the crontab lines that run the tiers. */
-export function cronCommand(context: CommandContext): Command {
-  const command = new Command('cron');
-  return command
-    .description('print, install or remove the crontab lines that run the tiers, or import others')
-    .addOption(modeOption('--print', 'print the lines'))
-    .addOption(modeOption('--install', 'put the lines into your crontab'))
-    .addOption(modeOption('--remove', 'take the lines out of your crontab'))
-    .addOption(modeOption('--import [file]', 'show the scripts that would replace the lines of a crontab'))
-    .addOption(modeOption('--undo', 'undo --import --apply'))
-    .option('--apply', 'with --import: write the scripts and change the crontab')
-    .addOption(
-      new Option(
-        '--format <name>',
-        'with --import: lines of cron.d name a user after the times (default: by the file)',
-      ).choices(['crontab', 'cron.d']),
-    )
-    .option('--json', 'with --import: the plan as JSON')
-    .option('--tiers <names>', 'which tiers, separated by commas, or all (default: as installed, else all)')
-    .addOption(new Option('--due', 'one line, `npx folder-runner due`, for all tiers').conflicts('tiers'))
-    .option('--no-due', 'a line for each tier again')
-    .option('--budget <duration>', 'with --due: total time for a call')
-    .option('--work [every]', 'also a line that processes the queue (default: every 1m)')
-    .option('--no-work', 'remove an existing line of --work')
-    .addHelpText('after', CRON_HELP)
-    .action(() => runCron(context, command));
-}
-
-const MODES = ['print', 'install', 'remove', 'import', 'undo'] as const;
-
-function modeOption(flag: string, description: string): Option {
-  const option = new Option(flag, description);
-  return option.conflicts(MODES.filter((mode) => mode !== option.name()));
-}
-
-async function runCron(context: CommandContext, command: Command): Promise<void> {
-  const options = command.optsWithGlobals<CronOptions>();
+export async function cron(context: CommandContext, options: CronOptions, { printHelp }: Call): Promise<void> {
   refuseUnheard(options);
   if (options.print) return printLines(context, options);
   if (options.install) return installLines(context, options);
   if (options.remove) return removeLines(context, options);
-  if (options.import !== undefined) {
-    const { importLines } = await import('./cron-import.ts');
-    return importLines(context, rootToImport(context, options), options, await readAsked(options));
+  if (options.import !== undefined || options.undo) {
+    const { importLines, undoImport } = await import('./cron-import.ts');
+    if (options.undo) return undoImport(context, rootOf(context, options.root));
+    return importLines(context, rootToImport(context, options), options, readAsked(options));
   }
-  if (options.undo) return (await import('./cron-import.ts')).undoImport(context, rootOf(context, options.root));
-  command.outputHelp();
-  await warn(context, null, []);
+  printHelp();
+  warn(context, null, []);
 }
 
 /** An option that its mode knows nothing of would look as if it had been heeded. */
 function refuseUnheard(options: CronOptions): void {
-  const mode = MODES.find((name) => options[name] !== undefined) ?? null;
+  const mode = cronModes.find((name) => options[name] !== undefined) ?? null;
   const ofImport = (['apply', 'format', 'json'] as const).find((name) => options[name] !== undefined);
   if (ofImport !== undefined && mode === null) throw new UsageError(`--${ofImport} needs --import beside it.`);
   if (ofImport !== undefined && mode !== 'import') {
@@ -123,15 +63,14 @@ function lineOption({ tiers, due, budget, work }: CronOptions): string | null {
   return work === false ? '--no-work' : '--work';
 }
 
-async function printLines(context: CommandContext, options: CronOptions): Promise<void> {
-  const { root, block, warnings } = await planLines(context, options);
+function printLines(context: CommandContext, options: CronOptions): void {
+  const { root, block, warnings } = planLines(context, options);
   context.stdout.write(block);
-  await warn(context, root, warnings);
+  warn(context, root, warnings);
 }
 
 async function installLines(context: CommandContext, options: CronOptions): Promise<void> {
-  const { root, content, dropped, block, warnings } = await planLines(context, options);
-  const { installCrontab } = await import('../../hosting/crontab/program.ts');
+  const { root, content, dropped, block, warnings } = planLines(context, options);
   const change = pasteableOnFailure(context, block, () => installCrontab(root, content, context.env));
   const done = change === 'changed' ? 'Your crontab now has' : 'Your crontab already had';
   context.stdout.write(`${done} these lines for ${root}:\n\n${indent(content.lines)}\n`);
@@ -141,15 +80,13 @@ async function installLines(context: CommandContext, options: CronOptions): Prom
   }
   context.stdout.write(
     '`npx folder-runner status` shows when each is called, `npx folder-runner report` what ran.\n' +
-      (await describeMail(context, root)),
+      describeMail(context, root),
   );
-  const { tellFirstCalls } = await import('./first-calls.ts');
   await tellFirstCalls(context, root);
-  await warn(context, root, warnings);
+  warn(context, root, warnings);
 }
 
-async function describeMail({ env }: CommandContext, root: string): Promise<string> {
-  const { readMailTo } = await import('../../hosting/crontab/plan.ts');
+function describeMail({ env }: CommandContext, root: string): string {
   const address = readMailTo(root, env);
   if (address === '') return 'MAILTO is empty above these lines: cron mails no failures.\n';
   if (address !== undefined)
@@ -171,18 +108,16 @@ function pasteableOnFailure<T>(context: CommandContext, block: string, action: (
   }
 }
 
-async function removeLines(context: CommandContext, options: CronOptions): Promise<void> {
+function removeLines(context: CommandContext, options: CronOptions): void {
   const root = rootToRemove(context, options);
-  const { removeLinesOf } = await import('../../hosting/crontab/script.ts');
   const change = removeLinesOf(root, context.env);
   const done = change === 'changed' ? 'The lines were removed from' : 'There were no lines in';
   context.stdout.write(`${done} your crontab for ${root}.\n`);
-  await warn(context, null, await noteCommentedOut(context, root));
+  warn(context, null, noteCommentedOut(context, root));
 }
 
 /** Of lines that were imported nobody thinks when the root's own are gone. */
-export async function noteCommentedOut({ env }: CommandContext, root: string): Promise<readonly string[]> {
-  const { countCommentedOut } = await import('../../hosting/crontab/import/apply.ts');
+export function noteCommentedOut({ env }: CommandContext, root: string): readonly string[] {
   const count = countCommentedOut(root, env);
   if (count === 0) return [];
   const lines = count === 1 ? '1 line of your crontab stays' : `${count} lines of your crontab stay`;
@@ -198,33 +133,30 @@ function rootToRemove(context: CommandContext, options: CronOptions): string {
 }
 
 /** What they call is there once they are shown: who pastes them does not come back. */
-async function planLines(context: CommandContext, options: CronOptions) {
+function planLines(context: CommandContext, options: CronOptions) {
   const root = rootOf(context, options.root);
-  const { planCrontab, readCrontabIfAny } = await import('../../hosting/crontab/plan.ts');
-  const { writeCronScript } = await import('../../hosting/crontab/script.ts');
   const commandPath = join(context.distFolder, 'bin.cjs');
-  const asked = await readAsked(options);
+  const asked = readAsked(options);
   const plan = planCrontab(root, asked, readCrontabIfAny(context.env), context.env, commandPath);
   writeCronScript(plan.script, root, context);
   return { root, ...plan };
 }
 
-async function readAsked(options: CronOptions): Promise<AskedLines> {
-  const { readWorkMinutes } = await import('../../hosting/crontab/plan.ts');
+function readAsked(options: CronOptions): AskedLines {
   const { tiers, work } = options;
   const workMinutes = work === undefined ? undefined : readWorkMinutes(work);
-  return { tiers, due: await dueWords(options), workMinutes };
+  return { tiers, due: dueWords(options), workMinutes };
 }
 
 /** What stands after `due` in its line; null: a line for each tier is asked for; undefined: nothing is. */
-async function dueWords({ due, budget }: CronOptions): Promise<readonly string[] | null | undefined> {
+function dueWords({ due, budget }: CronOptions): readonly string[] | null | undefined {
   if (due !== true && budget !== undefined) {
     throw new UsageError('--budget needs --due beside it: only that line can have one.');
   }
   if (due !== true) return due === false ? null : undefined;
-  const { readBudget } = await import('../shared/budget.ts');
+  if (budget === undefined) return [];
   readBudget(budget);
-  return budget === undefined ? [] : ['--budget', budget];
+  return ['--budget', budget];
 }
 
 /** Before there is a root, what would become of the lines can be looked at: as if it were made here. */
@@ -235,8 +167,7 @@ function rootToImport(context: CommandContext, options: CronOptions): string {
 }
 
 /** @param root null: none is asked about */
-async function warn(context: CommandContext, root: string | null, warnings: readonly string[]): Promise<void> {
-  const { warnOfLostRoots, warnOfUnknownVariables } = await import('../../hosting/crontab/plan.ts');
+function warn(context: CommandContext, root: string | null, warnings: readonly string[]): void {
   const ofLines = root === null ? [] : warnOfUnknownVariables(context.env);
   for (const warning of [...warnings, ...ofLines, ...warnOfLostRoots(root, context.env)])
     context.stderr.write(`Note: ${warning}\n`);

@@ -1,88 +1,75 @@
-import { Command } from 'commander';
-import type { Check, Checked, FindingStatus } from '../../hosting/doctor/check.ts';
-import type { Palette, Screen } from '../../report/terminal/screen.ts';
+import { type Check, type Checked, examinePlace, type FindingStatus } from '../../hosting/doctor/check.ts';
+import { checkAlerts } from '../../hosting/doctor/checks-alerts.ts';
+import { checkCalls, checkCron, checkCrontab } from '../../hosting/doctor/checks-cron.ts';
+import { checkDisk, checkFileSystem, checkPermissions } from '../../hosting/doctor/checks-files.ts';
+import { checkMachines } from '../../hosting/doctor/checks-fleet.ts';
+import {
+  checkClock,
+  checkLimits,
+  checkMemory,
+  checkNode,
+  checkProc,
+  checkSendmail,
+  checkSqlite,
+} from '../../hosting/doctor/checks-host.ts';
+import {
+  checkConfig,
+  checkJobs,
+  checkLeftovers,
+  checkLocks,
+  checkLog,
+  checkPauses,
+} from '../../hosting/doctor/checks-root.ts';
+import { formatJson } from '../../report/json.ts';
+import { createScreen, openTextOutput, type Palette, type Screen } from '../../report/terminal/screen.ts';
 import { wrap } from '../../report/terminal/table.ts';
 import { countOf } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
-import type { CommandContext, CommonOptions } from '../shared/context.ts';
+import type { CommandContext } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
-
-const EXAMPLES = `
-Checks Node, the settings, the crontab (each line is tried in cron's environment), the clock, the disk,
-locks, limits, permissions and the log, and changes nothing. Each problem comes with a fix:
-  ok        fine
-  note      good to know
-  warning   works now, but may fail later
-  problem   does not work
-
-Examples:
-  runner doctor             in the root or any folder below it
-  runner doctor --json      for programs; docs/json.md names the keys
-  runner doctor | grep -A1 problem
-
-Exit codes: 0 no problem, 1 a problem, 2 usage error. More in docs/doctor.md.`;
+import type { Given } from '../table.ts';
 
 /** `runner doctor`: is the place right that the runner runs in? */
-export function doctorCommand(context: CommandContext): Command {
-  const command = new Command('doctor');
-  return command
-    .description('check the host: Node, crontab, clock, disk, locks, limits, permissions, log')
-    .option('--json', 'as JSON')
-    .addHelpText('after', EXAMPLES)
-    .action(() => examine(context, command.optsWithGlobals<CommonOptions>()));
-}
-
-async function examine(context: CommandContext, options: CommonOptions): Promise<void> {
-  const { examinePlace } = await import('../../hosting/doctor/check.ts');
+export async function examine(context: CommandContext, options: Given<'doctor'>): Promise<void> {
   const root = rootOf(context, options.root);
   const { env, distFolder, version, findWrongUse } = context;
   const nowMs = context.now();
   const place = { root, env, distFolder, version, nowMs, findWrongUse };
-  const findings = examinePlace(place, await loadChecks());
+  const findings = examinePlace(place, doctorChecks);
   const all = options.json ? await writeJson(context, findings) : await writeText(context, root, findings);
   context.setExitCode(isWell(all) ? 0 : 1);
 }
 
-/** In the order in which they are shown; loaded only here, as they load half of the runner. */
-export async function loadChecks(): Promise<readonly Check[]> {
-  const alerts = await import('../../hosting/doctor/checks-alerts.ts');
-  const cron = await import('../../hosting/doctor/checks-cron.ts');
-  const files = await import('../../hosting/doctor/checks-files.ts');
-  const host = await import('../../hosting/doctor/checks-host.ts');
-  const machines = await import('../../hosting/doctor/checks-fleet.ts');
-  const root = await import('../../hosting/doctor/checks-root.ts');
-  return [
-    host.checkNode,
-    host.checkSqlite,
-    root.checkConfig,
-    root.checkJobs,
-    cron.checkCrontab,
-    cron.checkCron,
-    cron.checkCalls,
-    host.checkClock,
-    files.checkDisk,
-    files.checkFileSystem,
-    root.checkLocks,
-    host.checkLimits,
-    host.checkMemory,
-    host.checkProc,
-    host.checkSendmail,
-    alerts.checkAlerts,
-    files.checkPermissions,
-    root.checkLog,
-    machines.checkMachines,
-    root.checkLeftovers,
-    root.checkPauses,
-  ];
-}
+/** In the order in which they are shown. */
+export const doctorChecks: readonly Check[] = [
+  checkNode,
+  checkSqlite,
+  checkConfig,
+  checkJobs,
+  checkCrontab,
+  checkCron,
+  checkCalls,
+  checkClock,
+  checkDisk,
+  checkFileSystem,
+  checkLocks,
+  checkLimits,
+  checkMemory,
+  checkProc,
+  checkSendmail,
+  checkAlerts,
+  checkPermissions,
+  checkLog,
+  checkMachines,
+  checkLeftovers,
+  checkPauses,
+];
 
 function isWell(all: readonly Checked[]): boolean {
   return all.every(({ status }) => status !== 'problem');
 }
 
 async function writeJson(context: CommandContext, findings: AsyncIterable<Checked>): Promise<readonly Checked[]> {
-  const { openTextOutput } = await import('../../report/terminal/screen.ts');
-  const { formatJson } = await import('../../report/json.ts');
   const all: Checked[] = [];
   for await (const finding of findings) all.push(finding);
   await openTextOutput(context.stdout).write(formatJson({ ok: isWell(all), checks: all }));
@@ -95,8 +82,6 @@ async function writeText(
   root: string,
   findings: AsyncIterable<Checked>,
 ): Promise<readonly Checked[]> {
-  const { openTextOutput, createScreen } = await import('../../report/terminal/screen.ts');
-
   const output = openTextOutput(context.stdout);
   const screen = createScreen(context);
   const all: Checked[] = [];

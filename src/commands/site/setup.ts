@@ -1,7 +1,8 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
-import { Command } from 'commander';
 import { DISABLED } from '../../discovery/not-run.ts';
+import { StoreUnavailable } from '../../store/failures.ts';
+import { openStore } from '../../store/open.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { type Fault, UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
@@ -10,14 +11,7 @@ import { createStateFolder, stateFolderOf } from '../../system/place/state-folde
 import { describeServedState, findWebRoot } from '../../system/place/web-exposure.ts';
 import { type CommandContext, enterSite } from '../shared/context.ts';
 import { reasonOfSystem } from '../shared/system-error.ts';
-
-const INIT_HELP = `
-Examples:
-  runner init             in the current folder
-  runner init ~/runner    in another one, which is created if it is missing
-  runner init --digest    also jobs/weekly with a script that sends a report by mail
-
-Existing files are never changed or overwritten.`;
+import type { Given } from '../table.ts';
 
 const NEXT_STEPS = `
 Next:
@@ -34,31 +28,11 @@ RUNNER_ALERTS=mail:me@example.org in the crontab.
 Run \`npx folder-runner cron --install\` again so that cron calls jobs/weekly.
 `;
 
-interface InitOptions {
-  readonly root?: string;
-  readonly force?: true;
-  readonly digest?: true;
-  readonly asRoot?: true;
-}
-
 /** `runner init`: a root to start from. */
-export function initCommand(context: CommandContext): Command {
-  const command = new Command('init');
-  return command
-    .description('create jobs/15min, jobs/hourly, jobs/daily and jobs/queue with one small example each')
-    .argument('[folder]', 'the folder (default: --root, RUNNER_ROOT or the current folder)')
-    .option('--force', 'also in a folder that a web server serves')
-    .option('--digest', 'also a script in jobs/weekly that sends a report by mail')
-    .addHelpText('after', INIT_HELP)
-    .action((folder: string | undefined) => {
-      const options = command.optsWithGlobals<InitOptions>();
-      const root = resolve(context.cwd, folder ?? options.root ?? (context.env.RUNNER_ROOT || '.'));
-      enterSite(context, root, options.asRoot === true);
-      return initRoot(context, root, options);
-    });
-}
-
-async function initRoot(context: CommandContext, root: string, { force, digest }: InitOptions): Promise<void> {
+export async function init(context: CommandContext, options: Given<'init'>): Promise<void> {
+  const { force, digest } = options;
+  const root = resolve(context.cwd, options.folder ?? options.root ?? (context.env.RUNNER_ROOT || '.'));
+  enterSite(context, root, options.asRoot === true);
   const { entries, webRoot } = startRoot(root, context.distFolder, force === true, digest);
   context.stdout.write(`${root}\n${entries.map(entryLine).join('')}`);
   await startLog(context, root);
@@ -74,8 +48,6 @@ async function initRoot(context: CommandContext, root: string, { force, digest }
 async function startLog({ env, stdout, stderr }: CommandContext, root: string): Promise<void> {
   const state = stateFolderOf(root);
   if (isBehindLink(root, '.runner') || findWebRoot(root) !== null) return;
-  const { openStore } = await import('../../store/open.ts');
-  const { StoreUnavailable } = await import('../../store/failures.ts');
   const place = isOnServer(env) ? 'tables on the database server' : relative(root, state.database);
   const isThere = !isOnServer(env) && existsSync(state.database);
   try {

@@ -1,5 +1,5 @@
-import { findWrongUse } from '../../../src/commands/program.ts';
-import { loadChecks } from '../../../src/commands/site/doctor.ts';
+import { doctorChecks } from '../../../src/commands/site/doctor.ts';
+import { findWrongUse } from '../../../src/commands/wrong-use.ts';
 import {
   type Checked,
   type CheckFinding,
@@ -33,7 +33,7 @@ export async function makeCalledRoot(files: Readonly<Record<string, FileContent>
 
 /** What these checks find, without the others, of which some take long. */
 export async function look(root: string, env: NodeJS.ProcessEnv, ...names: readonly string[]) {
-  const checks = (await loadChecks()).filter(({ name }) => names.includes(name));
+  const checks = doctorChecks.filter(({ name }) => names.includes(name));
   const { distFolder, version } = contextOf({ cwd: root, env });
   const place = { root, env, distFolder, version, nowMs: Date.now() };
   const request = {

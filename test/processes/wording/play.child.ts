@@ -8,14 +8,14 @@ import { DatabaseSync } from 'node:sqlite';
 import { Readable, Writable } from 'node:stream';
 import packageJson from '../../../package.json' with { type: 'json' };
 import type { runCommandLine as Run } from '../../../src/commands/cli.ts';
-import type { findWrongUse as Find } from '../../../src/commands/program.ts';
+import type { findWrongUse as Find } from '../../../src/commands/wrong-use.ts';
 import type { createApi as Create } from '../../../src/dashboard/api/api.ts';
 import type { openSite as Open } from '../../../src/dashboard/site.ts';
 import type { LEFT_OUT as LeftOut } from '../../../src/dashboard/static/left-out.ts';
 
 const [sources = '', distFolder = '', root = ''] = process.argv.slice(2);
 const { runCommandLine } = (await import(join(sources, 'commands/cli.ts'))) as { runCommandLine: typeof Run };
-const { findWrongUse } = (await import(join(sources, 'commands/program.ts'))) as { findWrongUse: typeof Find };
+const { findWrongUse } = (await import(join(sources, 'commands/wrong-use.ts'))) as { findWrongUse: typeof Find };
 
 const script = (code: string) => `#!/bin/bash\n${code}\n`;
 const files = {

@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
-import { guessCommand } from '../../../src/commands/shared/guess-command.ts';
+import { guessCommand } from '../../../src/commands/wrong-use.ts';
 import { NoSuchTier } from '../../../src/discovery/jobs-folder.ts';
 import { UsageError } from '../../../src/system/base/errors.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';

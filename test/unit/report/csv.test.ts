@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runsToCsv, scriptsToCsv } from '../../../src/commands/show/report.ts';
+import { runsToCsv, scriptsToCsv } from '../../../src/commands/show/csv.ts';
 import { readOverview } from '../../../src/report/model/overview.ts';
 import { readScriptRuns } from '../../../src/report/model/runs/history.ts';
 import { running, siteOf, writeLog } from '../../support/log/written-log.ts';

@@ -1,0 +1,47 @@
+import type { CommandName } from '../system/base/command-names.ts';
+import { type Definition, define, type GivenTo, type Runs } from './shared/command.ts';
+import { readBudget } from './shared/option-readers.ts';
+import { firstDay } from './table/first-day.ts';
+import { folder } from './table/folder.ts';
+import { queue } from './table/queue.ts';
+import { scripts } from './table/scripts.ts';
+import { watching } from './table/watching.ts';
+
+/** `runner <tier>`. */
+export const tierCall = define({
+  tier: {
+    about: 'Runs the scripts of a folder and keeps a log of every run.',
+    args: { '[tier]': 'run every script of jobs/<tier>, as cron does' },
+    options: {
+      '--budget <duration>': {
+        about: 'total time for this call; scripts that would exceed it wait for the next call',
+        read: readBudget,
+      },
+      '--dry-run': 'with a tier: show what would run, in which order and how; run nothing',
+      '--json': 'with --dry-run: as JSON',
+    },
+    load: async () => (await import('./run/due.ts')).tier,
+  },
+});
+
+tierCall satisfies Runs<typeof tierCall>;
+
+const all = { ...firstDay, ...scripts, ...queue, ...watching, ...folder };
+
+type All = typeof all;
+
+/** Every command. What runs it is loaded with the one that is called. */
+export const table: Readonly<Record<CommandName, Definition>> = all satisfies Runs<All>;
+
+type Token = All['web']['commands']['token']['commands'];
+
+interface Others {
+  readonly tier: (typeof tierCall)['tier'];
+  readonly 'incidents close': All['incidents']['commands']['close'];
+  readonly 'web token add': Token['add'];
+  readonly 'web token list': Token['list'];
+  readonly 'web token revoke': Token['revoke'];
+}
+
+/** What a command is given: its arguments and options by name. */
+export type Given<Name extends keyof (All & Others)> = GivenTo<(All & Others)[Name]>;
