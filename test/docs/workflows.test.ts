@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { globSync } from 'glob';
 import { expect, test } from 'vitest';
+import { kinds } from '../kinds.ts';
 import { repository } from '../support/places/doc-examples.ts';
 
 const read = (path: string): string => readFileSync(join(repository, path), 'utf8');
@@ -32,6 +34,11 @@ test('.ci/run refuses a stage that there is not, before it changes the machine, 
     stdout: '',
     stderr: `.ci/run: there is no stage "packages"; the stages are: ${stages.join(' ')}\n`,
   });
+});
+
+test('each test lies in the folder of a kind: elsewhere nobody would run it', () => {
+  const folders = globSync('test/**/*.test.ts', { cwd: repository }).map((path) => path.split('/')[1]);
+  expect([...new Set(folders)].toSorted()).toEqual(kinds.map(({ name }) => name).toSorted());
 });
 
 test('each pattern of .ci/matrix.ts names tests', () => {

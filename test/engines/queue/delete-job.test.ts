@@ -36,14 +36,6 @@ test('the number of a deleted job is never used again', async () => {
   expect(await queue.add('a')).toBe(id + 5);
 });
 
-test('who holds a job may delete it as it runs; who held it may not', async () => {
-  const { queue, take, row } = await openTestQueue();
-  const job = await take();
-  await expect(queue.delete({ id: job.id, token: 'another' })).rejects.toMatchObject({ code: 'stale-claim' });
-  await queue.delete(job);
-  expect(row(job.id)).toBeUndefined();
-});
-
 test('a parent is not deleted while a child has not ended, and then with all of them', async () => {
   const { queue, take, row, dump } = await openTestQueue();
   const parent = await take('parent');
