@@ -6,7 +6,7 @@ import { errorCode, PackageIncomplete } from '../system/base/errors.ts';
 /** The page as it was built: one file with all that it needs. */
 export interface BuiltPage {
   readonly html: string;
-  /** What a content security policy lets take effect: just the page's own script and styles. */
+  /** Sources of a content security policy: just the page's own script and styles. */
   readonly sources: readonly string[];
 }
 

@@ -1,6 +1,6 @@
-/** What is opened once for all who use it. */
+/** A resource that is opened once for all its users. */
 interface Openable<T> {
-  /** What would be opened now: another text once something else is in its place. */
+  /** Names the resource that is there now: another text once it was replaced. */
   identity(): string;
   open(): Promise<T>;
   /** Whether the next one who asks gets it, too: it is what it should be. */
@@ -12,7 +12,7 @@ interface Openable<T> {
 
 export interface KeptOpen<T> {
   use<R>(work: (opened: T) => Promise<R>): Promise<R>;
-  /** Whoever still uses it goes on, and it is closed after him. */
+  /** Closes the resource after its last user. */
   close(): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ interface Kept<T> {
 export function keepOpen<T>({ identity, open, isGood, retire, close }: Openable<T>): KeptOpen<T> {
   let current: Kept<T> | null = null;
   const closing = new Set<Promise<unknown>>();
-  // Nobody is left who could be told of a failure; one to open it was told to who asked for it.
+  // A failure to close concerns nobody; a failure to open has reached the caller already.
   const closeIfUnused = ({ opened, users, isRetired }: Kept<T>): void => {
     if (users > 0 || !isRetired) return;
     const closed: Promise<unknown> = opened
@@ -46,7 +46,7 @@ export function keepOpen<T>({ identity, open, isGood, retire, close }: Openable<
     kept.opened.then(retire).catch(() => {});
     closeIfUnused(kept);
   };
-  // What it is is read before it is opened: if that changes meanwhile, it is opened once too often, and never too seldom.
+  // The identity is read before opening: a change meanwhile opens it once too often, never too seldom.
   const find = (): Kept<T> => {
     const wanted = identity();
     if (current !== null && current.identity !== wanted) forget(current);

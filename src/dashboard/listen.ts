@@ -8,7 +8,7 @@ import type { StateFolder } from '../system/place/state-folder.ts';
 import { judgeRoot, nameUser } from '../system/place/trust.ts';
 import { nameOfAddress } from './access/browsers.ts';
 
-/** Where the dashboard listens. */
+/** A place to listen at. */
 export type Door =
   /** @param mode who may connect */
   | { readonly kind: 'socket'; readonly path: string; readonly mode: number }
@@ -64,7 +64,7 @@ function describeAt(address: AddressInfo | null, host = address?.address): strin
   return address === null || host === undefined ? null : `http://${nameOfAddress(host)}:${address.port}/`;
 }
 
-/** Whoever asks for `localhost` may come to either: the other one must not be somebody else's. */
+/** A request to `localhost` may reach either address, so nobody else may hold the other one. */
 const twins: Readonly<Record<string, string>> = { '127.0.0.1': '::1', '::1': '127.0.0.1', '0.0.0.0': '::1' };
 
 /** Under which names of loopback nobody else can be reached, where it listens at this host. */

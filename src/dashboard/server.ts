@@ -17,7 +17,7 @@ import { type LiveSite, openSite } from './site.ts';
 export interface ServerPlace {
   readonly site: Pick<LiveSite, 'root' | 'env' | 'version' | 'now'>;
   readonly door: Door;
-  /** Where it is reached from outside, with its base path; null: only at its own door. */
+  /** Public address with its base path; null: it is reached only at its own door. */
   readonly url: URL | null;
   /** Whether the owner has to log in at the socket, too. */
   readonly needsLogin: boolean;
@@ -35,7 +35,7 @@ export interface RunningServer {
   readonly url: string;
   /** Where it listens: `http://127.0.0.1:8787/`, or a socket's path; null: where Passenger has decided. */
   readonly listensAt: string | null;
-  /** What its user is to know, in sentences: there is no log yet, nobody can log in … */
+  /** Sentences for the user: there is no log yet, nobody can log in … */
   readonly notes: readonly string[];
   /** Ends open connections, then the server. */
   close(): Promise<void>;
@@ -64,7 +64,7 @@ export async function startServer(place: ServerPlace): Promise<RunningServer> {
     listensAt: listening.at,
     notes: [...(log.note === null ? [] : [log.note]), ...describeLogin(log.tokens, owner !== null || key !== null)],
     close: async () => {
-      // Viewers are told by the end of what they follow.
+      // Ends the streams of viewers first, so that they notice.
       site.feed.close();
       await closeServer(server, listening);
       await site.close();
@@ -85,7 +85,7 @@ function answerBy({ url }: ServerPlace, app: Promise<Api>): Answer {
 interface LogFound {
   /** How many are valid; null: it cannot be read just now. */
   readonly tokens: number | null;
-  /** What there is to be said of it; null: nothing. */
+  /** A sentence for the user; null: all is well. */
   readonly note: string | null;
 }
 
@@ -187,7 +187,7 @@ function createApp(site: LiveSite, page: BuiltPage, options: AccessOptions): Api
   return api;
 }
 
-/** What the page may do where it is served. */
+/** Content security policy of the served page. */
 function policyOf({ sources }: BuiltPage): string {
   const more = [
     "connect-src 'self'",
@@ -199,7 +199,7 @@ function policyOf({ sources }: BuiltPage): string {
   return [...sources, ...more].join('; ');
 }
 
-/** So long may an answer that is under way still take. */
+/** Longest time that an answer under way may still take. */
 const CLOSE_MS = 500;
 
 async function closeServer(server: Server, { stop }: Listening): Promise<void> {

@@ -27,7 +27,7 @@ export interface AccessOptions extends Address {
    * They say that it is meant so: what passes on requests of others asks by the names of its own.
    */
   readonly owner: OwnerNames | null;
-  /** What logs in once without a token; null: nothing does. */
+  /** A key that logs in once without a token; null: none. */
   readonly key: string | null;
   /** Null: nobody counts them. */
   readonly connections: Connections | null;
@@ -42,9 +42,9 @@ export interface OwnerNames {
 
 type Request = Context<ApiEnv>;
 
-/** Who was found to ask, and by what. */
+/** A caller, and the credential that was found. */
 interface Known extends Caller {
-  /** Of a session; null: another credential, or none, as it is the owner at the socket. */
+  /** Cookie of a session; null: another credential, or none for the owner at the socket. */
   readonly cookie: string | null;
   /** This user, by the socket or the key: can do no more harm than the user. */
   readonly isOwner: boolean;
@@ -146,7 +146,7 @@ function originsOf(c: Request) {
   };
 }
 
-/** Of several, programs in between may take another one than this server does. */
+/** Counts `Host` headers: with several, a proxy may read another one than this server. */
 function countHosts(c: Request): number {
   const { rawHeaders = [] } = c.env?.incoming ?? {};
   return rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host').length;
@@ -179,7 +179,7 @@ function refuseStranger(state: AccessState, c: Request, detail: string): Refusal
   return waitS === null ? { status: 401, detail } : refuseForNow(waitS);
 }
 
-/** Whose requests are counted together. A proxy tells it last in `X-Forwarded-For`. */
+/** The address whose requests are counted together. A proxy puts it last in `X-Forwarded-For`. */
 function addressOf({ options }: AccessState, c: Request): string | undefined {
   const remote = socketOf(c)?.remoteAddress;
   const isProxied = options.url !== null && (remote === undefined || isLoopback(remote));
@@ -218,7 +218,7 @@ async function findToken(state: AccessState, text: string): Promise<HashedToken 
   return await useTokens(state, (tokens) => tokens.byHash(hashOf(text)));
 }
 
-/** Null: there is no such token, or its time is over. That it is used is noted once a day. */
+/** Returns null if the token is unknown or has expired. Its use is noted once a day. */
 async function useTokens(
   state: AccessState,
   find: (tokens: ReturnType<typeof apiTokensOf>) => Promise<HashedToken | null>,
@@ -240,7 +240,7 @@ async function useTokens(
   }
 }
 
-/** What is wrong with the log is nothing for strangers. */
+/** Strangers do not learn why the log cannot be read. */
 function cannotCheck(): HTTPException {
   return new HTTPException(503, { message: 'The activity log cannot be read just now, so no token can be checked.' });
 }
@@ -323,7 +323,7 @@ function cookieOptions({ options: { url } }: AccessState) {
   return { path, httpOnly: true, sameSite: 'Strict', secure: url?.protocol === 'https:' } as const;
 }
 
-/** Of the session that has asked for it: a cookie that nobody has checked is not worth remembering. */
+/** Ends the caller's own session: a cookie that was never checked is not worth remembering. */
 function logout(state: AccessState, c: Request): void {
   const cookie = state.known.get(c)?.cookie ?? null;
   if (cookie === null) return;
@@ -345,7 +345,7 @@ interface Rate {
   readonly burst: number;
 }
 
-/** So many per second and client, and a number of them at once. */
+/** Limits each client to a rate, with a burst. */
 function createRateLimit({ perSecond, burst }: Rate): Throttle {
   const clients = new Map<string, { readonly left: number; readonly at: number }>();
   return {
@@ -360,7 +360,7 @@ function createRateLimit({ perSecond, burst }: Rate): Throttle {
   };
 }
 
-/** Whom requests are counted for: an address, or of IPv6 the network that one customer gets. */
+/** The client that a request counts for: an IPv4 address, or the IPv6 network that one customer gets. */
 function clientOf(address: string | undefined): string {
   if (address === undefined) return 'socket';
   const plain = address.replace(/^::ffff:/i, '');

@@ -1,12 +1,12 @@
 /** Under which names the dashboard answers. */
 export interface Address {
-  /** Of `--url`; null: it is reached at its own host and port, or at its socket. */
+  /** From `--url`; null: the dashboard is reached at its own host and port, or at its socket. */
   readonly url: URL | null;
   /** As `Host` has them, without the port: `localhost`, `[::1]`. */
   readonly names: readonly string[];
 }
 
-/** What of a request says where it comes from. */
+/** Parts of a request that say where it comes from. */
 export interface Origins {
   readonly method: string;
   readonly path: string;
@@ -43,7 +43,7 @@ export function nameOfAddress(address: string): string {
   return address.includes(':') ? `[${address}]` : address.toLowerCase();
 }
 
-/** What is asked by the address of the connection itself; not by that of loopback, which others may share. */
+/** The connection's own address as a host name; null for loopback, which others may share. */
 function ownAddress(local: string | undefined): string | null {
   const address = local?.replace(/^::ffff:/i, '') ?? '';
   return address === '' || isLoopback(address) ? null : nameOfAddress(address);
@@ -60,7 +60,7 @@ function describeUnknown(name: string): string {
     : 'The dashboard does not accept this host name. Start it with --url and the address that you use here.';
 }
 
-/** Whoever follows a link gets the page, in which there is nothing yet. */
+/** A link from another site may open the page, which holds nothing yet. */
 function isLinkToPage({ method, path, header }: Origins): boolean {
   return method === 'GET' && path === '/' && header('sec-fetch-mode') === 'navigate';
 }
@@ -117,7 +117,7 @@ const CLOSED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-a
 
 const ONE_YEAR_S = 31_536_000;
 
-/** Makes an answer safe in whatever shows it. What a route has said of its own stays. */
+/** Makes an answer safe in any browser. Headers that a route has set stay. */
 export function secureAnswer(answer: Response, isHttps: boolean): Response {
   const { headers } = answer;
   for (const [name, value] of Object.entries(always)) headers.set(name, value);

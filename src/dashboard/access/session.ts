@@ -16,7 +16,7 @@ import { errorCode } from '../../system/base/errors.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { isSame } from './tokens.ts';
 
-/** What a session cookie says. */
+/** Contents of a session cookie. */
 export interface Session {
   /** The token that it was opened with; 0: the key that `runner web` has printed. */
   readonly tokenId: number;
@@ -33,7 +33,7 @@ export interface Sessions {
   isSigned(cookie: string, hash: string): boolean;
   /** Ends one whose signature was checked before its time, for as long as this process lives. */
   end(cookie: string, now: number): void;
-  /** What a page must send along with what changes something; null: for requests of the owner without a session. */
+  /** The CSRF token that a page sends with changes. Pass null for the owner without a session. */
   csrfOf(cookie: string | null): string;
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** What is looked at. */
+/** A log that is watched. */
 export interface FeedSource {
   /** Another text after each change. */
   revision(): Promise<string>;
@@ -29,7 +29,7 @@ export interface ChangeFeed {
 
 /** All in milliseconds. */
 interface FeedPace {
-  /** Between two versions that are told, at least. */
+  /** Shortest time between two versions that are told. */
   readonly restMs: number;
   /** A version is as old as this at most, while something goes on. */
   readonly busyTickMs: number;

@@ -31,7 +31,7 @@ interface Kept {
   bytes: number;
 }
 
-/** What goes on by itself, or is somebody's own: never the same for two who ask. */
+/** Paths with answers that differ between viewers, or never end. */
 const own = /\/(?:events|session|output)$/;
 
 /**

@@ -19,7 +19,7 @@ export const client = createClient<paths>(
 /** The viewer's own zone: `Europe/Berlin`. */
 export const viewerZone: string = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** What answers with sentences gives the times in them by the viewer's clock. A report has those of its server. */
+/** Answers with sentences, whose times are asked for in the viewer's zone. A report has those of its server. */
 const hasSentences = /\/api\/(?:runs(?:\/\d+)?|why\/.+)$/;
 
 if (!isStatic) {
@@ -64,7 +64,7 @@ export interface Asked<Body> {
 }
 
 /**
- * What the server answers, asked again after each change; the last answer stays until there is a newer one. Of
+ * An answer of the server, asked for again after each change; the last answer stays until there is a newer one. Of
  * another path, or of another thing in it, nothing is shown until there is an answer.
  */
 export function useQuery<P extends GetPath>(path: P, init: MaybeOptionalInit<paths[P], 'get'>): Asked<Answer<P>> {
@@ -140,7 +140,7 @@ async function readPages(last: Read | null, count: number, read: ReadPage): Prom
   return { pages, items: pages.flatMap(({ items }) => items), next, count };
 }
 
-/** Of a log: its newest page again, or the one after those that are known. */
+/** Reads the newest page of a log again, or the one after those that are known. */
 async function readOn(last: Read, count: number, read: ReadPage): Promise<Read> {
   const isFurther = count > last.count;
   const page = await read(isFurther ? last.next : null);
@@ -155,7 +155,7 @@ function idOf(item: unknown): unknown {
   return (item as { readonly id?: unknown }).id;
 }
 
-/** What is asked at once, with the answers of the time before by their digests. */
+/** One round of questions, with the answers of the round before by their digests. */
 interface Round {
   readonly signal: AbortSignal;
   readonly before: ReadonlyMap<string, unknown>;

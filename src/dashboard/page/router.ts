@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 
-/** What the page shows, by the first part of the address after `#`. */
+/** Pages, by the first part of the address after `#`. */
 export type PagePath =
   | '/'
   | '/scripts'
@@ -13,11 +13,11 @@ export type PagePath =
   | '/incidents'
   | '/settings';
 
-/** Where the viewer is: `#/scripts/hourly/clean-tmp?since=24h`. */
+/** The address that the viewer is at: `#/scripts/hourly/clean-tmp?since=24h`. */
 interface Place {
   /** `/scripts`. */
   readonly path: string;
-  /** What of it: `hourly/clean-tmp`, `17`; null: all of it. */
+  /** The item shown: `hourly/clean-tmp`, `17`; null: all. */
   readonly item: string | null;
   readonly query: Readonly<Record<string, string>>;
 }

@@ -13,7 +13,7 @@ export interface ChartSeries {
   readonly values: readonly (number | null)[];
 }
 
-/** A point that is told from others by its shape: a cross has failed, a triangle is unusual. */
+/** A letter on a point: a cross for a failed run, a triangle for an unusual one. */
 export interface Mark {
   readonly index: number;
   readonly kind: 'failed' | 'unusual';
@@ -55,7 +55,7 @@ interface Place {
   readonly group: string | undefined;
 }
 
-/** What uPlot is told; asked anew for the spec whenever something is drawn. */
+/** Options of uPlot; they read the spec again at each drawing. */
 export function chartOptions(spec: () => ChartSpec, listeners: ChartListeners, place: Place): uPlot.Options {
   const { series, unit } = spec();
   const { width, height, group } = place;
@@ -83,7 +83,7 @@ export function chartOptions(spec: () => ChartSpec, listeners: ChartListeners, p
   };
 }
 
-/** What uPlot draws: times, then each series. */
+/** Data of uPlot: times, then the values of each series. */
 export function chartData({ times, series }: ChartSpec): uPlot.AlignedData {
   return [times, ...series.map(({ values }) => values)] as unknown as uPlot.AlignedData;
 }
@@ -94,7 +94,7 @@ function colorOf({ root }: uPlot, name: string): string {
   return getComputedStyle(root).color;
 }
 
-/** Lines of one chart are told apart by more than their colour. */
+/** Lines of one chart differ in more than their colour. */
 const dashes = [[], [7, 4], [2, 3]] as const;
 
 function seriesOptions({ label, color, look }: ChartSeries, index: number): uPlot.Series {
@@ -107,7 +107,7 @@ function seriesOptions({ label, color, look }: ChartSeries, index: number): uPlo
   return { ...base, ...(look === 'area' ? { fill } : {}), points: { show: isSparse, size: 4, fill: stroke } };
 }
 
-/** Dots are drawn where they can be told apart. */
+/** Draws dots only where they do not touch one another. */
 function isSparse(u: uPlot, _series: number, from: number, until: number): boolean {
   return (until - from) * 5 < u.bbox.width / devicePixelRatio;
 }
@@ -141,7 +141,7 @@ function toPair({ fromMs, untilMs }: TimeRange): [number, number] {
   return [fromMs, Math.max(untilMs, fromMs + 1)];
 }
 
-/** What was dragged over is shown alone; the selection has done its work then. */
+/** Zooms to the part that was dragged over, and removes the selection. */
 function readSelection(u: uPlot, { zoom }: ChartListeners): void {
   const { left, width } = u.select;
   if (width < 4) return;
@@ -150,7 +150,7 @@ function readSelection(u: uPlot, { zoom }: ChartListeners): void {
   zoom(range);
 }
 
-/** So long a click may become a double click. */
+/** Longest time between the clicks of a double click. */
 const DOUBLE_MS = 300;
 
 /** One click opens a point, two show everything again. uPlot keeps those clicks back that end a drag. */
@@ -211,7 +211,7 @@ function drawMarks(u: uPlot, { marks = [], times, series, range }: ChartSpec): v
   ctx.restore();
 }
 
-/** What the values of a chart are. */
+/** The unit of a chart's values. */
 export type TickUnit = 'ms' | 'bytes' | 'count' | 'share';
 
 const SECOND = 1000;

@@ -5,7 +5,7 @@ import uPlot from 'uplot';
 import { type ChartSpec, chartData, chartOptions, type TimeRange } from './chart-options.ts';
 
 interface TimeChartProps extends ChartSpec {
-  /** What it shows, for those who cannot see it. */
+  /** Describes the chart for screen readers. */
   readonly label: string;
   /** Lines about a point: what it is first. */
   readonly describe: (index: number) => readonly string[];

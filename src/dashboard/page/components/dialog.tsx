@@ -5,11 +5,11 @@ interface DialogProps {
   readonly title: string;
   /** On the button that does it: `Delete 3 jobs`. */
   readonly action: string;
-  /** What can't be undone is marked as such. */
+  /** Marks an action that cannot be undone. */
   readonly isDangerous?: boolean;
   /** Why it can't be done yet; the button waits. */
   readonly isBlocked?: boolean;
-  /** Does it. What it throws is shown, and the dialog stays. */
+  /** Carries the action out. If it throws, the dialog stays and shows the message. */
   readonly onConfirm: () => Promise<void>;
   /** The dialog is over: done, or left by Escape or Cancel. */
   readonly onClose: () => void;

@@ -137,7 +137,7 @@ export function More({ shown, onMore, isCut = false }: MoreProps) {
 
 interface ListedProps<Item> {
   readonly list: List<Item>;
-  /** What stands where there is nothing. */
+  /** Shown instead of an empty list. */
   readonly none: ComponentChildren;
   /** How many are shown, and of what. */
   readonly shown: (count: number) => string;

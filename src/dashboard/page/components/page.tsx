@@ -21,7 +21,7 @@ export function Page({ title, aside, children }: PageProps) {
     document.title = `${title} · runner`;
   }, [title]);
   useEffect(() => {
-    // Who just opened the page is at the top already.
+    // A page that was just opened is at the top already.
     if (moves.peek() === seen) return;
     seen = moves.peek();
     scrollTo(0, 0);
@@ -84,7 +84,7 @@ interface UnfoldedProps {
   readonly children: () => ComponentChildren;
 }
 
-/** What is drawn only once somebody unfolds it. */
+/** Content that is drawn only once somebody unfolds it. */
 export function Unfolded({ summary, children }: UnfoldedProps) {
   const [isOpen, setIsOpen] = useState(false);
   return (

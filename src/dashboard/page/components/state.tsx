@@ -88,7 +88,7 @@ export function isFailedRun(outcome: Outcome): boolean {
   return toneOfOutcome[outcome] === 'bad';
 }
 
-/** What an API's list of runs calls failures, as it wants them. */
+/** All outcomes that are failures, as the API's filter takes them. */
 export const FAILED = runOutcomes.filter(isFailedRun).join();
 
 /** Outcomes and states whose code is no word. */

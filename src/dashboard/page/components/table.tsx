@@ -9,13 +9,13 @@ export interface TableColumn<Row> {
   /** It is for screen readers only. */
   readonly isTitleHidden?: boolean;
   readonly cell: (row: Row) => ComponentChildren;
-  /** By which its header sorts; without it, it does not. What is unknown (null) comes last. */
+  /** Makes the header a button that sorts by these values; unknown ones (null) come last. */
   readonly sortBy?: (row: Row) => string | number | null;
   /** Stands to the right, and is first sorted from the highest. */
   readonly isNumber?: boolean;
   /** A name: its column has room for 14 letters at least. */
   readonly isName?: boolean;
-  /** Where there is no room for all, those of the lowest rank go first; without one, it always stays. */
+  /** Columns of the lowest rank go first where room is short; a column without a rank always stays. */
   readonly rank?: 1 | 2 | 3;
   /** On a phone each row is a card: its heading, without the column's title, over its whole width, left out. */
   readonly onPhone?: 'title' | 'bare' | 'wide' | 'none';
@@ -45,9 +45,9 @@ interface TableProps<Row> {
   readonly keyOf: (row: Row) => string | number;
   /** A further line below a row, over its whole width; null: none. */
   readonly below?: (row: Row) => ComponentChildren;
-  /** What all rows are sorted by at first; without it they stay as they come. */
+  /** First order of the rows. Default: as they come. */
   readonly sorting?: Sorting;
-  /** Shows so many of the sorted rows. Default: all. */
+  /** Maximum number of rows shown. Default: all. */
   readonly most?: number;
 }
 

@@ -8,7 +8,7 @@ export const serverNow = signal(Date.now());
 
 let aheadMs = 0;
 
-/** What the server's clock says, as the viewer's may be wrong: "2 minutes ago" is told by the server's. */
+/** Notes the server's time: "2 minutes ago" goes by its clock, as the viewer's may be wrong. */
 export function setServerTime(at: string | null): void {
   const atMs = at === null ? Number.NaN : Date.parse(at);
   if (Number.isNaN(atMs)) return;

@@ -31,7 +31,7 @@ function close(): void {
   told.value = null;
 }
 
-/** Where that is read, aloud by screen readers; once in the frame. */
+/** Shows the last message, which screen readers read aloud; once in the frame. */
 export function Toasts() {
   const last = told.value;
   return (

@@ -15,7 +15,7 @@ import { report } from '../source/embedded.ts';
 import { isLoginNeeded, Login } from './login.tsx';
 import { type Scheme, scheme } from './preferences.ts';
 
-/** What is around each page: the way to the others, whether it is live, who looks, light or dark. */
+/** The frame of each page: links to the others, connection, viewer, light or dark. */
 export function PageFrame() {
   const { path, item } = place.value;
   return (
@@ -199,7 +199,7 @@ function Offline() {
   );
 }
 
-/** Who looks, whether they may change anything, and their way out. */
+/** The viewer's name and permission, and a way to log out. */
 function Viewer() {
   const viewer = session.value;
   if (viewer === null) return null;

@@ -17,7 +17,7 @@ if (!isStatic) {
   });
 }
 
-/** True: the server knows the viewer from now on; false: it is told why not. */
+/** Returns true if the server accepts the token; otherwise `refused` tells why not. */
 async function logIn(token: string): Promise<boolean> {
   try {
     const { error } = await client.POST('/api/session', { body: { token } });

@@ -10,18 +10,18 @@ interface OutputViewProps {
   readonly version: number;
   /** It is still being written: its end stays in view, unless the reader scrolls up. */
   readonly isLive?: boolean;
-  /** What counts is how it ended: that is seen first. */
+  /** Shows the end first, as the ending matters most. */
   readonly isEndFirst?: boolean;
-  /** What it is the output of. */
+  /** Names the output for screen readers. */
   readonly label: string;
   /** The name of the file that is downloaded: `run-12.txt`. Default: it cannot be. */
   readonly download?: { readonly file: string; readonly text: () => string } | undefined;
 }
 
-/** At most so many lines are in the page at once. */
+/** Maximum number of lines in the page at once. */
 const WINDOW = 1000;
 
-/** What a script has written: a window of it, whatever its size, with search over all of it. */
+/** Output of a script: a window of lines, whatever its size, with search over all of it. */
 export function OutputView({ output, version, isLive = false, isEndFirst = false, label, download }: OutputViewProps) {
   const box = useRef<HTMLElement>(null);
   const [isPinned, setPinned] = useState(isLive || isEndFirst);
@@ -39,7 +39,7 @@ export function OutputView({ output, version, isLive = false, isEndFirst = false
   }, [current, from]);
   const scrolled = (element: HTMLElement) => {
     const isFollowing = isLive && isAtEnd(element) && from === last;
-    // What is read stays where it is, whatever comes.
+    // Lines that are being read stay in place while new ones arrive.
     if (isPinned && !isFollowing) setStart(from);
     setPinned(isFollowing);
   };
@@ -260,7 +260,7 @@ function saveText(file: string, text: string): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-/** Where in its line the text was found. */
+/** A place where the text was found, by its columns in the line. */
 interface Match {
   readonly line: number;
   readonly start: number;

@@ -19,8 +19,8 @@ const LONGEST_LINE = 4000;
 const colors = /\x1b\[[\d;]*m/g;
 
 /**
- * What a script has written, by lines, as it comes in. A carriage return begins a new line, so that nothing is
- * overwritten unseen.
+ * Lines of a script's output, as it arrives. A carriage return begins a new line, so that nothing is overwritten
+ * unseen.
  *
  * @example
  * ```ts
@@ -54,7 +54,7 @@ export class TerminalText {
     }
   }
 
-  /** Of a line, its text alone. */
+  /** The text of a line, without colours. */
   plain(index: number): string {
     return printable((this.#lines[index] ?? '').replace(colors, ''));
   }
@@ -85,7 +85,7 @@ export class TerminalText {
   }
 }
 
-/** Where a long line is cut: neither within a sequence nor within a character. */
+/** Finds the place to cut a long line: neither within a sequence nor within a character. */
 function findCut(line: string): number {
   const sequence = line.lastIndexOf('\x1b', LONGEST_LINE);
   if (sequence > LONGEST_LINE - 32) return sequence;
@@ -93,7 +93,7 @@ function findCut(line: string): number {
   return isWithin ? LONGEST_LINE - 1 : LONGEST_LINE;
 }
 
-/** What is in force at the end: all since the last reset. Without end, only by malice. */
+/** The colours in force at the end of a line: all since the last reset. More than 16 come only by malice. */
 function lastColors(line: string): string {
   if (!line.includes('\x1b[')) return '';
   const all = line.match(colors) ?? [];

@@ -8,7 +8,7 @@ import { formatShort, serverNow, Time } from '../components/time.tsx';
 import { useList } from '../data.ts';
 import { hrefOf, place } from '../router.ts';
 
-/** What happened to all jobs and workers, the newest first, and who did it. */
+/** Events of all jobs and workers, the newest first, with who caused them. */
 export function ActivityPage() {
   const { since, job, worker } = place.value.query;
   const list = useList('/api/activity', { since: since || undefined, job, worker, limit: 100 });
@@ -42,12 +42,12 @@ interface HappeningsProps {
   readonly isOfOne?: boolean;
 }
 
-/** What happened, one line each: when, what, of what, why, and by whom. */
+/** Events, one line each: when, what, of what, why, and by whom. */
 export function Happenings({ items, isOfOne = false }: HappeningsProps) {
   return (
     <ol class="happenings">
       {items.map((each, index) => (
-        // What happened stays as it is, and has no number of its own.
+        // An event never changes, and has no number of its own.
         <li key={`${each.at} ${index}`} class={toneOf(each.event)}>
           <Time at={each.at} as={isOfOne ? 'whole' : 'both'} />
           <span>
@@ -85,7 +85,7 @@ function Subject({ job, name, worker, isOfScript }: Happening) {
   );
 }
 
-/** What one looks for first has a colour; each has its words. */
+/** Gives a colour to events that people look for first; each has its words besides. */
 function toneOf(event: string): string {
   if (/failed|crashed|expired|lost|quarantined|undelivered|orphaned/.test(event)) return 'bad';
   if (/retrying|skipped|buried|cancelled|deleted|released|deferred|paused/.test(event)) return 'warning';

@@ -16,7 +16,7 @@ import { gradeIncident, Subject, weigh, wordOfTrouble } from './overview/trouble
 type Incident = components['schemas']['Incident'];
 type Mute = components['schemas']['Mute'];
 
-/** What is wrong, since when, why and what now; what is muted; and what is over. */
+/** Open incidents with their causes and cures; mutes; and past incidents. */
 export function Incidents() {
   const open = useList('/api/incidents', { state: 'open', limit: 100 });
   const over = useList('/api/incidents', { state: 'over', limit: 20 });

@@ -19,7 +19,7 @@ type MetricBucket = components['schemas']['MetricBucket'];
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Periods that a span of time is told in. */
+/** Lengths of the periods that figures are summed up in. */
 const periods = {
   '1h': HOUR_MS,
   '6h': 6 * HOUR_MS,
@@ -36,7 +36,7 @@ const periodOf: Readonly<Record<TimeSpan, keyof typeof periods>> = {
   '365d': '1w',
 };
 
-/** What happened by hour, day or week: of everything, a tier, the queue or a script. */
+/** Figures by hour, day or week: of everything, a tier, the queue or a script. */
 export function MetricsPage() {
   const { since = '', of = '*' } = place.value.query;
   const span: TimeSpan = since in timeSpans ? (since as TimeSpan) : '7d';
@@ -320,7 +320,7 @@ function plotRuns(found: Found<MetricBucket>): Plot[] {
   ];
 }
 
-/** Of jobs of the queue alone. */
+/** Plots for jobs of the queue only. */
 function plotService(found: Found<MetricBucket>): Plot[] {
   if (!found.some((bucket) => bucket !== undefined && bucket.serviceMs.count > 0)) return [];
   const line = reader(found, 'line', null);
@@ -336,7 +336,7 @@ function plotService(found: Found<MetricBucket>): Plot[] {
   ];
 }
 
-/** Of several tiers, the highest figure of any. */
+/** Plots the highest figure of any of several tiers. */
 function plotWorkers(tiers: readonly Found<WorkerBucket>[], count: number): Plot[] {
   if (tiers.length === 0) return [];
   const highest = (read: (bucket: WorkerBucket) => number | null): (number | null)[] =>

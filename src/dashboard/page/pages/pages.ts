@@ -16,7 +16,7 @@ import { SettingsPage } from './settings.tsx';
 import { Workers } from './workers.tsx';
 
 interface PageProps {
-  /** What of it: `hourly/clean-tmp`, `17`. */
+  /** The item shown: `hourly/clean-tmp`, `17`. */
   readonly item: string;
 }
 
@@ -24,9 +24,9 @@ export interface PageEntry {
   readonly path: PagePath;
   /** In the navigation; without it, the page is reached from others only. */
   readonly navigation?: { readonly words: string; readonly icon: IconName };
-  /** Of all: `#/scripts`. */
+  /** Shows all items: `#/scripts`. */
   readonly View?: ComponentType;
-  /** Of one: `#/scripts/hourly/clean-tmp`. */
+  /** Shows one item: `#/scripts/hourly/clean-tmp`. */
   readonly OneView?: ComponentType<PageProps>;
 }
 

@@ -8,7 +8,7 @@ import { useQuery } from '../data.ts';
 
 type Answer = components['schemas']['Settings'];
 
-/** What is in force, what of it differs from the default and who says so; on top, what is wrong with it. */
+/** Settings in force, with their defaults and sources; on top, the problem with them, if any. */
 export function SettingsPage() {
   const asked = useQuery('/api/settings', {});
   return (
@@ -77,7 +77,7 @@ interface Group {
   readonly rows: readonly Setting[];
 }
 
-/** Of groups that scripts share, what somebody has set; of all others, everything. */
+/** Shows the set values of groups that scripts share, and all values of other groups. */
 function groupsOf({ settings, standard, changed }: Answer): Group[] {
   const from = new Map(changed.map(({ path, from }) => [JSON.stringify(path), from]));
   const rowsOf = (value: unknown, standardValue: unknown, path: readonly string[]): Setting[] => {

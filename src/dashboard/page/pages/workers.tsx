@@ -20,7 +20,7 @@ const states: readonly (readonly [value: string, words: string])[] = [
   ['crashed', 'died'],
 ];
 
-/** Who works now, who waits for jobs, and who has worked: passes of tiers and workers of the queue. */
+/** Workers at work, processes that wait for jobs, and past workers: passes of tiers and workers of the queue. */
 export function Workers() {
   const { state = '' } = place.value.query;
   const running = useList('/api/workers', { state: 'running', limit: 100 });

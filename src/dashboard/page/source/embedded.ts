@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 
-/** What a static report carries within it: answers of the API, all of one moment. */
+/** Contents of a static report: answers of the API, all of one moment. */
 interface Embedded {
   /** UTC, ISO 8601. */
   readonly madeAt: string;
@@ -33,7 +33,7 @@ interface Run {
 
 const packed = document.getElementById('data')?.textContent ?? '';
 
-/** What the file holds; null: there is a server. */
+/** Contents of this file; null: there is a server. */
 export const embedded: Promise<Embedded> | null = packed === '' ? null : unpack(packed);
 
 /** When the report was made and should be replaced, and what it holds; null: a server answers. */

@@ -10,12 +10,12 @@ interface Listener {
 /** A stream that has told nothing by then is held back by a proxy, or blocked. */
 const FIRST_EVENT_MS = 6_000;
 
-/** The server tells of itself every 30 seconds. */
+/** Longest silence of a stream: the server sends something every 30 seconds. */
 const SILENCE_MS = 75_000;
 
 const POLL_MS = 5_000;
 
-/** After so many polls it is tried whether a stream gets through by now. */
+/** Number of polls until a stream is tried again. */
 const POLLS_PER_STREAM = 24;
 
 /** Without an answer for so long, it is more than a restart. */

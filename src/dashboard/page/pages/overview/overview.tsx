@@ -63,7 +63,7 @@ function Told({ overview, status, health }: ToldProps) {
   );
 }
 
-/** What only the log knows. */
+/** Sections that need the log. */
 function Details({ overview, status }: Omit<ToldProps, 'health'>) {
   return (
     <>
@@ -146,7 +146,7 @@ function Headline({ verdict: { tone, title, since }, overview, status }: Headlin
   );
 }
 
-/** Where what was recorded is not all here. */
+/** Says why the log, or a part of it, is missing. */
 function LogNotes({ isLogUnread, logProblem, spooledRuns, quarantinedLogs }: StatusAnswer) {
   return (
     <>
@@ -278,7 +278,7 @@ function QueueLine({ queue }: Pick<StatusAnswer, 'queue'>) {
   );
 }
 
-/** What to do first, where nothing ever ran. */
+/** First steps for a root where nothing ever ran. */
 function FirstSteps({ scripts, tiers }: OverviewAnswer) {
   const { length } = scripts;
   const tier = scripts.find((script) => script.tier !== 'queue' && script.presence !== 'disabled')?.tier ?? 'hourly';

@@ -123,7 +123,7 @@ export function Paused({ pause: { name, until }, of }: { readonly pause: Pause; 
 
 type StatusRun = StatusAnswer['running'][number];
 
-/** What runs now, and how far it is against what it usually takes. */
+/** Runs under way, with their progress against the usual duration. */
 export function Running({ runs }: { readonly runs: readonly StatusRun[] }) {
   return (
     <ul class="running">

@@ -10,7 +10,7 @@ import { report } from '../../source/embedded.ts';
 const SHOWN = 8;
 const NAMES_SHOWN = 6;
 
-/** What is wrong: of what, why, since when, and what to do. */
+/** Troubles: of what, why, since when, and what to do. */
 export function Troubles({ troubles }: { readonly troubles: readonly Trouble[] }) {
   const groups = groupTroubles(troubles, report.value?.isWithOutput !== false);
   const further = groups.slice(SHOWN).flat().length;
@@ -107,7 +107,7 @@ interface Trouble {
   /** A script or handler, a tier, `queue`, `log` … */
   readonly subject: string;
   readonly isCritical: boolean;
-  /** Of a script or a job: an error, not only a sign of one. */
+  /** A script or job has failed; otherwise it is only a sign of trouble. */
   readonly isFailure: boolean;
   readonly message: string;
   readonly hint: string | null;
@@ -130,9 +130,9 @@ export function gradeIncident({ code, severity }: Pick<Schemas['Incident'], 'cod
   return { isCritical: severity === 'critical', isFailure: failures.includes(code) };
 }
 
-/** What is wrong, the worst first, then what began last; what somebody knows of already comes at the end. */
+/** Finds all troubles: the worst first, then the latest; acknowledged ones come last. */
 export function findTroubles(overview: OverviewAnswer, status: StatusAnswer, health: Health | null): Trouble[] {
-  // What a script threw tells more than how it ended.
+  // A thrown error tells more than the exit code.
   const errors = new Map(overview.scripts.map(({ lastRun, lastError }) => [lastRun?.id, lastError]));
   const incidents = status.incidents.map((incident): Trouble => {
     const { id, subject, code, severity, occurrences, error, hint } = incident;
@@ -167,11 +167,11 @@ export function weigh({
   return (isAcknowledged ? 0 : 4) + (isCritical ? 2 : 0) + (isFailure ? 1 : 0);
 }
 
-/** So many of one cause are told as one. */
+/** Number of troubles from which on those with one cause are shown as one. */
 const SAME = 3;
 
 /**
- * What has the same cause stands together, in the order of the first of each: a full disk fails all scripts alike.
+ * Groups troubles with the same cause, in the order of the first of each: a full disk fails all scripts alike.
  *
  * @param isCauseKnown false in a report that leaves out what scripts have said: each stands alone
  */
@@ -224,7 +224,7 @@ function isScript(subject: string): boolean {
   return subject.includes('/');
 }
 
-/** Of what something is wrong: a script, with the way to it, or a part of the runner. */
+/** The subject of a trouble: a script, with a link to it, or a part of the runner. */
 export function Subject({ subject }: { readonly subject: string }) {
   return isScript(subject) ? <ScriptLink name={subject} /> : <Name text={subject} />;
 }

@@ -30,7 +30,7 @@ export function sumOf(counts: readonly JobCounts[], state: CountedState): number
   return counts.reduce((sum, each) => sum + each[state], 0);
 }
 
-/** Of states that want to be looked at. */
+/** Tones of states that need attention. */
 const tileTones: Readonly<Partial<Record<CountedState, Tone>>> = {
   failed: 'bad',
   retrying: 'warning',
@@ -143,7 +143,7 @@ function describeRuns(totals: JobTotals | undefined): string {
   return bad === 0 ? formatCount(totals.runs) : `${formatCount(totals.runs)}, ${countOf(bad, 'failure')}`;
 }
 
-/** What keeps jobs of just this name from running, the narrowest first; patterns are left to the server. */
+/** Finds the narrowest pause that holds jobs of just this name; patterns are left to the server. */
 function findPause(pauses: readonly PauseInForce[], name: string): PauseInForce | null {
   const found = [`queue/${name}`, 'queue', '*'].flatMap((each) => pauses.filter((pause) => pause.name === each));
   return found[0] ?? null;

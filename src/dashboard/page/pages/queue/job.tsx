@@ -250,11 +250,11 @@ function indentExactly(text: string): Piece[] {
   return pieces;
 }
 
-/** What a browser shows without getting slow. */
+/** Limits up to which a browser stays fast. */
 const MOST_LETTERS = 100_000;
 const MOST_PIECES = 5_000;
 
-/** JSON for people, exactly as it is in the log. What is long is shown when asked for. */
+/** JSON for people, exactly as it is in the log. A long text is shown whole on request. */
 function ExactText({ text, label }: { readonly text: string; readonly label: string }): VNode {
   const [isWhole, setWhole] = useState(false);
   const isLong = text.length > MOST_LETTERS;

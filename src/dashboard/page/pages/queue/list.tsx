@@ -137,7 +137,7 @@ interface JobSelection {
   clear(): void;
 }
 
-/** What is no longer shown is not chosen any more: nobody acts on what they do not see. */
+/** A row that is no longer shown is no longer chosen: nobody acts on rows they do not see. */
 function useSelection(shown: readonly number[]): JobSelection {
   const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
   const [anchor, setAnchor] = useState<number | null>(null);

@@ -74,7 +74,7 @@ interface StandingProps {
   readonly pauses: readonly PauseInForce[];
 }
 
-/** Who works, what keeps jobs from running, and what to do about that. */
+/** Workers, missing handlers and pauses, with their cures. */
 function QueueStanding({ queue, pauses }: StandingProps) {
   const ofQueue = pauses.filter(({ name }) => name === '*' || name === 'queue' || name.startsWith('queue/'));
   return (

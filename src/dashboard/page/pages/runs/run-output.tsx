@@ -11,7 +11,7 @@ import { TerminalText } from '../../output/terminal-text.ts';
 /** A run with those beside it. */
 export type OneRun = components['schemas']['OneRun'];
 
-/** What a run has written or writes, and how that differs from the last run that was well. */
+/** Output of a run, and its difference to the output of the last good run. */
 export function RunOutput({ run }: { readonly run: OneRun }) {
   const [isCompared, setCompared] = useState(false);
   const isComparable = run.lastGood !== null && run.outcome !== 'running';
@@ -42,7 +42,7 @@ interface OutputProps {
   readonly isEndFirst?: boolean;
 }
 
-/** Of one that runs, as it comes in. */
+/** Follows the output of a run that is under way. */
 export function Output({ run, isRunning, isEndFirst = false }: OutputProps) {
   const { text, version, raw, problem } = useOutput(run, isRunning);
   return (
@@ -78,7 +78,7 @@ interface FollowedOutput {
   readonly text: TerminalText;
   /** Rises whenever something was appended. */
   readonly version: number;
-  /** What is kept is there, and nothing will follow. */
+  /** The text is complete, and nothing will follow. */
   readonly isWhole: boolean;
   /** As it was written, terminal sequences included. */
   readonly raw: () => string;
@@ -87,14 +87,14 @@ interface FollowedOutput {
 
 const EACH_MS = 1000;
 
-/** What a run has written; of one that still runs, what it writes from now on, each second. */
+/** Reads the output of a run; while the run is under way, once a second. */
 function useOutput(run: number, isRunning: boolean): FollowedOutput {
   const [output, setOutput] = useState(() => new Gathered());
   const [, setVersion] = useState(0);
   const [problem, setProblem] = useState<string | null>(null);
   useEffect(() => {
     const abort = new AbortController();
-    // What is kept of a run that has ended may be less than it had written: it is read anew.
+    // The text kept of an ended run may be shorter than what it wrote, so read it anew.
     const gathered = new Gathered();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async () => {
@@ -118,7 +118,7 @@ function useOutput(run: number, isRunning: boolean): FollowedOutput {
   return { text, version, isWhole, raw: () => pieces.join(''), problem };
 }
 
-/** What has come so far. */
+/** Text read so far. */
 class Gathered {
   text = new TerminalText();
   pieces: string[] = [];
@@ -145,7 +145,7 @@ interface FollowedRun {
 
 /** Null: it was read; else why not. */
 async function readMore(of: FollowedRun, gathered: Gathered, signal: AbortSignal): Promise<string | null> {
-  // From a byte on, only head and tail of long outputs are told: enough to follow one.
+  // With `from`, the server sends only head and tail of a long output: enough to follow it.
   const params = { path: { id: of.run }, query: of.isRunning ? { from: gathered.next } : {} };
   const { data, error, response } = await client.GET('/api/runs/{id}/output', { params, parseAs: 'text', signal });
   if (!response.ok) return error?.detail ?? 'The output cannot be read.';
@@ -202,7 +202,7 @@ interface Part {
   readonly lines: readonly string[];
 }
 
-/** More than so many lines, or so many differences, would keep the browser busy for too long. */
+/** Limits of a comparison, beyond which the browser would be busy for too long. */
 const MOST_LINES = 5000;
 const MOST_EDITS = 2000;
 const LONGEST_MS = 1000;
@@ -237,7 +237,7 @@ interface ShownLine {
 
 const AROUND = 3;
 
-/** Of what is the same, a few lines before and after each difference. */
+/** Keeps a few equal lines before and after each difference. */
 function fold({ kind, lines }: Part, isFirst: boolean, isLast: boolean): ShownLine[] {
   const shown = (some: readonly string[]): ShownLine[] => some.map((text) => ({ kind, text }));
   const [head, tail] = [isFirst ? 0 : AROUND, isLast ? 0 : AROUND];

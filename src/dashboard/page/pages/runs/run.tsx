@@ -127,7 +127,7 @@ function formatNumber(value: number): string {
   return Number.isSafeInteger(value) && value >= 0 ? formatCount(value) : String(Math.round(value * 1000) / 1000);
 }
 
-/** What one needs when one looks closer. */
+/** Facts for a closer look. */
 function Details({ run }: { readonly run: OneRun }) {
   const exact = run.measuredBy === 'self' ? 'exactly, by its own process' : 'by samples of its processes';
   const cpu = `${formatDuration(run.userCpuMs)} user, ${formatDuration(run.systemCpuMs)} system`;
@@ -155,7 +155,7 @@ interface ThrownError {
   readonly stack: string | null;
 }
 
-/** What a script threw: what it says, where in the script, and folded away what else was on the stack. */
+/** A thrown error: its message, its frames in the script, and, folded away, all other frames. */
 function ErrorStack({ error }: { readonly error: ThrownError }) {
   const { title, own, foreign } = readStack(error);
   return (
@@ -181,7 +181,7 @@ interface Stack {
 
 const isFrame = /^\s+at /;
 
-/** Of Node, of packages, and of what the runner loads into a script. */
+/** Matches frames of Node, of packages, and of the runner's own code in a script. */
 const isForeignFrame =
   /[/\\]node_modules[/\\]|[/\\](?:probe|handler-host)-[\w.-]+\.cjs|\(?node:|\bat (?:async )?Promise\.|<anonymous>\)?$/;
 

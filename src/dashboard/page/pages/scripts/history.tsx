@@ -44,7 +44,7 @@ export function HistorySection({ script }: { readonly script: string }) {
   );
 }
 
-/** Where few runs are, they fill the width; it does not move with each second. */
+/** A range that few runs fill, too; it does not move with each second. */
 function useRange(runs: readonly { readonly startedAt: string | null }[] | null, lengthMs: number): TimeRange {
   return useMemo(() => {
     const times = (runs ?? []).flatMap(({ startedAt }) => (startedAt === null ? [] : [Date.parse(startedAt)]));
@@ -144,7 +144,7 @@ function describeRun(run: ChartRun | undefined): string[] {
   return [`Run ${run.id} · ${run.outcome}`, writeInstant(timeOf(run)), figures, ...run.unusual];
 }
 
-/** What the marks mean, with how many of them are shown. */
+/** Explains the marks, and counts those that are shown. */
 function Legend({ points, range }: { readonly points: Points; readonly range: TimeRange }) {
   const isShown = isWithin(range);
   const countMarks = (kind: Mark['kind']) =>

@@ -138,7 +138,7 @@ function Schedule({ script }: { readonly script: ScriptAnswer }) {
     <p class="quiet lead">
       {script.tier}
       {own === undefined ? period !== null && `, ${period}` : `, ${describeTimes(own)}`}
-      {/* Its own times are told by the status, too. */}
+      {/* The status knows the script's own times as well. */}
       {status !== null && next && (
         <>
           {isOverdue ? ' · overdue since ' : ' · next '}
@@ -166,7 +166,7 @@ function describeTimes({ schedule, timezone }: components['schemas']['NextTime']
   return [schedule ?? 'after each boot', timezone].filter((part) => part !== null).join(', ');
 }
 
-/** What its successful runs come to. */
+/** Usual figures of its successful runs. */
 function Usual({ script: { usual } }: { readonly script: ScriptAnswer }) {
   if (usual.runs === 0) return null;
   return (

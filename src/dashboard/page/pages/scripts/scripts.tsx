@@ -32,7 +32,7 @@ export function Scripts() {
   );
 }
 
-/** So many at once: a phone draws 500 cards slowly, and nobody reads them. */
+/** Number of rows shown at once: a phone draws 500 cards slowly, and nobody reads them. */
 const AT_ONCE = 100;
 
 function ScriptList({ rows, since }: { readonly rows: readonly ScriptRow[]; readonly since: string | null }) {
@@ -158,7 +158,7 @@ type Schemas = components['schemas'];
 type Overview = Schemas['Overview'];
 type Status = Schemas['Status'];
 
-/** Where a script stands, in words; what wants to be looked at comes first. */
+/** Standings of a script in words; those that need attention come first. */
 const standings = {
   failing: 'failing',
   retrying: 'to be tried again',
@@ -177,7 +177,7 @@ const standingNames = Object.keys(standings) as Standing[];
 
 interface ScriptRow extends Readonly<Schemas['ScriptOverview']> {
   readonly standing: Standing;
-  /** Of the CPU time of all scripts; null: not known. */
+  /** Share of the CPU time of all scripts; null: unknown. */
   readonly cpuShare: number | null;
   /** When it runs next; null: nobody knows. */
   readonly nextAt: string | null;
