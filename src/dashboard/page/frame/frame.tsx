@@ -51,7 +51,7 @@ function Zones() {
   if (!isStatic && zone === undefined) return null;
   const others = isStatic ? 'times within sentences and rules are the server’s' : `rules go by the server’s, ${zone}`;
   return (
-    <p class="quiet small">
+    <p class="zones quiet small">
       Times in {viewerZone}
       {zone === viewerZone ? '' : `; ${others}`}.
     </p>

@@ -12,7 +12,7 @@ import { gradeIncident, wordOfTrouble } from '../overview/troubles.tsx';
 import { Output } from '../runs/run-output.tsx';
 import { OutcomeChoice, Runs } from '../runs/runs.tsx';
 import { HistorySection } from './history.tsx';
-import { Sparkline } from './sparkline.tsx';
+import { Sparkline } from './scripts.tsx';
 
 type ScriptAnswer = components['schemas']['Script'];
 
