@@ -6,26 +6,33 @@ import { UsageError } from '../../system/base/errors.ts';
  * is one character.
  */
 export function installBlock(crontab: Buffer, root: string, content: BlockContent): Buffer {
-  // Without it the first marker would become the end of somebody's command.
-  const text = endWithNewline(crontab).toString('latin1');
-  const block = toLatin1(crontabBlock(root, content));
+  return putBlock(crontab, root, toLatin1(crontabBlock(root, content)));
+}
+
+/** The crontab without this root's block; the same bytes where there is none. */
+export function removeBlock(crontab: Buffer, root: string): Buffer {
+  return putBlock(crontab, root, '');
+}
+
+/** The crontab with these lines in place of this root's block: with its markers, in Latin-1; empty removes it. */
+export function putBlock(crontab: Buffer, root: string, block: string): Buffer {
+  // Without a newline before it, the first marker would become the end of somebody's command.
+  const text = (block === '' ? crontab : endWithNewline(crontab)).toString('latin1');
   const [first, ...others] = findBlocks(text, root);
   if (first === undefined) return bytesOf(`${text}${block}`);
   return bytesOf(replaceRange(removeRanges(text, others), first, block));
 }
 
-/** The crontab without this root's block; the same bytes where there is none. */
-export function removeBlock(crontab: Buffer, root: string): Buffer {
+/** This root's block with its markers, in Latin-1, as `putBlock` takes it; empty if there is none. */
+export function blockText(crontab: Buffer, root: string): string {
   const text = crontab.toString('latin1');
-  return bytesOf(removeRanges(text, findBlocks(text, root)));
+  const [block] = findBlocks(text, root);
+  return block === undefined ? '' : text.slice(block.start, block.end);
 }
 
 /** The lines between the markers of this root, without the header of `crontabBlock`; none if there is no block. */
 export function readBlock(crontab: Buffer, root: string): string[] {
-  const text = crontab.toString('latin1');
-  const [block] = findBlocks(text, root);
-  if (block === undefined) return [];
-  const lines = bytesOf(text.slice(block.start, block.end)).toString().split('\n');
+  const lines = bytesOf(blockText(crontab, root)).toString().split('\n');
   const own = [beginLine(root), endLine(root)];
   return lines.filter((line) => line !== '' && !own.includes(line.replace(/\r$/, '')) && !header.test(line));
 }

@@ -100,6 +100,18 @@ test('--undo gives back the crontab byte for byte, and removes scripts, tiers an
   expect((await place.cron('--undo')).stdout).toContain('There is no import into');
 });
 
+test('--undo gives back a block with blank lines of its owner', async () => {
+  const place = makePlace();
+  mkdirSync(join(place.root, 'jobs/hourly'));
+  await place.cron('--install');
+  place.crontab.write(Buffer.from(crontabText(place).replace(/^# END/m, '\n# mine\n\n# END'), 'latin1'));
+  const before = place.crontab.read();
+  await place.cron('--import', '--apply');
+  expect(place.crontab.read()).not.toEqual(before);
+  await place.cron('--undo');
+  expect(place.crontab.read()).toEqual(before);
+});
+
 test.each([
   ['as it was', ''],
   ['with lines that have come since', '@yearly true'],

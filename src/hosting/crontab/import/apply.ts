@@ -16,7 +16,7 @@ import { DISABLED } from '../../../discovery/not-run.ts';
 import { UsageError } from '../../../system/base/errors.ts';
 import { replaceFile } from '../../../system/base/plain-file.ts';
 import { createStateFolder, type StateFolder, stateFolderOf } from '../../../system/place/state-folder.ts';
-import { type BlockContent, hasBlock, installBlock, readBlock, readChosenTiers, removeBlock } from '../block.ts';
+import { blockText, crontabBlock, hasBlock, installBlock, putBlock, readBlock, readChosenTiers } from '../block.ts';
 import { readLineOf } from '../lines.ts';
 import { type AskedLines, type CrontabPlan, namedTiers, planCrontab } from '../plan.ts';
 import { markChanged, readCrontab, writeCrontab } from '../program.ts';
@@ -60,7 +60,7 @@ export function applyImport(request: ApplyRequest): Applied {
     const { content, script, warnings } = planBlock(request, before);
     writeCronScript(script, root, request.own);
     const after = installBlock(marked.crontab, root, content);
-    const blocks = { blockBefore: blockOf(before, root), blockAfter: blockOf(after, root) };
+    const blocks = { blockBefore: blockText(before, root), blockAfter: blockText(after, root) };
     writeUnsettled(state, { kind: 'apply', scripts: marked.scripts, tiers, ...blocks }, plan.scripts);
     changeCrontab(after, env, marked.scripts);
     markChanged(root);
@@ -200,10 +200,6 @@ export function countCommentedOut(root: string, env: NodeJS.ProcessEnv): number 
   return scripts.filter(({ mark, line }) => line !== null && lines.has(mark)).length;
 }
 
-function blockOf(crontab: Buffer, root: string): BlockContent {
-  return { lines: readBlock(crontab, root), chosenTiers: readChosenTiers(crontab, root) };
-}
-
 /**
  * The root's block without the imports: as it was before the first one. If the block has changed since the last one, it
  * stays, without the lines of tiers that go.
@@ -213,20 +209,21 @@ function blockWithout(
   root: string,
   imports: readonly ImportRecord[],
   scripts: readonly ImportedFile[],
-): BlockContent {
-  const installed = blockOf(now, root);
+): string {
   const [first, last] = [imports[0], imports.at(-1)];
-  if (first && JSON.stringify(installed) === JSON.stringify(last?.blockAfter)) return first.blockBefore;
+  if (first && blockText(now, root) === last?.blockAfter) return first.blockBefore;
   const { removed } = chooseToRemove(root, scripts);
   const filesOf = (tier: string) => (tierNames(root).includes(tier) ? readdirSync(join(root, 'jobs', tier)) : []);
   const gone = imports
     .flatMap(({ tiers }) => tiers)
     .filter((tier) => filesOf(tier).every((file) => removed.includes(`jobs/${tier}/${file}`)));
-  return { ...installed, lines: installed.lines.filter((line) => !gone.includes(readLineOf(root, line)?.name ?? '')) };
+  const lines = readBlock(now, root).filter((line) => !gone.includes(readLineOf(root, line)?.name ?? ''));
+  const left = crontabBlock(root, { lines, chosenTiers: readChosenTiers(now, root) });
+  return lines.length === 0 ? '' : Buffer.from(left).toString('latin1');
 }
 
 /** The crontab with the old lines in place of their comments, and this block. */
-function unmark(now: Buffer, root: string, scripts: readonly ImportedFile[], block: BlockContent): Buffer {
+function unmark(now: Buffer, root: string, scripts: readonly ImportedFile[], block: string): Buffer {
   const oldLines = new Map(scripts.map(({ mark, line }) => [mark, line]));
   const lines = now
     .toString('latin1')
@@ -235,8 +232,7 @@ function unmark(now: Buffer, root: string, scripts: readonly ImportedFile[], blo
       const old = oldLines.get(line);
       return old === undefined ? [line] : (old ?? []);
     });
-  const crontab = Buffer.from(lines.join('\n'), 'latin1');
-  return block.lines.length === 0 ? removeBlock(crontab, root) : installBlock(crontab, root, block);
+  return putBlock(Buffer.from(lines.join('\n'), 'latin1'), root, block);
 }
 
 /** The scripts of an import that was undone, by their paths. */
@@ -351,8 +347,9 @@ interface ImportRecord {
   readonly scripts: readonly ImportedFile[];
   /** Tiers that were created for them. */
   readonly tiers: readonly string[];
-  readonly blockBefore: BlockContent;
-  readonly blockAfter: BlockContent;
+  /** The root's block before and after it, in Latin-1; empty: none. */
+  readonly blockBefore: string;
+  readonly blockAfter: string;
 }
 
 /** A change that is under way: its scripts wait to go where the crontab says, once that has changed. */
