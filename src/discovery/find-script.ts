@@ -1,13 +1,14 @@
 import { basename, dirname, extname, join, relative, resolve, sep } from 'node:path';
 import type { Runner } from '../settings/settings.ts';
-import { UsageError } from '../system/base/errors.ts';
-import { nearestName } from '../system/base/suggest.ts';
+import { NoSuchName } from '../system/base/errors.ts';
+import { nearestPath } from '../system/base/suggest.ts';
+import { printableLine } from '../system/base/text.ts';
 import { isFolder, listNames, printableName, shellWord } from '../system/base/values.ts';
 import { cutScriptName } from './build-script.ts';
 import { discover, findTier } from './discover.ts';
 import { QUEUE_TIER, reasonToIgnore } from './jobs-folder.ts';
 import { DISABLED, findDisabled } from './not-run.ts';
-import { describeHosts, type Script, shortNameOf, type Tier } from './script.ts';
+import { describeHosts, type Script, type Tier } from './script.ts';
 
 type Place = Pick<Runner, 'root' | 'settings'>;
 
@@ -31,10 +32,11 @@ export async function findScript(runner: PlaceOfCall, word: string): Promise<Fou
   const script = tier.scripts.find((each) => each.name === name);
   const other = tier.elsewhere?.find((each) => each.name === name);
   if (script === undefined && other !== undefined) {
-    throw new UsageError(`${name} ${describeHosts(other)}. To run it here, change its tag or setting \`host\`.`);
+    throw new NoSuchName(`${name} ${describeHosts(other)}. To run it here, change its tag or setting \`host\`.`);
   }
   if (script === undefined) await refuseDisabled(runner.root, name);
-  if (script === undefined) throw unknownScript(runner.root, name, tier.scripts);
+  const names = tier.scripts.map((each) => each.name);
+  if (script === undefined) throw noSuchScript(name, names, ` in ${runner.root}/jobs`);
   return { tier, script };
 }
 
@@ -42,12 +44,12 @@ export async function findScript(runner: PlaceOfCall, word: string): Promise<Fou
 async function refuseDisabled(root: string, word: string): Promise<void> {
   const found = findDisabled(root).find(({ name, tier }) => name === word || name === `${tier}/${word}`);
   if (found === undefined) return;
-  throw new UsageError(`${found.name} is disabled: \`npx folder-runner enable ${shellWord(found.name)}\` ends that.`);
+  throw new NoSuchName(`${found.name} is disabled: \`npx folder-runner enable ${shellWord(found.name)}\` ends that.`);
 }
 
-function namesHandler(word: string): UsageError {
+function namesHandler(word: string): NoSuchName {
   const job = printableName(word);
-  return new UsageError(
+  return new NoSuchName(
     `Files in jobs/queue are handlers of jobs: \`npx folder-runner add ${job}\` adds a job, \`npx folder-runner work ${job}\` processes it.`,
   );
 }
@@ -61,38 +63,52 @@ async function findByShortName(runner: Place, word: string): Promise<Found> {
   );
   const [only, ...others] = matches.values();
   if (others.length > 0) {
-    const names = [...matches.values()].map(({ script }) => printableName(script.name)).join(', ');
-    throw new UsageError(
-      `${JSON.stringify(word)} is the name of ${matches.size} scripts: ${names}. Name one with its tier.`,
-    );
+    const names = [...matches.values()].map(({ script }) => script.name);
+    throw severalNames(word, names);
   }
   if (only !== undefined) return only;
   if (handlers.some(({ name }) => name === `${QUEUE_TIER}/${word}`)) throw namesHandler(word);
   if (tiers.some(({ name }) => name === word)) {
-    throw new UsageError(`${JSON.stringify(word)} is a tier, not a script: \`npx folder-runner ${word}\` runs it.`);
+    throw new NoSuchName(`${JSON.stringify(word)} is a tier, not a script: \`npx folder-runner ${word}\` runs it.`);
   }
   await refuseDisabled(runner.root, word);
-  throw unknownScript(
-    runner.root,
-    word,
-    scripts.map(({ script }) => script),
+  const names = scripts.map(({ script }) => script.name);
+  throw noSuchScript(word, names, ` in ${runner.root}/jobs`);
+}
+
+interface Unknown {
+  readonly what: string;
+  /** ` in jobs/`; default: nothing. */
+  readonly where?: string;
+  /** The names that could have been meant. */
+  readonly names: readonly string[];
+  /** A sentence on where all names are shown. */
+  readonly hint: string;
+}
+
+/** `There is no tier "houly" in jobs/; did you mean hourly?`, and the hint. */
+export function noSuchName(word: string, { what, where = '', names, hint }: Unknown): NoSuchName {
+  const nearest = nearestPath(word, names);
+  const guess = nearest === null ? '.' : `; did you mean ${printableLine(nearest)}?`;
+  return new NoSuchName(`There is no ${what} ${quoteName(word)}${where}${guess} ${hint}`);
+}
+
+/** `"mail" is ambiguous (2 matches): hourly/mail, daily/mail. Write one of them in full.` */
+export function severalNames(word: string, names: readonly string[]): NoSuchName {
+  const all = names.map(printableLine).join(', ');
+  return new NoSuchName(
+    `${quoteName(word)} is ambiguous (${names.length} matches): ${all}. Write one of them in full.`,
   );
 }
 
-function unknownScript(root: string, name: string, scripts: readonly Script[]): UsageError {
-  const nearest = nearestScript(name, scripts);
-  const guess = nearest === null ? '.' : `; did you mean ${nearest}?`;
-  return new UsageError(
-    `There is no script ${JSON.stringify(name)} in ${root}/jobs${guess} ` +
-      '`npx folder-runner list` shows all scripts, and which files are ignored, and why.',
-  );
+export function quoteName(word: string): string {
+  return JSON.stringify(printableLine(word));
 }
 
-/** The name that was probably meant: as a whole, or its part after the tier. */
-export function nearestScript(word: string, scripts: readonly Pick<Script, 'name'>[]): string | null {
-  const names = scripts.map(({ name }) => name);
-  const label = nearestName(word, scripts.map(shortNameOf));
-  return nearestName(word, names) ?? scripts.find((script) => shortNameOf(script) === label)?.name ?? null;
+/** @param where the places that were looked at */
+export function noSuchScript(word: string, names: readonly string[], where: string): NoSuchName {
+  const hint = '`npx folder-runner list` shows all scripts, and which files are ignored, and why.';
+  return noSuchName(word, { what: 'script', where, names, hint });
 }
 
 interface From {

@@ -2,7 +2,7 @@ import { readdirSync, readlinkSync, statSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import type { Settings } from '../settings/settings.ts';
 import { isCommandName } from '../system/base/command-names.ts';
-import { sentenceOf, UsageError } from '../system/base/errors.ts';
+import { NoSuchName, sentenceOf, UsageError } from '../system/base/errors.ts';
 import { nearestName } from '../system/base/suggest.ts';
 import { compareBytes, printableName, shellWord } from '../system/base/values.ts';
 import { type Distrust, faultOf, judgePath, judgeRoot } from '../system/place/trust.ts';
@@ -116,7 +116,7 @@ export function tierFolder(root: string, name: string): string {
 }
 
 /** Wrong use: the word names no tier. It may have been meant for a command. */
-export class NoSuchTier extends UsageError {
+export class NoSuchTier extends NoSuchName {
   /** The sentence up to its end. */
   readonly begun: string;
   /** Whether the sentence asks if another tier was meant. */
@@ -129,15 +129,15 @@ export class NoSuchTier extends UsageError {
   }
 }
 
-function noTier(root: string, name: string): UsageError {
+function noTier(root: string, name: string): NoSuchName {
   if (name === QUEUE_TIER) {
-    return new UsageError(
+    return new NoSuchName(
       'jobs/queue is not a tier: it contains the handlers of queued jobs, which `npx folder-runner work` processes.',
     );
   }
   const { tiers, ignored } = readJobsFolder(root);
   const own = ignored.find(({ path }) => path === join(root, 'jobs', name));
-  if (own !== undefined) return new UsageError(`jobs/${printableName(name)} is not a tier: ${own.reason}.`);
+  if (own !== undefined) return new NoSuchName(`jobs/${printableName(name)} is not a tier: ${own.reason}.`);
   const nearest = nearestName(tierMeant(root, name) ?? name, tiers);
   const hint = nearest === null ? listTiers(tiers) : `did you mean ${nearest}`;
   return new NoSuchTier(`There is no tier ${JSON.stringify(name)} in ${join(root, 'jobs')}; ${hint}`, nearest !== null);

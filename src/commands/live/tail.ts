@@ -1,7 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { scriptNameOf } from '../../discovery/find-script.ts';
-import { findNames, findRecordedScript } from '../../report/model/runs/history.ts';
 import { describeTailWait, tailScript } from '../../report/model/runs/output.ts';
+import { findScript } from '../../report/names.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
 import { hasLog } from '../../store/shared/which-log.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
@@ -40,9 +39,9 @@ async function tailWhenThere(context: CommandContext, request: TailRequest): Pro
   const { script: word, follow: isFollowing = false } = options;
   const output = openTextOutput(context.stdout);
   const isDone = await withLog(context, options.root, async (site) => {
-    const { root, state, store } = site;
+    const { state, store } = site;
     const log = await site.view();
-    const script = findRecordedScript(scriptNameOf(word, { cwd: context.cwd, root }), await findNames(site));
+    const script = await findScript(site, word, context);
     if (store !== null || !isFollowing) {
       await tailScript({ ...log, script, isFollowing, signal, output, note });
       return true;

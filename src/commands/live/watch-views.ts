@@ -2,11 +2,10 @@ import type { LiveSite } from '../../dashboard/site.ts';
 import type { Site } from '../../discovery/site.ts';
 import { noJobs, readJobs, readStory } from '../../report/model/jobs.ts';
 import { readOverview, type ScriptOverview } from '../../report/model/overview.ts';
-import { readScriptRuns } from '../../report/model/runs/history.ts';
 import { readOutputFrom } from '../../report/model/runs/output-part.ts';
 import { selectRunning } from '../../report/model/runs/run.ts';
 import { selectRunPage } from '../../report/model/runs/run-pages.ts';
-import { type RunWithOutput, selectHighestRunId, selectRun } from '../../report/model/runs/runs.ts';
+import { type RunWithOutput, readScriptRuns, selectHighestRunId, selectRun } from '../../report/model/runs/runs.ts';
 import { readStatus, type Status } from '../../report/model/status.ts';
 import { renderJob, renderJobs } from '../../report/terminal/jobs.ts';
 import { renderScriptTable } from '../../report/terminal/overview.ts';
@@ -105,7 +104,7 @@ export class ViewReader {
 
   async #readScript(site: Site, script: string): Promise<Content> {
     const window = { sinceMs: 0, untilMs: site.nowMs + 1 };
-    const found = await readScriptRuns(site, script, { ...window, limit: MOST_ROWS });
+    const found = await readScriptRuns(await site.view(), script, { ...window, limit: MOST_ROWS });
     const oldest = found.runs.at(-1);
     if (oldest === undefined) return textOfView(`${printableLine(script)} has not run yet.`);
     return listOf((screen) => {

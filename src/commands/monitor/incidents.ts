@@ -10,8 +10,8 @@ import {
 } from '../../monitor/alert/incidents.ts';
 import { formatJson } from '../../report/json.ts';
 import { incidentRecord } from '../../report/model/incidents.ts';
-import { refuseUnknownMutes } from '../../report/model/mutables.ts';
 import { muteRecord } from '../../report/model/pauses.ts';
+import { refuseUnknownMutes } from '../../report/names.ts';
 import { renderIncidents } from '../../report/terminal/incidents.ts';
 import { createScreen } from '../../report/terminal/screen.ts';
 import { createClock } from '../../report/text/clock.ts';

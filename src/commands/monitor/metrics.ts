@@ -1,9 +1,7 @@
 import { resolve } from 'node:path';
-import { scriptNameOf } from '../../discovery/find-script.ts';
-import type { Site } from '../../discovery/site.ts';
 import { type Metrics, metricsRecord, readMetrics } from '../../monitor/metrics/read-metrics.ts';
 import { formatJson } from '../../report/json.ts';
-import { findNames, findRecordedScript } from '../../report/model/runs/history.ts';
+import { findSubject } from '../../report/names.ts';
 import { renderCosts, renderPeriods } from '../../report/terminal/metrics.ts';
 import { createScreen } from '../../report/terminal/screen.ts';
 import { parseTimeWindow } from '../../report/text/filters.ts';
@@ -35,7 +33,7 @@ export async function showMetrics(context: CommandContext, options: Options): Pr
   const usual = word === undefined && options.period === undefined ? '7d' : defaultSince[period];
   const window = parseTimeWindow({ since: options.since ?? usual }, context.now());
   const text = await withLog(context, options.root, async (log) => {
-    const subject = word === undefined ? null : await findSubject(context, log, word);
+    const subject = word === undefined ? null : await findSubject(log, word, context);
     const subjects = subject === null ? undefined : [subject];
     const query = { period, ...window, nowMs: context.now(), subjects };
     const metrics = log.store === null ? { ...window, ...nothing, period } : await readMetrics(log.store, query);
@@ -61,16 +59,6 @@ function readPeriod(text: string): Period {
   if (Object.hasOwn(defaultSince, text)) return text as Period;
   const all = Object.keys(defaultSince).join(', ');
   throw new UsageError(`--period must be one of ${all}, found ${JSON.stringify(text)}.`);
-}
-
-/** A tier, `queue`, or a script as `report` finds it. */
-async function findSubject(context: CommandContext, log: Site, word: string): Promise<string> {
-  const known = await log.known();
-  const names = await findNames(log);
-  const tiers = new Set([...(known ?? []).map(({ tier }) => tier), ...names.map((name) => name.split('/', 1)[0])]);
-  return tiers.has(word) || word === 'queue'
-    ? word
-    : findRecordedScript(scriptNameOf(word, { cwd: context.cwd, root: log.root }), names);
 }
 
 interface Shown {

@@ -1,23 +1,21 @@
-import { scriptNameOf } from '../../discovery/find-script.ts';
 import { EVERYTHING, resume as end, findPause, pause as record } from '../../queue/pauses.ts';
 import { formatJson } from '../../report/json.ts';
-import { findPausables, findPausedNames, toPauses } from '../../report/model/pausables.ts';
-import { pauseRecord } from '../../report/model/pauses.ts';
+import { pauseRecord, toPauses } from '../../report/model/pauses.ts';
+import { findPausables, findPaused } from '../../report/names.ts';
 import { createClock } from '../../report/text/clock.ts';
 import { describePaused, describeResume, nameOfPaused, startWithPaused } from '../../report/text/words.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { CommandContext } from '../shared/context.ts';
-import { rootOf, withWritableLog, withWritableLogIfAny } from '../shared/open.ts';
+import { rootOf, withLog, withWritableLog, withWritableLogIfAny } from '../shared/open.ts';
 import type { Given } from '../table.ts';
 
 /** `runner pause`: what is not to be started for a while. */
 export async function pause(context: CommandContext, options: Given<'pause'>): Promise<void> {
-  const root = rootOf(context, options.root);
-  const names = options.name.map((word) => scriptNameOf(word, { cwd: context.cwd, root }));
   const at = context.now();
   // What is wrong with an option is told before names are looked for.
   toPauses([], options, at);
-  const pauses = toPauses(names.length === 0 ? [EVERYTHING] : await findPausables(root, names), options, at);
+  const find = async () => await withLog(context, options.root, (site) => findPausables(site, options.name, context));
+  const pauses = toPauses(options.name.length === 0 ? [EVERYTHING] : await find(), options, at);
   await withWritableLog(context, options.root, (store) =>
     store.transaction(async (session) => {
       for (const pause of pauses) await record(session, pause);
@@ -56,11 +54,10 @@ export async function resume(context: CommandContext, { name: words, root, json 
 }
 
 async function resumeNames(context: CommandContext, root: string, words: readonly string[]): Promise<Resumed> {
-  const meant = words.map((word) => scriptNameOf(word, { cwd: context.cwd, root }));
+  const names = await withLog(context, root, (site) => findPaused(site, words, context));
   const resumed = await withWritableLogIfAny(context, root, async (store) => {
     const at = context.now();
     const pauses = await store.pauses.inForce(at);
-    const names = await findPausedNames(root, meant, pauses);
     const ended = await store.transaction(async (session) => {
       const all = names.length === 0 ? [null] : names;
       const ended: string[] = [];
@@ -70,7 +67,7 @@ async function resumeNames(context: CommandContext, root: string, words: readonl
     const rest = pauses.filter((pause) => !ended.includes(pause.name));
     return { names, ended, wider: [...new Set(names.flatMap((name) => findPause(rest, name) ?? []))] };
   });
-  return resumed ?? { names: await findPausedNames(root, meant, []), ended: [], wider: [] };
+  return resumed ?? { names, ended: [], wider: [] };
 }
 
 function formatResumed({ names, ended, wider }: Resumed): string {

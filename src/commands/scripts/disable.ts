@@ -1,7 +1,7 @@
 import { existsSync, renameSync } from 'node:fs';
 import { basename, relative } from 'node:path';
 import { lookIntoJobs } from '../../discovery/discover.ts';
-import { entryOf, nearestScript, scriptsMeant } from '../../discovery/find-script.ts';
+import { entryOf, noSuchScript, quoteName, scriptsMeant, severalNames } from '../../discovery/find-script.ts';
 import { QUEUE_TIER, tierNames } from '../../discovery/jobs-folder.ts';
 import { DISABLED } from '../../discovery/not-run.ts';
 import type { Script } from '../../discovery/script.ts';
@@ -82,8 +82,11 @@ async function findFile(root: string, cwd: string, word: string): Promise<NamedF
   const files = await listFiles(root);
   const [found, ...others] = word === '' ? [] : scriptsMeant(word, { cwd, root }, files);
   if (found !== undefined && others.length === 0) return found;
-  if (found !== undefined) throw new UsageError(describeSeveral(word, [found, ...others]));
-  throw new UsageError(describeTier(root, word, files) ?? describeUnknown(word, files));
+  if (found !== undefined) throw several(word, [found, ...others]);
+  const tier = describeTier(root, word, files);
+  if (tier !== null) throw new UsageError(tier);
+  const names = files.map(({ name }) => name);
+  throw noSuchScript(word, names, ' in jobs/');
 }
 
 async function listFiles(root: string): Promise<readonly NamedFile[]> {
@@ -96,11 +99,10 @@ async function listFiles(root: string): Promise<readonly NamedFile[]> {
   ];
 }
 
-function describeSeveral(word: string, files: readonly NamedFile[]): string {
-  const which = files.map(({ entry }) => printableLine(basename(entry))).join(', ');
-  const names = new Set(files.map(({ name }) => printableLine(name)));
-  const told = names.size === 1 ? which : [...names].join(', ');
-  return `${quote(word)} is ambiguous (${files.length} matches): ${told}. Write one of them in full.`;
+/** Several files of one name are told apart by their endings. */
+function several(word: string, files: readonly NamedFile[]): UsageError {
+  const names = [...new Set(files.map(({ name }) => name))];
+  return severalNames(word, names.length === 1 ? files.map(({ entry }) => basename(entry)) : names);
 }
 
 /** Null: it is none. */
@@ -108,17 +110,7 @@ function describeTier(root: string, word: string, files: readonly NamedFile[]): 
   if (word !== QUEUE_TIER && !tierNames(root).includes(word)) return null;
   const example = files.find(({ tier }) => tier === word)?.name ?? `${word}/import-orders`;
   return (
-    `${quote(word)} is a tier, not a script: name one of its scripts, such as ${printableLine(example)}. ` +
+    `${quoteName(word)} is a tier, not a script: name one of its scripts, such as ${printableLine(example)}. ` +
     `\`npx folder-runner pause ${shellWord(word)}\` stops all of them.`
   );
-}
-
-function describeUnknown(word: string, files: readonly NamedFile[]): string {
-  const nearest = nearestScript(word, files);
-  const guess = nearest === null ? '.' : `; did you mean ${printableLine(nearest)}?`;
-  return `There is no script ${quote(word)} in jobs/${guess} \`npx folder-runner list\` shows all scripts.`;
-}
-
-function quote(word: string): string {
-  return JSON.stringify(printableLine(word));
 }

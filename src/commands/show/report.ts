@@ -1,10 +1,10 @@
-import { scriptNameOf } from '../../discovery/find-script.ts';
 import type { Site } from '../../discovery/site.ts';
 import { formatJson } from '../../report/json.ts';
 import { overviewRecord, readOverview } from '../../report/model/overview.ts';
-import { readScriptRuns, unknownTier } from '../../report/model/runs/history.ts';
 import { runRecord } from '../../report/model/runs/run.ts';
 import type { RunFilter } from '../../report/model/runs/runs.ts';
+import { readScriptRuns } from '../../report/model/runs/runs.ts';
+import { findScript, noSuchTier } from '../../report/names.ts';
 import { renderNothing, renderOverview } from '../../report/terminal/overview.ts';
 import { renderRuns } from '../../report/terminal/runs.ts';
 import { createScreen } from '../../report/terminal/screen.ts';
@@ -87,9 +87,10 @@ interface Request {
 async function reportAll(context: CommandContext, site: Site, { filter, options }: Request): Promise<string> {
   const overview = await readOverview(site, { ...filter, tier: options.tier });
   if (options.tier !== undefined && overview.tiers.length === 0) {
-    throw unknownTier(
+    const tiers = (await site.known()) ?? [];
+    throw noSuchTier(
       options.tier,
-      ((await site.known()) ?? []).map(({ tier }) => tier),
+      tiers.map(({ tier }) => tier),
     );
   }
   if (options.json) return formatJson(overviewRecord.toJson(overview));
@@ -107,8 +108,8 @@ async function reportScript(
 ): Promise<string> {
   const isForMachines = options.json === true || options.csv === true;
   const limit = filter.limit ?? (isForMachines ? undefined : SCREEN_RUNS);
-  const query = { ...filter, limit, tier: options.tier };
-  const found = await readScriptRuns(site, scriptNameOf(word, { cwd: context.cwd, root: site.root }), query);
+  const script = await findScript(site, word, { cwd: context.cwd, tier: options.tier });
+  const found = await readScriptRuns(await site.view(), script, { ...filter, limit });
   if (options.json) return formatJson({ script: found.script, runs: found.runs.map(runRecord.toJson) });
   if (options.csv) return (await import('./csv.ts')).runsToCsv(found.runs);
   return renderRuns(found, createScreen(context));

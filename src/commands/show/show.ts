@@ -1,11 +1,10 @@
-import { scriptNameOf } from '../../discovery/find-script.ts';
 import type { Site } from '../../discovery/site.ts';
 import { formatJson } from '../../report/json.ts';
 import { activityRecord, selectActivity } from '../../report/model/activity.ts';
-import { findNames, findRecordedScript } from '../../report/model/runs/history.ts';
 import { readRunOutput } from '../../report/model/runs/output.ts';
 import { changeRecord, runRecord } from '../../report/model/runs/run.ts';
-import { type RunWithOutput, selectHighestRunId, selectNewestRun, selectRun } from '../../report/model/runs/runs.ts';
+import { type RunWithOutput, selectNewestRun } from '../../report/model/runs/runs.ts';
+import { findRun, findScript } from '../../report/names.ts';
 import { renderActivity } from '../../report/terminal/jobs.ts';
 import { renderOutputTitle, renderRun } from '../../report/terminal/runs.ts';
 import { createScreen, openTextOutput, type TextOutput } from '../../report/terminal/screen.ts';
@@ -41,7 +40,7 @@ export async function show(
 ): Promise<void> {
   const output = openTextOutput(context.stdout);
   await withLog(context, root, async (log) => {
-    const run = await findRun(log, await findRunId(context, log, word));
+    const run = await findRun(await log.view(), await findRunId(context, log, word));
     const shown = { run, pieces: readRunOutput(log.state, run, full), full, output };
     if (json) await showJson(shown);
     else await showText(context, shown);
@@ -83,25 +82,12 @@ async function showText(context: CommandContext, { run, pieces, full, output }: 
   if (!last.endsWith('\n')) await output.write('\n');
 }
 
-async function findRun(log: Site, id: number): Promise<RunWithOutput> {
-  const view = await log.view();
-  const run = await selectRun(view, id);
-  if (run !== null) return run;
-  const newest = await selectHighestRunId(view.db);
-  const hint = newest === null ? 'nothing has run yet' : `the newest is ${newest}`;
-  throw new UsageError(
-    `There is no run ${id} in the log: ${hint}; \`npx folder-runner report <script>\` lists a script's runs.`,
-  );
-}
-
 /** Of a script or handler, the newest run. */
-async function findRunId(context: CommandContext, log: Site, word: string): Promise<number> {
+async function findRunId(context: CommandContext, site: Site, word: string): Promise<number> {
   if (/^[1-9]\d{0,14}$/.test(word)) return Number(word);
   if (/^[\d-]/.test(word) && !word.includes('/')) throw noRunNumber(word);
-  const view = await log.view();
-  const names = await findNames(log);
-  const script = findRecordedScript(scriptNameOf(word, { cwd: context.cwd, root: log.root }), names);
-  const newest = await selectNewestRun(view, script);
+  const script = await findScript(site, word, context);
+  const newest = await selectNewestRun(await site.view(), script);
   if (newest === null) throw new UsageError(`${printableLine(script)} has never run.`);
   return newest.id;
 }

@@ -5,7 +5,7 @@ import { HTTPException } from 'hono/http-exception';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { QueueError, type QueueErrorCode } from '../../queue/errors.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
-import { UsageError } from '../../system/base/errors.ts';
+import { NoSuchName, UsageError } from '../../system/base/errors.ts';
 import { rememberAnswers } from '../live/memo.ts';
 import type { LiveSite } from '../site.ts';
 import { addJobChangeRoutes } from './change/change-jobs.ts';
@@ -150,6 +150,7 @@ function describeError(error: Error, from: 'query' | 'json', tell: (text: string
     return answerProblem(400, { detail: SOME_INVALID, errors: [{ in: 'query', name, detail }] });
   }
   if (error instanceof QueueError) return answerProblem(statusOfCodes[error.code], partsOf(error, from, tell));
+  if (error instanceof NoSuchName) return answerProblem(404, { detail: tell(error.message) });
   if (error instanceof UsageError) return answerProblem(400, { detail: tell(error.message) });
   if (error instanceof StoreUnavailable) return answerProblem(503, { detail: tell(error.message) });
   process.stderr.write(`runner: a request failed unexpectedly. ${error.stack}\n`);

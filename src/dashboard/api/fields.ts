@@ -3,9 +3,7 @@ import type { Context, TypedResponse } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import type { LogView, Site } from '../../discovery/site.ts';
 import { formatJsonLine } from '../../report/json.ts';
-import { findRecordedScript } from '../../report/model/runs/history.ts';
 import { EXPECTED_TIME, type OpenWindow, readTimeSpan } from '../../report/text/filters.ts';
-import { UsageError } from '../../system/base/errors.ts';
 import { isZone } from '../../system/base/zone.ts';
 import type { LiveSite } from '../site.ts';
 import { InvalidParameter } from './route.ts';
@@ -157,14 +155,4 @@ export async function readLog<T>(site: LiveSite, use: (site: Site, view: LogView
     if (found.problem !== null) throw new HTTPException(503, { message: found.problem });
     return await use(found, await found.view());
   });
-}
-
-/** @throws {HTTPException} 404, with the nearest name, where neither `jobs/` nor the log has such a script */
-export function requireScript(word: string, names: readonly string[]): string {
-  try {
-    return findRecordedScript(word, names);
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    throw new HTTPException(404, { message: error.message });
-  }
 }

@@ -5,7 +5,7 @@ import { jobListsOf } from '../../store/statements/list-jobs.ts';
 import { incidentsOf, type Mute } from '../../store/statements/monitor/incidents.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import { isOfRuns } from '../../store/words.ts';
-import { UsageError } from '../../system/base/errors.ts';
+import { NoSuchName, UsageError } from '../../system/base/errors.ts';
 import { matchesNothing } from '../../system/base/glob.ts';
 import type { CheckCode, Finding } from '../checks/finding.ts';
 import { openPresence, type Presence, type PresencePlace } from '../presence.ts';
@@ -176,9 +176,9 @@ export async function closeIncidents(
   return closed.map(({ incident, set }) => ({ ...incident, ...set }));
 }
 
-export function noSuchIncident(word: string): UsageError {
+export function noSuchIncident(word: string): NoSuchName {
   const what = /^\d+$/.test(word) ? `number ${word}` : `subject ${JSON.stringify(word)}`;
-  return new UsageError(`No open incident has the ${what}; \`npx folder-runner incidents\` lists them.`);
+  return new NoSuchName(`No open incident has the ${what}; \`npx folder-runner incidents\` lists them.`);
 }
 
 /**

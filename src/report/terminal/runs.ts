@@ -7,9 +7,8 @@ import {
   UNKNOWN,
 } from '../../system/base/format.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
-import type { ScriptRuns } from '../model/runs/history.ts';
 import type { RunRecord } from '../model/runs/run.ts';
-import type { RunWithOutput } from '../model/runs/runs.ts';
+import type { RunWithOutput, ScriptRuns } from '../model/runs/runs.ts';
 import type { Clock } from '../text/clock.ts';
 import {
   describeChange,

@@ -1,6 +1,6 @@
 import { basename, dirname, extname, join, relative, resolve, sep } from 'node:path';
 import type { JobsContents } from '../../discovery/discover.ts';
-import { nearestScript, scriptsMeant } from '../../discovery/find-script.ts';
+import { quoteName, scriptsMeant, severalNames } from '../../discovery/find-script.ts';
 import { QUEUE_TIER } from '../../discovery/jobs-folder.ts';
 import type { DisabledScript } from '../../discovery/not-run.ts';
 import {
@@ -14,6 +14,7 @@ import {
 } from '../../discovery/script.ts';
 import type { Site } from '../../discovery/site.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { nearestPath } from '../../system/base/suggest.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { selectScriptNames } from '../model/runs/runs.ts';
@@ -294,7 +295,7 @@ export function findTarget(query: TargetQuery): Target {
   const elsewhere = findNamed(query, discovery.elsewhere);
   if (elsewhere !== null) return { kind: 'elsewhere', script: elsewhere };
   const folder = describeFolder({ ...query, paths: pathsOf(query), tiers });
-  if (folder !== null) throw new UsageError(`${quote(word)} ${folder}`);
+  if (folder !== null) throw new UsageError(`${quoteName(word)} ${folder}`);
   assertNoHandler(query);
   const disabled = findNamed(query, query.disabled);
   if (disabled !== null) return { kind: 'disabled', disabled };
@@ -305,7 +306,8 @@ export function findTarget(query: TargetQuery): Target {
     logged.filter((name) => name === word || endsWith(name, word)),
   );
   if (gone !== null) return { kind: 'gone', name: gone };
-  return { kind: 'unknown', nearest: nearestScript(word, scripts) };
+  const names = scripts.map(({ name }) => name);
+  return { kind: 'unknown', nearest: nearestPath(word, names) };
 }
 
 /** Several files may have the name, and all are refused then. */
@@ -359,10 +361,7 @@ function endsWith(name: string, label: string): boolean {
 function onlyOne(word: string, names: readonly string[]): string | null {
   const [first, ...others] = new Set(names);
   if (others.length === 0) return first ?? null;
-  throw new UsageError(
-    `${quote(word)} is the name of ${others.length + 1} scripts: ` +
-      `${[...new Set(names)].map(printableLine).join(', ')}. Name one of them with its tier.`,
-  );
+  throw severalNames(word, [...new Set(names)]);
 }
 
 /** A handler is run for jobs: whether and when is to be asked of one of these. */
@@ -374,13 +373,9 @@ function assertNoHandler(query: TargetQuery): void {
   const name = printableLine(shortNameOf(handler));
   const refusals = handler.refusals.map((refusal) => ` It is refused: ${printableLine(refusal)}.`);
   throw new UsageError(
-    `${quote(query.word)} is the handler of jobs called ${name}: \`npx folder-runner jobs ${name}\` lists them, ` +
+    `${quoteName(query.word)} is the handler of jobs called ${name}: \`npx folder-runner jobs ${name}\` lists them, ` +
       `\`npx folder-runner status\` shows the state of the queue.${refusals.join('')}`,
   );
-}
-
-function quote(word: string): string {
-  return JSON.stringify(printableLine(word));
 }
 
 interface FolderQuery {

@@ -22,6 +22,9 @@ export class UsageError extends Error {
   }
 }
 
+/** Wrong use: nothing has this name or number, or several things have it. The API answers 404. */
+export class NoSuchName extends UsageError {}
+
 /** A fault, and how to fix it. */
 export interface Fault {
   readonly found: string;

@@ -16,9 +16,12 @@ export function nearestName(word: string, candidates: Iterable<string>): string 
   return nearest;
 }
 
-/** Like `nearestName`, for paths whose folders may be left out: `mail/welcome` for `welcome`. */
+/** Like `nearestName`, for names whose first parts may be left out: `mail/welcome` for `welcome`. */
 export function nearestPath(word: string, paths: readonly string[]): string | null {
-  return nearestName(word, paths) ?? paths.find((path) => path.endsWith(`/${word}`)) ?? null;
+  const withoutFirst = (path: string): string => path.slice(path.indexOf('/') + 1);
+  const short = nearestName(word, paths.map(withoutFirst));
+  const isMeant = (path: string): boolean => withoutFirst(path) === short || path.endsWith(`/${word}`);
+  return nearestName(word, paths) ?? paths.find(isMeant) ?? null;
 }
 
 function distanceBetween(word: string, candidate: string): number {

@@ -237,10 +237,10 @@ test('what is not there is told with what may have been meant', async () => {
     return `${status} ${detail}`;
   };
   expect(await notFound('/api/scripts/hourly/import-order')).toMatch(
-    /^404 There is no script .*hourly\/import-orders\?$/,
+    /^404 There is no script .*; did you mean hourly\/import-orders\? `npx folder-runner list` shows all scripts/,
   );
-  expect(await notFound('/api/tiers/hurly')).toMatch(/^404 There is no tier "hurly".* did you mean hourly\?$/);
-  expect(await notFound('/api/runs/999999')).toMatch(/^404 There is no run 999999 in the log: the newest is \d+\.$/);
+  expect(await notFound('/api/tiers/hurly')).toMatch(/^404 There is no tier "hurly".* did you mean hourly\?/);
+  expect(await notFound('/api/runs/999999')).toMatch(/^404 There is no run 999999 in the log: the newest is \d+;/);
   expect(await notFound('/api/runs/999999/output')).toMatch(/^404 There is no run 999999/);
   expect(await notFound('/api/jobs/999999')).toMatch(/^404 There is no job 999999/);
   expect(await notFound('/api/runs?script=hourly/nothing')).toMatch(/^404 There is no script/);

@@ -74,7 +74,7 @@ test('the tier may be left out where only one has such a script', async () => {
   writeFileSync(join(root, 'jobs/daily/a.sh'), 'true\n');
   const { status, stderr } = await inRoot(root, 'run', 'a');
   expect(status).toBe(2);
-  expect(stderr).toBe('runner: "a" is the name of 2 scripts: hourly/a, daily/a. Name one with its tier.\n');
+  expect(stderr).toBe('runner: "a" is ambiguous (2 matches): hourly/a, daily/a. Write one of them in full.\n');
 });
 
 test('arguments after -- reach a program and a Node script, and are written down nowhere', async () => {

@@ -26,7 +26,7 @@ test('the client of the package manages a site: with a token, or as the owner at
   const paused = await own.PUT('/api/pauses/{pattern}', { params: { path }, body: { for: '2h' } });
   expect(paused.data).toMatchObject({ name: 'hourly/clean', kind: 'pause' });
   const { error, response } = await own.PUT('/api/pauses/{pattern}', { params: { path: { pattern: 'hourli' } } });
-  expect([response.status, error?.detail]).toEqual([400, expect.stringContaining('did you mean hourly?')]);
+  expect([response.status, error?.detail]).toEqual([404, expect.stringContaining('did you mean hourly?')]);
   const read = await own.GET('/api/scripts/{name}', { params: { path: { name: 'hourly/clean' } } });
   expect(read.data?.script).toBe('hourly/clean');
   const resumed = await own.DELETE('/api/pauses/{pattern}', { params: { path } });
@@ -93,8 +93,9 @@ test('an incident is acknowledged and muted, and the activity says by whom', asy
   expect((await close(1)).response.status).toBe(404);
   const slip = await runner.PUT('/api/mutes/{pattern}', { params: { path: { pattern: 'hourly/claen' } } });
   expect([slip.response.status, slip.error?.detail]).toEqual([
-    400,
-    'There is no script, handler or tier "hourly/claen"; did you mean hourly/clean?',
+    404,
+    'There is no script, handler or tier "hourly/claen"; did you mean hourly/clean? ' +
+      '`npx folder-runner list` shows all scripts.',
   ]);
   const path = { pattern: 'hourly/*' };
   expect((await runner.PUT('/api/mutes/{pattern}', { params: { path }, body: { for: '1h' } })).data?.name).toBe(

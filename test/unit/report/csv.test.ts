@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { runsToCsv, scriptsToCsv } from '../../../src/commands/show/csv.ts';
 import { readOverview } from '../../../src/report/model/overview.ts';
-import { readScriptRuns } from '../../../src/report/model/runs/history.ts';
+import { readScriptRuns } from '../../../src/report/model/runs/runs.ts';
 import { running, siteOf, writeLog } from '../../support/log/written-log.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 
@@ -28,7 +28,7 @@ test('one script has a line for each run', async () => {
     error_message: 'said "no",\ntwice',
     exit_code: 1,
   });
-  const { runs } = await readScriptRuns(siteOf(log), 'hourly/clean', window);
+  const { runs } = await readScriptRuns(log, 'hourly/clean', window);
   expect(await runsToCsv(runs)).toBe(
     'id,script,tier,outcome,attempt,scheduledFor,startedAt,finishedAt,durationMs,userCpuMs,systemCpuMs,maxRssBytes,measuredBy,exitCode,signal,reason,warning,errorName,errorMessage,contentHash,pid,outputBytes,outputDroppedBytes,job\n' +
       `${id},hourly/clean,hourly,failed,1,,2026-11-03T14:04:00.000Z,2026-11-03T14:04:00.100Z,100,40,10,52428800,self,1,,exit code 1,,Error,"said ""no"",\ntwice",,,,,\n`,
@@ -39,7 +39,7 @@ test('a spreadsheet takes no cell for a formula, and a terminal none for a comma
   const log = await writeLog(makeTemporaryRoot());
   const message = '=HYPERLINK("https://evil.example")\x1b[2J\x07';
   await log.addRun('hourly/x', now - 60_000, { outcome: 'failed', error_message: message });
-  const { runs } = await readScriptRuns(siteOf(log), 'hourly/x', window);
+  const { runs } = await readScriptRuns(log, 'hourly/x', window);
   expect(await runsToCsv(runs)).toContain(`"'=HYPERLINK(""https://evil.example"")␇"`);
 });
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parseOpenWindow, parseTimeWindow, readJobStates } from '../../../src/report/text/filters.ts';
+import { parseOpenWindow, parseOutcomes, parseTimeWindow, readJobStates } from '../../../src/report/text/filters.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
 const iso = (ms: number): string => new Date(ms).toISOString();
@@ -77,4 +77,12 @@ test.each([
   ['', 'found ""'],
 ])('%j is wrong use', (text, message) => {
   expect(() => readJobStates(text)).toThrow(message);
+});
+
+test('outcomes are named one by one, and a slip is pointed out', () => {
+  expect(parseOutcomes('failed, timed-out')).toEqual(['failed', 'timed-out']);
+  expect(() => parseOutcomes('faild')).toThrow('found "faild"; did you mean failed?');
+  expect(() => parseOutcomes('')).toThrow(
+    '--outcome must be one of succeeded, failed, timed-out, killed, crashed, not-started, released, running',
+  );
 });

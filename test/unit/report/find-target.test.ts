@@ -96,7 +96,7 @@ test.each([
   ['jobs', '', 'contains the tiers: `npx folder-runner list`'],
   ['queue', '', 'contains the handlers of queued jobs: `npx folder-runner jobs`'],
   ['jobs/queue', '', 'contains the handlers of queued jobs: `npx folder-runner jobs`'],
-  ['same', '', 'is the name of 2 scripts: hourly/same, daily/same\\.'],
+  ['same', '', 'is ambiguous \\(2 matches\\): hourly/same, daily/same\\.'],
 ])('%s, said in %j, is no answerable question', async (word, cwd, answer) => {
   await expect(find(word, cwd)).rejects.toThrow(new RegExp(`^"\\S+" ${answer}`));
 });

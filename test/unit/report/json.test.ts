@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import { discoveryToJson, formatJson } from '../../../src/report/json.ts';
 import { overviewRecord, readOverview } from '../../../src/report/model/overview.ts';
-import { readScriptRuns } from '../../../src/report/model/runs/history.ts';
 import { runRecord } from '../../../src/report/model/runs/run.ts';
-import { selectRun } from '../../../src/report/model/runs/runs.ts';
+import { readScriptRuns, selectRun } from '../../../src/report/model/runs/runs.ts';
 import { emptyQueries } from '../../../src/store/shared/queries.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { NO_SUCH_PID, running, siteOf, writeLog } from '../../support/log/written-log.ts';
@@ -151,14 +150,14 @@ test('one script has its runs, newest first', async () => {
   for (const minutes of [30, 20, 10]) {
     ids.unshift(await log.addRun('hourly/clean', now - minutes * 60_000));
   }
-  const all = await readScriptRuns(siteOf(log), 'clean', window);
+  const all = await readScriptRuns(log, 'hourly/clean', window);
   expect(throughText({ script: all.script, runs: all.runs.map(runRecord.toJson) })).toMatchObject({
     script: 'hourly/clean',
     runs: ids.map((id) => ({ id })),
   });
-  const cut = await readScriptRuns(siteOf(log), 'clean', { ...window, limit: 2 });
+  const cut = await readScriptRuns(log, 'hourly/clean', { ...window, limit: 2 });
   expect(cut).toMatchObject({ isCut: true, runs: ids.slice(0, 2).map((id) => ({ id })) });
-  const none = await readScriptRuns(siteOf(log), 'clean', { ...window, outcomes: ['failed'] });
+  const none = await readScriptRuns(log, 'hourly/clean', { ...window, outcomes: ['failed'] });
   expect(none).toMatchObject({ isCut: false, runs: [] });
 });
 

@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest';
-import { readScriptRuns } from '../../../src/report/model/runs/history.ts';
-import { selectRun } from '../../../src/report/model/runs/runs.ts';
+import { readScriptRuns, selectRun } from '../../../src/report/model/runs/runs.ts';
 import { renderRun, renderRuns } from '../../../src/report/terminal/runs.ts';
 import { createPalette, type Screen } from '../../../src/report/terminal/screen.ts';
 import { createClock } from '../../../src/report/text/clock.ts';
 import { machineName } from '../../../src/system/process/identity.ts';
-import { running, siteOf, writeLog } from '../../support/log/written-log.ts';
+import { running, writeLog } from '../../support/log/written-log.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
@@ -31,7 +30,7 @@ test('the runs of a script are a table, newest first', async () => {
   const log = await writeLog(makeTemporaryRoot());
   await log.addRun('hourly/clean', now - 120_000, failure);
   await log.addRun('hourly/clean', now - 60_000);
-  const report = await readScriptRuns(siteOf(log), 'clean', { ...window, limit: 2 });
+  const report = await readScriptRuns(log, 'hourly/clean', { ...window, limit: 2 });
   expect(renderRuns(report, screen(120))).toBe(`hourly/clean · since 3 Nov 14:05 · times in Europe/Berlin
 
 run  started              outcome    try  duration  user  system  memory  output  why
@@ -44,9 +43,9 @@ test('a cut table says so, and an empty one how to see more', async () => {
   const log = await writeLog(makeTemporaryRoot());
   await log.addRun('hourly/clean', now - 120_000);
   await log.addRun('hourly/clean', now - 60_000);
-  const cut = await readScriptRuns(siteOf(log), 'clean', { ...window, limit: 1 });
+  const cut = await readScriptRuns(log, 'hourly/clean', { ...window, limit: 1 });
   expect(renderRuns(cut, screen(80))).toMatch(/\n\nthe newest 1 run; --limit shows more\n$/);
-  const none = await readScriptRuns(siteOf(log), 'clean', { ...window, outcomes: ['killed'] });
+  const none = await readScriptRuns(log, 'hourly/clean', { ...window, outcomes: ['killed'] });
   expect(renderRuns(none, screen(80))).toContain('--since 90d goes further back');
 });
 

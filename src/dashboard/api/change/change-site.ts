@@ -16,11 +16,10 @@ import {
 } from '../../../monitor/alert/incidents.ts';
 import { findPause, pause, resume } from '../../../queue/pauses.ts';
 import { incidentRecord } from '../../../report/model/incidents.ts';
-import { refuseUnknownMutes } from '../../../report/model/mutables.ts';
-import { findPausables, findPausedNames, toPauses } from '../../../report/model/pausables.ts';
-import { muteRecord, pauseRecord } from '../../../report/model/pauses.ts';
+import { muteRecord, pauseRecord, toPauses } from '../../../report/model/pauses.ts';
+import { findPausables, findPaused, refuseUnknownMutes } from '../../../report/names.ts';
 import { loadSettings } from '../../../settings/load.ts';
-import { UsageError } from '../../../system/base/errors.ts';
+import type { Pause } from '../../../store/statements/pauses.ts';
 import { field } from '../../../system/base/record.ts';
 import { checkLiveness, machineName } from '../../../system/process/identity.ts';
 import type { LiveSite } from '../../site.ts';
@@ -132,14 +131,14 @@ export function addSiteChangeRoutes(api: Api): void {
     const [incident] = await site.changes.use((shared) =>
       shared.change(caller.name, (session) => acknowledgeIncidents(session, word, site.now())),
     );
-    if (incident === undefined) throw new HTTPException(404, { message: noSuchIncident(word).message });
+    if (incident === undefined) throw noSuchIncident(word);
     return answer(c, incidentRecord.toJson(incident));
   });
   api.openapi(closeRoute, async (c) => {
     const { site, caller } = c.var;
     const { id } = c.req.valid('param');
     const [incident] = await site.changes.use((shared) =>
-      shared.change(caller.name, (session) => closeIncidents(session, [id], site.now())).catch(orNotFound),
+      shared.change(caller.name, (session) => closeIncidents(session, [id], site.now())),
     );
     return answer(c, incidentRecord.toJson(incident as NonNullable<typeof incident>));
   });
@@ -149,11 +148,6 @@ export function addSiteChangeRoutes(api: Api): void {
   });
 }
 
-/** The one thing that a number of an incident can be wrong in. */
-function orNotFound(error: unknown): never {
-  throw error instanceof UsageError ? new HTTPException(404, { message: error.message }) : error;
-}
-
 function addPauseRoutes(api: Api): void {
   api.openapi(pauseRoute, async (c) => {
     const { site, caller } = c.var;
@@ -161,9 +155,8 @@ function addPauseRoutes(api: Api): void {
     const at = site.now();
     toPauses([], wish, at);
     const { pattern } = c.req.valid('param');
-    const names = pattern === '*' ? [pattern] : await findPausables(site.root, [pattern]);
-    const [wanted] = toPauses(names, wish, at);
-    if (wanted === undefined) throw new HTTPException(404, { message: 'There is nothing of that name.' });
+    const find = async () => await site.read((found) => findPausables(found, [pattern]));
+    const [wanted] = toPauses(pattern === '*' ? [pattern] : await find(), wish, at) as [Pause];
     await site.changes.use((shared) => shared.change(caller.name, (session) => pause(session, wanted)));
     return answer(c, pauseRecord.toJson(wanted));
   });
@@ -172,7 +165,8 @@ function addPauseRoutes(api: Api): void {
     const { pattern } = c.req.valid('param');
     const at = site.now();
     const pauses = await site.read((found) => found.pauses());
-    const [name = pattern] = pattern === '*' ? [pattern] : await findPausedNames(site.root, [pattern], pauses);
+    const find = async () => await site.read((found) => findPaused(found, [pattern]));
+    const [name = pattern] = pattern === '*' ? [pattern] : await find();
     const resumed = await site.changes.use((shared) =>
       shared.change(caller.name, (session) => resume(session, name, at)),
     );
@@ -206,7 +200,8 @@ function addMuteRoutes(api: Api): void {
  * Starts a script now by a runner of its own, which goes on whatever becomes of the dashboard. Who asked for it is
  * recorded before.
  *
- * @throws {HTTPException} if there is no such script, it is refused, or its tier is at work
+ * @throws {NoSuchName} if there is no such script
+ * @throws {HTTPException} if it is refused, or its tier is at work
  */
 async function requestRun(
   site: LiveSite,
@@ -225,9 +220,7 @@ async function requestRun(
 
 async function findRunnable({ root, env }: LiveSite, name: string): Promise<Script> {
   const settings = await loadSettings(root, env);
-  const { script } = await findScript({ root, settings }, name).catch((error: unknown) => {
-    throw error instanceof UsageError ? new HTTPException(404, { message: error.message }) : error;
-  });
+  const { script } = await findScript({ root, settings }, name);
   if (script.refusals.length === 0) return script;
   throw new HTTPException(409, { message: `${script.name} is refused: ${script.refusals.join(' ')}` });
 }

@@ -1,12 +1,11 @@
 import { z } from '@hono/zod-openapi';
-import { HTTPException } from 'hono/http-exception';
 import type { LogView } from '../../../discovery/site.ts';
-import { findNames } from '../../../report/model/runs/history.ts';
 import { readRunOutput } from '../../../report/model/runs/output.ts';
 import { readOutputFrom } from '../../../report/model/runs/output-part.ts';
 import { changeRecord, type RunRecord, runRecord } from '../../../report/model/runs/run.ts';
 import { readRunSummary, selectNeighbours, selectRunPage } from '../../../report/model/runs/run-pages.ts';
-import { type RunWithOutput, selectHighestRunId, selectNewestRun, selectRun } from '../../../report/model/runs/runs.ts';
+import { selectNewestRun } from '../../../report/model/runs/runs.ts';
+import { findRun, findScript } from '../../../report/names.ts';
 import { type Clock, createClock } from '../../../report/text/clock.ts';
 import { describeChange, describeDeviation } from '../../../report/text/words.ts';
 import { outcomes } from '../../../store/words.ts';
@@ -20,7 +19,6 @@ import {
   readCursor,
   readLog,
   readWindow,
-  requireScript,
   textSchema,
   wholeNumber,
   windowFields,
@@ -88,7 +86,7 @@ export function addRunRoutes(api: Api): void {
     const after = place === null ? undefined : { startedAtMs: place[0] as number, id: place[1] as number };
     const page = await readLog(site, async (found, view) => {
       const { nowMs } = found;
-      const script = word === undefined ? undefined : requireScript(word, await findNames(found));
+      const script = word === undefined ? undefined : await findScript(found, word);
       // One more than asked for tells whether there are more.
       const query = { ...readWindow(window, nowMs), script, tier, job, outcomes: outcome, after, limit: limit + 1 };
       const runs = await selectRunPage(view, query);
@@ -124,15 +122,6 @@ export function addRunRoutes(api: Api): void {
 async function tellRun(view: LogView, run: RunRecord, clock: Clock) {
   const summary = await readRunSummary(view, run);
   return { summary, unusual: run.deviations.map((deviation) => describeDeviation(deviation, clock)) };
-}
-
-/** @throws {HTTPException} where there is none */
-export async function findRun(view: LogView, id: number): Promise<RunWithOutput> {
-  const run = await selectRun(view, id);
-  if (run !== null) return run;
-  const newest = await selectHighestRunId(view.db);
-  const hint = newest === null ? 'nothing has run yet' : `the newest is ${newest}`;
-  throw new HTTPException(404, { message: `There is no run ${id} in the log: ${hint}.` });
 }
 
 const flag = z.enum(['true', 'false']);

@@ -4,9 +4,9 @@ import { foundScriptToJson } from '../../../report/json.ts';
 import { incidentRecord } from '../../../report/model/incidents.ts';
 import { readOverview, readScriptOverview, scriptRecord } from '../../../report/model/overview.ts';
 import { pauseRecord } from '../../../report/model/pauses.ts';
-import { findNames } from '../../../report/model/runs/history.ts';
 import { runningRecord, selectRunning } from '../../../report/model/runs/run.ts';
 import { readUsual, selectVersions, usualRecord, versionRecord } from '../../../report/model/runs/script.ts';
+import { findScript } from '../../../report/names.ts';
 import { createClock } from '../../../report/text/clock.ts';
 import { readWhy } from '../../../report/why/why.ts';
 import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
@@ -20,7 +20,6 @@ import {
   pageOf,
   readClosedWindow,
   readLog,
-  requireScript,
   textSchema,
   type WindowWords,
   wholeNumber,
@@ -137,7 +136,7 @@ async function readScript(site: LiveSite, word: string, words: WindowWords) {
   return await readLog(site, async (found, view) => {
     const { nowMs, store } = found;
     const { discovery } = await found.jobs();
-    const script = requireScript(word, await findNames(found));
+    const script = await findScript(found, word);
     const window = readClosedWindow(words, nowMs, WEEK_MS);
     const overview = await readScriptOverview(found, script, window);
     const file = scriptsOf(discovery).find(({ name }) => name === script) ?? null;

@@ -1,15 +1,14 @@
 import { z } from '@hono/zod-openapi';
-import { HTTPException } from 'hono/http-exception';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
 import type { Discovery } from '../../../discovery/script.ts';
 import type { Site } from '../../../discovery/site.ts';
 import { listWaiters } from '../../../queue/claim/waiters.ts';
 import { readUpcoming, upcomingJobRecord, upcomingToJson } from '../../../report/model/jobs.ts';
 import { nextTimeRecord, readNextTimes } from '../../../report/model/next-times.ts';
-import { unknownTier } from '../../../report/model/runs/history.ts';
 import { waiterRecord } from '../../../report/model/status.ts';
 import { findHolders, readTierState, selectLastCall, selectSeen, tierStateRecord } from '../../../report/model/tier.ts';
 import { selectWorkers, workerRecord } from '../../../report/model/workers.ts';
+import { noSuchTier } from '../../../report/names.ts';
 import { readTimeSpan } from '../../../report/text/filters.ts';
 import { expectByCrontab } from '../../../schedule/crontab-times.ts';
 import { field, isoInstant, record } from '../../../system/base/record.ts';
@@ -123,12 +122,10 @@ export function addTierRoutes(api: Api): void {
       const { tiers } = (await found.jobs()).discovery;
       const wanted = tiers.filter((each) => each.name === name);
       if (wanted.length > 0) return await readTiers(found, wanted);
-      throw new HTTPException(404, {
-        message: unknownTier(
-          name,
-          tiers.map((each) => each.name),
-        ).message,
-      });
+      throw noSuchTier(
+        name,
+        tiers.map((each) => each.name),
+      );
     });
     return answer(c, tier as NonNullable<typeof tier>);
   });

@@ -388,3 +388,23 @@ function sumOf(values: Float64Array): number | null {
 function toMs(microseconds: number | null): number | null {
   return microseconds === null ? null : microseconds / 1000;
 }
+
+/** One script's runs in a window. */
+export interface ScriptRuns {
+  readonly script: string;
+  readonly sinceMs: number;
+  readonly untilMs: number;
+  /** Newest first. */
+  readonly runs: readonly RunRecord[];
+  /** There are older ones in the window, which the limit left out. */
+  readonly isCut: boolean;
+}
+
+/** One script's runs, as far as they fit the filter. */
+export async function readScriptRuns(view: LogView, script: string, filter: RunFilter): Promise<ScriptRuns> {
+  const { sinceMs, untilMs, limit } = filter;
+  // One more than asked for tells whether there are more.
+  const runs = await selectRuns(view, script, { ...filter, limit: limit === undefined ? undefined : limit + 1 });
+  const isCut = limit !== undefined && runs.length > limit;
+  return { script, sinceMs, untilMs, runs: runs.slice(0, limit), isCut };
+}
