@@ -1,7 +1,7 @@
 import { type ColumnDefinition, hasValue, indexesOn, literal, now, type TableDefinition } from '../columns.ts';
 import type { ServerDialect } from '../shared/sql/dialect.ts';
 import { quoted } from '../shared/sql/rows.ts';
-import { countingOf } from '../statements/counted.ts';
+import { viewsOf } from '../shared/views.ts';
 import { tables } from '../tables.ts';
 
 /** Statements that lead to a version of the schema: from no tables to the first one, and from each to the next. */
@@ -13,7 +13,8 @@ export function migrationsOf(
   const made = all.map(([name, table]) => createTable(dialect, name, table));
   // MySQL's are made with their table: alone each takes as long as that.
   const indexes = dialect.name === 'mysql' ? [] : all.flatMap(([name, table]) => createIndexes(dialect, name, table));
-  return [[...types, ...made, ...indexes, ...triggers, ...viewsOf(dialect)]];
+  const views = Object.entries(viewsOf(dialect)).map(([name, select]) => `create or replace view ${name} as ${select}`);
+  return [[...types, ...made, ...indexes, ...triggers, ...views]];
 }
 
 /** Statements of one server alone. */
@@ -71,27 +72,4 @@ function createIndexes({ name: engine }: ServerDialect, table: string, facts: Ta
   return indexesOn(engine, facts).map(
     ({ name, isUnique, on }) => `create ${isUnique ? 'unique ' : ''}index if not exists ${name} on ${table} ${on}`,
   );
-}
-
-/** Every transition of a job, run or worker; and what has happened to the jobs of each handler since the log began. */
-function viewsOf(dialect: ServerDialect): readonly string[] {
-  return [
-    `create or replace view activity as
-      select started_at as at, case state when 'skipped' then 'worker-skipped' else 'worker-started' end as event,
-        id as worker_id, ${dialect.integer('null')} as job_id, ${dialect.integer('null')} as run_id, case state when 'skipped' then reason end as detail,
-        null as actor, null as warning from workers
-      union all select finished_at, case state when 'crashed' then 'worker-crashed' else 'worker-finished' end,
-        id, ${dialect.integer('null')}, ${dialect.integer('null')}, reason, null, null from workers where state in ('finished', 'crashed')
-      union all select created_at, 'job-queued', ${dialect.integer('null')}, id, ${dialect.integer('null')}, null, null, null from jobs where tier is null
-      union all select started_at, 'run-started', worker_id, job_id, id, null, null, null from runs
-      union all select finished_at,
-        case when outcome = 'released' and (left_job is null or left_job <> 'cancelled') then 'job-released'
-          when left_job is null then 'job-finished' else 'job-' || left_job end,
-        worker_id, job_id, id, reason, null, warning from runs where finished_at is not null
-      union all select at, event, worker_id, job_id, run_id, detail, actor, null from events`,
-    `create or replace view totals as select handler, what, sum(times) as times
-      from (select handler, what, times from gone
-        union all ${countingOf(dialect).countsOf({ jobs: 'true', runs: 'true', events: 'true' })}) as counted
-      group by handler, what`,
-  ];
 }

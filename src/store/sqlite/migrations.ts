@@ -9,13 +9,11 @@ import {
 } from '../columns.ts';
 import { SCHEMA_VERSION, stepsTo } from '../schema.ts';
 import { sqliteDialect } from '../shared/sql/dialect.ts';
-import { countingOf } from '../statements/counted.ts';
+import { viewsOf } from '../shared/views.ts';
 import { tables } from '../tables.ts';
 import type { Connection, Driver } from './driver.ts';
 
 /** Makes and mends the tables of a log's file, which hardly any invocation does. */
-
-const NOW_MS = "(cast((julianday('now') - 2440587.5) * 86400000 as integer))";
 
 /** Statements that make a table and its indexes. */
 function createTable(name: string, table: TableDefinition): string[] {
@@ -49,7 +47,7 @@ function describeColumn(name: string, column: ColumnDefinition, key: readonly st
     isKey ? 'primary key' : '',
     facts.isNeverReused ? 'autoincrement' : '',
     facts.isNullable || isKey ? '' : 'not null',
-    otherwise === undefined ? '' : `default ${otherwise === now ? NOW_MS : literal(otherwise)}`,
+    otherwise === undefined ? '' : `default ${otherwise === now ? `(${sqliteDialect.nowMs})` : literal(otherwise)}`,
     facts.isUnique ? 'unique' : '',
     check?.sqlite === undefined ? '' : checkText(...check.sqlite),
     values === undefined ? '' : `check (${hasValue(name, values)})`,
@@ -61,22 +59,8 @@ function describeColumn(name: string, column: ColumnDefinition, key: readonly st
 
 const checkText = (sentence: string, condition: string): string => `constraint "${sentence}" check (${condition})`;
 
-/** Rows are never changed by it: whoever settles a run says in `left_job` what became of its job. */
-const activity = `create view activity as
-  select started_at as at, case state when 'skipped' then 'worker-skipped' else 'worker-started' end as event,
-    id as worker_id, null as job_id, null as run_id, case state when 'skipped' then reason end as detail, null as actor,
-    null as warning from workers
-  union all select finished_at, case state when 'crashed' then 'worker-crashed' else 'worker-finished' end,
-    id, null, null, reason, null, null from workers where state in ('finished', 'crashed')
-  union all select created_at, 'job-queued', null, id, null, null, null, null from jobs where tier is null
-  union all select started_at, 'run-started', worker_id, job_id, id, null, null, null from runs
-  union all select finished_at, case when outcome = 'released' and left_job is not 'cancelled' then 'job-released'
-      when left_job is null then 'job-finished' else 'job-' || left_job end,
-    worker_id, job_id, id, reason, null, warning from runs where finished_at is not null
-  union all select at, event, worker_id, job_id, run_id, detail, actor, null from events`;
-
 const views = [
-  activity,
+  ...Object.entries(viewsOf(sqliteDialect)).map(([name, select]) => `create view ${name} as ${select}`),
   `create view runs_readable as select
     runs.id, scripts.name as script, attempt, outcome,
     strftime('%Y-%m-%d %H:%M:%S', started_at / 1000.0, 'unixepoch', 'localtime') as started,
@@ -87,10 +71,6 @@ const views = [
     measured_by, exit_code, signal, reason, warning, output
   from runs join scripts on scripts.id = script_id left join outputs on run_id = runs.id
   order by started_at desc, runs.id desc`,
-  `create view totals as select handler, what, sum(times) as times
-    from (select handler, what, times from gone
-      union all ${countingOf(sqliteDialect).countsOf({ jobs: 'true', runs: 'true', events: 'true' })})
-    group by handler, what`,
 ];
 
 /** Statements that lead to a version of the schema: from no tables to the first one, and from each to the next. */
