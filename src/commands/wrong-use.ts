@@ -236,11 +236,11 @@ const synonyms: Readonly<Record<string, string>> = {
 
 /** `bury 5` → `job 5 bury`; `reprot` → `report`; `clean` → `run hourly/clean`; null: nothing is near. */
 async function guessWords(words: readonly string[], line: TypedLine): Promise<string | null> {
-  const { jobVerbs } = await import('./jobs/job.ts');
+  const { verbNames } = await import('../queue/settle/verbs.ts');
   const [first = '', second = ''] = words;
   const id = words.find((word) => /^\d+$/.test(word));
   const verb = first === id ? second : first;
-  const meant = nearestName(verb, jobVerbs);
+  const meant = nearestName(verb, verbNames);
   if (meant !== null && id !== undefined) return `job ${id} ${meant}`;
   const own = guessScript(first, line);
   if (own !== null) return own;

@@ -70,3 +70,36 @@ function refuseClaim({ id, name }: NamedJob, why: string): QueueError {
 function nameJob({ id, name }: NamedJob): string {
   return `Job ${id} (${name})`;
 }
+
+/** The words of a verb about jobs in a state that does not fit it. */
+export interface StateWords {
+  /** Completes "only a … can be". */
+  readonly expected: string;
+  /** Completes "can be", and on the dashboard "job 7 (mail/welcome)". */
+  readonly done: string;
+  /** The remedy for a wrong state, where it differs from that of other verbs. */
+  readonly hints?: Partial<Record<JobState, string>>;
+}
+
+/** The remedy for a state that does not fit a verb. */
+const hints: Readonly<Record<JobState, string>> = {
+  queued: 'claim it first',
+  retrying: 'claim it first',
+  claimed: 'wait for its end',
+  running: 'wait for its end; fail or bury it to end it now',
+  paused: 'end or delete the jobs it waits for',
+  finished: 'add a new one, or requeue it',
+  failed: 'kick it first',
+  cancelled: 'add a new one, or requeue it',
+};
+
+/** "Job 7 (mail/welcome) is finished, and only a running job can be touched; …" */
+export function wrongState(
+  job: NamedJob & { readonly parent_id: number | null },
+  { expected, done, hints: own = {} }: StateWords,
+): QueueError {
+  const { state, parent_id: parent } = job;
+  const isPausedChild = state === 'paused' && parent !== null;
+  const hint = isPausedChild ? `it waits for the end of its parent, job ${parent}` : (own[state] ?? hints[state]);
+  return refuse(job, `is ${state}, and only a ${expected} can be ${done}; ${hint}.`);
+}

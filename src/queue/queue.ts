@@ -17,7 +17,16 @@ import { pause, pauseNameOf, resume } from './pauses.ts';
 import { type JsonReader, readJob, recordActor, type VerbSession } from './read/jobs.ts';
 import { countJobs, listJobs, listOptions, totalJobs } from './read/list.ts';
 import { createPolicies } from './settle/retry-policy.ts';
-import { applyVerb, kickJobs, requeueJobs, type Verb, type VerbContext, verbs } from './settle/verbs.ts';
+import {
+  applyVerb,
+  kickJobs,
+  requeueJobs,
+  type VerbContext,
+  type VerbMethods,
+  type VerbName,
+  verbNames,
+  verbOf,
+} from './settle/verbs.ts';
 
 /** The place of the queue. Options that are left out are found as the `runner` command finds them. */
 export interface OpenQueueOptions {
@@ -41,14 +50,20 @@ export async function buildQueue(
   options: OpenQueueOptions,
   read: JsonReader = JSON.parse,
   clock: LogClock = createLogClock(),
-): Promise<Queue> {
+): Promise<VerbQueue> {
   return createQueue(await openParts(options, read, clock));
+}
+
+/** A queue whose verbs can also be called by their names. */
+export interface VerbQueue extends Queue {
+  /** Returns what the method of that name does. */
+  apply(verb: VerbName, job: JobRef, options?: object): Promise<unknown>;
 }
 
 /** One open log for many callers; each change is recorded with its caller. */
 export interface SharedQueue {
   /** The verbs in this caller's name; do not close them. */
-  as(actor: string): Queue;
+  as(actor: string): VerbQueue;
   /** Any other change of the log, as a whole or not at all. */
   change<T>(actor: string, work: (session: VerbSession) => Promise<T>): Promise<T>;
   close(): Promise<void>;
@@ -102,7 +117,7 @@ function makeFolder(state: StateFolder): void {
 }
 
 /** The queue's verbs over an open log. */
-function createQueue(parts: QueueParts): Queue {
+function createQueue(parts: QueueParts): VerbQueue {
   const { log, state } = parts;
   const change = async <T>(work: (session: VerbSession, context: VerbContext) => Promise<T>): Promise<T> => {
     let { archive } = contextOf(parts);
@@ -114,10 +129,12 @@ function createQueue(parts: QueueParts): Queue {
     removeOutput(state, archive.unnamed);
     return result;
   };
-  const applying =
-    <Options extends object, Result>(verb: Verb<Options, Result>) =>
-    (job: JobRef, options: Options = {} as Options): Promise<Result> =>
-      change((session, context) => applyVerb(session, verb, job, options, context));
+  const apply = async (name: VerbName, job: JobRef, given: object = {}): Promise<unknown> => {
+    const handlerPolicy = Object(given).mayRetry === true ? await parts.policies() : null;
+    return await change((session, context) =>
+      applyVerb(session, verbOf(name), job, given, { ...context, handlerPolicy }),
+    );
+  };
   const addUnique = async <Data>(name: string, data?: Data, options: JobOptions = {}): Promise<AddedJob> => {
     const [added] = await addAll(parts, [{ ...options, name, ...(data !== undefined && { data }) }]);
     return added as AddedJob;
@@ -133,24 +150,23 @@ function createQueue(parts: QueueParts): Queue {
       (await claimForCaller(parts, patterns, count, options)) as ClaimedJob<Data>[],
     claimJob: async <Data>(id: number, options = {}) =>
       (await claimJobForCaller(parts, id, options)) as ClaimedJob<Data>,
-    finish: applying(verbs.finish),
-    retry: applying(verbs.retry),
-    fail: async (job, options = {}) => {
-      const handlerPolicy = options?.mayRetry === true ? await parts.policies() : null;
-      await change((session, context) => applyVerb(session, verbs.fail, job, options, { ...context, handlerPolicy }));
-    },
-    bury: applying(verbs.bury),
-    kick: (id) => applying(verbs.kick)(id),
+    ...verbMethods(apply),
+    apply,
     kickMany: (patterns, count) => change((session, context) => kickJobs(session, patterns, count, context)),
-    cancel: (id) => applying(verbs.cancel)(id),
-    touch: applying(verbs.touch),
-    delete: async (job) => removeOutput(state, await applying(verbs.delete)(job)),
-    update: (job, options) => change((session, context) => applyVerb(session, verbs.update, job, options, context)),
     requeue: (ids, options = {}) => change((session, context) => requeueJobs(session, ids, options, context)),
     ...readingVerbs(parts),
     ...pausingVerbs(parts),
     close: () => log.close(),
   };
+}
+
+function verbMethods(apply: VerbQueue['apply']): VerbMethods {
+  const methods = verbNames.map((name) => {
+    // A caller such as `ids.map(queue.kick)` passes further arguments to a verb without options.
+    const takesNone = verbOf(name).options.length === 0;
+    return [name, (job: JobRef, options?: object) => apply(name, job, takesNone ? {} : options)] as const;
+  });
+  return Object.fromEntries(methods) as VerbMethods;
 }
 
 function readingVerbs({ log, now, read }: QueueParts): Pick<Queue, 'get' | 'list' | 'count' | 'totals'> {

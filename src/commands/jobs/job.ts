@@ -1,5 +1,7 @@
-import type { Job, JobRef, Queue } from '../../queue/api.ts';
-import { noSuchJob, QueueError } from '../../queue/errors.ts';
+import { type QueueOption, tokenOption, verbOptions } from '../../queue/add/options.ts';
+import type { Job } from '../../queue/api.ts';
+import { QueueError } from '../../queue/errors.ts';
+import { type VerbName, verbNames, verbOf } from '../../queue/settle/verbs.ts';
 import { formatJson } from '../../report/json.ts';
 import { jobRecord, jobStoryToJson, readStory } from '../../report/model/jobs.ts';
 import { renderJob } from '../../report/terminal/jobs.ts';
@@ -7,13 +9,12 @@ import { createScreen } from '../../report/terminal/screen.ts';
 import { createClock } from '../../report/text/clock.ts';
 import { describeJob } from '../../report/text/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import type { ExactJson } from '../../system/base/exact-json.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { printableName } from '../../system/base/values.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { print, withLog } from '../shared/open.ts';
-import { numberIn, readJsonArgument, STDIN, withoutUndefined } from '../shared/options.ts';
+import { readQueueOptions, STDIN, typedKey } from '../shared/options.ts';
 import { withQueue } from '../shared/with-queue.ts';
 import type { Given } from '../table.ts';
 
@@ -31,14 +32,15 @@ export async function job(context: CommandContext, options: JobOptions): Promise
 }
 
 interface Request {
-  readonly verb: JobSubcommand;
+  readonly verb: VerbName;
   readonly options: JobOptions;
 }
 
 async function changeOne(context: CommandContext, { id, verb, options }: Request & { id: number }): Promise<void> {
-  const words = await readJobWords(options);
+  const given = await readOptions(verb, options);
+  const { token } = options;
   const text = await withQueue(context, options.root, async (queue) => {
-    await changeJob(queue, id, verb, words);
+    await queue.apply(verb, token === undefined ? id : { id, token }, given);
     const job = await queue.get(id);
     return options.json ? formatJson(changedToJson(id, job)) : describeChanged(context, job, { id, verb });
   });
@@ -51,13 +53,13 @@ async function changeEach(
   { ids, verb, options }: Request & { ids: readonly number[] },
 ): Promise<void> {
   if (options.token !== undefined) throw new UsageError('A --token is that of one claim: give one number with it.');
-  const words = await readJobWords(options);
+  const given = await readOptions(verb, options);
   const jobs: object[] = [];
   const refused = new Map<number, QueueError>();
   await withQueue(context, options.root, async (queue) => {
     for (const id of ids) {
       try {
-        await changeJob(queue, id, verb, words);
+        await queue.apply(verb, id, given);
       } catch (error) {
         if (!(error instanceof QueueError)) throw error;
         refused.set(id, error);
@@ -105,7 +107,7 @@ function readJobNumbers(words: readonly string[]): readonly [readonly [number, .
 }
 
 function noNumber([word = '', next = '']: readonly string[]): UsageError {
-  const verb = isJobNumber(next) ? nearestName(word, jobVerbs) : null;
+  const verb = isJobNumber(next) ? nearestName(word, verbNames) : null;
   const cure =
     verb === null ? '`npx folder-runner jobs` lists them.' : `did you mean \`npx folder-runner job ${next} ${verb}\`?`;
   return new UsageError(
@@ -126,49 +128,22 @@ async function showJob(context: CommandContext, id: number, options: JobOptions)
   await print(context, text);
 }
 
-/** What each verb takes besides `--json`. */
-const verbs = {
-  finish: ['result', 'data', 'token'],
-  retry: ['delay', 'at', 'priority', 'name', 'data', 'reason', 'ignoreRepeat', 'token'],
-  fail: ['reason', 'data', 'mayRetry', 'token'],
-  bury: ['reason', 'priority', 'token'],
-  kick: [],
-  cancel: [],
-  touch: ['lease', 'token'],
-  delete: ['token'],
-  update: ['data', 'priority', 'at', 'repeat', 'token'],
-  requeue: ['name', 'forgetTry'],
-} as const satisfies Readonly<Record<string, readonly (keyof JobWords)[]>>;
+/** All that verbs take. */
+const typedOptions: Readonly<Record<string, QueueOption>> = { token: tokenOption, ...verbOptions };
 
-export type JobSubcommand = keyof typeof verbs;
-
-export const jobVerbs = Object.keys(verbs) as readonly JobSubcommand[];
-
-/** The options of verbs. */
-type JobWords = Omit<JobOptions, 'id' | 'json' | 'root' | 'asRoot'>;
-
-const flags: Readonly<Record<keyof JobWords, string>> = {
-  token: '--token',
-  result: '--result',
-  data: '--data',
-  delay: '--delay',
-  at: '--at',
-  priority: '--priority',
-  name: '--name',
-  reason: '--reason',
-  repeat: '--repeat',
-  ignoreRepeat: '--ignore-repeat',
-  lease: '--lease',
-  forgetTry: '--forget-try',
-  mayRetry: '--may-retry',
-};
+/** The options that a verb takes. */
+function optionsOf(verb: VerbName): readonly QueueOption[] {
+  const { options, takesToken = false } = verbOf(verb);
+  return [...options, ...(takesToken ? ['token'] : [])].flatMap((name) => typedOptions[name] ?? []);
+}
 
 /** @throws {UsageError} that names the nearest verb */
-export function readVerb(word: string): JobSubcommand {
-  if (Object.hasOwn(verbs, word)) return word as JobSubcommand;
-  const nearest = nearestName(word, jobVerbs);
+export function readVerb(word: string): VerbName {
+  const verb = verbNames.find((name) => name === word);
+  if (verb !== undefined) return verb;
+  const nearest = nearestName(word, verbNames);
   throw new UsageError(
-    `npx folder-runner job <id> needs one of ${jobVerbs.join(', ')}, ` +
+    `npx folder-runner job <id> needs one of ${verbNames.join(', ')}, ` +
       `found ${JSON.stringify(printableLine(word))}${nearest === null ? '.' : `; did you mean ${nearest}?`}`,
   );
 }
@@ -178,83 +153,38 @@ export function readVerb(word: string): JobSubcommand {
  *
  * @throws {UsageError} if an option is given that the verb does not take
  */
-export function assertOptions(verb: JobSubcommand | null, given: object): void {
-  const taken: readonly string[] = verb === null ? [] : verbs[verb];
-  const options = Object.keys(flags) as (keyof JobWords)[];
-  const wrong = options.find((option) => Object.hasOwn(given, option) && !taken.includes(option));
+export function assertOptions(verb: VerbName | null, given: object): void {
+  const taken = verb === null ? [] : optionsOf(verb);
+  const isGiven = (option: QueueOption): boolean => Object.hasOwn(given, typedKey(option));
+  const wrong = Object.values(typedOptions).find((option) => isGiven(option) && !taken.includes(option));
   if (wrong === undefined) return;
-  const flag = flags[wrong];
-  throw new UsageError(verb === null ? withoutVerb(flag, wrong) : withVerb(flag, verb));
+  const { flag } = wrong;
+  if (verb === null) {
+    const having = verbNames.filter((name) => optionsOf(name).includes(wrong)).join('|');
+    throw new UsageError(`${flag} goes with a verb: \`npx folder-runner job <id> ${having} ${flag} …\`.`);
+  }
+  const flags = [...taken.map(({ flag }) => flag), '--json'].join(', ');
+  throw new UsageError(`\`npx folder-runner job <id> ${verb}\` takes no ${flag}; it takes ${flags}.`);
 }
 
-function withVerb(flag: string, verb: JobSubcommand): string {
-  const taken = [...verbs[verb].map((option) => flags[option]), '--json'];
-  return `\`npx folder-runner job <id> ${verb}\` takes no ${flag}; it takes ${taken.join(', ')}.`;
-}
-
-function withoutVerb(flag: string, option: keyof JobWords): string {
-  const having = jobVerbs.filter((name) => (verbs[name] as readonly string[]).includes(option));
-  return `${flag} goes with a verb: \`npx folder-runner job <id> ${having.join('|')} ${flag} …\`.`;
-}
-
-type Change = (queue: Queue, job: Exclude<JobRef, number>, words: Words) => Promise<unknown>;
-
-/** Words with their JSON read. */
-type Words = Omit<JobWords, 'data' | 'result'> & {
-  readonly data: ExactJson | null | undefined;
-  readonly result: ExactJson | null | undefined;
-};
-
-const changes: Readonly<Record<JobSubcommand, Change>> = {
-  finish: (queue, job, { result, data }) => queue.finish(job, withoutUndefined({ result, data })),
-  retry: (queue, job, words) => queue.retry(job, readRetry(words)),
-  fail: (queue, job, { reason, data, mayRetry }) => queue.fail(job, withoutUndefined({ reason, data, mayRetry })),
-  bury: (queue, job, { reason, priority }) =>
-    queue.bury(job, withoutUndefined({ reason, priority: numberIn(priority) })),
-  kick: (queue, { id }) => queue.kick(id),
-  cancel: (queue, { id }) => queue.cancel(id),
-  touch: (queue, job, { lease }) => queue.touch(job, withoutUndefined({ lease })),
-  delete: (queue, job) => queue.delete(job),
-  update: (queue, job, words) => queue.update(job, readUpdate(words)),
-  requeue: async (queue, { id }, { name, forgetTry }) => {
-    const count = await queue.requeue([id], withoutUndefined({ name, forgetTry }));
-    if (count === 0) throw noSuchJob(id);
-  },
-};
-
-/** Does to a job what the verb says. */
-async function changeJob(queue: Queue, id: number, verb: JobSubcommand, words: Words): Promise<void> {
-  const job = words.token === undefined ? { id } : { id, token: words.token };
-  await changes[verb](queue, job, words);
-}
-
-/** @throws {UsageError} if what is to be JSON is none */
-async function readJobWords({ data, result, ...words }: JobWords): Promise<Words> {
-  if (data === STDIN && result === STDIN) {
+/** @throws {UsageError} if what is to be JSON is none, or the verb needs an option */
+async function readOptions(verb: VerbName, typed: JobOptions): Promise<object> {
+  if (typed.data === STDIN && typed.result === STDIN) {
     throw new UsageError('Only one of --data and --result can be read from stdin: give the other one as JSON.');
   }
-  return {
-    ...words,
-    data: data === undefined ? undefined : await readJsonArgument(data, '--data'),
-    result: result === undefined ? undefined : await readJsonArgument(result, '--result'),
-  };
-}
-
-function readRetry({ delay, at, priority, name, data, reason, ignoreRepeat }: Words): object {
-  const numbers = { priority: numberIn(priority) };
-  return withoutUndefined({ delay, runAt: at, ...numbers, name, data, reason, ignoreRepeat });
-}
-
-function readUpdate({ data, priority, at, repeat }: Words): object {
-  const rule = repeat === false ? null : repeat;
-  const changed = withoutUndefined({ data, priority: numberIn(priority), runAt: at, repeat: rule });
-  if (Object.keys(changed).length > 0) return changed;
-  throw new UsageError('`npx folder-runner job <id> update` needs --data, --priority, --at, --repeat or --no-repeat.');
+  const given = await readQueueOptions(verbOptions, typed);
+  if (Object.keys(given).length > 0 || !verbOf(verb).needsOption) return given;
+  const flags = verbOf(verb).options.flatMap((name) => {
+    const { flag = '', off }: QueueOption = verbOptions[name];
+    return off === undefined ? [flag] : [flag, off];
+  });
+  const needed = `${flags.slice(0, -1).join(', ')} or ${flags.at(-1)}`;
+  throw new UsageError(`\`npx folder-runner job <id> ${verb}\` needs ${needed}.`);
 }
 
 interface Changed {
   readonly id: number;
-  readonly verb: JobSubcommand;
+  readonly verb: VerbName;
 }
 
 /** How a job stands after a verb; null: it is gone, deleted or kept no longer. */

@@ -1,3 +1,4 @@
+import { jobOptionNames, jobOptions, type QueueOption } from '../../queue/add/options.ts';
 import { readWhen } from '../../queue/add/values.ts';
 import type { AddedJob, DuplicatePolicy, Job } from '../../queue/api.ts';
 import { createClock } from '../../report/text/clock.ts';
@@ -7,7 +8,7 @@ import type { ExactJson } from '../../system/base/exact-json.ts';
 import { countOf } from '../../system/base/format.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { noteUnhandled } from '../shared/names.ts';
-import { nameLine, readJobLines, readJobOptions, readJsonArgument, readStdin } from '../shared/options.ts';
+import { nameLine, readJobLines, readJsonArgument, readQueueOptions, readStdin } from '../shared/options.ts';
 import { withQueue } from '../shared/with-queue.ts';
 import type { Given } from '../table.ts';
 
@@ -52,7 +53,7 @@ async function addOne(
   options: AddOptions,
 ): Promise<void> {
   await withQueue(context, options.root, async (queue, root) => {
-    const added = await queue.addUnique(name, data, readJobOptions(options));
+    const added = await queue.addUnique(name, data, await readQueueOptions(jobOptions, options));
     // Of a unique key that is taken, it is another job, perhaps of another name.
     const job = options.json && added.added ? null : await queue.get(added.id);
     if (options.json) context.stdout.write(`${JSON.stringify(added)}\n`);
@@ -74,10 +75,10 @@ function describe(
   return describeKept(job, onDuplicate as DuplicatePolicy, changed, ignored.map(nameGiven));
 }
 
-/** As somebody gave it on the command line. */
+/** The option of another job as it was typed: `--at`; its name and data are arguments. */
 function nameGiven(option: string): string {
-  if (option === 'name' || option === 'data') return `the ${option}`;
-  return option === 'runAt' ? '--at' : `--${option.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  const { flag = `the ${option}` }: QueueOption = jobOptions[jobOptionNames.find((name) => name === option) ?? 'name'];
+  return flag;
 }
 
 /** They are added in one transaction, and held in memory till then. */

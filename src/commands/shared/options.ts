@@ -1,28 +1,38 @@
-import type { JobOptions, NewJob } from '../../queue/api.ts';
+import { Option } from 'commander';
+import { jobOptionNames, jobOptions, type QueueOption } from '../../queue/add/options.ts';
+import type { NewJob } from '../../queue/api.ts';
 import { QueueError } from '../../queue/errors.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { type ExactJson, memberOf, parseExactly } from '../../system/base/exact-json.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { describeFound } from '../../system/base/values.ts';
-import type { Given } from '../table.ts';
 
-/** What the queue is given; whether it is right is for the queue to say. */
-export function readJobOptions(words: Given<'add'>): JobOptions {
-  return withoutUndefined({
-    runAt: words.at,
-    priority: numberIn(words.priority),
-    retries: numberIn(words.retries),
-    retryDelay: words.retryDelay,
-    uniqueKey: words.unique,
-    onDuplicate: words.onDuplicate,
-    repeat: words.repeat,
-    missed: words.missed,
-    parent: numberIn(words.parent),
-    onChildFailure: words.onChildFailure,
-    group: words.group,
-    lease: words.lease,
-  }) as JobOptions;
+/** The key of an option among those that were typed: `at`. */
+export const typedKey = ({ flag = '' }: QueueOption): string => new Option(flag).attributeName();
+
+/**
+ * Reads what was typed as the queue takes it; whether it is right is for the queue to say.
+ *
+ * @throws {UsageError} if what is to be JSON is none
+ */
+export async function readQueueOptions(
+  options: Readonly<Record<string, QueueOption>>,
+  typed: object,
+): Promise<Readonly<Record<string, unknown>>> {
+  const words = new Map<string, unknown>(Object.entries(typed));
+  const read: Record<string, unknown> = {};
+  for (const [name, option] of Object.entries(options)) {
+    const word = option.flag === undefined ? undefined : words.get(typedKey(option));
+    if (word === undefined) continue;
+    read[name] = typeof word === 'string' ? await readWord(option, word) : word || null;
+  }
+  return read;
+}
+
+async function readWord(option: QueueOption, word: string): Promise<unknown> {
+  if (option.takes === 'json') return await readJsonArgument(word, option.flag ?? '');
+  return ['priority', 'retries', 'id'].includes(String(option.takes)) ? numberIn(word) : word;
 }
 
 /** The whole number that a word is; any other word as it is, for the message that refuses it. */
@@ -84,23 +94,6 @@ interface JobLine {
   readonly job: NewJob<unknown>;
 }
 
-const keys: Readonly<Record<keyof NewJob, true>> = {
-  name: true,
-  data: true,
-  runAt: true,
-  priority: true,
-  retries: true,
-  retryDelay: true,
-  uniqueKey: true,
-  onDuplicate: true,
-  repeat: true,
-  missed: true,
-  parent: true,
-  onChildFailure: true,
-  group: true,
-  lease: true,
-};
-
 /**
  * The jobs of a text with one JSON object a line; empty lines count as lines only.
  *
@@ -120,7 +113,7 @@ function readJob(content: string, line: number): NewJob<unknown> {
     throw new UsageError(`Line ${line} must be an object such as {"name":"mail/welcome","data":{}}.`);
   }
   const job = JSON.parse(content) as NewJob<unknown>;
-  for (const key of Object.keys(job)) if (!Object.hasOwn(keys, key)) throw unknownKey(key, line);
+  for (const key of Object.keys(job)) if (!Object.hasOwn(jobOptions, key)) throw unknownKey(key, line);
   const { name, ...options } = job;
   // Programs in other languages write null for what they leave out.
   const said = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== null));
@@ -128,8 +121,8 @@ function readJob(content: string, line: number): NewJob<unknown> {
 }
 
 function unknownKey(key: string, line: number): UsageError {
-  const nearest = nearestName(key, Object.keys(keys));
-  const hint = nearest === null ? `a job has ${Object.keys(keys).join(', ')}.` : `did you mean ${nearest}?`;
+  const nearest = nearestName(key, jobOptionNames);
+  const hint = nearest === null ? `a job has ${jobOptionNames.join(', ')}.` : `did you mean ${nearest}?`;
   return new UsageError(`Line ${line}: ${JSON.stringify(printableLine(key))} is not a key of a job; ${hint}`);
 }
 

@@ -1,5 +1,4 @@
-import type { Queue } from '../../queue/api.ts';
-import { buildQueue } from '../../queue/queue.ts';
+import { buildQueue, type VerbQueue } from '../../queue/queue.ts';
 import { commandClock } from '../../system/base/clock.ts';
 import { parseExactly } from '../../system/base/exact-json.ts';
 import type { CommandContext } from './context.ts';
@@ -9,7 +8,7 @@ import { rootOf } from './open.ts';
 export async function withQueue<T>(
   context: CommandContext,
   rootOption: string | undefined,
-  use: (queue: Queue, root: string) => Promise<T>,
+  use: (queue: VerbQueue, root: string) => Promise<T>,
 ): Promise<T> {
   const { env, cwd, now } = context;
   const root = rootOf(context, rootOption);

@@ -164,8 +164,8 @@ const jobNumbers: Find = ({ context, root }) =>
 
 const jobWords: Find = async (here, args) => {
   if (args.length === 0) return await jobNumbers(here, args);
-  const { jobVerbs } = await import('../jobs/job.ts');
-  return jobVerbs.map(toCandidate);
+  const { verbNames } = await import('../../queue/settle/verbs.ts');
+  return verbNames.map(toCandidate);
 };
 
 const runNumbers: Find = ({ context, root }) =>

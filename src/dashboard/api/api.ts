@@ -8,10 +8,11 @@ import { StoreUnavailable } from '../../store/failures.ts';
 import { NoSuchName, UsageError } from '../../system/base/errors.ts';
 import { rememberAnswers } from '../live/memo.ts';
 import type { LiveSite } from '../site.ts';
+import { receiveBody } from './change/bodies.ts';
 import { addJobChangeRoutes } from './change/change-jobs.ts';
-import { addManyRoutes } from './change/change-many.ts';
 import { addSiteChangeRoutes } from './change/change-site.ts';
 import { addClaimRoutes } from './change/claim.ts';
+import { addPruneRoutes } from './change/prune.ts';
 import { addEventRoutes } from './events.ts';
 import { addActivityRoutes } from './read/activity.ts';
 import { addJobRoutes } from './read/jobs.ts';
@@ -50,7 +51,7 @@ export function createApi(site: LiveSite, access: Access | Caller): Api {
     c.set('caller', admitted);
     return await limitBody(c, next);
   });
-  api.use('/api/*', rememberAnswers());
+  api.use('/api/*', receiveBody, rememberAnswers());
   api.openAPIRegistry.registerComponent('securitySchemes', 'token', { type: 'http', scheme: 'bearer' });
   api.openAPIRegistry.registerComponent('securitySchemes', 'session', {
     type: 'apiKey',
@@ -62,8 +63,8 @@ export function createApi(site: LiveSite, access: Access | Caller): Api {
   addSessionRoutes(api, answerRefusal);
   addOverviewRoutes(api);
   addClaimRoutes(api);
-  addManyRoutes(api);
   addJobChangeRoutes(api);
+  addPruneRoutes(api);
   addSiteChangeRoutes(api);
   addEventRoutes(api);
   addScriptRoutes(api);

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi';
+import { type VerbName, verbNames, verbOf } from '../../queue/settle/verbs.ts';
 import { hostZone } from '../../system/base/zone.ts';
 import { type Api, defineRoute, instantSchema, jsonResponse, type Refusal, type SessionInfo } from './route.ts';
 
@@ -12,6 +13,17 @@ const sessionSchema = z
       .openapi({ description: 'Send it as X-CSRF-Token with requests that change something; null: not needed' }),
     expiresAt: instantSchema.nullable().openapi({ description: 'null: it has no end' }),
     zone: z.string().openapi({ description: 'The time zone of the server', example: 'Europe/Berlin' }),
+    buttons: z
+      .array(
+        z.object({
+          verb: z.enum(verbNames),
+          effect: z.string(),
+          done: z.string().openapi({ description: 'Completes "Job 7 (mail/welcome)"', example: 'kicked' }),
+          warning: z.string().nullable().openapi({ description: 'Asked about before; null: it does no harm' }),
+          isDangerous: z.boolean(),
+        }),
+      )
+      .openapi({ description: 'The verbs of a job that the dashboard shows to you as buttons' }),
   })
   .openapi('Session');
 
@@ -60,5 +72,11 @@ export function addSessionRoutes(api: Api, refuse: (refusal: Refusal) => Respons
 
 function toJson({ name, permission, csrf, expiresAt }: SessionInfo): z.infer<typeof sessionSchema> {
   const end = expiresAt === null ? null : new Date(expiresAt).toISOString();
-  return { name, permission, csrf, expiresAt: end, zone: hostZone() };
+  const buttons = permission === 'manage' ? verbNames.flatMap(toButton) : [];
+  return { name, permission, csrf, expiresAt: end, zone: hostZone(), buttons };
+}
+
+function toButton(verb: VerbName) {
+  const { button, done } = verbOf(verb);
+  return button === undefined ? [] : [{ verb, done, isDangerous: false, ...button }];
 }

@@ -4,28 +4,22 @@ import type { JobHead } from '../../store/shared/job-columns.ts';
 import type { NewJobRow } from '../../store/statements/jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
 import type { JobState } from '../../store/words.ts';
-import { childFailurePolicies, missedPolicies } from '../../store/words.ts';
 import { describeFound } from '../../system/base/values.ts';
-import type { AddedJob, DuplicatePolicy, NewJob } from '../api.ts';
+import type { AddedJob, NewJob } from '../api.ts';
 import { QueueError } from '../errors.ts';
 import { changeByEvent } from '../settle/change-by-event.ts';
 import { stateOfNewChild } from '../settle/families.ts';
 import { writeRetry } from '../settle/own-retry.ts';
+import { jobOptionNames, jobOptions, takeable, takenBy } from './options.ts';
 import {
   checkJson,
   checkOptions,
   readDelay,
-  readId,
-  readKey,
-  readLeaseMs,
-  readPriority,
   readRetries,
   readRule,
   readRunAt,
   readWord,
   refuseRepeatingChild,
-  requireJobName,
-  writeJson,
 } from './values.ts';
 
 /**
@@ -65,7 +59,7 @@ export function readPlainJobs(jobs: readonly NewJob<unknown>[], at: number): New
   if (!jobs.every(isPlainJob)) return null;
   return jobs.map((job, index) => {
     try {
-      return readNewJob(checkOptions('add', optionNames, job), null, at, at);
+      return readNewJob(checkOptions('add', jobOptionNames, job), null, at, at);
     } catch (error) {
       return throwNamed(error, job, index, jobs.length);
     }
@@ -196,7 +190,7 @@ function readNewJob(job: NewJob<unknown>, rule: RepeatRule | null, firstAt: numb
     throw new QueueError('invalid', why, { field: 'repeat' });
   }
   if (onDuplicate !== undefined) {
-    readWord('onDuplicate', 'The policy for duplicates', onDuplicate, Object.keys(takenBy));
+    readWord('onDuplicate', 'The policy for duplicates', onDuplicate, jobOptions.onDuplicate.takes);
   }
   if (retryDelay !== undefined) readDelay(retryDelay);
   const row = {
@@ -234,74 +228,9 @@ function columnOf<Value, Initial>(
 }
 
 async function readRuleOf(job: NewJob<unknown>): Promise<RepeatRule | null> {
-  const { repeat, parent } = checkOptions('add', optionNames, job);
+  const { repeat, parent } = checkOptions('add', jobOptionNames, job);
   if (repeat === undefined || repeat === '') return null;
   if (parent === undefined) return await readRule(repeat);
   const why = 'A child cannot repeat: its parent would wait for ever; let the parent repeat.';
   throw new QueueError('invalid', why, { field: 'repeat' });
 }
-
-/** An option of a new job. */
-interface JobOption {
-  /** The columns that it sets. */
-  readonly columns: readonly (keyof NewJobRow)[];
-  /** Converts a given value to that of its one column; absent: other options count as well. */
-  readonly read?: (value: unknown) => string | number;
-  /** The column without the option; absent: the option must be given, or others count as well. */
-  readonly initial?: string | number | null;
-  /** Whether an unfinished job with the same unique key can take it. */
-  readonly isTakeable: boolean;
-}
-
-type OptionName = keyof NewJob<unknown>;
-
-/** The options of a new job, in the order in which errors and answers list them. */
-const jobOptions = {
-  name: { columns: ['name'], read: requireJobName, isTakeable: false },
-  data: { columns: ['data'], read: (data) => writeJson('data', data), initial: '{}', isTakeable: true },
-  runAt: { columns: ['run_at'], isTakeable: true },
-  repeat: { columns: ['repeat', 'run_at', 'scheduled_for'], isTakeable: true },
-  priority: { columns: ['priority'], read: readPriority, initial: 500, isTakeable: true },
-  retries: { columns: ['retry'], isTakeable: true },
-  retryDelay: { columns: ['retry'], isTakeable: true },
-  missed: {
-    columns: ['missed_policy'],
-    read: (missed) => readWord('missed', 'The policy for missed times', missed, missedPolicies),
-    ...{ initial: 'all' as const, isTakeable: true },
-  },
-  onChildFailure: {
-    columns: ['on_child_failure'],
-    read: (policy) => readWord('onChildFailure', 'The policy for failed children', policy, childFailurePolicies),
-    ...{ initial: null, isTakeable: true },
-  },
-  group: {
-    columns: ['concurrency_key'],
-    read: (group) => readKey('group', 'A group', group),
-    ...{ initial: null, isTakeable: true },
-  },
-  lease: { columns: ['lease_ms'], read: readLeaseMs, initial: null, isTakeable: true },
-  uniqueKey: {
-    columns: ['unique_key'],
-    read: (key) => readKey('uniqueKey', 'A unique key', key),
-    ...{ initial: null, isTakeable: false },
-  },
-  onDuplicate: { columns: [], isTakeable: false },
-  parent: {
-    columns: ['parent_id'],
-    read: (parent) => readId('The parent', "a job's number", parent, 'parent'),
-    ...{ initial: null, isTakeable: false },
-  },
-} as const satisfies Readonly<Record<OptionName, JobOption>>;
-
-const optionNames = Object.keys(jobOptions) as OptionName[];
-
-/** The options that an unfinished job with the same unique key can take. */
-const takeable = optionNames.filter((name) => jobOptions[name].isTakeable);
-
-/** The options that such a job takes by each policy. */
-const takenBy: Readonly<Record<DuplicatePolicy, readonly OptionName[]>> = {
-  keep: [],
-  replace: ['data'],
-  merge: ['data'],
-  'replace-all': takeable,
-};

@@ -190,16 +190,18 @@ export function checkOptions<Options extends object>(
   names: readonly string[],
   options: Options,
 ): Options {
-  if (typeof options !== 'object' || options === null) {
-    const such = `an object with ${names.join(', ')}`;
-    throw new QueueError('invalid', `The options of \`${verb}\` must be ${such}.`);
-  }
+  if (typeof options !== 'object' || options === null) throw noOptions(verb, names);
   const wrong = Object.keys(options).find((name) => !names.includes(name));
   if (wrong === undefined) return options;
   const nearest = nearestName(wrong, names);
-  const hint = nearest === null ? `it takes ${names.join(', ')}.` : `did you mean ${nearest}?`;
+  const taken = names.length === 0 ? 'no options' : names.join(', ');
+  const hint = nearest === null ? `it takes ${taken}.` : `did you mean ${nearest}?`;
   const what = `\`${verb}\` has no option ${JSON.stringify(wrong)}; ${hint}`;
   throw new QueueError('invalid', what, { field: wrong });
+}
+
+export function noOptions(verb: string, names: readonly string[]): QueueError {
+  return new QueueError('invalid', `The options of \`${verb}\` must be an object with ${names.join(', ')}.`);
 }
 
 /** One glob over names, or several: a name that matches any of them is meant. */

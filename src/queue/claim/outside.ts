@@ -18,7 +18,7 @@ import {
   requireDelayMs,
 } from '../add/values.ts';
 import type { ClaimedJob, ClaimOptions } from '../api.ts';
-import { deadlineSoon, type QueueError, refuse } from '../errors.ts';
+import { deadlineSoon, type QueueError, refuse, wrongState } from '../errors.ts';
 import type { QueueLog } from '../log.ts';
 import {
   findJob,
@@ -34,7 +34,7 @@ import {
 import { createArchive } from '../settle/archive.ts';
 import { readEndedChildren } from '../settle/families.ts';
 import { LEASE_GRACE_MS, type PolicyOfName } from '../settle/retry-policy.ts';
-import { applyVerb, verbs, wrongState } from '../settle/verbs.ts';
+import { applyVerb, claimByNumber, verbs } from '../settle/verbs.ts';
 import { claimJobs, type QueueSelection, selectionOf } from './claim.ts';
 import { endExpiredLeases } from './leases.ts';
 import { announceWait } from './waiters.ts';
@@ -130,7 +130,7 @@ export async function claimJobForCaller(
   options: Pick<ClaimOptions, 'lease'> = {},
 ): Promise<ClaimedJob> {
   const { log, settings, policies, now } = parts;
-  const { lease } = checkOptions(verbs.claim.name, verbs.claim.options, options);
+  const { lease } = checkOptions(claimByNumber.name, claimByNumber.options, options);
   const leaseMs = lease === undefined ? null : readLeaseMs(lease);
   readJobId(id);
   await log.ask((store) => endExpiredLeases(store, now, settings, policies));
@@ -147,7 +147,7 @@ async function claimOne(
   const isDelayed = (row: JobHead): boolean => isWaiting(row.state) && row.run_at > parts.now();
   if (isDelayed(job) || job.state === 'failed') {
     await applyVerb(session, verbs.kick, id, {}, contextOf(parts));
-  } else if (!isWaiting(job.state)) throw wrongState(job, verbs.claim);
+  } else if (!isWaiting(job.state)) throw wrongState(job, claimByNumber);
   const [claimed] = await claimIn(session, parts, wanted);
   if (claimed !== undefined) return claimed;
   const left = await findJob(session, id);
@@ -163,7 +163,7 @@ async function describeUnclaimed(
   wanted: Wanted,
 ): Promise<QueueError> {
   if (!isWaiting(job.state)) {
-    return job.reason === null ? wrongState(job, verbs.claim) : refuse(job, `cannot be claimed: ${job.reason}.`);
+    return job.reason === null ? wrongState(job, claimByNumber) : refuse(job, `cannot be claimed: ${job.reason}.`);
   }
   const { isWanted } = await selectionFor(session, wanted, settings, now());
   const isPaused = !isWanted(job.name);

@@ -3,9 +3,11 @@ import { leadsNowhere, type PlannedTime, planNext } from '../../schedule/repeat/
 import type { JobHead } from '../../store/shared/job-columns.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { isWaiting, type JobState, type Outcome } from '../../store/words.ts';
+import type { VerbOptionName } from '../add/options.ts';
 import {
   checkOptions,
   invalid,
+  noOptions,
   type Patterns,
   readLeaseMs,
   readPatterns,
@@ -23,12 +25,13 @@ import type {
   ClaimOptions,
   FailOptions,
   FinishOptions,
+  Job,
   JobRef,
   RequeueOptions,
   RetryOptions,
   UpdateOptions,
 } from '../api.ts';
-import { QueueError, refuse } from '../errors.ts';
+import { QueueError, refuse, type StateWords, wrongState } from '../errors.ts';
 import { findJob, findRow, readJobId, readRef, recordActor, type VerbSession } from '../read/jobs.ts';
 import { nextToKick } from '../read/list.ts';
 import { resumeParentIfDone } from './families.ts';
@@ -47,32 +50,46 @@ export interface VerbContext extends EndContext {
   readonly handlerPolicy?: PolicyOfName | null;
 }
 
-/** The words of a verb, and the states of jobs to which it applies. */
-interface VerbRules {
+/**
+ * A verb of a job: from its entry follow the methods of the queue, the routes of the API, the command line and the
+ * dashboard's buttons. Its effect applies to a job in a right state, in the transaction that has locked the job's row.
+ */
+export interface Verb<Options, Result> extends StateWords {
   readonly name: string;
-  readonly options: readonly string[];
-  /** Completes "only a … can be". */
-  readonly expected: string;
-  /** Completes "can be". */
-  readonly done: string;
-  /** The remedy for a wrong state, where it differs from that of other verbs. */
-  readonly hints?: Partial<Record<JobState, string>>;
-}
-
-/** A verb of a job. Its effect applies to a job in a right state, in the transaction that has locked the job's row. */
-export interface Verb<Options, Result> extends VerbRules {
-  readonly options: readonly (keyof Options & string)[];
+  readonly options: readonly VerbOptionName[];
+  /** What it does, for the API's document. */
+  readonly summary: string;
+  /** The dashboard's button; absent: the dashboard has none. */
+  readonly button?: VerbButton;
+  /** Whether the holder of a claim may name its token. */
+  readonly takesToken?: boolean;
+  /** Whether at least one option must be given. */
+  readonly needsOption?: boolean;
+  /** Whether the job's children must have ended. */
+  readonly needsEndedChildren?: boolean;
+  /** The state that the verb leaves as it is. */
+  readonly leaves?: JobState;
   /** Whether only the run's row records it, which does not name the caller. */
   readonly isRecordedByRun?: boolean;
   /** @param isHeld whether the caller has the token of the job's claim */
-  fits(job: JobHead, at: number, isHeld: boolean): boolean;
+  fits(job: Pick<JobHead, 'state' | 'run_at'>, at: number, isHeld: boolean): boolean;
   /** Reads the options, before the job is looked for. */
   read(options: Options, context: VerbContext): Effect<Result> | Promise<Effect<Result>>;
 }
 
+/** What a button says besides the verb's name. */
+interface VerbButton {
+  readonly effect: string;
+  /** Asked about before; null: the verb does no harm. */
+  readonly warning: string | null;
+  readonly isDangerous?: boolean;
+}
+
 type Effect<Result> = (session: StoreSession, job: JobHead) => Promise<Result>;
 
-function verb<Options, Result = void>(verb: Verb<Options, Result>): Verb<Options, Result> {
+function verb<Options, Result = void>(
+  verb: Verb<Options, Result> & { readonly options: readonly (keyof Options)[] },
+): Verb<Options, Result> {
   return verb;
 }
 
@@ -86,22 +103,26 @@ function moves(
   return (session, job) => endForOthers(session, { job, transition, at, reason, isByOthers: true }, outcome, context);
 }
 
-const isRunning = ({ state }: JobHead): boolean => state === 'running';
+const isRunning = ({ state }: Pick<JobHead, 'state'>): boolean => state === 'running';
 
-function mayBeKicked({ state, run_at }: JobHead, at: number): boolean {
+function mayBeKicked({ state, run_at }: Pick<JobHead, 'state' | 'run_at'>, at: number): boolean {
   return state === 'failed' || (isWaiting(state) && run_at > at);
 }
 
 const dueHint = 'it is due, and will run in its turn';
 
+/** The rules of a claim by number. */
+export const claimByNumber = {
+  ...{ name: 'claimJob', options: ['lease'], expected: 'waiting or failed job', done: 'claimed' },
+} as const;
+
 /** The verbs of a job, for anybody who knows its number or holds its claim. */
 export const verbs = {
-  /** Its effect is a claim by number. */
-  claim: { name: 'claimJob', options: ['lease'], expected: 'waiting or failed job', done: 'claimed' },
-
   finish: verb<FinishOptions>({
     name: 'finish',
     options: ['result', 'data'],
+    summary: 'Ends a running job as finished, with its result',
+    takesToken: true,
     ...{ expected: 'running job', done: 'finished', fits: isRunning, isRecordedByRun: true },
     read: ({ result, data }, context) => {
       const set = { result: result === undefined ? null : writeJson('result', result), ...readChanges({ data }) };
@@ -112,7 +133,13 @@ export const verbs = {
   /** A repeating job waits for its next time, unless that is ignored; any other one for the given time or delay. */
   retry: verb<RetryOptions>({
     name: 'retry',
-    options: ['delay', 'runAt', 'priority', 'name', 'data', 'ignoreRepeat', 'reason'],
+    options: ['delay', 'runAt', 'priority', 'name', 'data', 'reason', 'ignoreRepeat'],
+    summary: 'Puts a running job back into the queue',
+    button: {
+      effect: 'Back into the queue, though it is running',
+      warning: 'What it has done so far may already have had an effect, and it runs again from its beginning.',
+    },
+    takesToken: true,
     ...{ expected: 'running job', done: 'put back into the queue', fits: isRunning, isRecordedByRun: true },
     read: ({ delay, runAt, priority, name, data, ignoreRepeat = false, reason }, context) => {
       const { at, missedCap } = context;
@@ -132,6 +159,8 @@ export const verbs = {
   fail: verb<FailOptions>({
     name: 'fail',
     options: ['reason', 'data', 'mayRetry'],
+    summary: 'Ends a running job as failed; with mayRetry only this try',
+    takesToken: true,
     ...{ expected: 'running job', done: 'failed', fits: isRunning, isRecordedByRun: true },
     read: ({ reason, data, mayRetry = false }, context) => {
       const { at, handlerPolicy = null } = context;
@@ -148,7 +177,10 @@ export const verbs = {
   /** Sets a job aside until it is kicked. */
   bury: verb<BuryOptions>({
     name: 'bury',
-    options: ['priority', 'reason'],
+    options: ['reason', 'priority'],
+    summary: 'Sets a running or waiting job aside until it is kicked',
+    button: { effect: 'Set aside as failed until it is kicked', warning: null },
+    takesToken: true,
     ...{ expected: 'running or waiting job', done: 'buried' },
     hints: { failed: 'it stays failed until it is kicked' },
     fits: ({ state }) => state === 'running' || isWaiting(state),
@@ -160,6 +192,8 @@ export const verbs = {
   kick: verb<object>({
     name: 'kick',
     options: [],
+    summary: 'Makes a failed or delayed job due at once, with all its tries',
+    button: { effect: 'Due at once, with all its tries', warning: null },
     ...{ expected: 'failed or delayed job', done: 'kicked', fits: mayBeKicked },
     hints: { queued: dueHint, retrying: dueHint, running: 'bury it first, or wait for its end' },
     read: (_, context) => moves(context, { kind: 'kick' }, 'released'),
@@ -169,6 +203,13 @@ export const verbs = {
   cancel: verb<object>({
     name: 'cancel',
     options: [],
+    summary: 'Ends a waiting or failed job as cancelled; one that is cancelled stays so',
+    button: {
+      effect: 'It will not run any more',
+      warning: 'It will not run any more, nor will those of its children that wait.',
+      isDangerous: true,
+    },
+    leaves: 'cancelled',
     ...{ expected: 'waiting or failed job', done: 'cancelled' },
     fits: ({ state }) => state !== 'running' && state !== 'finished',
     read: (_, context) => async (session, job) => {
@@ -177,26 +218,12 @@ export const verbs = {
     },
   }),
 
-  /** Queues a job anew, due since it was added. A claim that holds it ends. */
-  requeue: verb<RequeueOptions>({
-    name: 'requeue',
-    options: ['name', 'forgetTry'],
-    ...{ expected: 'job that waits for no children', done: 'requeued', fits: () => true },
-    read: ({ name, forgetTry = false }, context) => {
-      const set = readChanges({ name });
-      const why = forgetTry ? 'its job was requeued: it never reached a worker' : 'its job was requeued while it ran';
-      return async (session, job) => {
-        const isParent = job.state === 'paused' && (await session.jobs.hasOpenChildren(job.id));
-        if (isParent) throw wrongState(job, verbs.requeue);
-        await moves(context, { kind: 'requeue', forgetTry: forgetTry === true, set }, 'released', why)(session, job);
-      };
-    },
-  }),
-
   /** Begins the lease anew. Only an explicit lease can make it end sooner than before. Returns when it ends. */
   touch: verb<Pick<ClaimOptions, 'lease'>, Date>({
     name: 'touch',
     options: ['lease'],
+    summary: 'Renews the claim of a running job',
+    takesToken: true,
     ...{ expected: 'running job', done: 'touched', fits: isRunning },
     read: ({ lease }, { at, leaseMs }) => {
       const givenMs = lease === undefined ? null : readLeaseMs(lease);
@@ -209,29 +236,39 @@ export const verbs = {
     },
   }),
 
-  /** Removes a job with its runs and its children. Returns names of output files that no run has any more. */
-  delete: verb<object, readonly string[]>({
+  /** Removes a job with its runs and its children. */
+  delete: verb<object>({
     name: 'delete',
     options: [],
+    summary: 'Removes a job with its runs and its ended children; for a running job, the token of its claim is needed',
+    button: {
+      effect: 'Removed with its runs and their output',
+      warning: 'Data, runs and output are removed. Nothing brings them back.',
+      isDangerous: true,
+    },
+    takesToken: true,
+    needsEndedChildren: true,
     ...{ expected: 'job that does not run', done: 'deleted' },
     fits: ({ state }, _, isHeld) => state !== 'running' || isHeld,
     read:
-      (_, { at }) =>
+      (_, { at, archive }) =>
       async (session, job) => {
         const jobs = [...(await endedChildren(session, job)), job];
-        const files = await session.jobs.delete(jobs.map(({ id }) => id));
+        archive?.unnamed.push(...(await session.jobs.delete(jobs.map(({ id }) => id))));
         await session.events.record(
           jobs.map(({ id, name }) => ({ at, event: 'job-deleted' as const, jobId: id, detail: name })),
         );
         await resumeParentIfDone(session, job.parent_id, at);
-        return files;
       },
   }),
 
   /** Changes a job without changing its state. */
   update: verb<UpdateOptions>({
     name: 'update',
-    options: ['data', 'priority', 'repeat', 'runAt'],
+    options: ['data', 'priority', 'runAt', 'repeat'],
+    summary: 'Changes data, priority, time or rule of a job, in any state, without changing the state',
+    takesToken: true,
+    needsOption: true,
     ...{ expected: 'job', done: 'updated', fits: () => true },
     read: async (options, context) => {
       const { data, priority, repeat, runAt } = options;
@@ -241,7 +278,6 @@ export const verbs = {
       const askedAt = runAt === undefined ? null : readRunAt(runAt, at);
       const words = { data: 'data', priority: 'priority', repeat: 'rule', runAt: 'time' } as const;
       const changed = Object.entries(words).filter(([option]) => options[option as keyof UpdateOptions] !== undefined);
-      if (changed.length === 0) throw invalid('An update', 'an object with data, priority, repeat or runAt', options);
       const detail = changed.map(([, word]) => word).join(', ');
       return async (session, job) => {
         if (rule && job.parent_id !== null) throw refuseRepeatingChild(job);
@@ -253,6 +289,28 @@ export const verbs = {
         };
         await session.jobs.change([{ id: job.id, set }], at);
         await session.events.record([{ at, event: 'job-updated', jobId: job.id, detail }]);
+      };
+    },
+  }),
+
+  /** Queues a job anew, due since it was added. A claim that holds it ends. */
+  requeue: verb<RequeueOptions>({
+    name: 'requeue',
+    options: ['name', 'forgetTry'],
+    summary: 'Queues a job again from any state, first of its priority',
+    button: {
+      effect: 'Queued once more, first in line',
+      warning: 'It runs from its beginning, even if it has already run.',
+    },
+    needsEndedChildren: true,
+    ...{ expected: 'job that waits for no children', done: 'requeued', fits: () => true },
+    read: ({ name, forgetTry = false }, context) => {
+      const set = readChanges({ name });
+      const why = forgetTry ? 'its job was requeued: it never reached a worker' : 'its job was requeued while it ran';
+      return async (session, job) => {
+        const isParent = job.state === 'paused' && (await session.jobs.hasOpenChildren(job.id));
+        if (isParent) throw wrongState(job, verbs.requeue);
+        await moves(context, { kind: 'requeue', forgetTry: forgetTry === true, set }, 'released', why)(session, job);
       };
     },
   }),
@@ -277,6 +335,32 @@ function decideFailedTry({ name, retry, attempts }: JobHead, handlerPolicy: Poli
 function leaseOfToken(token: string | null): number | null {
   const [, leaseMs] = /^[0-9a-f-]{36}\/(\d{1,13})$/.exec(token ?? '') ?? [];
   return leaseMs === undefined ? null : Number(leaseMs);
+}
+
+export type VerbName = keyof typeof verbs;
+
+/** The verbs, in the order in which help and messages list them. */
+export const verbNames = Object.keys(verbs) as VerbName[];
+
+/** The verb of this name, whatever its options. */
+export const verbOf = (name: VerbName): Verb<object, unknown> => verbs[name];
+
+/** The methods of the queue that apply a verb to one job. */
+export type VerbMethods = {
+  readonly [Name in VerbName]: (typeof verbs)[Name] extends Verb<infer Options, infer Result>
+    ? (job: JobRef, options?: Options) => Promise<Result>
+    : never;
+};
+
+/** The verbs that the queue takes for a job now and that change something, as far as the job itself tells. */
+export function verbsFor({ state, runAt, parent }: Job, at: number): VerbName[] {
+  // A claimed job runs already, or in a moment.
+  const job = { state: state === 'claimed' ? 'running' : state, run_at: runAt.getTime() } as const;
+  const waitsForChildren = state === 'paused' && parent === null;
+  return verbNames.filter((name) => {
+    const { fits, leaves, needsEndedChildren = false } = verbOf(name);
+    return fits(job, at, false) && leaves !== state && !(needsEndedChildren && waitsForChildren);
+  });
 }
 
 /** @throws {QueueError} if a child has not ended: it would be left without its parent */
@@ -313,7 +397,10 @@ export async function applyVerb<Options extends object, Result>(
   options: Options,
   context: VerbContext,
 ): Promise<Result> {
-  const effect = await verb.read(checkOptions(verb.name, verb.options, options), context);
+  checkOptions(verb.name, verb.options, options);
+  const isEmpty = Object.values(options).every((value) => value === undefined);
+  if (verb.needsOption && isEmpty) throw noOptions(verb.name, verb.options);
+  const effect = await verb.read(options, context);
   const job = await findJob(session, ref);
   // `findJob` has already refused a token that no longer holds the job.
   const { id, token } = readRef(ref);
@@ -372,24 +459,4 @@ export async function requeueJobs(
     count += 1;
   }
   return count;
-}
-
-/** The remedy for a state that does not fit a verb. */
-const hints: Readonly<Record<JobState, string>> = {
-  queued: 'claim it first',
-  retrying: 'claim it first',
-  claimed: 'wait for its end',
-  running: 'wait for its end; fail or bury it to end it now',
-  paused: 'end or delete the jobs it waits for',
-  finished: 'add a new one, or requeue it',
-  failed: 'kick it first',
-  cancelled: 'add a new one, or requeue it',
-};
-
-/** "Job 7 (mail/welcome) is finished, and only a running job can be touched; …" */
-export function wrongState(job: JobHead, { expected, done, hints: own = {} }: VerbRules): QueueError {
-  const { state, parent_id: parent } = job;
-  const isPausedChild = state === 'paused' && parent !== null;
-  const hint = isPausedChild ? `it waits for the end of its parent, job ${parent}` : (own[state] ?? hints[state]);
-  return refuse(job, `is ${state}, and only a ${expected} can be ${done}; ${hint}.`);
 }

@@ -115,7 +115,7 @@ test('what was changed is told, in one row', async () => {
 });
 
 test.each([
-  [{}, 'An update must be an object with data, priority, repeat or runAt, found {}.'],
+  [{}, 'The options of `update` must be an object with data, priority, runAt, repeat.'],
   [{ priority: 1.5 }, 'A priority must be a whole number'],
   [{ runAt: 'someday' }, 'A time must be one such as +10 minutes'],
 ])('%j is refused', async (options, message) => {

@@ -1,8 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createApi } from '../../../src/dashboard/api/api.ts';
+import type { Api } from '../../../src/dashboard/api/route.ts';
+import { openSite } from '../../../src/dashboard/site.ts';
 import type { Queue } from '../../../src/queue/api.ts';
 import { QueueError } from '../../../src/queue/errors.ts';
+import { type VerbName, verbNames } from '../../../src/queue/settle/verbs.ts';
+import { callAt } from '../../support/calls/in-root.ts';
+import { cronEnv } from '../../support/calls/run-pass.ts';
 import { engine } from '../../support/engines/engines.ts';
 import { changeLog } from '../../support/log/open-log.ts';
 import { repository } from '../../support/places/doc-examples.ts';
@@ -193,6 +199,74 @@ describe.each(Object.keys(verbs) as Verb[])('%s', (verb) => {
       await expectChange(log, `mail/${index}`, verb, from, to);
     }
   });
+});
+
+/** How each surface applies a verb to a job. Why it is refused; null: it is not. */
+const surfaces: Readonly<Record<string, (log: TestQueue, api: Api, verb: VerbName, id: number) => Promise<unknown>>> = {
+  command: async ({ root, clock }, _, verb, id) => {
+    const options = verb === 'update' ? ['--priority', '700'] : [];
+    const place = { cwd: root, env: { ...cronEnv(root), TZ: 'UTC' } };
+    const { status, stderr } = await callAt(['job', String(id), verb, ...options], place, clock.at);
+    return status === 0 ? null : stderr.trim().replace(/^runner: /, '');
+  },
+  API: async (_, api, verb, id) => {
+    const method = { update: 'PATCH', delete: 'DELETE' }[verb as string] ?? 'POST';
+    const path = method === 'POST' ? `/${verb}` : '';
+    const body = verb === 'update' ? '{"priority":700}' : null;
+    const { status, answered } = await ask(api, method, `/api/jobs/${id}${path}`, body);
+    return status === 200 ? null : answered.detail;
+  },
+  batch: async (_, api, verb, id) => {
+    const options = verb === 'update' ? { priority: 700 } : {};
+    const body = JSON.stringify({ verb, ids: [id], options });
+    return (await ask(api, 'POST', '/api/jobs/batch', body)).answered.items[0].reason;
+  },
+};
+
+async function ask(api: Api, method: string, path: string, body: string | null) {
+  const headers = new Headers(body === null ? {} : { 'content-type': 'application/json' });
+  const answer = await api.request(`http://127.0.0.1${path}`, { method, headers, body });
+  return { status: answer.status, answered: JSON.parse(await answer.text()) };
+}
+
+function openApi({ root, clock }: TestQueue): Api {
+  const env = { ...process.env, ...engine.environment() };
+  const site = openSite({ root, env, version: '0', now: () => clock.at, distFolder: '' });
+  onTestFinished(() => site.close());
+  return createApi(site, { name: 'token laptop', permission: 'manage' });
+}
+
+test.each(verbNames)('%s does on the command line, in the API and in a batch what the queue does', async (verb) => {
+  const log = await openTestQueue();
+  const api = openApi(log);
+  for (const [surface, apply] of Object.entries(surfaces)) {
+    for (const [from, to] of Object.entries(table[verb]) as [Situation, string][]) {
+      const what = `${verb} by ${surface}, ${from}`;
+      const id = await situations[from](log, `mail/${surface}-${from.replaceAll(/\W/g, '')}`);
+      const ofQueue = to === NO ? await verbs[verb](log.queue, id).catch(({ message }: Error) => message) : null;
+      expect(await apply(log, api, verb, id), what).toBe(ofQueue);
+      if (to !== NO) expect(log.row(id)?.state ?? GONE, what).toBe(to);
+    }
+  }
+});
+
+test('the dashboard offers the verbs that the queue takes', async () => {
+  const log = await openTestQueue();
+  const api = openApi(log);
+  const { answered: session } = await ask(api, 'GET', '/api/session', null);
+  expect(session.buttons.map(({ verb }: { verb: string }) => verb)).toEqual(
+    verbNames.filter((verb) => ['retry', 'bury', 'kick', 'cancel', 'delete', 'requeue'].includes(verb)),
+  );
+  for (const from of Object.keys(situations) as Situation[]) {
+    const id = await situations[from](log, `mail/${from.replaceAll(/\W/g, '')}`);
+    const taken = verbNames.filter((verb) => table[verb][from] !== NO);
+    // A cancelled job stays as it is.
+    const offered = taken.filter((verb) => verb !== 'cancel' || from !== 'cancelled');
+    const { answered: one } = await ask(api, 'GET', `/api/jobs/${id}`, null);
+    expect(one.verbs, from).toEqual(offered);
+    const { answered: list } = await ask(api, 'GET', '/api/jobs', null);
+    expect(list.items.find((job: { id: number }) => job.id === id).verbs, from).toEqual(offered);
+  }
 });
 
 async function expectChange(log: TestQueue, name: string, verb: Verb, from: Situation, to: string): Promise<void> {

@@ -1,14 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { nameLine, numberIn, parseJson, readJobLines, readJobOptions } from '../../../src/commands/shared/options.ts';
+import { nameLine, numberIn, parseJson, readJobLines, readQueueOptions } from '../../../src/commands/shared/options.ts';
+import { jobOptions } from '../../../src/queue/add/options.ts';
 import { QueueError } from '../../../src/queue/errors.ts';
 import { ExactJson } from '../../../src/system/base/exact-json.ts';
 
-test('what was not said is left out', () => {
-  expect(readJobOptions({})).toEqual({});
-  expect(Object.keys(readJobOptions({ at: '+1h' }))).toEqual(['runAt']);
+test('what was not said is left out', async () => {
+  expect(await readQueueOptions(jobOptions, {})).toEqual({});
+  expect(Object.keys(await readQueueOptions(jobOptions, { at: '+1h' }))).toEqual(['runAt']);
 });
 
-test('each option has its name in the queue', () => {
+test('each option has its name in the queue', async () => {
   const words = {
     at: '+10 minutes',
     priority: '-5',
@@ -23,7 +24,7 @@ test('each option has its name in the queue', () => {
     group: 'g',
     lease: '5m',
   };
-  expect(readJobOptions({ ...words, json: true } as typeof words)).toEqual({
+  expect(await readQueueOptions(jobOptions, { ...words, json: true })).toEqual({
     runAt: '+10 minutes',
     priority: -5,
     retries: 3,

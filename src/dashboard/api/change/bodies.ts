@@ -1,7 +1,8 @@
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { HTTPException } from 'hono/http-exception';
-import { type ExactJson, itemsOf, memberOf, parseExactly } from '../../../system/base/exact-json.ts';
+import type { QueueOption } from '../../../queue/add/options.ts';
+import { ExactJson, memberOf, parseExactly } from '../../../system/base/exact-json.ts';
 
 /** Of a caller that leaves out what is null, and of one that does not. */
 export const optional = <S extends z.ZodType>(schema: S) => schema.nullish();
@@ -14,13 +15,39 @@ export const whenSchema = z
   .union([z.string().max(100), z.int()])
   .openapi({ description: 'Epoch milliseconds, or words: `+10 minutes`, `2026-12-24 18:00`', example: '+10 minutes' });
 export const prioritySchema = z.int().openapi({ description: 'Higher ones are claimed first. Default: 500' });
-export const reasonSchema = z.string().max(65_536);
 /** Checked by the queue, which says what a name may be. */
 export const jobNameSchema = z.string().max(1000).openapi({ example: 'mail/welcome' });
 export const tokenSchema = z
   .string()
   .max(200)
   .openapi({ description: 'Token of the claim: the request only works while it is valid' });
+
+/** By what an option takes; the queue checks the rest. */
+const schemas = {
+  json: anyJson,
+  name: jobNameSchema,
+  when: whenSchema,
+  duration: durationSchema,
+  delay: z.string().max(100).openapi({ example: 'exponential 30s 6h' }),
+  rule: z.string().max(1000).openapi({ example: 'SCHEDULED, +1 HOUR' }),
+  priority: prioritySchema,
+  retries: z.int().min(0).max(100),
+  id: z.int().min(1),
+  key: z.string().max(255),
+  reason: z.string().max(65_536),
+  yes: z.boolean(),
+} as const;
+
+/** The fields of a body with these options of the queue. */
+export function optionFields(options: Readonly<Record<string, QueueOption>>): Record<string, z.ZodType> {
+  return Object.fromEntries(Object.entries(options).map(([name, option]) => [name, optionField(option)]));
+}
+
+function optionField({ takes, note }: QueueOption): z.ZodType {
+  if (takes === 'json') return anyJson.optional();
+  const schema = optional(typeof takes === 'string' ? schemas[takes] : z.enum(takes));
+  return note === undefined ? schema : schema.openapi({ description: note });
+}
 
 export function jsonBody<S extends z.ZodType>(schema: S) {
   return { body: { required: true, content: { 'application/json': { schema } } } } as const;
@@ -32,45 +59,46 @@ export function optionalJsonBody<S extends z.ZodType>(schema: S) {
 }
 
 /**
- * Reads the body once, as text of the right encoding, so that it can be passed on letter by letter.
+ * Reads the body of a change once, as text of the right encoding, so that it can be passed on letter by letter.
  *
  * @throws {HTTPException} for one that is none
  */
 export async function receiveBody(c: Context, next: () => Promise<void>): Promise<void> {
-  const bytes = await c.req.arrayBuffer();
-  try {
-    new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    throw new HTTPException(400, { message: 'The body is not UTF-8.' });
+  if (['POST', 'PUT', 'PATCH'].includes(c.req.method)) {
+    const bytes = await c.req.arrayBuffer();
+    try {
+      new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    } catch {
+      throw new HTTPException(400, { message: 'The body is not UTF-8.' });
+    }
   }
   await next();
 }
 
 type Written = Readonly<Record<string, unknown>>;
 
-/** What was said in a body, without what is null or left out, with these members of it as they are written. */
-export async function readExactly<T extends Written>(c: Context, body: T, ...members: string[]): Promise<Said<T>> {
+/** The fields of a body that are neither null nor left out. */
+export function said<T extends Written>(body: T): { readonly [Key in keyof T]: Exclude<T[Key], null | undefined> } {
+  const given = Object.entries(body).filter(([, value]) => value !== null && value !== undefined);
+  return Object.fromEntries(given) as ReturnType<typeof said<T>>;
+}
+
+/** The request's body as it is written. */
+export async function readText(c: Context): Promise<ExactJson> {
   const text = await c.req.text();
-  return said(body, parseExactly(text === '' ? '{}' : text) as ExactJson, members);
+  return parseExactly(text === '' ? '{}' : text) ?? new ExactJson('null');
 }
 
-/** The same of a list of them. */
-export async function readListExactly<T extends Written>(
-  c: Context,
-  bodies: readonly T[],
-  ...members: string[]
-): Promise<Said<T>[]> {
-  const texts = itemsOf(parseExactly(await c.req.text()) as ExactJson);
-  return bodies.map((body, index) => said(body, texts[index] as ExactJson, members));
-}
-
-/** Whatever may be left out is not there. */
-type Said<T> = { readonly [Key in keyof T]: Exclude<T[Key], null | undefined> };
-
-function said<T extends Written>(body: T, json: ExactJson, members: readonly string[]): Said<T> {
-  const plain = Object.entries(body).filter(
-    ([key, value]) => value !== null && value !== undefined && !members.includes(key),
-  );
-  const exact = members.filter((key) => Object.hasOwn(body, key)).map((key) => [key, memberOf(json, key)]);
-  return Object.fromEntries([...plain, ...exact]) as Said<T>;
+/** The options of the queue in a body: JSON as it is written, and null only where it has a meaning. */
+export function givenOptions(
+  options: Readonly<Record<string, QueueOption>>,
+  body: Written,
+  json: ExactJson,
+): Readonly<Record<string, unknown>> {
+  const given = Object.entries(body).flatMap(([name, value]) => {
+    const { takes, off } = options[name] ?? {};
+    if (value === undefined || (value === null && takes !== 'json' && off === undefined)) return [];
+    return [[name, takes === 'json' ? memberOf(json, name) : value] as const];
+  });
+  return Object.fromEntries(given);
 }

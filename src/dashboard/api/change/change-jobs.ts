@@ -1,51 +1,33 @@
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import type { JobRef, NewJob, Queue } from '../../../queue/api.ts';
-import { noSuchJob } from '../../../queue/errors.ts';
+import { jobOptions, verbOptions } from '../../../queue/add/options.ts';
+import { QueueError } from '../../../queue/errors.ts';
+import type { VerbQueue } from '../../../queue/queue.ts';
+import { type VerbName, verbNames, verbOf } from '../../../queue/settle/verbs.ts';
 import { jobRecord } from '../../../report/model/jobs.ts';
-import { childFailurePolicies, missedPolicies } from '../../../store/words.ts';
+import { jobStates } from '../../../store/words.ts';
+import { ExactJson, itemsOf, memberOf } from '../../../system/base/exact-json.ts';
 import { field } from '../../../system/base/record.ts';
 import { answer, idSchema } from '../fields.ts';
 import { type Api, type ApiEnv, defineRoute, jsonResponse } from '../route.ts';
 import { schemaOfField } from '../schema-of.ts';
 import {
-  anyJson,
-  durationSchema,
+  givenOptions,
   jobNameSchema,
   jsonBody,
   optional,
-  optionalJsonBody,
-  prioritySchema,
-  readExactly,
-  readListExactly,
-  reasonSchema,
-  receiveBody,
+  optionFields,
+  readText,
+  said,
   tokenSchema,
   whenSchema,
 } from './bodies.ts';
 
 export const idParam = z.object({ id: idSchema });
 
-const newJobSchema = z
-  .strictObject({
-    name: jobNameSchema,
-    data: anyJson.optional(),
-    runAt: optional(whenSchema),
-    priority: optional(prioritySchema),
-    retries: optional(z.int().min(0).max(100)),
-    retryDelay: optional(z.string().max(100).openapi({ example: 'exponential 30s 6h' })),
-    uniqueKey: optional(z.string().max(255)).openapi({ description: 'At most one unfinished job has it' }),
-    onDuplicate: optional(z.enum(['keep', 'replace', 'merge', 'replace-all'])),
-    repeat: optional(z.string().max(1000).openapi({ example: 'SCHEDULED, +1 HOUR' })),
-    missed: optional(z.enum(missedPolicies)),
-    parent: optional(z.int().min(1)),
-    onChildFailure: optional(z.enum(childFailurePolicies)),
-    group: optional(z.string().max(255)),
-    lease: optional(durationSchema),
-  })
-  .openapi('NewJob');
+const newJobSchema = z.strictObject({ ...optionFields(jobOptions), name: jobNameSchema }).openapi('NewJob');
 
-const MOST_JOBS = 1_000;
+const MOST_AT_ONCE = 1_000;
 
 const addedSchema = z.object({
   items: z.array(
@@ -65,174 +47,172 @@ const addRoute = defineRoute('manage', {
   method: 'post',
   path: '/api/jobs',
   summary: 'Adds a job, or several in their order, all or none',
-  request: jsonBody(z.union([newJobSchema, z.array(newJobSchema).min(1).max(MOST_JOBS)])),
+  request: jsonBody(z.union([newJobSchema, z.array(newJobSchema).min(1).max(MOST_AT_ONCE)])),
   responses: { 201: jsonResponse('Their numbers, in their order', addedSchema) },
 });
 
 /** How a job stands after a verb. */
-export const changedSchema = z
+const changedSchema = z
   .object({
     id: z.int(),
     job: schemaOfField(field.one(jobRecord).orNull.about('Null: it was deleted, or was not kept after its end')),
   })
   .openapi('ChangedJob');
 
-const token = optional(tokenSchema);
-const reason = optional(reasonSchema);
-const priority = optional(prioritySchema);
-const data = anyJson.optional();
-
-/** What each verb takes, and what it is for. */
-export const verbBodies = {
-  finish: z.strictObject({ result: anyJson.optional(), data, token }),
-  retry: z.strictObject({
-    delay: optional(durationSchema),
-    runAt: optional(whenSchema),
-    priority,
-    name: optional(jobNameSchema),
-    data,
-    ignoreRepeat: optional(z.boolean()),
-    reason,
-    token,
-  }),
-  fail: z.strictObject({ reason, data, mayRetry: optional(z.boolean()), token }),
-  bury: z.strictObject({ priority, reason, token }),
-  kick: z.strictObject({}),
-  cancel: z.strictObject({}),
-  touch: z.strictObject({ lease: optional(durationSchema), token }),
-  requeue: z.strictObject({ name: optional(jobNameSchema), forgetTry: optional(z.boolean()) }),
-} as const;
-
-export type JobVerbName = keyof typeof verbBodies;
-
-const summaries: Readonly<Record<JobVerbName, string>> = {
-  finish: 'Ends a running job as finished, with its result',
-  retry: 'Puts a running job back into the queue',
-  fail: 'Ends a running job as failed; with mayRetry only this try',
-  bury: 'Sets a running or waiting job aside until it is kicked',
-  kick: 'Makes a failed or delayed job due at once, with all its tries',
-  cancel: 'Ends a waiting or failed job as cancelled; one that is cancelled stays so',
-  touch: 'Renews the claim of a running job',
-  requeue: 'Queues a job again from any state, first of its priority',
-};
-
-type Options = Readonly<Record<string, unknown>>;
-
-/** What is done to a job; the queue checks whether it can be. */
-export const actOfVerb: Readonly<
-  Record<JobVerbName, (queue: Queue, job: JobRef, options: Options) => Promise<unknown>>
-> = {
-  finish: (queue, job, options) => queue.finish(job, options),
-  retry: (queue, job, options) => queue.retry(job, options),
-  fail: (queue, job, options) => queue.fail(job, options),
-  bury: (queue, job, options) => queue.bury(job, options),
-  kick: (queue, job) => queue.kick(idOfRef(job)),
-  cancel: (queue, job) => queue.cancel(idOfRef(job)),
-  touch: (queue, job, options) => queue.touch(job, options),
-  requeue: async (queue, job, options) => {
-    // Of several, those that are not there are passed over; who names one is told.
-    await requireJob(queue, idOfRef(job));
-    await queue.requeue([idOfRef(job)], options);
-  },
-};
-
-export function idOfRef(job: JobRef): number {
-  return typeof job === 'number' ? job : job.id;
-}
-
-/** @throws {QueueError} where there is none */
-async function requireJob(queue: Queue, id: number): Promise<void> {
-  if ((await queue.get(id)) === null) throw noSuchJob(id);
-}
-
-const verbRoute = <Name extends JobVerbName>(verb: Name) =>
-  defineRoute('manage', {
-    method: 'post',
-    path: `/api/jobs/{id}/${verb}`,
-    summary: summaries[verb],
-    request: { params: idParam, ...optionalJsonBody(verbBodies[verb]) },
+/** A verb that is posted to the path of its name, or the change of a job by PATCH. */
+function verbRoute(verb: Exclude<VerbName, 'delete'>) {
+  const { summary, options, takesToken = false, needsOption = false } = verbOf(verb);
+  const taken = Object.fromEntries(options.map((name) => [name, verbOptions[name]]));
+  const body = z.strictObject({ ...optionFields(taken), ...(takesToken && { token: optional(tokenSchema) }) });
+  const isUpdate = verb === 'update';
+  return defineRoute('manage', {
+    method: isUpdate ? 'patch' : 'post',
+    path: isUpdate ? '/api/jobs/{id}' : `/api/jobs/{id}/${verb}`,
+    summary,
+    request: { params: idParam, body: { required: needsOption, content: { 'application/json': { schema: body } } } },
     responses: { 200: jsonResponse('The job after the change', changedSchema) },
   });
-
-const updateRoute = defineRoute('manage', {
-  method: 'patch',
-  path: '/api/jobs/{id}',
-  summary: 'Changes data, priority, time or rule of a job, in any state, without changing the state',
-  request: {
-    params: idParam,
-    ...jsonBody(
-      z.strictObject({
-        data,
-        priority,
-        runAt: optional(whenSchema),
-        repeat: z.string().max(1000).nullish().openapi({ description: 'Null: it stops repeating' }),
-        token,
-      }),
-    ),
-  },
-  responses: { 200: jsonResponse('The job after the change', changedSchema) },
-});
+}
 
 const deleteRoute = defineRoute('manage', {
   method: 'delete',
   path: '/api/jobs/{id}',
-  summary: 'Removes a job with its runs and its ended children; for a running job, the token of its claim is needed',
+  summary: verbOf('delete').summary,
   request: { params: idParam, query: z.strictObject({ token: tokenSchema.optional() }) },
   responses: { 200: jsonResponse('It was removed', changedSchema) },
 });
 
-/** Adding, ending, changing and removing jobs, each by the queue's own verb. */
+const kickRoute = defineRoute('manage', {
+  method: 'post',
+  path: '/api/jobs/kick',
+  summary: 'Kicks failed jobs with matching names, the earliest failures first; if none has failed, delayed ones',
+  request: jsonBody(
+    z.strictObject({
+      names: z.union([jobNameSchema, z.array(jobNameSchema).min(1).max(100)]),
+      count: optional(z.int().min(1)).openapi({ description: 'Maximum number. Default: all' }),
+    }),
+  ),
+  responses: { 200: jsonResponse('The number', z.object({ kicked: z.int() })) },
+});
+
+const filterSchema = z
+  .strictObject({
+    name: optional(jobNameSchema).openapi({ description: 'A name or a pattern: `mail/*`. Default: all' }),
+    state: optional(z.union([z.enum(jobStates), z.array(z.enum(jobStates)).min(1)])),
+    due: optional(z.enum(['ready', 'delayed'])),
+    parent: optional(z.int().min(1)),
+    since: optional(whenSchema).openapi({ description: 'Only jobs added from this time on' }),
+    until: optional(whenSchema).openapi({ description: 'Only jobs added before this time' }),
+  })
+  .openapi('JobSelection');
+
+const toldSchema = z.object({
+  items: z.array(
+    z.object({
+      id: z.int(),
+      ok: z.boolean(),
+      reason: z.string().nullable().openapi({ description: 'Why it was refused; null: it was not' }),
+    }),
+  ),
+  more: z.boolean().openapi({ description: 'The filter matches more jobs: ask again' }),
+});
+
+const batchRoute = defineRoute('manage', {
+  method: 'post',
+  path: '/api/jobs/batch',
+  summary: 'Applies one verb to many jobs, each by itself: a refused job does not stop the others',
+  request: jsonBody(
+    z.strictObject({
+      verb: z.enum(verbNames),
+      ids: optional(z.array(z.int().min(1)).max(MOST_AT_ONCE)),
+      filter: optional(filterSchema).openapi({ description: `In place of ids: the first ${MOST_AT_ONCE} that fit` }),
+      options: optional(z.strictObject(optionFields(verbOptions))).openapi({ description: 'The options of the verb' }),
+    }),
+  ),
+  responses: { 200: jsonResponse('The outcome for each job', toldSchema) },
+});
+
+type Options = Readonly<Record<string, unknown>>;
+
+/** Adding jobs, and what is done to one, to many, and to all of a name: each by the queue's own verb. */
 export function addJobChangeRoutes(api: Api): void {
-  api.use('/api/jobs', receiveChange);
-  api.use('/api/jobs/*', receiveChange);
   api.openapi(addRoute, async (c) => {
-    const body = c.req.valid('json');
-    const isList = Array.isArray(body);
-    const jobs = isList ? await readListExactly(c, body, 'data') : [await readExactly(c, body, 'data')];
-    const items = await withSiteQueue(c, (queue) => queue.addManyUnique(jobs as readonly NewJob<unknown>[]));
+    const [body, json] = [c.req.valid('json'), await readText(c)];
+    const [bodies, texts] = Array.isArray(body) ? [body, itemsOf(json)] : [[body], [json]];
+    const jobs = bodies.map((job, index) => ({
+      ...givenOptions(jobOptions, job, texts[index] ?? json),
+      name: job.name,
+    }));
+    const items = await withSiteQueue(c, (queue) => queue.addManyUnique(jobs));
     return answer(c, { items }, 201);
   });
-  for (const verb of Object.keys(verbBodies) as JobVerbName[]) {
-    api.openapi(verbRoute(verb), async (c) => {
-      const { id } = c.req.valid('param');
-      const { token: held, ...options } = await readExactly(c, c.req.valid('json') as Options, 'data', 'result');
-      const job = held === undefined ? id : { id, token: held as string };
-      return await withSiteQueue(c, async (queue) => {
-        await actOfVerb[verb](queue, job, options);
-        return answer(c, await describeChanged(queue, id));
-      });
-    });
-  }
-  api.openapi(updateRoute, async (c) => {
-    const { id } = c.req.valid('param');
-    const body = c.req.valid('json');
-    const { token: held, ...options } = await readExactly(c, body, 'data');
-    const job = held === undefined ? id : { id, token: held };
+  api.openapi(kickRoute, async (c) => {
+    const { names, count = Number.MAX_SAFE_INTEGER } = said(c.req.valid('json'));
+    return answer(c, { kicked: await withSiteQueue(c, (queue) => queue.kickMany(names, count)) });
+  });
+  api.openapi(batchRoute, async (c) => {
+    const { verb, ids, filter, options } = said(c.req.valid('json'));
+    if ((ids === undefined) === (filter === undefined)) {
+      throw new QueueError('invalid', 'A batch needs either ids or a filter.');
+    }
+    const json = memberOf(await readText(c), 'options') ?? new ExactJson('{}');
+    const given = givenOptions(verbOptions, options ?? {}, json);
     return await withSiteQueue(c, async (queue) => {
-      await queue.update(job, { ...options, ...(body.repeat === null && { repeat: null }) });
-      return answer(c, await describeChanged(queue, id));
+      const found =
+        ids === undefined ? await select(queue, said(filter ?? {})) : { ids: [...new Set(ids)], more: false };
+      return answer(c, { items: await applyToEach(queue, verb, found.ids, given), more: found.more });
     });
   });
+  for (const verb of verbNames) {
+    if (verb === 'delete') continue;
+    api.openapi(verbRoute(verb), async (c) => {
+      const { token, ...options } = givenOptions(verbOptions, c.req.valid('json'), await readText(c));
+      return answer(c, await change(c, verb, { id: c.req.valid('param').id, token }, options));
+    });
+  }
   api.openapi(deleteRoute, async (c) => {
     const { id } = c.req.valid('param');
-    const { token: held } = c.req.valid('query');
-    await withSiteQueue(c, (queue) => queue.delete(held === undefined ? id : { id, token: held }));
-    return answer(c, { id, job: null });
+    return answer(c, await change(c, 'delete', { id, ...c.req.valid('query') }, {}));
   });
 }
 
-async function receiveChange(c: Context, next: () => Promise<void>): Promise<void> {
-  if (['POST', 'PUT', 'PATCH'].includes(c.req.method)) await receiveBody(c, next);
-  else await next();
+interface NamedClaim {
+  readonly id: number;
+  readonly token?: unknown;
+}
+
+/** Applies the verb to a job, and says how the job stands then. */
+async function change(c: Context<ApiEnv>, verb: VerbName, { id, token }: NamedClaim, options: Options) {
+  return await withSiteQueue(c, async (queue) => {
+    await queue.apply(verb, token === undefined ? id : { id, token: String(token) }, options);
+    const job = await queue.get(id);
+    return { id, job: job && jobRecord.toJson(job) };
+  });
 }
 
 /** The queue's verbs, in the name of who asks. */
-export async function withSiteQueue<T>(c: Context<ApiEnv>, use: (queue: Queue) => Promise<T>): Promise<T> {
+export async function withSiteQueue<T>(c: Context<ApiEnv>, use: (queue: VerbQueue) => Promise<T>): Promise<T> {
   const { site, caller } = c.var;
   return await site.changes.use((shared) => use(shared.as(caller.name)));
 }
 
-async function describeChanged(queue: Queue, id: number) {
-  const job = await queue.get(id);
-  return { id, job: job && jobRecord.toJson(job) };
+async function select(queue: VerbQueue, { name, ...filter }: Options) {
+  const pattern = name === undefined ? {} : { pattern: String(name) };
+  const jobs = await queue.list({ ...filter, ...pattern, order: 'oldest', limit: MOST_AT_ONCE });
+  return { ids: jobs.map(({ id }) => id), more: jobs.length === MOST_AT_ONCE };
+}
+
+/** Each in a transaction of its own. A wrong option is wrong for all jobs, and refuses the whole. */
+async function applyToEach(queue: VerbQueue, verb: VerbName, ids: readonly number[], options: Options) {
+  const items: { id: number; ok: boolean; reason: string | null }[] = [];
+  for (const id of ids) {
+    try {
+      await queue.apply(verb, id, options);
+      items.push({ id, ok: true, reason: null });
+    } catch (error) {
+      if (!(error instanceof QueueError) || error.code === 'invalid') throw error;
+      items.push({ id, ok: false, reason: error.message });
+    }
+  }
+  return items;
 }

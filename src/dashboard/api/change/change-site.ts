@@ -26,7 +26,7 @@ import type { LiveSite } from '../../site.ts';
 import { answer, idSchema, textSchema } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
 import { schemaOf, schemaOfField } from '../schema-of.ts';
-import { durationSchema, jsonBody, optional, optionalJsonBody, readExactly, receiveBody } from './bodies.ts';
+import { durationSchema, jsonBody, optional, optionalJsonBody, said } from './bodies.ts';
 
 const patternParam = z.object({
   pattern: textSchema.openapi({ example: 'hourly/clean-tmp', description: 'Slashes are not encoded' }),
@@ -122,7 +122,6 @@ const runRoute = defineRoute('manage', {
 
 /** Pauses, mutes, what is known of an incident, and running a script now. */
 export function addSiteChangeRoutes(api: Api): void {
-  for (const path of ['/api/pauses/*', '/api/mutes/*', '/api/runs', '/api/incidents/*']) api.use(path, receiveBody);
   addPauseRoutes(api);
   addMuteRoutes(api);
   api.openapi(acknowledgeRoute, async (c) => {
@@ -151,7 +150,7 @@ export function addSiteChangeRoutes(api: Api): void {
 function addPauseRoutes(api: Api): void {
   api.openapi(pauseRoute, async (c) => {
     const { site, caller } = c.var;
-    const wish = await readExactly(c, c.req.valid('json'));
+    const wish = said(c.req.valid('json'));
     const at = site.now();
     toPauses([], wish, at);
     const { pattern } = c.req.valid('param');
@@ -179,7 +178,7 @@ function addPauseRoutes(api: Api): void {
 function addMuteRoutes(api: Api): void {
   api.openapi(muteRoute, async (c) => {
     const { site, caller } = c.var;
-    const { for: duration } = await readExactly(c, c.req.valid('json'));
+    const { for: duration } = said(c.req.valid('json'));
     const { pattern } = c.req.valid('param');
     const mutes = readMutes([pattern], duration, site.now());
     await site.read((found) => refuseUnknownMutes(found, [pattern]));

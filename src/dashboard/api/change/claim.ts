@@ -8,7 +8,7 @@ import { parseDelayMs } from '../../../settings/readers.ts';
 import { answer } from '../fields.ts';
 import { type Api, type ApiEnv, defineRoute, jsonResponse } from '../route.ts';
 import { schemaOf } from '../schema-of.ts';
-import { durationSchema, jobNameSchema, optional, optionalJsonBody, prioritySchema, readExactly } from './bodies.ts';
+import { durationSchema, jobNameSchema, optional, optionalJsonBody, prioritySchema, said } from './bodies.ts';
 import { idParam } from './change-jobs.ts';
 
 const LONGEST_WAIT_MS = 5 * 60_000;
@@ -56,7 +56,7 @@ const oneRoute = defineRoute('manage', {
 /** Claims for workers that ask over HTTP. */
 export function addClaimRoutes(api: Api): void {
   api.openapi(manyRoute, async (c) => {
-    const { names = '*', count = 1, ...options } = await readExactly(c, c.req.valid('json'));
+    const { names = '*', count = 1, ...options } = said(c.req.valid('json'));
     // A caller that has gone, or a server that ends, waits no longer.
     const signal = AbortSignal.any([c.req.raw.signal, c.var.site.changes.closing]);
     const claim = (shared: SharedQueue) => shared.as(c.var.caller.name).claimMany(names, count, { ...options, signal });
@@ -64,7 +64,7 @@ export function addClaimRoutes(api: Api): void {
   });
   api.openapi(oneRoute, async (c) => {
     const { id } = c.req.valid('param');
-    const options = await readExactly(c, c.req.valid('json'));
+    const options = said(c.req.valid('json'));
     const [job] = await claimFor(c, async (shared) => [await shared.as(c.var.caller.name).claimJob(id, options)]);
     return answer(c, job as ReturnType<typeof claimedJobRecord.toJson>);
   });

@@ -1,5 +1,7 @@
 import { z } from '@hono/zod-openapi';
+import type { ListedJob } from '../../../queue/api.ts';
 import { countJobs, type SearchOptions, searchJobs, totalJobs } from '../../../queue/read/list.ts';
+import { verbNames, verbsFor } from '../../../queue/settle/verbs.ts';
 import {
   asFound,
   findLostClaims,
@@ -15,6 +17,7 @@ import {
 import { readJobStates } from '../../../report/text/filters.ts';
 import { findHold } from '../../../report/text/words.ts';
 import { checksOf } from '../../../store/statements/monitor/checks.ts';
+import type { Pause } from '../../../store/statements/pauses.ts';
 import type { Store } from '../../../store/store.ts';
 import { jobStates } from '../../../store/words.ts';
 import { parseExactly } from '../../../system/base/exact-json.ts';
@@ -37,6 +40,10 @@ import {
 } from '../fields.ts';
 import { type Api, defineRoute, InvalidParameter, jsonResponse } from '../route.ts';
 import { schemaOf } from '../schema-of.ts';
+
+const verbs = field.list(field.words(verbNames)).about('The verbs that the queue takes for it now');
+
+const jobItemRecord = record('ListedJob', { ...listedJobRecord.fields, verbs });
 
 const stateWords = [...jobStates, 'ready', 'delayed'] as const;
 
@@ -66,7 +73,7 @@ const jobsRoute = defineRoute('read', {
     200: jsonResponse(
       'Jobs',
       z.object({
-        ...pageOf(schemaOf(listedJobRecord)).shape,
+        ...pageOf(schemaOf(jobItemRecord)).shape,
         searched: z.int().nullable().openapi({
           description:
             'The number of jobs that the search has looked at. It stops after a while; continue with `next`. Null: no search',
@@ -112,7 +119,7 @@ const jobRoute = defineRoute('read', {
   summary: 'One job with its children, its runs and its activity',
   request: { params: z.object({ id: idSchema }), query: z.strictObject({}) },
   responses: {
-    200: jsonResponse('The job', schemaOf(jobStoryRecord)),
+    200: jsonResponse('The job', schemaOf(record('JobStory', { ...jobStoryRecord.fields, verbs }))),
   },
 });
 
@@ -136,7 +143,10 @@ export function addJobRoutes(api: Api): void {
   api.openapi(jobRoute, async (c) => {
     const { id } = c.req.valid('param');
     const { site } = c.var;
-    return answer(c, jobStoryToJson(await readLog(site, (log) => readStory(log, id, site.readJob))));
+    return await readLog(site, async (log) => {
+      const story = await readStory(log, id, site.readJob);
+      return answer(c, { ...jobStoryToJson(story), verbs: verbsFor(story.job, log.nowMs) });
+    });
   });
 }
 
@@ -188,11 +198,15 @@ async function readJobPage(site: LiveSite, query: JobQuery) {
     const { jobs, isCut, pauses } = store === null ? noJobs : await readJobs(store, listed, nowMs);
     const end = isCut && isByNumber ? jobs.at(-1) : undefined;
     return {
-      items: jobs.map((job) => listedJobRecord.toJson({ ...job, pause: findHold(pauses, job) })),
+      items: jobs.map((job) => toItem(job, pauses, nowMs)),
       next: end === undefined ? null : writeCursor(end.id),
       searched: null,
     };
   });
+}
+
+function toItem(job: ListedJob, pauses: readonly Pause[], nowMs: number) {
+  return jobItemRecord.toJson({ ...job, pause: findHold(pauses, job), verbs: verbsFor(job, nowMs) });
 }
 
 /** Nobody else is answered meanwhile. */
@@ -205,7 +219,7 @@ async function readFound(store: Store, asked: Omit<SearchOptions, 'isLate'>, now
   const lost = await findLostClaims(store, nowMs);
   const pauses = await store.pauses.inForce(nowMs);
   return {
-    items: jobs.map((job) => listedJobRecord.toJson({ ...asFound(job, lost), pause: findHold(pauses, job) })),
+    items: jobs.map((job) => toItem(asFound(job, lost), pauses, nowMs)),
     next: last === null ? null : writeCursor(last),
     searched: looked,
   };

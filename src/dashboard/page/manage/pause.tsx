@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { tell } from '../components/toast.tsx';
 import { client } from '../data.ts';
-import { attempt, written } from './act.ts';
+import { attempt, capital, written } from './act.ts';
 import { DurationDialog } from './duration.tsx';
 import { mayManage } from './session.ts';
 
@@ -68,8 +68,4 @@ export function pausedWords(name: string): string {
   if (name === '*') return 'everything';
   if (name === 'queue') return 'the queue';
   return name.startsWith('queue/') ? name.slice('queue/'.length) : name;
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

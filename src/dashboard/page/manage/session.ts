@@ -1,18 +1,11 @@
 import { computed, signal } from '@preact/signals';
+import type { components } from '../../client/paths.ts';
 import { client, isStatic } from '../data.ts';
 
 /** Who looks, and what they may do; null: not known yet, or nobody in a report. */
 export const session = signal<Session | null>(null);
 
-interface Session {
-  readonly name: string;
-  readonly permission: 'read' | 'manage';
-  readonly csrf: string | null;
-  /** When the viewer has to log in again; null: there was no login. */
-  readonly expiresAt: string | null;
-  /** That of the server, by which it reads rules: `Europe/Berlin`. */
-  readonly zone: string;
-}
+type Session = components['schemas']['Session'];
 
 /** Whether the viewer may change something: without it, no verb is shown. */
 export const mayManage = computed(() => session.value?.permission === 'manage');

@@ -7,7 +7,7 @@ export type ShownJob = Omit<components['schemas']['ListedJob'], 'data' | 'result
 /** The page's clock ticks once a second: what has just become due is no later for that. */
 const TICK_MS = 1500;
 
-export function isLater(runAt: string | null, nowMs: number): boolean {
+function isLater(runAt: string | null, nowMs: number): boolean {
   return runAt !== null && Date.parse(runAt) > nowMs + TICK_MS;
 }
 

@@ -41,7 +41,7 @@ function Whole({ text, problem }: { readonly text: string; readonly problem: str
   const aside = (
     <>
       <ShownJobState job={job} nowMs={serverNow.value} />
-      {mayManage.value && <JobVerbs jobs={[job]} nowMs={serverNow.value} onDone={leave} />}
+      {mayManage.value && <JobVerbs jobs={[job]} onDone={leave} />}
     </>
   );
   return (

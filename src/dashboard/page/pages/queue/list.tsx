@@ -81,7 +81,7 @@ function ChosenBar({ jobs, selection }: ChosenBarProps) {
         />
         {chosen.length === 0 ? `Choose all ${jobs.length} shown` : `${countOf(chosen.length, 'job')} chosen`}
       </label>
-      {chosen.length > 0 && <JobVerbs jobs={chosen} nowMs={serverNow.value} onDone={selection.clear} />}
+      {chosen.length > 0 && <JobVerbs jobs={chosen} onDone={selection.clear} />}
     </fieldset>
   );
 }
