@@ -81,10 +81,10 @@ const readers = [
 ];
 
 /** What health checks load, which few passes run: apart from all that others load, too. */
-const checks = ['monitor/checks/run-checks.ts', 'store/statements/monitor/checks.ts'];
+const checks = ['checks/list.ts'];
 
 /** What many passes load at their end, which nearly always find nothing wrong: one file. */
-const keepers = ['worker/pass/housekeep.ts', 'store/statements/monitor/glance.ts', 'store/statements/pruning.ts'];
+const keepers = ['worker/pass/housekeep.ts', 'store/statements/pruning.ts'];
 
 /** What each pass loads; the log that is a file, too, as hardly anybody has it on a server. */
 const passes = ['commands/cli.ts', 'commands/run/run-tier.ts', 'store/sqlite/open.ts'];

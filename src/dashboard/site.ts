@@ -1,7 +1,7 @@
 import { type Stats, statSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
+import { readCrontabTimes } from '../checks/host/crontab-calls.ts';
 import { Site } from '../discovery/site.ts';
-import { readCrontabTimes } from '../hosting/doctor/crontab-calls.ts';
 import { type OpenQueueOptions, openSharedQueue, type SharedQueue } from '../queue/queue.ts';
 import type { readJob } from '../queue/read/jobs.ts';
 import { hasOpenWork } from '../report/model/runs/run.ts';

@@ -1,6 +1,13 @@
-import type { CopiesOf, HostBoot, HostCopy, Machine } from '../store/statements/registers.ts';
+import {
+  type CopiesOf,
+  type HostBoot,
+  type HostCopy,
+  type Machine,
+  machinesOf,
+} from '../store/statements/registers.ts';
+import type { Store } from '../store/store.ts';
 import { matchAny } from '../system/base/glob.ts';
-import { bootOf } from '../system/process/identity.ts';
+import { bootOf, machineName } from '../system/process/identity.ts';
 
 /** A machine that was not seen for so long is away: nothing is expected of it, and nobody is told of what it has. */
 const SEEN_WITHIN_MS = 7 * 86_400_000;
@@ -12,6 +19,21 @@ export const recentCopies = (nowMs: number) => ({ seenAfter: nowMs - SEEN_WITHIN
 export function recentMachines<M extends Pick<Machine, 'seenAt'>>(machines: readonly M[], nowMs: number): readonly M[] {
   const { seenAfter } = recentCopies(nowMs);
   return machines.filter(({ seenAt }) => seenAt > seenAfter);
+}
+
+type Fleet = Pick<Store, 'statements'>;
+
+const isOther = ({ host }: { readonly host: string }): boolean => host !== machineName();
+
+/** The copies of scripts that the other machines of the fleet have. */
+export async function copiesElsewhere({ statements }: Fleet, nowMs: number): Promise<readonly HostCopy[]> {
+  return (await machinesOf(statements).copies(recentCopies(nowMs))).filter(isOther);
+}
+
+/** The names of the other machines of the fleet. */
+export async function machinesElsewhere({ statements }: Fleet, nowMs: number): Promise<readonly string[]> {
+  const recent = recentMachines(await machinesOf(statements).list(), nowMs);
+  return recent.filter(isOther).map(({ host }) => host);
 }
 
 /** The names that several machines have: after a reboot, the boot before it starts no worker any more. */

@@ -5,13 +5,12 @@ import { openHandlers } from '../discovery/handlers.ts';
 import { QUEUE_TIER, readJobsFolder } from '../discovery/jobs-folder.ts';
 import { describeHosts, type Script } from '../discovery/script.ts';
 import type { Settings } from '../settings/settings.ts';
-import { type HostCopy, machinesOf } from '../store/statements/registers.ts';
+import type { HostCopy } from '../store/statements/registers.ts';
 import type { Store } from '../store/store.ts';
 import { errorCode, UsageError } from '../system/base/errors.ts';
 import { matchAny } from '../system/base/glob.ts';
 import { once } from '../system/base/values.ts';
-import { machineName } from '../system/process/identity.ts';
-import { recentCopies, recentMachines } from './machines.ts';
+import { copiesElsewhere, machinesElsewhere } from './machines.ts';
 
 /** Where scripts are looked for. */
 export interface PresencePlace {
@@ -133,20 +132,15 @@ interface OtherMachines {
 
 const alone: OtherMachines = { hasTier: () => false, runs: () => false };
 
-async function readOtherMachines(
-  { fleet, statements }: Pick<Store, 'fleet' | 'statements'>,
-  nowMs: number,
-): Promise<OtherMachines> {
-  if (fleet === null) return alone;
-  const machines = machinesOf(statements);
-  const isOther = ({ host }: { readonly host: string }): boolean => host !== machineName();
-  const copies = (await machines.copies(recentCopies(nowMs))).filter(isOther);
-  const hosts = recentMachines(await machines.list(), nowMs).filter(isOther);
+async function readOtherMachines(store: Pick<Store, 'fleet' | 'statements'>, nowMs: number): Promise<OtherMachines> {
+  if (store.fleet === null) return alone;
+  const copies = await copiesElsewhere(store, nowMs);
+  const hosts = await machinesElsewhere(store, nowMs);
   return {
     hasTier: (tier) => copies.some((copy) => copy.tier === tier),
     runs: (name, script) =>
       copies.some((copy) => copy.name === name && isForItsHost(copy)) ||
-      hosts.some(({ host }) => matchAny(script?.options.host ?? [], host)),
+      hosts.some((host) => matchAny(script?.options.host ?? [], host)),
   };
 }
 

@@ -1,12 +1,13 @@
 import type { DisabledScript } from '../discovery/not-run.ts';
 import type { Discovery, Script } from '../discovery/script.ts';
-import { type Finding, worstStatus } from '../monitor/checks/finding.ts';
+import { doctorWords, type Finding, type HealthFinding, whyWords, worstStatus } from '../monitor/finding.ts';
 import { findPause } from '../queue/pauses.ts';
 import type { Pause } from '../store/statements/pauses.ts';
 import { writeExactly } from '../system/base/exact-json.ts';
 import { isoInstant } from '../system/base/record.ts';
 import type { NextTime } from './model/next-times.ts';
 import { pauseRecord } from './model/pauses.ts';
+import type { Why } from './why/explain.ts';
 
 /**
  * JSON as docs/json.md describes it: two spaces deep, ended by a line feed. What a terminal could
@@ -68,9 +69,25 @@ function escapeUnits(character: string): string {
 }
 
 /** What checks have come to: `runner check --json`. */
-export function healthToJson(findings: readonly Finding[]) {
+export function healthToJson(findings: readonly HealthFinding[]) {
   const checks = findings.map(({ code, status, subject, message, hint }) => ({ code, status, subject, message, hint }));
   return { status: worstStatus(findings), checks };
+}
+
+export function whyToJson({ script, findings, conclusion }: Why) {
+  const told = findings.map(({ code: topic, status, message: text, hint: cure }) => ({
+    ...{ topic, verdict: whyWords[status], text, cure },
+  }));
+  return { script, findings: told, conclusion };
+}
+
+export function doctorToJson(findings: readonly Finding[]) {
+  return {
+    ok: worstStatus(findings) !== 'critical',
+    checks: findings.map(({ code: name, status, message: found, hint: cure }) => ({
+      ...{ name, status: doctorWords[status], found, cure },
+    })),
+  };
 }
 
 /** Null: it has no times of its own, or no further one; or nothing is known of its tier. */

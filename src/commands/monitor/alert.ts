@@ -1,4 +1,4 @@
-import { readCrontabCalls } from '../../hosting/doctor/crontab-calls.ts';
+import { readCrontabCalls } from '../../checks/host/crontab-calls.ts';
 import type { AlertMessage } from '../../monitor/alert/message.ts';
 import { formatJson } from '../../report/json.ts';
 import { createScreen, openTextOutput } from '../../report/terminal/screen.ts';

@@ -1,17 +1,17 @@
 import { uptime } from 'node:os';
+import type { Figure } from '../../checks/check.ts';
+import { type CheckReport, checkCodes, runChecks, withoutLog } from '../../checks/list.ts';
 import type { Site } from '../../discovery/site.ts';
-import type { Figure } from '../../monitor/checks/check.ts';
 import {
-  byBadness,
   type CheckCode,
   type CheckStatus,
-  type Finding,
+  findingStatuses,
+  type HealthFinding,
   worstStatus,
-} from '../../monitor/checks/finding.ts';
-import { type CheckReport, checkCodes, runChecks, withoutLog } from '../../monitor/checks/run-checks.ts';
+} from '../../monitor/finding.ts';
 import { formatJson, healthToJson } from '../../report/json.ts';
-import { createScreen, openTextOutput, type Palette, type Screen } from '../../report/terminal/screen.ts';
-import { wrap } from '../../report/terminal/table.ts';
+import { renderFinding } from '../../report/terminal/findings.ts';
+import { createScreen, openTextOutput, type Screen } from '../../report/terminal/screen.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { countOf } from '../../system/base/format.ts';
 import { nearestName } from '../../system/base/suggest.ts';
@@ -59,14 +59,16 @@ const STATUS_COLUMNS = 10;
 
 /** The line that monitoring shows, then one for each finding, with its cure below, the worst first. */
 export function renderChecks({ findings, figures }: CheckReport, screen: Screen): string {
-  const worstFirst = byBadness.toReversed().flatMap((status) => findings.filter((each) => each.status === status));
+  const worstFirst = findingStatuses
+    .toReversed()
+    .flatMap((status) => findings.filter((each) => each.status === status));
   const width = Math.max(...findings.map(({ code }) => code.length)) + 2;
-  return [summaryOf(worstFirst, figures), ...worstFirst.flatMap((each) => renderFinding(each, width, screen)), ''].join(
+  return [summaryOf(worstFirst, figures), ...worstFirst.flatMap((each) => renderCheck(each, width, screen)), ''].join(
     '\n',
   );
 }
 
-function summaryOf(worstFirst: readonly Finding[], figures: readonly Figure[]): string {
+function summaryOf(worstFirst: readonly HealthFinding[], figures: readonly Figure[]): string {
   const status = worstStatus(worstFirst);
   const bad = worstFirst.filter((each) => each.status !== 'ok');
   const [first] = bad;
@@ -87,22 +89,9 @@ function writeFigure({ label, value, unit, warning, critical, isLow }: Figure): 
   return `${label}=${value}${unit};${limit(warning)};${limit(critical)}`;
 }
 
-function renderFinding(
-  { status, code, message, hint }: Finding,
-  width: number,
-  { palette, columns }: Screen,
-): string[] {
-  const indent = ' '.repeat(STATUS_COLUMNS + width);
-  const room = Math.max(20, columns - indent.length);
-  const [first = '', ...more] = wrap(plainLine(message), room);
-  const cure = hint === null ? [] : wrap(plainLine(hint), room - 2);
-  return [
-    paint(palette, status)(status) + ' '.repeat(STATUS_COLUMNS - status.length) + code.padEnd(width) + first,
-    ...more.map((line) => indent + line),
-    ...cure.map((line, index) => `${indent}${index === 0 ? '→' : ' '} ${line}`),
-  ];
-}
-
-function paint({ good, warning, bad, live }: Palette, status: CheckStatus): (text: string) => string {
-  return { ok: good, warning, critical: bad, unknown: live }[status];
+function renderCheck(finding: HealthFinding, width: number, screen: Screen): string[] {
+  const { status, code, message, hint } = finding;
+  const label = ' '.repeat(STATUS_COLUMNS - status.length) + code.padEnd(width);
+  const plain = { ...finding, message: plainLine(message), hint: hint === null ? null : plainLine(hint) };
+  return renderFinding(plain, { status, label }, screen);
 }

@@ -47,7 +47,7 @@ export async function readPauses(context: CommandContext, root: string): Promise
 
 /** When the crontab calls the tiers of this root. */
 export function crontabOf({ env }: CommandContext, root: string): ReadCrontab {
-  return async () => (await import('../../hosting/doctor/crontab-calls.ts')).readCrontabTimes(root, env);
+  return async () => (await import('../../checks/host/crontab-calls.ts')).readCrontabTimes(root, env);
 }
 
 export async function noteSpooled(context: CommandContext, root: string): Promise<void> {

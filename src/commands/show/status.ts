@@ -3,19 +3,17 @@ import { findDisabled } from '../../discovery/not-run.ts';
 import { type Discovery, hasOwnTimes } from '../../discovery/script.ts';
 import type { Site } from '../../discovery/site.ts';
 import { compareCopies, recentCopies } from '../../monitor/machines.ts';
-import { discoveryToJson, formatJson } from '../../report/json.ts';
+import { discoveryToJson, formatJson, whyToJson } from '../../report/json.ts';
 import { type NextTime, readAllUpcoming, readNextTimes, upcomingRecord } from '../../report/model/next-times.ts';
 import { readStatus, statusToJson } from '../../report/model/status.ts';
+import { renderWhy } from '../../report/terminal/findings.ts';
 import { renderUpcomingTimes } from '../../report/terminal/next-times.ts';
 import { renderList } from '../../report/terminal/overview.ts';
-import { createScreen, openTextOutput, type Palette, type Screen } from '../../report/terminal/screen.ts';
+import { createScreen, openTextOutput } from '../../report/terminal/screen.ts';
 import { renderStatus } from '../../report/terminal/status.ts';
-import { widthOf, wrap } from '../../report/terminal/table.ts';
 import { withFarPasses } from '../../report/text/next-time.ts';
-import type { Why, WhyFinding } from '../../report/why/explain.ts';
 import { readWhy } from '../../report/why/why.ts';
 import { machinesOf } from '../../store/statements/registers.ts';
-import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { noteSpooled, print, rootOf, withLogIfAny } from '../shared/open.ts';
 import type { Given } from '../table.ts';
@@ -61,51 +59,7 @@ async function describeWhy(context: CommandContext, site: Site, { script: word, 
   await site.jobs();
   await noteSpooled(context, site.root);
   const why = await readWhy(site, { word, cwd: context.cwd, clock: screen.clock });
-  return json ? formatJson(why) : renderWhy(why, screen);
-}
-
-/** A line for each finding, the cure below where there is one, and what they come to. */
-function renderWhy({ script, findings, conclusion }: Why, screen: Screen): string {
-  const { palette, columns, clock } = screen;
-  const width = Math.max(...findings.map(({ topic }) => topic.length));
-  const head = script === null ? [] : [palette.bold(printableLine(script)), ''];
-  return `${[
-    ...head,
-    ...findings.flatMap((finding) => renderFinding(finding, width, screen)),
-    '',
-    ...wrap(conclusion, columns).map(palette.bold),
-    palette.dim(`times in ${clock.zone}`),
-  ].join('\n')}\n`;
-}
-
-function renderFinding({ topic, verdict, text, cure }: WhyFinding, width: number, screen: Screen) {
-  const { palette, columns } = screen;
-  const start = `${marks[verdict]} ${topic.padEnd(width)}  `;
-  const room = columns - widthOf(start);
-  const [first = '', ...more] = wrap(text, room).map(paintOf(verdict, palette));
-  const indent = ' '.repeat(widthOf(start));
-  const cures = cure === null ? [] : wrap(cure, room - ARROW.length);
-  return [
-    paintMark(verdict, palette)(marks[verdict]) + palette.dim(start.slice(1)) + first,
-    ...more.map((line) => indent + line),
-    ...cures.map((line, index) => indent + (index === 0 ? ARROW : '  ') + line),
-  ];
-}
-
-const ARROW = '→ ';
-
-const marks: Readonly<Record<WhyFinding['verdict'], string>> = {
-  fine: '✔',
-  notable: '!',
-  wrong: '✖',
-};
-
-function paintMark(verdict: WhyFinding['verdict'], palette: Palette) {
-  return { fine: palette.good, notable: palette.warning, wrong: palette.bad }[verdict];
-}
-
-function paintOf(verdict: WhyFinding['verdict'], palette: Palette) {
-  return verdict === 'wrong' ? palette.bad : (text: string): string => text;
+  return json ? formatJson(whyToJson(why)) : renderWhy(why, screen);
 }
 
 /** Which scripts machines that share the log do not have alike. */

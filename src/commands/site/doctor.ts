@@ -1,28 +1,9 @@
-import { type Check, type Checked, examinePlace, type FindingStatus } from '../../hosting/doctor/check.ts';
-import { checkAlerts } from '../../hosting/doctor/checks-alerts.ts';
-import { checkCalls, checkCron, checkCrontab } from '../../hosting/doctor/checks-cron.ts';
-import { checkDisk, checkFileSystem, checkPermissions } from '../../hosting/doctor/checks-files.ts';
-import { checkMachines } from '../../hosting/doctor/checks-fleet.ts';
-import {
-  checkClock,
-  checkLimits,
-  checkMemory,
-  checkNode,
-  checkProc,
-  checkSendmail,
-  checkSqlite,
-} from '../../hosting/doctor/checks-host.ts';
-import {
-  checkConfig,
-  checkJobs,
-  checkLeftovers,
-  checkLocks,
-  checkLog,
-  checkPauses,
-} from '../../hosting/doctor/checks-root.ts';
-import { formatJson } from '../../report/json.ts';
-import { createScreen, openTextOutput, type Palette, type Screen } from '../../report/terminal/screen.ts';
-import { wrap } from '../../report/terminal/table.ts';
+import { examinePlace } from '../../checks/host/site.ts';
+import { loadHostChecks } from '../../checks/list.ts';
+import { doctorWords, type Finding, worstStatus } from '../../monitor/finding.ts';
+import { doctorToJson, formatJson } from '../../report/json.ts';
+import { renderFinding } from '../../report/terminal/findings.ts';
+import { createScreen, openTextOutput, type Screen } from '../../report/terminal/screen.ts';
 import { countOf } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext } from '../shared/context.ts';
@@ -35,44 +16,15 @@ export async function examine(context: CommandContext, options: Given<'doctor'>)
   const { env, distFolder, version, findWrongUse } = context;
   const nowMs = context.now();
   const place = { root, env, distFolder, version, nowMs, findWrongUse };
-  const findings = examinePlace(place, doctorChecks);
+  const findings = examinePlace(place, await loadHostChecks());
   const all = options.json ? await writeJson(context, findings) : await writeText(context, root, findings);
-  context.setExitCode(isWell(all) ? 0 : 1);
+  context.setExitCode(worstStatus(all) === 'critical' ? 1 : 0);
 }
 
-/** In the order in which they are shown. */
-export const doctorChecks: readonly Check[] = [
-  checkNode,
-  checkSqlite,
-  checkConfig,
-  checkJobs,
-  checkCrontab,
-  checkCron,
-  checkCalls,
-  checkClock,
-  checkDisk,
-  checkFileSystem,
-  checkLocks,
-  checkLimits,
-  checkMemory,
-  checkProc,
-  checkSendmail,
-  checkAlerts,
-  checkPermissions,
-  checkLog,
-  checkMachines,
-  checkLeftovers,
-  checkPauses,
-];
-
-function isWell(all: readonly Checked[]): boolean {
-  return all.every(({ status }) => status !== 'problem');
-}
-
-async function writeJson(context: CommandContext, findings: AsyncIterable<Checked>): Promise<readonly Checked[]> {
-  const all: Checked[] = [];
+async function writeJson(context: CommandContext, findings: AsyncIterable<Finding>): Promise<readonly Finding[]> {
+  const all: Finding[] = [];
   for await (const finding of findings) all.push(finding);
-  await openTextOutput(context.stdout).write(formatJson({ ok: isWell(all), checks: all }));
+  await openTextOutput(context.stdout).write(formatJson(doctorToJson(all)));
   return all;
 }
 
@@ -80,14 +32,14 @@ async function writeJson(context: CommandContext, findings: AsyncIterable<Checke
 async function writeText(
   context: CommandContext,
   root: string,
-  findings: AsyncIterable<Checked>,
-): Promise<readonly Checked[]> {
+  findings: AsyncIterable<Finding>,
+): Promise<readonly Finding[]> {
   const output = openTextOutput(context.stdout);
   const screen = createScreen(context);
-  const all: Checked[] = [];
+  const all: Finding[] = [];
   await output.write(renderPlace(root, screen));
   for await (const finding of findings) {
-    await output.write(renderFinding(finding, all.at(-1)?.name ?? null, screen));
+    await output.write(renderChecked(finding, all.at(-1)?.code ?? null, screen));
     all.push(finding);
   }
   await output.write(renderSummary(all, screen));
@@ -95,8 +47,8 @@ async function writeText(
 }
 
 /** All of it at once. */
-export function renderFindings(root: string, all: readonly Checked[], screen: Screen): string {
-  const lines = all.map((finding, index) => renderFinding(finding, all[index - 1]?.name ?? null, screen));
+export function renderFindings(root: string, all: readonly Finding[], screen: Screen): string {
+  const lines = all.map((finding, index) => renderChecked(finding, all[index - 1]?.code ?? null, screen));
   return [renderPlace(root, screen), ...lines, renderSummary(all, screen)].join('');
 }
 
@@ -108,37 +60,30 @@ function renderPlace(root: string, screen: Screen): string {
   return `${screen.palette.bold(printableLine(root))}\n\n`;
 }
 
-/** One finding, with its cure below. The name of a check stands only at its first finding. */
-function renderFinding(checked: Checked, before: string | null, screen: Screen): string {
-  const { palette, columns } = screen;
-  const width = columns - STATUS_COLUMNS - NAME_COLUMNS;
-  const name = checked.name === before ? '' : checked.name;
-  const isQuiet = checked.status === 'ok';
-  const found = wrap(printableLine(checked.found), width).map((line) => (isQuiet ? palette.dim(line) : line));
-  const cure = checked.cure === null ? [] : wrap(printableLine(checked.cure), width - 2);
-  const head = paintStatus(palette, checked.status) + name.padEnd(NAME_COLUMNS);
-  const indent = ' '.repeat(STATUS_COLUMNS + NAME_COLUMNS);
-  const lines = [...found, ...cure.map((line, index) => `${index === 0 ? '→' : ' '} ${line}`)];
-  return lines.map((line, index) => `${(index === 0 ? head : indent) + line}\n`).join('');
+/** One finding; the name of a check stands only at its first one. What was not checked may be wrong. */
+function renderChecked(finding: Finding, before: string | null, screen: Screen): string {
+  const { status, code } = finding;
+  const word = doctorWords[status];
+  const label = `${' '.repeat(STATUS_COLUMNS - word.length)}${(code === before ? '' : code).padEnd(NAME_COLUMNS)}`;
+  const { dim, warning } = screen.palette;
+  const head = {
+    status: word,
+    label,
+    ...(status === 'ok' && { paintMessage: dim }),
+    ...(status === 'unknown' && { paint: warning }),
+  };
+  return renderFinding(finding, head, screen)
+    .map((line) => `${line}\n`)
+    .join('');
 }
 
-function renderSummary(all: readonly Checked[], { palette }: Screen): string {
-  const count = (wanted: FindingStatus): number => all.filter(({ status }) => status === wanted).length;
-  const problems = count('problem');
+function renderSummary(all: readonly Finding[], { palette }: Screen): string {
+  const count = (...wanted: readonly Finding['status'][]) => all.filter(({ status }) => wanted.includes(status)).length;
+  const problems = count('critical');
   const parts = [
     problems === 0 ? palette.good('no problem') : palette.bad(countOf(problems, 'problem')),
-    countOf(count('warning'), 'warning'),
+    countOf(count('warning', 'unknown'), 'warning'),
     countOf(count('note'), 'note'),
   ];
   return `\n${parts.join(' · ')}\n`;
-}
-
-function paintStatus(palette: Palette, status: FindingStatus): string {
-  const paint = {
-    ok: palette.good,
-    note: palette.live,
-    warning: palette.warning,
-    problem: palette.bad,
-  };
-  return paint[status](status) + ' '.repeat(STATUS_COLUMNS - status.length);
 }

@@ -1,4 +1,4 @@
-import type { CheckCode } from '../../monitor/checks/finding.ts';
+import type { CheckCode } from '../../monitor/finding.ts';
 import { isOfRuns } from '../../store/words.ts';
 
 /** Stands where a report of a file leaves out what a script has said. */

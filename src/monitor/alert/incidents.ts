@@ -7,7 +7,7 @@ import type { Store, StoreSession } from '../../store/store.ts';
 import { isOfRuns } from '../../store/words.ts';
 import { NoSuchName, UsageError } from '../../system/base/errors.ts';
 import { matchesNothing } from '../../system/base/glob.ts';
-import type { CheckCode, Finding } from '../checks/finding.ts';
+import type { CheckCode, HealthFinding } from '../finding.ts';
 import { openPresence, type Presence, type PresencePlace } from '../presence.ts';
 
 /**
@@ -21,7 +21,7 @@ import { openPresence, type Presence, type PresencePlace } from '../presence.ts'
  */
 export async function noteFindings(
   { statements }: StoreSession,
-  findings: readonly Finding[],
+  findings: readonly HealthFinding[],
   at: number,
   isKnown: (incident: IncidentRow) => boolean = () => true,
 ): Promise<void> {

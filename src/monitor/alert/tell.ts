@@ -8,7 +8,7 @@ import { FAILING, isOfRuns } from '../../store/words.ts';
 import { matchGlob } from '../../system/base/glob.ts';
 import { lastInstantMs } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
-import type { CheckCode } from '../checks/finding.ts';
+import type { CheckCode } from '../finding.ts';
 import { type AlertMessage, describeIncident, type IncidentDetail, readQueuedAlert } from './message.ts';
 
 /** The reason for a message about an incident. */

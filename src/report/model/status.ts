@@ -1,5 +1,5 @@
-import { readdirSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
+import { findQuarantined } from '../../checks/place.ts';
 import { handlerNames } from '../../discovery/discover.ts';
 import { tierNames } from '../../discovery/jobs-folder.ts';
 import { withoutParameters } from '../../discovery/script.ts';
@@ -12,7 +12,6 @@ import { hasSpool, listSpoolFiles } from '../../store/spool/files.ts';
 import type { Store } from '../../store/store.ts';
 import { field, record, type Values } from '../../system/base/record.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
-import { compareBytes } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { incidentRecord, selectOpenIncidents } from './incidents.ts';
 import { nextTimeRecord, readNextTimes } from './next-times.ts';
@@ -193,20 +192,6 @@ async function readRunning(log: LogView, store: Store | null, nowMs: number): Pr
     runs.push({ ...run, usualDurationMs: usual?.durationMs ?? null });
   }
   return runs;
-}
-
-/** `activity.db.broken-<time>`, without what belongs to it. */
-function findQuarantined(folder: string): string[] {
-  try {
-    return readdirSync(folder).filter(isQuarantined).toSorted(compareBytes);
-  } catch {
-    // Nothing has ever run here.
-    return [];
-  }
-}
-
-function isQuarantined(name: string): boolean {
-  return name.startsWith('activity.db.broken-') && !/-(?:wal|shm|journal)$/.test(name);
 }
 
 interface QueueStatusQuery {

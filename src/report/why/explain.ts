@@ -1,5 +1,6 @@
 import { relative } from 'node:path';
 import type { Script } from '../../discovery/script.ts';
+import { type Finding, found, note, ok } from '../../monitor/finding.ts';
 import { guessPeriodName } from '../../schedule/period.ts';
 import { isFailure } from '../../store/words.ts';
 import { countOf, formatDuration, formatPeriod } from '../../system/base/format.ts';
@@ -26,13 +27,13 @@ export interface Telling {
 }
 
 /** What there is to say of the script's file. */
-export function explainFile(script: Script, { root }: Telling): WhyFinding[] {
+export function explainFile(script: Script, { root }: Telling): Finding[] {
   const path = printableLine(relative(root, script.path));
   const options = describeOptions(script.options, script.tier).map(printableLine).join(' · ');
   return [
     fine('found', path),
     ...script.refusals.map((refusal) =>
-      critical('refused', printableLine(refusal), 'Fix this; the next pass will then run the script.'),
+      wrong('refused', printableLine(refusal), 'Fix this; the next pass will then run the script.'),
     ),
     ...script.warnings.map((warning) => notable('options', printableLine(warning), null)),
     fine('options', options),
@@ -40,7 +41,7 @@ export function explainFile(script: Script, { root }: Telling): WhyFinding[] {
 }
 
 /** What the log says of it, in the order in which one would ask. */
-export function explainFacts(facts: WhyFacts, { clock }: Telling): WhyFinding[] {
+export function explainFacts(facts: WhyFacts, { clock }: Telling): Finding[] {
   return [
     explainTier(facts),
     explainCall(facts, clock),
@@ -56,7 +57,7 @@ export function explainFacts(facts: WhyFacts, { clock }: Telling): WhyFinding[] 
   ];
 }
 
-function explainTier({ tier: { tier, periodMs } }: WhyFacts): WhyFinding {
+function explainTier({ tier: { tier, periodMs } }: WhyFacts): Finding {
   const name = printableLine(tier);
   if (periodMs !== null) return fine('tier', `${name}, ${formatPeriod(periodMs)}`);
   const guess = guessPeriodName(tier);
@@ -69,19 +70,19 @@ function explainTier({ tier: { tier, periodMs } }: WhyFacts): WhyFinding {
   );
 }
 
-function explainCall({ tier, lastCallByHandMs, nowMs }: WhyFacts, clock: Clock): WhyFinding {
+function explainCall({ tier, lastCallByHandMs, nowMs }: WhyFacts, clock: Clock): Finding {
   const hand = lastCallByHandMs === null ? '' : `; by hand ${clock.short(lastCallByHandMs)}`;
   const { lastScheduledCallMs: last, expected, isInCrontab } = tier;
   if (last === null) return explainNeverCalled(tier, hand, clock);
   const called = `cron called it ${clock.short(last)}`;
   if (isInCrontab === false && tier.periodMs !== null && (expected === null || expected.isOverdue)) {
     const text = `no crontab line calls it; last called without a terminal ${clock.short(last)}${hand}`;
-    return critical('called', text, INSTALL);
+    return wrong('called', text, INSTALL);
   }
   if (expected === null) return fine('called', `${called}${hand}`);
   const next = clock.short(expected.atMs);
   if (expected.isOverdue) {
-    return critical('called', `${called}, but not at the next expected time, ${next}${hand}`, DOCTOR);
+    return wrong('called', `${called}, but not at the next expected time, ${next}${hand}`, DOCTOR);
   }
   if (tier.dueAgainFor !== null) {
     return fine('called', `${called}, and due again, because its pass died${hand}`);
@@ -94,19 +95,19 @@ const DOCTOR = '`npx folder-runner doctor` checks the crontab.';
 
 const INSTALL = `\`npx folder-runner cron --install\` lets cron call it. ${DOCTOR}`;
 
-function explainNeverCalled({ periodMs, isInCrontab, expected }: TierState, hand: string, clock: Clock): WhyFinding {
+function explainNeverCalled({ periodMs, isInCrontab, expected }: TierState, hand: string, clock: Clock): Finding {
   if (isInCrontab && expected !== null) {
     const first = clock.short(expected.atMs);
     if (!expected.isOverdue) return fine('called', `not yet; its crontab line calls it first at ${first}${hand}`);
-    return critical('called', `its crontab line should have called it first at ${first}${hand}`, DOCTOR);
+    return wrong('called', `its crontab line should have called it first at ${first}${hand}`, DOCTOR);
   }
   if (periodMs === null) return fine('called', hand === '' ? 'never' : hand.slice(2));
   if (isInCrontab) return notable('called', `not yet, but a crontab line calls it${hand}`, DOCTOR);
   const what = isInCrontab === null ? 'cron has never called it' : 'no crontab line calls it';
-  return critical('called', `${what}${hand}`, INSTALL);
+  return wrong('called', `${what}${hand}`, INSTALL);
 }
 
-function explainSchedule({ next, nowMs }: WhyFacts, clock: Clock): WhyFinding[] {
+function explainSchedule({ next, nowMs }: WhyFacts, clock: Clock): Finding[] {
   if (next === null) return [];
   const schedule = describeSchedule(next);
   const text = schedule === '' ? 'once after each boot' : `${schedule}: ${describeNextTime(next, clock, nowMs)}`;
@@ -118,7 +119,7 @@ function explainSchedule({ next, nowMs }: WhyFacts, clock: Clock): WhyFinding[] 
   ];
 }
 
-function explainLastPass({ tier, fileChangedMs, lastRun }: WhyFacts, clock: Clock): WhyFinding {
+function explainLastPass({ tier, fileChangedMs, lastRun }: WhyFacts, clock: Clock): Finding {
   const { lastPass } = tier;
   if (lastPass === null) return notable('last pass', 'none yet', null);
   const { startedAtMs, state } = lastPass;
@@ -141,7 +142,7 @@ function explainLastPass({ tier, fileChangedMs, lastRun }: WhyFacts, clock: Cloc
   return fine('last pass', `${when}, ${state === 'running' ? 'still running' : 'completed'}`);
 }
 
-function explainSkippedPass({ skippedPass }: WhyFacts, clock: Clock): WhyFinding[] {
+function explainSkippedPass({ skippedPass }: WhyFacts, clock: Clock): Finding[] {
   if (skippedPass === null) return [];
   const when = clock.short(skippedPass.startedAtMs);
   return [
@@ -153,7 +154,7 @@ function explainSkippedPass({ skippedPass }: WhyFacts, clock: Clock): WhyFinding
   ];
 }
 
-function explainLock({ tier, nowMs }: WhyFacts, clock: Clock): WhyFinding {
+function explainLock({ tier, nowMs }: WhyFacts, clock: Clock): Finding {
   const { holder, periodMs } = tier;
   if (holder === null) return fine('lock', 'free');
   const who = `pid ${holder.pid} on ${printableLine(holder.host)}, since ${clock.short(holder.sinceMs)}`;
@@ -164,13 +165,13 @@ function explainLock({ tier, nowMs }: WhyFacts, clock: Clock): WhyFinding {
   return notable('lock', `held by ${who}`, cure);
 }
 
-function explainPause({ pause, script }: WhyFacts, clock: Clock): WhyFinding {
+function explainPause({ pause, script }: WhyFacts, clock: Clock): Finding {
   if (pause === null) return fine('paused', 'no');
   const cure = `\`${describeResume(pause)}\` ends the pause now.`;
-  return critical('paused', describePaused(pause, script, clock), cure);
+  return wrong('paused', describePaused(pause, script, clock), cure);
 }
 
-function explainJob(facts: WhyFacts, clock: Clock): WhyFinding[] {
+function explainJob(facts: WhyFacts, clock: Clock): Finding[] {
   const { running, waiting, droppedJob } = facts;
   if (running !== null) return [explainRunning(running, facts.nowMs, clock)];
   if (waiting !== null) return [explainWaiting(facts, clock)];
@@ -184,7 +185,7 @@ function explainJob(facts: WhyFacts, clock: Clock): WhyFinding[] {
   return [notable('last job', text, null)];
 }
 
-function explainWaiting({ waiting, tries }: WhyFacts, clock: Clock): WhyFinding {
+function explainWaiting({ waiting, tries }: WhyFacts, clock: Clock): Finding {
   if (waiting === null) return fine('job', 'none');
   const { state, attempts, runAtMs, sinceMs, reason } = waiting;
   const why = reason === null ? '' : `: ${printableLine(reason)}`;
@@ -198,7 +199,7 @@ function explainWaiting({ waiting, tries }: WhyFacts, clock: Clock): WhyFinding 
   return notable('job', `deferred to the next call, waiting since ${clock.short(sinceMs)}${why}`, null);
 }
 
-function explainLastRun({ lastRun, running }: WhyFacts, clock: Clock): WhyFinding {
+function explainLastRun({ lastRun, running }: WhyFacts, clock: Clock): Finding {
   if (lastRun === null) return notable('last run', 'never', null);
   const { id, outcome, durationMs, startedAtMs } = lastRun;
   const run = `run ${id} of ${clock.short(startedAtMs)}`;
@@ -213,7 +214,7 @@ function explainLastRun({ lastRun, running }: WhyFacts, clock: Clock): WhyFindin
   return notable('last run', text, `\`npx folder-runner show ${id}\` shows more.`);
 }
 
-function explainSuccess({ id, warning, deviations }: RunRecord, text: string, clock: Clock): WhyFinding {
+function explainSuccess({ id, warning, deviations }: RunRecord, text: string, clock: Clock): Finding {
   if (deviations.length === 0 && warning === null) return fine('last run', text);
   const unusual = deviations.map((deviation) => describeDeviation(deviation, clock)).join('; ');
   const parts = [
@@ -224,11 +225,11 @@ function explainSuccess({ id, warning, deviations }: RunRecord, text: string, cl
   return notable('last run', parts.join(', '), `\`npx folder-runner show ${id}\` shows more.`);
 }
 
-function explainChange({ change }: WhyFacts, clock: Clock): WhyFinding[] {
+function explainChange({ change }: WhyFacts, clock: Clock): Finding[] {
   return change === null ? [] : [notable('changed', describeChange(change, clock), null)];
 }
 
-function explainLastSuccess({ lastSuccess, lastRun, nowMs }: WhyFacts, clock: Clock): WhyFinding {
+function explainLastSuccess({ lastSuccess, lastRun, nowMs }: WhyFacts, clock: Clock): Finding {
   if (lastSuccess === null) {
     const hasFailed = lastRun !== null && isFailure(lastRun.outcome);
     return hasFailed ? notable('last success', 'none', null) : fine('last success', 'none');
@@ -247,36 +248,22 @@ function describeRunDate({ id, startedAtMs }: RunRecord, clock: Clock, nowMs: nu
 export interface Why {
   /** The name of the script; null when there is none. */
   readonly script: string | null;
-  readonly findings: readonly WhyFinding[];
+  readonly findings: readonly Finding[];
   /** One sentence that they come to. */
   readonly conclusion: string;
 }
 
-/** One thing that was looked at. */
-export interface WhyFinding {
-  /** What was looked at: `found`, `tier`, `lock` … */
-  readonly topic: string;
-  /** `wrong`: this keeps it from running. `notable`: this explains what somebody may wonder about. */
-  readonly verdict: 'fine' | 'notable' | 'wrong';
-  readonly text: string;
-  /** What to do about it; null where there is nothing to be done. */
-  readonly cure: string | null;
-}
+export const fine = (code: string, message: string): Finding => ({ code, ...ok(message) });
 
-export function fine(topic: string, text: string): WhyFinding {
-  return { topic, verdict: 'fine', text, cure: null };
-}
+const notable = (code: string, message: string, hint: string | null): Finding => ({ code, ...note(message, hint) });
 
-function notable(topic: string, text: string, cure: string | null): WhyFinding {
-  return { topic, verdict: 'notable', text, cure };
-}
-
-export function critical(topic: string, text: string, cure: string | null): WhyFinding {
-  return { topic, verdict: 'wrong', text, cure };
-}
+/** What keeps a script from running. */
+export const wrong = (code: string, message: string, hint: string | null): Finding => ({
+  ...{ code, ...found('critical', message, hint) },
+});
 
 /** What is to be said of a script whose run has no end in the log yet: no more than can be seen from here. */
-function explainRunning(running: RunningRun, nowMs: number, clock: Clock): WhyFinding {
+function explainRunning(running: RunningRun, nowMs: number, clock: Clock): Finding {
   const { id, script, startedAtMs, isOrphan, liveness, pid, hasResult } = running;
   const where = liveness === 'on-another-host' ? ` on ${printableLine(running.host)}` : '';
   const who = `${pid === null ? '' : ` (pid ${pid})`}${where}`;

@@ -13,6 +13,7 @@ import {
   withoutParameters,
 } from '../../discovery/script.ts';
 import type { Site } from '../../discovery/site.ts';
+import type { Finding } from '../../monitor/finding.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
@@ -21,16 +22,7 @@ import { selectScriptNames } from '../model/runs/runs.ts';
 import type { TierState } from '../model/tier.ts';
 import type { Clock } from '../text/clock.ts';
 import { describeResume } from '../text/words.ts';
-import {
-  concludeRunning,
-  critical,
-  explainFacts,
-  explainFile,
-  fine,
-  type Telling,
-  type Why,
-  type WhyFinding,
-} from './explain.ts';
+import { concludeRunning, explainFacts, explainFile, fine, type Telling, type Why, wrong } from './explain.ts';
 import { readWhyFacts, type WhyFacts } from './facts.ts';
 
 /** A word, where it was said, and how times are told. */
@@ -72,19 +64,19 @@ async function explainScript(query: WhyQuery, script: Script): Promise<Why> {
 }
 
 /** What is not known is not told: not that it never ran, nor that its tier is free. */
-function explainWithoutLog(script: Script, before: readonly WhyFinding[], problem: string): Why {
-  const log = critical('log', printable(problem).replaceAll('\n', ' '), '`npx folder-runner doctor` checks it.');
-  const isKept = before.some(({ verdict }) => verdict === 'wrong');
+function explainWithoutLog(script: Script, before: readonly Finding[], problem: string): Why {
+  const log = wrong('log', printable(problem).replaceAll('\n', ' '), '`npx folder-runner doctor` checks it.');
+  const isKept = before.some(({ status }) => status === 'critical');
   const conclusion = isKept
     ? 'It does not run until you fix the problem above.'
     : 'Its file is fine, and passes also run without the log. More is not known.';
   return { script: script.name, findings: [...before, log], conclusion };
 }
 
-function explainSettings({ settingsProblem }: WhyQuery): WhyFinding[] {
+function explainSettings({ settingsProblem }: WhyQuery): Finding[] {
   if (settingsProblem === null) return [];
   const text = printable(settingsProblem).replaceAll('\n', '; ');
-  return [critical('settings', text, 'Fix this: until then no call starts anything.')];
+  return [wrong('settings', text, 'Fix this: until then no call starts anything.')];
 }
 
 async function explainGone(query: WhyQuery, name: string): Promise<Why> {
@@ -95,7 +87,7 @@ async function explainGone(query: WhyQuery, name: string): Promise<Why> {
     findings: [
       ...explainSettings(query),
       explainMissing(query, name, `jobs/ has no file for ${printableLine(name)} any more`, LIST),
-      ...explainFacts(facts, query).filter(({ topic }) => ofPast.has(topic)),
+      ...explainFacts(facts, query).filter(({ code }) => ofPast.has(code)),
     ],
     conclusion: findUnread(query, name)
       ? UNREAD
@@ -113,9 +105,9 @@ function findUnread({ discovery }: WhyQuery, name: string): Unread | undefined {
 }
 
 /** Of what is in a folder that cannot be read nobody can say that it is not there. */
-function explainMissing(query: WhyQuery, name: string, text: string, cure: string): WhyFinding {
+function explainMissing(query: WhyQuery, name: string, text: string, cure: string): Finding {
   const unread = findUnread(query, name);
-  return unread === undefined ? critical('found', text, cure) : critical('found', printableLine(unread.reason), null);
+  return unread === undefined ? wrong('found', text, cure) : wrong('found', printableLine(unread.reason), null);
 }
 
 const MOVE = 'Rename it or move it into a tier; docs/scripts.md says which files are scripts.';
@@ -125,7 +117,7 @@ function explainIgnored(query: WhyQuery, { path, reason, chmod }: Ignored): Why 
   const cure = chmod === undefined ? MOVE : `Make it executable: \`${chmod}\``;
   return {
     script: null,
-    findings: [...explainSettings(query), fine('found', file), critical('ignored', printableLine(reason), cure)],
+    findings: [...explainSettings(query), fine('found', file), wrong('ignored', printableLine(reason), cure)],
     conclusion: `It does not run because ${file} is not a script.`,
   };
 }
@@ -135,18 +127,14 @@ function explainDisabled(query: WhyQuery, { name, path }: DisabledScript): Why {
   const cure = `\`npx folder-runner enable ${shellWord(printableLine(name))}\` takes the ending off again.`;
   return {
     script: name,
-    findings: [
-      ...explainSettings(query),
-      fine('found', file),
-      critical('disabled', 'its name ends in .disabled', cure),
-    ],
+    findings: [...explainSettings(query), fine('found', file), wrong('disabled', 'its name ends in .disabled', cure)],
     conclusion: `It does not run because it is disabled: \`npx folder-runner enable ${shellWord(printableLine(name))}\` ends that.`,
   };
 }
 
 function explainElsewhere(query: WhyQuery, script: Script): Why {
   const file = printableLine(relative(query.root, script.path));
-  const hosts = critical(
+  const hosts = wrong(
     'elsewhere',
     `it ${printableLine(describeHosts(script))}`,
     'To run it here, change its tag or setting `host`.',

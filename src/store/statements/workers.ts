@@ -1,6 +1,6 @@
 import { inPages } from '../../system/base/values.ts';
 import type { WorkerRow } from '../schema.ts';
-import { type Dialect, marks, matching, withTiers } from '../shared/sql/dialect.ts';
+import { type Dialect, marks, matching } from '../shared/sql/dialect.ts';
 import { lock, RowTaken, type Statements } from '../shared/sql/statements.ts';
 import type { SkipCode, Trigger, WorkerKind, WorkerState } from '../words.ts';
 import { hasClaim } from './job-rows.ts';
@@ -138,8 +138,6 @@ function reads(db: Statements) {
     byId: (ids: readonly number[]) => workersById(db, ids),
     /** The worker that matches this description. */
     find: (worker: NewWorker) => find(db, worker),
-    /** When each tier was last called by schedule, whether it could run or not. */
-    lastCalls: () => lastCalls(db),
     /** Passes of a tier, the newest first: how far back, and of which states. */
     passes: (tier: string, filter: PassFilter) => passes(db, tier, filter),
     /**
@@ -246,16 +244,6 @@ const inOrder = ({ byIndex }: Dialect): string =>
   byIndex('workers', { sqlite: 'workers_in_order', mysql: 'workers_in_order' });
 
 /** By number, not by time: the clock may have been set back. */
-async function lastCalls(db: Statements): Promise<ReadonlyMap<string, number>> {
-  const rows = await db.all<{ tier: string; at: number | null }>(
-    `${withTiers(db.dialect)} select tier, (select started_at from ${inOrder(db.dialect)} where workers.tier = tiers.tier
-       and kind = 'tier' and triggered_by <> 'manual' order by id desc limit 1) as at
-     from tiers where tiers.tier is not null`,
-  );
-  return new Map(rows.flatMap(({ tier, at }) => (at === null ? [] : [[tier, at] as const])));
-}
-
-/** By number, as above. */
 async function passes(db: Statements, tier: string, filter: PassFilter): Promise<PassRow[]> {
   const { limit, scheduledFor, startedFrom, states, host } = filter;
   const { where, values } = matching({ tier, scheduled_for: scheduledFor });

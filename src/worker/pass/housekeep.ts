@@ -1,7 +1,6 @@
 import { uptime } from 'node:os';
 import type { UnsentMail } from '../../monitor/alert/deliver.ts';
-import { isAllWell } from '../../monitor/checks/all-well.ts';
-import type { CheckCode } from '../../monitor/checks/finding.ts';
+import type { IncidentRow } from '../../store/schema.ts';
 import type { DueChores } from '../../store/statements/monitor/alerts.ts';
 import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
@@ -53,22 +52,17 @@ async function endGone({ store, runner }: StoreInvocation): Promise<boolean> {
 async function check({ store, runner }: StoreInvocation, due: DueChores): Promise<boolean> {
   const at = runner.now();
   const place = { root: runner.root, states: [runner.state], settings: runner.settings } as const;
-  const seen = { ...place, nowMs: at, upMs: uptime() * 1000 };
-  if (due.checks && (await isAllWell(store, seen))) {
-    await setChecked(store, due, at);
-    return false;
-  }
-  const codes = await codesOf(due);
-  const { runChecks } = await import('../../monitor/checks/run-checks.ts');
+  const { checkCodes, ownCodes, runChecks } = await import('../../checks/list.ts');
+  // Checks of runs are left out: the runs themselves show which scripts fail or succeed with a warning.
+  const codes = due.checks ? checkCodes.filter((code) => !isOfRuns(code)) : ownCodes;
   const checkedAt = store.fleet === null ? null : await store.chores.doneAt('checks');
-  const { findings } = await runChecks(store, seen, codes);
+  const { findings } = await runChecks(store, { ...place, nowMs: at, upMs: uptime() * 1000 }, codes);
   const isWell = findings.every(({ status }) => status === 'ok');
-  const { checksOf } = await import('../../store/statements/monitor/checks.ts');
-  if (isWell && !(await checksOf(store.statements).hasIncidents())) {
+  if (isWell && !(due.open && (await hasIncidentsOfChecks(store)))) {
     await setChecked(store, due, at);
     return false;
   }
-  const isKnown = store.fleet === null ? undefined : await knownHere(store, at, codes);
+  const isKnown = store.fleet === null ? undefined : await knownHere(store, at, codes, ownCodes);
   const { noteFindings } = await import('../../monitor/alert/incidents.ts');
   await store.transaction(async (session) => {
     await incidentsOf(session.statements).lock();
@@ -81,16 +75,16 @@ async function check({ store, runner }: StoreInvocation, due: DueChores): Promis
   return true;
 }
 
-/** Checks of runs are left out: the runs themselves show which scripts fail or succeed with a warning. */
-async function codesOf({ checks }: DueChores): Promise<readonly CheckCode[]> {
-  if (!checks) return (await import('../../monitor/checks/finding.ts')).placeCodes;
-  const { checkCodes } = await import('../../monitor/checks/run-checks.ts');
-  return checkCodes.filter((code) => !isOfRuns(code));
+async function hasIncidentsOfChecks({ statements }: Store): Promise<boolean> {
+  return (await incidentsOf(statements).current()).some(({ code }) => !isOfRuns(code));
 }
 
-async function knownHere(store: Store, at: number, codes: readonly CheckCode[]) {
-  const { readKnownHere } = await import('../../monitor/checks/elsewhere.ts');
-  return await readKnownHere(store, at, codes);
+/** Tells which incidents this machine would still find: all that it has checked, but not those of another machine. */
+async function knownHere(store: Store, at: number, checked: readonly string[], ownCodes: readonly string[]) {
+  const { machinesElsewhere } = await import('../../monitor/machines.ts');
+  const others = await machinesElsewhere(store, at);
+  return ({ code, subject }: IncidentRow): boolean =>
+    checked.includes(code) && !(ownCodes.includes(code) && others.includes(subject.slice(subject.indexOf('@') + 1)));
 }
 
 /** A machine that runs the checks for all has checked its own place, too. */

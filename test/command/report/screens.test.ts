@@ -112,19 +112,19 @@ describe('what depends on the host', () => {
 
   test('doctor', async () => {
     const all = [
-      { name: 'Node', status: 'ok', found: 'v24.21.0, /usr/bin/node', cure: null },
+      { code: 'Node', status: 'ok', message: 'v24.21.0, /usr/bin/node', hint: null },
       {
-        name: 'crontab',
-        status: 'problem',
-        found: 'no line of the crontab calls hourly (5 scripts), daily (54 scripts)',
-        cure: 'Write them: `npx folder-runner cron --install`, or paste what `npx folder-runner cron --print` shows into your panel.',
+        code: 'crontab',
+        status: 'critical',
+        message: 'no line of the crontab calls hourly (5 scripts), daily (54 scripts)',
+        hint: 'Write them: `npx folder-runner cron --install`, or paste what `npx folder-runner cron --print` shows into your panel.',
       },
-      { name: 'disk', status: 'note', found: '412 MB free of 10 GB on /home (ext4)', cure: null },
+      { code: 'disk', status: 'note', message: '412 MB free of 10 GB on /home (ext4)', hint: null },
       {
-        name: 'limits',
+        code: 'limits',
         status: 'warning',
-        found: 'at most 25 processes, and 18 are running',
-        cure: 'Ask your host for more, or run fewer things at once.',
+        message: 'at most 25 processes, and 18 are running',
+        hint: 'Ask your host for more, or run fewer things at once.',
       },
     ] as const;
     await expectScreens('doctor', (columns) => renderFindings('/home/me/site', all, screenOf(columns)));

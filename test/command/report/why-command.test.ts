@@ -1,10 +1,12 @@
 import { unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { Why } from '../../../src/report/why/explain.ts';
+import type { whyToJson } from '../../../src/report/json.ts';
 import { inRoot } from '../../support/calls/in-root.ts';
 import { running, writeLog } from '../../support/log/written-log.ts';
 import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+
+type Why = ReturnType<typeof whyToJson>;
 
 const HOUR = 3_600_000;
 const says = executable('#!/bin/sh\necho said\n');

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Why } from '../../../src/report/why/explain.ts';
+import type { whyToJson } from '../../../src/report/json.ts';
 import { inRoot } from '../../support/calls/in-root.ts';
 import { changeLog, queryLog } from '../../support/log/open-log.ts';
 import { NO_SUCH_PID, running, writeLog } from '../../support/log/written-log.ts';
@@ -8,7 +8,9 @@ import { executable, makeTemporaryRoot } from '../../support/places/temporary-ro
 const DAY = 24 * 3_600_000;
 
 async function textOf(root: string, topic: string): Promise<string | undefined> {
-  const { findings }: Why = JSON.parse((await inRoot(root, 'why', 'yearly/a', '--json')).stdout);
+  const { findings }: ReturnType<typeof whyToJson> = JSON.parse(
+    (await inRoot(root, 'why', 'yearly/a', '--json')).stdout,
+  );
   return findings.find((each) => each.topic === topic)?.text;
 }
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { checkDatabase } from '../../../src/hosting/doctor/checks-fleet.ts';
+import { checkDatabase } from '../../../src/checks/host/machines.ts';
 import { parseDatabaseUrl } from '../../../src/store/server/connect/url.ts';
 import { openServerStore } from '../../../src/store/server/open.ts';
 import { incidentsOf } from '../../../src/store/statements/monitor/incidents.ts';
@@ -53,7 +53,7 @@ describe.runIf(existsSync(pgbouncer))('through pgbouncer', () => {
       await expect(open(url)).rejects.toMatchObject({ kind: 'refused', message: refusal });
     }
     expect(await checkDatabase('/', { RUNNER_DATABASE_URL: url })).toMatchObject([
-      { status: 'problem', found: refusal },
+      { status: 'critical', message: refusal },
     ]);
     for (let times = 0; times < 5; times += 1) expect(await look()).toEqual(before);
   });

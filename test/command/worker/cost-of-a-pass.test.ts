@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type Pass, runPass, runPassAgain } from '../../support/calls/run-pass.ts';
+import { changeLog } from '../../support/log/open-log.ts';
 import { executable } from '../../support/places/temporary-root.ts';
 
 /** What a call has asked of the log, and which files it has loaded: modules of `dist/`, as Node reads them. */
@@ -31,4 +32,14 @@ test('a pass with one short script asks the log little, and loads few files', ()
   expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(33);
   expect(writes, statements.join('\n')).toBeLessThanOrEqual(2);
   expect(files.length, files.join('\n')).toBeLessThanOrEqual(21);
+});
+
+test('a pass that finds nothing wrong asks the log four times more, and loads one file more, when its checks are due', () => {
+  const first = runPass({ 'a.sh': executable('#!/bin/sh\necho done\n') });
+  const before = measure(runPassAgain(first.root));
+  changeLog(first.root, "update chores set done_at = 0 where name = 'checks'");
+  const { statements, writes, files } = measure(first);
+  expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(before.statements.length + 4);
+  expect(writes).toBe(before.writes + 1);
+  expect(files.length, files.join('\n')).toBeLessThanOrEqual(before.files.length + 1);
 });

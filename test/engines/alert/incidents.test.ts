@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { checkCodes } from '../../../src/checks/list.ts';
 import { noteFindings } from '../../../src/monitor/alert/incidents.ts';
-import type { CheckStatus } from '../../../src/monitor/checks/finding.ts';
-import { checkCodes } from '../../../src/monitor/checks/run-checks.ts';
+import type { CheckStatus } from '../../../src/monitor/finding.ts';
 import { fingerprintOf } from '../../../src/queue/settle/incidents.ts';
 import { noteEnd } from '../../../src/queue/settle/settle.ts';
 import { incidentsOf } from '../../../src/store/statements/monitor/incidents.ts';

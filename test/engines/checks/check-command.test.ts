@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { checkCodes } from '../../../src/monitor/checks/run-checks.ts';
+import { checkCodes } from '../../../src/checks/list.ts';
 import { addSettledRun, HOUR, MINUTE } from '../../support/alerts/checks.ts';
 import { inRoot } from '../../support/calls/in-root.ts';
 import { queryLog } from '../../support/log/open-log.ts';

@@ -1,7 +1,6 @@
 import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { isAllWell } from '../../../src/monitor/checks/all-well.ts';
 import { withStore } from '../../../src/worker/invocation/with-store.ts';
 import { DAY, HOUR, MINUTE, NOW } from '../../support/alerts/checks.ts';
 import { makeLoggedCall } from '../../support/calls/logged-call.ts';
@@ -75,18 +74,16 @@ test('while a run goes on, checks are due every minute', async () => {
   expect(await isDue(-HOUR)).toBe(true);
 });
 
-test('where all is well no check is run: not for a tier that is new or empty, or a script or job that failed', async () => {
+test('nothing is noted of a tier that is new or empty, or of a script that failed; of a held tier it is', async () => {
   const root = makeTemporaryRoot({
     ...{ 'jobs/15min/a.sh': 'true\n', 'jobs/daily/b.sh': 'true\n', 'jobs/weekly/README.md': '', 'jobs/now/c.sh': '' },
   });
-  const { store, state, addPass, addRun } = await writeLog(root);
-  const isWell = async (checks = {}) =>
-    await isAllWell(store, { root, states: [state], settings: { checks }, nowMs: NOW, upMs: DAY });
+  const { addPass, addRun } = await writeLog(root);
   await addRun('daily/b', NOW - 23 * HOUR, { worker_id: await addPass('daily', NOW - 23 * HOUR) });
   await addRun('15min/a', NOW - MINUTE, { worker_id: await addPass('15min', NOW - MINUTE), outcome: 'failed' });
-  expect(await isWell()).toBe(true);
-  // Somebody wants to be told of something else.
-  expect(await isWell({ jobsFailing: 1 })).toBe(false);
-  await addPass('15min', NOW, { state: 'skipped' });
-  expect(await isWell()).toBe(false);
+  await invoke(root, NOW);
+  expect(incidents(root)).toEqual([]);
+  for (const minutes of [3, 2, 1]) await addPass('15min', NOW + HOUR - minutes * 15 * MINUTE, { state: 'skipped' });
+  await invoke(root, NOW + HOUR);
+  expect(incidents(root)).toMatchObject([{ code: 'tier-skipped', subject: '15min', over: 0 }]);
 });

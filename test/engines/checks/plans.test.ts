@@ -1,6 +1,5 @@
 import { expect } from 'vitest';
 import { checksOf } from '../../../src/store/statements/monitor/checks.ts';
-import { glanceAt } from '../../../src/store/statements/monitor/glance.ts';
 import { NOW } from '../../support/alerts/checks.ts';
 import { explainQueries } from '../../support/log/query-plan.ts';
 import { writeLog } from '../../support/log/written-log.ts';
@@ -22,13 +21,12 @@ const small = [
 ];
 
 // The plans are SQLite's.
-testOfSqlite('a glance and the checks read no table whole, however many runs, jobs and workers there are', async () => {
+testOfSqlite('the checks read no table whole, however many runs, jobs and workers there are', async () => {
   const root = makeTemporaryRoot();
   await (await writeLog(root)).addRun('hourly/clean', NOW);
   const plans = await explainQueries(root, async (store) => {
-    const from = { at: NOW, runningSince: NOW, failedSince: NOW, crashedSince: NOW, undeliveredSince: NOW };
-    await glanceAt(store.statements, { ...from, fewestFailed: 2, fewestCrashes: 2 }, ['hourly', 'daily']);
     const checks = checksOf(store.statements);
+    await checks.present(NOW);
     await checks.scripts();
     await checks.running();
     await checks.due(NOW, 10);
@@ -37,7 +35,7 @@ testOfSqlite('a glance and the checks read no table whole, however many runs, jo
     await checks.isClaimedOutside();
     await checks.crashed(NOW);
   });
-  expect(plans).toHaveLength(9);
+  expect(plans).toHaveLength(8);
   const scans = plans.flatMap((plan) => plan.split('; ')).filter((step) => /^SCAN (runs|jobs|workers)\b/.test(step));
   expect(scans.filter((step) => !small.some((index) => step.endsWith(` ${index}`)))).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { faultNames, measureDetection, rowOf, shapes } from '../../../bench/usual.ts';
-import { findSlowRuns } from '../../../src/monitor/checks/runs.ts';
+import { findSlowRuns } from '../../../src/checks/scripts.ts';
 import type { FinishedRun } from '../../../src/store/schema.ts';
 import type { RunEnding } from '../../../src/store/shared/run-rows.ts';
 import { findUsual } from '../../../src/store/statements/monitor/judge-run.ts';

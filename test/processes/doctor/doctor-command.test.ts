@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { globSync } from 'glob';
 import { expect, test } from 'vitest';
-import { doctorChecks } from '../../../src/commands/site/doctor.ts';
-import { examinePlace } from '../../../src/hosting/doctor/check.ts';
+import { examinePlace } from '../../../src/checks/host/site.ts';
+import { loadHostChecks } from '../../../src/checks/list.ts';
 import { SCHEMA_VERSION } from '../../../src/store/schema.ts';
 import { runCommand } from '../../support/calls/run-command.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
@@ -179,16 +179,16 @@ test('a check that fails itself is a finding, and the others go on', async () =>
   const place = { root, env, distFolder: '/nowhere', version: '1.2.3', nowMs: Date.now() };
   const request = { ...place, findWrongUse: async () => null };
   const findings = [];
-  for await (const finding of examinePlace(request, doctorChecks)) findings.push(finding);
-  expect(findings.filter(({ name }) => name === 'clock')).toEqual([
+  for await (const finding of examinePlace(request, await loadHostChecks())) findings.push(finding);
+  expect(findings.filter(({ code }) => code === 'clock')).toEqual([
     {
-      name: 'clock',
-      status: 'warning',
-      found: expect.stringMatching(/^could not be checked: ENOENT.*\/nowhere\/bin\.cjs/),
-      cure: 'Fix what the other lines report, then look again.',
+      code: 'clock',
+      status: 'unknown',
+      message: expect.stringMatching(/^could not be checked: ENOENT.*\/nowhere\/bin\.cjs/),
+      hint: 'Fix what the other lines report, then look again.',
     },
   ]);
-  expect(findings.at(-1)?.name).toBe('pauses');
+  expect(findings.at(-1)?.code).toBe('pauses');
 });
 
 test('a tier cannot be called doctor', () => {

@@ -1,13 +1,12 @@
 import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { FindingStatus } from '../../../src/hosting/doctor/check.ts';
 import { callCommand } from '../../support/calls/in-root.ts';
 import { commandPath } from '../../support/calls/run-command.ts';
 import { writeLog } from '../../support/log/written-log.ts';
 import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
 import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { check, look, makeCalledRoot, usual } from './doctor-place.ts';
+import { type CheckedStatus, check, look, makeCalledRoot, usual } from './doctor-place.ts';
 
 const node = process.execPath;
 const INSTALL = 'Run `npx folder-runner cron --install` to write them.';
@@ -378,7 +377,7 @@ test('a queue that no line serves is noted', async () => {
 });
 
 /** What is found out about lines with these words, or at these times. */
-async function judgeLines(lines: readonly string[], status: FindingStatus) {
+async function judgeLines(lines: readonly string[], status: CheckedStatus) {
   const { root, env } = makeRootWith((folder) =>
     lines
       .map((line) => line.replace('RUNNER', `${node} ${commandPath} --root ${folder}`))

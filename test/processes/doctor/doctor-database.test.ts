@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { checkDatabase } from '../../../src/hosting/doctor/checks-fleet.ts';
+import { checkDatabase } from '../../../src/checks/host/machines.ts';
 import { parseDatabaseUrl } from '../../../src/store/server/connect/url.ts';
 import { openServerStore } from '../../../src/store/server/open.ts';
 import { type OwnServer, ownServersFor } from '../../support/engines/own-server.ts';
@@ -22,14 +22,14 @@ describe.each(ownServersFor('what doctor says'))('$name', ({ name, engine, start
 
   test('a database is described without its password', async () => {
     const url = server.url();
-    expect((await check(url))[0]?.found).toMatch(
+    expect((await check(url))[0]?.message).toMatch(
       new RegExp(
         `^the database \\w+ on localhost:${server.port}: ${name} [\\d.]+, no TLS, no tables yet, \\d+ of \\d+ c`,
       ),
     );
     await makeTables(url);
     const findings = await check(url);
-    expect(findings[0]?.found).toMatch(/no TLS, schema \d+, \d+ of \d+ connections, [\d.]+ ms away$/);
+    expect(findings[0]?.message).toMatch(/no TLS, schema \d+, \d+ of \d+ connections, [\d.]+ ms away$/);
     expect(findings.map(({ status }) => status)).toEqual(['ok', 'ok']);
     expect(JSON.stringify(findings)).not.toContain('test-pass-word');
   });
@@ -54,9 +54,9 @@ describe.each(ownServersFor('what doctor says'))('$name', ({ name, engine, start
     address.username = 'poor';
     address.password = password;
     expect(await check(address.href)).toContainEqual({
-      status: 'problem',
-      found: 'this user lacks rights: update, delete',
-      cure: 'docs/database.md has the statements that grant them.',
+      status: 'critical',
+      message: 'this user lacks rights: update, delete',
+      hint: 'docs/database.md has the statements that grant them.',
     });
   });
 
@@ -78,7 +78,7 @@ describe.each(ownServersFor('what doctor says'))('$name', ({ name, engine, start
     const address = Object.assign(new URL(server.url()), { username: 'few', password: 'of-the-few' });
     const findings = await check(address.href);
     await Promise.all(others.map((store) => store.close()));
-    expect(findings[0]?.found).toContain(', 1 of 2 connections, ');
+    expect(findings[0]?.message).toContain(', 1 of 2 connections, ');
     expect(findings.map(({ status }) => status)).toEqual(['ok', 'ok']);
   });
 
@@ -107,14 +107,14 @@ describe.each(ownServersFor('what doctor says'))('$name', ({ name, engine, start
       await server.ask(`insert into ${table} (version) values (${version})`);
       const findings = await check(server.url());
       await server.ask(`delete from ${table} where version = ${version}`);
-      expect(findings).toMatchObject([{ status: 'problem', found: expect.stringMatching(sentence) }]);
+      expect(findings).toMatchObject([{ status: 'critical', message: expect.stringMatching(sentence) }]);
     }
   });
 
   test.runIf(engine === 'postgres')('a database that cannot hold every character is a problem', async () => {
     await server.ask("create database western encoding 'LATIN1' locale 'C' template template0");
     const found = expect.stringMatching(/^The server of the database western .* has the encoding LATIN1, which cannot/);
-    expect(await check(server.url('', 'western'))).toMatchObject([{ status: 'problem', found }]);
+    expect(await check(server.url('', 'western'))).toMatchObject([{ status: 'critical', message: found }]);
   });
 
   test('one in which nothing can be written is a problem, with tables and without', async () => {
@@ -140,13 +140,14 @@ describe.each(ownServersFor('what doctor says'))('$name', ({ name, engine, start
     await server.ask(on);
     onTestFinished(async () => void (await server.ask(off)));
     const found = expect.stringMatching(/^The database .* is read-only \(.*read_only switched off\.$/);
-    for (const { href } of [address, empty]) expect(await check(href)).toMatchObject([{ status: 'problem', found }]);
+    for (const { href } of [address, empty])
+      expect(await check(href)).toMatchObject([{ status: 'critical', message: found }]);
   });
 
   test('one that cannot be reached is a problem, in one sentence', async () => {
     const [finding, ...more] = await check(server.url('?connect_timeout=1').replace(`:${server.port}/`, ':1/'));
     expect(more).toEqual([]);
-    expect(finding?.status).toBe('problem');
-    expect(finding?.found).toMatch(/^The database \w+ on localhost:1 cannot be reached \(.*ECONNREFUSED.*\)\./);
+    expect(finding?.status).toBe('critical');
+    expect(finding?.message).toMatch(/^The database \w+ on localhost:1 cannot be reached \(.*ECONNREFUSED.*\)\./);
   });
 });

@@ -1,21 +1,21 @@
-import { doctorChecks } from '../../../src/commands/site/doctor.ts';
+import { examinePlace } from '../../../src/checks/host/site.ts';
+import { loadHostChecks } from '../../../src/checks/list.ts';
 import { findWrongUse } from '../../../src/commands/wrong-use.ts';
-import {
-  type Checked,
-  type CheckFinding,
-  examinePlace,
-  type FindingStatus,
-} from '../../../src/hosting/doctor/check.ts';
+import type { Finding } from '../../../src/monitor/finding.ts';
+import { doctorToJson } from '../../../src/report/json.ts';
 import { callCommand, contextOf } from '../../support/calls/in-root.ts';
 import { commandPath, runNode } from '../../support/calls/run-command.ts';
 import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
 import { type FileContent, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
 
+type Checked = ReturnType<typeof doctorToJson>['checks'][number];
+export type CheckedStatus = Checked['status'];
+
 export interface Diagnosis {
   readonly status: number | null;
   readonly ok: boolean;
   /** What a check found; with a status, only what has it. */
-  of(name: string, status?: FindingStatus): CheckFinding[];
+  of(name: string, status?: CheckedStatus): Omit<Checked, 'name'>[];
 }
 
 export const usual = {
@@ -33,20 +33,20 @@ export async function makeCalledRoot(files: Readonly<Record<string, FileContent>
 
 /** What these checks find, without the others, of which some take long. */
 export async function look(root: string, env: NodeJS.ProcessEnv, ...names: readonly string[]) {
-  const checks = doctorChecks.filter(({ name }) => names.includes(name));
+  const checks = (await loadHostChecks()).filter(({ code }) => names.includes(code));
   const { distFolder, version } = contextOf({ cwd: root, env });
   const place = { root, env, distFolder, version, nowMs: Date.now() };
   const request = {
     ...place,
     findWrongUse: (cwd: string, args: readonly string[]) => findWrongUse({ args, context: contextOf({ cwd, env }) }),
   };
-  const found: Checked[] = [];
+  const found: Finding[] = [];
   for await (const finding of examinePlace(request, checks)) found.push(finding);
-  return { of: selectFrom(found) };
+  return { of: selectFrom(doctorToJson(found).checks) };
 }
 
 /** What one check finds; with a status, only what has it. */
-export async function check(root: string, env: NodeJS.ProcessEnv, name: string, status?: FindingStatus) {
+export async function check(root: string, env: NodeJS.ProcessEnv, name: string, status?: CheckedStatus) {
   return (await look(root, env, name)).of(name, status);
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checkDatabase } from '../../../src/hosting/doctor/checks-fleet.ts';
+import { checkDatabase } from '../../../src/checks/host/machines.ts';
 import { parseDatabaseUrl } from '../../../src/store/server/connect/url.ts';
 import { openServerStore, openSession } from '../../../src/store/server/open.ts';
 import { incidentsOf } from '../../../src/store/statements/monitor/incidents.ts';

@@ -1,7 +1,7 @@
 import { uptime } from 'node:os';
 import { z } from '@hono/zod-openapi';
+import { checkCodes, runChecks, withoutLog } from '../../../checks/list.ts';
 import { foresee } from '../../../monitor/alert/incidents.ts';
-import { checkCodes, runChecks, withoutLog } from '../../../monitor/checks/run-checks.ts';
 import { writePrometheus } from '../../../monitor/metrics/prometheus.ts';
 import { healthToJson } from '../../../report/json.ts';
 import { incidentRecord, selectIncidents } from '../../../report/model/incidents.ts';

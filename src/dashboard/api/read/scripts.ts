@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import type { Discovery, Script } from '../../../discovery/script.ts';
-import { foundScriptToJson } from '../../../report/json.ts';
+import { foundScriptToJson, whyToJson } from '../../../report/json.ts';
 import { incidentRecord } from '../../../report/model/incidents.ts';
 import { readOverview, readScriptOverview, scriptRecord } from '../../../report/model/overview.ts';
 import { pauseRecord } from '../../../report/model/pauses.ts';
@@ -177,6 +177,6 @@ function addWhyRoute(api: Api): void {
     const why = await c.var.site.read((site) =>
       readWhy(site, { word, cwd: site.root, clock: createClock(site.nowMs, zone) }),
     );
-    return answer(c, why);
+    return answer(c, whyToJson(why));
   });
 }

@@ -1,6 +1,6 @@
 import { withTiers } from '../../shared/sql/dialect.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
-import { type JobState, OF_RUNS } from '../../words.ts';
+import type { JobState } from '../../words.ts';
 import { hasClaim } from '../job-rows.ts';
 import { scriptCondition } from '../script-jobs.ts';
 
@@ -58,10 +58,34 @@ export interface CrashedWorkerRow {
   readonly reason: string | null;
 }
 
+type Listed = 'running' | 'due' | 'failed' | 'crashed' | 'undelivered';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
 /** Apart from the other areas, as no call needs them but the few that look after the others. */
 export function checksOf(db: Statements) {
   const { byIndex, join } = db.dialect;
   return {
+    /** Which of the lists below have rows, and which of `deliveries`: nearly always few, so that one look is enough. */
+    present: async (at: number) => {
+      const row = await db.first<Record<Listed, number>>(
+        `select
+           exists (select 1 from ${byIndex('runs', { sqlite: 'runs_running' })} where outcome = 'running') as "running",
+           exists (select 1 from jobs where ready = 1) or exists (select 1 from jobs where ready = 2)
+             or exists (select 1 from jobs where ready = 0 and run_at <= ?) as "due",
+           exists (select 1 from jobs where state = 'failed' and finished_at >= ? and finished_at is not null
+             and tier is null) as "failed",
+           exists (select 1 from workers where state = 'crashed' and finished_at >= ?) as "crashed",
+           exists (select 1 from deliveries where attempts > 0) as "undelivered"`,
+        [at, at - HOUR_MS, at - DAY_MS],
+      );
+      const has = (list: Listed): boolean => row?.[list] === 1;
+      return {
+        ...{ running: has('running'), due: has('due'), failed: has('failed') },
+        ...{ crashed: has('crashed'), undelivered: has('undelivered') },
+      };
+    },
     /** How each tier that was ever called stands. */
     tiers: () => tiers(db),
     /** When the oldest call that is known was made by schedule; null: none was. */
@@ -111,8 +135,6 @@ export function checksOf(db: Statements) {
         db,
         `${byIndex('jobs', { sqlite: 'jobs_claimed' })} where ${hasClaim} and claim_token not like '%.%' and tier is null`,
       ),
-    /** Whether anything is known to be wrong, other than that scripts fail. */
-    hasIncidents: () => isThere(db, `incidents where recovered_at is null and code not in (${OF_RUNS})`),
     /** Workers that have died since then, the newest first. */
     crashed: (since: number) =>
       db.all<CrashedWorkerRow>(

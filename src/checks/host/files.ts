@@ -14,7 +14,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
+import { critical, type Found, found, note, ok, warning } from '../../monitor/finding.ts';
 import { checkStateFolder } from '../../settings/access.ts';
+import { defaultSettings } from '../../settings/settings.ts';
 import { chooseJournalMode } from '../../store/sqlite/file.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { countOf, formatBytes, formatSpan } from '../../system/base/format.ts';
@@ -23,45 +25,32 @@ import { inPages, listNames, shellWord } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { type Distrust, judgePath, judgeRoot } from '../../system/place/trust.ts';
 import { describeServedState, findWebRoot } from '../../system/place/web-exposure.ts';
-import { type Check, type CheckFinding, type DoctorPlace, note, ok, problem, problemOf, warning } from './check.ts';
+import { ENOUGH_BYTES, MAKE_ROOM, readRoom } from '../place.ts';
 import { askProgram, inScratchFolder, UnwritablePlace } from './probes.ts';
+import { type DoctorPlace, faultOf, type HostCheck } from './site.ts';
 
-const MEGABYTE = 1024 ** 2;
-const MAKE_ROOM =
-  'Delete files that are not needed, or set a shorter `retention` in the settings, which prunes the log.';
-
-export const checkDisk: Check = {
-  name: 'disk',
-  run: async ({ root, state, env }) => {
+export const checkDisk: HostCheck = {
+  code: 'disk',
+  run: async (place) => {
+    const { root, state, env } = place;
     const isMade = existsSync(state.path);
     return [
-      ...judgeSpace(isMade ? state.path : root),
+      ...(await judgeSpace(isMade ? state.path : root, place)),
       ...(await judgeQuotas(env)),
       isMade ? describeState(state) : note('no .runner folder yet', 'The first pass creates it.'),
     ];
   },
 };
 
-function judgeSpace(folder: string): CheckFinding[] {
-  const { bavail, blocks, bsize, files, ffree } = statfsSync(folder);
-  const free = bavail * bsize;
-  const found = `${formatBytes(free)} of ${formatBytes(blocks * bsize)} free`;
-  const space = judgeRest(free, { least: 5 * MEGABYTE, enough: 100 * MEGABYTE, found });
-  // Some file systems have no fixed number of files: then the total is 0.
-  if (files === 0 || ffree >= 1000) return [space];
-  const more = `${countOf(ffree, 'more file')} can be made (inodes)`;
-  return [space, judgeRest(ffree, { least: 50, enough: 1000, found: more })];
-}
-
-interface RestLimits {
-  readonly least: number;
-  readonly enough: number;
-  readonly found: string;
-}
-
-function judgeRest(rest: number, { least, enough, found }: RestLimits): CheckFinding {
-  if (rest >= enough) return ok(found);
-  return (rest < least ? problem : warning)(`only ${found}`, MAKE_ROOM);
+async function judgeSpace(folder: string, { settings }: DoctorPlace): Promise<Found[]> {
+  const { diskFull = ENOUGH_BYTES } = (await settings().catch(() => defaultSettings)).checks;
+  const { freeBytes, totalBytes, files, lacksBytes, lacksFiles } = readRoom(folder, diskFull ?? 0);
+  const free = `${formatBytes(freeBytes)} of ${formatBytes(totalBytes)} free`;
+  const more = `only ${countOf(files, 'more file')} can be made (inodes)`;
+  return [
+    lacksBytes === null ? ok(free) : found(lacksBytes, `only ${free}`, MAKE_ROOM),
+    ...(lacksFiles === null ? [] : [found(lacksFiles, more, MAKE_ROOM)]),
+  ];
 }
 
 interface Quota {
@@ -75,7 +64,7 @@ interface Quota {
 /** `-p` fills the columns of grace times, without which nobody can tell which number is which. */
 const QUOTA = ['quota', '-w', '-p'] as const;
 
-async function judgeQuotas(env: NodeJS.ProcessEnv): Promise<CheckFinding[]> {
+async function judgeQuotas(env: NodeJS.ProcessEnv): Promise<Found[]> {
   // It exits 1 when a quota is used up, so the exit code says nothing about the answer.
   const { stdout, failure } = await askProgram(QUOTA, {
     env: { ...env, LC_ALL: 'C' },
@@ -106,14 +95,14 @@ function lower(soft: number, hard: number): number {
   return soft === 0 || hard === 0 ? Math.max(soft, hard) : Math.min(soft, hard);
 }
 
-function judgeQuota({ device, used, limit, unit }: Quota): CheckFinding {
+function judgeQuota({ device, used, limit, unit }: Quota): Found {
   const amount = (count: number): string => (unit === 'bytes' ? formatBytes(count) : `${count} files`);
   const found = `quota of ${device}: ${amount(used)} of ${amount(limit)} used`;
-  if (used >= 0.98 * limit) return problem(found, MAKE_ROOM);
+  if (used >= 0.98 * limit) return critical(found, MAKE_ROOM);
   return used >= 0.9 * limit ? warning(found, MAKE_ROOM) : ok(found);
 }
 
-function describeState(state: StateFolder): CheckFinding {
+function describeState(state: StateFolder): Found {
   const parts = [
     ['activity log', bytesOfAll(state.database)],
     ['output', bytesOf(state.output)],
@@ -160,8 +149,8 @@ const trials: Readonly<Record<string, (folder: string) => void>> = {
 
 const OTHER_PLACE = 'Move the root to a file system of the machine itself, or ask the host.';
 
-export const checkFileSystem: Check = {
-  name: 'file system',
+export const checkFileSystem: HostCheck = {
+  code: 'file system',
   run: ({ root, state, env }) =>
     inScratchFolder(existsSync(state.path) ? state.path : root, async (folder) => [
       describeFileSystem(folder),
@@ -171,10 +160,10 @@ export const checkFileSystem: Check = {
     ]).catch(describeUnwritable),
 };
 
-function describeUnwritable(error: Error): CheckFinding[] {
+function describeUnwritable(error: Error): Found[] {
   if (!(error instanceof UnwritablePlace)) throw error;
   return [
-    problem(
+    critical(
       error.message,
       'Make the root and .runner writable for you (`chmod u+rwx`), and see that the disk is not full.',
     ),
@@ -203,7 +192,7 @@ const fileSystems: ReadonlyMap<number, string> = new Map([
   [0x7461636f, 'OCFS2'],
 ]);
 
-function describeFileSystem(folder: string): CheckFinding {
+function describeFileSystem(folder: string): Found {
   const type = Number(statfsSync(folder).type);
   const name = fileSystems.get(type) ?? `of a kind that is not known (0x${type.toString(16)})`;
   if (type === TMPFS) {
@@ -216,12 +205,12 @@ function describeFileSystem(folder: string): CheckFinding {
   );
 }
 
-function tryOut(folder: string, what: string, attempt: (folder: string) => void): CheckFinding[] {
+function tryOut(folder: string, what: string, attempt: (folder: string) => void): Found[] {
   try {
     attempt(folder);
     return [];
   } catch (error) {
-    return [problem(`it does not work ${what}: ${(error as Error).message}`, OTHER_PLACE)];
+    return [critical(`it does not work ${what}: ${(error as Error).message}`, OTHER_PLACE)];
   }
 }
 
@@ -262,7 +251,7 @@ function makeFile(folder: string, name: string): string {
 const TOLERATED_MS = 5000;
 
 /** A server that keeps the files can have another clock: locks of other hosts are judged by it. */
-function compareDates(folder: string): CheckFinding[] {
+function compareDates(folder: string): Found[] {
   const before = Date.now();
   const apart = statSync(makeFile(folder, 'now')).mtimeMs - before;
   if (Math.abs(apart) <= TOLERATED_MS) return [];
@@ -276,12 +265,12 @@ function compareDates(folder: string): CheckFinding[] {
 }
 
 /** Where `jobs/` is another file system, it is tried there. */
-async function tryPrograms(folder: string, jobs: string, env: NodeJS.ProcessEnv): Promise<CheckFinding[]> {
+async function tryPrograms(folder: string, jobs: string, env: NodeJS.ProcessEnv): Promise<Found[]> {
   const isOther = existsSync(jobs) && statSync(jobs).dev !== statSync(folder).dev;
   return isOther ? await inScratchFolder(jobs, (other) => tryProgram(other, env)) : await tryProgram(folder, env);
 }
 
-async function tryProgram(folder: string, env: NodeJS.ProcessEnv): Promise<CheckFinding[]> {
+async function tryProgram(folder: string, env: NodeJS.ProcessEnv): Promise<Found[]> {
   const path = join(folder, 'program');
   writeFileSync(path, '#!/bin/sh\n', { mode: 0o755 });
   const { exitCode, failure } = await askProgram([path], { env, timeoutMs: 5000 });
@@ -295,8 +284,8 @@ async function tryProgram(folder: string, env: NodeJS.ProcessEnv): Promise<Check
 }
 
 /** Whether scripts themselves are safe says `jobs`, and of the settings' file `settings`. */
-export const checkPermissions: Check = {
-  name: 'permissions',
+export const checkPermissions: HostCheck = {
+  code: 'permissions',
   run: async (place) => {
     const isAllowed = (await place.settings().catch(() => null))?.allowUnsafe ?? false;
     const findings = [...findWritable(place.root), ...judgeWebRoot(place), ...judgeOwnerOfState(place)].map(
@@ -311,7 +300,7 @@ export const checkPermissions: Check = {
  * With an access control list, the group's bits in the mode tell what anybody in the list has at most. Who judges by
  * the mode takes that for the group's own, which on many hosts has but one member; and Node cannot read such a list.
  */
-async function findAccessLists({ root, state, env, discovery }: DoctorPlace): Promise<CheckFinding[]> {
+async function findAccessLists({ root, state, env, discovery }: DoctorPlace): Promise<Found[]> {
   const { tiers, handlers } = await discovery();
   const scripts = [...tiers.flatMap((tier) => tier.scripts), ...handlers].map(({ path }) => path);
   const settings = listNames(root).filter((name) => name.startsWith('runner.config.'));
@@ -336,48 +325,48 @@ function isGroupWritable(path: string): boolean {
 }
 
 /** What `allowUnsafe` allows is not refused, and no better for that. */
-function allow({ found, cure }: CheckFinding): CheckFinding {
-  return warning(`${found} (allowed by allowUnsafe)`, cure as string);
+function allow({ message, hint }: Found): Found {
+  return found('warning', `${message} (allowed by allowUnsafe)`, hint);
 }
 
-function findWritable(root: string): CheckFinding[] {
+function findWritable(root: string): Found[] {
   return [judgeRoot(root), ...judgePath(root, join(root, 'jobs'))]
     .filter((distrust) => distrust !== null)
     .map((distrust) => describeWritable(root, distrust));
 }
 
-function describeWritable(root: string, { path, reason, cure }: Distrust): CheckFinding {
+function describeWritable(root: string, { path, reason, cure }: Distrust): Found {
   const name = relative(root, path);
   const shown = name === '' || name.startsWith('..') ? path : name;
-  return problem(`${shown} ${reason}, so no script is run`, capitalized(cure(shown)));
+  return critical(`${shown} ${reason}, so no script is run`, capitalized(cure(shown)));
 }
 
-function judgeWebRoot({ root, state }: DoctorPlace): CheckFinding[] {
+function judgeWebRoot({ root, state }: DoctorPlace): Found[] {
   const webRoot = findWebRoot(root);
   if (webRoot === null) {
     const served = describeServedState(state);
-    return served === null ? [] : [problemOf(served)];
+    return served === null ? [] : [faultOf(served)];
   }
   return [
-    problem(
+    critical(
       `the root is inside ${webRoot}, which a web server probably serves, with scripts, output and passwords`,
       `Move the root beside ${webRoot}, not into it, then run \`npx folder-runner cron --install\` there.`,
     ),
   ];
 }
 
-function judgeOwnerOfState({ root, state }: DoctorPlace): CheckFinding[] {
+function judgeOwnerOfState({ root, state }: DoctorPlace): Found[] {
   try {
     checkStateFolder(root, state);
     return [];
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    return error.faults.filter((fault) => typeof fault !== 'string').map(problemOf);
+    return error.faults.filter((fault) => typeof fault !== 'string').map(faultOf);
   }
 }
 
 /** What scripts print is in there. */
-function judgeModeOfState({ state }: DoctorPlace): CheckFinding[] {
+function judgeModeOfState({ state }: DoctorPlace): Found[] {
   if (!existsSync(state.path)) return [];
   const mode = statSync(state.path).mode & 0o777;
   if ((mode & 0o077) === 0) return [];

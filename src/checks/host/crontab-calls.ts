@@ -1,15 +1,21 @@
 import { realpathSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { resolve } from 'node:path';
+import { CrontabTrouble, readBlock } from '../../hosting/crontab/block.ts';
+import {
+  argsOf,
+  findOwnProgram,
+  nameIn,
+  programName,
+  readCrontabWord,
+  readOwnLine,
+} from '../../hosting/crontab/own-line.ts';
+import { readChangedAt, readCrontab } from '../../hosting/crontab/program.ts';
+import { sieveOf } from '../../hosting/crontab/times.ts';
 import type { CrontabLine, CrontabTimes } from '../../schedule/crontab-times.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { machineZone } from '../../system/base/zone.ts';
 import { findRoot } from '../../system/place/root.ts';
-
-import { CrontabTrouble, readBlock } from '../crontab/block.ts';
-import { argsOf, findOwnProgram, nameIn, programName, readCrontabWord, readOwnLine } from '../crontab/own-line.ts';
-import { readChangedAt, readCrontab } from '../crontab/program.ts';
-import { sieveOf } from '../crontab/times.ts';
 import { askProgram, reasonOfFailure } from './probes.ts';
 import { type CommandToTry, programToTry, scriptToTry, shellOf } from './try-command.ts';
 

@@ -1,10 +1,9 @@
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import type { OwnProgram } from '../../hosting/crontab/own-line.ts';
+import { isOwnScript } from '../../hosting/crontab/script.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { findProgram, isExecutable } from '../../system/process/programs.ts';
-
-import type { OwnProgram } from '../crontab/own-line.ts';
-import { isOwnScript } from '../crontab/script.ts';
 import { askProgram, reasonOfFailure } from './probes.ts';
 
 /** The environment that cron gives to a command of the crontab. */

@@ -8,16 +8,17 @@ import {
   readChannelValues,
   tellsSecret,
 } from '../../monitor/alert/forms.ts';
+import { critical, type Found, note, ok } from '../../monitor/finding.ts';
 import { type ChannelSettings, parseAlertsVariable } from '../../settings/channels.ts';
 import { variableReference } from '../../settings/readers.ts';
 import { ALERTS_VARIABLE } from '../../settings/settings.ts';
 import { capitalized } from '../../system/base/text.ts';
 import { findSendmail, isExecutable } from '../../system/process/programs.ts';
-import { type Check, type CheckFinding, type DoctorPlace, note, ok, problem } from './check.ts';
+import type { DoctorPlace, HostCheck } from './site.ts';
 
 /** Whether the channels have what they need; sends nothing. */
-export const checkAlerts: Check = {
-  name: 'alerts',
+export const checkAlerts: HostCheck = {
+  code: 'alerts',
   run: async (place) => {
     const environments = await readEnvironments(place);
     const { channels } = (await place.settings()).alerts;
@@ -57,14 +58,14 @@ function readVariable({ all }: Environments): readonly ChannelSettings[] {
 async function findUnsetPings(
   { settings, discovery }: DoctorPlace,
   { isCron, all }: Environments,
-): Promise<readonly CheckFinding[]> {
+): Promise<readonly Found[]> {
   const scripts = (await discovery()).tiers.flatMap((tier) => tier.scripts.map(({ options }) => options.ping ?? ''));
   const tiers = Object.values((await settings()).tiers).map(({ ping = '' }) => ping);
   const names = [...scripts, ...tiers].filter((url) => variableReference.test(url)).map((url) => url.slice(1));
   const unset = [...new Set(names)].filter((name) => all.some((env) => !env[name]));
   if (unset.length === 0) return [];
   const where = isCron ? ' in the crontab' : '';
-  return [problem(`pings are not sent: ${describeMissing(unset)}${where}`, cureOf(unset[0] ?? ''))];
+  return [critical(`pings are not sent: ${describeMissing(unset)}${where}`, cureOf(unset[0] ?? ''))];
 }
 
 function cureOf(name: string): string {
@@ -72,54 +73,50 @@ function cureOf(name: string): string {
 }
 
 /** Channels that this shell has, and cron has not. */
-function findUnsetVariable({ env }: DoctorPlace, { isCron, all }: Environments): readonly CheckFinding[] {
+function findUnsetVariable({ env }: DoctorPlace, { isCron, all }: Environments): readonly Found[] {
   if (!env[ALERTS_VARIABLE] || !isCron || all.every((each) => each[ALERTS_VARIABLE])) return [];
   return [
-    problem(
+    critical(
       `${ALERTS_VARIABLE} is set here, but not in the crontab: passes that cron starts alert nobody`,
       cureOf(ALERTS_VARIABLE),
     ),
   ];
 }
 
-function judgeChannel(
-  place: DoctorPlace,
-  channel: ChannelSettings,
-  { isCron, all }: Environments,
-): readonly CheckFinding[] {
+function judgeChannel(place: DoctorPlace, channel: ChannelSettings, { isCron, all }: Environments): readonly Found[] {
   const missing = [...new Set(all.flatMap((env) => missingVariables(channel, env)))];
   if (missing.length > 0) {
     const where = isCron ? ' in the crontab' : '';
-    return [problem(`${channel.name}: ${describeMissing(missing)}${where}`, cureOf(missing[0] ?? ''))];
+    return [critical(`${channel.name}: ${describeMissing(missing)}${where}`, cureOf(missing[0] ?? ''))];
   }
   if (channel.kind === 'mail') return judgeMail(place, channel);
   return channel.kind === 'command' ? judgeCommand(place, channel) : judgeWebhook(channel, all);
 }
 
-function judgeMail({ env }: DoctorPlace, { name, options }: ChannelSettings): readonly CheckFinding[] {
+function judgeMail({ env }: DoctorPlace, { name, options }: ChannelSettings): readonly Found[] {
   const { smtp, sendmail } = options;
   if (smtp !== undefined) return [];
   if (sendmail !== undefined && !isExecutable(sendmail)) {
-    return [problem(`${name}: ${sendmail} is not a program that can be run`, 'Set `sendmail` of the channel to one.')];
+    return [critical(`${name}: ${sendmail} is not a program that can be run`, 'Set `sendmail` of the channel to one.')];
   }
   if (sendmail !== undefined || findSendmail(env) !== null) return [];
   const [found = '', cure = ''] = NO_SENDMAIL.split(/: (.*)/);
-  return [problem(`${name}: ${found}`, `${capitalized(cure)}.`)];
+  return [critical(`${name}: ${found}`, `${capitalized(cure)}.`)];
 }
 
 /** Only a path says where the program is: all else is the shell's. */
-function judgeCommand({ root }: DoctorPlace, { name, target }: ChannelSettings): readonly CheckFinding[] {
+function judgeCommand({ root }: DoctorPlace, { name, target }: ChannelSettings): readonly Found[] {
   const [program = ''] = target.split(/\s/);
   if (!/^[\w./-]+$/.test(program) || !program.includes('/') || isExecutable(resolve(root, program))) return [];
   return [
-    problem(`${name}: ${program} is not a program that can be run`, `Make it executable: \`chmod +x ${program}\`.`),
+    critical(`${name}: ${program} is not a program that can be run`, `Make it executable: \`chmod +x ${program}\`.`),
   ];
 }
 
 /** Anybody who knows the address of such a service can post there. */
-function judgeWebhook(channel: ChannelSettings, all: readonly NodeJS.ProcessEnv[]): readonly CheckFinding[] {
+function judgeWebhook(channel: ChannelSettings, all: readonly NodeJS.ProcessEnv[]): readonly Found[] {
   if (all.some((env) => tellsSecret(readChannelValues(channel, env)))) {
-    return [problem(`${channel.name}: ${NEEDS_TLS}`, 'Use the https:// address of the service, or one on this host.')];
+    return [critical(`${channel.name}: ${NEEDS_TLS}`, 'Use the https:// address of the service, or one on this host.')];
   }
   const isSecret = ['slack', 'discord', 'teams'].includes(presetOf(channel));
   if (!isSecret || variableReference.test(channel.target)) return [];

@@ -4,6 +4,7 @@ import { findDriver } from '../../store/sqlite/driver.ts';
 import { assertWritable, findSpecial } from '../../store/sqlite/file.ts';
 import { findSchemaFlaws, type SchemaFlaw } from '../../store/sqlite/migrations.ts';
 import { mayBeImmutable, openExistingSqliteStore } from '../../store/sqlite/open.ts';
+import { checksOf, type TierCallRow } from '../../store/statements/monitor/checks.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { Store } from '../../store/store.ts';
 import { describeSpecial } from '../../system/base/plain-file.ts';
@@ -104,8 +105,7 @@ function reasonOf(answer: ProbeAnswer): string {
 export interface LogFacts {
   /** When the newest worker started; null in an empty log. */
   readonly newestAt: number | null;
-  /** When each tier was last called by schedule, whether it could run or not. */
-  readonly lastCalledAt: ReadonlyMap<string, number>;
+  readonly calls: readonly TierCallRow[];
   readonly pauses: readonly Pause[];
 }
 
@@ -153,7 +153,7 @@ const nothing: LogReading = { facts: null, failure: null, flaws: [] };
 async function readFacts(store: Store, nowMs: number): Promise<LogFacts> {
   return {
     newestAt: await store.events.newestAt(),
-    lastCalledAt: await store.workers.lastCalls(),
+    calls: await checksOf(store.statements).tiers(),
     pauses: await store.pauses.inForce(nowMs),
   };
 }

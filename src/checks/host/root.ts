@@ -5,6 +5,7 @@ import { setTimeout } from 'node:timers/promises';
 import { describeCures, describeNeverRun, findNeverRun } from '../../discovery/not-run.ts';
 import type { Script } from '../../discovery/script.ts';
 import { readScriptFile } from '../../discovery/script-file.ts';
+import { critical, type Found, note, ok, warning } from '../../monitor/finding.ts';
 import { resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import { guessPeriodName } from '../../schedule/period.ts';
 import { findSettingsFile } from '../../settings/load.ts';
@@ -21,18 +22,7 @@ import { readHolderFile } from '../../system/lock/holder.ts';
 import { distrustedFallbacksOf, trustedFallbacksOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
-import {
-  type Check,
-  type CheckFinding,
-  type DoctorPlace,
-  listOf,
-  note,
-  ok,
-  problem,
-  problemOf,
-  unknownWithoutLog,
-  warning,
-} from './check.ts';
+import { findQuarantined } from '../place.ts';
 import type { LogFile } from './log-file.ts';
 import {
   askProgram,
@@ -44,9 +34,10 @@ import {
   type SqliteCommand,
   sqliteCommand,
 } from './probes.ts';
+import { type DoctorPlace, faultOf, type HostCheck, listOf, unknownWithoutLog } from './site.ts';
 
-export const checkConfig: Check = {
-  name: 'settings',
+export const checkConfig: HostCheck = {
+  code: 'settings',
   run: async ({ root, settings }) => {
     const name = findSettingsFile(root);
     try {
@@ -59,16 +50,16 @@ export const checkConfig: Check = {
   },
 };
 
-function describeWrong(fault: Fault | string, name: string): CheckFinding {
+function describeWrong(fault: Fault | string, name: string): Found {
   // Of a file that others could have written, how to close it.
-  if (typeof fault !== 'string') return problemOf(fault);
-  return problem(fault, `Correct it in ${name}: until then no script runs; docs/settings.md has every setting.`);
+  if (typeof fault !== 'string') return faultOf(fault);
+  return critical(fault, `Correct it in ${name}: until then no script runs; docs/settings.md has every setting.`);
 }
 
 const SEE_LIST = '`npx folder-runner list` shows why for each of them, and how to fix it.';
 
-export const checkJobs: Check = {
-  name: 'jobs',
+export const checkJobs: HostCheck = {
+  code: 'jobs',
   run: async (place) => {
     const { root, discovery } = place;
     const { tiers, unread, handlers, ignored } = await discovery();
@@ -79,14 +70,14 @@ export const checkJobs: Check = {
     const doubtful = all.filter(({ warnings }) => warnings.length > 0);
     return [
       describeCount(tiers.length, scripts.length, handlers.length),
-      ...unread.map(({ reason }) => problem(reason, 'Until then nothing in it is run.')),
+      ...unread.map(({ reason }) => critical(reason, 'Until then nothing in it is run.')),
       ...findMisnamed(
         root,
         tiers.map(({ name }) => name),
       ),
       ...(refused.length === 0
         ? []
-        : [problem(`${countOf(refused.length, 'script')} refused: ${namesOf(refused)}`, SEE_LIST)]),
+        : [critical(`${countOf(refused.length, 'script')} refused: ${namesOf(refused)}`, SEE_LIST)]),
       ...(doubtful.length === 0 ? [] : [warning(`probably a mistake in ${namesOf(doubtful)}`, SEE_LIST)]),
       ...(await findWithheld(place, scripts)),
       ...(neverRun.length === 0 ? [] : [warning(describeNeverRun(neverRun), describeCures(neverRun))]),
@@ -99,10 +90,7 @@ const OWN_VARIABLES =
   /^(?:HOME|LOGNAME|USER|SHELL|PATH|(?:OLD)?PWD|SHLVL|_|LANG|LANGUAGE|LC_\w+|TZ|CRON_TZ|MAIL\w*|RUNNER_\w+)$/;
 
 /** Variables that the crontab sets and a script reads, and that it does not get: without a word it has none. */
-async function findWithheld(
-  { crontab, settings }: DoctorPlace,
-  scripts: readonly Script[],
-): Promise<readonly CheckFinding[]> {
+async function findWithheld({ crontab, settings }: DoctorPlace, scripts: readonly Script[]): Promise<readonly Found[]> {
   const { calls } = await crontab();
   const set = new Set(calls.flatMap(({ command }) => Object.keys(command?.env ?? {})));
   const { env } = await settings().catch(() => defaultSettings);
@@ -136,7 +124,7 @@ function reads(source: string, variable: string): boolean {
   return read.test(source) && !new RegExp(String.raw`^\s*(?:export\s+)?${variable}=`, 'm').test(source);
 }
 
-function findMisnamed(root: string, tiers: readonly string[]): CheckFinding[] {
+function findMisnamed(root: string, tiers: readonly string[]): Found[] {
   const misnamed = tiers.flatMap((tier) => {
     const guess = guessPeriodName(tier);
     return guess === null ? [] : [{ tier, guess }];
@@ -159,7 +147,7 @@ function moveScripts(tier: string, guess: string): string {
   return `mkdir -p jobs/${guess} && mv -n ${folder}/* jobs/${guess}/ && rmdir ${folder}`;
 }
 
-function describeCount(tiers: number, scripts: number, handlers: number): CheckFinding {
+function describeCount(tiers: number, scripts: number, handlers: number): Found {
   const ofQueue = handlers > 0 ? `, ${countOf(handlers, 'handler')} of queued jobs` : '';
   const count = `${countOf(scripts, 'script')} in ${countOf(tiers, 'tier')}${ofQueue}`;
   if (scripts + handlers > 0) return ok(count);
@@ -170,8 +158,8 @@ function namesOf(scripts: readonly Script[]): string {
   return listOf(scripts.map(({ name }) => name));
 }
 
-export const checkPauses: Check = {
-  name: 'pauses',
+export const checkPauses: HostCheck = {
+  code: 'pauses',
   run: async ({ log, isLogUnread }) => {
     if (await isLogUnread()) return [unknownWithoutLog];
     const pauses = (await log()).facts?.pauses ?? [];
@@ -184,10 +172,10 @@ export const checkPauses: Check = {
   },
 };
 
-export const checkLog: Check = {
-  name: 'log',
+export const checkLog: HostCheck = {
+  code: 'log',
   run: async (place) => {
-    if (isOnServer(place.env)) return await (await import('./checks-fleet.ts')).checkDatabase(place.root, place.env);
+    if (isOnServer(place.env)) return await (await import('./machines.ts')).checkDatabase(place.root, place.env);
     const file = await place.logFile();
     if (file === null) return [note('none yet', 'The first pass makes it: try `npx folder-runner hourly`.')];
     const flaw = findFlaw(file);
@@ -207,26 +195,26 @@ const SET_ASIDE =
   'The next pass renames it and creates a new log. To keep the history, put a copy made by `npx folder-runner backup` in ' +
   'its place.';
 
-function findFlaw(file: LogFile): CheckFinding | null {
+function findFlaw(file: LogFile): Found | null {
   if (file.failure !== null) return describeUnread(file.failure);
   if (file.damages.length > 0) {
-    return problem(`damaged: ${file.damages.join('; ').split('\n').join(' ')}`, SET_ASIDE);
+    return critical(`damaged: ${file.damages.join('; ').split('\n').join(' ')}`, SET_ASIDE);
   }
-  if (file.bytes === 0) return problem('its file is empty, so its history is gone', SET_ASIDE);
+  if (file.bytes === 0) return critical('its file is empty, so its history is gone', SET_ASIDE);
   if (file.applicationId !== APPLICATION_ID) {
-    return problem(
+    return critical(
       '.runner/activity.db is the database of another program',
       'Move it away; the next pass makes a new log.',
     );
   }
   if (isUnreleased(file.schemaVersion)) {
-    return problem(
+    return critical(
       `made before the first release (schema ${file.schemaVersion})`,
       'Move it away; the next pass makes a new log.',
     );
   }
   if (file.schemaVersion <= SCHEMA_VERSION) return null;
-  return problem(
+  return critical(
     `written by a newer runner (schema ${file.schemaVersion}, this one knows ${SCHEMA_VERSION})`,
     'Update the package with `npm install folder-runner@latest`.',
   );
@@ -235,9 +223,9 @@ function findFlaw(file: LogFile): CheckFinding | null {
 const OPEN_UP =
   'Make .runner and its files yours and writable (`chmod -R u+rwX .runner`); until then passes run without a log.';
 
-function describeUnread(failure: string): CheckFinding {
+function describeUnread(failure: string): Found {
   if (/not a database|malformed|corrupt/i.test(failure)) {
-    return problem(`broken: ${failure}`, SET_ASIDE);
+    return critical(`broken: ${failure}`, SET_ASIDE);
   }
   if (/locked/.test(failure)) {
     return warning(
@@ -248,29 +236,29 @@ function describeUnread(failure: string): CheckFinding {
   if (failure === NO_SQLITE) {
     return warning(`could not be read: ${failure}`, 'See what sqlite says.');
   }
-  return problem(`cannot be read: ${failure}`, OPEN_UP);
+  return critical(`cannot be read: ${failure}`, OPEN_UP);
 }
 
-function judgeWriting({ writeFailure }: LogFile): CheckFinding[] {
+function judgeWriting({ writeFailure }: LogFile): Found[] {
   if (writeFailure === null) return [];
-  return [problem(`can be read, but not be written: ${writeFailure}`, OPEN_UP)];
+  return [critical(`can be read, but not be written: ${writeFailure}`, OPEN_UP)];
 }
 
-async function judgeOpening({ log }: DoctorPlace): Promise<CheckFinding[]> {
+async function judgeOpening({ log }: DoctorPlace): Promise<Found[]> {
   const { failure, flaws } = await log();
   if (flaws.length > 0) return flaws.map(judgeTables);
-  return failure === null ? [] : [problem(failure, 'Fix this; until then passes run without a log.')];
+  return failure === null ? [] : [critical(failure, 'Fix this; until then passes run without a log.')];
 }
 
-function judgeTables({ what, cure, sql }: SchemaFlaw): CheckFinding {
+function judgeTables({ what, cure, sql }: SchemaFlaw): Found {
   const sentence = `another program has changed it: ${what}`;
-  if (cure === 'new-log') return problem(sentence, SET_ASIDE);
-  if (cure === 'make-again') return problem(sentence, 'The runner makes it again within two passes, if it is needed.');
+  if (cure === 'new-log') return critical(sentence, SET_ASIDE);
+  if (cure === 'make-again') return critical(sentence, 'The runner makes it again within two passes, if it is needed.');
   // Whoever made it has named it: what is copied into a shell must stay one word.
   return warning(sentence, `Remove it: \`sqlite3 .runner/activity.db '${sql.replaceAll("'", "'\\''")}'\`.`);
 }
 
-async function judgeSize({ settings }: DoctorPlace, { bytes }: LogFile): Promise<CheckFinding[]> {
+async function judgeSize({ settings }: DoctorPlace, { bytes }: LogFile): Promise<Found[]> {
   const most = (await settings().catch(() => null))?.retention.maxDatabaseBytes ?? null;
   if (most === null || bytes <= most) return [];
   return [
@@ -281,7 +269,7 @@ async function judgeSize({ settings }: DoctorPlace, { bytes }: LogFile): Promise
   ];
 }
 
-function judgeSchema({ schemaVersion }: LogFile): CheckFinding[] {
+function judgeSchema({ schemaVersion }: LogFile): Found[] {
   if (schemaVersion === SCHEMA_VERSION) return [];
   return [note(`of an older runner (schema ${schemaVersion})`, 'The next pass brings it up to date.')];
 }
@@ -298,8 +286,8 @@ const HOLD_LOCK = `${TAKE_LOCK}
 
 const TIMEOUT_MS = 15_000;
 
-export const checkLocks: Check = {
-  name: 'locks',
+export const checkLocks: HostCheck = {
+  code: 'locks',
   run: ({ root, state, env }) =>
     inScratchFolder(existsSync(state.path) ? state.path : root, async (folder) => [
       await tryLocks(join(folder, 'locks.db'), env),
@@ -309,7 +297,7 @@ export const checkLocks: Check = {
 const NOT_SAFE = 'Move the root to a file system of the machine itself: here two passes can damage the log.';
 
 /** One process gets the lock, a second one does not, a third one does once the first is killed. */
-async function tryLocks(path: string, env: NodeJS.ProcessEnv): Promise<CheckFinding> {
+async function tryLocks(path: string, env: NodeJS.ProcessEnv): Promise<Found> {
   const request = { path, access: 'mode=rwc', env } as const;
   const hold = await sqliteCommand(HOLD_LOCK, request);
   const take = await sqliteCommand(TAKE_LOCK, request);
@@ -326,21 +314,21 @@ async function tryLocks(path: string, env: NodeJS.ProcessEnv): Promise<CheckFind
   }
 }
 
-function judgeLocks(second: ProbeAnswer, third: ProbeAnswer): CheckFinding {
-  if (second.exitCode === 0) return problem('two processes got the same lock at once', NOT_SAFE);
+function judgeLocks(second: ProbeAnswer, third: ProbeAnswer): Found {
+  if (second.exitCode === 0) return critical('two processes got the same lock at once', NOT_SAFE);
   if (!/database is locked/.test(second.stderr)) {
     const said = reasonOfFailure(second);
-    return problem(`a second process waits for a held lock without an answer: ${said}`, NOT_SAFE);
+    return critical(`a second process waits for a held lock without an answer: ${said}`, NOT_SAFE);
   }
   if (third.exitCode !== 0) {
     const said = reasonOfFailure(third);
-    return problem(`the lock of a process that was killed stays: ${said}`, NOT_SAFE);
+    return critical(`the lock of a process that was killed stays: ${said}`, NOT_SAFE);
   }
   return ok('work: one process at a time, and free again when it is killed');
 }
 
-function describeUntried(said: string): CheckFinding {
-  if (/^\w*Error/.test(said)) return problem(`SQLite cannot lock a file here: ${said}`, NOT_SAFE);
+function describeUntried(said: string): Found {
+  if (/^\w*Error/.test(said)) return critical(`SQLite cannot lock a file here: ${said}`, NOT_SAFE);
   return warning(`could not be tried: ${said}`, 'See what sqlite, limits and memory say, then look again.');
 }
 
@@ -371,8 +359,8 @@ async function holdLock({ command: [node, ...args], env }: SqliteCommand): Promi
   };
 }
 
-export const checkLeftovers: Check = {
-  name: 'leftovers',
+export const checkLeftovers: HostCheck = {
+  code: 'leftovers',
   run: ({ root, state }) => {
     const findings = [
       ...findBrokenLogs(state),
@@ -384,7 +372,7 @@ export const checkLeftovers: Check = {
   },
 };
 
-function warnOfFallback({ path, reason }: { readonly path: string; readonly reason: string }): CheckFinding {
+function warnOfFallback({ path, reason }: { readonly path: string; readonly reason: string }): Found {
   return warning(
     `${path} is not read: ${reason}`,
     'If the folder and the files in its spool/ are yours, take the rights of others from it: the next pass then ' +
@@ -392,9 +380,8 @@ function warnOfFallback({ path, reason }: { readonly path: string; readonly reas
   );
 }
 
-function findBrokenLogs({ path }: StateFolder): CheckFinding[] {
-  const logs = listNames(path).filter(isBrokenLog);
-  return logs.map((name) =>
+function findBrokenLogs({ path }: StateFolder): Found[] {
+  return findQuarantined(path).map((name) =>
     warning(
       `.runner/${name} was quarantined because it was damaged`,
       'Delete it with its -wal and -shm when you no longer need its history; `sqlite3 <file> .dump` shows its ' +
@@ -403,12 +390,7 @@ function findBrokenLogs({ path }: StateFolder): CheckFinding[] {
   );
 }
 
-/** Without what belongs to it. */
-function isBrokenLog(name: string): boolean {
-  return name.startsWith('activity.db.broken-') && !/-(?:wal|shm|journal)$/.test(name);
-}
-
-function findSpool(state: StateFolder): CheckFinding[] {
+function findSpool(state: StateFolder): Found[] {
   const unreadable = listUnreadableSpoolFiles(state).length;
   return [
     ...(hasSpool(state)
@@ -430,7 +412,7 @@ function findSpool(state: StateFolder): CheckFinding[] {
   ];
 }
 
-function findDeadLocks({ locks }: StateFolder): CheckFinding[] {
+function findDeadLocks({ locks }: StateFolder): Found[] {
   const tiers = listNames(locks).filter((name) => name.endsWith('.lock'));
   return tiers.flatMap((name) => {
     const pid = deadHolder(join(locks, name));

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { discover } from '../../discovery/discover.ts';
 import type { Discovery } from '../../discovery/script.ts';
+import { critical, type Finding, type Found, found, note } from '../../monitor/finding.ts';
 import { loadSettings } from '../../settings/load.ts';
 import { defaultSettings, type Settings } from '../../settings/settings.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
@@ -11,44 +12,17 @@ import { type StateFolder, stateFolderOf } from '../../system/place/state-folder
 import { type CrontabReading, readCrontabCalls } from './crontab-calls.ts';
 import { examineLogFile, type LogFile, type LogReading, readLogFacts, readServerFacts } from './log-file.ts';
 
-/** One look at one side of the place. It changes nothing, and may throw: that is a finding too. */
-export interface Check {
-  readonly name: string;
-  run(place: DoctorPlace): readonly CheckFinding[] | Promise<readonly CheckFinding[]>;
-}
-
-/** `ok`: as it should be. `note`: good to know. `warning`: may fail one day. `problem`: something does not work. */
-export type FindingStatus = 'ok' | 'note' | 'warning' | 'problem';
-
-/** One thing that a check found out. */
-export interface CheckFinding {
-  readonly status: FindingStatus;
-  readonly found: string;
-  /** One sentence on what to do; null where there is nothing to do. */
-  readonly cure: string | null;
-}
-
-export function ok(found: string): CheckFinding {
-  return { status: 'ok', found, cure: null };
-}
-
-export function note(found: string, cure: string | null = null): CheckFinding {
-  return { status: 'note', found, cure };
-}
-
-export function warning(found: string, cure: string): CheckFinding {
-  return { status: 'warning', found, cure };
-}
-
-export function problem(found: string, cure: string): CheckFinding {
-  return { status: 'problem', found, cure };
+/** One look at one side of the host. It changes nothing, and may throw: that is a finding, too. */
+export interface HostCheck {
+  readonly code: string;
+  run(place: DoctorPlace): readonly Found[] | Promise<readonly Found[]>;
 }
 
 /** For what only the log says, where there is a log that could not be read. */
 export const unknownWithoutLog = note('unknown: the log could not be read', 'See what log says, then look again.');
 
-export function problemOf({ found, cure }: Fault): CheckFinding {
-  return problem(found, capitalized(cure));
+export function faultOf({ found, cure }: Fault): Found {
+  return critical(found, capitalized(cure));
 }
 
 /** The first three names, and how many more there are. */
@@ -109,23 +83,18 @@ function openPlace(request: PlaceRequest): DoctorPlace {
   };
 }
 
-/** A finding with the name of the check that made it. */
-export interface Checked extends CheckFinding {
-  readonly name: string;
-}
-
 /** Looks at the place the runner runs in, one check after another; changes nothing. */
-export async function* examinePlace(request: PlaceRequest, checks: readonly Check[]): AsyncGenerator<Checked> {
+export async function* examinePlace(request: PlaceRequest, checks: readonly HostCheck[]): AsyncGenerator<Finding> {
   const place = openPlace(request);
   for (const check of checks) {
-    for (const finding of await runCheck(check, place)) yield { name: check.name, ...finding };
+    for (const finding of await runCheck(check, place)) yield { code: check.code, ...finding };
   }
 }
 
 /** The checks have time limits of their own; this one is for what nobody thought of. */
 const LONGEST_CHECK_MS = 120_000;
 
-async function runCheck(check: Check, place: DoctorPlace): Promise<readonly CheckFinding[]> {
+async function runCheck(check: HostCheck, place: DoctorPlace): Promise<readonly Found[]> {
   let timer: NodeJS.Timeout | undefined;
   const tooLong = new Promise<never>((_, reject) => {
     const error = new Error(`no answer within ${LONGEST_CHECK_MS / 1000} s`);
@@ -140,10 +109,8 @@ async function runCheck(check: Check, place: DoctorPlace): Promise<readonly Chec
   }
 }
 
-function couldNotCheck(error: unknown): CheckFinding {
+function couldNotCheck(error: unknown): Found {
   const message = error instanceof Error ? error.message : String(error);
-  return warning(
-    `could not be checked: ${message.split('\n', 1)[0]}`,
-    'Fix what the other lines report, then look again.',
-  );
+  const hint = 'Fix what the other lines report, then look again.';
+  return found('unknown', `could not be checked: ${message.split('\n', 1)[0]}`, hint);
 }

@@ -1,3 +1,4 @@
+import { critical, type Found, note, ok, warning } from '../../monitor/finding.ts';
 import { compareCopies, findSharedNames, recentCopies, recentMachines } from '../../monitor/machines.ts';
 import { openExistingStore } from '../../store/open.ts';
 import type { DatabaseFacts } from '../../store/server/examine.ts';
@@ -6,11 +7,11 @@ import { type Machine, machinesOf } from '../../store/statements/registers.ts';
 import { now } from '../../system/base/clock.ts';
 import { countOf, formatSpan } from '../../system/base/format.ts';
 import { machineName } from '../../system/process/identity.ts';
-import { type Check, type CheckFinding, listOf, note, ok, problem, unknownWithoutLog, warning } from './check.ts';
+import { type HostCheck, listOf, unknownWithoutLog } from './site.ts';
 
 /** Which machines share the log, and whether they have the same scripts, clocks and versions. */
-export const checkMachines: Check = {
-  name: 'machines',
+export const checkMachines: HostCheck = {
+  code: 'machines',
   run: async ({ state, env }) => {
     if (!isOnServer(env)) return [ok(`this is ${machineName()}; no others share the log`)];
     const store = await openExistingStore(state).catch(() => null);
@@ -41,8 +42,8 @@ function describeMachines(machines: readonly Machine[]): string {
 /** Whoever has given a machine another name need not be told of the old one for long. */
 const NAMED_WITHIN_MS = 86_400_000;
 
-function describeSharedName(host: string): CheckFinding {
-  return problem(
+function describeSharedName(host: string): Found {
+  return critical(
     `several machines have the name ${host}: passes of different boots took turns within a day`,
     'Give each a name of its own, by RUNNER_HOST in the first lines of its crontab, as docs/database.md shows.',
   );
@@ -50,7 +51,7 @@ function describeSharedName(host: string): CheckFinding {
 
 const WRONG_MS = 60_000;
 
-function judgeClock({ host, clockOffsetMs }: Machine): CheckFinding[] {
+function judgeClock({ host, clockOffsetMs }: Machine): Found[] {
   if (clockOffsetMs === 0) return [];
   const by = `${formatSpan(Math.abs(clockOffsetMs))} ${clockOffsetMs > 0 ? 'behind' : 'ahead of'}`;
   const found = `the clock of ${host} is ${by} the database's`;
@@ -58,7 +59,7 @@ function judgeClock({ host, clockOffsetMs }: Machine): CheckFinding[] {
   return [Math.abs(clockOffsetMs) < WRONG_MS ? note(found) : warning(found, cure)];
 }
 
-function judgeVersions(machines: readonly Machine[]): CheckFinding[] {
+function judgeVersions(machines: readonly Machine[]): Found[] {
   const versions = [...new Set(machines.map(({ runnerVersion }) => runnerVersion))];
   if (versions.length < 2) return [];
   return [
@@ -72,13 +73,13 @@ const SLOW_TRIP_MS = 50;
 const NEARLY_FULL = 0.8;
 
 /** The log where it is on a database server: whether it can be used, and how well. */
-export async function checkDatabase(root: string, env: NodeJS.ProcessEnv): Promise<CheckFinding[]> {
+export async function checkDatabase(root: string, env: NodeJS.ProcessEnv): Promise<Found[]> {
   let facts: DatabaseFacts;
   try {
     const { examineDatabase } = await import('../../store/server/examine.ts');
     facts = await examineDatabase(root, env);
   } catch (error) {
-    return [problem((error as Error).message, 'Until then scripts wait, but for those with `@offline run`.')];
+    return [critical((error as Error).message, 'Until then scripts wait, but for those with `@offline run`.')];
   }
   return [
     ok(describeDatabase(facts)),
@@ -99,7 +100,7 @@ function describeDatabase({ name, version, tls, schemaVersion, connections, trip
   return `${name}: ${version}, ${way}, ${schema}, ${used} of ${limit} connections, ${tripMs.toFixed(1)} ms away`;
 }
 
-function judgeTls({ tls, isRemote }: DatabaseFacts): CheckFinding[] {
+function judgeTls({ tls, isRemote }: DatabaseFacts): Found[] {
   if (tls !== null || !isRemote) return [];
   return [
     warning(
@@ -109,22 +110,22 @@ function judgeTls({ tls, isRemote }: DatabaseFacts): CheckFinding[] {
   ];
 }
 
-function judgeRights({ missingRights }: DatabaseFacts): CheckFinding[] {
+function judgeRights({ missingRights }: DatabaseFacts): Found[] {
   if (missingRights.length === 0) return [];
   return [
-    problem(
+    critical(
       `this user lacks rights: ${missingRights.join(', ')}`,
       'docs/database.md has the statements that grant them.',
     ),
   ];
 }
 
-function judgePitfall({ pitfall }: DatabaseFacts): CheckFinding[] {
+function judgePitfall({ pitfall }: DatabaseFacts): Found[] {
   if (pitfall === null) return [];
-  return [problem(`${pitfall}: the server refuses writes`, 'Have it set to ROW or MIXED.')];
+  return [critical(`${pitfall}: the server refuses writes`, 'Have it set to ROW or MIXED.')];
 }
 
-function judgeConnections({ connections: { used, limit } }: DatabaseFacts): CheckFinding[] {
+function judgeConnections({ connections: { used, limit } }: DatabaseFacts): Found[] {
   if (used < limit * NEARLY_FULL) return [];
   return [
     warning(
@@ -134,12 +135,12 @@ function judgeConnections({ connections: { used, limit } }: DatabaseFacts): Chec
   ];
 }
 
-function judgeTrip({ tripMs }: DatabaseFacts): CheckFinding[] {
+function judgeTrip({ tripMs }: DatabaseFacts): Found[] {
   if (tripMs < SLOW_TRIP_MS) return [];
   return [note('the database is far away: each job costs a few round trips', 'Put it near the machines.')];
 }
 
-function judgeOwnClock({ clockOffsetMs }: DatabaseFacts): CheckFinding[] {
+function judgeOwnClock({ clockOffsetMs }: DatabaseFacts): Found[] {
   if (Math.abs(clockOffsetMs) < NEWEST_CLOCK_MS) return [];
   const way = clockOffsetMs > 0 ? 'behind' : 'ahead of';
   return [

@@ -1,50 +1,47 @@
-import { readJobsFolder } from '../../discovery/jobs-folder.ts';
-import { type ExpectedCall, expectCall } from '../../schedule/expected-call.ts';
-import { tierPeriodMs } from '../../schedule/period.ts';
-import type { CheckSetting, Settings } from '../../settings/settings.ts';
+import { readJobsFolder } from '../discovery/jobs-folder.ts';
+import type { CheckCode, CheckStatus, HealthFinding } from '../monitor/finding.ts';
+import { copiesElsewhere } from '../monitor/machines.ts';
+import type { Presence } from '../monitor/presence.ts';
+import { type ExpectedCall, expectCall } from '../schedule/expected-call.ts';
+import { tierPeriodMs } from '../schedule/period.ts';
+import type { Settings } from '../settings/settings.ts';
 import {
   checksOf,
   type DueJobsRow,
   type RunningRow,
   type ScriptStandRow,
   type TierCallRow,
-} from '../../store/statements/monitor/checks.ts';
-import type { Pause } from '../../store/statements/pauses.ts';
-import type { HostCopy } from '../../store/statements/registers.ts';
-import type { Store } from '../../store/store.ts';
-import { once } from '../../system/base/values.ts';
-import type { StateFolder } from '../../system/place/state-folder.ts';
-import { checkLiveness } from '../../system/process/identity.ts';
-import type { Presence } from '../presence.ts';
-import type { CheckCode, CheckStatus, Finding } from './finding.ts';
+} from '../store/statements/monitor/checks.ts';
+import type { Pause } from '../store/statements/pauses.ts';
+import type { HostCopy } from '../store/statements/registers.ts';
+import type { Store } from '../store/store.ts';
+import { once } from '../system/base/values.ts';
+import type { StateFolder } from '../system/place/state-folder.ts';
+import { checkLiveness } from '../system/process/identity.ts';
 
-/** One look at one side of the log or the host. It changes nothing, and may throw: then its answer is unknown. */
+/** One look at one side of the log or its disk. It changes nothing, and may throw: then its answer is unknown. */
 export interface HealthCheck {
   readonly code: CheckCode;
-  /** By which its threshold is set. */
-  readonly setting: CheckSetting;
-  /** Subject of what it says where nothing is wrong. */
-  readonly subject: string;
-  /** From where on it complains; null: never, unless the settings say when. */
+  /** Where it looks: the subject of what it says if nothing is wrong. */
+  readonly where: 'tiers' | 'scripts' | 'queue' | 'workers' | 'log' | 'disk' | 'alerts';
+  /** Each machine of a fleet makes it for itself. */
+  readonly isOwn?: true;
+  /** The default of its setting: where it begins to complain. Null: it does not, unless the settings say where. */
   defaultThreshold(facts: CheckFacts): number | null | Promise<number | null>;
   run(facts: CheckFacts, threshold: number): CheckResult | Promise<CheckResult>;
 }
 
-/** What a check has found. */
+/** The result of a check. */
 export interface CheckResult {
-  /** What is wrong; none: all is well. */
-  readonly wrong: readonly Wrong[];
   /** What there is to say where nothing is wrong. */
   readonly ok: string;
+  /** What is wrong; none, or left out: all is well. */
+  readonly wrong?: readonly Wrong[];
   readonly figures?: readonly Figure[];
 }
 
-/** A finding whose code goes without saying. */
-export interface Wrong extends Omit<Finding, 'code' | 'message'> {
-  /** Mostly nothing is wrong: then nobody needs to know how a duration is written. */
-  readonly message: (words: typeof import('./words.ts')) => string;
-  readonly hint: string;
-}
+/** A finding whose code is that of its check, as is its subject if it is left out. */
+export type Wrong = Omit<HealthFinding, 'code' | 'subject'> & { readonly subject?: string };
 
 /** A figure for graphs, as monitoring plugins give it. */
 export interface Figure {
@@ -65,17 +62,19 @@ export interface CheckPlace {
   readonly states: readonly [StateFolder, ...StateFolder[]];
   readonly settings: Pick<Settings, 'checks'>;
   readonly nowMs: number;
-  /** For how long the machine has been up. */
+  /** Time since the machine was booted. */
   readonly upMs: number;
 }
 
-/** What several checks look at: read when the first one asks. */
+/** Facts that several checks need: read when the first one asks. */
 export interface CheckFacts extends CheckPlace {
   readonly store: Store;
   readonly log: ReturnType<typeof checksOf>;
+  /** Which lists of the log have rows: nearly always few, so that one statement spares the others. */
+  present(): ReturnType<ReturnType<typeof checksOf>['present']>;
   /** The tiers of `jobs/`, on other machines too. */
   tiers(): Promise<readonly WatchedTier[]>;
-  /** What other machines of the fleet have. */
+  /** The scripts of other machines of the fleet. */
   elsewhere(): Promise<readonly HostCopy[]>;
   scripts(): Promise<readonly ScriptStandRow[]>;
   presence(): Promise<Presence>;
@@ -99,10 +98,10 @@ export interface DueJobs {
   readonly jobs: number;
   /** There may be more. */
   readonly isCut: boolean;
-  /** Since when the first one is due; null: none is. */
-  readonly oldest: number | null;
-  /** Its name. */
-  readonly oldestName: string | null;
+  /** The one that has been due for longest; null: none is due. */
+  readonly oldest: DueJobsRow | null;
+  /** How long that one has been due. */
+  readonly waitsMs: number;
   /** Most jobs first. */
   readonly names: readonly DueJobsRow[];
 }
@@ -110,25 +109,23 @@ export interface DueJobs {
 /** More need not be counted: that many are far too many. */
 const MOST_COUNTED = 20_000;
 
-export async function openFacts(store: Store, place: CheckPlace): Promise<CheckFacts> {
+export function openFacts(store: Store, place: CheckPlace): CheckFacts {
   const log = checksOf(store.statements);
   const { root, nowMs } = place;
+  const present = once(() => log.present(nowMs));
   const pauses = once(() => store.pauses.inForce(nowMs));
-  const elsewhere = once(async () => {
-    if (store.fleet === null) return [];
-    const { readCopiesElsewhere } = await import('./elsewhere.ts');
-    return await readCopiesElsewhere(store, nowMs);
-  });
+  const elsewhere = once(async () => (store.fleet === null ? [] : await copiesElsewhere(store, nowMs)));
   return {
     ...place,
     store,
     log,
+    present,
     pauses,
     elsewhere,
     scripts: once(() => log.scripts()),
     presence: once(async () => {
-      const { openPresence } = await import('../presence.ts');
-      const { loadSettingsIfRight } = await import('../../settings/load.ts');
+      const { openPresence } = await import('../monitor/presence.ts');
+      const { loadSettingsIfRight } = await import('../settings/load.ts');
       return openPresence(store, { root, settings: await loadSettingsIfRight(root), nowMs });
     }),
     tiers: once(async () => {
@@ -136,32 +133,39 @@ export async function openFacts(store: Store, place: CheckPlace): Promise<CheckF
       const names = new Set([...readJobsFolder(root).tiers, ...(await elsewhere()).map(({ tier }) => tier)]);
       return [...names].map((tier) => watchTier(tier, calls.get(tier) ?? null, nowMs));
     }),
-    running: once(async () => (await log.running()).filter((run) => checkLiveness(run) !== 'dead')),
-    due: once(async () => await sumDue(await log.due(nowMs, MOST_COUNTED), await pauses())),
+    running: once(async () => {
+      const running = (await present()).running ? await log.running() : [];
+      return running.filter((run) => checkLiveness(run) !== 'dead');
+    }),
+    due: once(async () => {
+      const rows = (await present()).due ? await log.due(nowMs, MOST_COUNTED) : [];
+      return await sumDue(rows, pauses, nowMs);
+    }),
   };
 }
 
-function watchTier(tier: string, calls: TierCallRow | null, nowMs: number): WatchedTier {
+export function watchTier(tier: string, calls: TierCallRow | null, nowMs: number): WatchedTier {
   const last = calls === null || calls.calledAt === null ? null : { atMs: calls.calledAt, isDue: calls.isDue };
   return { tier, periodMs: tierPeriodMs(tier), calls, expected: expectCall(tier, last, nowMs) };
 }
 
 /** What is paused waits because somebody wants it to. */
-async function sumDue(rows: readonly DueJobsRow[], pauses: readonly Pause[]): Promise<DueJobs> {
+async function sumDue(rows: readonly DueJobsRow[], pauses: CheckFacts['pauses'], nowMs: number): Promise<DueJobs> {
   const found = rows.reduce((sum, { jobs }) => sum + jobs, 0);
-  const names = pauses.length === 0 ? rows : await withoutPaused(rows, pauses);
-  const first = names.toSorted((one, other) => one.oldest - other.oldest)[0];
+  const names = rows.length === 0 ? [] : await withoutPaused(rows, await pauses());
+  const oldest = names.toSorted((one, other) => one.oldest - other.oldest)[0] ?? null;
   return {
     jobs: names.reduce((sum, { jobs }) => sum + jobs, 0),
     isCut: found >= MOST_COUNTED,
-    oldest: first?.oldest ?? null,
-    oldestName: first?.name ?? null,
+    oldest,
+    waitsMs: oldest === null ? 0 : nowMs - oldest.oldest,
     names,
   };
 }
 
 async function withoutPaused(rows: readonly DueJobsRow[], pauses: readonly Pause[]): Promise<readonly DueJobsRow[]> {
-  const { findPause } = await import('../../queue/pauses.ts');
+  if (pauses.length === 0) return rows;
+  const { findPause } = await import('../queue/pauses.ts');
   return rows.filter(({ name }) => findPause(pauses, `queue/${name}`) === null);
 }
 
@@ -175,9 +179,4 @@ export async function longestUsualWaitMs({ tiers }: CheckFacts): Promise<number>
 
 export function statusAbove(value: number, critical: number): CheckStatus {
   return value >= critical ? 'critical' : 'warning';
-}
-
-/** `1 job`, `12,000 jobs`. */
-export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ',')} ${count === 1 ? one : many}`;
 }

@@ -1,14 +1,14 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { totalmem } from 'node:os';
+import { INSTALL_IN_ROOT, reasonToVanish } from '../../hosting/crontab/plan.ts';
+import { critical, type Found, note, ok, warning } from '../../monitor/finding.ts';
 import { findDriver } from '../../store/sqlite/driver.ts';
 import { countOf, formatBytes, formatSpan } from '../../system/base/format.ts';
 import { capitalized } from '../../system/base/text.ts';
 import { hostZone, machineZone } from '../../system/base/zone.ts';
 import { findOwnNode, findSendmail } from '../../system/process/programs.ts';
-
-import { INSTALL_IN_ROOT, reasonToVanish } from '../crontab/plan.ts';
-import { type Check, type CheckFinding, type DoctorPlace, note, ok, problem, warning } from './check.ts';
 import { listProcesses } from './probes.ts';
+import type { DoctorPlace, HostCheck } from './site.ts';
 
 /** Whose Node it is, by its path. */
 const sources: readonly (readonly [RegExp, string])[] = [
@@ -25,8 +25,8 @@ const sources: readonly (readonly [RegExp, string])[] = [
   [/^\/(?:usr\/local|usr|snap)\//, "the system's"],
 ];
 
-export const checkNode: Check = {
-  name: 'node',
+export const checkNode: HostCheck = {
+  code: 'node',
   run: ({ commandPath }) => {
     const path = findOwnNode();
     const source = sources.find(([form]) => form.test(path))?.[1];
@@ -37,7 +37,7 @@ export const checkNode: Check = {
   },
 };
 
-function findVanishing(commandPath: string): CheckFinding[] {
+function findVanishing(commandPath: string): Found[] {
   const why = reasonToVanish(commandPath);
   return why === null ? [] : [note(`the command ${why}`, capitalized(INSTALL_IN_ROOT))];
 }
@@ -79,8 +79,8 @@ function readNodeReport() {
 /** The version of the C library that the binary of better-sqlite3 is built for. */
 const GLIBC_OF_BETTER = '2.34';
 
-export const checkSqlite: Check = {
-  name: 'sqlite',
+export const checkSqlite: HostCheck = {
+  code: 'sqlite',
   run: async () => {
     const found = await findDriver().catch(describeNoDriver);
     if ('status' in found) return [found];
@@ -97,8 +97,8 @@ export const checkSqlite: Check = {
   },
 };
 
-function describeNoDriver(error: Error): CheckFinding {
-  return problem(
+function describeNoDriver(error: Error): Found {
+  return critical(
     `neither better-sqlite3 nor node:sqlite can be loaded, so passes run without a log: ${error.message}`,
     'Install the package again for this Node (`npm install folder-runner`), or use a Node that has `node:sqlite`.',
   );
@@ -113,8 +113,8 @@ function isLibcOld(): boolean {
 /** Clocks of hosts differ by seconds; more is wrong. */
 const TOLERATED_MS = 60_000;
 
-export const checkClock: Check = {
-  name: 'clock',
+export const checkClock: HostCheck = {
+  code: 'clock',
   run: async (place) => [
     ok(`${describeTime(place.nowMs)} (${hostZone()})`),
     ...compareZones(),
@@ -133,7 +133,7 @@ function describeTime(nowMs: number): string {
 }
 
 /** Cron goes by the machine's zone, whatever the settings say. */
-function compareZones(): CheckFinding[] {
+function compareZones(): Found[] {
   const [zone, machine] = [hostZone(), machineZone()];
   if (process.env.TZ === undefined || machine === null || zone === machine) return [];
   return [
@@ -144,19 +144,19 @@ function compareZones(): CheckFinding[] {
   ];
 }
 
-function compareWithCommand({ commandPath, nowMs }: DoctorPlace): CheckFinding[] {
+function compareWithCommand({ commandPath, nowMs }: DoctorPlace): Found[] {
   const ahead = statSync(commandPath).mtimeMs - nowMs;
   return ahead > TOLERATED_MS ? [wrongClock(`the file of this command is ${formatSpan(ahead)} newer than now`)] : [];
 }
 
-async function compareWithLog({ log, nowMs }: DoctorPlace): Promise<CheckFinding[]> {
+async function compareWithLog({ log, nowMs }: DoctorPlace): Promise<Found[]> {
   const newest = (await log()).facts?.newestAt ?? null;
   if (newest === null || newest - nowMs <= TOLERATED_MS) return [];
   return [wrongClock(`the newest entry of the log is ${formatSpan(newest - nowMs)} ahead of now`)];
 }
 
-function wrongClock(how: string): CheckFinding {
-  return problem(
+function wrongClock(how: string): Found {
+  return critical(
     `the clock is or was wrong: ${how}`,
     'Ask the host to set the clock by NTP; if it is right now, this goes away by itself.',
   );
@@ -167,8 +167,8 @@ const GIGABYTE = 1024 ** 3;
 /** A runner and one Node script have 11 threads each, and Linux counts threads. */
 const THREADS_OF_A_PASS = 24;
 
-export const checkLimits: Check = {
-  name: 'limits',
+export const checkLimits: HostCheck = {
+  code: 'limits',
   run: () => {
     const { limits } = readNodeReport();
     const findings = [...judgeProcesses(limits), ...judgeOtherLimits(limits)];
@@ -182,7 +182,7 @@ function describeLimits({ processes, openFiles }: ProcessLimits): string {
 }
 
 /** Near the limit Node does not fail at its start: it hangs. */
-function judgeProcesses({ processes }: ProcessLimits): CheckFinding[] {
+function judgeProcesses({ processes }: ProcessLimits): Found[] {
   // The kernel does not hold root to it.
   if (processes === null || process.getuid?.() === 0) return [];
   const own = listProcesses().filter(({ uid }) => uid === process.getuid?.());
@@ -191,7 +191,7 @@ function judgeProcesses({ processes }: ProcessLimits): CheckFinding[] {
   const found = `${countOf(processes, 'process', 'processes')} and threads allowed, ${threads} in use now`;
   if (free < THREADS_OF_A_PASS) {
     return [
-      problem(
+      critical(
         `${found}: Node hangs or fails at its start where fewer than ${THREADS_OF_A_PASS} are free`,
         'End processes that you do not need, keep `concurrency` at 1, or ask the host for a higher limit of ' +
           'processes.',
@@ -203,9 +203,9 @@ function judgeProcesses({ processes }: ProcessLimits): CheckFinding[] {
   return [note(found, cure)];
 }
 
-function judgeOtherLimits(limits: ProcessLimits): CheckFinding[] {
+function judgeOtherLimits(limits: ProcessLimits): Found[] {
   const { addressSpaceBytes, fileBytes, openFiles, cpuSeconds } = limits;
-  const findings: CheckFinding[] = [];
+  const findings: Found[] = [];
   const warn = (found: string, cure: string) => void findings.push(warning(found, cure));
   if (addressSpaceBytes !== null && addressSpaceBytes < 4 * GIGABYTE) {
     warn(
@@ -238,8 +238,8 @@ function judgeOtherLimits(limits: ProcessLimits): CheckFinding[] {
 /** A runner with one Node script takes about as much. */
 const LEAST_BYTES = 150 * 1024 ** 2;
 
-export const checkMemory: Check = {
-  name: 'memory',
+export const checkMemory: HostCheck = {
+  code: 'memory',
   run: () => {
     const [total, available] = [totalmem(), process.availableMemory()];
     // Without /proc nobody knows.
@@ -259,8 +259,8 @@ export const checkMemory: Check = {
   },
 };
 
-export const checkProc: Check = {
-  name: '/proc',
+export const checkProc: HostCheck = {
+  code: '/proc',
   run: () => {
     if (!existsSync('/proc/self/stat')) {
       return [
@@ -279,7 +279,7 @@ export const checkProc: Check = {
 };
 
 /** A kernel without CONFIG_PROC_CHILDREN. */
-function findChildrenFile(): CheckFinding[] {
+function findChildrenFile(): Found[] {
   const thread = readdirSync('/proc/self/task')[0];
   if (existsSync(`/proc/self/task/${thread}/children`)) return [];
   return [
@@ -290,8 +290,8 @@ function findChildrenFile(): CheckFinding[] {
   ];
 }
 
-export const checkSendmail: Check = {
-  name: 'sendmail',
+export const checkSendmail: HostCheck = {
+  code: 'sendmail',
   run: ({ env }) => {
     const path = findSendmail(env);
     if (path !== null) return [ok(path)];

@@ -1,35 +1,27 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Tier } from '../../discovery/script.ts';
+import { readChosenTiers } from '../../hosting/crontab/block.ts';
+import { readOldLine } from '../../hosting/crontab/own-line.ts';
+import { AS_INSTALLED, planCrontab } from '../../hosting/crontab/plan.ts';
+import { critical, type Found, note, ok, warning } from '../../monitor/finding.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { countOf, formatSpan } from '../../system/base/format.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { hostZone } from '../../system/base/zone.ts';
 import { findUnshared } from '../../system/place/root.ts';
-import { readChosenTiers } from '../crontab/block.ts';
-import { readOldLine } from '../crontab/own-line.ts';
-import { AS_INSTALLED, planCrontab } from '../crontab/plan.ts';
-import {
-  type Check,
-  type CheckFinding,
-  type DoctorPlace,
-  listOf,
-  note,
-  ok,
-  problem,
-  unknownWithoutLog,
-  warning,
-} from './check.ts';
+import { type WatchedTier, watchTier } from '../check.ts';
 import type { CrontabCall, CrontabReading } from './crontab-calls.ts';
 import { listProcesses } from './probes.ts';
+import { type DoctorPlace, type HostCheck, listOf, unknownWithoutLog } from './site.ts';
 import { tryCommand } from './try-command.ts';
 
 const daemons = new Set(['cron', 'crond', 'fcron', 'anacron', 'supercronic', 'systemd-cron']);
 
 /** Only notes: a host can call cron from outside what this account sees. */
-export const checkCron: Check = {
-  name: 'cron',
+export const checkCron: HostCheck = {
+  code: 'cron',
   run: () => {
     const running = listProcesses().find(({ program }) => daemons.has(program));
     if (running !== undefined) return [ok(`${running.program} runs (pid ${running.pid})`)];
@@ -43,8 +35,8 @@ export const checkCron: Check = {
   },
 };
 
-export const checkCrontab: Check = {
-  name: 'crontab',
+export const checkCrontab: HostCheck = {
+  code: 'crontab',
   run: async (place) => {
     const reading = await place.crontab();
     if (reading.failure !== null) return [await describeUnreadable(place, reading.failure)];
@@ -62,17 +54,17 @@ export const checkCrontab: Check = {
 };
 
 /** A panel may keep its crontab where this account cannot see it. */
-async function describeUnreadable(place: DoctorPlace, failure: string): Promise<CheckFinding> {
+async function describeUnreadable(place: DoctorPlace, failure: string): Promise<Found> {
   if (await wasCalledLately(place)) return ok(`${failure}; something calls the tiers`);
   return note(failure, "Paste the lines of `npx folder-runner cron --print` into the cron page of your host's panel.");
 }
 
-function describeDamage({ damage }: CrontabReading): CheckFinding[] {
+function describeDamage({ damage }: CrontabReading): Found[] {
   if (damage === null) return [];
-  return [problem(damage, 'Delete the rest of it with `crontab -e`, then run `npx folder-runner cron --install`.')];
+  return [critical(damage, 'Delete the rest of it with `crontab -e`, then run `npx folder-runner cron --install`.')];
 }
 
-function describeLost({ number, namedRoot }: CrontabCall): CheckFinding {
+function describeLost({ number, namedRoot }: CrontabCall): Found {
   return warning(
     `line ${number} calls the root ${namedRoot}, which has no jobs folder`,
     `Remove it with \`crontab -e\`, or \`npx folder-runner cron --remove --root ${shellWord(namedRoot ?? '')}\`; ` +
@@ -80,13 +72,13 @@ function describeLost({ number, namedRoot }: CrontabCall): CheckFinding {
   );
 }
 
-function warnOfUnshared({ root, env }: DoctorPlace): CheckFinding[] {
+function warnOfUnshared({ root, env }: DoctorPlace): Found[] {
   const unshared = isOnServer(env) ? null : findUnshared(root);
   return unshared === null ? [] : [warning(unshared.fault, unshared.cure)];
 }
 
 /** Each tier with a period and scripts needs a line of its own, or one that calls `runner due`. */
-async function findUncalled(place: DoctorPlace, { calls, crontab }: CrontabReading): Promise<CheckFinding[]> {
+async function findUncalled(place: DoctorPlace, { calls, crontab }: CrontabReading): Promise<Found[]> {
   const called = new Set(calls.map(({ name }) => name));
   if (called.has('due')) return [];
   const { handlers } = await place.discovery();
@@ -103,7 +95,7 @@ async function tiersToCall({ discovery }: DoctorPlace): Promise<Tier[]> {
 }
 
 /** Only a note: whoever works it off may be called by other means. */
-function describeUnserved(handlers: number): CheckFinding {
+function describeUnserved(handlers: number): Found {
   return note(
     `no line processes the queue (${countOf(handlers, 'handler')})`,
     'Run `npx folder-runner cron --install --work`, which writes one.',
@@ -114,14 +106,14 @@ async function describeUncalled(
   place: DoctorPlace,
   tiers: readonly Tier[],
   chosenTiers: string | undefined,
-): Promise<CheckFinding> {
+): Promise<Found> {
   const names = tiers.map(({ name, scripts }) => `${name} (${countOf(scripts.length, 'script')})`);
   const found = `no line calls ${listOf(names)}`;
   if (await wasCalledLately(place, tiers)) {
     return note(`${found} now, but they ran recently without a terminal`);
   }
-  if (chosenTiers === undefined) return problem(found, INSTALL);
-  return problem(
+  if (chosenTiers === undefined) return critical(found, INSTALL);
+  return critical(
     `${found}, as --tiers ${chosenTiers} was chosen`,
     'Run `npx folder-runner cron --install --tiers all`, which writes a line for each tier.',
   );
@@ -130,7 +122,7 @@ async function describeUncalled(
 const INSTALL = 'Run `npx folder-runner cron --install` to write them.';
 
 /** Only a note: whether the lines work, each of them shows when it is tried. */
-function compareBlock(place: DoctorPlace, reading: CrontabReading): CheckFinding[] {
+function compareBlock(place: DoctorPlace, reading: CrontabReading): Found[] {
   const planned = tryPlan(place, reading);
   const ofBlock = reading.calls.filter(({ text }) => reading.block.includes(text) && !planned.includes(text));
   if (planned.length === 0) return [];
@@ -144,7 +136,7 @@ function compareBlock(place: DoctorPlace, reading: CrontabReading): CheckFinding
 }
 
 /** A `TZ` above a line is for its command, and the runner takes its zone from no caller. */
-function noteZone(calls: readonly CrontabCall[]): CheckFinding[] {
+function noteZone(calls: readonly CrontabCall[]): Found[] {
   const own = hostZone();
   const call = calls.find(({ commandZone }) => commandZone !== null && commandZone !== own);
   if (call === undefined) return [];
@@ -156,7 +148,7 @@ function noteZone(calls: readonly CrontabCall[]): CheckFinding[] {
   ];
 }
 
-function describeOthers(calls: readonly CrontabCall[] = [], what: string, plural = what): CheckFinding[] {
+function describeOthers(calls: readonly CrontabCall[] = [], what: string, plural = what): Found[] {
   if (calls.length === 0) return [];
   const numbers = calls.map(({ number }) => number).join(', ');
   return [note(`line ${numbers} of the marked block ${calls.length === 1 ? what : plural}`, INSTALL)];
@@ -174,8 +166,8 @@ function tryPlan({ root, env, commandPath }: DoctorPlace, { crontab, damage }: C
 }
 
 /** One after another: hosts count processes. */
-async function judgeCalls(place: DoctorPlace, reading: CrontabReading): Promise<CheckFinding[]> {
-  const findings: CheckFinding[] = [];
+async function judgeCalls(place: DoctorPlace, reading: CrontabReading): Promise<Found[]> {
+  const findings: Found[] = [];
   for (const call of reading.calls) {
     // What nobody marked, `runner cron --install` leaves alone.
     const cure = reading.block.includes(call.text)
@@ -186,17 +178,17 @@ async function judgeCalls(place: DoctorPlace, reading: CrontabReading): Promise<
   return findings;
 }
 
-async function judgeCall(place: DoctorPlace, call: CrontabCall, cure: string): Promise<CheckFinding[]> {
+async function judgeCall(place: DoctorPlace, call: CrontabCall, cure: string): Promise<Found[]> {
   const what = `line ${call.number}, ${call.name ?? 'without a tier'}`;
   const flaws = await findFlaws(place, call);
-  if (flaws.length > 0) return flaws.map((flaw) => problem(`${what}: ${flaw}`, cure));
+  if (flaws.length > 0) return flaws.map((flaw) => critical(`${what}: ${flaw}`, cure));
   if (call.command === null) {
     return [note(`${what}: not tried, because it contains shell commands`, 'Write full paths into it.')];
   }
   const trial = await tryCommand(call.command);
   if (trial.works === null) return [note(`${what}: not tried, because ${trial.reason}`)];
   if (!trial.works) {
-    return [problem(`${what}: does not work in cron’s bare environment: ${trial.reason}`, cure)];
+    return [critical(`${what}: does not work in cron’s bare environment: ${trial.reason}`, cure)];
   }
   const works = `${what}: works in cron’s bare environment`;
   const path = call.command.trial?.find((word) => word.endsWith('/bin.cjs'));
@@ -220,7 +212,7 @@ async function findFlaws(
 }
 
 /** Of workers of the queue there may be several. */
-function findTwins(calls: readonly CrontabCall[]): CheckFinding[] {
+function findTwins(calls: readonly CrontabCall[]): Found[] {
   return [...new Set(calls.map(({ name }) => name))].flatMap((name) => {
     const twins = calls.filter((call) => call.name === name).map(({ number }) => number);
     if (name === null || name === 'work' || twins.length === 1) return [];
@@ -229,13 +221,13 @@ function findTwins(calls: readonly CrontabCall[]): CheckFinding[] {
   });
 }
 
-export const checkCalls: Check = {
-  name: 'calls',
+export const checkCalls: HostCheck = {
+  code: 'calls',
   run: async (place) => {
     const calls = await findLastCalls(place);
     if (calls.length === 0) return [ok('no tier with a period has scripts')];
     if (await place.isLogUnread()) return [unknownWithoutLog];
-    const never = calls.filter(({ calledAt }) => calledAt === null).map(({ tier }) => tier);
+    const never = calls.filter(({ expected }) => expected === null).map(({ tier }) => tier);
     const { block, calls: lines } = await place.crontab();
     const own = lines.filter(({ text }) => !block.includes(text)).map(({ name }) => name);
     return [
@@ -245,51 +237,34 @@ export const checkCalls: Check = {
   },
 };
 
-/** When something called a tier that it should call again and again. */
-interface TierCall {
-  readonly tier: string;
-  readonly periodMs: number;
-  /** Null: never by schedule. */
-  readonly calledAt: number | null;
-  readonly isOverdue: boolean;
-}
-
-/** Hosts shift cron's minutes, and a long pass keeps the next one away. */
-const TOLERATED_PERIODS = 2;
-
-async function findLastCalls(place: DoctorPlace, of?: readonly Tier[]): Promise<TierCall[]> {
-  const { facts } = await place.log();
+async function findLastCalls(place: DoctorPlace, of?: readonly Tier[]): Promise<WatchedTier[]> {
+  const calls = (await place.log()).facts?.calls ?? [];
   const tiers = of ?? (await tiersToCall(place));
-  return tiers.map(({ name, periodMs }) => {
-    const everyMs = periodMs as number;
-    const calledAt = facts?.lastCalledAt.get(name) ?? null;
-    const isOverdue = calledAt !== null && place.nowMs - calledAt > TOLERATED_PERIODS * everyMs;
-    return { tier: name, periodMs: everyMs, calledAt, isOverdue };
-  });
+  return tiers.map(({ name }) => watchTier(name, calls.find(({ tier }) => tier === name) ?? null, place.nowMs));
 }
 
 /** Whether something calls these tiers, in whatever way. */
 async function wasCalledLately(place: DoctorPlace, tiers?: readonly Tier[]): Promise<boolean> {
   const calls = await findLastCalls(place, tiers);
-  return calls.length > 0 && calls.every(({ calledAt, isOverdue }) => calledAt !== null && !isOverdue);
+  return calls.length > 0 && calls.every(({ expected }) => expected?.isOverdue === false);
 }
 
 /** @param own what lines call that somebody wrote by hand, at times that may be meant */
 function describeLastCall(
-  { tier, periodMs, calledAt, isOverdue }: TierCall,
+  { tier, periodMs, calls, expected }: WatchedTier,
   nowMs: number,
   own: readonly (string | null)[],
-): CheckFinding[] {
-  if (calledAt === null) return [];
-  const ago = formatSpan(Math.max(0, nowMs - calledAt));
-  if (!isOverdue) return [ok(`${tier} was called ${ago} ago`)];
-  const found = `${tier} was last called ${ago} ago, and should be every ${formatSpan(periodMs)}`;
+): Found[] {
+  if (expected === null) return [];
+  const ago = formatSpan(Math.max(0, nowMs - (calls?.calledAt ?? nowMs)));
+  if (!expected.isOverdue) return [ok(`${tier} was called ${ago} ago`)];
+  const found = `${tier} was last called ${ago} ago, and should be every ${formatSpan(periodMs ?? 0)}`;
   if (own.includes(tier) || own.includes('due')) {
     return [note(found, 'If its crontab line has other times than you want, correct them.')];
   }
-  return [problem(found, 'If its crontab line works, ask the host whether cron runs for you, or was switched off.')];
+  return [critical(found, 'If its crontab line works, ask the host whether cron runs for you, or was switched off.')];
 }
 
-function describeNever(tiers: readonly string[]): CheckFinding {
+function describeNever(tiers: readonly string[]): Found {
   return note(`cron has not called yet: ${listOf(tiers)}`, 'Look again when the time of its crontab line has come.');
 }

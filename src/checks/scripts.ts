@@ -1,0 +1,231 @@
+import { tierPeriodMs } from '../schedule/period.ts';
+import type { IncidentRow } from '../store/schema.ts';
+import type { RunningRow, ScriptStandRow } from '../store/statements/monitor/checks.ts';
+import { incidentsOf } from '../store/statements/monitor/incidents.ts';
+import { findUsual, RECENT_RUNS } from '../store/statements/monitor/judge-run.ts';
+import { usualOf } from '../store/statements/monitor/usual.ts';
+import { FAILING, SUSPECT } from '../store/words.ts';
+import { countOf, formatSpan } from '../system/base/format.ts';
+import { printableName, shellWord } from '../system/base/values.ts';
+import type { CheckFacts, HealthCheck, WatchedTier, Wrong } from './check.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** Its incidents tell: they are over once a run succeeds, somebody closes them, or the script is gone. */
+const scriptFailing: HealthCheck = {
+  code: FAILING,
+  where: 'scripts',
+  defaultThreshold: () => 1,
+  run: async (facts, threshold) => {
+    const open = (await readOpen(FAILING, facts)).filter(({ subject }) => !subject.startsWith('queue/'));
+    const wrong: Wrong[] = [];
+    for (const [script, incidents] of Map.groupBy(open, ({ subject }) => subject)) {
+      const count = incidents.reduce((sum, { occurrences }) => sum + occurrences, 0);
+      if (count >= threshold) wrong.push(await tellFailures(script, incidents, count, facts));
+    }
+    const scripts = await facts.scripts();
+    return { wrong, ok: `${countOf(scripts.length, 'script succeeded', 'scripts succeeded')} or will be tried again` };
+  },
+};
+
+async function readOpen(code: string, facts: CheckFacts): Promise<readonly IncidentRow[]> {
+  const open = (await incidentsOf(facts.store.statements).current()).filter((incident) => incident.code === code);
+  return await withoutGone(open, ({ subject }) => subject, facts);
+}
+
+async function tellFailures(
+  script: string,
+  incidents: readonly IncidentRow[],
+  count: number,
+  { store, nowMs }: CheckFacts,
+): Promise<Wrong> {
+  const last = incidents.reduce((one, other) => (other.last_at >= one.last_at ? other : one));
+  const since = Math.min(...incidents.map(({ opened_at }) => opened_at));
+  const how = last.message === null ? '' : `: ${printableName(last.message)}`;
+  const times = count === 1 ? '' : `${countOf(count, 'time', 'times')} in a row, since `;
+  const name = printableName(script);
+  return {
+    subject: script,
+    // No schedule depends on a tier that only somebody calls.
+    status: tierPeriodMs(script.split('/')[0] as string) === null ? 'warning' : 'critical',
+    message: `${name} failed ${times}${formatSpan(nowMs - since)} ago${how}`,
+    hint: `Run \`${await commandToLook(last, store)}\`.`,
+  };
+}
+
+/** Shows the last run of an incident; if the log has it no more, the runs of its script. */
+async function commandToLook(incident: IncidentRow, { statements }: CheckFacts['store']): Promise<string> {
+  const run = await incidentsOf(statements).lastRun(incident);
+  return run === null
+    ? `npx folder-runner report ${shellWord(printableName(incident.subject))}`
+    : `npx folder-runner show ${run.id}`;
+}
+
+/** Its settling notes what a run that succeeded has printed of a failure, and when that is over. */
+const scriptSuspect: HealthCheck = {
+  code: SUSPECT,
+  where: 'scripts',
+  defaultThreshold: () => 1,
+  run: async (facts, threshold) => {
+    const wrong = (await readOpen(SUSPECT, facts)).filter(({ occurrences }) => occurrences >= threshold);
+    const told = await Promise.all(wrong.map((incident) => tellWarning(incident, facts)));
+    return { wrong: told, ok: 'no script succeeded with a warning' };
+  },
+};
+
+async function tellWarning(incident: IncidentRow, { store, nowMs }: CheckFacts): Promise<Wrong> {
+  const { subject, occurrences, opened_at, message } = incident;
+  const name = printableName(subject);
+  const times = occurrences === 1 ? '' : `${countOf(occurrences, 'time')}, since `;
+  const how = message === null ? '' : `: ${printableName(message)}`;
+  return {
+    subject,
+    status: 'warning',
+    message: `${name} succeeded with a warning ${times}${formatSpan(nowMs - opened_at)} ago${how}`,
+    hint: `Run \`${await commandToLook(incident, store)}\`; if nothing has failed, \`@fail-on false\` in the script ends it.`,
+  };
+}
+
+const scriptOverdue: HealthCheck = {
+  code: 'script-overdue',
+  where: 'scripts',
+  defaultThreshold: () => 3,
+  run: async (facts, threshold) => {
+    const scripts = await facts.scripts();
+    const tiers = new Map((await facts.tiers()).map((each) => [each.tier, each]));
+    const leftOut = scripts.filter((script) => isLeftOut(script, tiers.get(script.tier), threshold, facts.nowMs));
+    // Of a script that has a row for each machine, one that is gone is no matter while it runs on others.
+    const runs = new Set(scripts.filter((script) => !leftOut.includes(script)).map(({ name }) => name));
+    const suspects = [...new Map(leftOut.map((script) => [script.name, script])).values()].filter(
+      ({ name }) => !runs.has(name),
+    );
+    const late = suspects.length === 0 ? [] : await withoutWaiting(suspects, tiers, threshold, facts);
+    const wrong = late.length === 0 ? [] : await judgeLeftOut(late, facts);
+    return { wrong, ok: `${countOf(scripts.length, 'script has', 'scripts have')} run with their tiers` };
+  },
+};
+
+/** Its tier is called as it should be, and is not held, but no try of the script begins. */
+function isLeftOut(script: ScriptStandRow, tier: WatchedTier | undefined, threshold: number, nowMs: number): boolean {
+  if (!tier?.periodMs || tier.expected === null || tier.expected.isOverdue || tier.calls?.held !== 0) return false;
+  if (script.state === 'running' || script.state === 'claimed') return false;
+  const lastAt = script.startedAt ?? script.createdAt;
+  const calledAt = tier.calls.calledAt ?? 0;
+  return nowMs - lastAt > threshold * tier.periodMs + HOUR_MS && calledAt - lastAt > (threshold - 1) * tier.periodMs;
+}
+
+/**
+ * One that has times of its own, or that only other machines have, so that nobody here knows, is not run by each pass:
+ * it is left out once it was queued and nobody runs it.
+ */
+async function withoutWaiting(
+  suspects: readonly ScriptStandRow[],
+  tiers: ReadonlyMap<string, WatchedTier>,
+  threshold: number,
+  { root, nowMs }: CheckFacts,
+): Promise<readonly ScriptStandRow[]> {
+  const { lookIntoJobs } = await import('../discovery/discover.ts');
+  const { hasOwnTimes } = await import('../discovery/script.ts');
+  const { discovery } = await lookIntoJobs(root);
+  const ofPasses = discovery.tiers.flatMap(({ scripts }) => scripts.filter((script) => !hasOwnTimes(script)));
+  const names = new Set(ofPasses.map(({ name }) => name));
+  const isStuck = ({ tier, state, runAt }: ScriptStandRow): boolean =>
+    (state === 'queued' || state === 'retrying') &&
+    nowMs - runAt > threshold * (tiers.get(tier)?.periodMs ?? 0) + HOUR_MS;
+  return suspects.filter((script) => names.has(script.name) || isStuck(script));
+}
+
+/** A script that is gone, or paused, does not run because somebody wants it so. */
+async function judgeLeftOut(suspects: readonly ScriptStandRow[], facts: CheckFacts): Promise<Wrong[]> {
+  const { findPause } = await import('../queue/pauses.ts');
+  const pauses = await facts.pauses();
+  const running = suspects.filter(({ name }) => findPause(pauses, name) === null);
+  const left = await withoutGone(running, ({ name }) => name, facts);
+  return left.map(({ name, tier, startedAt, createdAt, reason }) => {
+    const why = reason === null ? '' : `: ${printableName(reason)}`;
+    return {
+      subject: name,
+      status: 'warning',
+      message:
+        `${printableName(name)} has not run for ${formatSpan(facts.nowMs - (startedAt ?? createdAt))}, ` +
+        `although ${tier} is called${why}`,
+      hint: `Run \`npx folder-runner why ${shellWord(printableName(name))}\`.`,
+    };
+  });
+}
+
+/** Those whose script still runs, here or on another machine. */
+async function withoutGone<T>(
+  suspects: readonly T[],
+  nameOf: (suspect: T) => string,
+  { presence }: CheckFacts,
+): Promise<readonly T[]> {
+  if (suspects.length === 0) return [];
+  const { whyScriptIsGone } = await presence();
+  const reasons = await Promise.all(suspects.map((each) => whyScriptIsGone(nameOf(each))));
+  return suspects.filter((_, index) => reasons[index] === null);
+}
+
+/** A run of a moment is nothing to report, however short it usually is. */
+const SHORTEST_MS = MINUTE_MS;
+
+/** A running script that is far over its usual time: of a finished one, its comparison tells. */
+const runUnusual: HealthCheck = {
+  code: 'run-unusual',
+  where: 'scripts',
+  defaultThreshold: () => 3,
+  run: async (facts, threshold) => {
+    const running = await facts.running();
+    const long = running.filter(({ startedAt }) => facts.nowMs - startedAt >= SHORTEST_MS);
+    const wrong = long.length === 0 ? [] : await judgeDurations(long, facts, threshold);
+    return { wrong, ok: `${countOf(running.length, 'run')} in progress, none far over its usual time` };
+  },
+};
+
+/** A run that goes on, far over its usual time. */
+interface SlowRun {
+  /** `hourly/clean-tmp`, `queue/mail/welcome`. */
+  readonly script: string;
+  readonly runningMs: number;
+  /** The median of its last successful runs. */
+  readonly usualMs: number;
+}
+
+/** Those of these runs that have lasted far longer than earlier runs of their script. */
+export async function findSlowRuns(
+  { statements }: Pick<CheckFacts['store'], 'statements'>,
+  running: readonly Pick<RunningRow, 'script' | 'startedAt'>[],
+  nowMs: number,
+): Promise<SlowRun[]> {
+  const slow: SlowRun[] = [];
+  for (const { script, startedAt } of running) {
+    const runningMs = nowMs - startedAt;
+    const before = await usualOf(statements).successes(script, startedAt, RECENT_RUNS);
+    const durations = before.flatMap(({ durationMs }) => durationMs ?? []);
+    const usualMs = findUsual('duration', runningMs, durations);
+    // Some earlier runs took longer than that, which is usual, too.
+    if (usualMs === null || durations.some((durationMs) => durationMs > runningMs)) continue;
+    slow.push({ script, runningMs, usualMs });
+  }
+  return slow;
+}
+
+async function judgeDurations(long: readonly RunningRow[], facts: CheckFacts, threshold: number): Promise<Wrong[]> {
+  const slow = await findSlowRuns(facts.store, long, facts.nowMs);
+  const found = slow.filter(({ runningMs, usualMs }) => runningMs >= threshold * usualMs);
+  return found.map(({ script, runningMs, usualMs }) => {
+    const name = printableName(script);
+    const ratio = runningMs / usualMs;
+    const times = `${ratio < 10 ? Math.floor(ratio * 10) / 10 : Math.floor(ratio)}×`;
+    const usual = usualMs < 1000 ? 'and usually takes less than a second' : `${times} its usual ${formatSpan(usualMs)}`;
+    return {
+      subject: script,
+      status: 'warning',
+      message: `${name} has been running for ${formatSpan(runningMs)}, ${usual}`,
+      hint: `See \`npx folder-runner tail ${shellWord(name)}\` for its output; a \`@timeout\` ends a script that hangs.`,
+    };
+  });
+}
+
+export const scriptChecks: readonly HealthCheck[] = [scriptFailing, scriptSuspect, scriptOverdue, runUnusual];

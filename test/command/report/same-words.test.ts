@@ -1,0 +1,114 @@
+import { writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import os from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeStaticReport } from '../../../src/dashboard/static/report.ts';
+import { isOfRuns } from '../../../src/store/words.ts';
+import { withStore } from '../../../src/worker/invocation/with-store.ts';
+import { addSettledRun, DAY, HOUR, MINUTE, NOW } from '../../support/alerts/checks.ts';
+import { callAt, pathWithoutCrontab } from '../../support/calls/in-root.ts';
+import { makeLoggedCall } from '../../support/calls/logged-call.ts';
+import { commandPath } from '../../support/calls/run-command.ts';
+import { cronEnv } from '../../support/calls/run-pass.ts';
+import { writeLog } from '../../support/log/written-log.ts';
+import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { readReport } from '../../support/web/html-report.ts';
+import { type Body, openReadApi } from '../../support/web/read-api.ts';
+
+// Nothing is overdue right after a boot, and the machine of these tests may have been started a minute ago.
+const { uptime } = os;
+const setUptime = (ask: typeof uptime): void => {
+  os.uptime = ask;
+  syncBuiltinESMExports();
+};
+const { PATH } = process.env;
+beforeAll(() => {
+  setUptime(() => DAY / 1000);
+  // Within this process the API and the report would read the crontab of whoever runs the tests.
+  process.env.PATH = pathWithoutCrontab;
+});
+afterAll(() => {
+  setUptime(uptime);
+  process.env.PATH = PATH;
+});
+
+/** A root in which each part is out of order, whose last pass has noted that. */
+async function makeWrongSite(): Promise<string> {
+  const root = makeTemporaryRoot({
+    ...{ 'jobs/15min/a.sh': 'true\n', 'jobs/hourly/b.sh': 'true\n' },
+    ...{ 'jobs/daily/c.sh': 'true\n', 'jobs/queue/mail.sh': 'true\n' },
+  });
+  const log = await writeLog(root);
+  await log.addPass('daily', NOW - 3 * DAY);
+  for (const minutes of [61, 46, 31, 16, 1]) await log.addPass('15min', NOW - minutes * MINUTE, { state: 'skipped' });
+  await addSettledRun(log, 'hourly/b', NOW - 90 * MINUTE, { outcome: 'failed', reason: 'exit code 7' });
+  for (const hours of [3, 2, 1]) await log.addPass('hourly', NOW - hours * HOUR, { state: 'crashed' });
+  log.change(`insert into jobs (name, run_at) values ('mail', ?)`, NOW - 5 * HOUR);
+  writeFileSync(join(root, '.runner/activity.db.broken-20271102-101112'), '');
+  await log.store.deliveries.add([{ kind: 'alert', channel: 'office', body: '{}', at: NOW - 6 * HOUR }]);
+  log.change(`update deliveries set attempts = 3, reason = 'no route to host', due_at = ?`, NOW + DAY);
+  const { store, ...call } = await makeLoggedCall(root);
+  await store.close();
+  const runner = { ...call.runner, now: () => NOW };
+  await withStore(
+    { ...call, runner },
+    async () => {},
+    async (reason) => {
+      throw new Error(reason);
+    },
+  );
+  return root;
+}
+
+test('check, status, API and static report tell of everything that is wrong with the same words', async () => {
+  const root = await makeWrongSite();
+  const env = { ...cronEnv(root), PATH: pathWithoutCrontab, TZ: 'UTC', COLUMNS: '1000' };
+  const call = async (...args: readonly string[]) => await callAt(args, { cwd: root, env }, NOW);
+  const api = openReadApi(root, () => NOW);
+
+  const check = await call('check', '--json');
+  const health: Body = JSON.parse(check.stdout);
+  expect({ exit: check.status, is: health.status }).toEqual({ exit: 2, is: 'critical' });
+  const wrong: Body[] = health.checks.filter(({ status }: Body) => status !== 'ok');
+  expect([...new Set(wrong.map(({ code }) => code))]).toEqual([
+    ...['tier-overdue', 'tier-skipped', 'script-failing', 'jobs-late', 'no-worker', 'crashes'],
+    ...['log-unusable', 'alerts-undelivered'],
+  ]);
+
+  // The API answers as the command does, with the same words for status, findings and incidents.
+  expect(await api.ask('/api/health')).toEqual(health);
+  const status: Body = JSON.parse((await call('status', '--json')).stdout);
+  const answered = await api.ask('/api/status');
+  expect(answered.incidents).toEqual(status.incidents);
+  expect(answered.tiers).toEqual(status.tiers);
+
+  // What a check finds is an incident in the same words, and `status` prints these.
+  const noted = (({ items }: Body) => items)(await api.ask('/api/incidents?state=open&limit=500'));
+  expect(noted.toSorted(byId)).toEqual(status.incidents.toSorted(byId));
+  const printed = (await call('status')).stdout;
+  for (const { code, subject, status: severity, message, hint } of wrong) {
+    const incident = status.incidents.find((each: Body) => each.code === code && each.subject === subject);
+    // An incident of runs has the words of its run, and never wakes anybody in quiet hours.
+    if (isOfRuns(code)) expect(message).toContain(`: ${incident.error}`);
+    else expect(incident).toMatchObject({ severity, error: message, hint });
+    expect(printed).toContain(incident.error);
+  }
+
+  // The tier that is overdue is so everywhere, since the same instant.
+  const [late] = status.tiers.filter(({ isOverdue }: Body) => isOverdue);
+  expect(late).toMatchObject({ tier: 'daily' });
+  expect(printed).toMatch(/daily .* overdue since /);
+  const why: Body = JSON.parse((await call('why', 'daily/c', '--json')).stdout);
+  expect(why.findings.find(({ topic }: Body) => topic === 'called')).toMatchObject({ verdict: 'wrong' });
+  expect(await api.ask('/api/why/daily/c')).toMatchObject({ conclusion: why.conclusion });
+
+  const place = { site: { root, env: process.env, version: '1.2.3', now: () => NOW }, isWithOutput: true };
+  const { html } = await makeStaticReport({ ...place, distFolder: dirname(commandPath) });
+  writeFileSync(join(root, 'report.html'), html);
+  const { answers } = readReport(join(root, 'report.html'));
+  expect(answers['/api/health']).toEqual(health);
+  expect((answers['/api/status'] as Body).incidents).toEqual(status.incidents);
+});
+
+const byId = (one: Body, other: Body): number => one.id - other.id;
