@@ -258,14 +258,16 @@ test('the dashboard offers the verbs that the queue takes', async () => {
     verbNames.filter((verb) => ['retry', 'bury', 'kick', 'cancel', 'delete', 'requeue'].includes(verb)),
   );
   for (const from of Object.keys(situations) as Situation[]) {
-    const id = await situations[from](log, `mail/${from.replaceAll(/\W/g, '')}`);
+    const name = `mail/${from.replaceAll(/\W/g, '')}`;
+    const id = await situations[from](log, name);
     const taken = verbNames.filter((verb) => table[verb][from] !== NO);
     // A cancelled job stays as it is.
     const offered = taken.filter((verb) => verb !== 'cancel' || from !== 'cancelled');
     const { answered: one } = await ask(api, 'GET', `/api/jobs/${id}`, null);
     expect(one.verbs, from).toEqual(offered);
-    const { answered: list } = await ask(api, 'GET', '/api/jobs', null);
-    expect(list.items.find((job: { id: number }) => job.id === id).verbs, from).toEqual(offered);
+    // A question that was asked before may get the same answer for a moment.
+    const { answered: list } = await ask(api, 'GET', `/api/jobs?name=${name}`, null);
+    expect(list.items, from).toMatchObject([{ id, verbs: offered }]);
   }
 });
 
