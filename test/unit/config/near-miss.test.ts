@@ -33,7 +33,7 @@ test('nothing is near where there is nothing', () => {
 test.each([
   ['mail/welcom', 'mail/welcome'],
   ['welcome', 'mail/welcome'],
-  ['elcome', null],
+  ['elcome', 'mail/welcome'],
   ['bye', 'a/bye'],
   ['exprt', 'export'],
   ['other', null],

@@ -1,8 +1,7 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createClock } from '../../../src/report/text/clock.ts';
 import { formatInstant } from '../../../src/schedule/repeat/rule.ts';
 import { initialTime, listTimes } from '../../../src/schedule/repeat/series.ts';
-import { hostZone } from '../../../src/system/base/zone.ts';
 import { at, next, ranAt, ruleOf } from './support.ts';
 
 /** The times after a moment, as the clocks of the rule's zone show them. */
@@ -136,25 +135,4 @@ test('the calendar begins with the year 0, wherever that begins', async () => {
   expect(await next('monthly on 1 at 00:00 in Etc/GMT+5', first)).toBe('0000-01-01 05:00:00');
   expect(await next('yearly on 1 january at 00:00 in Etc/GMT+5', first)).toBe('0000-01-01 05:00:00');
   expect(await next('daily at 00:00 in UTC', ranAt(at('9999-12-31')))).toBeNull();
-});
-
-describe('without a zone a rule follows the clock of the host', () => {
-  const before = process.env.TZ;
-  afterEach(() => {
-    if (before === undefined) delete process.env.TZ;
-    else process.env.TZ = before;
-  });
-
-  test.each([
-    ['Asia/Tokyo', '2026-03-10 01:00:00'],
-    ['America/New_York', '2026-03-10 14:00:00'],
-    // As `Date` has it then: UTC.
-    ['Nowhere/AtAll', '2026-03-10 10:00:00'],
-    [':/etc/localtime', '2026-03-10 10:00:00'],
-    ['', '2026-03-10 10:00:00'],
-  ])('with TZ=%s', async (zone, expected) => {
-    process.env.TZ = zone;
-    expect(await next('daily at 10:00', ranAt(at('2026-03-10 00:30')))).toBe(expected);
-    if (zone.startsWith('A')) expect(hostZone()).toBe(zone);
-  });
 });
