@@ -3,12 +3,9 @@ import { critical, found, warning } from '../monitor/finding.ts';
 import { isOnServer } from '../store/shared/which-log.ts';
 import { listSpoolFiles, listUnreadableSpoolFiles } from '../store/spool/files.ts';
 import { countOf, formatSpan } from '../system/base/format.ts';
-import { compareBytes, listNames, shellWord } from '../system/base/values.ts';
+import { compareBytes, DAY_MS, HOUR_MS, listNames, shellWord } from '../system/base/values.ts';
 import { demandAccess, type StateFolder } from '../system/place/state-folder.ts';
 import type { CheckFacts, HealthCheck, Wrong } from './check.ts';
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 /** What cannot be written where the runner writes, and what it has already lost or laid aside because of that. */
 const logUnusable: HealthCheck = {

@@ -1,10 +1,8 @@
 import { critical, found, warning } from '../monitor/finding.ts';
 import { countOf, formatSpan } from '../system/base/format.ts';
-import { printableName } from '../system/base/values.ts';
+import { HOUR_MS, printableName } from '../system/base/values.ts';
 import { checkLiveness } from '../system/process/identity.ts';
 import { type CheckFacts, type CheckResult, type HealthCheck, longestUsualWaitMs, statusAbove } from './check.ts';
-
-const HOUR_MS = 3_600_000;
 
 /** More need not be counted: that many are far too many. */
 const MOST_FAILED = 10_000;

@@ -6,11 +6,8 @@ import { findUsual, RECENT_RUNS } from '../store/statements/monitor/judge-run.ts
 import { usualOf } from '../store/statements/monitor/usual.ts';
 import { FAILING, SUSPECT } from '../store/words.ts';
 import { countOf, formatSpan } from '../system/base/format.ts';
-import { printableName, shellWord } from '../system/base/values.ts';
+import { HOUR_MS, MINUTE_MS, printableName, shellWord } from '../system/base/values.ts';
 import type { CheckFacts, HealthCheck, WatchedTier, Wrong } from './check.ts';
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 
 /** Its incidents tell: they are over once a run succeeds, somebody closes them, or the script is gone. */
 const scriptFailing: HealthCheck = {

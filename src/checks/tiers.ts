@@ -2,9 +2,8 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { reasonToIgnore } from '../discovery/jobs-folder.ts';
 import { countOf, formatSpan } from '../system/base/format.ts';
+import { HOUR_MS } from '../system/base/values.ts';
 import { type CheckFacts, type HealthCheck, statusAbove, type WatchedTier, type Wrong } from './check.ts';
-
-const HOUR_MS = 3_600_000;
 
 /** Right after a boot a tier had no chance to be called yet. */
 const BOOT_GRACE_MS = HOUR_MS;

@@ -1,13 +1,9 @@
 import { warning } from '../monitor/finding.ts';
 import type { CrashedWorkerRow, RunningRow } from '../store/statements/monitor/checks.ts';
 import { countOf, formatSpan } from '../system/base/format.ts';
-import { printableName } from '../system/base/values.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, printableName } from '../system/base/values.ts';
 import { machineName } from '../system/process/identity.ts';
 import { type CheckFacts, type HealthCheck, longestUsualWaitMs, statusAbove, type Wrong } from './check.ts';
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 
 /** What a worker has beyond a time limit before it is said not to end it. */
 const LIMIT_GRACE_MS = 2 * MINUTE_MS;

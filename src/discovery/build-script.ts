@@ -1,7 +1,7 @@
 import { shortestPeriodMs } from '../schedule/period.ts';
 import type { ScriptOptions, Settings, TierSettings } from '../settings/settings.ts';
 import { describeProblem } from '../settings/table.ts';
-import { printableName, shellWord } from '../system/base/values.ts';
+import { MINUTE_MS, printableName, shellWord } from '../system/base/values.ts';
 import {
   distrustOf,
   fileName,
@@ -290,8 +290,6 @@ function warnOfNoPeriod({ tier, options }: Script): string | null {
     `calls of \`npx folder-runner due\` or \`npx folder-runner ${tier}\``
   );
 }
-
-const MINUTE_MS = 60_000;
 
 /** The longest usual tier that is called at least this often. */
 function tierFor(gapMs: number): string {

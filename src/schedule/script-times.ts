@@ -1,4 +1,5 @@
 import type { ScriptOptions } from '../settings/settings.ts';
+import { DAY_MS } from '../system/base/values.ts';
 import { latestTime } from './repeat/calendar.ts';
 import { parseSchedule } from './repeat/parse.ts';
 import type { CalendarRule } from './repeat/rule.ts';
@@ -18,9 +19,6 @@ export interface ScriptTimes {
 
 /** A clock that is set back by more than this was wrong before, so the times come again. Cron has the same limit. */
 const CORRECTION_MS = 3 * 3_600_000;
-
-/** Stands in for the period of a tier whose name has none. */
-const DAY_MS = 24 * 3_600_000;
 
 /**
  * The time of its schedule for which a script should run now: the last one since it was queued and since a pass last

@@ -1,3 +1,4 @@
+import { DAY_MS, MINUTE_MS } from '../system/base/values.ts';
 import type { StateFolder } from '../system/place/state-folder.ts';
 import type { RetryDelay } from './readers.ts';
 import type { scriptTable } from './script-settings.ts';
@@ -30,8 +31,6 @@ export function defineConfig(settings: SettingsInput): SettingsInput {
   return settings;
 }
 
-const MINUTE_MS = 60_000;
-const DAY_MS = 24 * 60 * MINUTE_MS;
 const MIB = 1024 * 1024;
 
 /**

@@ -14,6 +14,7 @@ import type { Screen } from '../../report/terminal/screen.ts';
 import { renderQueue, renderStatus, renderSummary } from '../../report/terminal/status.ts';
 import { isFailure } from '../../store/words.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
+import { DAY_MS } from '../../system/base/values.ts';
 
 /** What can be looked at. */
 export type View =
@@ -35,8 +36,6 @@ export interface Drawn {
   /** By line, what opens there. */
   readonly opens: ReadonlyMap<number, View>;
 }
-
-const DAY_MS = 86_400_000;
 
 /** More nobody goes through line by line. */
 const MOST_ROWS = 200;

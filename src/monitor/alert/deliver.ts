@@ -7,6 +7,7 @@ import type { DeliveryRow } from '../../store/statements/monitor/alerts.ts';
 import type { Store } from '../../store/store.ts';
 import type { DeliveryKind } from '../../store/words.ts';
 import { printableLine } from '../../system/base/text.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { readQueuedPing, sendByChannel, sendMailBy, sendPing, siteOf } from './channels.ts';
 import type { MailContent } from './mail.ts';
@@ -38,10 +39,6 @@ const LONGEST_ALL_MS = 20_000;
 const CLAIM_MS = 60_000;
 
 const AT_ONCE = 4;
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 
 /** Times before the second try, the third … */
 const waits = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 3 * HOUR_MS, 6 * HOUR_MS];

@@ -6,7 +6,7 @@ import { incidentsOf, type Mute } from '../../store/statements/monitor/incidents
 import type { Store, StoreSession } from '../../store/store.ts';
 import { FAILING, isOfRuns } from '../../store/words.ts';
 import { matchGlob } from '../../system/base/glob.ts';
-import { lastInstantMs } from '../../system/base/values.ts';
+import { HOUR_MS, lastInstantMs } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { CheckCode } from '../finding.ts';
 import { type AlertMessage, describeIncident, type IncidentDetail, readQueuedAlert } from './message.ts';
@@ -289,8 +289,6 @@ async function queueMessages(context: Context, incidents: readonly TellableIncid
     await queueMessage(context, name, later, quietUntil ?? at);
   }
 }
-
-const HOUR_MS = 60 * 60_000;
 
 /** A message that must wait takes in all that happens until then. */
 async function queueMessage(

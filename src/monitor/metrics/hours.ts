@@ -10,9 +10,9 @@ import {
   type WorkerMetrics,
 } from '../../store/statements/monitor/metrics.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
-import { toMillis } from '../../system/base/values.ts';
+import { HOUR_MS, toMillis } from '../../system/base/values.ts';
 import { Figures } from './figures.ts';
-import { HOUR_MS, hourOf } from './periods.ts';
+import { hourOf } from './periods.ts';
 import { HourOfWorkers, mergeMeasured } from './workers.ts';
 
 /** Totals that only grow, by script and outcome: how often, and how long in sum. */

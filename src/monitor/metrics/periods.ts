@@ -1,7 +1,4 @@
-/** In UTC, from the whole hour on, before the next one. */
-export const HOUR_MS = 3_600_000;
-
-const DAY_MS = 24 * HOUR_MS;
+import { DAY_MS, HOUR_MS } from '../../system/base/values.ts';
 
 /** Lengths that hours are summed up to. All begin and end in UTC; weeks begin on Monday. */
 export const periods = ['1h', '6h', '12h', '1d', '1w'] as const;

@@ -2,9 +2,10 @@ import { tierPeriodMs } from '../../schedule/period.ts';
 import { type CounterRow, metricsOf } from '../../store/statements/monitor/metrics.ts';
 import { readSiteState, type SiteState } from '../../store/statements/monitor/site-state.ts';
 import type { StoreSession } from '../../store/store.ts';
+import { HOUR_MS } from '../../system/base/values.ts';
 import { Figures } from './figures.ts';
 import { Counters, eachMeasured, eachUncounted, HourlyFigures } from './hours.ts';
-import { HOUR_MS, hourOf } from './periods.ts';
+import { hourOf } from './periods.ts';
 
 /** One metric with all its series. */
 interface MetricFamily {

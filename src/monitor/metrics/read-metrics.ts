@@ -1,9 +1,10 @@
 import { metricsOf, type Span, type WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { field, record, type Values } from '../../system/base/record.ts';
+import { HOUR_MS } from '../../system/base/values.ts';
 import { Figures, leastOf, mostOf } from './figures.ts';
 import { eachUncounted, HourlyFigures, type MetricStatements, openHour } from './hours.ts';
-import { HOUR_MS, hourOf, type Period, periodAround, periods } from './periods.ts';
+import { hourOf, type Period, periodAround, periods } from './periods.ts';
 
 export interface MetricsQuery {
   readonly period: Period;

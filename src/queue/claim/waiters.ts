@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readPlainFile } from '../../system/base/plain-file.ts';
-import { isInstant } from '../../system/base/values.ts';
+import { DAY_MS, isInstant } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness, identifyProcess, type ProcessIdentity } from '../../system/process/identity.ts';
 
@@ -53,7 +53,6 @@ export function removeDeadWaiters(state: StateFolder): void {
 
 const folderOf = ({ cache }: StateFolder): string => join(cache, 'waiting');
 
-const DAY_MS = 86_400_000;
 /** Most files to read: more would take long, and a host never has that many such processes. */
 const MOST_NOTES = 1_000;
 

@@ -3,7 +3,7 @@ import type { LogView } from '../../discovery/site.ts';
 import type { ActivityEvent, JobState, Outcome, WorkerState } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
 import { field, record, type Values } from '../../system/base/record.ts';
-import { inPages } from '../../system/base/values.ts';
+import { DAY_MS, HOUR_MS, inPages } from '../../system/base/values.ts';
 import type { OpenWindow } from '../text/filters.ts';
 
 /** One transition of a job. */
@@ -50,9 +50,6 @@ export interface ActivityQuery extends Partial<OpenWindow> {
   /** Only what follows this in the order asked for. */
   readonly after?: ActivityPlace | undefined;
 }
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 /** From one look to the next, further away. */
 const GROWTH = 8;

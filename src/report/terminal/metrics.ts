@@ -1,11 +1,11 @@
 import type { MetricBucket, MetricSeries, Metrics, WorkerBucket } from '../../monitor/metrics/read-metrics.ts';
 import { formatBytes, formatCount, formatDuration, formatRate, UNKNOWN } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
+import { HOUR_MS } from '../../system/base/values.ts';
 import type { Screen } from './screen.ts';
 import { type Column, drawTable, joinFitting, wrap } from './table.ts';
 
 const WEEK_MS = 7 * 24 * 3_600_000;
-const HOUR_MS = 3_600_000;
 /** A log of less tells no week; a script that runs once a day may leave out the first one. */
 const NEARLY_A_WEEK_MS = 6 * 24 * HOUR_MS;
 

@@ -1,6 +1,7 @@
 import type { Temporal as TemporalTypes } from 'temporal-polyfill';
+import { DAY_MS, MINUTE_MS } from '../../system/base/values.ts';
 import { ruleZone } from '../../system/base/zone.ts';
-import { type CalendarDay, type CalendarRule, DAY_MS, isInCalendar, LAST_INSTANT, MINUTE_MS } from './rule.ts';
+import { type CalendarDay, type CalendarRule, isInCalendar, LAST_INSTANT } from './rule.ts';
 
 /** The first time of a rule after a moment; null: none up to the year 9999. */
 export async function nextTimeAfter(rule: CalendarRule, afterMs: number): Promise<number | null> {

@@ -1,4 +1,5 @@
 import { capitalized } from '../../system/base/text.ts';
+import { DAY_MS, MINUTE_MS } from '../../system/base/values.ts';
 import { ruleZone } from '../../system/base/zone.ts';
 
 /** The moment of a job from which its rule counts. */
@@ -230,8 +231,6 @@ function listWords(words: readonly (string | number)[]): string {
 }
 
 export const SECOND_MS = 1000;
-export const MINUTE_MS = 60_000;
-export const DAY_MS = 86_400_000;
 
 export type FixedUnit = 'second' | 'minute' | 'hour' | 'day';
 

@@ -1,8 +1,8 @@
 import type { MissedPolicy } from '../../store/words.ts';
+import { DAY_MS } from '../../system/base/values.ts';
 import { calendarSeries, nextTimeAfter, type TimeSeries } from './calendar.ts';
 import {
   type BaseMoment,
-  DAY_MS,
   fixedUnitMs,
   isInCalendar,
   LAST_INSTANT,

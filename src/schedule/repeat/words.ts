@@ -1,16 +1,7 @@
 import { nearestName } from '../../system/base/suggest.ts';
+import { DAY_MS, MINUTE_MS } from '../../system/base/values.ts';
 import { correctRhythm, found, guessTime, type RuleFault, readClockTime } from './fault.ts';
-import {
-  type CalendarDay,
-  DAY_MS,
-  type FixedUnit,
-  fixedUnitMs,
-  MINUTE_MS,
-  months,
-  ordinals,
-  type RepeatRule,
-  weekdays,
-} from './rule.ts';
+import { type CalendarDay, type FixedUnit, fixedUnitMs, months, ordinals, type RepeatRule, weekdays } from './rule.ts';
 
 /** `at 02:30 and 14:30`, in minutes of the day, or `every 15min from 09:00 to 17:00`. */
 export type ClockTimes =

@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../system/base/values.ts';
 import type { Dialect } from '../shared/sql/dialect.ts';
 import { lock, type Statements } from '../shared/sql/statements.ts';
 
@@ -127,8 +128,6 @@ export async function keepCounted(db: Statements, counted: Counted, values: read
   await keepFromClosing(db);
   await db.run(keepUncounted(counted), values);
 }
-
-const HOUR_MS = 3_600_000;
 
 /** No transaction lasts longer. */
 const LONGEST_TRANSACTION_MS = 60_000;

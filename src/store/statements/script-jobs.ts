@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../system/base/values.ts';
 import type { JobRow } from '../schema.ts';
 import { MOST_COUNTED } from '../shared/claims.ts';
 import { matching } from '../shared/sql/dialect.ts';
@@ -75,8 +76,6 @@ async function claimScript(db: Statements, { id, token, state, at, seen }: Scrip
 
 /** Which jobs are queued: all, or those alone whose slot is new. */
 type Which = 'always' | 'new';
-
-const DAY_MS = 24 * 3_600_000;
 
 const columns = ['name', 'tier', 'host', 'state', 'ready', 'scheduled_for', 'run_at', 'created_at'];
 

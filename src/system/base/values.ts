@@ -124,3 +124,7 @@ export async function allEnded<const T extends readonly unknown[]>(
   await Promise.allSettled(asked);
   return await all;
 }
+
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;

@@ -7,6 +7,7 @@ import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import type { WorkerKind } from '../../store/words.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
+import { DAY_MS, MINUTE_MS } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { StoreInvocation, TierRequest } from '../invocation/invocation.ts';
 import type { StopRequest } from '../invocation/stop.ts';
@@ -144,9 +145,6 @@ export function isNew(rows: readonly ScriptJobRow[], script: Script, slot: numbe
   const last = row.scheduled_for ?? Number.NEGATIVE_INFINITY;
   return slot === null || last < slot || last > slot + DAY_MS;
 }
-
-const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 
 /** A tier without a period is called at the same minute everywhere, on each machine's own clock. */
 function minuteOf(at: number): number {

@@ -4,6 +4,7 @@ import { metricsRecord, readMetrics } from '../../../monitor/metrics/read-metric
 import { type ActivityPlace, activityRecord, selectActivity } from '../../../report/model/activity.ts';
 import { describeEvent } from '../../../report/text/words.ts';
 import { field, record } from '../../../system/base/record.ts';
+import { DAY_MS } from '../../../system/base/values.ts';
 import { readCpuLimit } from '../../../system/process/cpu-limit.ts';
 import type { LiveSite } from '../../site.ts';
 import {
@@ -81,8 +82,6 @@ const metricsRoute = defineRoute('read', {
     200: jsonResponse('The figures; the periods of a subject are always the oldest first', schemaOf(metricsRecord)),
   },
 });
-
-const DAY_MS = 86_400_000;
 
 /** So far back one sees what a period is good for. */
 const usualLengthsMs = { '1h': DAY_MS, '6h': 7 * DAY_MS, '12h': 14 * DAY_MS, '1d': 30 * DAY_MS, '1w': 182 * DAY_MS };

@@ -3,6 +3,7 @@ import { basename, dirname, isAbsolute, join, parse } from 'node:path';
 import { parseTierPeriod, tierPeriodMs } from '../../../schedule/period.ts';
 import { shortestGapMs } from '../../../schedule/repeat/calendar.ts';
 import { parseSchedule } from '../../../schedule/repeat/parse.ts';
+import { DAY_MS } from '../../../system/base/values.ts';
 import { machineZone } from '../../../system/base/zone.ts';
 import { callsScript, nameIn, programName } from '../own-line.ts';
 import { knowsRandom, type Program, readShellCommand, readWaits, type ShellCommand, scriptFileOf } from './command.ts';
@@ -160,8 +161,6 @@ function zoneOf({ variables, atEnd }: CrontabJob): string | null {
   const isOwn = atEnd.has('TZ') || process.env.TZ !== undefined;
   return zone === null && isOwn ? (machineZone() ?? 'UTC') : zone;
 }
-
-const DAY_MS = 86_400_000;
 
 interface Times {
   /** The shortest time between two of them. */

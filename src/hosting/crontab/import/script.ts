@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { parseTierPeriod, tierPeriodMs } from '../../../schedule/period.ts';
 import { loadsCode } from '../../../settings/readers.ts';
-import { shellWord } from '../../../system/base/values.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, shellWord } from '../../../system/base/values.ts';
 import { LIKE_SH } from '../own-line.ts';
 import { CRON_PATH, type CrontabJob } from './read.ts';
 
@@ -99,10 +99,6 @@ function hereDocument(input: string): string {
 export function continues(command: string): boolean {
   return /(?<!\\)(?:\\\\)*\\$/.test(command);
 }
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 
 /** Every one of them divides an hour, so that cron itself can say it. */
 const MINUTES = [30, 20, 15, 12, 10, 6, 5, 4, 3, 2, 1];

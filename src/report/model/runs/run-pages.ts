@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { LogView } from '../../../discovery/site.ts';
 import { isFailure, type Outcome } from '../../../store/words.ts';
+import { HOUR_MS } from '../../../system/base/values.ts';
 import { describeRunError } from '../../text/words.ts';
 import type { RunRecord } from './run.ts';
 import { selectOutputEnd, selectRunsById } from './runs.ts';
@@ -25,8 +26,6 @@ export interface RunPageQuery {
   readonly after?: RunPlace | undefined;
   readonly limit: number;
 }
-
-const HOUR_MS = 3_600_000;
 
 /** From one look to the next, further back. */
 const GROWTH = 8;

@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../../system/base/values.ts';
 import { machineName } from '../../../system/process/identity.ts';
 import { addRows } from '../../shared/sql/rows.ts';
 import { lock, type Statements } from '../../shared/sql/statements.ts';
@@ -42,8 +43,6 @@ export interface DeliveryRow {
   readonly attempts: number;
   readonly reason: string | null;
 }
-
-const HOUR_MS = 3_600_000;
 
 /** How long a delivery that was given up is kept: the next process that delivers deletes it. */
 const KEPT_MS = 31 * 24 * HOUR_MS;

@@ -1,3 +1,4 @@
+import { DAY_MS, HOUR_MS } from '../../../system/base/values.ts';
 import { withTiers } from '../../shared/sql/dialect.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
 import type { JobState } from '../../words.ts';
@@ -59,9 +60,6 @@ export interface CrashedWorkerRow {
 }
 
 type Listed = 'running' | 'due' | 'failed' | 'crashed' | 'undelivered';
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 /** Apart from the other areas, as no call needs them but the few that look after the others. */
 export function checksOf(db: Statements) {

@@ -1,9 +1,9 @@
 import { median } from 'simple-statistics';
+import { DAY_MS } from '../../../system/base/values.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
 import { FEWEST_RUNS, judgeRun, RECENT_RUNS } from './judge-run.ts';
 import { type Deviation, type MeasuredRun, usualOf } from './usual.ts';
 
-const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
 
 /** Their median counts, so that one odd run is not expected again a week later. */

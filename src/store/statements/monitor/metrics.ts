@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../../system/base/values.ts';
 import { columnsOf } from '../../columns.ts';
 import type { ActivityLog, WorkerRow } from '../../schema.ts';
 import { type Dialect, withTiers } from '../../shared/sql/dialect.ts';
@@ -149,8 +150,6 @@ function waiting(db: Statements, at: number): Promise<WaitingJobs[]> {
     [at, at, at],
   );
 }
-
-const HOUR_MS = 3_600_000;
 
 /** A statement that gives some of the rows that are asked for, in an order of its own. */
 interface MeasuredPart {
