@@ -15,7 +15,7 @@ import { findRoot } from '../system/place/root.ts';
 import { buildCommand, fillCommand, type GlobalOptions, isReader } from './shared/command.ts';
 import { type CommandContext, enterSite } from './shared/context.ts';
 import { fitHelp, programExamples } from './shared/help-text.ts';
-import { table, tierCall } from './table.ts';
+import { commandTable, tierCall } from './table.ts';
 
 export interface CommandLine {
   readonly args: readonly string[];
@@ -66,12 +66,12 @@ export function typedWords(args: readonly string[]): string[] {
 }
 
 export function isTier(word: string | undefined, line: TypedLine): boolean {
-  const root = rootOf(line);
+  const root = rootOfLine(line);
   return root !== null && word !== undefined && tierNames(root).includes(word);
 }
 
 /** Null: without a root there are no tiers. */
-export function rootOf({ args, context }: TypedLine): string | null {
+export function rootOfLine({ args, context }: TypedLine): string | null {
   const index = args.indexOf('--root');
   return findRootIfAny(context, index === -1 ? undefined : args[index + 1]);
 }
@@ -131,7 +131,7 @@ export function buildProgram(line: CommandLine): Command {
   throwWrongUse(program);
   addHidden(program, line);
   for (const name of chosen) {
-    const command = prepare(buildCommand(name, table[name], context), (each) =>
+    const command = prepare(buildCommand(name, commandTable[name], context), (each) =>
       throwWrongUse(each).configureOutput(output),
     );
     program.addCommand(command.helpGroup(groupOf(name)));

@@ -1,5 +1,5 @@
 import type { CommandName } from '../system/base/command-names.ts';
-import { type Definition, define, type GivenTo, type Runs } from './shared/command.ts';
+import { type Definition, define, type GivenTo, type Loads } from './shared/command.ts';
 import { readBudget } from './shared/option-readers.ts';
 import { firstDay } from './table/first-day.ts';
 import { folder } from './table/folder.ts';
@@ -24,14 +24,14 @@ export const tierCall = define({
   },
 });
 
-tierCall satisfies Runs<typeof tierCall>;
+tierCall satisfies Loads<typeof tierCall>;
 
 const all = { ...firstDay, ...scripts, ...queue, ...watching, ...folder };
 
 type All = typeof all;
 
 /** Every command. What runs it is loaded with the one that is called. */
-export const table: Readonly<Record<CommandName, Definition>> = all satisfies Runs<All>;
+export const commandTable: Readonly<Record<CommandName, Definition>> = all satisfies Loads<All>;
 
 type Token = All['web']['commands']['token']['commands'];
 

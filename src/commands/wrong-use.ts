@@ -1,6 +1,6 @@
 import { type Command, CommanderError, type Option } from 'commander';
 import { findTier } from '../discovery/discover.ts';
-import { findScript, scriptsCalled } from '../discovery/find-script.ts';
+import { findScriptToRun, scriptsCalled } from '../discovery/find-script.ts';
 import { NoSuchTier, tierMeant } from '../discovery/jobs-folder.ts';
 import { readPatterns } from '../queue/add/values.ts';
 import { defaultSettings } from '../settings/settings.ts';
@@ -15,7 +15,7 @@ import {
   type CommandLine,
   chooseCommands,
   isTier,
-  rootOf,
+  rootOfLine,
   type TypedLine,
   typedWords,
   UnknownTopic,
@@ -59,7 +59,7 @@ async function checkArguments(root: string, command: Command): Promise<void> {
   const place = { root, settings: defaultSettings };
   const [name = ''] = command.args;
   if (command.parent === null) await findTier(place, name);
-  if (command.name() === 'run') await findScript(place, name);
+  if (command.name() === 'run') await findScriptToRun(place, name);
   if (command.name() === 'work' && command.args.length > 0) readPatterns(command.args);
 }
 
@@ -261,7 +261,7 @@ function fillIn(meant: string, second: string, run: string | null): string {
 
 /** Null: no script is called so, nor has the word the form of a script's name. */
 function guessScript(word: string, line: TypedLine): string | null {
-  const root = rootOf(line);
+  const root = rootOfLine(line);
   if (root !== null && tierMeant(root, word) !== null) return null;
   const [name = null] = root === null ? [] : scriptsCalled(word, { root, cwd: line.context.cwd });
   if (name !== null) return name.startsWith('queue/') ? `add ${shellWord(name.slice(6))}` : `run ${shellWord(name)}`;

@@ -23,7 +23,7 @@ interface Found {
 /**
  * The script of that name or file, with its tier. The tier's name may be left out if only one tier has such a script.
  */
-export async function findScript(runner: PlaceOfCall, word: string): Promise<Found> {
+export async function findScriptToRun(runner: PlaceOfCall, word: string): Promise<Found> {
   const name = scriptNameOf(word, { cwd: runner.root, ...runner });
   const [tierName = '', ...rest] = name.split('/');
   if (rest.length === 0) return await findByShortName(runner, name);

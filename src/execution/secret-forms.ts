@@ -1,12 +1,12 @@
 /** The place of a secret in a text, and the text that replaces it. */
-export interface Found {
+export interface FoundSecret {
   readonly index: number;
   readonly size: number;
   readonly mask: string;
 }
 
 /** Finds secrets in the order of the text; none overlaps another. */
-export type Find = (text: string) => readonly Found[];
+export type Find = (text: string) => readonly FoundSecret[];
 
 /** Longest secret of a recognizable form, in characters: a private key of 8192 bits has 6,400. */
 export const LONGEST_SHAPE = 8000;
@@ -40,7 +40,7 @@ const anyShape = new RegExp(
 );
 
 /** Finds secrets that no variable holds. */
-export function findShapes(text: string): readonly Found[] {
+export function findShapes(text: string): readonly FoundSecret[] {
   return Array.from(text.matchAll(anyShape), ({ index, 0: whole, ...groups }) => {
     const name = names.find((_, at) => groups[(at + 1) as keyof typeof groups] !== undefined);
     return { index, size: whole.length, mask: `[${name}]` };
@@ -146,7 +146,7 @@ function skipSequences(text: string, from: number): number {
 }
 
 /** Merges two lists. If two finds overlap, the first one counts; if they begin at one place, the longer one. */
-export function mergeFound(one: readonly Found[], other: readonly Found[]): readonly Found[] {
+export function mergeFound(one: readonly FoundSecret[], other: readonly FoundSecret[]): readonly FoundSecret[] {
   if (one.length === 0 || other.length === 0) return one.length === 0 ? other : one;
   const all = [...one, ...other].toSorted((a, b) => a.index - b.index || b.size - a.size);
   let end = 0;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Settings } from '../settings/settings.ts';
 import {
   type Find,
-  type Found,
+  type FoundSecret,
   findShapes,
   findThroughSequences,
   LONGEST_SEQUENCES,
@@ -88,7 +88,7 @@ function findAll(secrets: readonly Secret[], noted: readonly NotedSecret[]): Fin
   return (text) => finders.map((find) => find(text)).reduce(mergeFound);
 }
 
-function maskFound(text: string, found: readonly Found[], start: number, end: number): string {
+function maskFound(text: string, found: readonly FoundSecret[], start: number, end: number): string {
   let masked = '';
   let at = start;
   for (const { index, size, mask } of found) {
@@ -214,7 +214,7 @@ function findNoted(noted: readonly NotedSecret[]): Find {
   const isBeginning = new Uint8Array(2 ** 16);
   for (const { digest } of noted) isBeginning[digest >>> 16] = 1;
   return (text) => {
-    const found: Found[] = [];
+    const found: FoundSecret[] = [];
     let hash = 0;
     let free = 0;
     for (let end = 1; end <= text.length; end += 1) {

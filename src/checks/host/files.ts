@@ -27,7 +27,7 @@ import { type Distrust, judgePath, judgeRoot } from '../../system/place/trust.ts
 import { describeServedState, findWebRoot } from '../../system/place/web-exposure.ts';
 import { ENOUGH_BYTES, MAKE_ROOM, readRoom } from '../place.ts';
 import { askProgram, inScratchFolder, UnwritablePlace } from './probes.ts';
-import { type DoctorPlace, faultOf, type HostCheck } from './site.ts';
+import { type DoctorPlace, findingOfFault, type HostCheck } from './site.ts';
 
 export const checkDisk: HostCheck = {
   code: 'disk',
@@ -345,7 +345,7 @@ function judgeWebRoot({ root, state }: DoctorPlace): Found[] {
   const webRoot = findWebRoot(root);
   if (webRoot === null) {
     const served = describeServedState(state);
-    return served === null ? [] : [faultOf(served)];
+    return served === null ? [] : [findingOfFault(served)];
   }
   return [
     critical(
@@ -361,7 +361,7 @@ function judgeOwnerOfState({ root, state }: DoctorPlace): Found[] {
     return [];
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    return error.faults.filter((fault) => typeof fault !== 'string').map(faultOf);
+    return error.faults.filter((fault) => typeof fault !== 'string').map(findingOfFault);
   }
 }
 

@@ -34,7 +34,7 @@ import {
   type SqliteCommand,
   sqliteCommand,
 } from './probes.ts';
-import { type DoctorPlace, faultOf, type HostCheck, listOf, unknownWithoutLog } from './site.ts';
+import { type DoctorPlace, findingOfFault, type HostCheck, listOf, unknownWithoutLog } from './site.ts';
 
 export const checkConfig: HostCheck = {
   code: 'settings',
@@ -52,7 +52,7 @@ export const checkConfig: HostCheck = {
 
 function describeWrong(fault: Fault | string, name: string): Found {
   // Of a file that others could have written, how to close it.
-  if (typeof fault !== 'string') return faultOf(fault);
+  if (typeof fault !== 'string') return findingOfFault(fault);
   return critical(fault, `Correct it in ${name}: until then no script runs; docs/settings.md has every setting.`);
 }
 

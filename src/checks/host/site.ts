@@ -21,7 +21,7 @@ export interface HostCheck {
 /** For what only the log says, where there is a log that could not be read. */
 export const unknownWithoutLog = note('unknown: the log could not be read', 'See what log says, then look again.');
 
-export function faultOf({ found, cure }: Fault): Found {
+export function findingOfFault({ found, cure }: Fault): Found {
   return critical(found, capitalized(cure));
 }
 

@@ -10,7 +10,7 @@ import { rootOf, withLog, withWritableLog, withWritableLogIfAny } from '../share
 import type { Given } from '../table.ts';
 
 /** `runner pause`: what is not to be started for a while. */
-export async function pause(context: CommandContext, options: Given<'pause'>): Promise<void> {
+export async function pauseCommand(context: CommandContext, options: Given<'pause'>): Promise<void> {
   const at = context.now();
   // What is wrong with an option is told before names are looked for.
   toPauses([], options, at);
@@ -48,7 +48,10 @@ interface Resumed {
 }
 
 /** `runner resume`: the end of pauses. */
-export async function resume(context: CommandContext, { name: words, root, json }: Given<'resume'>): Promise<void> {
+export async function resumeCommand(
+  context: CommandContext,
+  { name: words, root, json }: Given<'resume'>,
+): Promise<void> {
   const resumed = await resumeNames(context, rootOf(context, root), words);
   context.stdout.write(json ? formatResumed(resumed) : describe(context, resumed));
 }

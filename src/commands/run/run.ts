@@ -1,4 +1,4 @@
-import { findScript } from '../../discovery/find-script.ts';
+import { findScriptToRun } from '../../discovery/find-script.ts';
 import { findPause } from '../../queue/pauses.ts';
 import { createClock } from '../../report/text/clock.ts';
 import { describePaused } from '../../report/text/words.ts';
@@ -15,12 +15,12 @@ import type { Given } from '../table.ts';
 import { runAndShow } from './live.ts';
 
 /** `runner run <script>`: one script now, as cron would run it. */
-export async function runScript(context: CommandContext, options: Given<'run'>, { words }: Call): Promise<void> {
+export async function runCommand(context: CommandContext, options: Given<'run'>, { words }: Call): Promise<void> {
   const { script: name, args: given, root, quiet, alert: isTold } = options;
   const args = argumentsAfterDashes(words, given);
   const isPlan = asksForPlan(options);
   const runner = await openRunner(context, root);
-  const { tier, script } = await findScript({ ...runner, cwd: context.cwd }, name);
+  const { tier, script } = await findScriptToRun({ ...runner, cwd: context.cwd }, name);
   const request = { kind: 'script' as const, tier, scripts: [script] };
   if (isPlan) {
     const { showPlan } = await import('./dry-run.ts');

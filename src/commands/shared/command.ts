@@ -14,7 +14,7 @@ export interface Definition {
   readonly commands?: Readonly<Record<string, Definition>>;
   /** Whether it shows something and changes nothing: then root may call it in another user's site. */
   readonly reads?: boolean | ((options: Readonly<Record<string, unknown>>, words: readonly string[]) => boolean);
-  /** Loads the function that runs it; its type is checked by `Runs`. Left out: it only has commands of its own. */
+  /** Loads the function that runs it; its type is checked by `Loads`. Left out: it only has commands of its own. */
   readonly load?: () => Promise<unknown>;
 }
 
@@ -112,11 +112,11 @@ export interface Call {
 type Run<D> = (context: CommandContext, given: GivenTo<D>, call: Call) => Promise<void> | void;
 
 /** That what each definition loads takes what this definition gives. */
-export type Runs<Table> = {
+export type Loads<Table> = {
   readonly [Name in keyof Table]: (Table[Name] extends { readonly load: unknown }
     ? { readonly load: () => Promise<Run<Table[Name]>> }
     : unknown) &
-    (Table[Name] extends { readonly commands: infer Commands } ? { readonly commands: Runs<Commands> } : unknown);
+    (Table[Name] extends { readonly commands: infer Commands } ? { readonly commands: Loads<Commands> } : unknown);
 };
 
 /** Finds the definition of a built command. */
@@ -140,7 +140,7 @@ export function fillCommand(command: Command, definition: Definition, context: C
   return command.action(async () => {
     const given = readGiven(command);
     const call: Call = { words: wordsOf(command), printHelp: () => command.outputHelp() };
-    // `Runs` has checked that it takes what its definition gives.
+    // `Loads` has checked that it takes what its definition gives.
     const run = (await load()) as Run<unknown>;
     await run(context, given as GlobalOptions, call);
   });

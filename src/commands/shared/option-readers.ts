@@ -12,7 +12,7 @@ export function by<T>(reader: Reader<T>): (word: string, option: string) => T {
 }
 
 /** Empty it would be the root's folder, which changes for other reasons. */
-export const readPath: Reader<string> = (found) =>
+export const readPathOption: Reader<string> = (found) =>
   typeof found === 'string' && found !== '' ? { value: found } : { expected: 'a path' };
 
 const MOST = 1_000_000_000;

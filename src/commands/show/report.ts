@@ -20,7 +20,7 @@ import type { Given } from '../table.ts';
 type Options = Given<'report'>;
 
 /** `runner report`: what the log says, of all scripts or of one. */
-export async function report(context: CommandContext, options: Options): Promise<void> {
+export async function reportCommand(context: CommandContext, options: Options): Promise<void> {
   const { html, withOutput, protect, script: word } = options;
   if ([html, withOutput, protect].some((each) => each !== undefined)) return await writeHtml(context, options);
   const filter = readFilter(options, context.now());

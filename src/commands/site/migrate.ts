@@ -28,7 +28,7 @@ import type { Given } from '../table.ts';
 type Options = Given<'migrate'>;
 
 /** `runner migrate`: the log moves to another place. */
-export async function migrate(context: CommandContext, options: Options): Promise<void> {
+export async function migrateCommand(context: CommandContext, options: Options): Promise<void> {
   if (options.reopen) return await reopenLog(context, options);
   if (options.to === undefined) {
     throw new UsageError(

@@ -75,7 +75,7 @@ Examples:
   runner run hourly/import -- --since 2026-11-01 orders.csv
   runner run clean-tmp --dry-run             its command, its environment and its limits; nothing is run
   runner run daily/backup --root ~/site`,
-    load: async () => (await import('../run/run.ts')).runScript,
+    load: async () => (await import('../run/run.ts')).runCommand,
   },
   cron: {
     about: 'print, install or remove the crontab lines that run the tiers, or import others',
@@ -177,7 +177,7 @@ a day given to --until includes that whole day. Success is the share of successf
 succeeded or failed; released runs are counted separately.
 p50, p95 and max are durations of all ended runs; cpu is the median, memory the highest peak.`,
     reads: ({ mail }) => mail !== true,
-    load: async () => (await import('../show/report.ts')).report,
+    load: async () => (await import('../show/report.ts')).reportCommand,
   },
   why: {
     about: "explain why a script did or didn't run, and what to do about it",

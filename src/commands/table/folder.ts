@@ -30,7 +30,7 @@ Examples:
   runner migrate --reopen --from sqlite           use the old log again, as it was when it was moved
 
 Exit codes: 0 moved, 1 not moved: the log is used as before, 2 usage error. See docs/database.md.`,
-    load: async () => (await import('../site/migrate.ts')).migrate,
+    load: async () => (await import('../site/migrate.ts')).migrateCommand,
   },
   backup: {
     about: 'copy the activity log, also while passes write to it',

@@ -8,7 +8,7 @@ import {
 import { UsageError } from '../../system/base/errors.ts';
 import { describeFound } from '../../system/base/values.ts';
 import { define } from '../shared/command.ts';
-import { by, readCount, readPath } from '../shared/option-readers.ts';
+import { by, readCount, readPathOption } from '../shared/option-readers.ts';
 
 /** Options that choose and order jobs: counts and times have none of them. */
 const OF_LISTS = ['state', 'order', 'since', 'until', 'limit', 'before', 'after'];
@@ -75,7 +75,10 @@ Exit codes: 0 added, 1 not possible in the present state, 2 usage error.`,
       },
       '--adaptive': 'find the best number of jobs at the same time, up to --concurrency',
       '--fail-unknown': 'fail jobs without a handler here instead of leaving them',
-      '--watch-file <path>': { about: 'finish when this file changes, as with .runner/restart', read: by(readPath) },
+      '--watch-file <path>': {
+        about: 'finish when this file changes, as with .runner/restart',
+        read: by(readPathOption),
+      },
       '--json': 'print at the end how many succeeded, failed and were released, as JSON',
     },
     help: `

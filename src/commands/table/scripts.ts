@@ -66,7 +66,7 @@ Examples:
   runner pause queue                      all jobs of the queue
   runner pause 'mail/*' --for 2h          its jobs with a matching name
   runner pause 'mail/*' --fail            matching jobs fail as soon as they are due`,
-    load: async () => (await import('../run/pause.ts')).pause,
+    load: async () => (await import('../run/pause.ts')).pauseCommand,
   },
   resume: {
     about: 'end a pause, or all of them',
@@ -81,7 +81,7 @@ Examples:
   runner resume daily/backup    end the pause of that script
   runner resume weekly monthly  end both pauses
   runner resume 'mail/*'        end the pause of these jobs; \`queue\`: of the whole queue`,
-    load: async () => (await import('../run/pause.ts')).resume,
+    load: async () => (await import('../run/pause.ts')).resumeCommand,
   },
   repeat: {
     about: 'explain a rule of a job or a script and show its next times',

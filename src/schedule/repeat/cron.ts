@@ -1,5 +1,5 @@
 import { CronPattern } from 'croner';
-import { found, guessTime, quote, type RuleFault } from './fault.ts';
+import { guessTime, quote, type RuleFault, writeFound } from './fault.ts';
 import type { CalendarRule } from './rule.ts';
 
 /** Cron's words for times, from cron's manual. */
@@ -112,7 +112,7 @@ function faultOfMacro(word: string): RuleFault {
   if (word.startsWith('@every ')) return { fault: '', meant: word.slice(1) };
   const [first = ''] = word.split(' ');
   return {
-    fault: `@ must be one of ${[...nicknames.keys()].join(', ')}${found(word, nicknames.has(first) ? [first] : [...nicknames.keys()])}`,
+    fault: `@ must be one of ${[...nicknames.keys()].join(', ')}${writeFound(word, nicknames.has(first) ? [first] : [...nicknames.keys()])}`,
   };
 }
 

@@ -9,7 +9,7 @@ export interface RuleFault {
 }
 
 /** The end of a sentence that says what was expected: what was found, and the name that was probably meant. */
-export function found(words: string, names: readonly string[] = []): string {
+export function writeFound(words: string, names: readonly string[] = []): string {
   const nearest = words === '' ? null : nearestName(words, names);
   const hint = nearest === null ? '' : `; did you mean ${nearest}?`;
   return words === '' ? '' : `, found ${quote(words)}${hint}`;

@@ -2,7 +2,7 @@ import { nearestName } from '../../system/base/suggest.ts';
 import { isZone, nearestZone } from '../../system/base/zone.ts';
 import { hasDays } from './calendar.ts';
 import { parseCron } from './cron.ts';
-import { found, quote, type RuleFault } from './fault.ts';
+import { quote, type RuleFault, writeFound } from './fault.ts';
 import {
   type BaseMoment,
   type CalendarRule,
@@ -160,7 +160,7 @@ function toRule(
 function describeZone(word: string, zone: string): string {
   const nearest = nearestZone(zone);
   const hint = nearest === null ? '' : `; did you mean ${nearest}?`;
-  return `${word} needs a time zone such as Europe/Berlin or UTC${found(zone)}${hint}`;
+  return `${word} needs a time zone such as Europe/Berlin or UTC${writeFound(zone)}${hint}`;
 }
 
 /** As the documentation of Bedrock::Jobs defines them; its code differs. */

@@ -1,6 +1,6 @@
 import { nearestName } from '../../system/base/suggest.ts';
 import { DAY_MS, MINUTE_MS } from '../../system/base/values.ts';
-import { correctRhythm, found, guessTime, type RuleFault, readClockTime } from './fault.ts';
+import { correctRhythm, guessTime, type RuleFault, readClockTime, writeFound } from './fault.ts';
 import { type CalendarDay, type FixedUnit, fixedUnitMs, months, ordinals, type RepeatRule, weekdays } from './rule.ts';
 
 /** `at 02:30 and 14:30`, in minutes of the day, or `every 15min from 09:00 to 17:00`. */
@@ -85,7 +85,7 @@ function parseDays(words: string): CalendarDay | RuleFault {
 function parseWeekly(on: string): CalendarDay | RuleFault {
   const read = readList(on, readWeekdays);
   if ('numbers' in read) return { period: 'weekly', weekdays: read.numbers };
-  return { fault: `weekly needs a day such as weekly on monday at 01:00${found(read.wrong, weekdays)}` };
+  return { fault: `weekly needs a day such as weekly on monday at 01:00${writeFound(read.wrong, weekdays)}` };
 }
 
 function parseMonthly(on: string): CalendarDay | RuleFault {
@@ -93,7 +93,7 @@ function parseMonthly(on: string): CalendarDay | RuleFault {
   if (nth !== null && nth[1] !== 'day') return parseNth(nth[1] as string, nth[2] as string);
   const read = readDays(on.replace(/^(?:the |day )/, ''));
   if ('numbers' in read) return { period: 'monthly', days: read.numbers };
-  return { fault: `monthly needs a day from 1 to 31 or last, such as monthly on 1 at 00:00${found(read.wrong)}` };
+  return { fault: `monthly needs a day from 1 to 31 or last, such as monthly on 1 at 00:00${writeFound(read.wrong)}` };
 }
 
 /** `monday`, `mondays`, `mon-fri`, `friday to monday`. */
@@ -111,9 +111,9 @@ function parseNth(ordinal: string, name: string): CalendarDay | RuleFault {
   if (nth === -1 && name === 'day') return { period: 'monthly', days: [31] };
   const weekday = findName(weekdays, name);
   const expected = 'monthly needs a day such as 1, last, the last friday or the second tuesday';
-  if (weekday === null) return { fault: `${expected}${found(name, weekdays)}` };
+  if (weekday === null) return { fault: `${expected}${writeFound(name, weekdays)}` };
   if (nth === undefined)
-    return { fault: `${expected}, the first to the fourth or the last${found(ordinal, [...ordinals.values()])}` };
+    return { fault: `${expected}, the first to the fourth or the last${writeFound(ordinal, [...ordinals.values()])}` };
   return { period: 'monthly', nth, weekday };
 }
 
@@ -121,7 +121,7 @@ function parseOnDay(on: string): CalendarDay | RuleFault {
   const read = /^days? /.test(on) ? readDays(on.replace(/^days? /, '')) : { wrong: on };
   if ('numbers' in read) return { period: 'monthly', days: read.numbers };
   const meant = starts.slice(3, 6).find((start) => !('fault' in parseDays(`${start} on ${on}`)));
-  const fault = `on needs days of the month such as on day 1 and 15 at 06:00${found(read.wrong)}`;
+  const fault = `on needs days of the month such as on day 1 and 15 at 06:00${writeFound(read.wrong)}`;
   return meant === undefined ? { fault } : { fault, meant: `${meant} on ${on}` };
 }
 
@@ -137,7 +137,7 @@ function parseYearly(on: string): CalendarDay | RuleFault {
   const isTurned = findName(months, dayWord) !== null && readDay(name, 31) !== null;
   const meant = isTurned ? `${name} ${dayWord}` : month === null ? nearestName(name, months) : null;
   const date = isTurned || meant === null ? meant : `${dayWord} ${meant}`;
-  return { fault: `${expected}${found(on)}${date === null ? '' : `; did you mean ${date}?`}` };
+  return { fault: `${expected}${writeFound(on)}${date === null ? '' : `; did you mean ${date}?`}` };
 }
 
 /** The numbers of a list, ascending and without duplicates, or the first word that is not one. */
@@ -175,7 +175,7 @@ function parseAt(clock: string): ClockTimes | RuleFault {
   if ('numbers' in read) return { kind: 'at', times: read.numbers };
   const meant = guessTime(read.wrong);
   const hint = meant === null ? '' : `; did you mean ${meant}?`;
-  return { fault: `at needs a time from 00:00 to 23:59${found(read.wrong)}${hint}` };
+  return { fault: `at needs a time from 00:00 to 23:59${writeFound(read.wrong)}${hint}` };
 }
 
 const everyForm =
@@ -196,7 +196,7 @@ function parseEvery(clock: string): ClockTimes | RuleFault {
   const window = [readClockTime(from), readClockTime(to)] as const;
   const wrong = window[0] === null ? from : to;
   if (window[0] === null || window[1] === null) {
-    return { fault: `from and to need times from 00:00 to 23:59${found(wrong)}` };
+    return { fault: `from and to need times from 00:00 to 23:59${writeFound(wrong)}` };
   }
   if (from === to) return { fault: 'from and to need two different times' };
   return { ...interval, window: [window[0], window[1]] };

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { errorCode, UsageError } from '../../system/base/errors.ts';
 import { describeSpecial } from '../../system/base/plain-file.ts';
-import { type Connection, findDriver, quoteName } from '../sqlite/driver.ts';
+import { type Connection, findDriver, quoteIdentifier } from '../sqlite/driver.ts';
 
 import { APPLICATION_ID, completeOpening, findSpecial, type Opening } from '../sqlite/file.ts';
 
@@ -49,7 +49,7 @@ function begin(connection: Connection, path: string): void {
   }
   // SQLite reads the missing part of a file that was cut off as zeros.
   for (const table of plainTables(connection)) {
-    const answer = String(connection.pragma(`quick_check(${quoteName(table)})`));
+    const answer = String(connection.pragma(`quick_check(${quoteIdentifier(table)})`));
     if (answer !== 'ok') throw Object.assign(new Error(answer.replaceAll('\n', ' ')), { code: 'SQLITE_CORRUPT' });
   }
 }
@@ -219,6 +219,6 @@ function rejectNewer(system: string, table: string, unknown: readonly string[]):
 
 /** The column as text, exactly: a number beyond 2^53 stays what it is. Null where there is no such column. */
 export function asText(column: string, isThere = true): string {
-  const name = quoteName(column);
+  const name = quoteIdentifier(column);
   return isThere ? `cast(${name} as text) as ${name}` : `null as ${name}`;
 }

@@ -1,4 +1,4 @@
-import { quoteName } from '../sqlite/driver.ts';
+import { quoteIdentifier } from '../sqlite/driver.ts';
 import { asText, type ExternalDatabase, type ExternalRow, findColumns } from './external-database.ts';
 
 /** The jobs of a Bedrock::Jobs database, to be read as often as one likes. */
@@ -29,7 +29,7 @@ export function openBedrockRows(database: ExternalDatabase, table: string): Bedr
 const IS_CHILD = "coalesce(parentJobID, 0) not in (0, '', '0')";
 
 function selectRelatives(table: string): string {
-  const name = quoteName(table);
+  const name = quoteIdentifier(table);
   return `select cast(jobID as text) as id,
       case when ${IS_CHILD} then cast(parentJobID as text) end as parent,
       cast(created as text) as created, cast(state as text) as state,
@@ -48,7 +48,7 @@ function selectBedrockJobs(table: string, optional: ReadonlySet<string>): string
     'created as createdOrder',
     'jobID as idOrder',
   ];
-  const jobs = `select ${columns.join(', ')} from ${quoteName(table)}`;
+  const jobs = `select ${columns.join(', ')} from ${quoteIdentifier(table)}`;
   const isObject = "case when json_valid(text) then json_type(text) = 'object' else 0 end";
   return `select *, ${EXTRACTED.join(', ')}, cast(${WITHOUT_OWN_KEYS} as blob) as data
     from (select *, ${isObject} as isObject from (${jobs}))
@@ -109,7 +109,7 @@ const EXPLAINED = [3, 4, 5];
 function selectLaterJobs(queue: string, transitions: string | null): string {
   const columns = [...COLUMNS, ...LOCK].map((column) => asText(column)).join(', ');
   const data = `cast(${DATA} as blob) as data, json_valid(cast(${DATA} as text)) as isJson`;
-  const jobs = `select ${columns}, ${data}, dte_add as addedOrder from ${quoteName(queue)}`;
+  const jobs = `select ${columns}, ${data}, dte_add as addedOrder from ${quoteIdentifier(queue)}`;
   const order = 'order by addedOrder, job_id';
   if (transitions === null) {
     return `select *, 0 as starts, null as started, null as ended, null as reason from (${jobs}) ${order}`;
@@ -123,11 +123,11 @@ function selectTimes(transitions: string): string {
   const when = (states: readonly number[]) => `max(case when state_id in (${states}) then dte_occured end)`;
   return `select cast(job_id as text) as job, sum(state_id = ${START}) as starts,
     ${when([START])} as started, ${when(ENDS)} as ended
-    from ${quoteName(transitions)} where job_id is not null group by 1`;
+    from ${quoteIdentifier(transitions)} where job_id is not null group by 1`;
 }
 
 /** SQLite takes the other columns of the row with the maximum. */
 function selectReasons(transitions: string): string {
   return `select cast(job_id as text) as job, cast(transition_msg as text) as reason, max(transition_id)
-    from ${quoteName(transitions)} where job_id is not null and state_id in (${EXPLAINED}) group by 1`;
+    from ${quoteIdentifier(transitions)} where job_id is not null and state_id in (${EXPLAINED}) group by 1`;
 }

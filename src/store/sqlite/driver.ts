@@ -309,6 +309,6 @@ function words(text: string): readonly string[] {
 }
 
 /** A name as SQL takes it, whatever it contains. */
-export function quoteName(name: string): string {
+export function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

@@ -1,6 +1,6 @@
 import { isKeptOutputName } from '../../system/place/state-folder.ts';
 import type { Connection, Driver } from './driver.ts';
-import { quoteName } from './driver.ts';
+import { quoteIdentifier } from './driver.ts';
 import { judgeMarks } from './file.ts';
 import { isOwnSchema, makeTables, migrateFile } from './migrations.ts';
 
@@ -106,11 +106,11 @@ function readTables(connection: Connection): readonly OwnTable[] {
 /** @returns what of it was left out */
 function copyTable(connection: Connection, table: OwnTable): readonly string[] {
   const added = assertPlainTable(connection, table);
-  const names = table.columns.map(({ name }) => quoteName(name)).join(', ');
+  const names = table.columns.map(({ name }) => quoteIdentifier(name)).join(', ');
   const values = table.columns.map(asOwnKind).join(', ');
-  const from = `backup.${quoteName(table.name)} not indexed`;
+  const from = `backup.${quoteIdentifier(table.name)} not indexed`;
   // If the pages of a file lead in circles, a row comes twice: its number, which must be unique, ends this.
-  connection.exec(`insert into main.${quoteName(table.name)} (${names}) select ${values} from ${from}`);
+  connection.exec(`insert into main.${quoteIdentifier(table.name)} (${names}) select ${values} from ${from}`);
   const isStrange = table.columns.map(({ name, type }) => `(${isOfOtherKind(name, type)})`).join(' + ');
   const [found] = connection.prepare(`select sum(${isStrange}) as count from ${from}`).all([]) as [{ count: unknown }];
   const count = Number(found.count ?? 0);
@@ -146,7 +146,7 @@ function assertPlainTable(connection: Connection, { name, columns }: OwnTable): 
 
 /** Converts a value as a move to a server does: to whole numbers and text. A value that is neither becomes null. */
 function asOwnKind({ name, type }: OwnColumn): string {
-  const column = quoteName(name);
+  const column = quoteIdentifier(name);
   if (type === 'integer')
     return `case typeof(${column}) when 'integer' then ${column} when 'real' then cast(round(${column}) as integer) end`;
   if (type === 'real') return `case when typeof(${column}) in ('integer', 'real') then ${column} end`;
@@ -155,7 +155,7 @@ function asOwnKind({ name, type }: OwnColumn): string {
 
 function isOfOtherKind(name: string, type: string): string {
   const isNumber = type === 'integer' || type === 'real';
-  return isNumber ? `typeof(${quoteName(name)}) in ('text', 'blob')` : '0';
+  return isNumber ? `typeof(${quoteIdentifier(name)}) in ('text', 'blob')` : '0';
 }
 
 /** By its name a file is read and deleted. Each reader looks at it, too; but no log of this machine holds any other. */
@@ -212,7 +212,7 @@ const MOST_COUNTED = 1_000;
 
 function countTheirs(connection: Connection, table: OwnTable): readonly string[] {
   assertPlainTable(connection, table);
-  const text = `select 1 from backup.${quoteName(table.name)} not indexed limit ${MOST_COUNTED}`;
+  const text = `select 1 from backup.${quoteIdentifier(table.name)} not indexed limit ${MOST_COUNTED}`;
   return describeRows({ name: table.name, rows: connection.prepare(text).all([]).length });
 }
 

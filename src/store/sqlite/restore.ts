@@ -6,7 +6,7 @@ import { listNames, utcStamp } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { backUp, startLog } from './create.ts';
 import type { Connection, Driver } from './driver.ts';
-import { quoteName } from './driver.ts';
+import { quoteIdentifier } from './driver.ts';
 import { findSpecial, freeName, removeDatabase, withConnection } from './file.ts';
 import {
   BackupRefused,
@@ -162,7 +162,7 @@ function copyContent(connection: Connection, version: unknown): Kept | null {
     const sequences = readSequences(connection);
     const kept = keepRows(connection);
     for (const { type, name } of readObjects(connection, 'main').toReversed()) {
-      if (type !== 'index') connection.exec(`drop ${type} main.${quoteName(name)}`);
+      if (type !== 'index') connection.exec(`drop ${type} main.${quoteIdentifier(name)}`);
     }
     for (const object of readObjects(connection, 'restored')) makeObject(connection, object);
     for (const { name, seq } of [...readSequences(connection, 'restored'), ...sequences]) {
@@ -202,7 +202,7 @@ function countRows(connection: Connection, table: string): number {
 function putBack(connection: Connection, { name }: KeptTable): readonly string[] {
   const replaced = describeRows({ name, rows: countRows(connection, name) });
   const columns = connection.prepare(`select name from pragma_table_info(?, 'main')`).all([name]);
-  const list = (columns as { readonly name: string }[]).map((column) => quoteName(column.name)).join(', ');
+  const list = (columns as { readonly name: string }[]).map((column) => quoteIdentifier(column.name)).join(', ');
   connection.exec(`delete from main.${name};
     insert into main.${name} (${list}) select ${list} from temp.kept_${name};
     drop table temp.kept_${name}`);
@@ -229,10 +229,12 @@ function makeObject(connection: Connection, { type, name, sql }: SchemaObject): 
   if (type !== 'table') return;
   const text = `select name from pragma_table_xinfo(?, 'restored') where hidden = 0`;
   const columns = (connection.prepare(text).all([name]) as { readonly name: string }[]).map((each) =>
-    quoteName(each.name),
+    quoteIdentifier(each.name),
   );
   const list = columns.join(', ');
-  connection.exec(`insert into main.${quoteName(name)} (${list}) select ${list} from restored.${quoteName(name)}`);
+  connection.exec(
+    `insert into main.${quoteIdentifier(name)} (${list}) select ${list} from restored.${quoteIdentifier(name)}`,
+  );
 }
 
 interface Sequence {

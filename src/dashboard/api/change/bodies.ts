@@ -84,7 +84,7 @@ export function said<T extends Written>(body: T): { readonly [Key in keyof T]: E
 }
 
 /** The request's body as it is written. */
-export async function readText(c: Context): Promise<ExactJson> {
+export async function readBodyText(c: Context): Promise<ExactJson> {
   const text = await c.req.text();
   return parseExactly(text === '' ? '{}' : text) ?? new ExactJson('null');
 }

@@ -17,7 +17,7 @@ import {
   jsonBody,
   optional,
   optionFields,
-  readText,
+  readBodyText,
   said,
   tokenSchema,
   whenSchema,
@@ -137,7 +137,7 @@ type Options = Readonly<Record<string, unknown>>;
 /** Adding jobs, and what is done to one, to many, and to all of a name: each by the queue's own verb. */
 export function addJobChangeRoutes(api: Api): void {
   api.openapi(addRoute, async (c) => {
-    const [body, json] = [c.req.valid('json'), await readText(c)];
+    const [body, json] = [c.req.valid('json'), await readBodyText(c)];
     const [bodies, texts] = Array.isArray(body) ? [body, itemsOf(json)] : [[body], [json]];
     const jobs = bodies.map((job, index) => ({
       ...givenOptions(jobOptions, job, texts[index] ?? json),
@@ -155,7 +155,7 @@ export function addJobChangeRoutes(api: Api): void {
     if ((ids === undefined) === (filter === undefined)) {
       throw new QueueError('invalid', 'A batch needs either ids or a filter.');
     }
-    const json = memberOf(await readText(c), 'options') ?? new ExactJson('{}');
+    const json = memberOf(await readBodyText(c), 'options') ?? new ExactJson('{}');
     const given = givenOptions(verbOptions, options ?? {}, json);
     return await withSiteQueue(c, async (queue) => {
       const found =
@@ -166,7 +166,7 @@ export function addJobChangeRoutes(api: Api): void {
   for (const verb of verbNames) {
     if (verb === 'delete') continue;
     api.openapi(verbRoute(verb), async (c) => {
-      const { token, ...options } = givenOptions(verbOptions, c.req.valid('json'), await readText(c));
+      const { token, ...options } = givenOptions(verbOptions, c.req.valid('json'), await readBodyText(c));
       return answer(c, await change(c, verb, { id: c.req.valid('param').id, token }, options));
     });
   }

@@ -4,7 +4,7 @@ import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { z } from '@hono/zod-openapi';
 import { HTTPException } from 'hono/http-exception';
-import { findScript } from '../../../discovery/find-script.ts';
+import { findScriptToRun } from '../../../discovery/find-script.ts';
 import type { Script } from '../../../discovery/script.ts';
 import {
   acknowledgeIncidents,
@@ -219,7 +219,7 @@ async function requestRun(
 
 async function findRunnable({ root, env }: LiveSite, name: string): Promise<Script> {
   const settings = await loadSettings(root, env);
-  const { script } = await findScript({ root, settings }, name);
+  const { script } = await findScriptToRun({ root, settings }, name);
   if (script.refusals.length === 0) return script;
   throw new HTTPException(409, { message: `${script.name} is refused: ${script.refusals.join(' ')}` });
 }
