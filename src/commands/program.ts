@@ -85,7 +85,7 @@ async function enterRoot(context: CommandContext, command: Command): Promise<voi
   const { root: option, asRoot } = command.optsWithGlobals<GlobalOptions>();
   const root = command.name() === 'init' ? null : findRootIfAny(context, option);
   if (root === null) return;
-  enterSite(context, root, isReader(command) || asRoot === true);
+  enterSite(context, root, isReader(command) || command.name() === HIDDEN_COMMAND || asRoot === true);
   if (!timeless.includes(command.name())) await enterZoneOf(root);
 }
 

@@ -246,18 +246,23 @@ async function findLastCalls(place: DoctorPlace, of?: readonly Tier[]): Promise<
 /** Whether something calls these tiers, in whatever way. */
 async function wasCalledLately(place: DoctorPlace, tiers?: readonly Tier[]): Promise<boolean> {
   const calls = await findLastCalls(place, tiers);
-  return calls.length > 0 && calls.every(({ expected }) => expected?.isOverdue === false);
+  return calls.length > 0 && calls.every((each) => each.expected !== null && !isMissed(each, place.nowMs));
+}
+
+/** A line whose times were edited may call its tier less often than the tier's name says, and is right so. */
+const TOLERATED_PERIODS = 2;
+
+function isMissed({ periodMs, calls, expected }: WatchedTier, nowMs: number): boolean {
+  const agoMs = nowMs - (calls?.calledAt ?? nowMs);
+  return expected?.isOverdue === true && agoMs > TOLERATED_PERIODS * (periodMs ?? 0);
 }
 
 /** @param own what lines call that somebody wrote by hand, at times that may be meant */
-function describeLastCall(
-  { tier, periodMs, calls, expected }: WatchedTier,
-  nowMs: number,
-  own: readonly (string | null)[],
-): Found[] {
+function describeLastCall(watched: WatchedTier, nowMs: number, own: readonly (string | null)[]): Found[] {
+  const { tier, periodMs, calls, expected } = watched;
   if (expected === null) return [];
   const ago = formatSpan(Math.max(0, nowMs - (calls?.calledAt ?? nowMs)));
-  if (!expected.isOverdue) return [ok(`${tier} was called ${ago} ago`)];
+  if (!isMissed(watched, nowMs)) return [ok(`${tier} was called ${ago} ago`)];
   const found = `${tier} was last called ${ago} ago, and should be every ${formatSpan(periodMs ?? 0)}`;
   if (own.includes(tier) || own.includes('due')) {
     return [note(found, 'If its crontab line has other times than you want, correct them.')];

@@ -57,7 +57,8 @@ export async function resumeCommand(
 }
 
 async function resumeNames(context: CommandContext, root: string, words: readonly string[]): Promise<Resumed> {
-  const names = await withLog(context, root, (site) => findPaused(site, words, context));
+  // Without names, a broken log is set aside as the writing one is opened.
+  const names = words.length === 0 ? [] : await withLog(context, root, (site) => findPaused(site, words, context));
   const resumed = await withWritableLogIfAny(context, root, async (store) => {
     const at = context.now();
     const pauses = await store.pauses.inForce(at);

@@ -145,14 +145,19 @@ async function readOn(last: Read, count: number, read: ReadPage): Promise<Read> 
   const isFurther = count > last.count;
   const page = await read(isFurther ? last.next : null);
   if (page === last.pages[0]) return last;
-  const [newer, older] = isFurther ? [last.items, page.items] : [page.items, last.items];
-  const known = new Set(newer.map(idOf));
-  const items = [...newer, ...older.filter((item) => !known.has(idOf(item)))];
-  return { items, count, ...(isFurther ? { pages: last.pages, next: page.next } : { pages: [page], next: last.next }) };
+  if (isFurther) {
+    const known = new Set(last.items.map(idOf));
+    const further = page.items.filter((item) => !known.has(idOf(item)));
+    return { pages: last.pages, items: [...last.items, ...further], next: page.next, count };
+  }
+  // Behind the last item of the new page, what is known goes on; where it is not known, items between are missing.
+  const end = last.items.findIndex((item) => idOf(item) === idOf(page.items.at(-1)));
+  if (page.items.length === 0 || end === -1) return { pages: [page], items: page.items, next: page.next, count };
+  return { pages: [page], items: [...page.items, ...last.items.slice(end + 1)], next: last.next, count };
 }
 
 function idOf(item: unknown): unknown {
-  return (item as { readonly id?: unknown }).id;
+  return (item as { readonly id?: unknown } | undefined)?.id;
 }
 
 /** One round of questions, with the answers of the round before by their digests. */

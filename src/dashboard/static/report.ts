@@ -59,7 +59,9 @@ const MOST_WORKERS = 20;
 /** What a page asks for that is about the whole site, with each of its filters. */
 const general = [
   ...['overview', 'status', 'tiers', 'scripts', 'health', 'pauses', 'mutes', 'schedule'],
-  ...['', 'since=1h&', 'since=24h&', 'since=7d&'].map((since) => `activity?${since}limit=200`),
+  ...['', 'since=1h&', 'since=24h&', 'since=7d&', 'since=30d&', 'since=365d&'].map(
+    (since) => `activity?${since}limit=200`,
+  ),
   ...['state=open&limit=500', 'state=over&limit=50'].map((query) => `incidents?${query}`),
   ...['', ...workerStates.map((state) => `state=${state}&`)].map((state) => `workers?${state}limit=50`),
   ...['jobs?limit=200', ...countedStates.map((state) => `jobs?state=${state}&limit=100`)],

@@ -10,6 +10,7 @@ import { listWaiters, type Waiter } from '../../queue/claim/waiters.ts';
 import type { ActivityLog, IncidentRow } from '../../store/schema.ts';
 import { hasSpool, listSpoolFiles } from '../../store/spool/files.ts';
 import type { Store } from '../../store/store.ts';
+import { errorCode } from '../../system/base/errors.ts';
 import { field, record, type Values } from '../../system/base/record.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
@@ -158,9 +159,19 @@ export async function readStatus(site: Site): Promise<Status> {
     scheduled: await readNextTimes(site, discovery.tiers, tierStates),
     isLogUnread: site.problem !== null,
     spooledRuns: await countSpooledRuns(states),
-    quarantinedLogs: states.flatMap(({ path }) => findQuarantined(path)),
+    quarantinedLogs: states.flatMap(({ path }) => listQuarantined(path)),
     differences: await readDifferences(db, nowMs),
   };
+}
+
+/** Of a folder that this user may not look into, nothing is known. */
+function listQuarantined(folder: string): string[] {
+  try {
+    return findQuarantined(folder);
+  } catch (error) {
+    if (['EACCES', 'EPERM'].includes(errorCode(error))) return [];
+    throw error;
+  }
 }
 
 const isOpen = ({ recovered_at }: IncidentRow): boolean => recovered_at === null;

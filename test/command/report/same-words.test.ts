@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeStaticReport } from '../../../src/dashboard/static/report.ts';
 import { isOfRuns } from '../../../src/store/words.ts';
+import { machineZone } from '../../../src/system/base/zone.ts';
 import { withStore } from '../../../src/worker/invocation/with-store.ts';
 import { addSettledRun, DAY, HOUR, MINUTE, NOW } from '../../support/alerts/checks.ts';
 import { callAt, pathWithoutCrontab } from '../../support/calls/in-root.ts';
@@ -101,7 +102,9 @@ test('check, status, API and static report tell of everything that is wrong with
   expect(printed).toMatch(/daily .* overdue since /);
   const why: Body = JSON.parse((await call('why', 'daily/c', '--json')).stdout);
   expect(why.findings.find(({ topic }: Body) => topic === 'called')).toMatchObject({ verdict: 'wrong' });
-  expect(await api.ask('/api/why/daily/c')).toMatchObject({ conclusion: why.conclusion });
+  // The command keeps to the machine's zone, the server of this test to that of its process.
+  const zone = encodeURIComponent(machineZone() ?? 'UTC');
+  expect(await api.ask(`/api/why/daily/c?zone=${zone}`)).toMatchObject({ conclusion: why.conclusion });
 
   const place = { site: { root, env: process.env, version: '1.2.3', now: () => NOW }, isWithOutput: true };
   const { html } = await makeStaticReport({ ...place, distFolder: dirname(commandPath) });

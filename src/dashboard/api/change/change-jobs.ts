@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { jobOptions, verbOptions } from '../../../queue/add/options.ts';
+import { checkOptions } from '../../../queue/add/values.ts';
 import { QueueError } from '../../../queue/errors.ts';
 import type { VerbQueue } from '../../../queue/queue.ts';
 import { type VerbName, verbNames, verbOf } from '../../../queue/settle/verbs.ts';
@@ -204,6 +205,7 @@ async function select(queue: VerbQueue, { name, ...filter }: Options) {
 
 /** Each in a transaction of its own. A wrong option is wrong for all jobs, and refuses the whole. */
 async function applyToEach(queue: VerbQueue, verb: VerbName, ids: readonly number[], options: Options) {
+  checkOptions(verb, verbOf(verb).options, options);
   const items: { id: number; ok: boolean; reason: string | null }[] = [];
   for (const id of ids) {
     try {

@@ -11,6 +11,7 @@ import {
   rmSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
 import { DISABLED } from '../../../discovery/not-run.ts';
 import { UsageError } from '../../../system/base/errors.ts';
@@ -201,8 +202,8 @@ export function countCommentedOut(root: string, env: NodeJS.ProcessEnv): number 
 }
 
 /**
- * The root's block without the imports: as it was before the first one. If the block has changed since the last one, it
- * stays, without the lines of tiers that go.
+ * The root's block without the imports: as it was before the first one. If something else has changed the block, or a
+ * script stays as its old line is gone, the block stays without the lines of tiers that go.
  */
 function blockWithout(
   now: Buffer,
@@ -211,7 +212,11 @@ function blockWithout(
   scripts: readonly ImportedFile[],
 ): string {
   const [first, last] = [imports[0], imports.at(-1)];
-  if (first && blockText(now, root) === last?.blockAfter) return first.blockBefore;
+  const isWhole = imports.flatMap((each) => each.scripts).length === scripts.length;
+  const areAlone = imports.every(
+    ({ blockBefore }, index) => index === 0 || blockBefore === imports[index - 1]?.blockAfter,
+  );
+  if (first && isWhole && areAlone && blockText(now, root) === last?.blockAfter) return first.blockBefore;
   const { removed } = chooseToRemove(root, scripts);
   const filesOf = (tier: string) => (tierNames(root).includes(tier) ? readdirSync(join(root, 'jobs', tier)) : []);
   const gone = imports
@@ -268,7 +273,7 @@ export function settleImport(root: string, env: NodeJS.ProcessEnv, isOver: boole
   if (unsettled.kind === 'apply') {
     putIn(root, state.unsettledImport, scripts);
     // A call that was killed after this has added the import already.
-    const isThere = imports.some((each) => each.scripts.some(({ mark }) => mark === scripts[0]?.mark));
+    const isThere = isDeepStrictEqual(imports.at(-1)?.scripts, scripts);
     const { kind: _, ...record } = unsettled;
     if (!isThere && scripts.length > 0) writeImports(state, [...imports, { ...record, scripts }]);
   } else {
