@@ -218,6 +218,7 @@ describe('at the socket in the state folder', () => {
           csrf: expect.any(String),
           expiresAt: null,
           zone: expect.any(String),
+          buttons: expect.arrayContaining([expect.objectContaining({ verb: 'cancel' })]),
         },
       ]);
       const { csrf } = JSON.parse(answer.body) as { csrf: string };
