@@ -10,7 +10,7 @@ import { listWaiters, type Waiter } from '../../queue/claim/waiters.ts';
 import type { ActivityLog, IncidentRow } from '../../store/schema.ts';
 import { hasSpool, listSpoolFiles } from '../../store/spool/files.ts';
 import type { Store } from '../../store/store.ts';
-import { errorCode } from '../../system/base/errors.ts';
+import { isDenied } from '../../system/base/errors.ts';
 import { field, record, type Values } from '../../system/base/record.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
@@ -169,7 +169,7 @@ function listQuarantined(folder: string): string[] {
   try {
     return findQuarantined(folder);
   } catch (error) {
-    if (['EACCES', 'EPERM'].includes(errorCode(error))) return [];
+    if (isDenied(error)) return [];
     throw error;
   }
 }

@@ -15,7 +15,7 @@ import {
   workerKinds,
   workerStates,
 } from '../../store/words.ts';
-import { errorCode } from '../../system/base/errors.ts';
+import { isDenied } from '../../system/base/errors.ts';
 import { field, record, type Values } from '../../system/base/record.ts';
 import type { LockHolder } from '../../system/lock/holder.ts';
 import { findLockHolder } from '../../system/lock/lock-file.ts';
@@ -154,7 +154,7 @@ function findReadableHolder(locks: string, tier: string): LockHolder | null {
   try {
     return findLockHolder(locks, tier);
   } catch (error) {
-    if (['EACCES', 'EPERM'].includes(errorCode(error))) return null;
+    if (isDenied(error)) return null;
     throw error;
   }
 }

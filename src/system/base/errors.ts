@@ -69,3 +69,8 @@ export function errorCode(error: unknown): string {
   // libuv has no name for an exhausted quota: its code is "Unknown system error -122".
   return errno === -constants.errno.EDQUOT ? 'EDQUOT' : (code ?? '');
 }
+
+/** Whether a user may not look into what they asked for: nothing is known of it then. */
+export function isDenied(error: unknown): boolean {
+  return ['EACCES', 'EPERM'].includes(errorCode(error));
+}
