@@ -1,6 +1,7 @@
 import type { Pause } from '../store/statements/pauses.ts';
 import type { StoreSession } from '../store/store.ts';
 import type { PauseKind } from '../store/words.ts';
+import { UsageError } from '../system/base/errors.ts';
 import { matchGlob } from '../system/base/glob.ts';
 import { shellWord } from '../system/base/values.ts';
 
@@ -31,21 +32,55 @@ export function pausedPatterns(pauses: readonly Pause[]): PausedPatterns {
   return { paused: patternsOf('pause'), failFast: patternsOf('fail-fast') };
 }
 
-/** Pauses the name from now on, and replaces an earlier pause of that name. Call it in a transaction. */
-export async function pause(session: StoreSession, pause: Pause): Promise<void> {
-  const { name, kind, until, createdAt: at } = pause;
-  await session.pauses.set(pause);
-  const what = kind === 'fail-fast' ? `${name} fails` : name;
-  const detail = until === null ? what : `${what} until ${new Date(until).toISOString()}`;
-  await session.events.record([{ at, event: 'paused', detail }]);
+interface PauseWish {
+  /** Length in milliseconds; undefined: until it is resumed. */
+  readonly forMs?: number | undefined;
+  /** Whether due jobs fail instead of waiting; only for jobs of the queue. */
+  readonly fail?: boolean | undefined;
 }
 
-/** Ends the pause of this name, or all pauses. Returns the names that were paused. Call it in a transaction. */
-export async function resume(session: StoreSession, name: string | null, at: number): Promise<string[]> {
-  const ended = await session.pauses.remove(name);
-  const names = ended.filter(({ until }) => until === null || until > at).map((each) => each.name);
-  await session.events.record(names.map((detail) => ({ at, event: 'resumed' as const, detail })));
-  return names;
+/**
+ * The pause of this name from now on.
+ *
+ * @throws {UsageError} if it is to fail scripts, which have no queue that fills up while they wait
+ */
+export function pauseOf(name: string, { forMs, fail = false }: PauseWish, at: number): Pause {
+  if (fail && (name === EVERYTHING || pausedPattern(name) === null)) {
+    throw new UsageError(
+      "--fail needs names of jobs of the queue, such as `npx folder-runner pause 'mail/*' --fail`, or " +
+        '`npx folder-runner pause queue --fail` for all of them.',
+    );
+  }
+  return { name, kind: fail ? 'fail-fast' : 'pause', until: forMs === undefined ? null : at + forMs, createdAt: at };
+}
+
+/** Records pauses; each replaces an earlier one of its name. Call it in a transaction. */
+export async function pause(session: StoreSession, pauses: readonly Pause[]): Promise<void> {
+  for (const pause of pauses) {
+    const { name, kind, until, createdAt: at } = pause;
+    await session.pauses.set(pause);
+    const what = kind === 'fail-fast' ? `${name} fails` : name;
+    const detail = until === null ? what : `${what} until ${new Date(until).toISOString()}`;
+    await session.events.record([{ at, event: 'paused', detail }]);
+  }
+}
+
+/** The result of ending pauses. */
+export interface Resumed {
+  /** The names that were paused. */
+  readonly ended: readonly string[];
+  /** The pauses that still keep the names from running. */
+  readonly wider: readonly Pause[];
+}
+
+/** Ends the pauses of these names, or all pauses. Call it in a transaction. */
+export async function resume(session: StoreSession, names: readonly string[] | null, at: number): Promise<Resumed> {
+  const removed: Pause[] = [];
+  for (const name of names ?? [null]) removed.push(...(await session.pauses.remove(name)));
+  const ended = removed.filter(({ until }) => until === null || until > at).map(({ name }) => name);
+  await session.events.record(ended.map((detail) => ({ at, event: 'resumed' as const, detail })));
+  const rest = await session.pauses.inForce(at);
+  return { ended, wider: [...new Set((names ?? []).flatMap((name) => findPause(rest, name) ?? []))] };
 }
 
 /** The name that stands for every tier and the queue. */

@@ -8,12 +8,12 @@ import { describeOwner, findOtherOwner } from '../system/place/owner.ts';
 import { findRoot } from '../system/place/root.ts';
 import { createStateFolder, removeOutput, type StateFolder, stateFolderOf } from '../system/place/state-folder.ts';
 import { addJobs, asAdded, readPlainJobs } from './add/add.ts';
-import { checkOptions, invalid, type Patterns, readPatterns, requireDurationMs } from './add/values.ts';
-import type { AddedJob, ClaimedJob, Job, JobOptions, JobRef, NewJob, PauseOptions, Queue } from './api.ts';
+import { checkOptions, invalid, type Patterns, readLengthMs, readPatterns } from './add/values.ts';
+import type { AddedJob, ClaimedJob, Job, JobOptions, JobRef, NewJob, Queue } from './api.ts';
 import { claimForCaller, claimJobForCaller, contextOf, type QueueParts } from './claim/outside.ts';
 import { QueueError } from './errors.ts';
 import { asActor, openQueueLog } from './log.ts';
-import { pause, pauseNameOf, resume } from './pauses.ts';
+import { pause, pauseNameOf, pauseOf, resume } from './pauses.ts';
 import { type JsonReader, readJob, recordActor, type VerbSession } from './read/jobs.ts';
 import { countJobs, listJobs, listOptions, totalJobs } from './read/list.ts';
 import { createPolicies } from './settle/retry-policy.ts';
@@ -184,15 +184,15 @@ function pausingVerbs({ log, now }: QueueParts): Pick<Queue, 'pause' | 'resume'>
   return {
     pause: (patterns, options = {}) =>
       log.change(async (session) => {
-        const how = readPause(checkOptions('pause', ['for', 'fail'], options), now());
-        for (const name of readPauseNames(patterns)) await pause(session, { ...how, name });
+        const { for: length, fail } = checkOptions('pause', ['for', 'fail'], options);
+        const wish = { forMs: readLengthMs('pause', length), fail: fail === true };
+        await pause(
+          session,
+          readPauseNames(patterns).map((name) => pauseOf(name, wish, now())),
+        );
       }),
     resume: (patterns) =>
-      log.change(async (session) => {
-        const ended: string[] = [];
-        for (const name of readPauseNames(patterns)) ended.push(...(await resume(session, name, now())));
-        return ended.length > 0;
-      }),
+      log.change(async (session) => (await resume(session, readPauseNames(patterns), now())).ended.length > 0),
   };
 }
 
@@ -211,14 +211,6 @@ async function addAll({ log, now }: QueueParts, jobs: readonly NewJob<unknown>[]
     );
     return added;
   });
-}
-
-function readPause({ for: duration, fail }: PauseOptions, at: number) {
-  return {
-    kind: fail === true ? ('fail-fast' as const) : ('pause' as const),
-    until: duration === undefined ? null : at + requireDurationMs('The length of the pause', duration, 'for'),
-    createdAt: at,
-  };
 }
 
 function readPauseNames(patterns: Patterns): readonly string[] {

@@ -41,11 +41,16 @@ function listChoices(words: readonly string[]): string {
   return `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
 }
 
+/** Reads a duration of any length; a refusal names these examples. */
+export function durationReader(examples?: string): Reader<number, string> {
+  return (found) => {
+    const durationMs = typeof found === 'string' ? parseDurationMs(found.trim()) : null;
+    return durationMs === null ? { expected: expectedDuration(found, examples) } : { value: durationMs };
+  };
+}
+
 /** A duration of any length. */
-export const readDurationMs: Reader<number, string> = (found) => {
-  const durationMs = typeof found === 'string' ? parseDurationMs(found.trim()) : null;
-  return durationMs === null ? { expected: expectedDuration(found) } : { value: durationMs };
-};
+export const readDurationMs = durationReader();
 
 /** A time to wait, which may be zero: `0s`. */
 export const readDelayMs: Reader<number, string> = (found) => {

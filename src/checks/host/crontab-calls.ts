@@ -107,7 +107,8 @@ function isSame(one: string, other: string): boolean {
   return realpathSync(one) === realpathSync(other);
 }
 
-function cronEnv({ HOME = '/', LOGNAME, USER }: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+/** The environment that cron gives to its calls. */
+export function cronEnv({ HOME = '/', LOGNAME, USER }: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const name = LOGNAME ?? USER ?? nameInDatabase();
   return { HOME, LOGNAME: name, SHELL: '/bin/sh', PATH: '/usr/bin:/bin' };
 }

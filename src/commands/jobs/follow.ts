@@ -1,4 +1,4 @@
-import { requireDelayMs, requireDurationMs } from '../../queue/add/values.ts';
+import { requireDelayMs } from '../../queue/add/values.ts';
 import type { ClaimedJob, ClaimOptions, Queue } from '../../queue/api.ts';
 import { SOON_MS } from '../../queue/claim/outside.ts';
 import { expiredClaim, QueueError } from '../../queue/errors.ts';
@@ -27,13 +27,14 @@ interface Times {
 
 interface TimeOptions {
   readonly wait?: string;
-  readonly for?: string;
+  /** Milliseconds. */
+  readonly for?: number;
 }
 
 export function readTimes({ now }: CommandContext, { wait, for: forWhile }: TimeOptions): Times {
   return {
     waitMs: wait === undefined ? Number.POSITIVE_INFINITY : requireDelayMs('The wait', wait),
-    endsAt: forWhile === undefined ? Number.POSITIVE_INFINITY : now() + requireDurationMs('--for', forWhile),
+    endsAt: forWhile === undefined ? Number.POSITIVE_INFINITY : now() + forWhile,
   };
 }
 

@@ -6,7 +6,6 @@ import type { RunningServer } from '../../dashboard/server.ts';
 import { formatJson } from '../../report/json.ts';
 import { createClock } from '../../report/text/clock.ts';
 import { checkWritable } from '../../settings/access.ts';
-import { expectedDuration, parseDurationMs } from '../../settings/readers.ts';
 import { apiTokensOf, type Token } from '../../store/statements/registers.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
@@ -116,7 +115,7 @@ export async function addToken(context: CommandContext, options: Given<'web toke
   if (options.read && options.manage)
     throw new UsageError('--read and --manage cannot be combined: --manage includes reading.');
   const createdAt = context.now();
-  const expiresAt = readExpiry(options.expires, createdAt);
+  const expiresAt = options.expires === undefined ? null : createdAt + options.expires;
   const text = makeToken();
   const permission = options.manage ? 'manage' : 'read';
   const token = await withWritableLog(context, options.root, (store) =>
@@ -132,13 +131,6 @@ export async function addToken(context: CommandContext, options: Given<'web toke
   const clock = createClock(createdAt);
   const until = expiresAt === null ? 'until it is revoked' : `until ${clock.dateTime(expiresAt)} (${clock.zone})`;
   await print(context, `${text}\n\nThe token ${name} (${permission}) is valid ${until}. It is not shown again.\n`);
-}
-
-function readExpiry(text: string | undefined, nowMs: number): number | null {
-  if (text === undefined) return null;
-  const durationMs = parseDurationMs(text.trim());
-  if (durationMs !== null) return nowMs + durationMs;
-  throw new UsageError(`--expires must be ${expectedDuration(text, '12h or 90d')}, found ${JSON.stringify(text)}.`);
 }
 
 function toJson({ name, permission, createdAt, expiresAt, lastUsedAt }: Token) {

@@ -4,8 +4,8 @@ import {
   closeIncidents,
   endMutes,
   foresee,
+  muteOf,
   noSuchIncident,
-  readMutes,
   setMutes,
 } from '../../monitor/alert/incidents.ts';
 import { formatJson } from '../../report/json.ts';
@@ -97,13 +97,10 @@ export async function acknowledge(
 }
 
 /** `runner mute`: of what nobody is told for a while. */
-export async function mute(
-  context: CommandContext,
-  { pattern, for: forWhile, root, json }: Given<'mute'>,
-): Promise<void> {
+export async function mute(context: CommandContext, { pattern, for: forMs, root, json }: Given<'mute'>): Promise<void> {
   const at = context.now();
-  const mutes = readMutes(namesOf(context, root, pattern), forWhile, at);
-  const names = mutes.map(({ name }) => name);
+  const names = [...new Set(namesOf(context, root, pattern))];
+  const mutes = names.map((name) => muteOf(name, forMs, at));
   await withLog(context, root, (site) => refuseUnknownMutes(site, names));
   await withWritableLog(context, root, (store) => store.transaction((session) => setMutes(session, mutes)));
   if (json) {

@@ -1,6 +1,6 @@
-import { parseDurationMs } from '../../settings/readers.ts';
-import { UsageError } from '../../system/base/errors.ts';
+import { durationReader } from '../../settings/readers.ts';
 import { define } from '../shared/command.ts';
+import { by } from '../shared/option-readers.ts';
 
 export const folder = define({
   migrate: {
@@ -8,7 +8,10 @@ export const folder = define({
     options: {
       '--to <place>': 'the new place: `sqlite`, or a variable or file with the address of a database',
       '--from <place>': 'where it is now (default: as RUNNER_DATABASE_URL says)',
-      '--wait <duration>': { about: 'how long to wait for running scripts and claimed jobs: 10m', read: readWait },
+      '--wait <duration>': {
+        about: 'how long to wait for running scripts and claimed jobs: 10m',
+        read: by(durationReader('30s or 10m')),
+      },
       '--dry-run': 'only show what would be copied',
       '--reopen': 'use an old log again, as it was when it was moved',
       '--json': 'as JSON',
@@ -94,9 +97,3 @@ Commands, options, tiers, scripts, names and numbers of jobs then complete with 
     load: async () => (await import('../shell/completion.ts')).printCompletion,
   },
 });
-
-function readWait(text: string): number {
-  const waitMs = parseDurationMs(text.trim());
-  if (waitMs !== null) return waitMs;
-  throw new UsageError(`--wait must be a duration such as 30s or 10m, found ${JSON.stringify(text)}.`);
-}

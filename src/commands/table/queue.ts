@@ -207,7 +207,7 @@ says why a job was refused, the others are changed, and the exit code is the hig
         conflicts: ['follow'],
       },
       '--follow': 'claim one job after another; each verdict is read from stdin',
-      '--for <duration>': 'with --follow: claim no job after this time',
+      '--for <duration>': { about: 'with --follow: claim no job after this time', read: by(readDurationMs) },
       '--job <id>': {
         about: 'only this job; kicks it if it is not due yet or has failed',
         conflicts: ['wait', 'minPriority', 'count', 'holding', 'follow'],

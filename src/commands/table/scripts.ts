@@ -1,5 +1,6 @@
+import { durationReader } from '../../settings/readers.ts';
 import { define } from '../shared/command.ts';
-import { readBudget, readCount } from '../shared/option-readers.ts';
+import { by, readBudget, readCount } from '../shared/option-readers.ts';
 
 export const scripts = define({
   disable: {
@@ -49,7 +50,10 @@ Examples:
     about: 'pause a tier, a script, jobs by name, or everything, until resumed',
     args: { '[name...]': 'tiers, <tier>/<script>, `queue`, or names of jobs (default: everything)' },
     options: {
-      '--for <duration>': 'how long: 30m, 2h, 7d (default: until `npx folder-runner resume`)',
+      '--for <duration>': {
+        about: 'how long: 30m, 2h, 7d (default: until `npx folder-runner resume`)',
+        read: by(durationReader('30m, 2h or 7d')),
+      },
       '--fail': 'queue jobs only: fail due jobs instead of letting them wait',
       '--json': 'as JSON',
     },

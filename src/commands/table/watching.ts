@@ -1,6 +1,7 @@
+import { durationReader } from '../../settings/readers.ts';
 import { watchKeys } from '../shared/choices.ts';
 import { define } from '../shared/command.ts';
-import { readCount } from '../shared/option-readers.ts';
+import { by, readCount } from '../shared/option-readers.ts';
 
 export const watching = define({
   tail: {
@@ -70,7 +71,10 @@ Examples:
             options: {
               '--read': 'allow reading only (the default)',
               '--manage': 'also allow changes: run, retry, pause, delete',
-              '--expires <duration>': 'how long it is valid: 12h, 90d (default: until it is revoked)',
+              '--expires <duration>': {
+                about: 'how long it is valid: 12h, 90d (default: until it is revoked)',
+                read: by(durationReader('12h or 90d')),
+              },
               '--json': 'as JSON',
             },
             load: async () => (await import('../live/web.ts')).addToken,
@@ -208,7 +212,10 @@ Examples:
     about: 'silence incidents of a script, handler or tier for a while',
     args: { '<pattern...>': 'names: hourly/import, or patterns such as "mail/*"' },
     options: {
-      '--for <duration>': 'how long: 30m, 2h, 7d (default: until `npx folder-runner unmute`)',
+      '--for <duration>': {
+        about: 'how long: 30m, 2h, 7d (default: until `npx folder-runner unmute`)',
+        read: by(durationReader('30m, 2h or 7d')),
+      },
       '--json': 'as JSON',
     },
     help: `

@@ -12,7 +12,6 @@ import { receiveBody } from './change/bodies.ts';
 import { addJobChangeRoutes } from './change/change-jobs.ts';
 import { addSiteChangeRoutes } from './change/change-site.ts';
 import { addClaimRoutes } from './change/claim.ts';
-import { addPruneRoutes } from './change/prune.ts';
 import { addEventRoutes } from './events.ts';
 import { addActivityRoutes } from './read/activity.ts';
 import { addJobRoutes } from './read/jobs.ts';
@@ -64,7 +63,6 @@ export function createApi(site: LiveSite, access: Access | Caller): Api {
   addOverviewRoutes(api);
   addClaimRoutes(api);
   addJobChangeRoutes(api);
-  addPruneRoutes(api);
   addSiteChangeRoutes(api);
   addEventRoutes(api);
   addScriptRoutes(api);

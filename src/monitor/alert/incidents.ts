@@ -1,5 +1,4 @@
 import { CALM_MS } from '../../queue/settle/retry-policy.ts';
-import { expectedDuration, parseDurationMs } from '../../settings/readers.ts';
 import type { IncidentRow } from '../../store/schema.ts';
 import { jobListsOf } from '../../store/statements/list-jobs.ts';
 import { incidentsOf, type Mute } from '../../store/statements/monitor/incidents.ts';
@@ -182,25 +181,17 @@ export function noSuchIncident(word: string): NoSuchName {
 }
 
 /**
- * Reads the mutes that a user asks for.
+ * The mute of this pattern from now on.
  *
- * @param duration `2h`; undefined: until they are ended by hand
- * @throws {UsageError} if a pattern or the duration is wrong
+ * @param forMs its length in milliseconds; undefined: until it is ended by hand
+ * @throws {UsageError} if the pattern is wrong
  */
-export function readMutes(patterns: readonly string[], duration: string | undefined, at: number): Mute[] {
-  const wrong = patterns.find((pattern) => pattern.trim() === '' || matchesNothing(pattern));
-  if (wrong !== undefined) {
-    const expected = "a name or a glob with * and ?, such as hourly/import or 'mail/*'";
-    throw new UsageError(`The pattern must be ${expected}, found ${JSON.stringify(wrong)}.`);
+export function muteOf(name: string, forMs: number | undefined, at: number): Mute {
+  if (name.trim() !== '' && !matchesNothing(name)) {
+    return { name, until: forMs === undefined ? null : at + forMs, createdAt: at };
   }
-  const until = duration === undefined ? null : at + readMuteMs(duration);
-  return [...new Set(patterns)].map((name) => ({ name, until, createdAt: at }));
-}
-
-function readMuteMs(text: string): number {
-  const durationMs = parseDurationMs(text.trim());
-  if (durationMs !== null) return durationMs;
-  throw new UsageError(`--for must be ${expectedDuration(text, '30m, 2h or 7d')}, found ${JSON.stringify(text)}.`);
+  const expected = "a name or a glob with * and ?, such as hourly/import or 'mail/*'";
+  throw new UsageError(`The pattern must be ${expected}, found ${JSON.stringify(name)}.`);
 }
 
 /** Records mutes; each replaces one of the same name. Call it in a transaction. */

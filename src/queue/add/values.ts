@@ -84,6 +84,11 @@ export function requireDurationMs(what: string, text: unknown, field: string | n
   return readBy(readDurationOf, what, text, field);
 }
 
+/** How long a pause or a mute lasts; undefined: until somebody ends it. */
+export function readLengthMs(what: 'pause' | 'mute', text: unknown): number | undefined {
+  return text === undefined ? undefined : requireDurationMs(`The length of the ${what}`, text, 'for');
+}
+
 /** It may be none: `0s`. */
 export function requireDelayMs(what: string, text: unknown, field: string | null = null): number {
   return readBy(readDelayOf, what, text, field);

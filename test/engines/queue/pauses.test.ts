@@ -35,7 +35,7 @@ test.each([
 test('what waits and what fails at once are told apart as globs over names of jobs', async () => {
   const { store } = await openTestQueue();
   const add = (name: string, kind: PauseKind, until: number | null = null) =>
-    store.transaction((session) => pause(session, { name, kind, until, createdAt: START }));
+    store.transaction((session) => pause(session, [{ name, kind, until, createdAt: START }]));
   const patternsAt = async (at: number) => pausedPatterns(await store.pauses.inForce(at));
   await add('hourly', 'pause');
   await add('queue/mail/*', 'pause');

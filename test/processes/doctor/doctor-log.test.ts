@@ -160,9 +160,11 @@ test('pauses in force are noted, each with the command that ends it', async () =
   const { store } = await writeLog(root);
   const at = Date.now();
   const kind = 'pause' as const;
-  await pause(store, { name: '*', kind, until: at + HOUR_MS, createdAt: at });
-  await pause(store, { name: 'hourly/a', kind, until: null, createdAt: at });
-  await pause(store, { name: 'daily', kind, until: at - 1, createdAt: at - HOUR_MS });
+  await pause(store, [
+    { name: '*', kind, until: at + HOUR_MS, createdAt: at },
+    { name: 'hourly/a', kind, until: null, createdAt: at },
+    { name: 'daily', kind, until: at - 1, createdAt: at - HOUR_MS },
+  ]);
   expect(await check(root, env, 'pauses')).toEqual([
     {
       status: 'note',

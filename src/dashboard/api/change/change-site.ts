@@ -1,32 +1,62 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { z } from '@hono/zod-openapi';
+import type { Context } from 'hono';
 import { HTTPException } from 'hono/http-exception';
+import { cronEnv } from '../../../checks/host/crontab-calls.ts';
 import { findScriptToRun } from '../../../discovery/find-script.ts';
 import type { Script } from '../../../discovery/script.ts';
 import {
   acknowledgeIncidents,
   closeIncidents,
   endMutes,
+  muteOf,
   noSuchIncident,
-  readMutes,
   setMutes,
 } from '../../../monitor/alert/incidents.ts';
-import { findPause, pause, resume } from '../../../queue/pauses.ts';
+import { readLengthMs } from '../../../queue/add/values.ts';
+import { EVERYTHING, pause, pauseOf, resume } from '../../../queue/pauses.ts';
 import { incidentRecord } from '../../../report/model/incidents.ts';
-import { muteRecord, pauseRecord, toPauses } from '../../../report/model/pauses.ts';
+import { muteRecord, pauseRecord } from '../../../report/model/pauses.ts';
 import { findPausables, findPaused, refuseUnknownMutes } from '../../../report/names.ts';
+import { readTimeSpan } from '../../../report/text/filters.ts';
 import { loadSettings } from '../../../settings/load.ts';
-import type { Pause } from '../../../store/statements/pauses.ts';
+import type { IncidentRow } from '../../../store/schema.ts';
+import { type PruneStep, pruningOf } from '../../../store/statements/pruning.ts';
+import type { StoreSession } from '../../../store/store.ts';
 import { field } from '../../../system/base/record.ts';
+import { removeOutput } from '../../../system/place/state-folder.ts';
 import { checkLiveness, machineName } from '../../../system/process/identity.ts';
 import type { LiveSite } from '../../site.ts';
-import { answer, idSchema, textSchema } from '../fields.ts';
-import { type Api, defineRoute, jsonResponse } from '../route.ts';
+import { answer, idSchema, textSchema, timeSchema } from '../fields.ts';
+import { type Api, type ApiEnv, defineRoute, InvalidParameter, jsonResponse } from '../route.ts';
 import { schemaOf, schemaOfField } from '../schema-of.ts';
 import { durationSchema, jsonBody, optional, optionalJsonBody, said } from './bodies.ts';
+
+/** @param what completes "removes" */
+function pruneRoute<const Path extends string>(path: Path, what: string) {
+  const before = timeSchema.openapi({ example: '30d', description: 'Older than this' });
+  const pruned = z.object({
+    deleted: z.int(),
+    more: z.boolean().openapi({ description: 'There are more: ask again' }),
+  });
+  return defineRoute('manage', {
+    ...{ method: 'delete', path, summary: `Removes ${what}` },
+    request: { query: z.strictObject({ before }) },
+    responses: { 200: jsonResponse('The number', pruned) },
+  });
+}
+
+const pruneJobsRoute = pruneRoute(
+  '/api/jobs',
+  'jobs that ended before this time, with their runs, up to 10,000 at once; totals stay',
+);
+
+const pruneActivityRoute = pruneRoute(
+  '/api/activity',
+  'stored events from before this time, up to 10,000 at once; the activity of jobs and runs that are kept stays',
+);
 
 const patternParam = z.object({
   pattern: textSchema.openapi({ example: 'hourly/clean-tmp', description: 'Slashes are not encoded' }),
@@ -120,79 +150,101 @@ const runRoute = defineRoute('manage', {
   },
 });
 
-/** Pauses, mutes, what is known of an incident, and running a script now. */
-export function addSiteChangeRoutes(api: Api): void {
-  addPauseRoutes(api);
-  addMuteRoutes(api);
-  api.openapi(acknowledgeRoute, async (c) => {
-    const { site, caller } = c.var;
-    const word = String(c.req.valid('param').id);
-    const [incident] = await site.changes.use((shared) =>
-      shared.change(caller.name, (session) => acknowledgeIncidents(session, word, site.now())),
-    );
-    if (incident === undefined) throw noSuchIncident(word);
-    return answer(c, incidentRecord.toJson(incident));
-  });
-  api.openapi(closeRoute, async (c) => {
-    const { site, caller } = c.var;
-    const { id } = c.req.valid('param');
-    const [incident] = await site.changes.use((shared) =>
-      shared.change(caller.name, (session) => closeIncidents(session, [id], site.now())),
-    );
-    return answer(c, incidentRecord.toJson(incident as NonNullable<typeof incident>));
-  });
-  api.openapi(runRoute, async (c) => {
-    const { site, caller } = c.var;
-    return answer(c, await requestRun(site, c.req.valid('json'), caller.name), 202);
-  });
+/** Changes the log in the name of who asks. */
+function change<T>(c: Context<ApiEnv>, work: (session: StoreSession, at: number) => Promise<T>): Promise<T> {
+  const { site, caller } = c.var;
+  return site.changes.use((shared) => shared.change(caller.name, (session) => work(session, site.now())));
 }
 
-function addPauseRoutes(api: Api): void {
+/** Pruning, pauses, mutes, what is known of an incident, and running a script now. */
+export function addSiteChangeRoutes(api: Api): void {
+  api.openapi(pruneJobsRoute, async (c) =>
+    answer(
+      c,
+      await prune(c, 'jobs', c.req.valid('query'), ({ statements }, before, most) =>
+        pruningOf(statements).endedJobs(['finished', 'failed', 'cancelled'], before, most),
+      ),
+    ),
+  );
+  api.openapi(pruneActivityRoute, async (c) =>
+    answer(
+      c,
+      await prune(c, 'events', c.req.valid('query'), ({ statements }, before, most) =>
+        pruningOf(statements).events(before, most),
+      ),
+    ),
+  );
   api.openapi(pauseRoute, async (c) => {
-    const { site, caller } = c.var;
-    const wish = said(c.req.valid('json'));
-    const at = site.now();
-    toPauses([], wish, at);
-    const { pattern } = c.req.valid('param');
-    const find = async () => await site.read((found) => findPausables(found, [pattern]));
-    const [wanted] = toPauses(pattern === '*' ? [pattern] : await find(), wish, at) as [Pause];
-    await site.changes.use((shared) => shared.change(caller.name, (session) => pause(session, wanted)));
+    const { for: length, fail } = said(c.req.valid('json'));
+    const forMs = readLengthMs('pause', length);
+    const name = await nameOf(c.var.site, c.req.valid('param').pattern, findPausables);
+    const wanted = pauseOf(name, { forMs, fail }, c.var.site.now());
+    await change(c, (session) => pause(session, [wanted]));
     return answer(c, pauseRecord.toJson(wanted));
   });
   api.openapi(resumeRoute, async (c) => {
-    const { site, caller } = c.var;
-    const { pattern } = c.req.valid('param');
-    const at = site.now();
-    const pauses = await site.read((found) => found.pauses());
-    const find = async () => await site.read((found) => findPaused(found, [pattern]));
-    const [name = pattern] = pattern === '*' ? [pattern] : await find();
-    const resumed = await site.changes.use((shared) =>
-      shared.change(caller.name, (session) => resume(session, name, at)),
-    );
-    const rest = pauses.filter((each) => !resumed.includes(each.name));
-    const wider = findPause(rest, name);
-    return answer(c, { resumed, pause: wider && pauseRecord.toJson(wider) });
+    const name = await nameOf(c.var.site, c.req.valid('param').pattern, findPaused);
+    const { ended, wider } = await change(c, (session, at) => resume(session, [name], at));
+    return answer(c, { resumed: ended, pause: wider.map(pauseRecord.toJson)[0] ?? null });
   });
-}
-
-function addMuteRoutes(api: Api): void {
   api.openapi(muteRoute, async (c) => {
-    const { site, caller } = c.var;
-    const { for: duration } = said(c.req.valid('json'));
     const { pattern } = c.req.valid('param');
-    const mutes = readMutes([pattern], duration, site.now());
-    await site.read((found) => refuseUnknownMutes(found, [pattern]));
-    await site.changes.use((shared) => shared.change(caller.name, (session) => setMutes(session, mutes)));
-    return answer(c, muteRecord.toJson(mutes[0] as (typeof mutes)[number]));
+    const forMs = readLengthMs('mute', said(c.req.valid('json')).for);
+    const mute = muteOf(pattern, forMs, c.var.site.now());
+    await c.var.site.read((found) => refuseUnknownMutes(found, [pattern]));
+    await change(c, (session) => setMutes(session, [mute]));
+    return answer(c, muteRecord.toJson(mute));
   });
   api.openapi(unmuteRoute, async (c) => {
-    const { site, caller } = c.var;
     const { pattern } = c.req.valid('param');
-    const ended = await site.changes.use((shared) =>
-      shared.change(caller.name, (session) => endMutes(session, [pattern], site.now())),
-    );
+    const ended = await change(c, (session, at) => endMutes(session, [pattern], at));
     return answer(c, { unmuted: ended.map(({ name }) => name) });
   });
+  api.openapi(acknowledgeRoute, async (c) => {
+    const { id } = c.req.valid('param');
+    return answer(c, only(id, await change(c, (session, at) => acknowledgeIncidents(session, String(id), at))));
+  });
+  api.openapi(closeRoute, async (c) => {
+    const { id } = c.req.valid('param');
+    return answer(c, only(id, await change(c, (session, at) => closeIncidents(session, [id], at))));
+  });
+  api.openapi(runRoute, async (c) => answer(c, await requestRun(c, c.req.valid('json')), 202));
+}
+
+/** Small, so that no step holds the write lock for long; what is left over is for the next call. */
+const ROWS_PER_STEP = 500;
+const STEPS_AT_ONCE = 20;
+
+/** Removes what ended or happened before a time. */
+async function prune(
+  c: Context<ApiEnv>,
+  what: string,
+  { before: text }: { readonly before: string },
+  step: (session: StoreSession, before: number, most: number) => Promise<PruneStep>,
+) {
+  const before = readTimeSpan(text, c.var.site.now())?.startMs;
+  if (before === undefined) throw new InvalidParameter('before', 'must be a time');
+  let [deleted, last] = [0, ROWS_PER_STEP];
+  for (let steps = 0; steps < STEPS_AT_ONCE && last === ROWS_PER_STEP; steps += 1) {
+    const done = await change(c, (session) => step(session, before, ROWS_PER_STEP));
+    removeOutput(c.var.site.state, done.outputFiles);
+    last = done.deleted;
+    deleted += last;
+  }
+  const detail = `${deleted} ${what}`;
+  if (deleted > 0) await change(c, ({ events }, at) => events.record([{ at, event: 'log-pruned', detail }]));
+  return { deleted, more: last === ROWS_PER_STEP };
+}
+
+/** The name in the log of what the path names; `*` is everything here, not all jobs of the queue. */
+async function nameOf(site: LiveSite, pattern: string, find: typeof findPaused): Promise<string> {
+  const [name = pattern] = pattern === EVERYTHING ? [] : await site.read((found) => find(found, [pattern]));
+  return name;
+}
+
+function only(id: number, [incident]: readonly IncidentRow[]) {
+  if (incident === undefined) throw noSuchIncident(String(id));
+  return incidentRecord.toJson(incident);
 }
 
 /**
@@ -203,17 +255,13 @@ function addMuteRoutes(api: Api): void {
  * @throws {HTTPException} if it is refused, or its tier is at work
  */
 async function requestRun(
-  site: LiveSite,
+  c: Context<ApiEnv>,
   { script: name, alert }: { readonly script: string; readonly alert?: boolean | null | undefined },
-  actor: string,
 ): Promise<{ script: string; pid: number }> {
+  const { site } = c.var;
   const script = await findRunnable(site, name);
   await refuseWhileBusy(site, script.tier);
-  await site.changes.use((shared) =>
-    shared.change(actor, ({ events }) =>
-      events.record([{ at: site.now(), event: 'run-requested', detail: script.name }]),
-    ),
-  );
+  await change(c, ({ events }, at) => events.record([{ at, event: 'run-requested', detail: script.name }]));
   return { script: script.name, pid: await startRunner(site, script.name, alert ?? true) };
 }
 
@@ -265,8 +313,7 @@ const kept = /^(?:LANG|LANGUAGE|LC_.*|RUNNER_.*)$/;
 
 /** As cron gives it to its calls, with the variables of the runner's own that the dashboard was given. */
 function cronEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const { username } = userInfo();
   const own = Object.entries(env).filter(([name]) => kept.test(name));
-  const fixed = { HOME: homedir(), LOGNAME: username, USER: username, SHELL: '/bin/sh', PATH: '/usr/bin:/bin' };
-  return { ...Object.fromEntries(own), ...fixed };
+  const ofCron = cronEnv(env);
+  return { ...Object.fromEntries(own), ...ofCron, USER: ofCron.LOGNAME };
 }
