@@ -50,7 +50,7 @@ export function discoveryToJson(
   };
 }
 
-export function foundScriptToJson(script: Script, pauses: readonly Pause[]) {
+function foundScriptToJson(script: Script, pauses: readonly Pause[]) {
   const { name, path, options, refusals, warnings } = script;
   const pause = pausedToJson(pauses, name);
   return { script: name, path, options, refusals, warnings, pause };

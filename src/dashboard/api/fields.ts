@@ -4,20 +4,14 @@ import { HTTPException } from 'hono/http-exception';
 import type { LogView, Site } from '../../discovery/site.ts';
 import { formatJsonLine } from '../../report/json.ts';
 import { EXPECTED_TIME, type OpenWindow, readTimeSpan } from '../../report/text/filters.ts';
+import { type Fields, type RecordOf, record, shown } from '../../system/base/record.ts';
 import { isZone } from '../../system/base/zone.ts';
 import type { LiveSite } from '../site.ts';
 import { InvalidParameter } from './route.ts';
 
-/** A component of the document that may be missing. */
-export const orNull = <S extends z.ZodType>(schema: S) => z.union([schema, z.null()]);
-
-/** A figure that may be unknown. */
-export const knownNumber = z.number().nullable();
-export const knownText = z.string().nullable();
-
 /** What all lists answer; `next` goes into `cursor` for what follows, null: there is no more. */
-export const pageOf = <S extends z.ZodType>(items: S) =>
-  z.object({ items: z.array(items), next: z.string().nullable() });
+export const pageOf = <F extends Fields>(items: RecordOf<F>) =>
+  record(null, { items: shown.list(shown.one(items)), next: shown.text.orNull });
 
 /** What the models give, as schemas have it. */
 type Plain<T> = T extends readonly (infer Item)[]

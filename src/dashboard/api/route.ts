@@ -4,6 +4,8 @@ import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { LiveSite } from '../site.ts';
+import { type Answered, leaveOut } from './left-out.ts';
+import { recordOf } from './schema-of.ts';
 
 /** What a caller may do: look, or also change something. */
 export type Permission = 'read' | 'manage';
@@ -13,6 +15,8 @@ export interface Caller {
   /** Recorded with what they change: `token laptop`, `user 1000`. */
   readonly name: string;
   readonly permission: Permission;
+  /** Of each answer the fields are left out that not everybody may see. */
+  readonly isAnybody?: boolean;
 }
 
 /** Why somebody is not let in. */
@@ -73,11 +77,22 @@ export type Demand = Permission | 'none';
 const demands = new WeakMap<object, Demand>();
 const strictness: readonly Demand[] = ['none', 'read', 'manage'];
 
-/** Stands before the handler of a route, and says what it asks for. A route without it is refused. */
-export function demand(demanded: Demand): MiddlewareHandler<ApiEnv> {
-  const pass: MiddlewareHandler<ApiEnv> = (_, next) => next();
+/**
+ * Stands before the handler of a route, and says what it asks for. A route without it is refused.
+ *
+ * @param answered what it answers: of anything else nothing is shown to anybody
+ */
+export function demand(demanded: Demand, answered: Answered | null = null): MiddlewareHandler<ApiEnv> {
+  const pass: MiddlewareHandler<ApiEnv> = async (c, next) => {
+    await next();
+    if (c.var.caller.isAnybody && c.res.ok) c.res = Response.json(await readPublicly(c.res, answered));
+  };
   demands.set(pass, demanded);
   return pass;
+}
+
+async function readPublicly(answer: Response, answered: Answered | null): Promise<unknown> {
+  return answered === null ? null : leaveOut(answered, (await answer.json()) as object);
 }
 
 /** What the route of a request asks for, the most of it where several fit; null: none says so. */
@@ -94,7 +109,9 @@ export function defineRoute<const R extends RouteConfig>(permission: Demand, rou
     security: permission === 'none' ? [] : [{ token: [permission] }, { session: [permission] }],
     responses: { ...route.responses, ...problems } as R['responses'],
   });
-  return Object.assign(made, { middleware: demand(permission) }) as typeof made;
+  const ok = route.responses[200] as { readonly content?: Readonly<Record<string, { schema: object }>> } | undefined;
+  const answered = recordOf(ok?.content?.['application/json']?.schema);
+  return Object.assign(made, { middleware: demand(permission, answered) }) as typeof made;
 }
 
 /** Of a successful answer. */

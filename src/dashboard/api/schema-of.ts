@@ -1,21 +1,39 @@
 import { z } from '@hono/zod-openapi';
-import type { Field, Fields, JsonOf, RecordOf, Shape } from '../../system/base/record.ts';
+import type { Field, Fields, RecordOf, Shape } from '../../system/base/record.ts';
+import type { Answered } from './left-out.ts';
 
-/** The API's schema of an answer, by its fields. */
-export function schemaOf<F extends Fields>({ name, fields }: Pick<RecordOf<F>, 'name' | 'fields'>): SchemaOf<F> {
-  const schema = z.object(
-    Object.fromEntries(Object.entries(fields).map(([key, field]) => [key, schemaOfField(field)])),
-  );
-  return (name === null ? schema : schema.openapi(name)) as never;
+const records = new WeakMap<object, Answered>();
+
+/** The record that a schema was made of; null: none. */
+export function recordOf(schema: object | undefined): Answered | null {
+  return (schema && records.get(schema)) ?? null;
 }
 
-type SchemaOf<F extends Fields> = z.ZodObject<{ [Key in keyof F]: z.ZodType<JsonOf<RecordOf<F>>[Key]> }>;
+/** The API's schema of an answer, by its fields. */
+export function schemaOf<F extends Fields>(record: Pick<RecordOf<F>, 'name' | 'fields'>): SchemaOf<F> {
+  const { name, fields } = record;
+  const plain = z.object(Object.fromEntries(Object.entries(fields).map(([key, field]) => [key, schemaOfField(field)])));
+  const schema = name === null ? plain : plain.openapi(name);
+  records.set(schema, record);
+  return schema as never;
+}
 
-export function schemaOfField<Value, Json>({ shape, isNullable, description }: Field<Value, Json>): z.ZodType<Json> {
+type SchemaOf<F extends Fields> = z.ZodObject<{ [Key in keyof F]: SchemaOfField<F[Key]> }>;
+
+type SchemaOfField<F> =
+  F extends Field<infer _Value, infer Json>
+    ? F extends { readonly isOptional: true }
+      ? z.ZodOptional<z.ZodType<Json>>
+      : z.ZodType<Json>
+    : never;
+
+export function schemaOfField<Value, Json>(field: Field<Value, Json>): z.ZodType<Json> {
+  const { shape, isNullable, isOptional, description } = field;
   const schema = schemaOfShape(shape);
   // A component of the document stays one.
   const isNamed = (shape.kind === 'record' && shape.of.name !== null) || (shape.kind === 'words' && shape.name);
-  const known = !isNullable ? schema : isNamed ? z.union([schema, z.null()]) : schema.nullable();
+  const orNull = !isNullable ? schema : isNamed ? z.union([schema, z.null()]) : schema.nullable();
+  const known = isOptional ? orNull.optional() : orNull;
   return (description === undefined ? known : known.openapi({ description })) as never;
 }
 

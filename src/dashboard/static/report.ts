@@ -4,12 +4,12 @@ import { type readJob, readListedJob } from '../../queue/read/jobs.ts';
 import { toldPlainly } from '../../store/describe-failure.ts';
 import { jobStates } from '../../store/words.ts';
 import { countOf, formatBytes, UNKNOWN } from '../../system/base/format.ts';
+import { LEFT_OUT } from '../../system/base/record.ts';
 import { escapeHtml } from '../../system/base/text.ts';
 import { createApi } from '../api/api.ts';
 import type { Api } from '../api/route.ts';
 import { type BuiltPage, readBuiltPage } from '../built-page.ts';
 import { type LiveSite, openSite } from '../site.ts';
-import { LEFT_OUT, leaveOut } from './left-out.ts';
 
 export interface ReportPlace {
   readonly site: Pick<LiveSite, 'root' | 'env' | 'version' | 'now'>;
@@ -82,7 +82,10 @@ export async function makeStaticReport(place: ReportPlace): Promise<StaticReport
   try {
     return await site.read(async (look) => {
       const read: LiveSite['read'] = (use) => toldPlainly(look.state, () => use(look));
-      const api = createApi({ ...site, read, readJob: readShortened }, { name: 'report', permission: 'read' });
+      const api = createApi(
+        { ...site, read, readJob: readShortened },
+        { name: 'report', permission: 'read', isAnybody: !isWithOutput },
+      );
       const answers = await askAll(api, isWithOutput, mostAskedBytes);
       const madeAt = new Date(site.now()).toISOString();
       const dueAt = isOfPass ? findDue(answers.answers) : null;
@@ -174,8 +177,7 @@ async function askAll(api: Api, isWithOutput: boolean, mostBytes: number): Promi
       return undefined;
     }
     if (!response.headers.get('content-type')?.includes('json')) return await response.text();
-    const body: unknown = await response.json();
-    return isWithOutput ? body : leaveOut(body);
+    return await response.json();
   };
   const keep = async (path: string, shorten = (answer: unknown) => answer): Promise<void> => {
     const answer = await ask(path);

@@ -1,6 +1,6 @@
 import { metricsOf, type Span, type WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
 import type { StoreSession } from '../../store/store.ts';
-import { field, record, type Values } from '../../system/base/record.ts';
+import { field, record, shown, type Values } from '../../system/base/record.ts';
 import { HOUR_MS } from '../../system/base/values.ts';
 import { Figures, leastOf, mostOf } from './figures.ts';
 import { eachUncounted, HourlyFigures, type MetricStatements, openHour } from './hours.ts';
@@ -20,11 +20,11 @@ export interface MetricsQuery {
   readonly subjects?: readonly string[] | undefined;
 }
 
-const known = field.number.orNull;
+const known = shown.number.orNull;
 
 /** Quantiles are at most 1 % off. */
 const spreadRecord = record('Spread', {
-  count: field.integer,
+  count: shown.integer,
   sum: known,
   mean: known,
   min: known,
@@ -36,30 +36,30 @@ const spreadRecord = record('Spread', {
 
 /** One period; unknown figures are null. Durations are in milliseconds. */
 const bucketRecord = record('MetricBucket', {
-  from: field.instant,
-  until: field.instant,
+  from: shown.instant,
+  until: shown.instant,
   /** Jobs of the queue that were added. */
-  added: field.integer,
+  added: shown.integer,
   /** Runs that began in it, and those that ended in it. */
-  started: field.integer,
-  ended: field.integer,
+  started: shown.integer,
+  ended: shown.integer,
   /** Jobs that finished; tries that failed, and are followed by another; jobs that failed for good. */
-  finished: field.integer,
-  errors: field.integer,
-  failed: field.integer,
-  crashed: field.integer,
+  finished: shown.integer,
+  errors: shown.integer,
+  failed: shown.integer,
+  crashed: shown.integer,
   /** Runs that succeeded, though their output says otherwise. */
-  warned: field.integer,
+  warned: shown.integer,
   /** How long runs took. */
-  runMs: field.one(spreadRecord),
+  runMs: shown.one(spreadRecord),
   /** How long jobs of the queue took since they were added until they finished or failed. */
-  serviceMs: field.one(spreadRecord),
+  serviceMs: shown.one(spreadRecord),
   cpuMs: known,
   /** How many runs that is the CPU time of. */
-  cpuRuns: field.integer,
+  cpuRuns: shown.integer,
   maxRssBytes: known,
   /** How long after their time first tries began. */
-  lateMs: field.one(record(null, { mean: known, max: known })),
+  lateMs: shown.one(record(null, { mean: known, max: known })),
   /** The most jobs that were due and waited at the end of an hour, and the longest that one of them had. */
   waiting: known,
   waitingMs: known,
@@ -68,29 +68,29 @@ const bucketRecord = record('MetricBucket', {
 export type MetricBucket = Values<typeof bucketRecord>;
 
 const seriesRecord = record(null, {
-  subject: field.text,
-  kind: field.words(['all', 'tier', 'script']),
+  subject: shown.text,
+  kind: shown.words(['all', 'tier', 'script']),
   /** All of the time together. */
-  total: field.one(bucketRecord),
+  total: shown.one(bucketRecord),
   /** The oldest first; a period in which nothing happened has none. */
-  buckets: field.list(field.one(bucketRecord)),
+  buckets: shown.list(field.one(bucketRecord)),
 });
 
 export type MetricSeries = Values<typeof seriesRecord>;
 
 const workerBucketRecord = record('WorkerBucket', {
-  from: field.instant,
-  until: field.instant,
+  from: shown.instant,
+  until: shown.instant,
   /** Those at work; one that works on into the next hour counts in both. */
-  workers: field.integer,
-  skipped: field.integer,
-  crashed: field.integer,
+  workers: shown.integer,
+  skipped: shown.integer,
+  crashed: shown.integer,
   /** How long they were there, and how long runs took, all added up. */
-  aliveMs: field.number,
+  aliveMs: shown.number,
   /** The shortest and the longest that one of them was there within an hour; null: nobody was. */
   aliveMinMs: known,
   aliveMaxMs: known,
-  busyMs: field.number,
+  busyMs: shown.number,
   /** Jobs that a worker finished or failed in an hour; null: there was none. */
   throughputMean: known,
   throughputMax: known,
@@ -104,24 +104,24 @@ const workerBucketRecord = record('WorkerBucket', {
 export type WorkerBucket = Values<typeof workerBucketRecord>;
 
 const workerSeriesRecord = record(null, {
-  tier: field.text,
-  total: field.one(workerBucketRecord),
-  buckets: field.list(field.one(workerBucketRecord)),
+  tier: shown.text,
+  total: shown.one(workerBucketRecord),
+  buckets: shown.list(field.one(workerBucketRecord)),
 });
 
 type WorkerSeries = Values<typeof workerSeriesRecord>;
 
 /** What happened, by subject and period: `runner metrics --json`. */
 export const metricsRecord = record('Metrics', {
-  period: field.words(periods, 'Period'),
+  period: shown.words(periods, 'Period'),
   /** When the first period begins and the last one ends. */
-  since: field.instant,
-  until: field.instant,
+  since: shown.instant,
+  until: shown.instant,
   cpuLimit: known.about('How many CPUs this user may use; null: no limit'),
   /** `*` first, then tiers, then scripts, each by name. */
-  series: field.list(field.one(seriesRecord)),
+  series: shown.list(field.one(seriesRecord)),
   /** By tier, `queue` of those that process the queue. */
-  workers: field.list(field.one(workerSeriesRecord)),
+  workers: shown.list(field.one(workerSeriesRecord)),
 });
 
 export type Metrics = Omit<Values<typeof metricsRecord>, 'cpuLimit'>;

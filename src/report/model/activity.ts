@@ -2,19 +2,19 @@ import { type RawBuilder, sql } from 'kysely';
 import type { LogView } from '../../discovery/site.ts';
 import type { ActivityEvent, JobState, Outcome, WorkerState } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
-import { field, record, type Values } from '../../system/base/record.ts';
+import { field, quoting, record, shown, type Values } from '../../system/base/record.ts';
 import { DAY_MS, HOUR_MS, inPages } from '../../system/base/values.ts';
 import type { OpenWindow } from '../text/filters.ts';
 
 /** One transition of a job. */
 export const jobActivityRecord = record(null, {
-  at: field.instant,
-  event: field.text,
+  at: shown.instant,
+  event: shown.text,
   detail: field.text.orNull,
   /** What is to be said of it besides its reason. */
-  warning: field.text.orNull.about('Of a run that ended'),
-  run: field.integer.orNull.from('runId'),
-  by: field.text.orNull.from('actor'),
+  warning: quoting.orNull.about('Of a run that ended'),
+  run: shown.integer.orNull.from('runId'),
+  by: shown.text.orNull.from('actor'),
 });
 
 export interface JobActivity extends Values<typeof jobActivityRecord> {
@@ -24,10 +24,10 @@ export interface JobActivity extends Values<typeof jobActivityRecord> {
 /** One transition of any job or worker. */
 export const activityRecord = record(null, {
   ...jobActivityRecord.fields,
-  job: field.integer.orNull.from('jobId'),
-  name: field.text.orNull.about("The job's name; null: no job, or a deleted one"),
-  worker: field.integer.orNull.from('workerId'),
-  host: field.text.orNull.about("The worker's machine; null: no worker, or a deleted one"),
+  job: shown.integer.orNull.from('jobId'),
+  name: shown.text.orNull.about("The job's name; null: no job, or a deleted one"),
+  worker: shown.integer.orNull.from('workerId'),
+  host: shown.text.orNull.about("The worker's machine; null: no worker, or a deleted one"),
 });
 
 export interface Activity extends Values<typeof activityRecord> {

@@ -1,30 +1,36 @@
 import type { LogView } from '../../discovery/site.ts';
+import type { CheckCode } from '../../monitor/finding.ts';
 import { columnsOf } from '../../store/columns.ts';
 import type { IncidentRow } from '../../store/schema.ts';
 import { tables } from '../../store/tables.ts';
-import { incidentEndings } from '../../store/words.ts';
-import { field, record } from '../../system/base/record.ts';
+import { incidentEndings, isOfRuns } from '../../store/words.ts';
+import { field, LEFT_OUT, record, shown } from '../../system/base/record.ts';
+
+/** A sentence of the runner, unless it is of runs that failed: then it quotes them. */
+export const findingText = field.text.inPublicAs((message, { code }) =>
+  typeof code !== 'string' || isOfRuns(code) || code === ('jobs-failing' satisfies CheckCode) ? LEFT_OUT : message,
+);
 
 /** What was found wrong, and what became of it. */
 export const incidentRecord = record('Incident', {
-  id: field.integer,
-  subject: field.text.about('A script or handler, a tier, `queue`, `log`, `disk`, `alerts`'),
-  code: field.text,
-  severity: field.words(['warning', 'critical']),
-  occurrences: field.integer,
-  error: field.text.orNull.from('message'),
-  hint: field.text.orNull,
-  openedAt: field.instant.from('opened_at'),
-  lastAt: field.instant.from('last_at'),
-  recoveredAt: field.instant.orNull.from('recovered_at').about('Null: it is not over'),
-  ending: field
+  id: shown.integer,
+  subject: shown.text.about('A script or handler, a tier, `queue`, `log`, `disk`, `alerts`'),
+  code: shown.text,
+  severity: shown.words(['warning', 'critical']),
+  occurrences: shown.integer,
+  error: findingText.orNull.from('message'),
+  hint: shown.text.orNull,
+  openedAt: shown.instant.from('opened_at'),
+  lastAt: shown.instant.from('last_at'),
+  recoveredAt: shown.instant.orNull.from('recovered_at').about('Null: it is not over'),
+  ending: shown
     .words(incidentEndings)
     .orNull.about('How it ended otherwise than by getting well; `gone`: `hint` says why'),
-  toldAt: field.instant.orNull.from('told_at'),
-  remindedAt: field.instant.orNull.from('reminded_at'),
-  recoveryToldAt: field.instant.orNull.from('recovery_told_at'),
-  acknowledgedAt: field.instant.orNull.from('acknowledged_at'),
-  lastRun: field.integer.orNull.from('last_run_id'),
+  toldAt: shown.instant.orNull.from('told_at'),
+  remindedAt: shown.instant.orNull.from('reminded_at'),
+  recoveryToldAt: shown.instant.orNull.from('recovery_told_at'),
+  acknowledgedAt: shown.instant.orNull.from('acknowledged_at'),
+  lastRun: shown.integer.orNull.from('last_run_id'),
 });
 
 export interface IncidentQuery {

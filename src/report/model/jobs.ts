@@ -12,51 +12,51 @@ import type { Pause } from '../../store/statements/pauses.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { jobStates, missedPolicies } from '../../store/words.ts';
 import { parseExactly } from '../../system/base/exact-json.ts';
-import { field, record, type Values } from '../../system/base/record.ts';
+import { field, quoting, record, shown, type Values } from '../../system/base/record.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import { findHold } from '../text/words.ts';
 import { type JobActivity, jobActivityRecord, selectActivity } from './activity.ts';
 import { pauseRecord } from './pauses.ts';
 import { type RunRecord, runRecord, selectRecords } from './runs/run.ts';
 
-const jobStateField = field.words(jobStates, 'JobState');
+const jobStateField = shown.words(jobStates, 'JobState');
 const countersRecord = record(null, {
-  reserves: field.integer,
-  timeouts: field.integer,
-  releases: field.integer,
-  buries: field.integer,
-  kicks: field.integer,
-  crashes: field.integer,
+  reserves: shown.integer,
+  timeouts: shown.integer,
+  releases: shown.integer,
+  buries: shown.integer,
+  kicks: shown.integer,
+  crashes: shown.integer,
 });
 
 /** One job of the queue, as docs/json.md describes it. */
 export const jobRecord = record('Job', {
-  id: field.integer,
-  name: field.text,
+  id: shown.integer,
+  name: shown.text,
   state: jobStateField,
   data: field.json.about('JSON, as it was given'),
   result: field.json.about('JSON; null: none'),
-  priority: field.integer,
-  runAt: field.date,
-  scheduledFor: field.date.orNull,
-  createdAt: field.date,
-  startedAt: field.date.orNull,
-  finishedAt: field.date.orNull,
-  attempts: field.integer,
-  maxAttempts: field.integer.orNull,
-  repeat: field.text.orNull,
-  missed: field.words(missedPolicies),
+  priority: shown.integer,
+  runAt: shown.date,
+  scheduledFor: shown.date.orNull,
+  createdAt: shown.date,
+  startedAt: shown.date.orNull,
+  finishedAt: shown.date.orNull,
+  attempts: shown.integer,
+  maxAttempts: shown.integer.orNull,
+  repeat: shown.text.orNull,
+  missed: shown.words(missedPolicies),
   uniqueKey: field.text.orNull,
   group: field.text.orNull,
-  parent: field.integer.orNull,
-  leaseMs: field.number.orNull,
-  leasedUntil: field.date.orNull,
-  reason: field.text.orNull,
-  counters: field.one(countersRecord),
+  parent: shown.integer.orNull,
+  leaseMs: shown.number.orNull,
+  leasedUntil: shown.date.orNull,
+  reason: quoting.orNull,
+  counters: shown.one(countersRecord),
 });
 
 /** With what keeps it from being run. */
-export const heldJobRecord = record('HeldJob', { ...jobRecord.fields, pause: field.one(pauseRecord).orNull });
+export const heldJobRecord = record('HeldJob', { ...jobRecord.fields, pause: shown.one(pauseRecord).orNull });
 
 /** As a list has it. */
 export const listedJobRecord = record('ListedJob', {
@@ -84,30 +84,30 @@ export const claimedJobRecord = record('ClaimedJob', {
 
 /** The number of jobs of a name in each state: `runner jobs --count --json`. */
 export const jobCountRecord = record(null, {
-  name: field.text,
-  ready: field.integer,
-  delayed: field.integer,
-  running: field.integer,
-  retrying: field.integer,
-  paused: field.integer,
-  failed: field.integer,
-  finished: field.integer,
-  cancelled: field.integer,
+  name: shown.text,
+  ready: shown.integer,
+  delayed: shown.integer,
+  running: shown.integer,
+  retrying: shown.integer,
+  paused: shown.integer,
+  failed: shown.integer,
+  finished: shown.integer,
+  cancelled: shown.integer,
 });
 
 /** What has happened to jobs of a name: `runner jobs --totals --json`. */
 export const jobTotalsRecord = record('JobTotals', {
-  name: field.text,
-  added: field.integer,
-  runs: field.integer,
-  succeeded: field.integer,
-  failed: field.integer,
-  timedOut: field.integer,
-  crashed: field.integer,
-  released: field.integer,
-  leasesExpired: field.integer,
-  buried: field.integer,
-  kicked: field.integer,
+  name: shown.text,
+  added: shown.integer,
+  runs: shown.integer,
+  succeeded: shown.integer,
+  failed: shown.integer,
+  timedOut: shown.integer,
+  crashed: shown.integer,
+  released: shown.integer,
+  leasesExpired: shown.integer,
+  buried: shown.integer,
+  kicked: shown.integer,
 });
 
 /** Jobs of the queue, in the order asked for. */
@@ -183,13 +183,13 @@ export function asFound<J extends Job>(job: J, lost: LostClaims): J {
 
 /** A time at which a job is to run: `runner jobs --upcoming 10 --json`. */
 export const upcomingJobRecord = record('UpcomingJob', {
-  at: field.instant,
+  at: shown.instant,
   /** Its rule gives that time if each run before it begins when it is due, and takes no time. */
-  isExpected: field.flag,
-  id: field.integer,
-  name: field.text,
+  isExpected: shown.flag,
+  id: shown.integer,
+  name: shown.text,
   state: jobStateField,
-  repeat: field.text.orNull,
+  repeat: shown.text.orNull,
 });
 
 export interface UpcomingRun {
@@ -281,7 +281,7 @@ async function nextTimeOf(
   return await planNext(parsed.rule, moments, { missed, nowMs: moments.finished, cap });
 }
 
-const childRecord = record(null, { id: field.integer, name: field.text, state: jobStateField });
+const childRecord = record(null, { id: shown.integer, name: shown.text, state: jobStateField });
 
 export type JobChild = Values<typeof childRecord>;
 
@@ -305,11 +305,11 @@ export async function selectRunsOfJob(log: LogView, jobId: number, limit: number
 /** A job and what became of it: `runner job <id> --json`. */
 export const jobStoryRecord = record('JobStory', {
   ...heldJobRecord.fields,
-  children: field.list(field.one(childRecord)),
+  children: shown.list(field.one(childRecord)),
   /** Newest first. */
-  runs: field.list(field.one(runRecord)),
+  runs: shown.list(field.one(runRecord)),
   /** Oldest first. */
-  activity: field.list(field.one(jobActivityRecord)),
+  activity: shown.list(field.one(jobActivityRecord)),
 });
 
 export function jobStoryToJson({ job, hold: pause, ...rest }: JobStory) {

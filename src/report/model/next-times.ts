@@ -4,23 +4,23 @@ import type { Site } from '../../discovery/site.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { ActivityLog } from '../../store/schema.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
-import { field, record, type Values } from '../../system/base/record.ts';
+import { field, record, shown, type Values } from '../../system/base/record.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { readTierState, type SiteOfTiers, selectSeen, type TierState } from './tier.ts';
 
 /** When a script that has times of its own runs next. */
 export const nextTimeRecord = record('NextTime', {
-  script: field.text,
-  tier: field.text,
+  script: shown.text,
+  tier: shown.text,
   /** As it is written. */
-  schedule: field.text.orNull.about('Null: it runs only after boots'),
-  timezone: field.text.orNull,
+  schedule: shown.text.orNull.about('Null: it runs only after boots'),
+  timezone: shown.text.orNull,
   /** It runs once after each boot. */
-  isAfterBoot: field.flag,
+  isAfterBoot: shown.flag,
   /** By its schedule; null: there is none, or it has no schedule. */
-  next: field.instant.orNull.from('atMs').about('A time in the past has come, and waits for a pass'),
+  next: shown.instant.orNull.from('atMs').about('A time in the past has come, and waits for a pass'),
   /** Null: nothing can be expected. */
-  nextPass: field.instant.orNull.from('passMs').about('When the pass of its tier that will run it is expected'),
+  nextPass: shown.instant.orNull.from('passMs').about('When the pass of its tier that will run it is expected'),
 });
 
 export type NextTime = Values<typeof nextTimeRecord>;

@@ -6,7 +6,7 @@ import { tierPeriodMs } from '../../schedule/period.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { isFailure, type Outcome } from '../../store/words.ts';
 import { hasWarning } from '../../system/base/format.ts';
-import { field, type RecordOf, record, type Values } from '../../system/base/record.ts';
+import { field, quoting, type RecordOf, record, shown, type Values } from '../../system/base/record.ts';
 import { compareBytes } from '../../system/base/values.ts';
 import { describeRunError } from '../text/words.ts';
 import { pauseRecord } from './pauses.ts';
@@ -50,39 +50,39 @@ import {
 } from './tier.ts';
 
 /** Whether it is in `jobs/` now: what is `gone` only the log knows; `disabled`: nothing runs it; `unknown`: nobody looked. */
-const presenceField = field.words(['present', 'disabled', 'gone', 'unknown'], 'Presence');
+const presenceField = shown.words(['present', 'disabled', 'gone', 'unknown'], 'Presence');
 type Presence = Values<RecordOf<{ presence: typeof presenceField }>>['presence'];
 
 const lastPassRecord = record('LastPass', {
   ...passRecord.fields,
-  succeeded: field.integer,
-  withWarning: field.integer.about('Of those that succeeded'),
-  failed: field.integer,
-  running: field.integer,
+  succeeded: shown.integer,
+  withWarning: shown.integer.about('Of those that succeeded'),
+  failed: shown.integer,
+  running: shown.integer,
   liveness: livenessField.orNull,
 });
 
 export type LastPassSummary = RecordedPass & Values<typeof lastPassRecord>;
 
 const missedRecord = record(null, {
-  count: field.integer,
-  gaps: field.list(field.one(record(null, { from: field.instant, to: field.instant.orNull, count: field.integer }))),
+  count: shown.integer,
+  gaps: shown.list(field.one(record(null, { from: shown.instant, to: shown.instant.orNull, count: shown.integer }))),
 });
 
 const tierRecord = record('TierOverview', {
-  tier: field.text,
-  periodMs: field.number.orNull,
+  tier: shown.text,
+  periodMs: shown.number.orNull,
   presence: presenceField,
   /** The newest pass that had the lock, however old; null when there never was one. */
-  lastPass: field.one(lastPassRecord).orNull,
+  lastPass: shown.one(lastPassRecord).orNull,
   /** Passes in the window that had the lock. */
-  passes: field.integer,
+  passes: shown.integer,
   /** Passes in the window that found the lock held. */
-  skippedPasses: field.integer,
-  lastSkippedPass: field.one(passRecord).orNull.from('lastSkipped'),
-  missedPasses: field.one(missedRecord).orNull.from('missed'),
+  skippedPasses: shown.integer,
+  lastSkippedPass: shown.one(passRecord).orNull.from('lastSkipped'),
+  missedPasses: shown.one(missedRecord).orNull.from('missed'),
   /** What keeps all of it from running now. */
-  pause: field.one(pauseRecord).orNull,
+  pause: shown.one(pauseRecord).orNull,
 });
 
 export interface TierOverview extends Values<typeof tierRecord> {
@@ -91,34 +91,34 @@ export interface TierOverview extends Values<typeof tierRecord> {
 }
 
 export const scriptRecord = record('ScriptOverview', {
-  script: field.text,
-  tier: field.text,
+  script: shown.text,
+  tier: shown.text,
   presence: presenceField,
   ...summaryRecord.fields,
   /** The newest run, however old; null: never run. */
-  lastRun: field.one(runRecord).orNull,
+  lastRun: shown.one(runRecord).orNull,
   /** First line of why the last run failed; null when it did not. */
-  lastError: field.text.orNull,
+  lastError: quoting.orNull,
   /** Oldest first, at most 20, however old. */
-  recentRuns: field.list(field.one(recentRunRecord)),
+  recentRuns: shown.list(field.one(recentRunRecord)),
   /** Its own, or that of its tier or of everything. */
-  pause: field.one(pauseRecord).orNull,
+  pause: shown.one(pauseRecord).orNull,
   /** Its job that waits to be run or tried again. */
-  waiting: field.one(waitingRecord).orNull,
+  waiting: shown.one(waitingRecord).orNull,
 });
 
 export type ScriptOverview = Values<typeof scriptRecord>;
 
 /** What the log says about all scripts in one window of time. */
 export const overviewRecord = record('Overview', {
-  since: field.instant,
-  until: field.instant,
+  since: shown.instant,
+  until: shown.instant,
   /** Shortest period first, tiers without one last. */
-  tiers: field.list(field.one(tierRecord)),
+  tiers: shown.list(field.one(tierRecord)),
   /** In the order of the tiers, then by name. */
-  scripts: field.list(field.one(scriptRecord)),
-  running: field.list(field.one(runningRecord)),
-  totals: field.one(totalsRecord),
+  scripts: shown.list(field.one(scriptRecord)),
+  running: shown.list(field.one(runningRecord)),
+  totals: shown.one(totalsRecord),
 });
 
 export interface Overview extends Values<typeof overviewRecord> {

@@ -11,7 +11,7 @@ import type { ActivityLog, IncidentRow } from '../../store/schema.ts';
 import { hasSpool, listSpoolFiles } from '../../store/spool/files.ts';
 import type { Store } from '../../store/store.ts';
 import { isDenied } from '../../system/base/errors.ts';
-import { field, record, type Values } from '../../system/base/record.ts';
+import { field, record, shown, type Values } from '../../system/base/record.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { incidentRecord, selectOpenIncidents } from './incidents.ts';
@@ -32,26 +32,26 @@ import {
 const statusRunRecord = record(null, {
   ...runningRecord.fields,
   /** What it usually takes; null: it never succeeded. */
-  usualDurationMs: field.number.orNull,
+  usualDurationMs: shown.number.orNull,
 });
 
 export interface StatusRun extends RunningRun, Values<typeof statusRunRecord> {}
 
 /** Somebody who is no worker of the runner and waits for a job. */
 export const waiterRecord = record('Waiter', {
-  host: field.text,
-  pid: field.integer,
-  patterns: field.list(field.text),
-  since: field.instant,
+  host: shown.text,
+  pid: shown.integer,
+  patterns: shown.list(field.text),
+  since: shown.instant,
 });
 
 /** How many jobs wait for a handler. */
 const unhandledRecord = record(null, {
   /** The handler's: without parameters. */
-  name: field.text,
-  jobs: field.integer,
+  name: shown.text,
+  jobs: shown.integer,
   /** The handler that may have been meant; null: none has such a name. */
-  nearest: field.text.orNull,
+  nearest: shown.text.orNull,
 });
 
 export type UnhandledName = Values<typeof unhandledRecord>;
@@ -60,7 +60,7 @@ export type UnhandledName = Values<typeof unhandledRecord>;
 export type QueueCounts = Readonly<Record<'ready' | 'delayed' | 'running' | 'paused' | 'failed', number>>;
 
 /** Null: the log cannot be read. */
-const count = field.integer.orNull;
+const count = shown.integer.orNull;
 
 /** How the queue stands at one moment. */
 const queueRecord = record('QueueStatus', {
@@ -71,8 +71,8 @@ const queueRecord = record('QueueStatus', {
   failed: count,
   workers: count,
   idleWorkers: count,
-  waiting: field.list(field.one(waiterRecord)),
-  withoutHandler: field.list(field.one(unhandledRecord)),
+  waiting: shown.list(field.one(waiterRecord)),
+  withoutHandler: shown.list(field.one(unhandledRecord)),
 });
 
 export interface QueueStatus {
@@ -89,27 +89,27 @@ export interface QueueStatus {
 
 /** How things stand at one moment. */
 export const statusRecord = record('Status', {
-  at: field.instant,
+  at: shown.instant,
   /** What is wrong and not over, oldest first. */
-  incidents: field.list(field.one(incidentRecord)),
+  incidents: shown.list(field.one(incidentRecord)),
   /** Oldest first. */
-  running: field.list(field.one(statusRunRecord)),
+  running: shown.list(field.one(statusRunRecord)),
   /** In the order that they run in. */
-  waiting: field.list(field.one(waitingRecord)),
-  pauses: field.list(field.one(pauseRecord)),
+  waiting: shown.list(field.one(waitingRecord)),
+  pauses: shown.list(field.one(pauseRecord)),
   /** By the names of their files. */
-  disabled: field.list(field.text).about('Disabled scripts and handlers'),
-  queue: field.one(queueRecord),
+  disabled: shown.list(field.text).about('Disabled scripts and handlers'),
+  queue: shown.one(queueRecord),
   /** Shortest period first, those without one last. */
-  tiers: field.list(field.one(tierStateRecord)),
-  scheduled: field.list(field.one(nextTimeRecord)).about('Scripts with times of their own'),
-  isLogUnread: field.flag,
+  tiers: shown.list(field.one(tierStateRecord)),
+  scheduled: shown.list(field.one(nextTimeRecord)).about('Scripts with times of their own'),
+  isLogUnread: shown.flag,
   /** How many runs were recorded without the log, and wait to be replayed into it. */
-  spooledRuns: field.integer,
+  spooledRuns: shown.integer,
   /** Logs that could not be read, by the names of their files. */
-  quarantinedLogs: field.list(field.text),
+  quarantinedLogs: shown.list(field.text),
   /** One sentence each. */
-  differences: field.list(field.text).about('Scripts that differ between machines'),
+  differences: shown.list(field.text).about('Scripts that differ between machines'),
 });
 
 export interface Status extends Omit<Values<typeof statusRecord>, 'queue'> {

@@ -16,7 +16,7 @@ import {
   workerStates,
 } from '../../store/words.ts';
 import { isDenied } from '../../system/base/errors.ts';
-import { field, record, type Values } from '../../system/base/record.ts';
+import { quoting, record, shown, type Values } from '../../system/base/record.ts';
 import type { LockHolder } from '../../system/lock/holder.ts';
 import { findLockHolder } from '../../system/lock/lock-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
@@ -24,17 +24,17 @@ import { checkLiveness, type Liveness } from '../../system/process/identity.ts';
 import { pauseRecord } from './pauses.ts';
 import type { TimeWindow } from './runs/runs.ts';
 
-const workerState = field.words(workerStates);
+const workerState = shown.words(workerStates);
 
 /** One pass over a tier; one whose process is gone has crashed, be it recorded or not. */
 export const passRecord = record('Pass', {
-  id: field.integer,
+  id: shown.integer,
   state: workerState,
-  scheduledFor: field.instant.orNull,
-  startedAt: field.instant,
-  finishedAt: field.instant.orNull,
+  scheduledFor: shown.instant.orNull,
+  startedAt: shown.instant,
+  finishedAt: shown.instant.orNull,
   /** Why it was skipped, or how it is known to have crashed. */
-  reason: field.text.orNull,
+  reason: shown.text.orNull,
 });
 
 export interface RecordedPass extends Values<typeof passRecord> {
@@ -46,10 +46,10 @@ export interface RecordedPass extends Values<typeof passRecord> {
 /** A worker that has a tier's lock. */
 const holderRecord = record('TierHolder', {
   /** Null: it works without the log, and only its lock file tells of it. */
-  kind: field.words(workerKinds).orNull,
-  pid: field.integer,
-  host: field.text,
-  since: field.instant,
+  kind: shown.words(workerKinds).orNull,
+  pid: shown.integer,
+  host: shown.text,
+  since: shown.instant,
 });
 
 export interface TierHolder extends Values<typeof holderRecord> {
@@ -61,19 +61,19 @@ export type SiteOfTiers = Pick<Site, 'view' | 'pauses' | 'crontab' | 'nowMs'>;
 
 /** How a tier stands: who has it, when it was called, when it should be called next. */
 export const tierStateRecord = record('TierState', {
-  tier: field.text,
-  periodMs: field.number.orNull,
+  tier: shown.text,
+  periodMs: shown.number.orNull,
   /** The newest pass that had the lock. */
-  lastPass: field.one(record(null, { state: workerState, startedAt: field.instant })).orNull,
+  lastPass: shown.one(record(null, { state: workerState, startedAt: shown.instant })).orNull,
   /** By cron, or whatever else calls it without a terminal; skipped calls too. */
-  lastCalledBySchedule: field.instant.orNull.from('lastScheduledCallMs'),
-  isInCrontab: field.flag.orNull.about('Null: the crontab cannot be read'),
-  nextCall: field.instant.orNull,
-  isOverdue: field.flag,
-  isDueAgain: field.flag,
+  lastCalledBySchedule: shown.instant.orNull.from('lastScheduledCallMs'),
+  isInCrontab: shown.flag.orNull.about('Null: the crontab cannot be read'),
+  nextCall: shown.instant.orNull,
+  isOverdue: shown.flag,
+  isDueAgain: shown.flag,
   /** Who has its lock. */
-  holder: field.one(holderRecord).orNull,
-  pause: field.one(pauseRecord).orNull,
+  holder: shown.one(holderRecord).orNull,
+  pause: shown.one(pauseRecord).orNull,
 });
 
 export interface TierState extends Values<typeof tierStateRecord>, CrontabView {
@@ -222,15 +222,15 @@ type WaitingState = (typeof waitingStates)[number];
  * in a moment. `deferred`: the next call of any tier does. `retrying`: the first call of any tier after `runAtMs` does.
  */
 export const waitingRecord = record('WaitingScript', {
-  script: field.text,
-  tier: field.text,
-  state: field.words(waitingStates),
-  since: field.instant,
-  runAt: field.instant,
+  script: shown.text,
+  tier: shown.text,
+  state: shown.words(waitingStates),
+  since: shown.instant,
+  runAt: shown.instant,
   /** How many tries it has had. */
-  attempts: field.integer,
+  attempts: shown.integer,
   /** Why it was deferred, or how its last try ended. */
-  reason: field.text.orNull,
+  reason: quoting.orNull,
 });
 
 export type WaitingScriptJob = Values<typeof waitingRecord>;

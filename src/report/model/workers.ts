@@ -8,27 +8,27 @@ import {
   workerKinds,
   workerStates,
 } from '../../store/words.ts';
-import { field, record, type Values } from '../../system/base/record.ts';
+import { quoting, record, shown, type Values } from '../../system/base/record.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import { livenessField } from './runs/run.ts';
 
 /** A worker as the readers of the log see it; one whose process is gone has crashed, be it recorded or not. */
 export const workerRecord = record('Worker', {
-  id: field.integer,
-  kind: field.words(workerKinds),
-  tier: field.text.orNull.about('Null: it processes jobs of the queue'),
-  state: field.words(workerStates),
-  trigger: field.words(triggers),
-  host: field.text,
-  pid: field.integer,
-  runnerVersion: field.text,
-  nodeVersion: field.text,
-  scheduledFor: field.instant.orNull,
-  startedAt: field.instant,
-  finishedAt: field.instant.orNull,
-  skipCode: field.words(skipCodes).orNull,
+  id: shown.integer,
+  kind: shown.words(workerKinds),
+  tier: shown.text.orNull.about('Null: it processes jobs of the queue'),
+  state: shown.words(workerStates),
+  trigger: shown.words(triggers),
+  host: shown.text,
+  pid: shown.integer,
+  runnerVersion: shown.text,
+  nodeVersion: shown.text,
+  scheduledFor: shown.instant.orNull,
+  startedAt: shown.instant,
+  finishedAt: shown.instant.orNull,
+  skipCode: shown.words(skipCodes).orNull,
   /** Why it was skipped, stopped early, or is known to have crashed. */
-  reason: field.text.orNull,
+  reason: quoting.orNull,
   /** Null: it has ended. */
   liveness: livenessField.orNull,
 });

@@ -7,38 +7,73 @@ export type Shape =
   | { readonly kind: 'list' | 'map'; readonly of: Field }
   | { readonly kind: 'record'; readonly of: Pick<RecordOf<Fields>, 'name' | 'fields'> };
 
+/**
+ * What a report that anybody may see has of a field: its value, something instead of a value that is there, or nothing
+ * at all, as of each field that does not say otherwise.
+ */
+type InPublic = 'shown' | 'left-out' | ((value: unknown, of: Readonly<Record<string, unknown>>) => unknown);
+
+/** Stands where such a report leaves out what a script may have said. */
+export const LEFT_OUT = 'left out of this report';
+
 /** One value of an answer, which the program has in another form than JSON. */
 export class Field<Value = unknown, Json = unknown, Source extends string = string> {
   readonly shape: Shape;
   readonly isNullable: boolean;
+  readonly isOptional: boolean;
   /** Stands in the API's document. */
   readonly description: string | undefined;
   /** The name in the program's value, in which `*` stands for the field's own. */
   readonly source: Source;
   readonly toJson: (value: Value) => Json;
+  readonly inPublic: InPublic;
 
-  constructor(shape: Shape, source: Source, toJson: (value: Value) => Json, isNullable = false, description?: string) {
-    this.shape = shape;
-    this.source = source;
-    this.toJson = toJson;
-    this.isNullable = isNullable;
-    this.description = description;
+  constructor(parts: Parts<Value, Json, Source>) {
+    this.shape = parts.shape;
+    this.isNullable = parts.isNullable ?? false;
+    this.isOptional = parts.isOptional ?? false;
+    this.description = parts.description;
+    this.source = parts.source;
+    this.toJson = parts.toJson;
+    this.inPublic = parts.inPublic;
   }
 
   get orNull(): Field<Value | null, Json | null, Source> {
     const toJson = (value: Value | null): Json | null => (value === null ? null : this.toJson(value));
-    return new Field(this.shape, this.source, toJson, true, this.description);
+    return new Field({ ...this, toJson, isNullable: true });
+  }
+
+  /** The answer may lack it. */
+  get optional(): OptionalField<Value, Json, Source> {
+    const toJson = (value: Value | undefined): Json | undefined =>
+      value === undefined ? undefined : this.toJson(value);
+    return new Field({ ...this, toJson, isOptional: true }) as OptionalField<Value, Json, Source>;
   }
 
   about(description: string): Field<Value, Json, Source> {
-    return new Field(this.shape, this.source, this.toJson, this.isNullable, description);
+    return new Field({ ...this, description });
   }
 
   /** @param source under which name the program has the value */
   from<Other extends string>(source: Other): Field<Value, Json, Other> {
-    return new Field(this.shape, source, this.toJson, this.isNullable, this.description);
+    return new Field({ ...this, source });
+  }
+
+  /** @param replace what a public report says instead of a value that is there */
+  inPublicAs(replace: (value: Json, of: Readonly<Record<string, unknown>>) => unknown): Field<Value, Json, Source> {
+    return new Field({ ...this, inPublic: replace as InPublic });
   }
 }
+
+type Parts<Value, Json, Source extends string> = Pick<
+  Field<Value, Json, Source>,
+  'shape' | 'source' | 'toJson' | 'inPublic'
+> &
+  Partial<Pick<Field, 'isNullable' | 'isOptional' | 'description'>>;
+
+type OptionalField<Value, Json, Source extends string> = Field<Value | undefined, Json | undefined, Source> & {
+  readonly isOptional: true;
+};
 
 // biome-ignore lint/suspicious/noExplicitAny: what a field takes is known where its record is written, not here.
 export type Fields = Readonly<Record<string, Field<any, any>>>;
@@ -56,73 +91,84 @@ type NameIn<Key extends string, Source> = Source extends `*${infer Rest}` ? `${K
 
 type SourceOf<Key, F> = F extends Field<infer _Value, infer _Json, infer Source> ? NameIn<Key & string, Source> : never;
 
+type OptionalIn<F> = { [Key in keyof F]: F[Key] extends { readonly isOptional: true } ? Key : never }[keyof F];
+
+type ValuesOf<F> = {
+  readonly [Key in keyof F as SourceOf<Key, F[Key]>]: F[Key] extends Field<infer Value, infer _Json> ? Value : never;
+};
+
 /** What the program has: instants are epoch milliseconds, by names that end in `Ms`. */
 export type Values<R> = R extends { readonly fields: infer F }
-  ? {
-      readonly [Key in keyof F as SourceOf<Key, F[Key]>]: F[Key] extends Field<infer Value, infer _Json>
-        ? Value
-        : never;
-    }
+  ? ValuesOf<Omit<F, OptionalIn<F>>> & Partial<ValuesOf<Pick<F, OptionalIn<F>>>>
   : never;
+
+type JsonIn<F> = { [Key in keyof F]: F[Key] extends Field<infer _Value, infer Json> ? Json : never };
 
 /** What is answered: instants are ISO 8601 in UTC. */
 export type JsonOf<R> = R extends { readonly fields: infer F }
-  ? { [Key in keyof F]: F[Key] extends Field<infer _Value, infer Json> ? Json : never }
+  ? JsonIn<Omit<F, OptionalIn<F>>> & Partial<JsonIn<Pick<F, OptionalIn<F>>>>
   : never;
 
 export function record<const F extends Fields>(name: string | null, fields: F): RecordOf<F> {
   const toJson = (value: Values<RecordOf<F>>): JsonOf<RecordOf<F>> => {
     const values = value as Readonly<Record<string, unknown>>;
-    const entries = Object.entries(fields).map(([key, each]) => [
-      key,
-      each.toJson(values[each.source.replace('*', key)]),
-    ]);
+    const entries = Object.entries(fields)
+      .map(([key, each]) => [key, each.toJson(values[each.source.replace('*', key)]), each.isOptional] as const)
+      .filter(([, json, isOptional]) => !isOptional || json !== undefined);
     return Object.fromEntries(entries) as JsonOf<RecordOf<F>>;
   };
   return { name, fields, toJson };
 }
-
-const plain = <Value>(kind: 'text' | 'integer' | 'number' | 'flag') =>
-  new Field({ kind }, '*', (value: Value) => value);
 
 /** An ISO 8601 string in UTC; null where no date can be made of it. */
 export function isoInstant(atMs: number | null): string | null {
   return isInstant(atMs) ? new Date(atMs).toISOString() : null;
 }
 
-/** The kinds of values. */
-export const field = {
-  text: plain<string>('text'),
-  integer: plain<number>('integer'),
-  number: plain<number>('number'),
-  flag: plain<boolean>('flag'),
-  /** As it was given. */
-  // biome-ignore lint/suspicious/noExplicitAny: whoever reads it knows what was given.
-  json: new Field({ kind: 'json' }, '*', (value: unknown): any => value),
-  /** The program has it as epoch milliseconds, with `Ms` behind its name. */
-  instant: new Field({ kind: 'instant' }, '*Ms', (atMs: number) => isoInstant(atMs), true),
-  /** The program has it as a date. */
-  date: new Field({ kind: 'instant' }, '*', (at: Date) => isoInstant(at.getTime()), true),
+const kindsOf = (inPublic: InPublic) => {
+  const kind = <Value, Json>(shape: Shape, toJson: (value: Value) => Json) =>
+    new Field({ shape, source: '*', toJson, inPublic });
+  const plain = <Value>(named: 'text' | 'integer' | 'number' | 'flag') =>
+    kind({ kind: named }, (value: Value) => value);
+  const instant = kind({ kind: 'instant' }, (atMs: number) => isoInstant(atMs));
+  return {
+    text: plain<string>('text'),
+    integer: plain<number>('integer'),
+    number: plain<number>('number'),
+    flag: plain<boolean>('flag'),
+    /** As it was given. */
+    // biome-ignore lint/suspicious/noExplicitAny: whoever reads it knows what was given.
+    json: kind({ kind: 'json' }, (value: unknown): any => value),
+    /** The program has it as epoch milliseconds, with `Ms` behind its name. */
+    instant: new Field({ ...instant, source: '*Ms', isNullable: true }),
+    /** The program has it as a date. */
+    date: new Field({ ...instant, toJson: (at: Date) => isoInstant(at.getTime()), isNullable: true }),
 
-  /** @param name in the API's document. Default: none */
-  words<const Words extends readonly string[]>(among: Words, name?: string) {
-    return new Field({ kind: 'words', words: among, name }, '*', (word: Words[number]) => word);
-  },
+    /** @param name in the API's document. Default: none */
+    words: <const Words extends readonly string[]>(among: Words, name?: string) =>
+      kind({ kind: 'words', words: among, name }, (word: Words[number]) => word),
 
-  list<Value, Json>(of: Field<Value, Json>) {
-    const shape: Shape = { kind: 'list', of: of as Field };
-    return new Field(shape, '*', (values: readonly Value[]) => values.map((value) => of.toJson(value)));
-  },
+    list: <Value, Json>(of: Field<Value, Json>) =>
+      kind({ kind: 'list', of: of as Field }, (values: readonly Value[]) => values.map((value) => of.toJson(value))),
 
-  /** Values by name. */
-  map<Value, Json>(of: Field<Value, Json>) {
-    const toJsonOf = (values: Readonly<Record<string, Value>>): Record<string, Json> =>
-      Object.fromEntries(Object.entries(values).map(([name, value]) => [name, of.toJson(value)]));
-    return new Field({ kind: 'map', of: of as Field }, '*', toJsonOf);
-  },
+    /** Values by name. */
+    map: <Value, Json>(of: Field<Value, Json>) =>
+      kind(
+        { kind: 'map', of: of as Field },
+        (values: Readonly<Record<string, Value>>): Record<string, Json> =>
+          Object.fromEntries(Object.entries(values).map(([name, value]) => [name, of.toJson(value)])),
+      ),
 
-  one<F extends Fields>(of: RecordOf<F>) {
-    const shape: Shape = { kind: 'record', of };
-    return new Field(shape, '*', (value: Values<RecordOf<F>>) => of.toJson(value));
-  },
+    one: <F extends Fields>(of: RecordOf<F>) =>
+      kind({ kind: 'record', of }, (value: Values<RecordOf<F>>) => of.toJson(value)),
+  };
 };
+
+/** The kinds of values, of fields that a public report leaves out. */
+export const field = kindsOf('left-out');
+
+/** The same, of fields that anybody may see: none that holds what scripts print, count and throw, or what jobs carry. */
+export const shown = kindsOf('shown');
+
+/** A text that quotes scripts: a public report tells that there is one. */
+export const quoting = field.text.inPublicAs(() => LEFT_OUT);

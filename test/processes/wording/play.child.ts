@@ -11,7 +11,7 @@ import type { runCommandLine as Run } from '../../../src/commands/cli.ts';
 import type { findWrongUse as Find } from '../../../src/commands/wrong-use.ts';
 import type { createApi as Create } from '../../../src/dashboard/api/api.ts';
 import type { openSite as Open } from '../../../src/dashboard/site.ts';
-import type { LEFT_OUT as LeftOut } from '../../../src/dashboard/static/left-out.ts';
+import type { LEFT_OUT as LeftOut } from '../../../src/system/base/record.ts';
 
 const [sources = '', distFolder = '', root = ''] = process.argv.slice(2);
 const { runCommandLine } = (await import(join(sources, 'commands/cli.ts'))) as { runCommandLine: typeof Run };
@@ -176,7 +176,7 @@ const html = join(root, 'report.html');
 story.html = (await call('report', '--html', html)).code;
 const page = readFileSync(html, 'utf8');
 story.leaks = /hunter2/.test(page);
-const { LEFT_OUT } = (await import(join(sources, 'dashboard/static/left-out.ts'))) as { LEFT_OUT: typeof LeftOut };
+const { LEFT_OUT } = (await import(join(sources, 'system/base/record.ts'))) as { LEFT_OUT: typeof LeftOut };
 story.leftOut = page.split(LEFT_OUT).length - 1;
 
 rmSync(join(root, 'jobs/hourly/bad.sh'));

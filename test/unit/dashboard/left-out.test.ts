@@ -1,16 +1,92 @@
 import { expect, test } from 'vitest';
-import { leaveOut } from '../../../src/dashboard/static/left-out.ts';
+import { createApi } from '../../../src/dashboard/api/api.ts';
+import { type Answered, leaveOut } from '../../../src/dashboard/api/left-out.ts';
+import { recordOf } from '../../../src/dashboard/api/schema-of.ts';
+import type { LiveSite } from '../../../src/dashboard/site.ts';
+import { runRecord } from '../../../src/report/model/runs/run.ts';
+import { FAILING } from '../../../src/store/words.ts';
+import { type Field, field, LEFT_OUT, record, type Shape, shown } from '../../../src/system/base/record.ts';
 
-test('a field that nobody has said may be shown is left out of a report, wherever it is', () => {
-  const known = { script: 'hourly/a', exitCode: 3, reason: 'exit code 3: CANARY' };
-  const added = { addedText: 'CANARY', addedList: ['CANARY'], addedObject: { script: 'CANARY' }, addedNumber: 7 };
-  const shown = { script: 'hourly/a', exitCode: 3, reason: 'exit code 3' };
-  const emptied = { addedText: '', addedList: [], addedObject: {}, addedNumber: null };
-  const pass = { reason: 'another pass of hourly is running' };
-  expect(leaveOut({ ...known, ...added, runs: [{ ...known, ...added }], lastPass: { ...pass, ...added } })).toEqual({
-    ...shown,
-    ...emptied,
-    runs: [{ ...shown, ...emptied }],
-    lastPass: { ...pass, ...emptied },
+const added = {
+  addedText: field.text,
+  addedList: field.list(field.text),
+  addedRecord: field.one(record(null, { script: shown.text })),
+  addedMap: field.map(shown.number),
+  addedNumber: field.number,
+  addedFlag: field.flag.orNull,
+};
+const secret = {
+  ...{ addedText: 'CANARY', addedList: ['CANARY'], addedRecord: { script: 'CANARY' }, addedMap: { CANARY: 1 } },
+  ...{ addedNumber: 7, addedFlag: true, unknown: 'CANARY' },
+};
+const emptied = {
+  ...{ addedText: '', addedList: [], addedRecord: {}, addedMap: {}, addedNumber: null, addedFlag: null, unknown: '' },
+};
+
+test('a field that does not say that it may be shown is left out of a public report, whatever it is', () => {
+  const run = record(null, { ...runRecord.fields, ...added });
+  const answer = record(null, { runs: shown.list(shown.one(run)), byName: shown.map(shown.one(run)), ...added });
+  const known = { script: 'queue/a?customer=4711', exitCode: 3, reason: 'exit code 3: CANARY', counts: { CANARY: 1 } };
+  const found = leaveOut(answer, {
+    runs: [{ ...known, ...secret }],
+    byName: { one: { ...known, ...secret } },
+    ...secret,
+  });
+  const seen = { script: 'queue/a', exitCode: 3, reason: 'exit code 3', counts: {}, ...emptied };
+  expect(found).toEqual({ runs: [seen], byName: { one: seen }, ...emptied });
+});
+
+const api = createApi({} as LiveSite, { name: 'test', permission: 'read' });
+const routes = api.openAPIRegistry.definitions.flatMap((each) => (each.type === 'route' ? [each.route] : []));
+const answers = routes
+  .filter(({ method }) => method === 'get')
+  .flatMap(({ path, responses }) => {
+    const content = responses[200] as { content?: Record<string, { schema: object }> } | undefined;
+    const answered = recordOf(content?.content?.['application/json']?.schema);
+    return answered === null ? [] : [{ path, answered }];
+  });
+
+test.for(answers)('what $path answers has nothing in public but what fields show', ({ answered }) => {
+  expect(JSON.stringify(leaveOut(answered, fillRecord(answered)))).not.toContain('CANARY');
+});
+
+test('each question that a report asks has a record of what may be shown', () => {
+  const asked = ['overview', 'status', 'tiers', 'scripts', 'health', 'pauses', 'mutes', 'schedule', 'activity'];
+  const further = ['incidents', 'workers', 'jobs', 'jobs/counts', 'jobs/totals', 'runs', 'runs/{id}', 'jobs/{id}'];
+  const found = answers.map(({ path }) => path);
+  expect(found).toEqual(expect.arrayContaining([...asked, ...further].map((each) => `/api/${each}`)));
+});
+
+/** An answer in which each value that is not shown is a canary. */
+function fillRecord({ fields }: Answered): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).map(([name, each]) => [name, fillField(name, each)]));
+}
+
+function fillField(name: string, { shape, inPublic }: Field): unknown {
+  if (inPublic !== 'shown') return fill(shape, 'CANARY');
+  // What is found may quote scripts where it is of runs.
+  return name === 'code' ? FAILING : fill(shape, 'shown');
+}
+
+function fill(shape: Shape, text: string): unknown {
+  switch (shape.kind) {
+    case 'list':
+      return [fill(shape.of.shape, text)];
+    case 'map':
+      return { [text]: fill(shape.of.shape, text) };
+    case 'record':
+      return text === 'shown' ? fillRecord(shape.of) : { [text]: text };
+    default:
+      return text;
+  }
+}
+
+test('an error and a warning of a run tell that they are there', () => {
+  const error = { name: 'Error', message: 'CANARY', stack: 'CANARY' };
+  const run = { reason: 'CANARY', warning: 'CANARY', outcome: 'timed-out', suspect: true, error };
+  expect(leaveOut(runRecord, run)).toMatchObject({
+    reason: 'timed out',
+    warning: 'exit code 0, but its output tells of a failure',
+    error: { name: LEFT_OUT, message: LEFT_OUT, stack: '' },
   });
 });

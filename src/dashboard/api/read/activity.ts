@@ -3,7 +3,7 @@ import { periods } from '../../../monitor/metrics/periods.ts';
 import { metricsRecord, readMetrics } from '../../../monitor/metrics/read-metrics.ts';
 import { type ActivityPlace, activityRecord, selectActivity } from '../../../report/model/activity.ts';
 import { describeEvent } from '../../../report/text/words.ts';
-import { field, record } from '../../../system/base/record.ts';
+import { record, shown } from '../../../system/base/record.ts';
 import { DAY_MS } from '../../../system/base/values.ts';
 import { readCpuLimit } from '../../../system/process/cpu-limit.ts';
 import type { LiveSite } from '../../site.ts';
@@ -30,10 +30,10 @@ const { at, event, ...recorded } = activityRecord.fields;
 const toldActivityRecord = record('Activity', {
   at,
   event,
-  text: field.text.about('The event in words'),
+  text: shown.text.about('The event in words'),
   ...recorded,
   by: recorded.by.about('Who did it through the API; null: a worker, or somebody at a shell'),
-  isOfScript: field.flag.about('The job is a script of a tier, not a job of the queue'),
+  isOfScript: shown.flag.about('The job is a script of a tier, not a job of the queue'),
 });
 
 const activityRoute = defineRoute('read', {
@@ -50,7 +50,7 @@ const activityRoute = defineRoute('read', {
       worker: idSchema.optional(),
     }),
   },
-  responses: { 200: jsonResponse('The activity', pageOf(schemaOf(toldActivityRecord))) },
+  responses: { 200: jsonResponse('The activity', schemaOf(pageOf(toldActivityRecord))) },
 });
 
 const periodSchema = oneOf(periods).openapi('Period');

@@ -21,7 +21,7 @@ import type { Pause } from '../../../store/statements/pauses.ts';
 import type { Store } from '../../../store/store.ts';
 import { jobStates } from '../../../store/words.ts';
 import { parseExactly } from '../../../system/base/exact-json.ts';
-import { field, record } from '../../../system/base/record.ts';
+import { field, record, shown } from '../../../system/base/record.ts';
 import type { LiveSite } from '../../site.ts';
 import {
   answer,
@@ -72,13 +72,14 @@ const jobsRoute = defineRoute('read', {
   responses: {
     200: jsonResponse(
       'Jobs',
-      z.object({
-        ...pageOf(schemaOf(jobItemRecord)).shape,
-        searched: z.int().nullable().openapi({
-          description:
+      schemaOf(
+        record(null, {
+          ...pageOf(jobItemRecord).fields,
+          searched: shown.integer.orNull.about(
             'The number of jobs that the search has looked at. It stops after a while; continue with `next`. Null: no search',
+          ),
         }),
-      }),
+      ),
     ),
   },
 });
@@ -89,7 +90,7 @@ const { name, ...counted } = jobCountRecord.fields;
 
 const dueCountRecord = record('JobCounts', {
   name,
-  dueSince: field.instant.orNull.about('When the oldest due job became due; null: none is due'),
+  dueSince: shown.instant.orNull.about('When the oldest due job became due; null: none is due'),
   ...counted,
 });
 
@@ -99,7 +100,7 @@ const countsRoute = defineRoute('read', {
   summary: 'The number of jobs in each state, by name',
   request: { query: patternQuery },
   responses: {
-    200: jsonResponse('A count for each name, without parameters', pageOf(schemaOf(dueCountRecord))),
+    200: jsonResponse('A count for each name, without parameters', schemaOf(pageOf(dueCountRecord))),
   },
 });
 
@@ -109,7 +110,7 @@ const totalsRoute = defineRoute('read', {
   summary: 'What has happened to jobs of each name since the log began',
   request: { query: patternQuery },
   responses: {
-    200: jsonResponse('Totals for each name, without parameters', pageOf(schemaOf(jobTotalsRecord))),
+    200: jsonResponse('Totals for each name, without parameters', schemaOf(pageOf(jobTotalsRecord))),
   },
 });
 

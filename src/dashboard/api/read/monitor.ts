@@ -4,21 +4,11 @@ import { checkCodes, runChecks, withoutLog } from '../../../checks/list.ts';
 import { foresee } from '../../../monitor/alert/incidents.ts';
 import { writePrometheus } from '../../../monitor/metrics/prometheus.ts';
 import { healthToJson } from '../../../report/json.ts';
-import { incidentRecord, selectIncidents } from '../../../report/model/incidents.ts';
+import { findingText, incidentRecord, selectIncidents } from '../../../report/model/incidents.ts';
 import { muteRecord, pauseRecord } from '../../../report/model/pauses.ts';
 import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
-import {
-  answer,
-  cutPage,
-  knownText,
-  oneOf,
-  pageFields,
-  pageOf,
-  readCursor,
-  readLog,
-  textSchema,
-  wordsOf,
-} from '../fields.ts';
+import { record, shown } from '../../../system/base/record.ts';
+import { answer, cutPage, oneOf, pageFields, pageOf, readCursor, readLog, textSchema, wordsOf } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
 import { schemaOf } from '../schema-of.ts';
 
@@ -33,7 +23,7 @@ const incidentsRoute = defineRoute('read', {
       subject: textSchema.optional().openapi({ example: 'hourly/import' }),
     }),
   },
-  responses: { 200: jsonResponse('Incidents', pageOf(schemaOf(incidentRecord))) },
+  responses: { 200: jsonResponse('Incidents', schemaOf(pageOf(incidentRecord))) },
 });
 
 const mutesRoute = defineRoute('read', {
@@ -41,7 +31,7 @@ const mutesRoute = defineRoute('read', {
   path: '/api/mutes',
   summary: 'The mutes in force',
   request: { query: z.strictObject({}) },
-  responses: { 200: jsonResponse('Mutes', pageOf(schemaOf(muteRecord))) },
+  responses: { 200: jsonResponse('Mutes', schemaOf(pageOf(muteRecord))) },
 });
 
 const pausesRoute = defineRoute('read', {
@@ -49,10 +39,25 @@ const pausesRoute = defineRoute('read', {
   path: '/api/pauses',
   summary: 'The pauses in force',
   request: { query: z.strictObject({}) },
-  responses: { 200: jsonResponse('Pauses', pageOf(schemaOf(pauseRecord))) },
+  responses: { 200: jsonResponse('Pauses', schemaOf(pageOf(pauseRecord))) },
 });
 
-const checkStatusSchema = z.enum(['ok', 'warning', 'critical', 'unknown']).openapi('CheckStatus');
+const checkStatus = shown.words(['ok', 'warning', 'critical', 'unknown'], 'CheckStatus');
+
+const healthRecord = record('Health', {
+  status: checkStatus,
+  checks: shown.list(
+    shown.one(
+      record(null, {
+        code: shown.words(checkCodes),
+        status: checkStatus,
+        subject: shown.text,
+        message: findingText,
+        hint: shown.text.orNull,
+      }),
+    ),
+  ),
+});
 
 const healthRoute = defineRoute('read', {
   method: 'get',
@@ -60,23 +65,7 @@ const healthRoute = defineRoute('read', {
   summary: 'The findings of the health checks, as `npx folder-runner check --json` prints them',
   request: { query: z.strictObject({ code: wordsOf(checkCodes).optional() }) },
   responses: {
-    200: jsonResponse(
-      'What they find; also if something is wrong',
-      z
-        .object({
-          status: checkStatusSchema,
-          checks: z.array(
-            z.object({
-              code: z.enum(checkCodes as [(typeof checkCodes)[number], ...typeof checkCodes]),
-              status: checkStatusSchema,
-              subject: z.string(),
-              message: z.string(),
-              hint: knownText,
-            }),
-          ),
-        })
-        .openapi('Health'),
-    ),
+    200: jsonResponse('What they find; also if something is wrong', schemaOf(healthRecord)),
   },
 });
 

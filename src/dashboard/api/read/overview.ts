@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import { overviewRecord, readOverview } from '../../../report/model/overview.ts';
 import { readStatus, statusRecord, statusToJson } from '../../../report/model/status.ts';
-import { field, record } from '../../../system/base/record.ts';
+import { record, shown } from '../../../system/base/record.ts';
 import { answer, readClosedWindow, textSchema, windowFields } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
 import { schemaOf } from '../schema-of.ts';
@@ -20,7 +20,7 @@ const { spooledRuns, quarantinedLogs, differences, ...now } = statusRecord.field
 
 const problemRecord = record('Status', {
   ...now,
-  logProblem: field.text.orNull.about('Why the log cannot be read; null: it can be read, or there is none'),
+  logProblem: shown.text.orNull.about('Why the log cannot be read; null: it can be read, or there is none'),
   ...{ spooledRuns, quarantinedLogs, differences },
 });
 

@@ -9,7 +9,7 @@ import { findRun, findScript } from '../../../report/names.ts';
 import { type Clock, createClock } from '../../../report/text/clock.ts';
 import { describeChange, describeDeviation } from '../../../report/text/words.ts';
 import { outcomes } from '../../../store/words.ts';
-import { field, type JsonOf, record } from '../../../system/base/record.ts';
+import { field, type JsonOf, quoting, record, shown } from '../../../system/base/record.ts';
 import {
   answer,
   cutPage,
@@ -31,21 +31,21 @@ import { schemaOf } from '../schema-of.ts';
 /** With what a page says of it. */
 const toldRunRecord = record('ToldRun', {
   ...runRecord.fields,
-  summary: field.text.orNull.about('One line: why it did not succeed'),
+  summary: quoting.orNull.about('One line: why it did not succeed'),
   unusual: field.list(field.text).about('Its differences from earlier runs, one line each'),
 });
 
 const oneRunRecord = record('OneRun', {
   ...toldRunRecord.fields,
-  change: field
+  change: shown
     .one(changeRecord)
     .orNull.about('For a failed run: whether the content of its script has changed since the last success'),
-  changeText: field.text.orNull.about('The same in a sentence'),
-  host: field.text.orNull.about('The machine that ran it'),
-  lastGood: field.integer.orNull.about('The last run before it that succeeded'),
-  previous: field.integer.orNull.about('The run of the same script before it'),
-  next: field.integer.orNull.about('The run of the same script after it'),
-  hasOutput: field.flag.about('Some of its output is kept'),
+  changeText: shown.text.orNull.about('The same in a sentence'),
+  host: shown.text.orNull.about('The machine that ran it'),
+  lastGood: shown.integer.orNull.about('The last run before it that succeeded'),
+  previous: shown.integer.orNull.about('The run of the same script before it'),
+  next: shown.integer.orNull.about('The run of the same script after it'),
+  hasOutput: shown.flag.about('Some of its output is kept'),
 });
 
 const runsRoute = defineRoute('read', {
@@ -63,7 +63,7 @@ const runsRoute = defineRoute('read', {
       zone: zoneField('times within sentences'),
     }),
   },
-  responses: { 200: jsonResponse('Runs', pageOf(schemaOf(toldRunRecord))) },
+  responses: { 200: jsonResponse('Runs', schemaOf(pageOf(toldRunRecord))) },
 });
 
 const idParam = z.object({ id: idSchema });

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import type { Discovery, Script } from '../../../discovery/script.ts';
-import { foundScriptToJson, whyToJson } from '../../../report/json.ts';
+import { findPause } from '../../../queue/pauses.ts';
+import { whyToJson } from '../../../report/json.ts';
 import { incidentRecord } from '../../../report/model/incidents.ts';
 import { readOverview, readScriptOverview, scriptRecord } from '../../../report/model/overview.ts';
 import { pauseRecord } from '../../../report/model/pauses.ts';
@@ -12,11 +13,10 @@ import { readWhy } from '../../../report/why/why.ts';
 import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import type { Pause } from '../../../store/statements/pauses.ts';
 import { outcomes } from '../../../store/words.ts';
-import { field, record } from '../../../system/base/record.ts';
+import { field, record, shown } from '../../../system/base/record.ts';
 import type { LiveSite } from '../../site.ts';
 import {
   answer,
-  orNull,
   pageOf,
   readClosedWindow,
   readLog,
@@ -28,9 +28,9 @@ import {
   zoneField,
 } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
-import { schemaOf, schemaOfField } from '../schema-of.ts';
+import { schemaOf } from '../schema-of.ts';
 import { WEEK_MS } from './overview.ts';
-import { optionsSchema, withoutPing } from './settings.ts';
+import { optionsField } from './settings.ts';
 
 const scriptsRoute = defineRoute('read', {
   method: 'get',
@@ -46,48 +46,38 @@ const scriptsRoute = defineRoute('read', {
       limit: wholeNumber(1, 10_000).optional(),
     }),
   },
-  responses: { 200: jsonResponse('The scripts', pageOf(schemaOf(scriptRecord))) },
+  responses: { 200: jsonResponse('The scripts', schemaOf(pageOf(scriptRecord))) },
 });
 
 /** A script's file, as it is now. */
-export const scriptFileSchema = z
-  .object({
-    script: z.string(),
-    path: z.string(),
-    options: optionsSchema,
-    refusals: z.array(z.string()).openapi({ description: 'Why it is refused' }),
-    warnings: z.array(z.string()),
-    pause: schemaOfField(field.one(pauseRecord).orNull),
-  })
-  .openapi('ScriptFile');
+export const scriptFileRecord = record('ScriptFile', {
+  script: shown.text.from('name'),
+  path: shown.text,
+  options: optionsField,
+  refusals: shown.list(shown.text).about('Why it is refused'),
+  warnings: shown.list(shown.text),
+  pause: shown.one(pauseRecord).orNull,
+});
 
 const nameParam = z.object({ name: textSchema.openapi({ example: 'hourly/clean-tmp' }) });
 
-/** What a script's page shows besides its figures. */
-const pageRecord = record(null, {
-  running: field.list(field.one(runningRecord)),
-  usual: field.one(usualRecord),
-  versions: field.list(field.one(versionRecord)),
-  incidents: field.list(field.one(incidentRecord)).about('Open incidents'),
+const pageRecord = record('Script', {
+  ...scriptRecord.fields,
+  since: shown.instant,
+  until: shown.instant,
+  file: shown.one(scriptFileRecord).orNull.about('Null: it is not in jobs/'),
+  running: shown.list(field.one(runningRecord)),
+  usual: shown.one(usualRecord),
+  versions: shown.list(field.one(versionRecord)),
+  incidents: shown.list(field.one(incidentRecord)).about('Open incidents'),
 });
-
-const windowRecord = record(null, { since: field.instant, until: field.instant });
-
-const scriptSchema = z
-  .object({
-    ...schemaOf(scriptRecord).shape,
-    ...schemaOf(windowRecord).shape,
-    file: orNull(scriptFileSchema).openapi({ description: 'Null: it is not in jobs/' }),
-    ...schemaOf(pageRecord).shape,
-  })
-  .openapi('Script');
 
 const scriptRoute = defineRoute('read', {
   method: 'get',
   path: '/api/scripts/{name{.+}}',
   summary: 'One script or handler: its figures, its file, its usual values, and its versions',
   request: { params: nameParam, query: z.strictObject(windowFields) },
-  responses: { 200: jsonResponse('The script', scriptSchema) },
+  responses: { 200: jsonResponse('The script', schemaOf(pageRecord)) },
 });
 
 const whyRecord = record('Why', {
@@ -144,12 +134,8 @@ async function readScript(site: LiveSite, word: string, words: WindowWords) {
     const versions = await selectVersions(view, script, MOST_VERSIONS);
     const usual = store === null ? nothingUsual : await readUsual(store, script, nowMs);
     const incidents = store === null ? [] : await incidentsOf(store.statements).current([script]);
-    return {
-      ...scriptRecord.toJson(overview),
-      ...windowRecord.toJson(window),
-      file: file && fileToJson(file, await found.pauses()),
-      ...pageRecord.toJson({ running, usual, versions, incidents }),
-    };
+    const page = { ...overview, ...window, running, usual, versions, incidents };
+    return pageRecord.toJson({ ...page, file: file && withPause(file, await found.pauses()) });
   });
 }
 
@@ -159,15 +145,8 @@ function scriptsOf({ tiers, handlers }: Discovery): Script[] {
   return [...tiers.flatMap(({ scripts }) => scripts), ...handlers];
 }
 
-/** Without what may be a secret. */
-export function fileToJson(script: Script, pauses: readonly Pause[]) {
-  const { pause, refusals, warnings } = foundScriptToJson(script, pauses);
-  return {
-    script: script.name,
-    path: script.path,
-    options: withoutPing(script.options),
-    ...{ refusals, warnings, pause },
-  };
+export function withPause(script: Script, pauses: readonly Pause[]) {
+  return { ...script, pause: findPause(pauses, script.name) };
 }
 
 function addWhyRoute(api: Api): void {

@@ -3,93 +3,140 @@ import { type ChannelSettings, presets } from '../../../settings/channels.ts';
 import { findSettingsFile, loadSettings } from '../../../settings/load.ts';
 import { ALERTS_VARIABLE, defaultSettings, type ScriptOptions, type Settings } from '../../../settings/settings.ts';
 import { UsageError } from '../../../system/base/errors.ts';
+import { Field, field, record, shown } from '../../../system/base/record.ts';
 import { hostZone } from '../../../system/base/zone.ts';
 import { OVERRIDE_VARIABLE } from '../../../system/place/trust.ts';
-import { answer, knownNumber, knownText } from '../fields.ts';
+import { answer } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
+import { schemaOf } from '../schema-of.ts';
 
-export const optionsSchema = z.object({
-  description: z.string().optional(),
-  timeoutMs: z.number().optional(),
-  retries: z.int().optional(),
-  retryDelay: z.object({ firstMs: z.number(), factor: z.number(), longestMs: z.number() }).optional(),
-  onCrash: z.enum(['retry', 'skip', 'fail']).optional(),
-  offline: z.enum(['run', 'wait']).optional(),
-  memoryBytes: z.number().optional(),
-  warnRssBytes: z.number().optional(),
-  maxRssBytes: z.number().optional(),
-  rssSustainMs: z.number().optional(),
-  maxOutputBytes: z.number().optional(),
-  nice: z.int().optional(),
-  env: z.array(z.string()).optional().openapi({ description: 'Names of variables' }),
-  isolate: z.boolean().optional(),
-  alertAfter: z.int().optional(),
-  tags: z.array(z.string()).optional(),
-  host: z.array(z.string()).optional().openapi({ description: 'The machines that it runs on: globs' }),
-  everyHost: z.boolean().optional().openapi({ description: 'Each machine runs it' }),
-  schedule: z.string().optional().openapi({ description: 'When it runs, within its tier' }),
-  timezone: z.string().optional(),
-  reboot: z.boolean().optional().openapi({ description: 'It runs once after each boot' }),
-  isPinged: z.boolean().openapi({ description: 'A service is called with each run; its URL is a secret' }),
+const namesOf = (values: Readonly<Record<string, unknown>>): string[] => Object.keys(values);
+
+const optionsRecord = record(null, {
+  description: shown.text.optional,
+  timeoutMs: shown.number.optional,
+  retries: shown.integer.optional,
+  retryDelay: shown.one(record(null, { firstMs: shown.number, factor: shown.number, longestMs: shown.number }))
+    .optional,
+  onCrash: shown.words(['retry', 'skip', 'fail']).optional,
+  offline: shown.words(['run', 'wait']).optional,
+  memoryBytes: shown.number.optional,
+  warnRssBytes: shown.number.optional,
+  maxRssBytes: shown.number.optional,
+  rssSustainMs: shown.number.optional,
+  maxOutputBytes: shown.number.optional,
+  nice: shown.integer.optional,
+  env: field.list(field.text).about('Names of variables').optional,
+  isolate: shown.flag.optional,
+  alertAfter: shown.integer.optional,
+  tags: shown.list(shown.text).optional,
+  host: shown.list(shown.text).about('The machines that it runs on: globs').optional,
+  everyHost: shown.flag.about('Each machine runs it').optional,
+  schedule: shown.text.about('When it runs, within its tier').optional,
+  timezone: shown.text.optional,
+  reboot: shown.flag.about('It runs once after each boot').optional,
+  isPinged: shown.flag.about('A service is called with each run; its URL is a secret'),
 });
 
-const channelSchema = z
-  .object({
-    name: z.string(),
-    kind: z.enum(['mail', 'webhook', 'command']),
-    preset: z.enum(presets).nullable(),
-    severity: z.enum(['warning', 'critical']).nullable(),
-    tags: z.array(z.string()),
-  })
-  .openapi('Channel');
+const tierOptionsRecord = record(null, {
+  ...optionsRecord.fields,
+  concurrency: field.integer.optional,
+  catchUp: field.words(['once', 'skip']).optional,
+});
 
-const inForceSchema = z
-  .object({
-    defaults: optionsSchema,
-    tiers: z.record(
-      z.string(),
-      z.object({
-        ...optionsSchema.shape,
-        concurrency: z.int().optional(),
-        catchUp: z.enum(['once', 'skip']).optional(),
-      }),
-    ),
-    scripts: z.record(z.string(), optionsSchema),
-    timezone: knownText.openapi({ description: 'The zone of all times; null: that of the machine' }),
-    concurrency: z.int(),
-    exitZeroOnFailure: z.boolean(),
-    env: z.array(z.string()).openapi({ description: 'Names of the variables that scripts get; never their values' }),
-    umask: z.string(),
-    retention: z.object({ succeededMs: z.number(), failedMs: z.number(), maxDatabaseBytes: z.number() }),
-    maxOutputBytes: z.number(),
-    limits: z.object({
-      maxLoad: knownNumber,
-      minFreeMemoryBytes: knownNumber,
-      maxProcesses: knownNumber,
-      maxWaitMs: z.number(),
+/** Whoever knows the URL of a ping can tell the service that all is well. */
+const withoutPing = (options: ScriptOptions) => ({ ...options, isPinged: options.ping !== undefined });
+
+export const optionsField = new Field({
+  ...shown.one(optionsRecord),
+  toJson: (options: ScriptOptions) => optionsRecord.toJson(withoutPing(options)),
+});
+
+const tierOptionsField = new Field({
+  ...field.one(tierOptionsRecord),
+  toJson: (options: ScriptOptions) => tierOptionsRecord.toJson(withoutPing(options)),
+});
+
+/** Where it sends to may be a secret itself: the URL of a webhook, a command with a token. */
+const channelRecord = record('Channel', {
+  name: field.text,
+  kind: field.words(['mail', 'webhook', 'command']),
+  preset: new Field({
+    ...field.words(presets).orNull.from('options'),
+    toJson: ({ preset }: ChannelSettings['options']) => presets.find((each) => each === preset) ?? null,
+  }),
+  severity: field.words(['warning', 'critical']).orNull,
+  tags: field.list(field.text),
+});
+
+const known = field.number.orNull;
+
+/** Each by its name: what settings are to come may be secrets. */
+const inForceRecord = record('SettingsInForce', {
+  defaults: optionsField,
+  tiers: field.map(tierOptionsField),
+  scripts: field.map(optionsField),
+  timezone: field.text.orNull.about('The zone of all times; null: that of the machine'),
+  concurrency: field.integer,
+  exitZeroOnFailure: field.flag,
+  env: new Field({
+    ...field.list(field.text).about('Names of the variables that scripts get; never their values'),
+    toJson: namesOf,
+  }),
+  umask: new Field({ ...field.text, toJson: (umask: number) => umask.toString(8).padStart(3, '0') }),
+  retention: field.one(
+    record(null, { succeededMs: field.number, failedMs: field.number, maxDatabaseBytes: field.number }),
+  ),
+  maxOutputBytes: field.number,
+  limits: field.one(
+    record(null, { maxLoad: known, minFreeMemoryBytes: known, maxProcesses: known, maxWaitMs: field.number }),
+  ),
+  queue: field.one(
+    record(null, {
+      leaseMs: field.number,
+      archive: field.map(field.words(['keep', 'keep-failed', 'remove'])),
+      groupLimit: known,
+      childJobs: field.number,
+      childMemoryBytes: field.number,
+      missedCap: field.number,
     }),
-    queue: z.object({
-      leaseMs: z.number(),
-      archive: z.record(z.string(), z.enum(['keep', 'keep-failed', 'remove'])),
-      groupLimit: knownNumber,
-      childJobs: z.number(),
-      childMemoryBytes: z.number(),
-      missedCap: z.number(),
+  ),
+  workers: field.one(record(null, { max: field.integer })),
+  allowUnsafe: field.flag,
+  secrets: field.list(field.text).about('Names of variables whose values are masked'),
+  alerts: field.one(
+    record(null, {
+      channels: field.list(field.one(channelRecord)),
+      after: field.integer,
+      remindMs: field.number,
+      quiet: field.one(record(null, { from: field.integer, until: field.integer })).orNull,
+      perHour: field.integer,
     }),
-    workers: z.object({ max: z.int() }),
-    allowUnsafe: z.boolean(),
-    secrets: z.array(z.string()).openapi({ description: 'Names of variables whose values are masked' }),
-    alerts: z.object({
-      channels: z.array(channelSchema),
-      after: z.int(),
-      remindMs: z.number(),
-      quiet: z.object({ from: z.int(), until: z.int() }).nullable(),
-      perHour: z.int(),
-    }),
-    checks: z.record(z.string(), knownNumber),
-    report: z.object({ html: knownText, withOutput: z.boolean(), protect: z.boolean() }),
-  })
-  .openapi('SettingsInForce');
+  ),
+  checks: field.map(known),
+  report: field.one(record(null, { html: field.text.orNull, withOutput: field.flag, protect: field.flag })),
+});
+
+const settingsRecord = record('Settings', {
+  root: field.text,
+  version: field.text,
+  nodeVersion: field.text,
+  zone: field.text.about('The time zone of the server'),
+  problem: field.text.orNull.about('Errors in the settings; nothing is started until they are fixed'),
+  file: field.text.orNull.about('`runner.config.ts`; null: there is none'),
+  settings: field.one(inForceRecord),
+  standard: field.one(inForceRecord).about('The defaults'),
+  changed: field
+    .list(
+      field.one(
+        record(null, {
+          path: field.list(field.text).about('Its names: `queue`, `leaseMs`'),
+          from: field.text.about('The file or the variable where it is set'),
+        }),
+      ),
+    )
+    .about('The values that differ from the defaults'),
+});
 
 const settingsRoute = defineRoute('read', {
   method: 'get',
@@ -97,31 +144,7 @@ const settingsRoute = defineRoute('read', {
   summary: 'The settings in force, without secrets: no values of variables, no addresses',
   request: { query: z.strictObject({}) },
   responses: {
-    200: jsonResponse(
-      'The settings',
-      z
-        .object({
-          root: z.string(),
-          version: z.string(),
-          nodeVersion: z.string(),
-          zone: z.string().openapi({ description: 'The time zone of the server' }),
-          problem: knownText.openapi({
-            description: 'Errors in the settings; nothing is started until they are fixed',
-          }),
-          file: knownText.openapi({ description: '`runner.config.ts`; null: there is none' }),
-          settings: inForceSchema,
-          standard: inForceSchema.openapi({ description: 'The defaults' }),
-          changed: z
-            .array(
-              z.object({
-                path: z.array(z.string()).openapi({ example: ['queue', 'leaseMs'] }),
-                from: z.string().openapi({ description: 'The file or the variable where it is set' }),
-              }),
-            )
-            .openapi({ description: 'The values that differ from the defaults' }),
-        })
-        .openapi('Settings'),
-    ),
+    200: jsonResponse('The settings', schemaOf(settingsRecord)),
   },
 });
 
@@ -132,10 +155,10 @@ export function addSettingsRoutes(api: Api): void {
     const file = findSettingsFile(root);
     const ofFile =
       file === null ? defaultSettings : (await loadOrTell(root, { ...env, [ALERTS_VARIABLE]: '' })).settings;
-    const [inForce, standard] = [settingsToJson(settings), settingsToJson(defaultSettings)];
+    const [inForce, standard] = [inForceRecord.toJson(settings), inForceRecord.toJson(defaultSettings)];
     const changed = findChanged(inForce, standard).map((path) => ({ path, from: sourceOf(path, file, ofFile) }));
     const place = { root, version, nodeVersion: process.versions.node, zone: hostZone() };
-    return answer(c, { ...place, problem, file, settings: inForce, standard, changed });
+    return answer(c, settingsRecord.toJson({ ...place, problem, file, settings, standard: defaultSettings, changed }));
   });
 }
 
@@ -165,48 +188,4 @@ function sourceOf([group, key]: readonly string[], file: string | null, ofFile: 
     (group === 'alerts' && key === 'channels' && ofFile.alerts.channels.length === 0) || file === null;
   if (!isOfVariable && file !== null) return file;
   return group === 'allowUnsafe' ? OVERRIDE_VARIABLE : ALERTS_VARIABLE;
-}
-
-/** Each by its name: what settings are to come may be secrets. */
-function settingsToJson(settings: Settings) {
-  const { defaults, tiers, scripts, timezone, concurrency, exitZeroOnFailure, env, umask, retention } = settings;
-  const { maxOutputBytes, limits, queue, workers, allowUnsafe, secrets, alerts, checks, report } = settings;
-  const { channels, after, remindMs, quiet, perHour } = alerts;
-  return {
-    defaults: withoutPing(defaults),
-    tiers: mapOptions(tiers),
-    scripts: mapOptions(scripts),
-    ...{
-      timezone,
-      concurrency,
-      exitZeroOnFailure,
-      retention,
-      maxOutputBytes,
-      limits,
-      queue,
-      workers,
-      allowUnsafe,
-      checks,
-      secrets,
-    },
-    env: Object.keys(env),
-    umask: umask.toString(8).padStart(3, '0'),
-    alerts: { channels: channels.map(channelToJson), after, remindMs, quiet, perHour },
-    report: { html: report.html, withOutput: report.withOutput, protect: report.protect },
-  };
-}
-
-function mapOptions<Options extends ScriptOptions>(all: Readonly<Record<string, Options>>) {
-  return Object.fromEntries(Object.entries(all).map(([name, options]) => [name, withoutPing(options)]));
-}
-
-/** Whoever knows the URL of a ping can tell the service that all is well. */
-export function withoutPing<Options extends ScriptOptions>({ ping, ...options }: Options) {
-  return { ...options, isPinged: ping !== undefined };
-}
-
-/** Where it sends to may be a secret itself: the URL of a webhook, a command with a token. */
-function channelToJson({ name, kind, options, severity, tags }: ChannelSettings) {
-  const preset = presets.find((each) => each === options.preset) ?? null;
-  return { name, kind, preset, severity, tags };
 }

@@ -11,7 +11,7 @@ import { selectWorkers, workerRecord } from '../../../report/model/workers.ts';
 import { noSuchTier } from '../../../report/names.ts';
 import { readTimeSpan } from '../../../report/text/filters.ts';
 import { expectByCrontab } from '../../../schedule/crontab-times.ts';
-import { field, isoInstant, record } from '../../../system/base/record.ts';
+import { field, isoInstant, quoting, record, shown } from '../../../system/base/record.ts';
 import {
   answer,
   cutPage,
@@ -25,25 +25,26 @@ import {
   wholeNumber,
 } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
-import { schemaOf, schemaOfField } from '../schema-of.ts';
-import { fileToJson, scriptFileSchema } from './scripts.ts';
+import { schemaOf } from '../schema-of.ts';
+import { scriptFileRecord, withPause } from './scripts.ts';
 
-const tierSchema = z.object({ ...schemaOf(tierStateRecord).shape, scripts: z.array(scriptFileSchema) }).openapi('Tier');
+const tierRecord = record('Tier', { ...tierStateRecord.fields, scripts: shown.list(shown.one(scriptFileRecord)) });
 
-const filesFields = {
-  handlers: z.array(scriptFileSchema),
-  unread: z.array(z.object({ tier: z.string(), reason: z.string() })),
-  ignored: z.array(z.object({ path: z.string(), reason: z.string() })),
-  warnings: z.array(z.string()),
-  settingsProblem: schemaOfField(field.text.orNull.about('Why nothing is started until the settings are fixed')),
-};
+const tiersRecord = record(null, {
+  ...pageOf(tierRecord).fields,
+  handlers: shown.list(shown.one(scriptFileRecord)),
+  unread: shown.list(shown.one(record(null, { tier: shown.text, reason: quoting }))),
+  ignored: field.list(field.one(record(null, { path: field.text, reason: field.text }))),
+  warnings: shown.list(shown.text),
+  settingsProblem: shown.text.orNull.about('Why nothing is started until the settings are fixed'),
+});
 
 const tiersRoute = defineRoute('read', {
   method: 'get',
   path: '/api/tiers',
   summary: 'The tiers of jobs/ with their scripts, and the ignored files with their reasons',
   request: { query: z.strictObject({}) },
-  responses: { 200: jsonResponse('The tiers', z.object({ ...pageOf(tierSchema).shape, ...filesFields })) },
+  responses: { 200: jsonResponse('The tiers', schemaOf(tiersRecord)) },
 });
 
 const tierRoute = defineRoute('read', {
@@ -51,14 +52,14 @@ const tierRoute = defineRoute('read', {
   path: '/api/tiers/{tier}',
   summary: 'One tier with its scripts',
   request: { params: z.object({ tier: textSchema }), query: z.strictObject({}) },
-  responses: { 200: jsonResponse('The tier', tierSchema) },
+  responses: { 200: jsonResponse('The tier', schemaOf(tierRecord)) },
 });
 
 const scheduleRecord = record('Schedule', {
-  now: field.instant,
-  tiers: field.list(field.one(record(null, { tier: field.text, calls: field.list(field.instant) }))),
-  scripts: field.list(field.one(nextTimeRecord)).about('The next times of scripts that have their own'),
-  jobs: field.list(field.one(upcomingJobRecord)),
+  now: shown.instant,
+  tiers: shown.list(field.one(record(null, { tier: shown.text, calls: shown.list(field.instant) }))),
+  scripts: shown.list(field.one(nextTimeRecord)).about('The next times of scripts that have their own'),
+  jobs: shown.list(field.one(upcomingJobRecord)),
 });
 
 const scheduleRoute = defineRoute('read', {
@@ -92,7 +93,7 @@ const workersRoute = defineRoute('read', {
   responses: {
     200: jsonResponse(
       'Workers',
-      z.object({ ...pageOf(schemaOf(workerRecord)).shape, waiting: z.array(schemaOf(waiterRecord)) }),
+      schemaOf(record(null, { ...pageOf(workerRecord).fields, waiting: shown.list(shown.one(waiterRecord)) })),
     ),
   },
 });
@@ -104,14 +105,12 @@ export function addTierRoutes(api: Api): void {
       const { discovery, settingsProblem } = await found.jobs();
       const { handlers, unread, warnings } = discovery;
       const pauses = await found.pauses();
-      return {
+      return tiersRecord.toJson({
         items: await readTiers(found, discovery.tiers),
         next: null,
-        handlers: handlers.map((script) => fileToJson(script, pauses)),
-        unread,
-        ignored: discovery.ignored.map(({ path, reason }) => ({ path, reason })),
-        ...{ warnings, settingsProblem },
-      };
+        handlers: handlers.map((script) => withPause(script, pauses)),
+        ...{ unread, ignored: discovery.ignored, warnings, settingsProblem },
+      });
     });
     return answer(c, tiers);
   });
@@ -127,7 +126,7 @@ export function addTierRoutes(api: Api): void {
         tiers.map((each) => each.name),
       );
     });
-    return answer(c, tier as NonNullable<typeof tier>);
+    return answer(c, tierRecord.toJson(tier as NonNullable<typeof tier>));
   });
   addScheduleRoute(api);
   api.openapi(workersRoute, async (c) => {
@@ -154,8 +153,8 @@ async function readTiers(site: Site, tiers: Discovery['tiers']) {
   const pauses = await site.pauses();
   const items: Awaited<ReturnType<typeof readTier>>[] = [];
   const readTier = async ({ name, scripts }: Discovery['tiers'][number]) => ({
-    ...tierStateRecord.toJson(await readTierState(site, name, holders)),
-    scripts: scripts.map((script) => fileToJson(script, pauses)),
+    ...(await readTierState(site, name, holders)),
+    scripts: scripts.map((script) => withPause(script, pauses)),
   });
   for (const tier of tiers) items.push(await readTier(tier));
   return items;

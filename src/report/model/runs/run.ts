@@ -6,12 +6,12 @@ import { runFilesOf } from '../../../execution/run-files.ts';
 import { WHOLE_QUEUE } from '../../../queue/pauses.ts';
 import type { ActivityLog } from '../../../store/schema.ts';
 import { measures, measuringWays, outcomes, type WorkerState } from '../../../store/words.ts';
-import { field, record, type Values } from '../../../system/base/record.ts';
+import { field, LEFT_OUT, record, shown, type Values } from '../../../system/base/record.ts';
 import { inPages, toMillis } from '../../../system/base/values.ts';
 import { checkLiveness, type Liveness, livenesses } from '../../../system/process/identity.ts';
 
 /** A whole number of milliseconds or bytes, of which nobody may know. */
-const known = field.number.orNull;
+const known = shown.number.orNull;
 
 /** What a Node script threw and nobody caught. */
 const runErrorRecord = record('RunError', {
@@ -30,35 +30,51 @@ const deviationRecord = record('Deviation', {
   since: field.instant.orNull.from('since'),
 });
 
-export const outcomeField = field.words(outcomes, 'Outcome');
+export const outcomeField = shown.words(outcomes, 'Outcome');
+
+const SUSPICION = 'exit code 0, but its output tells of a failure';
+
+/** How a run ended, where neither an exit code nor a signal says so. */
+const endings: Readonly<Record<string, string>> = {
+  'timed-out': 'timed out',
+  crashed: 'nobody saw it end',
+  'not-started': 'did not start',
+};
+
+/** The end of a run by its other fields: its reason may quote what the script has said. */
+function describePublicEnd(_reason: string, { outcome, exitCode, signal }: Readonly<Record<string, unknown>>): string {
+  if (typeof outcome === 'string' && outcome in endings) return endings[outcome] as string;
+  if (typeof signal === 'string') return `ended by ${signal}`;
+  return typeof exitCode === 'number' && exitCode !== 0 ? `exit code ${exitCode}` : LEFT_OUT;
+}
 
 /** One run as the readers of the log see it; unknown is null. */
 export const runRecord = record('Run', {
-  id: field.integer,
-  script: field.text,
-  tier: field.text,
-  job: field.integer.orNull.from('jobId').about('The number of a job of the queue; null: it is a run of a script'),
+  id: shown.integer,
+  script: shown.text,
+  tier: shown.text,
+  job: shown.integer.orNull.from('jobId').about('The number of a job of the queue; null: it is a run of a script'),
   outcome: outcomeField,
-  attempt: field.integer,
-  scheduledFor: field.instant.orNull.about(
+  attempt: shown.integer,
+  scheduledFor: shown.instant.orNull.about(
     'When it was due, by the crontab, its schedule or its rule; null: not known',
   ),
-  startedAt: field.instant,
-  finishedAt: field.instant.orNull,
+  startedAt: shown.instant,
+  finishedAt: shown.instant.orNull,
   durationMs: known,
   userCpuMs: known,
   systemCpuMs: known,
   maxRssBytes: known,
-  measuredBy: field.words(measuringWays).orNull,
-  exitCode: field.integer.orNull,
-  signal: field.text.orNull,
-  reason: field.text.orNull.about('How it ended, in one sentence; null: it succeeded'),
+  measuredBy: shown.words(measuringWays).orNull,
+  exitCode: shown.integer.orNull,
+  signal: shown.text.orNull,
+  reason: field.text.inPublicAs(describePublicEnd).orNull.about('How it ended, in one sentence; null: it succeeded'),
   /** What was noted though it did not end the run; one line each. */
-  warning: field.text.orNull,
-  suspect: field.flag.about('Whether it succeeded though its output tells of a failure'),
-  error: field.one(runErrorRecord).orNull,
-  contentHash: field.text.orNull,
-  pid: field.integer.orNull,
+  warning: field.text.inPublicAs((_, { suspect }) => (suspect === true ? SUSPICION : LEFT_OUT)).orNull,
+  suspect: shown.flag.about('Whether it succeeded though its output tells of a failure'),
+  error: field.one(runErrorRecord).inPublicAs(() => ({ name: LEFT_OUT, message: LEFT_OUT, stack: '' })).orNull,
+  contentHash: shown.text.orNull,
+  pid: shown.integer.orNull,
   outputBytes: known,
   outputDroppedBytes: known,
   /** What the script has counted, by name. */
@@ -162,26 +178,26 @@ function asFound(run: RunRecord, open: RunningRun | undefined): RunRecord {
   return { ...run, outcome: 'crashed', reason: describeCrash(open.runner, '', open.maxRssBytes) };
 }
 
-export const livenessField = field.words(livenesses, 'Liveness');
+export const livenessField = shown.words(livenesses, 'Liveness');
 
 /** A change of a script's content since its last success: when the new content first ran, and when that success began. */
 export const changeRecord = record(null, {
-  changedAt: field.instant.from('changedAt'),
-  lastSuccessAt: field.instant.from('lastSuccessAt'),
+  changedAt: shown.instant.from('changedAt'),
+  lastSuccessAt: shown.instant.from('lastSuccessAt'),
 });
 
 /** A run that has not ended yet, as far as the log knows. */
 export const runningRecord = record('RunningRun', {
-  id: field.integer,
-  script: field.text,
-  startedAt: field.instant,
-  pid: field.integer.orNull,
-  host: field.text,
+  id: shown.integer,
+  script: shown.text,
+  startedAt: shown.instant,
+  pid: shown.integer.orNull,
+  host: shown.text,
   /** `dead`: its runner and its process are both gone. */
   liveness: livenessField,
   /** Its runner is gone; whether it runs on tells `liveness`. */
-  isOrphan: field.flag,
-  attempt: field.integer,
+  isOrphan: shown.flag,
+  attempt: shown.integer,
   /** The most that its processes were seen with so far. */
   maxRssBytes: known,
 });

@@ -3,7 +3,7 @@ import type { LogView } from '../../../discovery/site.ts';
 import type { ActivityLog, RunRow } from '../../../store/schema.ts';
 import type { ContentChange } from '../../../store/statements/monitor/usual.ts';
 import { isFailure, type Outcome } from '../../../store/words.ts';
-import { field, record, type Values } from '../../../system/base/record.ts';
+import { record, shown, type Values } from '../../../system/base/record.ts';
 import { inPages, toMillis } from '../../../system/base/values.ts';
 import { outcomeField, type RunRecord, selectRecords } from './run.ts';
 
@@ -119,9 +119,9 @@ function readFigures({ runs, maxRssBytes, others, durations, cpu }: Omit<FigureC
 
 /** A run as the sparkline needs it. */
 export const recentRunRecord = record(null, {
-  id: field.integer,
+  id: shown.integer,
   outcome: outcomeField,
-  durationMs: field.number.orNull,
+  durationMs: shown.number.orNull,
 });
 
 export type RecentRun = Values<typeof recentRunRecord>;
@@ -280,22 +280,22 @@ export async function selectScriptNames(db: Kysely<ActivityLog>): Promise<string
 /** How many runs there were and how they ended; unknown: no figure of any run was known. */
 const counted = {
   /** All that started, the running ones included. */
-  runs: field.integer,
-  succeeded: field.integer,
+  runs: shown.integer,
+  succeeded: shown.integer,
   /** All that ended in any other way, but for the released ones. */
-  failed: field.integer,
+  failed: shown.integer,
   /** Those whose job was given back: they say nothing of success or failure. */
-  released: field.integer,
+  released: shown.integer,
   /** Of those that succeeded or failed, the share that succeeded: 0 to 1. */
-  successRate: field.number.orNull,
+  successRate: shown.number.orNull,
 };
 
 export const totalsRecord = record(null, {
   ...counted,
-  durationMs: field.number.orNull.from('totalDurationMs'),
-  cpuMs: field.number.orNull.from('totalCpuMs'),
+  durationMs: shown.number.orNull.from('totalDurationMs'),
+  cpuMs: shown.number.orNull.from('totalCpuMs'),
   /** The largest peak. */
-  maxRssBytes: field.number.orNull,
+  maxRssBytes: shown.number.orNull,
 });
 
 export type Totals = Values<typeof totalsRecord>;
@@ -303,15 +303,15 @@ export type Totals = Values<typeof totalsRecord>;
 /** What one script's runs amount to. */
 export const summaryRecord = record(null, {
   ...counted,
-  p50DurationMs: field.number.orNull,
-  p95DurationMs: field.number.orNull,
-  maxDurationMs: field.number.orNull,
-  totalDurationMs: field.number.orNull,
+  p50DurationMs: shown.number.orNull,
+  p95DurationMs: shown.number.orNull,
+  maxDurationMs: shown.number.orNull,
+  totalDurationMs: shown.number.orNull,
   /** What a usual run takes: the median of user and system time together. */
-  cpuMs: field.number.orNull,
-  totalCpuMs: field.number.orNull,
+  cpuMs: shown.number.orNull,
+  totalCpuMs: shown.number.orNull,
   /** The largest peak. */
-  maxRssBytes: field.number.orNull,
+  maxRssBytes: shown.number.orNull,
 });
 
 export type Summary = Values<typeof summaryRecord>;

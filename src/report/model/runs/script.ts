@@ -2,10 +2,10 @@ import { median } from 'simple-statistics';
 import type { LogView } from '../../../discovery/site.ts';
 import { type MeasuredRun, usualOf } from '../../../store/statements/monitor/usual.ts';
 import type { StoreSession } from '../../../store/store.ts';
-import { field, record, type Values } from '../../../system/base/record.ts';
+import { field, record, shown, type Values } from '../../../system/base/record.ts';
 
 /** A content that a script has had, and when it first ran. */
-export const versionRecord = record(null, { contentHash: field.text, firstRunAt: field.instant });
+export const versionRecord = record(null, { contentHash: shown.text, firstRunAt: shown.instant });
 
 type ScriptVersion = Values<typeof versionRecord>;
 
@@ -25,10 +25,10 @@ export async function selectVersions({ db }: LogView, script: string, limit: num
 /** What a script's last successful runs come to: medians; null where none of them is known. */
 export const usualRecord = record(null, {
   /** How many runs that is known of. */
-  runs: field.integer,
-  durationMs: field.number.orNull,
-  maxRssBytes: field.number.orNull,
-  outputBytes: field.number.orNull,
+  runs: shown.integer,
+  durationMs: shown.number.orNull,
+  maxRssBytes: shown.number.orNull,
+  outputBytes: shown.number.orNull,
   counts: field.map(field.number),
 });
 
