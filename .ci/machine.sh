@@ -173,7 +173,7 @@ start_server() {
 
 free_port() {
   (cd "$clone" && node_modules/.bin/node --input-type=module --eval \
-    "import { findFreePort } from './test/support/engines/free-port.ts'; console.log(await findFreePort());")
+    "import { findFreePort } from './test/support/engines/postgres-server.ts'; console.log(await findFreePort());")
 }
 
 # $1: what it writes. $2: who started it.

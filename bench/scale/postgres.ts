@@ -1,6 +1,5 @@
 import pg from 'pg';
-import { findFreePort } from '../../test/support/engines/free-port.ts';
-import { makePostgres } from '../../test/support/engines/postgres-server.ts';
+import { findFreePort, makePostgres } from '../../test/support/engines/postgres-server.ts';
 
 /** A server of the bench's own, with its data on the disk that is measured, which acknowledges nothing before it is there. */
 export interface Postgres {

@@ -2,14 +2,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { lookAt } from '../support/calls/look.ts';
-import { startCommand } from '../support/calls/start-command.ts';
-import { type WrittenRun, writeLog } from '../support/log/written-log.ts';
-import { cronPlace, runner } from '../support/places/cron-place.ts';
-import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { cronPlace, runner, startCommand } from '../support/command.ts';
+import { executable, makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
-import { openPage } from '../support/web/browser.ts';
+import { lookAt, openPage } from '../support/web/browser.ts';
 import { startDashboard } from '../support/web/dashboard.ts';
+import { type WrittenRun, writeLog } from '../support/written-log.ts';
 
 const DAY_MS = 86_400_000;
 

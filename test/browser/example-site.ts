@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { runCommand } from '../support/calls/run-command.ts';
-import { type ExamplePlace, writeExampleFile } from '../support/places/doc-examples.ts';
+import { runCommand } from '../support/command.ts';
+import { type ExamplePlace, writeExampleFile } from '../support/site.ts';
 
 /** The root of which README.md shows the report, without its scripts. */
 export function makeExampleSite(place: ExamplePlace): void {

@@ -1,8 +1,7 @@
 import { openQueue } from '../../src/index.ts';
-import { inRoot } from '../support/calls/in-root.ts';
-import { changeLog } from '../support/log/open-log.ts';
-import { runner } from '../support/places/cron-place.ts';
-import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { inRoot, runner } from '../support/command.ts';
+import { changeLog } from '../support/log.ts';
+import { executable, makeTemporaryRoot } from '../support/root.ts';
 
 /** What would be seen if any of it took effect: a variable is set, or something is asked for. */
 const hook = 'window.__xss=1';

@@ -9,14 +9,12 @@ import type { Page } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { describeUnread } from '../../src/dashboard/static/protect.ts';
 import { makeStaticReport } from '../../src/dashboard/static/report.ts';
-import { contextOf, inRoot } from '../support/calls/in-root.ts';
-import { type WrittenLog, writeLog } from '../support/log/written-log.ts';
-import { runner } from '../support/places/cron-place.ts';
-import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { contextOf, inRoot, runner } from '../support/command.ts';
+import { executable, makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 import { openPage } from '../support/web/browser.ts';
-import { startDashboard } from '../support/web/dashboard.ts';
-import { readReport } from '../support/web/html-report.ts';
+import { readReport, startDashboard } from '../support/web/dashboard.ts';
+import { type WrittenLog, writeLog } from '../support/written-log.ts';
 
 const scripts = {
   'jobs/hourly/clean.sh': executable('#!/bin/sh\nexit 0\n'),

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { openPage } from '../support/web/browser.ts';
-import { startTestServer } from '../support/web/web-server.ts';
+import { startTestServer } from '../support/web/dashboard.ts';
 
 /** A browser tells of each refusal on its console, which is no complaint here. */
 async function openRefused(url: string): Promise<Page> {

@@ -1,12 +1,10 @@
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import { checkAccess } from '../support/calls/look.ts';
-import { runCommand } from '../support/calls/run-command.ts';
-import { queryLog, readJobs } from '../support/log/open-log.ts';
-import { cronPlace } from '../support/places/cron-place.ts';
-import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { keepScreenshot, openPage } from '../support/web/browser.ts';
+import { cronPlace, runCommand } from '../support/command.ts';
+import { queryLog, readJobs } from '../support/log.ts';
+import { executable, makeTemporaryRoot } from '../support/root.ts';
+import { checkAccess, keepScreenshot, openPage } from '../support/web/browser.ts';
 import { startDashboard } from '../support/web/dashboard.ts';
 
 const hostile = '<img src=x onerror=alert(1)>';

@@ -4,11 +4,9 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
 import { formatBytes, formatCount, formatDuration, formatRate } from '../../src/system/base/format.ts';
-import { callCommand, pathWithoutCrontab } from '../support/calls/in-root.ts';
-import { cronEnv } from '../support/calls/run-pass.ts';
+import { callCommand, cronEnv, pathWithoutCrontab } from '../support/command.ts';
 import { openPage } from '../support/web/browser.ts';
-import { startDashboard } from '../support/web/dashboard.ts';
-import { brokenImport, writeHistory } from '../support/web/dashboard-history.ts';
+import { brokenImport, startDashboard, writeHistory } from '../support/web/dashboard.ts';
 
 /** The server and its commands are here, half an hour apart from the viewer's minutes. */
 const SERVER = 'Asia/Kolkata';

@@ -5,13 +5,11 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
 import type { FinishedRun } from '../../src/store/schema.ts';
-import { inRoot } from '../support/calls/in-root.ts';
-import { lookAt } from '../support/calls/look.ts';
-import { changeLog } from '../support/log/open-log.ts';
-import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { keepPicture, openPage } from '../support/web/browser.ts';
-import { startDashboard } from '../support/web/dashboard.ts';
-import { brokenImport, writeHistory } from '../support/web/dashboard-history.ts';
+import { inRoot } from '../support/command.ts';
+import { changeLog } from '../support/log.ts';
+import { executable, makeTemporaryRoot } from '../support/root.ts';
+import { keepPicture, lookAt, openPage } from '../support/web/browser.ts';
+import { brokenImport, startDashboard, writeHistory } from '../support/web/dashboard.ts';
 
 const night: Readonly<Record<string, Partial<FinishedRun>>> = {
   'hourly/import-orders': brokenImport,

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runCommand } from '../support/calls/run-command.ts';
-import { makeExamplePlace, readExamples, repository, writeExampleFile } from '../support/places/doc-examples.ts';
+import { runCommand } from '../support/command.ts';
+import { makeExamplePlace, readExamples, repository, writeExampleFile } from '../support/site.ts';
 import { livePast, makeExampleSite } from './example-site.ts';
 import { drawTerminal, readPicture } from './terminal-picture.ts';
 

@@ -1,9 +1,8 @@
 import { createServer } from 'node:http';
 import { expect, test } from 'vitest';
-import { startCommand } from '../support/calls/start-command.ts';
-import { findFreePort } from '../support/engines/free-port.ts';
-import { cronPlace } from '../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { cronPlace, startCommand } from '../support/command.ts';
+import { findFreePort } from '../support/engines/postgres-server.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 import { openPage } from '../support/web/browser.ts';
 

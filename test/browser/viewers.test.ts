@@ -4,13 +4,11 @@ import { expect, test } from 'vitest';
 import { addEventRoutes } from '../../src/dashboard/api/events.ts';
 import type { ApiEnv } from '../../src/dashboard/api/route.ts';
 import { createFeed } from '../../src/dashboard/live/feed.ts';
-import { startNode } from '../support/calls/start-command.ts';
-import { runner } from '../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { runner, startNode } from '../support/command.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 import { openPage } from '../support/web/browser.ts';
-import { startDashboard } from '../support/web/dashboard.ts';
-import { readViewer } from '../support/web/viewer.ts';
+import { readViewer, startDashboard } from '../support/web/dashboard.ts';
 
 /** Over a log that changes whenever it is looked at. */
 function openFeed() {

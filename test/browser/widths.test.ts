@@ -1,9 +1,8 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { inRoot } from '../support/calls/in-root.ts';
+import { inRoot } from '../support/command.ts';
 import { keepScreenshot, openPage } from '../support/web/browser.ts';
-import { startDashboard } from '../support/web/dashboard.ts';
-import { brokenImport, writeHistory } from '../support/web/dashboard-history.ts';
+import { brokenImport, startDashboard, writeHistory } from '../support/web/dashboard.ts';
 
 const widths = [320, 480, 800, 810, 1024, 1100, 1280, 1360, 1920, 2560];
 

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { repository } from '../support/places/doc-examples.ts';
+import { repository } from '../support/site.ts';
 
 const read = (path: string): string => readFileSync(join(repository, path), 'utf8');
 const page = read('test/README.md');

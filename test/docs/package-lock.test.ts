@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { expect, test } from 'vitest';
-import { repository } from '../support/places/doc-examples.ts';
+import { repository } from '../support/site.ts';
 
 interface LockedPackage {
   readonly optionalDependencies?: Readonly<Record<string, string>>;

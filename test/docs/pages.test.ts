@@ -11,8 +11,8 @@ import { heldName, type SettingsTable } from '../../src/settings/table.ts';
 import { databaseVariables } from '../../src/store/shared/which-log.ts';
 import { jobStates } from '../../src/store/words.ts';
 import { OVERRIDE_VARIABLE } from '../../src/system/place/trust.ts';
-import { readExamples, repository } from '../support/places/doc-examples.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
+import { readExamples, repository } from '../support/site.ts';
 
 const pages = globSync(['*.md', 'bench/*.md', 'docs/**/*.md'], { cwd: repository }).sort();
 const nodePath = `${dirname(process.execPath)}:/usr/bin:/bin`;

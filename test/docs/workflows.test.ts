@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { globSync } from 'glob';
 import { expect, test } from 'vitest';
 import { kinds } from '../kinds.ts';
-import { repository } from '../support/places/doc-examples.ts';
+import { repository } from '../support/site.ts';
 
 const read = (path: string): string => readFileSync(join(repository, path), 'utf8');
 

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import type { AlertMessage } from '../../src/monitor/alert/message.ts';
-import { inRoot } from '../support/calls/in-root.ts';
-import { kindOf, listFaultPoints, runWithFault } from '../support/faults/fault-points.ts';
+import { inRoot } from '../support/command.ts';
+import { kindOf, listFaultPoints, runWithFault } from '../support/faults/faults.ts';
 import { sampleCases } from '../support/faults/rounds.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { queryLog } from '../support/log.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 
 /** A root whose script fails, and whose messages all stay on their way. */
 function makeFailing(): string {

@@ -1,16 +1,14 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { pathWithoutCrontab } from '../support/calls/in-root.ts';
-import { distinctPoints, type Fault, listFaultPoints, runWithFault } from '../support/faults/fault-points.ts';
-import { checkInvariants, findViolations } from '../support/faults/invariants.ts';
-import { HOLD, nodeScript, shellScript } from '../support/faults/invariants-evidence.ts';
-import { listRunProcesses } from '../support/faults/invariants-files.ts';
-import { listOpenJobs, readLog } from '../support/faults/invariants-log.ts';
+import { pathWithoutCrontab } from '../support/command.ts';
+import { distinctPoints, type Fault, listFaultPoints, runWithFault } from '../support/faults/faults.ts';
+import { checkInvariants, findViolations, HOLD, nodeScript, shellScript } from '../support/faults/invariants.ts';
+import { listOpenJobs, listRunProcesses, readLog } from '../support/faults/log-content.ts';
 import { sample, sampleCases, someAtATime } from '../support/faults/rounds.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { makeSeenRoot } from '../support/places/seen-tiers.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { queryLog } from '../support/log.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
+import { makeSeenRoot } from '../support/site.ts';
 import { until } from '../support/until.ts';
 
 /*

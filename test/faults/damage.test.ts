@@ -12,13 +12,12 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { markSuspect } from '../../src/store/sqlite/file.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { runWithFault } from '../support/faults/fault-points.ts';
-import { checkInvariants } from '../support/faults/invariants.ts';
-import { forget, nodeScript, readEvidence, shellScript } from '../support/faults/invariants-evidence.ts';
+import { runner } from '../support/command.ts';
+import { runWithFault } from '../support/faults/faults.ts';
+import { checkInvariants, forget, nodeScript, readEvidence, shellScript } from '../support/faults/invariants.ts';
 import { sampleCases } from '../support/faults/rounds.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { runner } from '../support/places/cron-place.ts';
-import { makeTemplate } from '../support/places/template-root.ts';
+import { queryLog } from '../support/log.ts';
+import { makeTemplate } from '../support/root.ts';
 
 /*
  * Whole passes on a log that something has happened to: scripts run all the same, one sentence tells

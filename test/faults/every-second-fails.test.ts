@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { runPass } from '../support/calls/run-pass.ts';
-import { checkInvariants } from '../support/faults/invariants.ts';
-import { shellScript } from '../support/faults/invariants-evidence.ts';
-import { queryLog } from '../support/log/open-log.ts';
+import { runPass } from '../support/command.ts';
+import { checkInvariants, shellScript } from '../support/faults/invariants.ts';
+import { queryLog } from '../support/log.ts';
 
 const SCRIPTS = 50;
 

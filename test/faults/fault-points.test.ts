@@ -1,16 +1,10 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runNode } from '../support/calls/run-command.ts';
-import {
-  distinctPoints,
-  kindOf,
-  listFaultPoints,
-  runWithFault,
-  traceFaultPoints,
-} from '../support/faults/fault-points.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { runNode } from '../support/command.ts';
+import { distinctPoints, kindOf, listFaultPoints, runWithFault, traceFaultPoints } from '../support/faults/faults.ts';
+import { queryLog } from '../support/log.ts';
+import { executable, makeTemporaryRoot } from '../support/root.ts';
 
 const preload = new URL('../support/faults/fault-points.cjs', import.meta.url).pathname;
 

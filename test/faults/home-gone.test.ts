@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { runCommand } from '../support/calls/run-command.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { cronPlace } from '../support/places/cron-place.ts';
-import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { cronPlace, runCommand } from '../support/command.ts';
+import { queryLog } from '../support/log.ts';
+import { executable, makeTemporaryRoot } from '../support/root.ts';
 
 /** Loaded into the runner: once there is a file `gone`, its descriptors of output files answer as those of a dead server. */
 const preload = `

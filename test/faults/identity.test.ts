@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
-import { startProcess } from '../support/calls/start-command.ts';
-import { listFaultPoints, runWithFault } from '../support/faults/fault-points.ts';
-import { checkInvariants } from '../support/faults/invariants.ts';
-import { HOLD, nodeScript, shellScript } from '../support/faults/invariants-evidence.ts';
-import { listRunProcesses } from '../support/faults/invariants-files.ts';
-import { changeLog, queryLog } from '../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { startProcess } from '../support/command.ts';
+import { listFaultPoints, runWithFault } from '../support/faults/faults.ts';
+import { checkInvariants, HOLD, nodeScript, shellScript } from '../support/faults/invariants.ts';
+import { listRunProcesses } from '../support/faults/log-content.ts';
+import { changeLog, queryLog } from '../support/log.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 
 /*

@@ -1,11 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { callCommand } from '../support/calls/in-root.ts';
-import { listFaultPoints, runWithFault } from '../support/faults/fault-points.ts';
+import { callCommand } from '../support/command.ts';
+import { listFaultPoints, runWithFault } from '../support/faults/faults.ts';
 import { sample } from '../support/faults/rounds.ts';
-import { type FakeCrontab, makeFakeCrontab } from '../support/places/fake-crontab.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { type FakeCrontab, makeFakeCrontab, makeTemporaryRoot } from '../support/root.ts';
 
 /* Whenever an import of a crontab is killed, each command is run by its old line or by its script: never by both. */
 

@@ -4,6 +4,7 @@ import { basename, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
+import type { LoggedJob, LoggedRun } from '../support/engines/engine.ts';
 import { engine } from '../support/engines/engines.ts';
 import {
   distinctPoints,
@@ -12,15 +13,12 @@ import {
   runWithFault,
   type Trace,
   traceFaultPoints,
-} from '../support/faults/fault-points.ts';
-import { findViolations } from '../support/faults/invariants.ts';
-import { forget, HOLD, nodeScript, shellScript } from '../support/faults/invariants-evidence.ts';
-import { listRunProcesses } from '../support/faults/invariants-files.ts';
-import { listOpenJobs, readLog } from '../support/faults/invariants-log.ts';
+} from '../support/faults/faults.ts';
+import { findViolations, forget, HOLD, nodeScript, shellScript } from '../support/faults/invariants.ts';
+import { listOpenJobs, listRunProcesses, readLog } from '../support/faults/log-content.ts';
 import { Places, type Played, type Round } from '../support/faults/rounds.ts';
-import type { LoggedJob, LoggedRun } from '../support/log/log-tables.ts';
-import { seeTiers } from '../support/places/seen-tiers.ts';
-import { executable, type FileContent, makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../support/root.ts';
+import { seeTiers } from '../support/site.ts';
 import { until } from '../support/until.ts';
 
 /** One command that is killed at each of its points, each time from the same beginning. */

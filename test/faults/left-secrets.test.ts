@@ -3,13 +3,12 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { startCommand } from '../support/calls/start-command.ts';
+import { cronPlace, runner, startCommand } from '../support/command.ts';
 import { engine } from '../support/engines/engines.ts';
 import { checkInvariants } from '../support/faults/invariants.ts';
-import { listRunProcesses } from '../support/faults/invariants-files.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { cronPlace, runner } from '../support/places/cron-place.ts';
-import { executable, type FileContent, makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { listRunProcesses } from '../support/faults/log-content.ts';
+import { queryLog } from '../support/log.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 
 /** As Node, PHP and Python write it, it looks different each time. */

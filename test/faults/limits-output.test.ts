@@ -2,11 +2,10 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { cronEnv, readRuns } from '../support/calls/run-pass.ts';
-import { startCommand } from '../support/calls/start-command.ts';
+import { cronEnv, readRuns, startCommand } from '../support/command.ts';
 import { checkInvariants } from '../support/faults/invariants.ts';
 import { areAllWanted } from '../support/faults/rounds.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 
 const MB = 1024 * 1024;
 

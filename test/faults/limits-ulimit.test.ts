@@ -2,11 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { commandPath } from '../support/calls/run-command.ts';
-import { runOne } from '../support/calls/run-one.ts';
-import { cronEnv, readRuns, runPass } from '../support/calls/run-pass.ts';
+import { commandPath, cronEnv, readRuns, runPass } from '../support/command.ts';
 import { checkInvariants } from '../support/faults/invariants.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
+import { runOne } from '../support/run.ts';
 import { runLimited } from './run-limited.ts';
 
 const fine = `console.log('fine');\n`;

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { runScript } from '../../src/execution/script/run-script.ts';
-import { createMasker } from '../support/calls/create-masker.ts';
+import { createMasker } from '../support/run.ts';
 
 /**
  * Runs a script on a host with limits, and prints how it ended: takes them upon itself, by the

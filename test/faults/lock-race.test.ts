@@ -1,19 +1,17 @@
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { identifyProcess } from '../../src/system/process/identity.ts';
-import { startNode } from '../support/calls/start-command.ts';
-import { identifyDeadProcess } from '../support/faults/dead-process.ts';
+import { readAnswers, startNode } from '../support/command.ts';
+import { identifyDeadProcess } from '../support/faults/faults.ts';
+import { type Guard, leaveLock } from '../support/faults/locks.ts';
 import { rounds } from '../support/faults/rounds.ts';
-import { leaveLock } from '../support/locks/left-lock.ts';
-import type { Guard } from '../support/locks/racer.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { writeLog } from '../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { readAnswers } from '../support/web/read-answers.ts';
+import { queryLog } from '../support/log.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
+import { writeLog } from '../support/written-log.ts';
 
 const ROUNDS = rounds(200);
 
-const child = new URL('../support/locks/race.child.ts', import.meta.url).pathname;
+const child = new URL('../support/faults/race.child.ts', import.meta.url).pathname;
 
 /** One tier for each round, each left by a worker that died: its row and its lock file. */
 async function leaveTiers(root: string, pid: number): Promise<void> {

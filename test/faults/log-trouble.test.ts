@@ -3,14 +3,11 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { SCHEMA_VERSION } from '../../src/store/schema.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { runWithFault, startWithFault } from '../support/faults/fault-points.ts';
-import { checkInvariants } from '../support/faults/invariants.ts';
-import { forget, nodeScript, shellScript } from '../support/faults/invariants-evidence.ts';
-import { holdLog } from '../support/log/hold-log.ts';
-import { makeOldLog } from '../support/log/old-log.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { makeStateOf } from '../support/queue/state-of.ts';
+import { holdLog, runWithFault, startWithFault } from '../support/faults/faults.ts';
+import { checkInvariants, forget, nodeScript, shellScript } from '../support/faults/invariants.ts';
+import { queryLog } from '../support/log.ts';
+import { executable, makeTemporaryRoot } from '../support/root.ts';
+import { makeOldLog, makeStateOf } from '../support/store.ts';
 import { until } from '../support/until.ts';
 
 /*

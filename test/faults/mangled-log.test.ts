@@ -5,9 +5,9 @@ import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { runWithFault, startWithFault } from '../support/faults/fault-points.ts';
+import { runWithFault, startWithFault } from '../support/faults/faults.ts';
 import { seed } from '../support/faults/rounds.ts';
-import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { executable, makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 import { playRounds } from './mangled.ts';
 

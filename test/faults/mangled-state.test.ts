@@ -20,12 +20,10 @@ import { basename, dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { fallbackStateFoldersOf } from '../../src/system/place/fallback.ts';
-import type { Ended } from '../support/calls/run-command.ts';
-import { startCommand } from '../support/calls/start-command.ts';
-import { findViolations } from '../support/faults/invariants.ts';
-import { HOLD, nodeScript, readEvidence, shellScript } from '../support/faults/invariants-evidence.ts';
+import { type Ended, startCommand } from '../support/command.ts';
+import { findViolations, HOLD, nodeScript, readEvidence, shellScript } from '../support/faults/invariants.ts';
 import { seed } from '../support/faults/rounds.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 import { playRounds } from './mangled.ts';
 

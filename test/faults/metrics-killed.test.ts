@@ -4,11 +4,11 @@ import { closeHours } from '../../src/monitor/metrics/hours.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { distinctPoints, kindOf, listFaultPoints, runWithFault } from '../support/faults/fault-points.ts';
+import { distinctPoints, kindOf, listFaultPoints, runWithFault } from '../support/faults/faults.ts';
 import { sampleCases, someAtATime } from '../support/faults/rounds.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { writeLog } from '../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { queryLog } from '../support/log.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
+import { writeLog } from '../support/written-log.ts';
 
 const HOUR = 3_600_000;
 

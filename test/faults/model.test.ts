@@ -2,15 +2,13 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Fault, runWithFault } from '../support/faults/fault-points.ts';
-import { findViolations } from '../support/faults/invariants.ts';
-import { nodeScript, shellScript } from '../support/faults/invariants-evidence.ts';
-import { listRunProcesses } from '../support/faults/invariants-files.ts';
-import { type LogContent, listOpenJobs, readLog } from '../support/faults/invariants-log.ts';
+import type { LoggedJob, LoggedRun } from '../support/engines/engine.ts';
+import { type Fault, runWithFault } from '../support/faults/faults.ts';
+import { findViolations, nodeScript, shellScript } from '../support/faults/invariants.ts';
+import { type LogContent, listOpenJobs, listRunProcesses, readLog } from '../support/faults/log-content.ts';
 import { rounds, seed } from '../support/faults/rounds.ts';
-import type { LoggedJob, LoggedRun } from '../support/log/log-tables.ts';
-import { changeLog } from '../support/log/open-log.ts';
-import { makeSeenRoot } from '../support/places/seen-tiers.ts';
+import { changeLog } from '../support/log.ts';
+import { makeSeenRoot } from '../support/site.ts';
 import { until } from '../support/until.ts';
 import {
   foreseeDue,

@@ -1,11 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { runWithFault, startWithFault } from '../support/faults/fault-points.ts';
-import { checkInvariants } from '../support/faults/invariants.ts';
-import { shellScript } from '../support/faults/invariants-evidence.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { runWithFault, startWithFault } from '../support/faults/faults.ts';
+import { checkInvariants, shellScript } from '../support/faults/invariants.ts';
+import { queryLog } from '../support/log.ts';
+import { executable, makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 
 /* A home is moved, or a site is replaced by its next version, while a pass is at work in it. */

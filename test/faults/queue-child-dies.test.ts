@@ -1,26 +1,27 @@
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
 import { checkInvariants } from '../support/faults/invariants.ts';
-import { listRunProcesses } from '../support/faults/invariants-files.ts';
-import { createRandom, rounds, someAtATime } from '../support/faults/rounds.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { readSeenTries } from '../support/queue/queue-evidence.ts';
-import { nodeHandler, programHandler } from '../support/queue/queue-handlers.ts';
-import { drain, untilNothingRuns } from '../support/queue/queue-rounds.ts';
+import { listRunProcesses } from '../support/faults/log-content.ts';
 import {
   addJob,
   endInPeace,
   letGo,
+  nodeHandler,
+  programHandler,
   readJobRow,
   readJobRuns,
+  readSeenTries,
   startWaiting,
   UNTIL_GO,
   UNTIL_GO_IN_SHELL,
   untilStarted,
   untilState,
   WITHIN_MS,
-} from '../support/queue/queue-workers.ts';
+} from '../support/faults/queue.ts';
+import { drain, untilNothingRuns } from '../support/faults/queue-rounds.ts';
+import { createRandom, rounds, someAtATime } from '../support/faults/rounds.ts';
+import { queryLog } from '../support/log.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 
 const random = createRandom();

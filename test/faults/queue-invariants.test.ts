@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import { runWithFault } from '../support/faults/fault-points.ts';
+import { runWithFault } from '../support/faults/faults.ts';
 import { checkInvariants, findViolations } from '../support/faults/invariants.ts';
-import { readLog } from '../support/faults/invariants-log.ts';
-import { lieInLog } from '../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { nodeHandler } from '../support/queue/queue-handlers.ts';
-import { findOutOfTurn } from '../support/queue/queue-order.ts';
-import { copyRoot } from '../support/queue/queue-rounds.ts';
+import { readLog } from '../support/faults/log-content.ts';
+import { findOutOfTurn, nodeHandler } from '../support/faults/queue.ts';
+import { copyRoot } from '../support/faults/queue-rounds.ts';
+import { lieInLog } from '../support/log.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 
 const addTwo = 'if (children.finished.length === 0) await addChildren(2);';
 

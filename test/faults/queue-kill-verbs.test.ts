@@ -1,11 +1,11 @@
 import { rmSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import { distinctPoints, type Fault, kindOf, listFaultPoints, runWithFault } from '../support/faults/fault-points.ts';
+import { distinctPoints, type Fault, kindOf, listFaultPoints, runWithFault } from '../support/faults/faults.ts';
 import { findViolations } from '../support/faults/invariants.ts';
+import { copyRoot, drain } from '../support/faults/queue-rounds.ts';
 import { sample, someAtATime } from '../support/faults/rounds.ts';
-import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { copyRoot, drain } from '../support/queue/queue-rounds.ts';
+import { executable, makeTemporaryRoot } from '../support/root.ts';
 import { readSnapshot } from './queue-snapshot.ts';
 import { type Verb, verbs } from './queue-verbs.ts';
 

@@ -2,15 +2,11 @@ import { rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
 import type { NewJob } from '../../src/queue/api.ts';
-import { runWithFault } from '../support/faults/fault-points.ts';
+import type { LoggedJob } from '../support/engines/engine.ts';
+import { runWithFault } from '../support/faults/faults.ts';
 import { findViolations } from '../support/faults/invariants.ts';
-import { listRunProcesses } from '../support/faults/invariants-files.ts';
-import { type LogContent, readLog } from '../support/faults/invariants-log.ts';
-import { Places, type Played } from '../support/faults/rounds.ts';
-import type { LoggedJob } from '../support/log/log-tables.ts';
-import { executable, type FileContent, makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { readSeenTries } from '../support/queue/queue-evidence.ts';
-import { nodeHandler, programHandler } from '../support/queue/queue-handlers.ts';
+import { type LogContent, listRunProcesses, readLog } from '../support/faults/log-content.ts';
+import { nodeHandler, programHandler, readSeenTries } from '../support/faults/queue.ts';
 import {
   copyRoot,
   drain,
@@ -18,7 +14,9 @@ import {
   planQueueRounds,
   type QueueRound,
   untilNothingRuns,
-} from '../support/queue/queue-rounds.ts';
+} from '../support/faults/queue-rounds.ts';
+import { Places, type Played } from '../support/faults/rounds.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../support/root.ts';
 
 /** A worker that is killed at each of its points, each time from the same beginning. */
 interface Scenario {

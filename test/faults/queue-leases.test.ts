@@ -1,24 +1,23 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { startWithFault } from '../support/faults/fault-points.ts';
+import { holdLog, startWithFault } from '../support/faults/faults.ts';
 import { checkInvariants } from '../support/faults/invariants.ts';
-import { holdLog } from '../support/log/hold-log.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { readSeenTries } from '../support/queue/queue-evidence.ts';
-import { nodeHandler } from '../support/queue/queue-handlers.ts';
 import {
   addJob,
   endInPeace,
   letGo,
+  nodeHandler,
   readJobRow,
+  readSeenTries,
   readTries,
   startWaiting,
   UNTIL_GO,
   untilStarted,
   untilState,
   WITHIN_MS,
-} from '../support/queue/queue-workers.ts';
+} from '../support/faults/queue.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 
 const HOUR = 3_600_000;

@@ -2,8 +2,8 @@ import { mkdirSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { handlersOfLoss, loseLog } from '../support/queue/queue-log-loss.ts';
+import { handlersOfLoss, loseLog } from '../support/faults/queue-rounds.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 
 /** With what SQLite keeps beside it, as whoever sets a broken log aside does. */
 function moveLog(from: string, to: string): void {

@@ -1,16 +1,13 @@
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import { type Started, startCommand } from '../support/calls/start-command.ts';
+import { cronPlace, type Started, startCommand } from '../support/command.ts';
 import { checkInvariants } from '../support/faults/invariants.ts';
-import { type LogContent, readLog } from '../support/faults/invariants-log.ts';
+import { type LogContent, readLog } from '../support/faults/log-content.ts';
+import { findOutOfTurn, nodeHandler, readSeenTries } from '../support/faults/queue.ts';
+import { drain, untilNothingRuns } from '../support/faults/queue-rounds.ts';
 import { areAllWanted, createRandom } from '../support/faults/rounds.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { cronPlace } from '../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { readSeenTries } from '../support/queue/queue-evidence.ts';
-import { nodeHandler } from '../support/queue/queue-handlers.ts';
-import { findOutOfTurn } from '../support/queue/queue-order.ts';
-import { drain, untilNothingRuns } from '../support/queue/queue-rounds.ts';
+import { queryLog } from '../support/log.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 
 const [WORKERS, JOBS] = areAllWanted ? [8, 10_000] : [4, 1_000];

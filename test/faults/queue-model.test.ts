@@ -4,13 +4,13 @@ import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
 import type { ClaimedJob, Queue } from '../../src/queue/api.ts';
 import { QueueError } from '../../src/queue/errors.ts';
-import { runWithFault } from '../support/faults/fault-points.ts';
+import { runWithFault } from '../support/faults/faults.ts';
 import { findViolations } from '../support/faults/invariants.ts';
-import { readLog } from '../support/faults/invariants-log.ts';
+import { readLog } from '../support/faults/log-content.ts';
+import { nodeHandler, programHandler } from '../support/faults/queue.ts';
+import { drain, untilNothingRuns } from '../support/faults/queue-rounds.ts';
 import { rounds, seed } from '../support/faults/rounds.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { nodeHandler, programHandler } from '../support/queue/queue-handlers.ts';
-import { drain, untilNothingRuns } from '../support/queue/queue-rounds.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 import { story, type Verb, type Work } from './queue-story.ts';
 
 const soon = '@retry-delay 1ms';

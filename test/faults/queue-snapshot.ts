@@ -1,6 +1,6 @@
-import { readLog } from '../support/faults/invariants-log.ts';
-import type { LoggedJob } from '../support/log/log-tables.ts';
-import { queryLog } from '../support/log/open-log.ts';
+import type { LoggedJob } from '../support/engines/engine.ts';
+import { readLog } from '../support/faults/log-content.ts';
+import { queryLog } from '../support/log.ts';
 
 /** What differs between two runs of the same command that did the same. */
 const byChance = /_at$|^scheduled_for$|^claim_token$|^reason$/;

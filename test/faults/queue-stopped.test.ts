@@ -1,19 +1,17 @@
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
+import { signalAll, stopOutsideOfWrites } from '../support/faults/faults.ts';
 import { checkInvariants } from '../support/faults/invariants.ts';
-import { listRunProcesses } from '../support/faults/invariants-files.ts';
-import { signalAll, stopOutsideOfWrites } from '../support/log/hold-log.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { readSeenTries } from '../support/queue/queue-evidence.ts';
-import { nodeHandler, programHandler } from '../support/queue/queue-handlers.ts';
-import { untilNothingRuns } from '../support/queue/queue-rounds.ts';
+import { listRunProcesses } from '../support/faults/log-content.ts';
 import {
   addJob,
   endInPeace,
   letGo,
+  nodeHandler,
+  programHandler,
   readJobRow,
   readJobRuns,
+  readSeenTries,
   readTries,
   startWaiting,
   UNTIL_GO,
@@ -21,7 +19,10 @@ import {
   untilStarted,
   untilState,
   WITHIN_MS,
-} from '../support/queue/queue-workers.ts';
+} from '../support/faults/queue.ts';
+import { untilNothingRuns } from '../support/faults/queue-rounds.ts';
+import { queryLog } from '../support/log.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 
 const soon = '@retry-delay 1ms';

@@ -2,14 +2,18 @@ import { writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { notesTime } from '../support/calls/at-time.ts';
-import { readTold } from '../support/calls/ran-once.ts';
-import { endOrphans } from '../support/faults/end-orphans.ts';
-import { distinctPoints, kindOf, listFaultPoints, runWithFault } from '../support/faults/fault-points.ts';
+import {
+  distinctPoints,
+  endOrphans,
+  kindOf,
+  listFaultPoints,
+  notesTime,
+  readTold,
+  runWithFault,
+} from '../support/faults/faults.ts';
 import { sample } from '../support/faults/rounds.ts';
-import { changeLog } from '../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { testOfSqlite } from '../support/test-of.ts';
+import { changeLog, testOfSqlite } from '../support/log.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 
 /** A root whose machine was booted since its last pass. */
 async function makeRoot(): Promise<string> {

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { globSync } from 'glob';
 import type { RunEnd } from '../../src/execution/result/result.ts';
 import type { RunRequest } from '../../src/execution/start/process.ts';
-import { requestRun } from '../support/calls/run-one.ts';
-import { startProcess } from '../support/calls/start-command.ts';
-import type { FileContent } from '../support/places/temporary-root.ts';
+import { startProcess } from '../support/command.ts';
+import type { FileContent } from '../support/root.ts';
+import { requestRun } from '../support/run.ts';
 
 const child = join(import.meta.dirname, 'limits.child.ts');
 

@@ -1,10 +1,8 @@
 import { chmodSync, existsSync, globSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { commandPath, runCommand } from '../support/calls/run-command.ts';
-import { startProcess } from '../support/calls/start-command.ts';
-import { cronPlace } from '../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { commandPath, cronPlace, runCommand, startProcess } from '../support/command.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 
 const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString(8);
 

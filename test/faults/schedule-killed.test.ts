@@ -1,11 +1,16 @@
 import { expect } from 'vitest';
-import { notesTime } from '../support/calls/at-time.ts';
-import { readTold } from '../support/calls/ran-once.ts';
-import { endOrphans } from '../support/faults/end-orphans.ts';
-import { distinctPoints, kindOf, listFaultPoints, runWithFault } from '../support/faults/fault-points.ts';
+import {
+  distinctPoints,
+  endOrphans,
+  kindOf,
+  listFaultPoints,
+  notesTime,
+  readTold,
+  runWithFault,
+} from '../support/faults/faults.ts';
 import { sample } from '../support/faults/rounds.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { testOfSqlite } from '../support/test-of.ts';
+import { testOfSqlite } from '../support/log.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 
 const files = {
   'jobs/hourly/a.sh': `#!/bin/sh\n# @schedule daily at 02:30\n${notesTime('hourly/a')}`,

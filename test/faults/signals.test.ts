@@ -2,17 +2,20 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import type { Ended } from '../support/calls/run-command.ts';
-import { type Started, startCommand } from '../support/calls/start-command.ts';
-import { runWithFault } from '../support/faults/fault-points.ts';
-import { checkInvariants, findViolations } from '../support/faults/invariants.ts';
-import { HOLD, nodeScript, readEvidence, shellScript } from '../support/faults/invariants-evidence.ts';
-import { listRunProcesses } from '../support/faults/invariants-files.ts';
-import { listOpenJobs, readLog } from '../support/faults/invariants-log.ts';
+import { cronPlace, type Ended, type Started, startCommand } from '../support/command.ts';
+import { runWithFault } from '../support/faults/faults.ts';
+import {
+  checkInvariants,
+  findViolations,
+  HOLD,
+  nodeScript,
+  readEvidence,
+  shellScript,
+} from '../support/faults/invariants.ts';
+import { listOpenJobs, listRunProcesses, readLog } from '../support/faults/log-content.ts';
 import { createRandom, rounds, seed, someAtATime } from '../support/faults/rounds.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { cronPlace } from '../support/places/cron-place.ts';
-import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { queryLog } from '../support/log.ts';
+import { executable, makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 
 const waiting = (tags = ''): string => `#!/bin/sh\n# ${tags}\ntouch started\nwhile [ ! -e go ]; do sleep 0.02; done\n`;

@@ -13,11 +13,10 @@ import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { fallbackStateFoldersOf } from '../../src/system/place/fallback.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { runWithFault } from '../support/faults/fault-points.ts';
-import { checkInvariants } from '../support/faults/invariants.ts';
-import { nodeScript, shellScript } from '../support/faults/invariants-evidence.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { runWithFault } from '../support/faults/faults.ts';
+import { checkInvariants, nodeScript, shellScript } from '../support/faults/invariants.ts';
+import { queryLog } from '../support/log.ts';
+import { executable, makeTemporaryRoot } from '../support/root.ts';
 
 /* Somebody has put a file in the place of a folder of `.runner/`, or takes such folders away. */
 

@@ -1,11 +1,10 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type Ended, runCommand, runNode } from '../support/calls/run-command.ts';
-import { cronEnv } from '../support/calls/run-pass.ts';
+import { cronEnv, type Ended, runCommand, runNode } from '../support/command.ts';
 import { checkInvariants } from '../support/faults/invariants.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { queryLog } from '../support/log.ts';
+import { executable, makeTemporaryRoot } from '../support/root.ts';
 
 const project = new URL('../../', import.meta.url).pathname;
 const files = {

@@ -4,12 +4,10 @@ import { SCHEMA_VERSION } from '../../src/store/schema.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
-import { startNode } from '../support/calls/start-command.ts';
-import { checkIntegrity } from '../support/log/check-integrity.ts';
-import { makeOldLog } from '../support/log/old-log.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { makeStateOf } from '../support/queue/state-of.ts';
+import { startNode } from '../support/command.ts';
+import { queryLog } from '../support/log.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
+import { checkIntegrity, makeOldLog, makeStateOf } from '../support/store.ts';
 
 const child = new URL('store-killed.child.ts', import.meta.url).pathname;
 const GARBAGE = 'Dear diary, today nothing happened. '.repeat(1000);

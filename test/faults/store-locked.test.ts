@@ -5,9 +5,8 @@ import { isStoreFailure, kindOfStoreFailure } from '../../src/store/failures.ts'
 import { openExistingSqliteStore, openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
-import { drivers } from '../support/log/drivers.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { makeStateOf } from '../support/queue/state-of.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
+import { drivers, makeStateOf } from '../support/store.ts';
 import { until } from '../support/until.ts';
 
 const holdLock = new URL('store-hold-lock.child.ts', import.meta.url).pathname;

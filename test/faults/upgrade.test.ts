@@ -3,23 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import type { Ended } from '../support/calls/run-command.ts';
-import { findViolations } from '../support/faults/invariants.ts';
-import { nodeScript, shellScript } from '../support/faults/invariants-evidence.ts';
+import type { Ended } from '../support/command.ts';
+import { findViolations, nodeScript, shellScript } from '../support/faults/invariants.ts';
+import { nodeHandler, programHandler } from '../support/faults/queue.ts';
 import { sample, someAtATime } from '../support/faults/rounds.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import {
-  callOwn,
-  install,
-  isKept,
-  makeSite,
-  other,
-  packageOf,
-  remove,
-  replace,
-} from '../support/places/package-site.ts';
-import { executable, type FileContent } from '../support/places/temporary-root.ts';
-import { nodeHandler, programHandler } from '../support/queue/queue-handlers.ts';
+import { queryLog } from '../support/log.ts';
+import { executable, type FileContent } from '../support/root.ts';
+import { callOwn, install, isKept, makeSite, other, packageOf, remove, replace } from '../support/site.ts';
 
 const longOutput = executable('#!/bin/sh\necho head\nhead -c 3000000 /dev/zero | tr "\\0" x\necho\necho tail\n');
 

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { queryLog } from '../support/log/open-log.ts';
+import { queryLog } from '../support/log.ts';
 import { until } from '../support/until.ts';
 import { type CronDaemon, catchMail, type MailCatcher, startCronDaemon } from './cron-daemon.ts';
 import { addCronUser, type CronUser } from './cron-user.ts';

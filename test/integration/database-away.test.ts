@@ -1,12 +1,10 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Ended } from '../support/calls/run-command.ts';
-import { cronEnv } from '../support/calls/run-pass.ts';
-import { startCommand } from '../support/calls/start-command.ts';
+import { cronEnv, type Ended, startCommand } from '../support/command.ts';
+import { startTcpProxy, type TcpProxy } from '../support/engines/links.ts';
 import { type OwnServer, ownServersFor } from '../support/engines/own-server.ts';
-import { startTcpProxy, type TcpProxy } from '../support/machines/tcp-proxy.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 
 /** Runs until it is told to end. */

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { type Ended, runCommand } from '../support/calls/run-command.ts';
-import { executable, makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { type Ended, runCommand } from '../support/command.ts';
+import { executable, makeTemporaryRoot } from '../support/root.ts';
 
 const DEBIAN = '/etc/cron.daily';
 const SHIPPED = ['apt-compat', 'dpkg', 'logrotate', 'man-db'];

@@ -9,8 +9,8 @@ import { nextNumber } from '../../src/store/statements/job-rows.ts';
 import type { Store } from '../../src/store/store.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { type OwnServer, ownServersFor } from '../support/engines/own-server.ts';
-import { dumpLog, writeHostileLog } from '../support/log/hostile-log.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { dumpLog, writeHostileLog } from '../support/foreign.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 
 // Each writes and compares some thousand rows: on a busy machine that takes minutes.
 describe.each(ownServersFor('moving a log'))('$name', { timeout: 240_000 }, ({ engine, start }) => {

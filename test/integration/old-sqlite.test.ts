@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { globSync } from 'glob';
 import { expect, test } from 'vitest';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
-import { makeStateOf, openSqliteOf } from '../support/queue/state-of.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
+import { makeStateOf, openSqliteOf } from '../support/store.ts';
 
 /** PHP brings the SQLite of its system: 3.26 on Enterprise Linux 8. Their sources lie in old packages. */
 const oldVersions = [

@@ -2,13 +2,11 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { type Ended, runCommand } from '../support/calls/run-command.ts';
-import { cronEnv } from '../support/calls/run-pass.ts';
-import { type Started, startCommand, startProcess } from '../support/calls/start-command.ts';
-import type { LoggedJob, LoggedRun } from '../support/log/log-tables.ts';
-import { queryLog } from '../support/log/open-log.ts';
-import { type ExamplePlace, makeExamplePlace, readExamples, writeExampleFile } from '../support/places/doc-examples.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { cronEnv, type Ended, runCommand, type Started, startCommand, startProcess } from '../support/command.ts';
+import type { LoggedJob, LoggedRun } from '../support/engines/engine.ts';
+import { queryLog } from '../support/log.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
+import { type ExamplePlace, makeExamplePlace, readExamples, writeExampleFile } from '../support/site.ts';
 import { until } from '../support/until.ts';
 
 const COUNT = 200;

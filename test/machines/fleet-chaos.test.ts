@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isMachineOurs } from '../kinds.ts';
-import type { Started } from '../support/calls/start-command.ts';
+import type { Started } from '../support/command.ts';
 import { engine } from '../support/engines/engines.ts';
+import { findLinkFlaw } from '../support/engines/links.ts';
+import { type Machine, type Machines, makeMachines, witness } from '../support/engines/machines.ts';
 import { type OwnServer, type OwnServerKind, ownServersFor } from '../support/engines/own-server.ts';
 import { findViolations } from '../support/faults/invariants.ts';
 import { createRandom, rounds } from '../support/faults/rounds.ts';
-import { findLinkFlaw } from '../support/machines/link.ts';
-import { type Machine, type Machines, makeMachines, witness } from '../support/machines/machines.ts';
 
 /*
  * Eight machines with one crontab. Whatever becomes of some of them within a slot, each script is run once for it. What

@@ -2,11 +2,11 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Started } from '../support/calls/start-command.ts';
+import type { Started } from '../support/command.ts';
+import { findLinkFlaw, type Link, makeLink } from '../support/engines/links.ts';
+import { makeFleet, type TestFleet, type TestMachine } from '../support/engines/machines.ts';
 import { type OwnServer, ownServersFor } from '../support/engines/own-server.ts';
-import { makeFleet, type TestFleet, type TestMachine } from '../support/machines/fleet.ts';
-import { findLinkFlaw, type Link, makeLink } from '../support/machines/link.ts';
-import { makeTemporaryRoot } from '../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 
 /*

@@ -5,12 +5,9 @@ import { describe, expect, test } from 'vitest';
 import { sendByChannel } from '../../../src/monitor/alert/channels.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { check } from '../../processes/doctor/doctor-place.ts';
-import { AT, channelOf, messageOf, serve } from '../../support/alerts/place.ts';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
-import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { AT, channelOf, messageOf, serve } from '../../support/alerts.ts';
+import { commandPath, cronEnv, startCommand } from '../../support/command.ts';
+import { executable, makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
 
 async function send(root: string, run: string, { message = messageOf(), env = '', timeoutMs = 5_000 } = {}) {
   const channel = channelOf({ kind: 'command', run, ...(env === '' ? {} : { env }) });

@@ -1,10 +1,9 @@
 // On a fleet a script runs once in a slot, however often its tier is called: this is about SQLite.
 import { expect, test } from 'vitest';
-import { serve } from '../../support/alerts/place.ts';
-import { cronEnv, readRuns } from '../../support/calls/run-pass.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { serve } from '../../support/alerts.ts';
+import { cronEnv, readRuns, startCommand } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 
 const fails = { 'jobs/hourly/backup.sh': executable('#!/bin/sh\necho disk full >&2\nexit 3\n') };
 

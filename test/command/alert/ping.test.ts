@@ -5,12 +5,11 @@ import { describe, expect, test } from 'vitest';
 import { sendPing } from '../../../src/monitor/alert/channels.ts';
 import { deliverDue } from '../../../src/monitor/alert/deliver.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { serve } from '../../support/alerts/place.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf, openStoreOf } from '../../support/queue/state-of.ts';
+import { serve } from '../../support/alerts.ts';
+import { cronEnv, startCommand } from '../../support/command.ts';
+import { changeLog, queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
+import { makeStateOf, openStoreOf } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
 
 const script = (body: string) => executable(`#!/bin/sh\n# @ping $PING_URL\n${body}\n`);

@@ -6,10 +6,8 @@ import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { commandNames } from '../../../src/system/base/command-names.ts';
-import { callAt } from '../../support/calls/in-root.ts';
-import { commandPath, runCommand } from '../../support/calls/run-command.ts';
-import { cronEnv, runPass } from '../../support/calls/run-pass.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { callAt, commandPath, cronEnv, runCommand, runPass } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const hasScript = spawnSync('script', ['--version']).status === 0;
 const commands = [...['init', 'cron', 'list', 'run', 'add', 'jobs', 'job', 'claim', 'kick', 'report', 'show'], 'tail'];

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { jsonOf, makeQueueSite } from '../../support/queue/queue-site.ts';
+import { inRoot, jsonOf, makeQueueSite } from '../../support/command.ts';
+import { changeLog } from '../../support/log.ts';
 
 /** Clears the screen, turns text round, begins a line. */
 const EVIL = '\u001b[2J\u009b31m\u202e\r\nrunner: all is well\u0007';

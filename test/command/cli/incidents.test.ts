@@ -1,10 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { jsonOf } from '../../support/queue/queue-site.ts';
+import { inRoot, jsonOf } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 async function makeFailing() {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'test -e fixed || { echo no orders; exit 3; }\n' });

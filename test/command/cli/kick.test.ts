@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { jsonOf, makeQueueSite, withInput } from '../../support/queue/queue-site.ts';
+import { inRoot, jsonOf, makeQueueSite, withInput } from '../../support/command.ts';
 
 /** Jobs 1 to 3 have failed, 4 waits for its time. */
 async function makeFailed(): Promise<string> {

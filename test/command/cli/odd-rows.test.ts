@@ -1,8 +1,7 @@
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { jsonOf, makeQueueSite } from '../../support/queue/queue-site.ts';
+import { inRoot, jsonOf, makeQueueSite } from '../../support/command.ts';
 
 /** A job for each of these columns that holds this in it, unless the log refuses that. */
 async function makeOddJobs(value: unknown, wanted: (column: string) => boolean, areChecksOn = 1): Promise<string> {

@@ -2,11 +2,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { deliverReport } from '../../../src/monitor/alert/deliver.ts';
-import { callCommand } from '../../support/calls/in-root.ts';
-import { makeLoggedCall } from '../../support/calls/logged-call.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { type WrittenLog, writeLog } from '../../support/log/written-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { callCommand } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
+import { makeLoggedCall } from '../../support/run.ts';
+import { type WrittenLog, writeLog } from '../../support/written-log.ts';
 import { readPart, startMailServer } from './mail-server.ts';
 
 const dayMs = 24 * 60 * 60_000;

@@ -1,11 +1,18 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { callAt } from '../../support/calls/in-root.ts';
-import { commandPath, runCommand, runNode } from '../../support/calls/run-command.ts';
-import { cronEnv, readRuns, runPass, runPassAgain } from '../../support/calls/run-pass.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import {
+  callAt,
+  commandPath,
+  cronEnv,
+  readRuns,
+  runCommand,
+  runNode,
+  runPass,
+  runPassAgain,
+} from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 describe('under cron', () => {
   test('a pass that succeeds prints nothing at all and exits 0', () => {

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { runSite, siteLanguages } from '../../support/places/site-languages.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { cronEnv, runCommand } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { runSite, siteLanguages } from '../../support/site.ts';
 
 const handler = `export default ({ data, fail }) => (data.to ? { sent: data.to } : fail('nobody'));`;
 

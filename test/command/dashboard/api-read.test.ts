@@ -6,11 +6,10 @@ import { runFilesOf } from '../../../src/execution/run-files.ts';
 import { openQueue } from '../../../src/index.ts';
 import { incidentsOf } from '../../../src/store/statements/monitor/incidents.ts';
 import { machineName } from '../../../src/system/process/identity.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
-import { brokenImport, writeHistory } from '../../support/web/dashboard-history.ts';
-import { type Body, openReadApi, readDocument } from '../../support/web/read-api.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeStateOf } from '../../support/store.ts';
+import { type Body, brokenImport, openReadApi, readDocument, writeHistory } from '../../support/web/dashboard.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 /** A root where much has happened: runs, failures, incidents, jobs in all states, pauses and mutes. */
 async function makeBusySite() {

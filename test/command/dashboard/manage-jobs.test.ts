@@ -3,10 +3,9 @@ import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { createApi } from '../../../src/dashboard/api/api.ts';
 import { openSite as openSiteOf } from '../../../src/dashboard/site.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
+import { inRoot, jsonOf, makeQueueSite } from '../../support/command.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { jsonOf, makeQueueSite } from '../../support/queue/queue-site.ts';
+import { queryLog } from '../../support/log.ts';
 import { until } from '../../support/until.ts';
 import { startDashboard } from '../../support/web/dashboard.ts';
 

@@ -2,8 +2,8 @@ import { Hono } from 'hono';
 import { expect, test } from 'vitest';
 import type { ApiEnv } from '../../../src/dashboard/api/route.ts';
 import { rememberAnswers } from '../../../src/dashboard/live/memo.ts';
-import { runner } from '../../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { runner } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 import { startDashboard } from '../../support/web/dashboard.ts';
 

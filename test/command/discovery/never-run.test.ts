@@ -2,9 +2,8 @@ import { expect, test } from 'vitest';
 import { discover } from '../../../src/discovery/discover.ts';
 import { describeCures, describeNeverRun, findNeverRun } from '../../../src/discovery/not-run.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { runPass } from '../../support/calls/run-pass.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { inRoot, runPass } from '../../support/command.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 
 const SHELL = '#!/bin/sh\necho ran\n';
 

@@ -2,9 +2,8 @@ import { cpSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { diagnose, usual } from '../../processes/doctor/doctor-place.ts';
-import { commandPath, runCommand } from '../../support/calls/run-command.ts';
-import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { commandPath, runCommand } from '../../support/command.ts';
+import { makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
 
 /** A root that has run once, and a Node that was built without SQLite. */
 function makeUsedRoot() {

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Script } from '../../../src/discovery/script.ts';
 import { commandOf, findMissingInterpreter } from '../../../src/execution/start/process.ts';
-import { runPass } from '../../support/calls/run-pass.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { runPass } from '../../support/command.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 
 const scriptOf = (script: Partial<Script>) => ({
   script: { options: {}, ...script } as Script,

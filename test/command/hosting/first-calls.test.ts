@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { callCommand } from '../../support/calls/in-root.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { callCommand } from '../../support/command.ts';
+import { makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 test('the line for all tiers says when those begin that were never called', async () => {
   const script = 'exit 0\n';

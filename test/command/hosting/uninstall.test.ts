@@ -2,10 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { commandPath, type Ended, runCommand } from '../../support/calls/run-command.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
-import { type FakeCrontab, makeFakeCrontab } from '../../support/places/fake-crontab.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { commandPath, type Ended, runCommand, startCommand } from '../../support/command.ts';
+import { type FakeCrontab, makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 const files = { 'jobs/hourly/a.sh': 'echo a\n', 'jobs/daily/b.sh': 'echo b\n' };

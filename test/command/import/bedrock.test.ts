@@ -4,9 +4,9 @@ import { type ImportReport, importJobs } from '../../../src/queue/import/import-
 import { readExternalDatabase } from '../../../src/store/external/external-database.ts';
 import type { ActivityView, JobRow } from '../../../src/store/schema.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/store.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeBedrock } from '../../support/queue/foreign-queues.ts';
-import { openSqliteOf } from '../../support/queue/state-of.ts';
+import { makeBedrock } from '../../support/foreign.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { openSqliteOf } from '../../support/store.ts';
 
 const NOW = Date.UTC(2026, 2, 10, 12);
 

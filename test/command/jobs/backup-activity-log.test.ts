@@ -2,9 +2,9 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Ended } from '../../support/calls/run-command.ts';
-import { runShippedJob } from '../../support/calls/run-shipped-job.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import type { Ended } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { runShippedJob } from '../../support/run.ts';
 
 const backUp = (root: string, variables: Readonly<Record<string, string>> = {}): Promise<Ended> =>
   runShippedJob('daily/backup-activity-log.ts', root, variables);

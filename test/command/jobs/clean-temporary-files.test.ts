@@ -1,9 +1,9 @@
 import { existsSync, linkSync, mkdirSync, readdirSync, symlinkSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Ended } from '../../support/calls/run-command.ts';
-import { runShippedJob } from '../../support/calls/run-shipped-job.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import type { Ended } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { runShippedJob } from '../../support/run.ts';
 
 const clean = (root: string, variables: Readonly<Record<string, string>> = {}): Promise<Ended> =>
   runShippedJob('hourly/clean-temporary-files.ts', root, variables);

@@ -1,9 +1,9 @@
 import { linkSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Ended } from '../../support/calls/run-command.ts';
-import { runShippedJob } from '../../support/calls/run-shipped-job.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import type { Ended } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { runShippedJob } from '../../support/run.ts';
 
 const measure = (root: string, variables: Readonly<Record<string, string>> = {}): Promise<Ended> =>
   runShippedJob('hourly/disk-use.ts', root, variables);

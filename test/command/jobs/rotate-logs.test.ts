@@ -14,9 +14,9 @@ import {
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Ended } from '../../support/calls/run-command.ts';
-import { runShippedJob } from '../../support/calls/run-shipped-job.ts';
-import { type FileContent, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import type { Ended } from '../../support/command.ts';
+import { type FileContent, makeTemporaryRoot } from '../../support/root.ts';
+import { runShippedJob } from '../../support/run.ts';
 
 const makeLogs = (content: Readonly<Record<string, FileContent>>): string => {
   const files = Object.entries(content).map(([name, file]) => [`logs/${name}`, file]);

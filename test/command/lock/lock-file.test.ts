@@ -15,10 +15,10 @@ import { expect, test } from 'vitest';
 import type { LockHolder } from '../../../src/system/lock/holder.ts';
 import { clearDeadLock, isLockHeldBy, type LockFile, takeLockFile } from '../../../src/system/lock/lock-file.ts';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-import { identifyDeadProcess } from '../../support/faults/dead-process.ts';
-import { leaveLock } from '../../support/locks/left-lock.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { identifyDeadProcess } from '../../support/faults/faults.ts';
+import { leaveLock } from '../../support/faults/locks.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeStateOf } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
 
 const self: LockHolder = { ...identifyProcess(process.pid), since: 1_000 };

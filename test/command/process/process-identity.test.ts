@@ -12,8 +12,8 @@ import {
   readStatFields,
 } from '../../../src/system/process/identity.ts';
 import { listTree } from '../../../src/system/process/tree.ts';
-import { startNode, startProcess } from '../../support/calls/start-command.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { startNode, startProcess } from '../../support/command.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 const place = { cwd: '/', env: { PATH: '/usr/bin:/bin' } };

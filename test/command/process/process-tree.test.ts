@@ -10,8 +10,8 @@ import {
   readUsage,
   type TreeUsage,
 } from '../../../src/system/process/tree.ts';
-import { startNode, startProcess } from '../../support/calls/start-command.ts';
-import { killGroup } from '../../support/faults/end-orphans.ts';
+import { startNode, startProcess } from '../../support/command.ts';
+import { killGroup } from '../../support/faults/faults.ts';
 import { until } from '../../support/until.ts';
 
 const env = { PATH: '/usr/bin:/bin', NODE: process.execPath };

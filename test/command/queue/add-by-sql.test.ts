@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { HOUR_MS, openTestQueue, START } from '../../support/queue/test-queue.ts';
+import { changeLog, queryLog } from '../../support/log.ts';
+import { HOUR_MS, openTestQueue, START } from '../../support/queue.ts';
 
 const add = (columns: string, values: string) =>
   `insert into jobs (name, ${columns}) values ('mail/welcome', ${values})`;

@@ -7,14 +7,11 @@ import { jobListsOf } from '../../../src/store/statements/list-jobs.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { takeNext } from '../../engines/conformance/cases.ts';
 import { everything, openWorker } from '../../engines/queue/worker-claims.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { explainQueries } from '../../support/log/query-plan.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { openSqliteOf } from '../../support/queue/state-of.ts';
-import { HOUR_MS, openTestQueue, SECOND_MS } from '../../support/queue/test-queue.ts';
+import { commandPath, cronEnv, inRoot } from '../../support/command.ts';
+import { changeLog } from '../../support/log.ts';
+import { HOUR_MS, openTestQueue, SECOND_MS } from '../../support/queue.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { explainQueries, openSqliteOf } from '../../support/store.ts';
 
 const NOW = 1.7e12;
 

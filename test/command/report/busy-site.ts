@@ -1,5 +1,5 @@
-import { running, type WrittenLog, type WrittenRun, writeLog } from '../../support/log/written-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
+import { running, type WrittenLog, type WrittenRun, writeLog } from '../../support/written-log.ts';
 
 /** When its screens are looked at. */
 export const nowMs = Date.parse('2026-11-03T14:05:00Z');

@@ -1,9 +1,9 @@
 // On a fleet a script runs once in a slot, however often its tier is called: this is about SQLite.
 import { describe, expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { inRoot } from '../../support/command.ts';
+import { changeLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 interface Died {
   /** How many passes of this period. */

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { describeUnhandled } from '../../../src/commands/shared/names.ts';
 import { Site } from '../../../src/discovery/site.ts';
 import { findPausables, findScript } from '../../../src/report/names.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { openReadApi } from '../../support/web/read-api.ts';
+import { inRoot } from '../../support/command.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
+import { openReadApi } from '../../support/web/dashboard.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 const sh = executable('#!/bin/sh\n');
 

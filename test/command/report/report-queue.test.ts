@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { jsonOf, makeQueueSite } from '../../support/queue/queue-site.ts';
+import { inRoot, jsonOf, makeQueueSite } from '../../support/command.ts';
 
 /** Two handlers, of which one has finished a job. */
 async function workOne(): Promise<string> {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { NO_SUCH_PID, running, writeLog } from '../../support/log/written-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { inRoot } from '../../support/command.ts';
+import { changeLog, queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
+import { NO_SUCH_PID, running, writeLog } from '../../support/written-log.ts';
 
 /** A root with a run that began on another host, whose runner gives no sign of life any more. */
 async function leaveRunElsewhere(pid: number | null): Promise<string> {

@@ -7,15 +7,12 @@ import { makeStaticReport } from '../../../src/dashboard/static/report.ts';
 import { isOfRuns } from '../../../src/store/words.ts';
 import { machineZone } from '../../../src/system/base/zone.ts';
 import { withStore } from '../../../src/worker/invocation/with-store.ts';
-import { addSettledRun, DAY, HOUR, MINUTE, NOW } from '../../support/alerts/checks.ts';
-import { callAt, pathWithoutCrontab } from '../../support/calls/in-root.ts';
-import { makeLoggedCall } from '../../support/calls/logged-call.ts';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { readReport } from '../../support/web/html-report.ts';
-import { type Body, openReadApi } from '../../support/web/read-api.ts';
+import { addSettledRun, DAY, HOUR, MINUTE, NOW } from '../../support/alerts.ts';
+import { callAt, commandPath, cronEnv, pathWithoutCrontab } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeLoggedCall } from '../../support/run.ts';
+import { type Body, openReadApi, readReport } from '../../support/web/dashboard.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 // Nothing is overdue right after a boot, and the machine of these tests may have been started a minute ago.
 const { uptime } = os;

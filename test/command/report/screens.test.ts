@@ -11,9 +11,8 @@ import { createPalette, type Screen } from '../../../src/report/terminal/screen.
 import { createClock } from '../../../src/report/text/clock.ts';
 import type { RunFinished } from '../../../src/worker/invocation/events.ts';
 import type { PlannedRun } from '../../../src/worker/pass/plan-pass.ts';
-import { callAt } from '../../support/calls/in-root.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
+import { callAt, cronEnv } from '../../support/command.ts';
+import { makeFakeCrontab } from '../../support/root.ts';
 import { nowMs, writeBusySite } from './busy-site.ts';
 
 // How all screens look on narrow and wide terminals is kept in `screens/`, to be looked at. After a change that is

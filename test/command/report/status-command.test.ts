@@ -8,14 +8,11 @@ import { machineZone } from '../../../src/system/base/zone.ts';
 import { takeLockFile } from '../../../src/system/lock/lock-file.ts';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
 import { mayNeedReconciling } from '../../../src/worker/recovery/needed.ts';
-import { callCommand, inRoot } from '../../support/calls/in-root.ts';
-import { commandPath, runCommand } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
+import { callCommand, commandPath, cronEnv, inRoot, runCommand } from '../../support/command.ts';
 import { makeSpooledEnd, makeSpoolHeader, toLines } from '../../support/faults/spool.ts';
-import { running, writeLog } from '../../support/log/written-log.ts';
-import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { executable, makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
+import { makeStateOf } from '../../support/store.ts';
+import { running, writeLog } from '../../support/written-log.ts';
 
 const HOUR = 3_600_000;
 const says = executable('#!/bin/sh\necho said\n');

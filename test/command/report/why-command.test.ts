@@ -2,9 +2,9 @@ import { unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { whyToJson } from '../../../src/report/json.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { running, writeLog } from '../../support/log/written-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { inRoot } from '../../support/command.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
+import { running, writeLog } from '../../support/written-log.ts';
 
 type Why = ReturnType<typeof whyToJson>;
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { whyToJson } from '../../../src/report/json.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { NO_SUCH_PID, running, writeLog } from '../../support/log/written-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { inRoot } from '../../support/command.ts';
+import { changeLog, queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
+import { NO_SUCH_PID, running, writeLog } from '../../support/written-log.ts';
 
 const DAY = 24 * 3_600_000;
 

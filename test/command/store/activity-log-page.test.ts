@@ -4,11 +4,10 @@ import { expect, test } from 'vitest';
 import { SCHEMA_VERSION } from '../../../src/store/schema.ts';
 import { APPLICATION_ID } from '../../../src/store/sqlite/file.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { openSqliteOf } from '../../support/queue/state-of.ts';
+import { cronPlace, runCommand } from '../../support/command.ts';
+import { changeLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
+import { openSqliteOf } from '../../support/store.ts';
 
 const page = readFileSync(new URL('../../../docs/json.md', import.meta.url), 'utf8');
 

@@ -7,13 +7,10 @@ import { isSuspect, markSuspect } from '../../../src/store/sqlite/file.ts';
 import { openExistingSqliteStore, openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../../src/system/place/state-folder.ts';
-import { startNode } from '../../support/calls/start-command.ts';
-import { checkIntegrity } from '../../support/log/check-integrity.ts';
-import { makeDamagedLog } from '../../support/log/damaged-log.ts';
-import { drivers } from '../../support/log/drivers.ts';
-import { repository } from '../../support/places/doc-examples.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { startNode } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { repository } from '../../support/site.ts';
+import { checkIntegrity, drivers, makeDamagedLog, makeStateOf } from '../../support/store.ts';
 
 const openAndClose = new URL('open-and-close.child.ts', import.meta.url).pathname;
 const NOON = Date.UTC(2026, 10, 21, 12, 30, 59);

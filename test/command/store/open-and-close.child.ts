@@ -1,6 +1,6 @@
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { meet } from '../../support/meet.ts';
+import { meet } from '../../support/until.ts';
 
 /** Opens the log of a root in the same moment as so many others, reads from it, and closes it. */
 const [root = '', others = '1'] = process.argv.slice(2);

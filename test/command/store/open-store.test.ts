@@ -6,11 +6,10 @@ import { SCHEMA_VERSION } from '../../../src/store/schema.ts';
 import { findDriver } from '../../../src/store/sqlite/driver.ts';
 import { APPLICATION_ID } from '../../../src/store/sqlite/file.ts';
 import { openExistingSqliteStore, openSqliteStore } from '../../../src/store/sqlite/open.ts';
-import { startNode, startProcess } from '../../support/calls/start-command.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { withJournal } from '../../support/log/with-journal.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf, openSqliteOf } from '../../support/queue/state-of.ts';
+import { startNode, startProcess } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeStateOf, openSqliteOf, withJournal } from '../../support/store.ts';
 
 const openAndClose = new URL('open-and-close.child.ts', import.meta.url).pathname;
 const addJobs = new URL('add-jobs.child.ts', import.meta.url).pathname;

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type Pass, runPass, runPassAgain } from '../../support/calls/run-pass.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { executable } from '../../support/places/temporary-root.ts';
+import { type Pass, runPass, runPassAgain } from '../../support/command.ts';
+import { changeLog } from '../../support/log.ts';
+import { executable } from '../../support/root.ts';
 
 /** What a call has asked of the log, and which files it has loaded: modules of `dist/`, as Node reads them. */
 interface Cost {

@@ -3,15 +3,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../../src/index.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import {
-  addJob,
-  endInPeace,
-  readJobRow,
-  startWaiting,
-  untilState,
-  WITHIN_MS,
-} from '../../support/queue/queue-workers.ts';
+import { addJob, endInPeace, readJobRow, startWaiting, untilState, WITHIN_MS } from '../../support/faults/queue.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 /** In its first run it waits, and says then what becomes of its progress. */

@@ -6,12 +6,10 @@ import type { SqliteStore } from '../../../src/store/sqlite/store.ts';
 import { pruningOf } from '../../../src/store/statements/pruning.ts';
 import type { JobState } from '../../../src/store/words.ts';
 import { pruneLog } from '../../../src/worker/pass/prune-log.ts';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf, openSqliteOf } from '../../support/queue/state-of.ts';
+import { cronPlace, runCommand } from '../../support/command.ts';
+import { changeLog, makeFinishedRun, queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
+import { makeStateOf, openSqliteOf } from '../../support/store.ts';
 
 const NOW = Date.UTC(2026, 10, 1, 12);
 const dayMs = 86_400_000;

@@ -3,10 +3,9 @@ import type { Handlers } from '../../../src/discovery/handlers.ts';
 import { endUnmeasured, noOutput, type RunEnd } from '../../../src/execution/result/result.ts';
 import { createSelector, type HandlerRun, idleTurn, QueueRecorder } from '../../../src/worker/loop/queue-recorder.ts';
 import { startQueueWorker } from '../../../src/worker/pass/work-queue.ts';
-import { makeLoggedCall } from '../../support/calls/logged-call.ts';
-import { makeScript } from '../../support/calls/plain-script.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { openTestQueue } from '../../support/queue/test-queue.ts';
+import { openTestQueue } from '../../support/queue.ts';
+import { makeLoggedCall, makeScript } from '../../support/run.ts';
 
 const handlers: Handlers = {
   problem: null,

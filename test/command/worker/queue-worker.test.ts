@@ -3,11 +3,11 @@ import { openQueue } from '../../../src/index.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { finishWorker } from '../../../src/worker/invocation/invocation.ts';
 import { startQueueWorker } from '../../../src/worker/pass/work-queue.ts';
-import { makeLoggedCall } from '../../support/calls/logged-call.ts';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { runCommand } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeLoggedCall } from '../../support/run.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 const workers = 'select id, kind, tier, state, skip_code, reason from workers order by id';
 const max = { workers: { ...defaultSettings.workers, max: 2 } };

@@ -2,10 +2,9 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { fallbackStateFoldersOf } from '../../../src/system/place/fallback.ts';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { cronPlace, runner } from '../../support/places/cron-place.ts';
-import { executable, type FileContent, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { cronPlace, runCommand, runner } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../../support/root.ts';
 
 const silent = { status: 0, stdout: '', stderr: '' };
 

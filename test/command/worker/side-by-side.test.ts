@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { startCommand } from '../../support/calls/start-command.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { cronPlace, startCommand } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 
 const TIERS = ['15min', 'hourly', 'daily'];
 const SCRIPTS = 4;

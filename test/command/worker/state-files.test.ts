@@ -1,10 +1,8 @@
 import { globSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { startProcess } from '../../support/calls/start-command.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { commandPath, cronPlace, startProcess } from '../../support/command.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 const modeOf = (path: string): number => statSync(path).mode & 0o777;

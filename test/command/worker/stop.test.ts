@@ -1,13 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { type Started, startCommand } from '../../support/calls/start-command.ts';
-import { endOrphans } from '../../support/faults/end-orphans.ts';
-import { holdLog } from '../../support/log/hold-log.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { cronPlace, runCommand, type Started, startCommand } from '../../support/command.ts';
+import { endOrphans, holdLog } from '../../support/faults/faults.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 const forever = 'touch started; while :; do sleep 0.02; done';

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { cronPlace, runCommand } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const holding = `const held = Buffer.alloc(300_000_000, 1);
 export default async () => {

@@ -12,11 +12,11 @@ import { runExecutors } from '../../../src/worker/loop/loop.ts';
 import { PassRecorder } from '../../../src/worker/loop/pass-recorder.ts';
 import { workOff } from '../../../src/worker/loop/script-executor.ts';
 import { ScriptRecorder } from '../../../src/worker/loop/script-recorder.ts';
-import { probePath } from '../../support/calls/run-command.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { enqueueScripts } from '../../support/queue/enqueue-scripts.ts';
-import { openStoreOf } from '../../support/queue/state-of.ts';
+import { probePath } from '../../support/command.ts';
+import { enqueueScripts } from '../../support/queue.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { openStoreOf } from '../../support/store.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 /** A pass over a tier of these scripts, with its jobs queued. */
 async function makePass(scripts: Readonly<Record<string, string>>) {

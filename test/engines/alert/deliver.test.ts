@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { deliverDue, idOf, nextTryAt } from '../../../src/monitor/alert/deliver.ts';
-import { AT, channelOf, messageOf, openPlace, serve } from '../../support/alerts/place.ts';
-import type { LoggedActivity } from '../../support/log/log-tables.ts';
-import { queryLog } from '../../support/log/open-log.ts';
+import { AT, channelOf, messageOf, openPlace, serve } from '../../support/alerts.ts';
+import type { LoggedActivity } from '../../support/engines/engine.ts';
+import { queryLog } from '../../support/log.ts';
 
 const MINUTE = 60_000;
 

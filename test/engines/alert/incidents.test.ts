@@ -5,10 +5,10 @@ import type { CheckStatus } from '../../../src/monitor/finding.ts';
 import { fingerprintOf } from '../../../src/queue/settle/incidents.ts';
 import { noteEnd } from '../../../src/queue/settle/settle.ts';
 import { incidentsOf } from '../../../src/store/statements/monitor/incidents.ts';
-import { DAY_MS, makeChannel, openIncidentPlace } from '../../support/alerts/incident-place.ts';
+import { DAY_MS, makeChannel, openIncidentPlace } from '../../support/alerts.ts';
 import { engine } from '../../support/engines/engines.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { HOUR_MS, MINUTE_MS } from '../../support/queue/test-queue.ts';
+import { makeFinishedRun } from '../../support/log.ts';
+import { HOUR_MS, MINUTE_MS } from '../../support/queue.ts';
 
 test('fail, fail, ok, fail with @alert-after 2 gives one alert and one recovery', async () => {
   const script = '// @alert-after 2\n';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-import { HOUR, type Look, look, MINUTE, NOW, wrongOf } from '../../support/alerts/checks.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { HOUR, type Look, look, MINUTE, NOW, wrongOf } from '../../support/alerts.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 /** The full hour before. */
 const UNTIL = NOW - (NOW % HOUR);

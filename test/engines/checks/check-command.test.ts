@@ -3,12 +3,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { checkCodes } from '../../../src/checks/list.ts';
-import { addSettledRun, HOUR, MINUTE } from '../../support/alerts/checks.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { testOfSqlite } from '../../support/test-of.ts';
+import { addSettledRun, HOUR, MINUTE } from '../../support/alerts.ts';
+import { inRoot } from '../../support/command.ts';
+import { queryLog, testOfSqlite } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 async function open(files: Readonly<Record<string, string>> = {}) {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n', ...files });

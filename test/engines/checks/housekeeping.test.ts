@@ -2,11 +2,11 @@ import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { withStore } from '../../../src/worker/invocation/with-store.ts';
-import { DAY, HOUR, MINUTE, NOW } from '../../support/alerts/checks.ts';
-import { makeLoggedCall } from '../../support/calls/logged-call.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { DAY, HOUR, MINUTE, NOW } from '../../support/alerts.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeLoggedCall } from '../../support/run.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 const incidents = (root: string) =>
   queryLog(root, 'select code, subject, severity, occurrences, recovered_at is not null as "over" from incidents');

@@ -2,10 +2,10 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { machineName } from '../../../src/system/process/identity.ts';
-import { DAY, HOUR, type Look, look, MINUTE, NOW, wrongOf } from '../../support/alerts/checks.ts';
+import { DAY, HOUR, type Look, look, MINUTE, NOW, wrongOf } from '../../support/alerts.ts';
 import { engine } from '../../support/engines/engines.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 /** Of a fleet it is said whose disk, and whose folder. */
 const [suffix, prefix] = engine.name === 'sqlite' ? ['', ''] : [`@${machineName()}`, `${machineName()}: `];

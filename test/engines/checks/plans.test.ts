@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
 import { checksOf } from '../../../src/store/statements/monitor/checks.ts';
-import { NOW } from '../../support/alerts/checks.ts';
-import { explainQueries } from '../../support/log/query-plan.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { testOfSqlite } from '../../support/test-of.ts';
+import { NOW } from '../../support/alerts.ts';
+import { testOfSqlite } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { explainQueries } from '../../support/store.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 /** Indexes of the few rows that go on, wait or went wrong: reading all of one takes no time. */
 const small = [

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { announceWait } from '../../../src/queue/claim/waiters.ts';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-import { HOUR, type Look, look, MINUTE, NOW, wrongOf } from '../../support/alerts/checks.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { HOUR, type Look, look, MINUTE, NOW, wrongOf } from '../../support/alerts.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 async function open() {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });

@@ -2,9 +2,9 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-import { addSettledRun, DAY, HOUR, type Look, look, MINUTE, NOW, wrongOf } from '../../support/alerts/checks.ts';
-import { NO_SUCH_PID, running, writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { addSettledRun, DAY, HOUR, type Look, look, MINUTE, NOW, wrongOf } from '../../support/alerts.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { NO_SUCH_PID, running, writeLog } from '../../support/written-log.ts';
 
 const files = { 'jobs/hourly/import.sh': 'true\n', 'jobs/hourly/clean.sh': 'true\n' };
 

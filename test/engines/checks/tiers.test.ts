@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-import { DAY, HOUR, type Look, look, MINUTE, NOW, wrongOf } from '../../support/alerts/checks.ts';
-import { type WrittenLog, writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { DAY, HOUR, type Look, look, MINUTE, NOW, wrongOf } from '../../support/alerts.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { type WrittenLog, writeLog } from '../../support/written-log.ts';
 
 const files = { 'jobs/15min/poll.sh': 'true\n', 'jobs/daily/backup.sh': 'true\n' };
 

@@ -3,11 +3,8 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { openQueue } from '../../../src/index.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { jsonOf, makeQueueSite, withInput } from '../../support/queue/queue-site.ts';
+import { commandPath, cronEnv, inRoot, jsonOf, makeQueueSite, withInput } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
 
 const jobsOf = (root: string) =>
   queryLog<{ id: number; name: string; data: string; priority: number }>(

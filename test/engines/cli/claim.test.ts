@@ -1,11 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
-import { jsonOf, makeQueueSite } from '../../support/queue/queue-site.ts';
+import { commandPath, cronEnv, inRoot, jsonOf, makeQueueSite, startCommand } from '../../support/command.ts';
 
 describe('runner claim', () => {
   test('prints the job with the token by which it is ended', async () => {

@@ -1,8 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { jsonOf, makeQueueSite, withInput } from '../../support/queue/queue-site.ts';
+import { inRoot, jsonOf, makeQueueSite, withInput } from '../../support/command.ts';
 
 const keys = [
   ...['id', 'name', 'state', 'data', 'result', 'priority', 'runAt', 'scheduledFor', 'createdAt'],

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { jsonOf, makeQueueSite, withInput } from '../../support/queue/queue-site.ts';
+import { inRoot, jsonOf, makeQueueSite, withInput } from '../../support/command.ts';
 
 /** Jobs 1 to 5: one runs, one failed, one is to come, one repeats. */
 async function fillQueue(): Promise<string> {

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { jsonOf, makeQueueSite } from '../../support/queue/queue-site.ts';
+import { inRoot, jsonOf, makeQueueSite } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
 
 const pausesOf = (root: string) =>
   queryLog<{ name: string; kind: string }>(root, 'select name, kind from pauses order by name');

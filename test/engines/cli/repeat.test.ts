@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { inRoot } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import reference from '../../unit/repeat/vectors.json' with { type: 'json' };
 
 /** It needs no root: a rule can be tried before there is one. */

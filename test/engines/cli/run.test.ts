@@ -4,12 +4,9 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { commandPath, runCommand } from '../../support/calls/run-command.ts';
-import { cronEnv, readRuns } from '../../support/calls/run-pass.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { testOfSqlite } from '../../support/test-of.ts';
+import { commandPath, cronEnv, inRoot, readRuns, runCommand } from '../../support/command.ts';
+import { changeLog, queryLog, testOfSqlite } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 test('one script is run, with cron’s environment, and recorded as started by hand', () => {

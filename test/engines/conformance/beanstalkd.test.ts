@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { HOUR_MS, MINUTE_MS, openTestQueue, SECOND_MS, START } from '../../support/queue/test-queue.ts';
+import { HOUR_MS, MINUTE_MS, openTestQueue, SECOND_MS, START } from '../../support/queue.ts';
 import { countersOf, expectRefused, takeNext } from './cases.ts';
 
 describe('beanstalkd put', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openTestQueue } from '../../support/queue/test-queue.ts';
+import { openTestQueue } from '../../support/queue.ts';
 import { changeCases } from './change-cases.ts';
 import { claimCases } from './claim-cases.ts';
 import { createCases } from './create-cases.ts';

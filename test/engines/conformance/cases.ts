@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { QueueErrorCode } from '../../../src/queue/errors.ts';
-import type { TestQueue } from '../../support/queue/test-queue.ts';
+import type { TestQueue } from '../../support/queue.ts';
 
 /** What one numbered case of the reference comes to here. */
 export interface Case {

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { HOUR_MS, MINUTE_MS, START } from '../../support/queue/test-queue.ts';
+import { HOUR_MS, MINUTE_MS, START } from '../../support/queue.ts';
 import { type Cases, countersOf, expectRefused, pauseParent, takeNext } from './cases.ts';
 
 export const changeCases: Cases = {

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { engine } from '../../support/engines/engines.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { HOUR_MS, MINUTE_MS, SECOND_MS, START } from '../../support/queue/test-queue.ts';
+import { changeLog } from '../../support/log.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS, START } from '../../support/queue.ts';
 import { type Cases, countersOf, expectRefused, pauseParent, takeNext } from './cases.ts';
 
 /** A claim is taken back only this long after its lease. */

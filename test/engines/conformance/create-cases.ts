@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { MINUTE_MS, START, type TestQueue } from '../../support/queue/test-queue.ts';
+import { MINUTE_MS, START, type TestQueue } from '../../support/queue.ts';
 import { type Cases, expectRefused, pauseParent, takeNext } from './cases.ts';
 
 const key = { uniqueKey: 'mail/a' };

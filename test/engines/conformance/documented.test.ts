@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { repository } from '../../support/places/doc-examples.ts';
+import { repository } from '../../support/site.ts';
 import { departures } from './departures.ts';
 
 test('the page names every difference from Bedrock, and no other', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { HOUR_MS, MINUTE_MS, openTestQueue, START } from '../../support/queue/test-queue.ts';
+import { HOUR_MS, MINUTE_MS, openTestQueue, START } from '../../support/queue.ts';
 import { type Cases, expectRefused, pauseParent, takeNext } from './cases.ts';
 
 export const finishCases: Cases = {

@@ -3,8 +3,8 @@ import { expect } from 'vitest';
 import type { Queue } from '../../../src/queue/api.ts';
 import { QueueError } from '../../../src/queue/errors.ts';
 import type { JobRow, RunRow } from '../../../src/store/schema.ts';
-import { readJobs, readRuns } from '../../support/log/open-log.ts';
-import { openTestQueue, SECOND_MS, type TestQueue } from '../../support/queue/test-queue.ts';
+import { readJobs, readRuns } from '../../support/log.ts';
+import { openTestQueue, SECOND_MS, type TestQueue } from '../../support/queue.ts';
 import { tries } from '../../support/tries.ts';
 import type { Cases } from './cases.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ClaimedJob } from '../../../src/queue/api.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { HOUR_MS, MINUTE_MS, openTestQueue, type TestQueue } from '../../support/queue/test-queue.ts';
+import { changeLog } from '../../support/log.ts';
+import { HOUR_MS, MINUTE_MS, openTestQueue, type TestQueue } from '../../support/queue.ts';
 import { expectRefused } from './cases.ts';
 
 /** A try that has failed; those that are left are for the queue to give. */

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { RetryOptions } from '../../../src/queue/api.ts';
-import { HOUR_MS, MINUTE_MS, SECOND_MS, START } from '../../support/queue/test-queue.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS, START } from '../../support/queue.ts';
 import { type Cases, expectRefused, pauseParent, takeNext } from './cases.ts';
 
 export const retryCases: Cases = {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { engine } from '../../support/engines/engines.ts';
-import { HOUR_MS, MINUTE_MS, openTestQueue, SECOND_MS, START } from '../../support/queue/test-queue.ts';
+import { HOUR_MS, MINUTE_MS, openTestQueue, SECOND_MS, START } from '../../support/queue.ts';
 import { expectRefused, takeNext } from './cases.ts';
 
 // Each is a defect that was seen in another queue; the reference, section 5, names which.

@@ -6,12 +6,10 @@ import { expect, test } from 'vitest';
 import { discover } from '../../../src/discovery/discover.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { usualOf } from '../../../src/store/statements/monitor/usual.ts';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { cronEnv, runPass, runPassAgain } from '../../support/calls/run-pass.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { testOfSqlite } from '../../support/test-of.ts';
+import { cronEnv, runCommand, runPass, runPassAgain } from '../../support/command.ts';
+import { changeLog, testOfSqlite } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 const [old, next] = ['aa'.repeat(32), 'bb'.repeat(32)];
 

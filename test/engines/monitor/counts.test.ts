@@ -4,16 +4,13 @@ import { countsFileOf, isProbeResult, maskResult, readCounts } from '../../../sr
 import { runFilesOf } from '../../../src/execution/run-files.ts';
 import { readSpool } from '../../../src/store/spool/read.ts';
 import { endLostRun } from '../../../src/worker/recovery/dead-workers.ts';
-import { createMasker } from '../../support/calls/create-masker.ts';
-import { openPlace } from '../../support/calls/handler-place.ts';
-import { requestRun } from '../../support/calls/run-one.ts';
-import { runPass } from '../../support/calls/run-pass.ts';
-import { identifyDeadProcess } from '../../support/faults/dead-process.ts';
+import { runPass } from '../../support/command.ts';
+import { identifyDeadProcess } from '../../support/faults/faults.ts';
 import { makeSpooledEnd, makeSpoolHeader, toLines } from '../../support/faults/spool.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeFinishedRun, queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { createMasker, openPlace, requestRun } from '../../support/run.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 const masker = createMasker({ env: {}, secrets: [] }, {});
 

@@ -7,8 +7,8 @@ import { type MetricBucket, readMetrics } from '../../../src/monitor/metrics/rea
 import { HourOfWorkers } from '../../../src/monitor/metrics/workers.ts';
 import { type MeasuredRow, metricsOf } from '../../../src/store/statements/monitor/metrics.ts';
 import type { Outcome } from '../../../src/store/words.ts';
-import { type WrittenLog, type WrittenRun, writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { type WrittenLog, type WrittenRun, writeLog } from '../../support/written-log.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -7,9 +7,9 @@ import { closeHours } from '../../../src/monitor/metrics/hours.ts';
 import { writePrometheus } from '../../../src/monitor/metrics/prometheus.ts';
 import { metricsOf } from '../../../src/store/statements/monitor/metrics.ts';
 import { pruningOf } from '../../../src/store/statements/pruning.ts';
-import { callCommand, contextOf } from '../../support/calls/in-root.ts';
-import { type WrittenLog, writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { callCommand, contextOf } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { type WrittenLog, writeLog } from '../../support/written-log.ts';
 
 const hourMs = 3_600_000;
 const start = Date.UTC(2026, 10, 3, 14);

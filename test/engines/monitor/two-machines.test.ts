@@ -4,10 +4,10 @@ import { tellIncidents } from '../../../src/monitor/alert/tell.ts';
 import { closeHours } from '../../../src/monitor/metrics/hours.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { type WrittenLog, writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { openStoreOf } from '../../support/queue/state-of.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { openStoreOf } from '../../support/store.ts';
+import { type WrittenLog, writeLog } from '../../support/written-log.ts';
 
 const HOUR = 3_600_000;
 const NOON = Date.UTC(2026, 10, 3, 12);

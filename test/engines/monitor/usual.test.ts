@@ -7,11 +7,11 @@ import type { FinishedRun } from '../../../src/store/schema.ts';
 import type { RunEnding } from '../../../src/store/shared/run-rows.ts';
 import { findUsual } from '../../../src/store/statements/monitor/judge-run.ts';
 import { engine } from '../../support/engines/engines.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { type WrittenLog, writeLog } from '../../support/log/written-log.ts';
-import { repository } from '../../support/places/doc-examples.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { openStoreOf } from '../../support/queue/state-of.ts';
+import { makeFinishedRun } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { repository } from '../../support/site.ts';
+import { openStoreOf } from '../../support/store.ts';
+import { type WrittenLog, writeLog } from '../../support/written-log.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { DuplicatePolicy, JobOptions, NewJob } from '../../../src/queue/api.ts';
-import type { LoggedJob } from '../../support/log/log-tables.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { HOUR_MS, MINUTE_MS, openTestQueue, START } from '../../support/queue/test-queue.ts';
+import type { LoggedJob } from '../../support/engines/engine.ts';
+import { changeLog, queryLog } from '../../support/log.ts';
+import { HOUR_MS, MINUTE_MS, openTestQueue, START } from '../../support/queue.ts';
 
 const MEBIBYTE = 1024 * 1024;
 

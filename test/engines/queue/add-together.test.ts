@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { engine } from '../../support/engines/engines.ts';
-import { changeLog, readJobs } from '../../support/log/open-log.ts';
-import { openTestQueue } from '../../support/queue/test-queue.ts';
+import { changeLog, readJobs } from '../../support/log.ts';
+import { openTestQueue } from '../../support/queue.ts';
 
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index);
 

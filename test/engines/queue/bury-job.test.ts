@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { MINUTE_MS, openTestQueue, START } from '../../support/queue/test-queue.ts';
+import { MINUTE_MS, openTestQueue, START } from '../../support/queue.ts';
 
 test('a running job that is buried ends its run as failed, with the reason', async () => {
   const { queue, take, row, runs, clock } = await openTestQueue();

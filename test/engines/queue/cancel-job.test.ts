@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openTestQueue, START } from '../../support/queue/test-queue.ts';
+import { openTestQueue, START } from '../../support/queue.ts';
 
 test('a job that waits is cancelled, and frees its unique key', async () => {
   const { queue, row } = await openTestQueue();

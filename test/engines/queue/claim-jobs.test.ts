@@ -1,14 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { claimJobs, type QueueSelection, selectionOf } from '../../../src/queue/claim/claim.ts';
-import { startNode } from '../../support/calls/start-command.ts';
+import { readAnswers, startNode } from '../../support/command.ts';
 import { engine } from '../../support/engines/engines.ts';
+import { holdLog } from '../../support/faults/faults.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { holdLog } from '../../support/log/hold-log.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { openTestQueue, START, type TestQueue } from '../../support/queue/test-queue.ts';
-import { testOfSqlite } from '../../support/test-of.ts';
-import { readAnswers } from '../../support/web/read-answers.ts';
+import { changeLog, queryLog, testOfSqlite } from '../../support/log.ts';
+import { openTestQueue, START, type TestQueue } from '../../support/queue.ts';
 import { everything, LEASE_MS, openWorker } from './worker-claims.ts';
 
 const child = new URL('claim.child.ts', import.meta.url).pathname;

@@ -1,6 +1,6 @@
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { engine } from '../../support/engines/engines.ts';
-import { meet } from '../../support/meet.ts';
+import { meet } from '../../support/until.ts';
 import { openWorker, startWorker } from './worker-claims.ts';
 
 /** Takes jobs of a root together with others until there are none, and prints its claims. */

@@ -2,8 +2,8 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { openTestQueue, START } from '../../support/queue/test-queue.ts';
+import { changeLog } from '../../support/log.ts';
+import { openTestQueue, START } from '../../support/queue.ts';
 
 test('a job goes with its runs and their output files; that it was deleted stays told', async () => {
   const { queue, take, root, row, runs, events } = await openTestQueue();

@@ -8,8 +8,8 @@ import { createLogClock } from '../../../src/system/base/clock.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { engine } from '../../support/engines/engines.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { HOUR_MS, openTestQueue, START, type TestQueue } from '../../support/queue/test-queue.ts';
+import { changeLog, queryLog } from '../../support/log.ts';
+import { HOUR_MS, openTestQueue, START, type TestQueue } from '../../support/queue.ts';
 
 type Verb = 'finish' | 'retry' | 'fail' | 'bury';
 

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { openQueue } from '../../../src/index.ts';
 import type { JobOptions } from '../../../src/queue/api.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { MINUTE_MS, openTestQueue, START } from '../../support/queue/test-queue.ts';
+import { MINUTE_MS, openTestQueue, START } from '../../support/queue.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 
 test('a failed try that may be retried waits for its delay, until no tries are left', async () => {
   const { queue, take, row, runs, clock } = await openTestQueue();

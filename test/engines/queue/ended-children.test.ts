@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { describeChildren, readEndedChildren } from '../../../src/queue/settle/families.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { openTestQueue, type TestQueue } from '../../support/queue/test-queue.ts';
+import { changeLog } from '../../support/log.ts';
+import { openTestQueue, type TestQueue } from '../../support/queue.ts';
 
 const MB = 1024 * 1024;
 

@@ -7,7 +7,7 @@ import type { NewWorker } from '../../../src/store/statements/workers.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { createStateFolder, stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { engine } from '../../support/engines/engines.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const HOUR_MS = 3_600_000;
 const SLOT = Date.UTC(2026, 10, 1, 12);

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type ClaimedJob, openQueue } from '../../../src/index.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { openTestQueue } from '../../support/queue/test-queue.ts';
+import { changeLog, queryLog } from '../../support/log.ts';
+import { openTestQueue } from '../../support/queue.ts';
 import { tries } from '../../support/tries.ts';
 
 const BLOCKED = 2;

@@ -8,13 +8,13 @@ import { type LogColumn, logTables } from '../../../src/store/move/rows.ts';
 import { checkLiveness, identifyProcess, type ProcessIdentity } from '../../../src/system/process/identity.ts';
 import { pruneLog } from '../../../src/worker/pass/prune-log.ts';
 import { reconcile } from '../../../src/worker/recovery/reconcile.ts';
-import { channelOf, messageOf, serve } from '../../support/alerts/place.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { makeLoggedCall } from '../../support/calls/logged-call.ts';
+import { channelOf, messageOf, serve } from '../../support/alerts.ts';
+import { inRoot } from '../../support/command.ts';
 import { engine, type LogConnection } from '../../support/engines/engines.ts';
-import { type WrittenLog, writeLog } from '../../support/log/written-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { openReadApi } from '../../support/web/read-api.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
+import { makeLoggedCall } from '../../support/run.ts';
+import { openReadApi } from '../../support/web/dashboard.ts';
+import { type WrittenLog, writeLog } from '../../support/written-log.ts';
 
 /** What another machine's database user can reach in this log: every value of every table. */
 interface Attack {

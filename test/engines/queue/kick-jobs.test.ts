@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { kickJobs } from '../../../src/queue/settle/verbs.ts';
-import { changeLog, readActivity } from '../../support/log/open-log.ts';
-import { explainQueries } from '../../support/log/query-plan.ts';
-import { HOUR_MS, openTestQueue, START, type TestQueue } from '../../support/queue/test-queue.ts';
+import { changeLog, readActivity } from '../../support/log.ts';
+import { HOUR_MS, openTestQueue, START, type TestQueue } from '../../support/queue.ts';
+import { explainQueries } from '../../support/store.ts';
 
 async function bury({ queue, clock }: TestQueue, name: string, options = {}): Promise<number> {
   clock.at += 1;

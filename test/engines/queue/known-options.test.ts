@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { openQueue } from '../../../src/index.ts';
-import { openTestQueue } from '../../support/queue/test-queue.ts';
+import { openTestQueue } from '../../support/queue.ts';
 
 test('options that are none are told of, whatever the verb', async () => {
   const { queue, take, dump } = await openTestQueue();

@@ -5,12 +5,11 @@ import { beatMs, endExpiredLeases } from '../../../src/queue/claim/leases.ts';
 import { LEASE_GRACE_MS, policyOf } from '../../../src/queue/settle/retry-policy.ts';
 import type { ScriptOptions } from '../../../src/settings/settings.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { holdLog } from '../../support/faults/faults.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { holdLog } from '../../support/log/hold-log.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { HOUR_MS, openTestQueue, START } from '../../support/queue/test-queue.ts';
-import { testOfSqlite } from '../../support/test-of.ts';
+import { changeLog, queryLog, testOfSqlite } from '../../support/log.ts';
+import { HOUR_MS, openTestQueue, START } from '../../support/queue.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 import { LEASE_MS, openWorker } from './worker-claims.ts';
 
 const settings = { leaseMs: LEASE_MS, missedCap: 10 };

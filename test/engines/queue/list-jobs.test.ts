@@ -2,10 +2,9 @@ import { describe, expect, test } from 'vitest';
 import type { ListOptions } from '../../../src/queue/api.ts';
 import { listJobs, type SearchOptions, searchJobs } from '../../../src/queue/read/list.ts';
 import { jobStates } from '../../../src/store/words.ts';
-import { insertRows } from '../../support/log/insert-rows.ts';
-import { changeLog, readJobs } from '../../support/log/open-log.ts';
-import { explainQueries } from '../../support/log/query-plan.ts';
-import { HOUR_MS, openTestQueue, START } from '../../support/queue/test-queue.ts';
+import { changeLog, readJobs } from '../../support/log.ts';
+import { HOUR_MS, openTestQueue, START } from '../../support/queue.ts';
+import { explainQueries, insertRows } from '../../support/store.ts';
 
 /** Ten jobs in many states; each name tells which. */
 async function fill() {

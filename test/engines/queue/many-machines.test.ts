@@ -5,9 +5,9 @@ import { QueueError } from '../../../src/queue/errors.ts';
 import type { ClaimedRow } from '../../../src/store/statements/claims.ts';
 import { jobListsOf } from '../../../src/store/statements/list-jobs.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { openStoreOf } from '../../support/queue/state-of.ts';
-import { START } from '../../support/queue/test-queue.ts';
+import { START } from '../../support/queue.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { openStoreOf } from '../../support/store.ts';
 import { everything, openWorker, type WorkerClaims } from './worker-claims.ts';
 
 interface Machine {

@@ -1,12 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { commandPath, runNode } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { insertRows } from '../../support/log/insert-rows.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { openTestQueue, START } from '../../support/queue/test-queue.ts';
-import { openReadApi } from '../../support/web/read-api.ts';
+import { commandPath, cronEnv, runNode } from '../../support/command.ts';
+import { changeLog } from '../../support/log.ts';
+import { openTestQueue, START } from '../../support/queue.ts';
+import { insertRows } from '../../support/store.ts';
+import { openReadApi } from '../../support/web/dashboard.ts';
 
 const MEGABYTE = 1_000_000;
 const text = 'x'.repeat(MEGABYTE);

@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { setImmediate as setTurn } from 'node:timers/promises';
 import { openQueue, QueueError } from 'folder-runner';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { startNode } from '../../support/calls/start-command.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { testOfSqlite } from '../../support/test-of.ts';
+import { startNode } from '../../support/command.ts';
+import { queryLog, testOfSqlite } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 async function open(root: string, options: Parameters<typeof openQueue>[0] = {}) {

@@ -10,8 +10,8 @@ import {
 } from '../../../src/queue/pauses.ts';
 import type { Pause } from '../../../src/store/statements/pauses.ts';
 import type { PauseKind } from '../../../src/store/words.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { HOUR_MS, openTestQueue, START } from '../../support/queue/test-queue.ts';
+import { queryLog } from '../../support/log.ts';
+import { HOUR_MS, openTestQueue, START } from '../../support/queue.ts';
 
 const named = (...names: string[]): Pause[] =>
   names.map((name) => ({ name, kind: 'pause', until: null, createdAt: START }));

@@ -8,10 +8,9 @@ import type { Store } from '../../../src/store/store.ts';
 import type { JobState, Outcome } from '../../../src/store/words.ts';
 import { machineName } from '../../../src/system/process/identity.ts';
 import { engine } from '../../support/engines/engines.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { changeLog, makeFinishedRun } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeStateOf } from '../../support/store.ts';
 
 interface Log {
   readonly root: string;

@@ -8,11 +8,11 @@ import { policyOf } from '../../../src/queue/settle/retry-policy.ts';
 import type { ClaimedRow } from '../../../src/store/statements/claims.ts';
 import { pruningOf } from '../../../src/store/statements/pruning.ts';
 import type { Outcome } from '../../../src/store/words.ts';
-import { readContent } from '../../support/faults/invariants-log.ts';
-import { checkQueue } from '../../support/faults/invariants-queue.ts';
-import type { LoggedJob } from '../../support/log/log-tables.ts';
-import { lookIntoLog, queryLog } from '../../support/log/open-log.ts';
-import { openTestQueue, type TestQueue } from '../../support/queue/test-queue.ts';
+import type { LoggedJob } from '../../support/engines/engine.ts';
+import { checkQueue } from '../../support/faults/invariants.ts';
+import { readContent } from '../../support/faults/log-content.ts';
+import { lookIntoLog, queryLog } from '../../support/log.ts';
+import { openTestQueue, type TestQueue } from '../../support/queue.ts';
 import { tries } from '../../support/tries.ts';
 import { everything, LEASE_MS, openWorker, type WorkerClaims } from './worker-claims.ts';
 

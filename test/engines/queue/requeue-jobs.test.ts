@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { changeLog } from '../../support/log/open-log.ts';
-import { HOUR_MS, openTestQueue, START } from '../../support/queue/test-queue.ts';
+import { changeLog } from '../../support/log.ts';
+import { HOUR_MS, openTestQueue, START } from '../../support/queue.ts';
 
 test('a running job is first of its priority again; its run is released, its worker is refused', async () => {
   const { queue, take, clock, row, runs } = await openTestQueue();

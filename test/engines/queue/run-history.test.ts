@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { explainQueries } from '../../support/log/query-plan.ts';
-import { running, writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { openTestQueue, SECOND_MS } from '../../support/queue/test-queue.ts';
+import { openTestQueue, SECOND_MS } from '../../support/queue.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { explainQueries } from '../../support/store.ts';
+import { running, writeLog } from '../../support/written-log.ts';
 import { openWorker } from './worker-claims.ts';
 
 describe('the past of a script', () => {

@@ -7,10 +7,8 @@ import type { FinishedRun, JobRow } from '../../../src/store/schema.ts';
 import type { ClaimedRow } from '../../../src/store/statements/claims.ts';
 import { incidentsOf } from '../../../src/store/statements/monitor/incidents.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { MINUTE_MS, openTestQueue, SECOND_MS, START } from '../../support/queue/test-queue.ts';
-import { testOfSqlite } from '../../support/test-of.ts';
+import { makeFinishedRun, queryLog, testOfSqlite } from '../../support/log.ts';
+import { MINUTE_MS, openTestQueue, SECOND_MS, START } from '../../support/queue.ts';
 import { openWorker } from './worker-claims.ts';
 
 const LASTS_MS = 1_000;

@@ -6,11 +6,10 @@ import { metricsOf } from '../../../src/store/statements/monitor/metrics.ts';
 import type { NewWorker } from '../../../src/store/statements/workers.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { engine } from '../../support/engines/engines.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
-import { openTestQueue } from '../../support/queue/test-queue.ts';
+import { makeFinishedRun, queryLog } from '../../support/log.ts';
+import { openTestQueue } from '../../support/queue.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeStateOf } from '../../support/store.ts';
 
 async function openIn(root: string): Promise<Store> {
   const store = await engine.openStore(makeStateOf(root));

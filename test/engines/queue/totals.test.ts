@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest';
 import type { JobTotals } from '../../../src/queue/api.ts';
 import { pruningOf } from '../../../src/store/statements/pruning.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { explainQueries } from '../../support/log/query-plan.ts';
-import { jsonOf, makeQueueSite } from '../../support/queue/queue-site.ts';
-import { HOUR_MS, openTestQueue, START, type TestQueue } from '../../support/queue/test-queue.ts';
-import { testOfSqlite } from '../../support/test-of.ts';
+import { inRoot, jsonOf, makeQueueSite } from '../../support/command.ts';
+import { queryLog, testOfSqlite } from '../../support/log.ts';
+import { HOUR_MS, openTestQueue, START, type TestQueue } from '../../support/queue.ts';
+import { explainQueries } from '../../support/store.ts';
 
 const none = {
   ...{ added: 0, runs: 0, succeeded: 0, failed: 0, timedOut: 0, crashed: 0, released: 0 },

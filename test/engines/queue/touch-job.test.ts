@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ClaimedJob } from '../../../src/queue/api.ts';
 import { LEASE_GRACE_MS } from '../../../src/queue/settle/retry-policy.ts';
-import { MINUTE_MS, openTestQueue, SECOND_MS, START, type TestQueue } from '../../support/queue/test-queue.ts';
+import { MINUTE_MS, openTestQueue, SECOND_MS, START, type TestQueue } from '../../support/queue.ts';
 
 test.each([
   ['by the word of who touches', { lease: '10m' }, { lease: '30s' }, 10 * MINUTE_MS],

@@ -9,9 +9,9 @@ import type { Runner } from '../../../src/settings/settings.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { createSelector, type HandlerRun, QueueRecorder } from '../../../src/worker/loop/queue-recorder.ts';
 import type { EndedRun } from '../../../src/worker/loop/recorder.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { openStoreOf } from '../../support/queue/state-of.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { openStoreOf } from '../../support/store.ts';
 import { startWorker } from './worker-claims.ts';
 
 const HOUR = 3_600_000;

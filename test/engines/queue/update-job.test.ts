@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { readActivity } from '../../support/log/open-log.ts';
-import { HOUR_MS, MINUTE_MS, openTestQueue, START } from '../../support/queue/test-queue.ts';
+import { readActivity } from '../../support/log.ts';
+import { HOUR_MS, MINUTE_MS, openTestQueue, START } from '../../support/queue.ts';
 
 describe('data', () => {
   test('replaces, is not merged, and stays what it is', async () => {

@@ -7,12 +7,11 @@ import { openSite } from '../../../src/dashboard/site.ts';
 import type { Queue } from '../../../src/queue/api.ts';
 import { QueueError } from '../../../src/queue/errors.ts';
 import { type VerbName, verbNames } from '../../../src/queue/settle/verbs.ts';
-import { callAt } from '../../support/calls/in-root.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
+import { callAt, cronEnv } from '../../support/command.ts';
 import { engine } from '../../support/engines/engines.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { repository } from '../../support/places/doc-examples.ts';
-import { HOUR_MS, openTestQueue, type TestQueue } from '../../support/queue/test-queue.ts';
+import { changeLog } from '../../support/log.ts';
+import { HOUR_MS, openTestQueue, type TestQueue } from '../../support/queue.ts';
+import { repository } from '../../support/site.ts';
 
 /** How a job of this name comes into each state, as a user would bring it there. Its number. */
 const situations = {

@@ -14,8 +14,8 @@ import type { RunStart } from '../../../src/store/shared/run-rows.ts';
 import type { ClaimedRow } from '../../../src/store/statements/claims.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import type { TestQueue } from '../../support/queue/test-queue.ts';
+import { makeFinishedRun } from '../../support/log.ts';
+import type { TestQueue } from '../../support/queue.ts';
 
 export const LEASE_MS = 60_000;
 

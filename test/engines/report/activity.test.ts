@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest';
 import { type ActivityQuery, selectActivity } from '../../../src/report/model/activity.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { changeLog, readActivity } from '../../support/log/open-log.ts';
-import { explainQueries } from '../../support/log/query-plan.ts';
-import { jsonOf, makeQueueSite } from '../../support/queue/queue-site.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
-import { HOUR_MS, openTestQueue, START } from '../../support/queue/test-queue.ts';
+import { inRoot, jsonOf, makeQueueSite } from '../../support/command.ts';
+import { changeLog, readActivity } from '../../support/log.ts';
+import { HOUR_MS, openTestQueue, START } from '../../support/queue.ts';
+import { explainQueries, makeStateOf } from '../../support/store.ts';
 
 interface Entry {
   readonly event: string;

@@ -2,9 +2,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readCpuLimit } from '../../../src/system/process/cpu-limit.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { inRoot } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 const HOUR = 3_600_000;
 const jobs = { 'jobs/hourly/import-orders.sh': '#!/bin/sh\n' };

@@ -4,12 +4,10 @@ import type { KnownTier } from '../../../src/discovery/script.ts';
 import { type OverviewQuery, readOverview, type ScriptOverview } from '../../../src/report/model/overview.ts';
 import { emptyQueries } from '../../../src/store/shared/queries.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { insertRows } from '../../support/log/insert-rows.ts';
-import { explainQueries } from '../../support/log/query-plan.ts';
-import { NO_SUCH_PID, running, siteOf, type WrittenLog, writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
-import { testOfSqlite } from '../../support/test-of.ts';
+import { testOfSqlite } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { explainQueries, insertRows, makeStateOf } from '../../support/store.ts';
+import { NO_SUCH_PID, running, siteOf, type WrittenLog, writeLog } from '../../support/written-log.ts';
 
 const HOUR = 3_600_000;
 const now = Date.parse('2026-11-03T14:05:00Z');

@@ -7,10 +7,10 @@ import { createScreen } from '../../../src/report/terminal/screen.ts';
 import { renderQueue } from '../../../src/report/terminal/status.ts';
 import { emptyQueries } from '../../../src/store/shared/queries.ts';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-import { identifyDeadProcess } from '../../support/faults/dead-process.ts';
-import { explainQueries } from '../../support/log/query-plan.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { identifyDeadProcess } from '../../support/faults/faults.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { explainQueries } from '../../support/store.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
 const none = { ready: 0, delayed: 0, running: 0, paused: 0, failed: 0 };

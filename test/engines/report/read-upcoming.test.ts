@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { addJobs } from '../../../src/queue/add/add.ts';
 import type { NewJob } from '../../../src/queue/api.ts';
 import { readUpcoming } from '../../../src/report/model/jobs.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
 const MINUTE = 60_000;

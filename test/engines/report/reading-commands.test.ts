@@ -3,12 +3,11 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { callCommand } from '../../support/calls/in-root.ts';
-import { commandPath, withCompileCache } from '../../support/calls/run-command.ts';
+import { callCommand, commandPath, withCompileCache } from '../../support/command.ts';
 import { engine } from '../../support/engines/engines.ts';
-import { running, writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
+import { running, writeLog } from '../../support/written-log.ts';
 
 const berlin = { PATH: process.env.PATH, TZ: 'Europe/Berlin' };
 

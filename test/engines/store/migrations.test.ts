@@ -2,10 +2,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openExistingStore, openStore } from '../../../src/store/open.ts';
 import { FIRST_SCHEMA, SCHEMA_VERSION } from '../../../src/store/schema.ts';
 import { engine } from '../../support/engines/engines.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { changeLog, queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeStateOf } from '../../support/store.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 function setVersion(root: string, version: number): void {
   if (engine.name === 'sqlite') return void changeLog(root, `pragma user_version = ${version}`);

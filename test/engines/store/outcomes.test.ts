@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { isFailure, outcomes } from '../../../src/store/words.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { openSqliteOf } from '../../support/queue/state-of.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { openSqliteOf } from '../../support/store.ts';
 
 test('what was given back is neither a success nor a failure', () => {
   const others = outcomes.filter((outcome) => !isFailure(outcome));

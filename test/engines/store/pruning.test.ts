@@ -3,11 +3,10 @@ import type { RunStart } from '../../../src/store/shared/run-rows.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/store.ts';
 import { pruningOf } from '../../../src/store/statements/pruning.ts';
 import type { JobState } from '../../../src/store/words.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { explainQueries } from '../../support/log/query-plan.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { openSqliteOf } from '../../support/queue/state-of.ts';
+import { makeFinishedRun } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { explainQueries, openSqliteOf } from '../../support/store.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 const open = (): Promise<SqliteStore> => openSqliteOf(makeTemporaryRoot());
 

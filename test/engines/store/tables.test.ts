@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { engine } from '../../support/engines/engines.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { openStoreOf } from '../../support/queue/state-of.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { openStoreOf } from '../../support/store.ts';
 
 /** What the engine reports of each table: columns, constraints, indexes. */
 const reports: Readonly<Record<string, readonly string[]>> = {

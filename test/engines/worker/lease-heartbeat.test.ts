@@ -5,10 +5,10 @@ import { defaultSettings } from '../../../src/settings/settings.ts';
 import { jobListsOf } from '../../../src/store/statements/list-jobs.ts';
 import { renewLeases } from '../../../src/worker/loop/leases.ts';
 import { startQueueWorker } from '../../../src/worker/pass/work-queue.ts';
-import { makeLoggedCall } from '../../support/calls/logged-call.ts';
-import { holdLog } from '../../support/log/hold-log.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { openTestQueue } from '../../support/queue/test-queue.ts';
+import { holdLog } from '../../support/faults/faults.ts';
+import { queryLog } from '../../support/log.ts';
+import { openTestQueue } from '../../support/queue.ts';
+import { makeLoggedCall } from '../../support/run.ts';
 import { until } from '../../support/until.ts';
 
 const selection = { names: null, groupLimit: null, isWanted: () => true, failsFast: () => false };

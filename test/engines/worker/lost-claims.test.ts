@@ -3,16 +3,13 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { heldOutputOf, runFilesOf } from '../../../src/execution/run-files.ts';
 import { findLostRuns } from '../../../src/worker/recovery/dead-workers.ts';
-import { runCommand } from '../../support/calls/run-command.ts';
+import { cronPlace, runCommand } from '../../support/command.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { readSeenTries } from '../../support/queue/queue-evidence.ts';
-import { nodeHandler } from '../../support/queue/queue-handlers.ts';
-import { addJob, readJobRow, readJobRuns } from '../../support/queue/queue-workers.ts';
+import { addJob, nodeHandler, readJobRow, readJobRuns, readSeenTries } from '../../support/faults/queue.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
+import { writeLog } from '../../support/written-log.ts';
 
 /*
  * What a worker has claimed and not begun to record when it dies: nothing but files tells whether it had begun.

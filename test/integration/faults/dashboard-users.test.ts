@@ -2,9 +2,8 @@ import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, lchownSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { commandPath, cronPlace } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 /** In no file of the machine. */

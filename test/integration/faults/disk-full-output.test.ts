@@ -1,12 +1,10 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runCommand } from '../../support/calls/run-command.ts';
+import { cronPlace, runCommand } from '../../support/command.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { mountSmallDisk } from '../../support/places/small-disk.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot, mountSmallDisk } from '../../support/root.ts';
 
 /** A root on a disk of its own. */
 function makeSmallRoot(): string {

@@ -1,11 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { cronEnv, readRuns } from '../../support/calls/run-pass.ts';
+import { commandPath, cronEnv, readRuns } from '../../support/command.ts';
+import type { LoggedRun } from '../../support/engines/engine.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import type { LoggedRun } from '../../support/log/log-tables.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 
 const settings = { limits: { maxLoad: 0.01, minFreeMemory: '100tb', maxProcesses: 1 } };
 

@@ -4,13 +4,10 @@ import { runFilesOf } from '../../../src/execution/run-files.ts';
 import type { RunRequest } from '../../../src/execution/start/process.ts';
 import { listPids } from '../../../src/system/process/tree.ts';
 import { giveTo, type Limited, runLimited } from '../../faults/run-limited.ts';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { startProcess } from '../../support/calls/start-command.ts';
-import { checkInvariants } from '../../support/faults/invariants.ts';
-import { shellScript } from '../../support/faults/invariants-evidence.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { commandPath, cronPlace, startProcess } from '../../support/command.ts';
+import { checkInvariants, shellScript } from '../../support/faults/invariants.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 /** Nobody else's: the kernel counts the processes and threads of a user, and root's are not bound. */

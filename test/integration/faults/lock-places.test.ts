@@ -4,10 +4,9 @@ import { expect, test } from 'vitest';
 import type { LockHolder } from '../../../src/system/lock/holder.ts';
 import { type LockFile, takeLockFile } from '../../../src/system/lock/lock-file.ts';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-import { leaveLock } from '../../support/locks/left-lock.ts';
-import { type Holder, startHolder } from '../../support/locks/lock-holder.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { type Holder, leaveLock, startHolder } from '../../support/faults/locks.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeStateOf } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
 
 /*

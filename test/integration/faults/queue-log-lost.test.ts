@@ -3,9 +3,8 @@ import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished, test } from 'vitest';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { fillDisk, mountSmallDisk } from '../../support/places/small-disk.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { handlersOfLoss, loseLog } from '../../support/queue/queue-log-loss.ts';
+import { handlersOfLoss, loseLog } from '../../support/faults/queue-rounds.ts';
+import { fillDisk, makeTemporaryRoot, mountSmallDisk } from '../../support/root.ts';
 
 /** A root whose state folder is on a disk of its own, of 4 MB. */
 function makeSmallDisk(): { readonly root: string; readonly path: string } {

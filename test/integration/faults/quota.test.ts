@@ -15,11 +15,10 @@ import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { fallbackStateFoldersOf } from '../../../src/system/place/fallback.ts';
-import { runWithFault } from '../../support/faults/fault-points.ts';
-import { checkInvariants } from '../../support/faults/invariants.ts';
-import { nodeScript, readEvidence, shellScript } from '../../support/faults/invariants-evidence.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { runWithFault } from '../../support/faults/faults.ts';
+import { checkInvariants, nodeScript, readEvidence, shellScript } from '../../support/faults/invariants.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 
 /*
  * Whole passes where there is no room: a small disk says ENOSPC, a used up quota EDQUOT, and SQLite

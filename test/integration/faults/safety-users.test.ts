@@ -16,11 +16,9 @@ import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { openQueue } from '../../../src/index.ts';
 import { commandNames } from '../../../src/system/base/command-names.ts';
-import { commandPath, type Ended } from '../../support/calls/run-command.ts';
-import { readRuns } from '../../support/calls/run-pass.ts';
+import { commandPath, cronPlace, type Ended, readRuns } from '../../support/command.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { executable, type FileContent, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../../support/root.ts';
 
 /** In no file of the machine. */
 const ALICE = 4711;

@@ -5,10 +5,9 @@ import { readSpool } from '../../../src/store/spool/read.ts';
 import type { StateFolder } from '../../../src/system/place/state-folder.ts';
 import { SpoolWriter } from '../../../src/worker/loop/spool-recorder.ts';
 import { makeSpooledEnd, makeSpoolingWorker, SPOOL_AT } from '../../support/faults/spool.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { fillDisk, mountSmallDisk } from '../../support/places/small-disk.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { makeFinishedRun } from '../../support/log.ts';
+import { fillDisk, makeTemporaryRoot, mountSmallDisk } from '../../support/root.ts';
+import { makeStateOf } from '../../support/store.ts';
 
 /** A state folder on a disk of its own, of 1 MB. */
 function makeSmallDisk(): StateFolder {

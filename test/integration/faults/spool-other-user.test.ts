@@ -7,10 +7,10 @@ import { readSpool } from '../../../src/store/spool/read.ts';
 import { createFallbackStateFolder, fallbackStateFoldersOf } from '../../../src/system/place/fallback.ts';
 import type { StateFolder } from '../../../src/system/place/state-folder.ts';
 import { usableStateFolder } from '../../../src/system/place/usable.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
+import { startCommand } from '../../support/command.ts';
 import { makeSpoolHeader, toLines } from '../../support/faults/spool.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 /** The first place that is tried where `.runner/` cannot be written. */
 const fallbackOf = (root: string): StateFolder => fallbackStateFoldersOf(root)[0] as StateFolder;

@@ -7,12 +7,9 @@ import { openExistingSqliteStore, openSqliteStore } from '../../../src/store/sql
 import { keepReserve, releaseReserve } from '../../../src/store/sqlite/reserve.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../../src/system/place/state-folder.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { checkIntegrity } from '../../support/log/check-integrity.ts';
-import { drivers } from '../../support/log/drivers.ts';
-import { fillDisk, mountSmallDisk } from '../../support/places/small-disk.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { inRoot } from '../../support/command.ts';
+import { fillDisk, makeTemporaryRoot, mountSmallDisk } from '../../support/root.ts';
+import { checkIntegrity, drivers, makeStateOf } from '../../support/store.ts';
 
 /** A state folder on a disk of its own, of 2 MB. */
 function makeSmallDisk(): StateFolder {

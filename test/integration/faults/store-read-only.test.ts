@@ -6,15 +6,12 @@ import type { SqliteStore } from '../../../src/store/sqlite/store.ts';
 import { fallbackStateFoldersOf } from '../../../src/system/place/fallback.ts';
 import { type StateFolder, stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { diagnose } from '../../processes/doctor/doctor-place.ts';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { cronEnv, runPass } from '../../support/calls/run-pass.ts';
-import { runWithFault } from '../../support/faults/fault-points.ts';
-import { checkInvariants } from '../../support/faults/invariants.ts';
-import { nodeScript, shellScript } from '../../support/faults/invariants-evidence.ts';
-import { drivers } from '../../support/log/drivers.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { cronEnv, runCommand, runPass } from '../../support/command.ts';
+import { runWithFault } from '../../support/faults/faults.ts';
+import { checkInvariants, nodeScript, shellScript } from '../../support/faults/invariants.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
+import { drivers, makeStateOf } from '../../support/store.ts';
 
 const run = (program: string, ...args: readonly string[]): void => {
   execFileSync(program, args, { stdio: 'ignore' });

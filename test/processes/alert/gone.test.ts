@@ -1,11 +1,10 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runAt } from '../../support/calls/at-time.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { jsonOf } from '../../support/queue/queue-site.ts';
+import { inRoot, jsonOf } from '../../support/command.ts';
+import { runAt } from '../../support/faults/faults.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const FAILS = 'echo no route\nexit 3\n';
 
@@ -108,7 +107,7 @@ test('an incident of a handler that is gone lasts as long as failed jobs are lef
 test('findings of checks about a tier end with the tier', async () => {
   const root = makeTemporaryRoot({ 'jobs/15min/a.sh': 'true\n', 'jobs/hourly/ok.sh': 'true\n' });
   await inRoot(root, 'hourly');
-  const { changeLog } = await import('../../support/log/open-log.ts');
+  const { changeLog } = await import('../../support/log.ts');
   for (const code of ['tier-overdue', 'tier-skipped', 'crashes']) {
     changeLog(
       root,

@@ -16,12 +16,9 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { APPLICATION_ID } from '../../../src/store/sqlite/file.ts';
-import { type Ended, runCommand } from '../../support/calls/run-command.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
-import { makeDamagedLog } from '../../support/log/damaged-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf, openSqliteOf } from '../../support/queue/state-of.ts';
+import { cronPlace, type Ended, runCommand, startCommand } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeDamagedLog, makeStateOf, openSqliteOf } from '../../support/store.ts';
 
 const backUp = (root: string, ...args: string[]): Ended =>
   runCommand(['backup', '--root', root, ...args], { ...cronPlace(root), cwd: root });

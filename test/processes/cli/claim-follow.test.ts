@@ -5,16 +5,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { startProcess } from '../../support/calls/start-command.ts';
+import { commandPath, cronEnv, inRoot, jsonOf, makeQueueSite, startProcess, withInput } from '../../support/command.ts';
 import { engine } from '../../support/engines/engines.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeExamplePlace, writeExampleFile } from '../../support/places/doc-examples.ts';
-import { jsonOf, makeQueueSite, withInput } from '../../support/queue/queue-site.ts';
-import { addJob, readJobRow, readJobRuns } from '../../support/queue/queue-workers.ts';
+import { addJob, readJobRow, readJobRuns } from '../../support/faults/queue.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeExamplePlace, writeExampleFile } from '../../support/site.ts';
 import { until } from '../../support/until.ts';
 
 interface Line {

@@ -2,10 +2,9 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { jsonOf } from '../../support/queue/queue-site.ts';
+import { inRoot, jsonOf } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const DOUBT = 'exit code 0, but its output tells of a failure: ';
 

@@ -1,12 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeSeenRoot } from '../../support/places/seen-tiers.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { jsonOf } from '../../support/queue/queue-site.ts';
+import { cronEnv, inRoot, jsonOf, runCommand } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeSeenRoot } from '../../support/site.ts';
 
 interface Planned {
   readonly script: string;

@@ -3,12 +3,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { cronEnv, runPass } from '../../support/calls/run-pass.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { executable, makeTemporaryRoot, writeFiles } from '../../support/places/temporary-root.ts';
-import { jsonOf } from '../../support/queue/queue-site.ts';
+import { commandPath, cronEnv, inRoot, jsonOf, runPass } from '../../support/command.ts';
+import { changeLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot, writeFiles } from '../../support/root.ts';
 
 test('a pass with failures prints one summary on stderr, with the last 20 lines of each', () => {
   const { status, stdout, stderr, root, run } = runPass({

@@ -2,13 +2,11 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
-import type { LoggedJob } from '../../support/log/log-tables.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeBedrock, makeLaterJob } from '../../support/queue/foreign-queues.ts';
+import { cronEnv, inRoot, startCommand } from '../../support/command.ts';
+import type { LoggedJob } from '../../support/engines/engine.ts';
+import { makeBedrock, makeLaterJob } from '../../support/foreign.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const handler = `import { appendFileSync } from 'node:fs';
 export default ({ name, data, parentData, children }) => {

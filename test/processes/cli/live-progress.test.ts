@@ -3,9 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createGuard } from '../../../src/commands/run/progress.ts';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { cronEnv, readRuns } from '../../support/calls/run-pass.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { commandPath, cronEnv, readRuns } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 const scripts = {

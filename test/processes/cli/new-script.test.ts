@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { discover } from '../../../src/discovery/discover.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { type Ended, runCommand } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { cronEnv, type Ended, runCommand } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 function call(root: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Ended {
   return runCommand(args, { cwd: root, env: { ...cronEnv(root), ...env } });

@@ -2,15 +2,12 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSyn
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { type Ended, runCommand } from '../../support/calls/run-command.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
-import { listFaultPoints, runWithFault } from '../../support/faults/fault-points.ts';
+import { cronPlace, type Ended, runCommand, startCommand } from '../../support/command.ts';
+import { listFaultPoints, runWithFault } from '../../support/faults/faults.ts';
 import { sampleCases } from '../../support/faults/rounds.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { makeTemplate } from '../../support/places/template-root.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { openSqliteOf } from '../../support/queue/state-of.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemplate, makeTemporaryRoot } from '../../support/root.ts';
+import { openSqliteOf } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
 
 const call = (root: string, ...args: readonly string[]): Ended =>

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { scriptNameOf } from '../../../src/discovery/find-script.ts';
-import { callCommand, inRoot } from '../../support/calls/in-root.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { callCommand, inRoot } from '../../support/command.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 
 const files = {
   'jobs/hourly/clean-tmp.sh': 'true\n',

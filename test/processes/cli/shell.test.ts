@@ -3,9 +3,8 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { commandNames } from '../../../src/system/base/command-names.ts';
-import { commandPath, runCommand } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { commandPath, cronEnv, runCommand } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const files = {
   'jobs/hourly/import-orders.ts': '',

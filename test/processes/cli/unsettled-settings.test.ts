@@ -3,10 +3,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { guardAgainstLoop, requireSettings, waitForSettings } from '../../../src/settings/config-file.ts';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { cronPlace, runCommand } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 
 /** Settings are code, and code does what it likes. */
 function runWith(settings: string, ...args: readonly string[]) {

@@ -4,13 +4,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import stripAnsi from 'strip-ansi';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { cronPlace, runner } from '../../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { commandPath, cronPlace, runner, startCommand } from '../../support/command.ts';
+import { changeLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
-import { brokenImport, writeHistory } from '../../support/web/dashboard-history.ts';
+import { brokenImport, writeHistory } from '../../support/web/dashboard.ts';
 
 const hasScript = spawnSync('script', ['--version']).status === 0;
 

@@ -2,11 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { commandPath, withCompileCache } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { commandPath, cronEnv, inRoot, withCompileCache } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const settings = {
   'runner.config.json': '{ "alerts": { "channels": [{ "kind": "command", "run": "cat >> told" }] } }',

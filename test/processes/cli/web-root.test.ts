@@ -1,8 +1,8 @@
 import { existsSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { inRoot } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const writers: readonly [string, ...string[]][] = [
   ['hourly'],

@@ -2,13 +2,9 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../../src/index.ts';
-import { commandPath, runCommand } from '../../support/calls/run-command.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
+import { commandPath, cronPlace, runCommand, startCommand } from '../../support/command.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { listRunProcesses } from '../../support/faults/invariants-files.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { executable, type FileContent, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { listRunProcesses } from '../../support/faults/log-content.ts';
 import {
   addJob,
   endInPeace,
@@ -17,8 +13,9 @@ import {
   startWaiting,
   untilState,
   WITHIN_MS,
-} from '../../support/queue/queue-workers.ts';
-import { testOfSqlite } from '../../support/test-of.ts';
+} from '../../support/faults/queue.ts';
+import { changeLog, queryLog, testOfSqlite } from '../../support/log.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 const noop = 'export default () => {};\n';

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadSettings } from '../../../src/settings/load.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { nodeCache } from '../../support/calls/run-command.ts';
-import { type FileContent, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { nodeCache } from '../../support/command.ts';
+import { type FileContent, makeTemporaryRoot } from '../../support/root.ts';
 
 const module = new URL('../../../src/settings/load.ts', import.meta.url).href;
 

@@ -2,11 +2,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { machineZone } from '../../../src/system/base/zone.ts';
-import { callCommand } from '../../support/calls/in-root.ts';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { type FakeCrontab, makeFakeCrontab } from '../../support/places/fake-crontab.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { callCommand, runCommand } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { type FakeCrontab, makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
 
 const OWN = Buffer.from(
   '# caf\xe9\nPATH=/usr/local/bin:/usr/bin:/bin\n  */5 *  * * *  date +\\%F >> dates\n0 7 * * 1 echo monday\n# the end\n',

@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { endWithNewline } from '../../../src/hosting/crontab/block.ts';
 import { planImport } from '../../../src/hosting/crontab/import/plan.ts';
-import { callCommand } from '../../support/calls/in-root.ts';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
+import { callCommand, runCommand } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeFakeCrontab } from '../../support/root.ts';
 import { readAsCron, runAsCron } from './as-cron.ts';
 import { crontabNames, makeSandbox, readCrontabFile } from './sandbox.ts';
 

@@ -12,7 +12,7 @@ import type { ServerPlace } from '../../../src/dashboard/server.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { apiTokensOf } from '../../../src/store/statements/registers.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 import {
   type Answer,
@@ -22,7 +22,7 @@ import {
   bearer,
   startTestServer,
   type TestServer,
-} from '../../support/web/web-server.ts';
+} from '../../support/web/dashboard.ts';
 
 interface TestedRoute {
   readonly method: string;

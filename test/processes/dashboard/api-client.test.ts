@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { createClient as CreateClient } from '../../../src/dashboard/client/client.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { jsonOf, makeQueueSite } from '../../support/queue/queue-site.ts';
+import { inRoot, jsonOf, makeQueueSite } from '../../support/command.ts';
+import { changeLog, queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 import { startDashboard } from '../../support/web/dashboard.ts';
 

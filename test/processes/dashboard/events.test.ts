@@ -2,11 +2,10 @@ import { renameSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { runner } from '../../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { runner } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
-import { startDashboard } from '../../support/web/dashboard.ts';
-import { openViewer } from '../../support/web/viewer.ts';
+import { openViewer, startDashboard } from '../../support/web/dashboard.ts';
 
 /** What the page promises. */
 const TOLD_MS = 2000;

@@ -3,10 +3,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { apiDocument, createApi } from '../../../src/dashboard/api/api.ts';
 import { openSite } from '../../../src/dashboard/site.ts';
-import { inRoot } from '../../support/calls/in-root.ts';
+import { inRoot, makeQueueSite } from '../../support/command.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
 import { rounds, seed } from '../../support/faults/rounds.ts';
-import { makeQueueSite } from '../../support/queue/queue-site.ts';
 
 /** As much of JSON Schema as the document uses. */
 interface Schema {

@@ -1,9 +1,8 @@
 import { appendFileSync, readdirSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { startCommand } from '../../support/calls/start-command.ts';
-import { cronPlace, runner } from '../../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { cronPlace, runner, startCommand } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 import { startDashboard } from '../../support/web/dashboard.ts';
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { startProcess } from '../../support/calls/start-command.ts';
-import { makeSite, packageOf, replace } from '../../support/places/package-site.ts';
+import { startProcess } from '../../support/command.ts';
+import { makeSite, packageOf, replace } from '../../support/site.ts';
 import { reachDashboard } from '../../support/web/dashboard.ts';
 
 test('goes on after the package was replaced, with all of its own version', async () => {

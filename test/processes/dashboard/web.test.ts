@@ -3,13 +3,10 @@ import { createServer, request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { startNode, startProcess } from '../../support/calls/start-command.ts';
-import { cronPlace, runner } from '../../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { commandPath, cronPlace, runner, startNode, startProcess } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
-import { startDashboard } from '../../support/web/dashboard.ts';
-import { askAt, bearer, startTestServer } from '../../support/web/web-server.ts';
+import { askAt, bearer, startDashboard, startTestServer } from '../../support/web/dashboard.ts';
 
 const makeRoot = () => makeTemporaryRoot({ 'jobs/hourly/a.sh': '' });
 

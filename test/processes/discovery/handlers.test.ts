@@ -6,7 +6,7 @@ import { discover } from '../../../src/discovery/discover.ts';
 import { type Handlers, isSettled, openHandlers } from '../../../src/discovery/handlers.ts';
 import { defaultTimeoutMs } from '../../../src/schedule/period.ts';
 import { defaultSettings, type Settings } from '../../../src/settings/settings.ts';
-import { executable, type FileContent, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 type Files = Readonly<Record<string, FileContent>>;

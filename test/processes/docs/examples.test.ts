@@ -2,9 +2,9 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { globSync } from 'glob';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { runCommand } from '../../support/calls/run-command.ts';
+import { cronPlace, runCommand } from '../../support/command.ts';
 import { startOwnPostgres } from '../../support/engines/own-server.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
+import { makeTemplate } from '../../support/root.ts';
 import {
   type Example,
   type ExamplePlace,
@@ -13,8 +13,7 @@ import {
   repository,
   runExample,
   writeExampleFile,
-} from '../../support/places/doc-examples.ts';
-import { makeTemplate } from '../../support/places/template-root.ts';
+} from '../../support/site.ts';
 import { bringForeignFiles } from './foreign-files.ts';
 
 const pages = globSync(['README.md', 'bench/README.md', 'docs/**/*.md'], { cwd: repository }).sort();

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ExamplePlace } from '../../support/places/doc-examples.ts';
-import { makeBedrock, makeLaterJob } from '../../support/queue/foreign-queues.ts';
+import { makeBedrock, makeLaterJob } from '../../support/foreign.ts';
+import type { ExamplePlace } from '../../support/site.ts';
 
 /** What the reader of a page brings along: the queue that they come from, or a home for what scripts write there. */
 const bringers: Readonly<Record<string, (folder: string, home: string) => void>> = {

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { globSync } from 'glob';
 import ts from 'typescript';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { runNode } from '../../support/calls/run-command.ts';
-import { makeExamplePlace, readExamples, repository, writeExampleFile } from '../../support/places/doc-examples.ts';
+import { runNode } from '../../support/command.ts';
+import { makeExamplePlace, readExamples, repository, writeExampleFile } from '../../support/site.ts';
 
 /** Outside of the repository, whose own `node_modules` would be found otherwise. */
 const site = realpathSync(mkdtempSync(join(tmpdir(), 'published-types-')));

@@ -5,8 +5,8 @@ import { expect, test } from 'vitest';
 import { examinePlace } from '../../../src/checks/host/site.ts';
 import { loadHostChecks } from '../../../src/checks/list.ts';
 import { SCHEMA_VERSION } from '../../../src/store/schema.ts';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { runCommand } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { check, diagnose, makeCalledRoot, usual } from './doctor-place.ts';
 
 const names = [

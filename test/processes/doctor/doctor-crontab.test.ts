@@ -1,11 +1,9 @@
 import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { callCommand } from '../../support/calls/in-root.ts';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { callCommand, commandPath } from '../../support/command.ts';
+import { makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
+import { writeLog } from '../../support/written-log.ts';
 import { type CheckedStatus, check, look, makeCalledRoot, usual } from './doctor-place.ts';
 
 const node = process.execPath;

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, realpathSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { commandPath } from '../../support/command.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 import { check, diagnose, makeCalledRoot, usual } from './doctor-place.ts';
 
 /** A root where a program of this name comes first in the PATH. */

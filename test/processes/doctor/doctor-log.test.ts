@@ -7,12 +7,11 @@ import { pause } from '../../../src/queue/pauses.ts';
 import { newSpoolPath } from '../../../src/store/spool/files.ts';
 import { fallbackStateFoldersOf } from '../../../src/system/place/fallback.ts';
 import type { StateFolder } from '../../../src/system/place/state-folder.ts';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { identifyDeadProcess } from '../../support/faults/dead-process.ts';
-import { writeLog } from '../../support/log/written-log.ts';
-import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { runCommand } from '../../support/command.ts';
+import { identifyDeadProcess } from '../../support/faults/faults.ts';
+import { makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
+import { writeLog } from '../../support/written-log.ts';
 import { check, look, makeCalledRoot, usual } from './doctor-place.ts';
 
 const HOUR_MS = 3_600_000;

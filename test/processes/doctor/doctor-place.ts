@@ -3,10 +3,8 @@ import { loadHostChecks } from '../../../src/checks/list.ts';
 import { findWrongUse } from '../../../src/commands/wrong-use.ts';
 import type { Finding } from '../../../src/monitor/finding.ts';
 import { doctorToJson } from '../../../src/report/json.ts';
-import { callCommand, contextOf } from '../../support/calls/in-root.ts';
-import { commandPath, runNode } from '../../support/calls/run-command.ts';
-import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
-import { type FileContent, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { callCommand, commandPath, contextOf, runNode } from '../../support/command.ts';
+import { type FileContent, makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
 
 type Checked = ReturnType<typeof doctorToJson>['checks'][number];
 export type CheckedStatus = Checked['status'];

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { discover } from '../../../src/discovery/discover.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { findProgram } from '../../../src/system/process/programs.ts';
-import { runOne } from '../../support/calls/run-one.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
+import { runOne } from '../../support/run.ts';
 
 /*
  * The true cure of a script that is not run by what it is written for.

@@ -1,11 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runNode } from '../../support/calls/run-command.ts';
-import { runOne } from '../../support/calls/run-one.ts';
-import { cronEnv, runPass, runPassAgain } from '../../support/calls/run-pass.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { cronEnv, runNode, runPass, runPassAgain } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { runOne } from '../../support/run.ts';
 
 test('a default function is called once, after the script, however it is exported', () => {
   const called = `({ script }) => console.log('called', script);\nconsole.log('loaded');\n`;

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { runScript } from '../../../src/execution/script/run-script.ts';
-import { requestRun } from '../../support/calls/run-one.ts';
+import { requestRun } from '../../support/run.ts';
 
 const hasProc = existsSync('/proc/self/stat');
 

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { expect, test } from 'vitest';
 import { scriptSettings } from '../../../src/settings/script-settings.ts';
-import { runPass } from '../../support/calls/run-pass.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { runPass } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const python = '$(/usr/bin/python3 -c \'import sys; print("python%d.%d" % sys.version_info[:2])\')';
 const library = `cat > evil.c <<'END'

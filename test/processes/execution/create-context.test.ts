@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { runPass, runPassAgain } from '../../support/calls/run-pass.ts';
+import { runPass, runPassAgain } from '../../support/command.ts';
 
 // Passes are started without it, as by cron: their zone is the host's.
 delete process.env.TZ;

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { describeFailedStart, describeNotStarted } from '../../../src/execution/start/start-failure.ts';
-import { openPlace } from '../../support/calls/handler-place.ts';
-import { runOne } from '../../support/calls/run-one.ts';
+import { openPlace, runOne } from '../../support/run.ts';
 
 test.for([
   ['ENOENT', 'interpreter not found: php'],

@@ -5,8 +5,8 @@ import type { RunEnd } from '../../../src/execution/result/result.ts';
 import { runFilesOf } from '../../../src/execution/run-files.ts';
 import { checkLiveness, identifyProcess, type ProcessIdentity } from '../../../src/system/process/identity.ts';
 import { endLostRun, type LostRunRequest } from '../../../src/worker/recovery/dead-workers.ts';
-import { requestRun } from '../../support/calls/run-one.ts';
-import { identifyDeadProcess } from '../../support/faults/dead-process.ts';
+import { identifyDeadProcess } from '../../support/faults/faults.ts';
+import { requestRun } from '../../support/run.ts';
 import { until } from '../../support/until.ts';
 
 const MB = 1024 * 1024;

@@ -2,12 +2,17 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { commandPath, probePath } from '../../support/calls/run-command.ts';
-import { readRuns, runPass, runPassAgain } from '../../support/calls/run-pass.ts';
-import { startProcess } from '../../support/calls/start-command.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import {
+  commandPath,
+  cronPlace,
+  probePath,
+  readRuns,
+  runPass,
+  runPassAgain,
+  startProcess,
+} from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const account = userInfo();
 const PRINT = 'env | sort\n';

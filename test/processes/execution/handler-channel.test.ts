@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { openPlace, runAlone } from '../../support/calls/handler-place.ts';
+import { openPlace, runAlone } from '../../support/run.ts';
 
 const MB = 1024 * 1024;
 

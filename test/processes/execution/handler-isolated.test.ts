@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { openPlace } from '../../support/calls/handler-place.ts';
+import { openPlace } from '../../support/run.ts';
 
 const MB = 1024 * 1024;
 const isolated = (code: string): string => `// @isolate\nexport default async (job) => { ${code} };\n`;

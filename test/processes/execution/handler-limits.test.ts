@@ -1,9 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { openPlace } from '../../support/calls/handler-place.ts';
-import { standStill } from '../../support/faults/stand-still.ts';
-import { until } from '../../support/until.ts';
+import { openPlace } from '../../support/run.ts';
+import { standStill, until } from '../../support/until.ts';
 
 const MB = 1024 * 1024;
 const forever = 'await new Promise((resolve) => setTimeout(resolve, 60_000));';

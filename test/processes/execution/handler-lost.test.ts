@@ -6,11 +6,10 @@ import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
 import { endLostRun, type LostRunRequest } from '../../../src/worker/recovery/dead-workers.ts';
 import { sweepWarmFiles } from '../../../src/worker/recovery/sweep.ts';
-import { createMasker } from '../../support/calls/create-masker.ts';
-import { type Started, startNode } from '../../support/calls/start-command.ts';
-import { identifyDeadProcess } from '../../support/faults/dead-process.ts';
-import { killGroup } from '../../support/faults/end-orphans.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { type Started, startNode } from '../../support/command.ts';
+import { identifyDeadProcess, killGroup } from '../../support/faults/faults.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { createMasker } from '../../support/run.ts';
 import { until } from '../../support/until.ts';
 
 const child = new URL('./handler-runner.child.ts', import.meta.url).pathname;

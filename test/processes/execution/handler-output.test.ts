@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { runFilesOf } from '../../../src/execution/run-files.ts';
-import { openOneHandler, openPlace } from '../../support/calls/handler-place.ts';
+import { openOneHandler, openPlace } from '../../support/run.ts';
 import { until } from '../../support/until.ts';
 
 test('a run has its own part of what the process prints, by whichever way', async () => {

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readLedgers } from '../../../src/execution/warm/files.ts';
 import { createHandlerRunners, type HandlerRunner } from '../../../src/execution/warm/run.ts';
-import { type HandlerPlace, openOneHandler, openPlace, runAlone } from '../../support/calls/handler-place.ts';
+import { type HandlerPlace, openOneHandler, openPlace, runAlone } from '../../support/run.ts';
 import { until } from '../../support/until.ts';
 
 const MB = 1024 * 1024;

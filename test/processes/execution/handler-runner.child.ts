@@ -4,8 +4,8 @@ import { openHandlers } from '../../../src/discovery/handlers.ts';
 import { createHandlerRunners, type HandlerRunner } from '../../../src/execution/warm/run.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { createStateFolder, stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { createMasker } from '../../support/calls/create-masker.ts';
-import { probePath } from '../../support/calls/run-command.ts';
+import { probePath } from '../../support/command.ts';
+import { createMasker } from '../../support/run.ts';
 
 /** Runs these handlers, one after the other, as runs 1, 2, 3; then says so, and waits to be killed. */
 const [root = '', ...names] = process.argv.slice(2);

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { HandlerRequest } from '../../../src/execution/start/process.ts';
 import { readLedgers } from '../../../src/execution/warm/files.ts';
 import type { BegunEnd, ShortRuns } from '../../../src/execution/warm/run.ts';
-import { type HandlerPlace, openOneHandler, runAlone } from '../../support/calls/handler-place.ts';
+import { type HandlerPlace, openOneHandler, runAlone } from '../../support/run.ts';
 import { until } from '../../support/until.ts';
 
 /** Each writes down that it was called, whatever becomes of it. */

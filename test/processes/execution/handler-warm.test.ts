@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { machineName } from '../../../src/system/process/identity.ts';
-import { openOneHandler, openPlace, runAlone } from '../../support/calls/handler-place.ts';
+import { openOneHandler, openPlace, runAlone } from '../../support/run.ts';
 
 const MB = 1024 * 1024;
 

@@ -5,8 +5,8 @@ import { describe, expect, test } from 'vitest';
 import type { RunEnd } from '../../../src/execution/result/result.ts';
 import { runScript } from '../../../src/execution/script/run-script.ts';
 import type { StateFolder } from '../../../src/system/place/state-folder.ts';
-import { requestRun, runOne } from '../../support/calls/run-one.ts';
-import { runPass } from '../../support/calls/run-pass.ts';
+import { runPass } from '../../support/command.ts';
+import { requestRun, runOne } from '../../support/run.ts';
 
 const KB = 1024;
 const nothing = { droppedBytes: 0, file: null, fileBytes: null };

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runScript } from '../../../src/execution/script/run-script.ts';
-import { requestRun, runOne } from '../../support/calls/run-one.ts';
+import { requestRun, runOne } from '../../support/run.ts';
 import { until } from '../../support/until.ts';
 
 test.for([

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { findSecrets, type Masker, maskSecrets, noteSecret } from '../../../src/execution/secrets.ts';
-import { createMasker } from '../../support/calls/create-masker.ts';
+import { createMasker } from '../../support/run.ts';
 import { tries } from '../../support/tries.ts';
 
 const makeMasker = (env: Record<string, string>, secrets: readonly string[] = []): Masker =>

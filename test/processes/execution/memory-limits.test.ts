@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { runScript } from '../../../src/execution/script/run-script.ts';
 import { type MemoryLimits, watchMemory } from '../../../src/execution/watch/watch.ts';
 import { listGroup } from '../../../src/system/process/tree.ts';
-import { requestRun, runOne } from '../../support/calls/run-one.ts';
+import { requestRun, runOne } from '../../support/run.ts';
 import { until } from '../../support/until.ts';
 
 const MB = 1024 * 1024;

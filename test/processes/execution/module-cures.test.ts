@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runScript } from '../../../src/execution/script/run-script.ts';
-import { requestRun } from '../../support/calls/run-one.ts';
+import { requestRun } from '../../support/run.ts';
 
 /*
  * The cure of a module that Node does not find, or does not understand.

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import type { RunEnd } from '../../../src/execution/result/result.ts';
 import { runScript } from '../../../src/execution/script/run-script.ts';
 import type { RunRequest } from '../../../src/execution/start/process.ts';
-import { requestRun } from '../../support/calls/run-one.ts';
+import { requestRun } from '../../support/run.ts';
 
 const MB = 1024 * 1024;
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { runOne } from '../../support/calls/run-one.ts';
-import { executable } from '../../support/places/temporary-root.ts';
+import { executable } from '../../support/root.ts';
+import { runOne } from '../../support/run.ts';
 
 const MB = 1024 * 1024;
 

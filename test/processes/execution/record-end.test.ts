@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Pass, runPass } from '../../support/calls/run-pass.ts';
+import { type Pass, runPass } from '../../support/command.ts';
 
 function endOf({ run }: Pass, label: string) {
   const { outcome, exit_code, error_name, error_message, reason, measured_by } = run(label);

@@ -2,9 +2,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { runScript } from '../../../src/execution/script/run-script.ts';
-import { requestRun, runOne } from '../../support/calls/run-one.ts';
-import { runPass } from '../../support/calls/run-pass.ts';
-import { executable, type FileContent } from '../../support/places/temporary-root.ts';
+import { runPass } from '../../support/command.ts';
+import { executable, type FileContent } from '../../support/root.ts';
+import { requestRun, runOne } from '../../support/run.ts';
 
 describe('how a script ends is a value', () => {
   test('success', async () => {

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findSigns } from '../../../src/execution/result/signs.ts';
 import { findProgram } from '../../../src/system/process/programs.ts';
-import { runOne } from '../../support/calls/run-one.ts';
-import { executable } from '../../support/places/temporary-root.ts';
+import { executable } from '../../support/root.ts';
+import { runOne } from '../../support/run.ts';
 
 const DOUBT = 'exit code 0, but its output tells of a failure: ';
 
@@ -245,7 +245,7 @@ describe('the cause of a failure in words', () => {
 });
 
 test('an alias of tsconfig.json that Node does not know is named', async () => {
-  const { requestRun } = await import('../../support/calls/run-one.ts');
+  const { requestRun } = await import('../../support/run.ts');
   const { runScript } = await import('../../../src/execution/script/run-script.ts');
   const request = await requestRun('a.ts', `import { db } from '@/lib/db';\ndb();\n`);
   const config = '{\n  // ours\n  "compilerOptions": { "paths": { "@/*": ["./src/*"] } },\n}\n';
@@ -365,7 +365,7 @@ test('@shell runs a script without a #! line, with its flags', async () => {
 });
 
 test('@shell is refused where something else says what runs it', async () => {
-  const { requestRun } = await import('../../support/calls/run-one.ts');
+  const { requestRun } = await import('../../support/run.ts');
   const refusals = async (name: string, content: Parameters<typeof executable>[0]) =>
     (await requestRun(name, executable(content))).script.refusals;
   expect(await refusals('a.sh', '#!/bin/bash\n# @shell bash -eu\n')).toEqual([

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { runScript } from '../../../src/execution/script/run-script.ts';
-import { requestRun } from '../../support/calls/run-one.ts';
+import { requestRun } from '../../support/run.ts';
 
 const HUNG =
   "hung before its first line: for 600ms Node made no progress and did not end; probably the host's limit of processes is nearly reached; run fewer scripts at the same time, or set limits.maxProcesses to wait";

@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { runScript } from '../../../src/execution/script/run-script.ts';
 import { signalGroup } from '../../../src/system/process/tree.ts';
-import { requestRun, runOne } from '../../support/calls/run-one.ts';
-import { standStill } from '../../support/faults/stand-still.ts';
-import { until } from '../../support/until.ts';
+import { requestRun, runOne } from '../../support/run.ts';
+import { standStill, until } from '../../support/until.ts';
 
 /** Long enough for a shell to start on a busy machine. */
 const GRACE = { timeoutMs: 1_000, graceMs: 300 } as const;

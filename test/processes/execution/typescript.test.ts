@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { compileCached } from '../../../src/child/typescript/hooks.ts';
-import { type Pass, runPass, runPassAgain } from '../../support/calls/run-pass.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { type Pass, runPass, runPassAgain } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 /** What a script prints, or how it fails. */
 type Expectation = string | { readonly fails: RegExp };

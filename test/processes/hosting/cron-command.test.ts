@@ -2,10 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { callCommand } from '../../support/calls/in-root.ts';
-import type { Ended } from '../../support/calls/run-command.ts';
-import { type FakeCrontab, makeFakeCrontab } from '../../support/places/fake-crontab.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { callCommand, type Ended } from '../../support/command.ts';
+import { type FakeCrontab, makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
 
 const script = 'console.log(1)';
 const leavesFile = "import { writeFileSync } from 'node:fs'; writeFileSync('was-here', '');";

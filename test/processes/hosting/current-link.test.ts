@@ -1,11 +1,9 @@
 import { mkdirSync, realpathSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { runCommand, startCommand } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 const RUNS = 'select outcome, outputs.output from runs left join outputs on run_id = runs.id order by runs.id';

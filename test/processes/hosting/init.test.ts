@@ -15,9 +15,9 @@ import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { findPackageFolder, startRoot } from '../../../src/commands/site/setup.ts';
 import { UsageError } from '../../../src/system/base/errors.ts';
-import { type Ended, runCommand } from '../../support/calls/run-command.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { type Ended, runCommand } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const packageFolder = new URL('../../..', import.meta.url).pathname;
 

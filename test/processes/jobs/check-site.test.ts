@@ -5,10 +5,10 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Ended } from '../../support/calls/run-command.ts';
-import { runShippedJob } from '../../support/calls/run-shipped-job.ts';
-import { makeSelfSignedCertificate } from '../../support/engines/self-signed-certificate.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import type { Ended } from '../../support/command.ts';
+import { makeSelfSignedCertificate } from '../../support/engines/own-server.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { runShippedJob } from '../../support/run.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Job } from '../../../src/queue/api.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { startCommand } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 interface Received {
   readonly path: string | undefined;

@@ -1,8 +1,8 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { clearDeadLock } from '../../../src/system/lock/lock-file.ts';
-import { createRacer, type Guard } from '../../support/locks/racer.ts';
-import { meet } from '../../support/meet.ts';
+import { createRacer, type Guard } from '../../support/faults/locks.ts';
+import { meet } from '../../support/until.ts';
 
 /** Takes and gives back one tier until it has had it so often; prints what was wrong with it. */
 const [root = '', guard = '', turns = '0', racers = '0'] = process.argv.slice(2);

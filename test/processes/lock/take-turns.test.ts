@@ -1,11 +1,10 @@
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { startNode } from '../../support/calls/start-command.ts';
-import type { Guard } from '../../support/locks/racer.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
-import { readAnswers } from '../../support/web/read-answers.ts';
+import { readAnswers, startNode } from '../../support/command.ts';
+import type { Guard } from '../../support/faults/locks.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeStateOf } from '../../support/store.ts';
 
 const TURNS = 30;
 const RACERS = 3;

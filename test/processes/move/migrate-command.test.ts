@@ -4,13 +4,11 @@ import Database from 'better-sqlite3';
 import { openQueue } from 'folder-runner';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { type Ended, runCommand } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
+import { cronEnv, type Ended, runCommand, startCommand } from '../../support/command.ts';
 import { type OwnServer, startOwnPostgres } from '../../support/engines/own-server.ts';
-import { dumpLog, writeHostileLog } from '../../support/log/hostile-log.ts';
-import { runSite, siteLanguages } from '../../support/places/site-languages.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { dumpLog, writeHostileLog } from '../../support/foreign.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { runSite, siteLanguages } from '../../support/site.ts';
 import { until } from '../../support/until.ts';
 
 let server: OwnServer;

@@ -5,8 +5,8 @@ import { findDriver } from '../../../src/store/sqlite/driver.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { SPOOL_AT } from '../../support/faults/spool.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { meet } from '../../support/meet.ts';
+import { makeFinishedRun } from '../../support/log.ts';
+import { meet } from '../../support/until.ts';
 
 /**
  * Replays the spool of a root. It is killed before its write to the log of this number, or right before

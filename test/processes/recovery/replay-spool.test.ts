@@ -8,8 +8,8 @@ import type { SpoolEntry, SpooledEnd, SpoolRecord } from '../../../src/store/spo
 import { type StateFolder, stateFolderAt } from '../../../src/system/place/state-folder.ts';
 import { SpoolWriter } from '../../../src/worker/loop/spool-recorder.ts';
 import { replaySpool, type SpoolReplay } from '../../../src/worker/recovery/replay-spool.ts';
-import { startNode } from '../../support/calls/start-command.ts';
-import { identifyDeadProcess } from '../../support/faults/dead-process.ts';
+import { readAnswers, startNode } from '../../support/command.ts';
+import { identifyDeadProcess } from '../../support/faults/faults.ts';
 import {
   makeEndOfClaim,
   makeSpooledEnd,
@@ -19,11 +19,9 @@ import {
   SPOOL_AT,
   toLines,
 } from '../../support/faults/spool.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { type WrittenLog, writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { readAnswers } from '../../support/web/read-answers.ts';
+import { changeLog, makeFinishedRun, queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { type WrittenLog, writeLog } from '../../support/written-log.ts';
 
 const child = new URL('replay-spool.child.ts', import.meta.url).pathname;
 const AT = SPOOL_AT + 60_000;

@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { startCommand } from '../../support/calls/start-command.ts';
-import { endOrphans } from '../../support/faults/end-orphans.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { type FileContent, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { cronPlace, startCommand } from '../../support/command.ts';
+import { endOrphans } from '../../support/faults/faults.ts';
+import { queryLog } from '../../support/log.ts';
+import { type FileContent, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 /** A root whose runner was killed while its script goes on, until there is a file `go`. */

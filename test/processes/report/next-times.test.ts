@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { callAt, runAt } from '../../support/calls/at-time.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { callAt, runAt } from '../../support/faults/faults.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const scheduled = (schedule: string) => `#!/bin/sh\n# @schedule ${schedule}\nexit 0\n`;
 

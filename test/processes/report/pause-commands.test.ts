@@ -2,10 +2,10 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { runWithFault } from '../../support/faults/fault-points.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { inRoot } from '../../support/command.ts';
+import { runWithFault } from '../../support/faults/faults.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 
 const says = executable('#!/bin/sh\necho said\n');
 const site = () => makeTemporaryRoot({ 'jobs/hourly/a.sh': says, 'jobs/daily/b.sh': says });

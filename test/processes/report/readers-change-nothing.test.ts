@@ -3,14 +3,12 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { inRoot } from '../../support/calls/in-root.ts';
-import { isAlive } from '../../support/faults/dead-process.ts';
-import { killGroup } from '../../support/faults/end-orphans.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { NO_SUCH_PID } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { jsonOf, makeQueueSite } from '../../support/queue/queue-site.ts';
+import { inRoot, jsonOf, makeQueueSite } from '../../support/command.ts';
+import { isAlive, killGroup } from '../../support/faults/faults.ts';
+import { changeLog, queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
+import { NO_SUCH_PID } from '../../support/written-log.ts';
 import { killRunner } from './killed-runner.ts';
 
 const readers: readonly string[] = [

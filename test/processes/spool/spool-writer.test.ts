@@ -7,7 +7,7 @@ import { hasSpool, listSpoolFiles } from '../../../src/store/spool/files.ts';
 import { isReady, readSpool, type SpoolEntry } from '../../../src/store/spool/read.ts';
 import { type StateFolder, stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { newSpoolId, SpoolWriter } from '../../../src/worker/loop/spool-recorder.ts';
-import { startNode } from '../../support/calls/start-command.ts';
+import { startNode } from '../../support/command.ts';
 import {
   makeEndOfClaim,
   makeSpooledEnd,
@@ -15,7 +15,7 @@ import {
   makeSpoolingWorker,
   SPOOL_AT,
 } from '../../support/faults/spool.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { tries } from '../../support/tries.ts';
 import { until } from '../../support/until.ts';
 

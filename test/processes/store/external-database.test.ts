@@ -6,10 +6,9 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { readExternalDatabase } from '../../../src/store/external/external-database.ts';
 import { UsageError } from '../../../src/system/base/errors.ts';
-import { startNode } from '../../support/calls/start-command.ts';
-import { drivers } from '../../support/log/drivers.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf, openSqliteOf } from '../../support/queue/state-of.ts';
+import { startNode } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { drivers, makeStateOf, openSqliteOf } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
 
 const FILL = "create table t (x); insert into t values ('one'), (9007199254740993)";

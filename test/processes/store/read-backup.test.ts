@@ -8,9 +8,8 @@ import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { type Restored, restoreLog } from '../../../src/store/sqlite/restore.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../../src/system/place/state-folder.ts';
-import { drivers } from '../../support/log/drivers.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { drivers, makeStateOf } from '../../support/store.ts';
 
 interface Place {
   readonly root: string;

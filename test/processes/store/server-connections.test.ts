@@ -4,8 +4,8 @@ import { parseDatabaseUrl } from '../../../src/store/server/connect/url.ts';
 import { openServerStore } from '../../../src/store/server/open.ts';
 import { incidentsOf } from '../../../src/store/statements/monitor/incidents.ts';
 import type { Store, StoreSession } from '../../../src/store/store.ts';
+import { startTcpProxy } from '../../support/engines/links.ts';
 import { type OwnServer, ownServersFor } from '../../support/engines/own-server.ts';
-import { startTcpProxy } from '../../support/machines/tcp-proxy.ts';
 import { until } from '../../support/until.ts';
 
 describe.each(ownServersFor('connection limits'))('$name', ({ name, engine, start }) => {

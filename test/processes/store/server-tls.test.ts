@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseDatabaseUrl } from '../../../src/store/server/connect/url.ts';
 import { openServerStore } from '../../../src/store/server/open.ts';
-import { type OwnServer, ownServersFor } from '../../support/engines/own-server.ts';
-import { makeSelfSignedCertificate } from '../../support/engines/self-signed-certificate.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeSelfSignedCertificate, type OwnServer, ownServersFor } from '../../support/engines/own-server.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 describe.each(ownServersFor('TLS'))('$name', ({ name, engine, start }) => {
   let withTls: OwnServer;

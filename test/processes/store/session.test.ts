@@ -6,11 +6,9 @@ import type { RunStart } from '../../../src/store/shared/run-rows.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { StoreSession } from '../../../src/store/store.ts';
-import { drivers } from '../../support/log/drivers.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { withJournal } from '../../support/log/with-journal.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { makeFinishedRun } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { drivers, makeStateOf, withJournal } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
 
 /** What is asked of the disk. Syncs that are held end when they are let go. */

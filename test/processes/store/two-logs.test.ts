@@ -1,7 +1,7 @@
 import { openQueue } from 'folder-runner';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type OwnServer, ownServersFor } from '../../support/engines/own-server.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const HOUR_MS = 3_600_000;
 

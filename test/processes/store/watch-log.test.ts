@@ -10,11 +10,9 @@ import { SqliteSession } from '../../../src/store/sqlite/session.ts';
 import { type SqliteStore, watchLog } from '../../../src/store/sqlite/store.ts';
 import type { ChangeWatch } from '../../../src/store/store.ts';
 import type { StateFolder } from '../../../src/system/place/state-folder.ts';
-import { nodeCache } from '../../support/calls/run-command.ts';
-import { drivers } from '../../support/log/drivers.ts';
-import { withJournal } from '../../support/log/with-journal.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { nodeCache } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { drivers, makeStateOf, withJournal } from '../../support/store.ts';
 
 interface Place {
   readonly folder: StateFolder;

@@ -3,9 +3,8 @@ import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { pathWithoutCrontab } from '../../support/calls/in-root.ts';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { commandPath, pathWithoutCrontab } from '../../support/command.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { copyWithOtherWords } from './change-words.ts';
 
 const project = join(import.meta.dirname, '../../..');

@@ -3,12 +3,10 @@ import { join } from 'node:path';
 import { openQueue } from 'folder-runner';
 import { expect, onTestFinished, test } from 'vitest';
 import type { JobOptions } from '../../../src/queue/api.ts';
-import { commandPath } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
+import { commandPath, cronEnv, startCommand } from '../../support/command.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { type FileContent, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { queryLog } from '../../support/log.ts';
+import { type FileContent, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 /** A root with handlers; what they write down; a worker, and a queue to add by. */

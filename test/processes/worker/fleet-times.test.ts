@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeFleet } from '../../support/engines/machines.ts';
 import { type OwnServer, startOwnPostgres } from '../../support/engines/own-server.ts';
-import { makeFleet } from '../../support/machines/fleet.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 let server: OwnServer;
 beforeAll(async () => {

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { makeFleet, type TestFleet, type TestMachine } from '../../support/engines/machines.ts';
 import { type OwnServer, startOwnPostgres } from '../../support/engines/own-server.ts';
-import { makeFleet, type TestFleet, type TestMachine } from '../../support/machines/fleet.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 let server: OwnServer;

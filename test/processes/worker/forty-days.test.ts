@@ -6,10 +6,9 @@ import { periodStart, tierPeriodMs } from '../../../src/schedule/period.ts';
 import { parseSchedule } from '../../../src/schedule/repeat/parse.ts';
 import type { CalendarRule } from '../../../src/schedule/repeat/rule.ts';
 import { dueTime } from '../../../src/schedule/script-times.ts';
-import { callAt, noted, notesTime } from '../../support/calls/at-time.ts';
-import { pathWithoutCrontab } from '../../support/calls/in-root.ts';
-import { runWithFault } from '../../support/faults/fault-points.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { pathWithoutCrontab } from '../../support/command.ts';
+import { callAt, noted, notesTime, runWithFault } from '../../support/faults/faults.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -3,13 +3,11 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findScriptProcess } from '../../../src/worker/recovery/sweep.ts';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { type Started, startCommand } from '../../support/calls/start-command.ts';
-import { kindOf, listFaultPoints } from '../../support/faults/fault-points.ts';
+import { cronPlace, runCommand, type Started, startCommand } from '../../support/command.ts';
+import { kindOf, listFaultPoints } from '../../support/faults/faults.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 /*

@@ -1,12 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dueByCrontab } from '../../../src/schedule/crontab-times.ts';
 import { machineZone } from '../../../src/system/base/zone.ts';
-import { type Ended, runCommand } from '../../support/calls/run-command.ts';
-import { cronEnv } from '../../support/calls/run-pass.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { openReadApi } from '../../support/web/read-api.ts';
+import { cronEnv, type Ended, runCommand } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
+import { openReadApi } from '../../support/web/dashboard.ts';
 
 /** The minute before this one, which has begun at least a minute ago. */
 function minuteAgo(): Date {

@@ -2,11 +2,9 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { openQueue } from 'folder-runner';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { noted, notesTime, runAt } from '../../support/calls/at-time.ts';
-import { pathWithoutCrontab } from '../../support/calls/in-root.ts';
-import { startNode } from '../../support/calls/start-command.ts';
-import { runWithFault } from '../../support/faults/fault-points.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { pathWithoutCrontab, startNode } from '../../support/command.ts';
+import { noted, notesTime, runAt, runWithFault } from '../../support/faults/faults.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const scheduled = (schedule: string, name: string) => `#!/bin/sh\n# @schedule ${schedule}\n${notesTime(name)}`;
 

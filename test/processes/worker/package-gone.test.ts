@@ -3,12 +3,11 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { openQueue } from '../../../src/index.ts';
-import { findViolations } from '../../support/faults/invariants.ts';
-import { nodeScript, shellScript } from '../../support/faults/invariants-evidence.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { callOwn, install, isKept, makeSite, other, packageOf } from '../../support/places/package-site.ts';
-import { executable, type FileContent } from '../../support/places/temporary-root.ts';
-import { nodeHandler, programHandler } from '../../support/queue/queue-handlers.ts';
+import { findViolations, nodeScript, shellScript } from '../../support/faults/invariants.ts';
+import { nodeHandler, programHandler } from '../../support/faults/queue.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, type FileContent } from '../../support/root.ts';
+import { callOwn, install, isKept, makeSite, other, packageOf } from '../../support/site.ts';
 
 const REPLACED = 'the package changed during this pass; the next pass continues';
 

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../../src/index.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { addJob, endInPeace, startWaiting, untilState, WITHIN_MS } from '../../support/queue/queue-workers.ts';
+import { addJob, endInPeace, startWaiting, untilState, WITHIN_MS } from '../../support/faults/queue.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 /** A root with a handler that writes down what it is told, and then does this in its call of that number. */

@@ -2,11 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { noted, notesTime } from '../../support/calls/at-time.ts';
-import { runWithFault } from '../../support/faults/fault-points.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { runner } from '../../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { runner } from '../../support/command.ts';
+import { noted, notesTime, runWithFault } from '../../support/faults/faults.ts';
+import { changeLog, queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const afterBoot = (name: string) => `#!/bin/sh\n# @reboot\n${notesTime(name)}`;
 

@@ -1,13 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
-import { endOrphans } from '../../support/faults/end-orphans.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { makeSeenRoot } from '../../support/places/seen-tiers.ts';
-import type { FileContent } from '../../support/places/temporary-root.ts';
+import { cronPlace, runCommand, startCommand } from '../../support/command.ts';
+import { endOrphans } from '../../support/faults/faults.ts';
+import { changeLog, queryLog } from '../../support/log.ts';
+import type { FileContent } from '../../support/root.ts';
+import { makeSeenRoot } from '../../support/site.ts';
 import { until } from '../../support/until.ts';
 
 const due = (root: string, ...args: readonly string[]) => runCommand(['due', '--root', root, ...args], cronPlace(root));

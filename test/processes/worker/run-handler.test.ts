@@ -7,9 +7,9 @@ import { createActiveExecutors, type Equipment } from '../../../src/worker/loop/
 import { QueueExecutor } from '../../../src/worker/loop/queue-executor.ts';
 import type { HandlerRun } from '../../../src/worker/loop/queue-recorder.ts';
 import { createRunStop, type HandlerEquipment, runHandler } from '../../../src/worker/loop/run-handlers.ts';
-import { makeLoggedCall } from '../../support/calls/logged-call.ts';
-import { changeLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { changeLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeLoggedCall } from '../../support/run.ts';
 
 const MB = 1024 * 1024;
 const job = { id: 1, name: 'a', data: '{}', scheduled_for: null, run_at: 5, repeat: null };

@@ -1,11 +1,9 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { callAt, noted, notesTime, readMissed, runAt } from '../../support/calls/at-time.ts';
-import { runWithFault } from '../../support/faults/fault-points.ts';
-import { readJobs } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { testOfSqlite } from '../../support/test-of.ts';
+import { callAt, noted, notesTime, readMissed, runAt, runWithFault } from '../../support/faults/faults.ts';
+import { readJobs, testOfSqlite } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const scheduled = (schedule: string, name = 'a', more = '') =>
   `#!/bin/sh\n# @schedule ${schedule}\n${more}${notesTime(name)}`;

@@ -1,10 +1,9 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Ended } from '../../support/calls/run-command.ts';
-import { type Started, startCommand } from '../../support/calls/start-command.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { executable, type FileContent, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { type Ended, type Started, startCommand } from '../../support/command.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 const CRON = { HOME: '/nonexistent', LOGNAME: 'visitor', SHELL: '/bin/sh', PATH: '/usr/bin:/bin' };

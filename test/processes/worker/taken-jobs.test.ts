@@ -4,9 +4,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openQueue } from '../../../src/index.ts';
 import type { Queue } from '../../../src/queue/api.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { endInPeace, readJobRuns, startWaiting, untilState, WITHIN_MS } from '../../support/queue/queue-workers.ts';
+import { endInPeace, readJobRuns, startWaiting, untilState, WITHIN_MS } from '../../support/faults/queue.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 /*

@@ -2,12 +2,10 @@ import { existsSync, globSync, mkdirSync, readdirSync, rmSync, statSync, utimesS
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type Started, startCommand } from '../../support/calls/start-command.ts';
-import { endOrphans, killGroup } from '../../support/faults/end-orphans.ts';
-import { startWithFault } from '../../support/faults/fault-points.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { cronPlace, runner } from '../../support/places/cron-place.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { cronPlace, runner, type Started, startCommand } from '../../support/command.ts';
+import { endOrphans, killGroup, startWithFault } from '../../support/faults/faults.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 const silent = { status: 0, stdout: '', stderr: '' };

@@ -1,13 +1,11 @@
 import { chmodSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { checkInvariants } from '../../support/faults/invariants.ts';
-import { shellScript } from '../../support/faults/invariants-evidence.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { cronPlace } from '../../support/places/cron-place.ts';
-import { runBoundByModes } from '../../support/places/run-bound-by-modes.ts';
-import { makeSeenRoot } from '../../support/places/seen-tiers.ts';
-import { type FileContent, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { cronPlace, runBoundByModes } from '../../support/command.ts';
+import { checkInvariants, shellScript } from '../../support/faults/invariants.ts';
+import { queryLog } from '../../support/log.ts';
+import { type FileContent, makeTemporaryRoot } from '../../support/root.ts';
+import { makeSeenRoot } from '../../support/site.ts';
 import { until } from '../../support/until.ts';
 
 const scripts = {

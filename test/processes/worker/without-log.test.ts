@@ -12,11 +12,10 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { startCommand } from '../../support/calls/start-command.ts';
-import { endOrphans } from '../../support/faults/end-orphans.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { cronPlace, runner } from '../../support/places/cron-place.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { cronPlace, runner, startCommand } from '../../support/command.ts';
+import { endOrphans } from '../../support/faults/faults.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 const scripts = {

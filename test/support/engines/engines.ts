@@ -1,6 +1,5 @@
+import { mysql, postgres } from './dialects.ts';
 import type { Engine } from './engine.ts';
-import { mysql } from './mysql.ts';
-import { postgres } from './postgres.ts';
 import { sqlite } from './sqlite.ts';
 
 export type { Engine, LogConnection, LogReader } from './engine.ts';

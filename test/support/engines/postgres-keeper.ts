@@ -1,5 +1,4 @@
-import { findFreePort } from './free-port.ts';
-import { makePostgres } from './postgres-server.ts';
+import { findFreePort, makePostgres } from './postgres-server.ts';
 
 /**
  * Starts a PostgreSQL that is there for nothing else, prints its address, and stops it when whoever has started this

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { type ViewSql, viewsOf } from '../log/log-tables.ts';
-import type { Engine, LogConnection } from './engine.ts';
+import { type Engine, type LogConnection, type ViewSql, viewsOf } from './engine.ts';
 
 /** Of who else writes at the moment. */
 const PATIENCE_MS = 15_000;

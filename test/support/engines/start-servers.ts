@@ -40,7 +40,7 @@ async function dropOfMysql(isOver: (run: string) => boolean): Promise<void> {
 
 /** Its keeper ends it once this process has ended, however it does. */
 async function startPostgres(): Promise<string> {
-  const keeper = spawn(process.execPath, [new URL('postgres-keeper.ts', import.meta.url).pathname], {
+  const keeper = spawn(process.execPath, [new URL('./postgres-keeper.ts', import.meta.url).pathname], {
     stdio: ['pipe', 'pipe', 'inherit'],
     // Ctrl-C is for the tests: they still need it then.
     detached: true,

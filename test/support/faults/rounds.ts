@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { groupBy } from '../group-by.ts';
+import { groupBy } from '../until.ts';
 
 const { FAULT_POINTS } = process.env;
 

@@ -1,8 +1,8 @@
 import { SPOOL_VERSION } from '../../../src/store/spool/files.ts';
 import type { SpooledEnd, SpooledRun, SpoolHeader, SpoolingWorker } from '../../../src/store/spool/read.ts';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-import { makeFinishedRun } from '../log/finished-run.ts';
-import { identifyDeadProcess } from './dead-process.ts';
+import { makeFinishedRun } from '../log.ts';
+import { identifyDeadProcess } from './faults.ts';
 
 export const SPOOL_AT = Date.UTC(2026, 10, 1, 12);
 

@@ -1,8 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { AxeBuilder } from '@axe-core/playwright';
 import { type Browser, type Page, chromium as playwright } from 'playwright-core';
 import { lock } from 'proper-lockfile';
-import { afterAll, onTestFinished } from 'vitest';
+import { afterAll, expect, onTestFinished } from 'vitest';
 
 let launched: Promise<Browser> | null = null;
 
@@ -103,4 +104,33 @@ export async function keepPicture(page: Page, name: string): Promise<void> {
   const session = await page.context().newCDPSession(page);
   const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 70 });
   writeFileSync(join(folder, `${name}.webp`), Buffer.from(data, 'base64'));
+}
+
+/** Both sizes and both schemes: what others would share with these is seen once. */
+const views = [
+  { size: 'phone', scheme: 'dark', width: 390, height: 844 },
+  { size: 'desktop', scheme: 'light', width: 1360, height: 900 },
+] as const;
+
+/** Looks at a page large and small, light and dark: nothing sticks out, and axe finds nothing; screenshots are kept. */
+export async function lookAt(page: Page, name: string): Promise<void> {
+  for (const { size, scheme, ...viewport } of views) {
+    await page.setViewportSize(viewport);
+    await page.emulateMedia({ colorScheme: scheme });
+    const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+    expect(overflow, `${name}, ${size}: wider than the screen`).toBeLessThanOrEqual(0);
+    await keepScreenshot(page, `${name}-${size}-${scheme}`);
+    await checkAccess(page, `${name}, ${size}, ${scheme}`);
+  }
+}
+
+/** Axe finds nothing that keeps somebody from using the page. */
+export async function checkAccess(page: Page, what: string): Promise<void> {
+  // What is right is not described: that would take as long again.
+  const builder = new AxeBuilder({ page }).setLegacyMode().options({ resultTypes: ['violations'] });
+  const { violations } = await builder.analyze();
+  const found = violations.flatMap(({ id, help, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id} (${help}) at ${target.join(' ')}: ${failureSummary}`),
+  );
+  expect(found, what).toEqual([]);
 }

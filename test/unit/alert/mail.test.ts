@@ -4,10 +4,10 @@ import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sendByChannel } from '../../../src/monitor/alert/channels.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { AT, channelOf, messageOf, openPlace } from '../../support/alerts/place.ts';
-import { makeSelfSignedCertificate } from '../../support/engines/self-signed-certificate.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { AT, channelOf, messageOf, openPlace } from '../../support/alerts.ts';
+import { makeSelfSignedCertificate } from '../../support/engines/own-server.ts';
+import { queryLog } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 
 interface Received {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { readChannelValues } from '../../../src/monitor/alert/forms.ts';
 import { loadSettings } from '../../../src/settings/load.ts';
-import { channelOf } from '../../support/alerts/place.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { channelOf } from '../../support/alerts.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 async function load(input: object, environment: NodeJS.ProcessEnv = {}) {
   const root = makeTemporaryRoot({ 'runner.config.json': JSON.stringify(input, null, 2) });

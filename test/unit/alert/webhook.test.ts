@@ -5,8 +5,8 @@ import { sendByChannel } from '../../../src/monitor/alert/channels.ts';
 import type { AlertMessage } from '../../../src/monitor/alert/message.ts';
 import { readRetryAfter } from '../../../src/monitor/alert/transport.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { AT, channelOf, messageOf, serve } from '../../support/alerts/place.ts';
-import { makeSelfSignedCertificate } from '../../support/engines/self-signed-certificate.ts';
+import { AT, channelOf, messageOf, serve } from '../../support/alerts.ts';
+import { makeSelfSignedCertificate } from '../../support/engines/own-server.ts';
 
 interface SendOptions {
   readonly environment?: NodeJS.ProcessEnv;

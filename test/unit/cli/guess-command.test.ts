@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { guessCommand } from '../../../src/commands/wrong-use.ts';
 import { NoSuchTier } from '../../../src/discovery/jobs-folder.ts';
 import { UsageError } from '../../../src/system/base/errors.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const wrongUse = new CommanderError(1, 'commander.excessArguments', 'error: too many arguments');
 

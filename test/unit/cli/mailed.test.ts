@@ -4,8 +4,8 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { isNewToMail, isNewTrouble } from '../../../src/commands/run/mailed.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { createStateFolder, stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { DAY_MS } from '../../support/alerts/incident-place.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { DAY_MS } from '../../support/alerts.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 /** A root, and what cron's mail has had at the time that a test says. */
 function makePlace() {

@@ -5,7 +5,7 @@ import { checkCopy, checkPlace, checkWritable } from '../../../src/settings/acce
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { UsageError } from '../../../src/system/base/errors.ts';
 import { createStateFolder, stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 function check(root: string, allowUnsafe = false): void {
   checkPlace(root, stateFolderOf(root), { ...defaultSettings, allowUnsafe });

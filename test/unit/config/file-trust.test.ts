@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { sentenceOf } from '../../../src/system/base/errors.ts';
 import { faultOf, judgePath, judgeRoot } from '../../../src/system/place/trust.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const judge = (root: string, path: string): readonly string[] =>
   judgePath(root, join(root, path)).map((distrust) => sentenceOf(faultOf(root, distrust, 'OR ALLOW')));

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { UsageError } from '../../../src/system/base/errors.ts';
 import { findRoot, type RootSearch } from '../../../src/system/place/root.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 function makeFolderWithoutJobs(): string {
   const folder = mkdtempSync(join(tmpdir(), 'runner-'));

@@ -28,7 +28,7 @@ import {
   stateFolderOf,
 } from '../../../src/system/place/state-folder.ts';
 import { usableStateFolder } from '../../../src/system/place/usable.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 /** The first place that is tried where `.runner/` cannot be written. */
 const fallbackOf = (root: string): StateFolder => fallbackStateFoldersOf(root)[0] as StateFolder;

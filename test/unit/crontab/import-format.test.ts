@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import { detectCrontabFormat } from '../../../src/hosting/crontab/import/read.ts';
 import { crontabNames, readCrontabFile } from '../../processes/crontab/sandbox.ts';
-import { runCommand } from '../../support/calls/run-command.ts';
-import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { runCommand } from '../../support/command.ts';
+import { makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
 
 const detect = (lines: readonly string[], path: string | null = null) =>
   detectCrontabFormat(Buffer.from(`${lines.join('\n')}\n`), path);

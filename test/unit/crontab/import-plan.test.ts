@@ -5,7 +5,7 @@ import { readGivenVariables } from '../../../src/hosting/crontab/import/read.ts'
 import { planLines } from '../../../src/hosting/crontab/lines.ts';
 import { tierCalls, workCall } from '../../../src/hosting/crontab/plan.ts';
 import { machineZone } from '../../../src/system/base/zone.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 /** What becomes of a crontab of this user. */
 function plan(...lines: readonly string[]) {

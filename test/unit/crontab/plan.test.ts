@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { crontabBlock } from '../../../src/hosting/crontab/block.ts';
 import { AS_INSTALLED, type AskedLines, planCrontab, reasonToVanish } from '../../../src/hosting/crontab/plan.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const COMMAND = '/home/me/site/node_modules/folder-runner/dist/bin.cjs';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { installCrontab, readCrontab, removeFromCrontab, writeCrontab } from '../../../src/hosting/crontab/program.ts';
-import { makeFakeCrontab } from '../../support/places/fake-crontab.ts';
+import { makeFakeCrontab } from '../../support/root.ts';
 
 test('a user without a crontab has an empty one', () => {
   expect(readCrontab(makeFakeCrontab().env)).toEqual(Buffer.alloc(0));

@@ -9,7 +9,7 @@ import { NoSuchTier } from '../../../src/discovery/jobs-folder.ts';
 import type { Script } from '../../../src/discovery/script.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { UsageError } from '../../../src/system/base/errors.ts';
-import { executable, type FileContent, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../../support/root.ts';
 import { tries } from '../../support/tries.ts';
 
 type Files = Readonly<Record<string, FileContent>>;

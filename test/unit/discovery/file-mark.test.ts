@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { isCurrent, isSettled, markOf, readHandlerIndex } from '../../../src/discovery/handlers.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 /** An old file, as far as that can be made: the time of its last change of any kind cannot be set back. */
 function makeFile(): string {

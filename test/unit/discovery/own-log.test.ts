@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { discover } from '../../../src/discovery/discover.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 describe('output that a shell script sends elsewhere', () => {
   const warningsOf = async (script: string): Promise<readonly string[] | undefined> => {

@@ -4,7 +4,7 @@ import { truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readScriptFile, type ScriptFile } from '../../../src/discovery/script-file.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 
 function sha256(content: string | Buffer): string {
   return createHash('sha256').update(content).digest('hex');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { discover } from '../../../src/discovery/discover.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 /** What is said of a script with this schedule in that tier. */
 async function look(tier: string, tags: string) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { discover } from '../../../src/discovery/discover.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const options = { timeoutMs: 1000 };
 const files = { 'jobs/hourly/clean-tmp.sh': '', 'jobs/daily/backup/index.ts': '' };

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readProbeResult, tellsEnd } from '../../../src/execution/result/report.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { createMasker } from '../../support/calls/create-masker.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { createMasker } from '../../support/run.ts';
 
 const result = {
   exitCode: 1,

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createRunFiles, removeRunFiles, runFilesOf } from '../../../src/execution/run-files.ts';
 import { WarmFiles } from '../../../src/execution/warm/files.ts';
 import { createStateFolder, stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 function makeState() {
   const state = stateFolderOf(makeTemporaryRoot());

@@ -4,9 +4,9 @@ import { readLaterJob } from '../../../src/queue/import/laterjob.ts';
 import { readExternalDatabase } from '../../../src/store/external/external-database.ts';
 import type { JobRow } from '../../../src/store/schema.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/store.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { type LaterRows, makeLaterJob } from '../../support/queue/foreign-queues.ts';
-import { openSqliteOf } from '../../support/queue/state-of.ts';
+import { type LaterRows, makeLaterJob } from '../../support/foreign.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { openSqliteOf } from '../../support/store.ts';
 
 const NOW = Date.UTC(2026, 2, 10, 12);
 const ID = 'a3bb189e-8bf9-3888-9912-ace4e6543002';

@@ -14,11 +14,11 @@ import {
   takeTier,
   type WorkerRequest,
 } from '../../../src/worker/recovery/tier-lock.ts';
-import { identifyDeadProcess } from '../../support/faults/dead-process.ts';
-import { leaveLock } from '../../support/locks/left-lock.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf, openSqliteOf } from '../../support/queue/state-of.ts';
+import { identifyDeadProcess } from '../../support/faults/faults.ts';
+import { leaveLock } from '../../support/faults/locks.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeStateOf, openSqliteOf } from '../../support/store.ts';
 
 const NOON = Date.UTC(2026, 10, 1, 12);
 const self = identifyProcess(process.pid);

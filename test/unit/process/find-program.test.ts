@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { findOwnNode, findProgram } from '../../../src/system/process/programs.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 
 const { execPath } = process;
 const path = process.env.PATH;

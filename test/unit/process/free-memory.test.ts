@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readFreeMemory } from '../../../src/system/process/memory.ts';
 import { countOwnProcesses } from '../../../src/worker/loop/limits.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const MB = 1024 * 1024;
 const machine = 'MemTotal:  2048000 kB\nMemFree:  10240 kB\nMemAvailable:  512000 kB\n';

@@ -1,9 +1,9 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runWithFault } from '../../support/faults/fault-points.ts';
-import { queryLog } from '../../support/log/open-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { runWithFault } from '../../support/faults/faults.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 test('a run of a tier whose folder is gone, or only on other machines, is rescued by the passes of the others', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n', 'jobs/daily/b.sh': 'true\n' });

@@ -12,10 +12,9 @@ import {
 import { hasOrphanedClaim } from '../../../src/worker/recovery/needed.ts';
 import { openWorker } from '../../engines/queue/worker-claims.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { changeLog, queryLog } from '../../support/log/open-log.ts';
-import { explainQueries } from '../../support/log/query-plan.ts';
-import { openTestQueue, START } from '../../support/queue/test-queue.ts';
+import { changeLog, makeFinishedRun, queryLog } from '../../support/log.ts';
+import { openTestQueue, START } from '../../support/queue.ts';
+import { explainQueries } from '../../support/store.ts';
 
 const FOUND_AT = START + 100;
 

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { runsToCsv, scriptsToCsv } from '../../../src/commands/show/csv.ts';
 import { readOverview } from '../../../src/report/model/overview.ts';
 import { readScriptRuns } from '../../../src/report/model/runs/runs.ts';
-import { running, siteOf, writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { running, siteOf, writeLog } from '../../support/written-log.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
 const window = { sinceMs: now - 3_600_000, untilMs: now };

@@ -4,7 +4,7 @@ import { discover } from '../../../src/discovery/discover.ts';
 import { findDisabled } from '../../../src/discovery/not-run.ts';
 import { findTarget, type Target } from '../../../src/report/why/why.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { executable, makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
 
 const sh = executable('#!/bin/sh\n');
 const files = {

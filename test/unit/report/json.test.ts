@@ -5,8 +5,8 @@ import { runRecord } from '../../../src/report/model/runs/run.ts';
 import { readScriptRuns, selectRun } from '../../../src/report/model/runs/runs.ts';
 import { emptyQueries } from '../../../src/store/shared/queries.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { NO_SUCH_PID, running, siteOf, writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { NO_SUCH_PID, running, siteOf, writeLog } from '../../support/written-log.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
 const window = { sinceMs: now - 3_600_000, untilMs: now };

@@ -4,10 +4,10 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { readRunOutput, tailScript } from '../../../src/report/model/runs/output.ts';
 import { selectRun } from '../../../src/report/model/runs/runs.ts';
-import { makeFinishedRun } from '../../support/log/finished-run.ts';
-import { running, type WrittenLog, writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeFinishedRun } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
+import { running, type WrittenLog, writeLog } from '../../support/written-log.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
 const script = 'hourly/index';

@@ -7,7 +7,7 @@ import { isReady, readSpool } from '../../../src/store/spool/read.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
 import { makeSpooledEnd, makeSpoolHeader, SPOOL_AT, toLines } from '../../support/faults/spool.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 /** A spool file with this content. */
 function makeFile(content: string, name = '1-2-ab.jsonl'): SpoolFile {

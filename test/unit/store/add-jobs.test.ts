@@ -3,9 +3,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Connection, Driver } from '../../../src/store/sqlite/driver.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import type { NewJobRow } from '../../../src/store/statements/jobs.ts';
-import { drivers } from '../../support/log/drivers.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { drivers, makeStateOf } from '../../support/store.ts';
 
 /** Notes each statement that is run. */
 function recording(driver: Driver, texts: string[]): Driver {

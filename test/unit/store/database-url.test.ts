@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { nameOfDatabase, parseDatabaseUrl, readDatabaseUrl } from '../../../src/store/server/connect/url.ts';
 import { UsageError } from '../../../src/system/base/errors.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const parse = (text: string) => parseDatabaseUrl(text, 'RUNNER_DATABASE_URL', '/home/me/site');
 

@@ -8,8 +8,8 @@ import {
   sqliteErrorName,
   withoutSqliteWarning,
 } from '../../../src/store/sqlite/driver.ts';
-import { drivers } from '../../support/log/drivers.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { drivers } from '../../support/store.ts';
 
 function makeFile(): string {
   const path = join(makeTemporaryRoot(), 'test.db');

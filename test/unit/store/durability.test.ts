@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Durability } from '../../../src/store/sqlite/session.ts';
 import type { StoreSession } from '../../../src/store/store.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 import { openRecordedStore } from './recorded-store.ts';
 

@@ -9,10 +9,8 @@ import { keepReserve, releaseReserve } from '../../../src/store/sqlite/reserve.t
 import type { SqliteStore } from '../../../src/store/sqlite/store.ts';
 import { pruningOf } from '../../../src/store/statements/pruning.ts';
 import type { StoreSession } from '../../../src/store/store.ts';
-import { checkIntegrity } from '../../support/log/check-integrity.ts';
-import { drivers } from '../../support/log/drivers.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { checkIntegrity, drivers, makeStateOf } from '../../support/store.ts';
 
 const addEvent = ({ events }: StoreSession, detail = ''): Promise<void> =>
   events.record([{ at: 0, event: 'paused', detail }]);

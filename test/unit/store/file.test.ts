@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { chooseJournalMode } from '../../../src/store/sqlite/file.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 test('a local disk gets a WAL', () => {
   expect(chooseJournalMode(makeTemporaryRoot())).toBe('wal');

@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest';
 import { findDriver } from '../../../src/store/sqlite/driver.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/store.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { makeStateOf } from '../../support/store.ts';
 
 interface Commits {
   /** How many have changed something. */

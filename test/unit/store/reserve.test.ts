@@ -3,8 +3,8 @@ import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { keepReserve, releaseReserve } from '../../../src/store/sqlite/reserve.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { makeStateOf } from '../../support/queue/state-of.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { makeStateOf } from '../../support/store.ts';
 
 test('the reserve is of bytes that really take room, and nobody else’s', () => {
   const state = makeStateOf(makeTemporaryRoot());

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { queryLog } from '../../support/log/open-log.ts';
-import { running, writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
-import { openSqliteOf } from '../../support/queue/state-of.ts';
+import { queryLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { openSqliteOf } from '../../support/store.ts';
+import { running, writeLog } from '../../support/written-log.ts';
 
 const NOON = Date.UTC(2026, 10, 1, 12);
 

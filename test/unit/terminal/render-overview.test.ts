@@ -5,8 +5,8 @@ import { readOverview } from '../../../src/report/model/overview.ts';
 import { renderNothing, renderOverview } from '../../../src/report/terminal/overview.ts';
 import { createPalette, type Screen } from '../../../src/report/terminal/screen.ts';
 import { createClock } from '../../../src/report/text/clock.ts';
-import { running, siteOf, type WrittenLog, writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { running, siteOf, type WrittenLog, writeLog } from '../../support/written-log.ts';
 
 const HOUR = 3_600_000;
 const now = Date.parse('2026-11-03T14:05:00Z');

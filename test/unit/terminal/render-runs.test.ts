@@ -4,8 +4,8 @@ import { renderRun, renderRuns } from '../../../src/report/terminal/runs.ts';
 import { createPalette, type Screen } from '../../../src/report/terminal/screen.ts';
 import { createClock } from '../../../src/report/text/clock.ts';
 import { machineName } from '../../../src/system/process/identity.ts';
-import { running, writeLog } from '../../support/log/written-log.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { running, writeLog } from '../../support/written-log.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
 const window = { sinceMs: now - 3_600_000, untilMs: now };

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createStopRequest } from '../../../src/worker/invocation/stop.ts';
 import { createAdaptiveLimit, createFileWatch, createPace } from '../../../src/worker/loop/queue-limits.ts';
-import { makeTemporaryRoot } from '../../support/places/temporary-root.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 
 const WINDOW_MS = 10_000;
 

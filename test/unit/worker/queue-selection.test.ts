@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import type { Handlers } from '../../../src/discovery/handlers.ts';
 import type { QueueSelection } from '../../../src/queue/claim/claim.ts';
 import { createSelector } from '../../../src/worker/loop/queue-recorder.ts';
-import { makeScript } from '../../support/calls/plain-script.ts';
-import { openStoreOf } from '../../support/queue/state-of.ts';
-import { openTestQueue, START } from '../../support/queue/test-queue.ts';
+import { openTestQueue, START } from '../../support/queue.ts';
+import { makeScript } from '../../support/run.ts';
+import { openStoreOf } from '../../support/store.ts';
 
 const names = ['mail/a', 'mail/b', 'sms/a', 'unknown'] as const;
 
