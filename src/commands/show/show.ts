@@ -1,13 +1,14 @@
 import type { Site } from '../../discovery/site.ts';
 import { formatJson } from '../../report/json.ts';
 import { activityRecord, selectActivity } from '../../report/model/activity.ts';
+import { type RunDetails, readRun, runDetailsRecord } from '../../report/model/runs/details.ts';
 import { readRunOutput } from '../../report/model/runs/output.ts';
-import { changeRecord, runRecord } from '../../report/model/runs/run.ts';
-import { type RunWithOutput, selectNewestRun } from '../../report/model/runs/runs.ts';
-import { findRun, findScript } from '../../report/names.ts';
+import { selectNewestRun } from '../../report/model/runs/runs.ts';
+import { findScript } from '../../report/names.ts';
 import { renderActivity } from '../../report/terminal/jobs.ts';
 import { renderOutputTitle, renderRun } from '../../report/terminal/runs.ts';
 import { createScreen, openTextOutput, type TextOutput } from '../../report/terminal/screen.ts';
+import { createClock } from '../../report/text/clock.ts';
 import { parseOpenWindow } from '../../report/text/filters.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine, toPrintableLines } from '../../system/base/text.ts';
@@ -40,7 +41,7 @@ export async function show(
 ): Promise<void> {
   const output = openTextOutput(context.stdout);
   await withLog(context, root, async (log) => {
-    const run = await findRun(await log.view(), await findRunId(context, log, word));
+    const run = await readRun(log, await findRunId(context, log, word), createClock(log.nowMs));
     const shown = { run, pieces: readRunOutput(log.state, run, full), full, output };
     if (json) await showJson(shown);
     else await showText(context, shown);
@@ -48,7 +49,7 @@ export async function show(
 }
 
 interface Shown {
-  readonly run: RunWithOutput;
+  readonly run: RunDetails;
   /** What it has printed. */
   readonly pieces: AsyncIterable<string>;
   readonly full: boolean;
@@ -58,14 +59,7 @@ interface Shown {
 async function showJson({ run, pieces, output }: Shown): Promise<void> {
   let text: string | null = null;
   for await (const piece of pieces) text = (text ?? '') + piece;
-  await output.write(
-    formatJson({
-      ...runRecord.toJson(run),
-      host: run.host,
-      change: run.change && changeRecord.toJson(run.change),
-      output: text,
-    }),
-  );
+  await output.write(formatJson({ ...runDetailsRecord.toJson(run), output: text }));
 }
 
 async function showText(context: CommandContext, { run, pieces, full, output }: Shown): Promise<void> {

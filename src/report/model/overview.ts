@@ -8,26 +8,17 @@ import { isFailure, type Outcome } from '../../store/words.ts';
 import { hasWarning } from '../../system/base/format.ts';
 import { field, quoting, type RecordOf, record, shown, type Values } from '../../system/base/record.ts';
 import { compareBytes } from '../../system/base/values.ts';
-import { describeRunError } from '../text/words.ts';
 import { pauseRecord } from './pauses.ts';
-import {
-  livenessField,
-  type RunningRun,
-  type RunRecord,
-  runningRecord,
-  runRecord,
-  selectRunning,
-  tierOf,
-} from './runs/run.ts';
+import { livenessField, type RunningRun, runningRecord, runRecord, selectRunning, tierOf } from './runs/run.ts';
 import {
   addUp,
   countOutcome,
   noFigures,
   type RecentRun,
   type RunFigures,
+  readRunError,
   recentRunRecord,
   selectFigures,
-  selectOutputEnd,
   selectRecentRuns,
   selectRunsById,
   summarizeRuns,
@@ -282,7 +273,7 @@ async function describeScripts(
       presence: presenceOfScript(query.known, script),
       ...summarizeRuns(found.figures.get(script) ?? noFigures),
       lastRun,
-      lastError: lastRun && (await readLastError(log.db, lastRun)),
+      lastError: lastRun && (await readRunError(log, lastRun)),
       recentRuns: (found.recent.get(script) ?? []).toReversed(),
       pause: findPause(query.pauses, script),
       waiting: waiting.find((job) => job.script === script) ?? null,
@@ -317,12 +308,6 @@ function presenceOfScript(known: readonly KnownTier[] | undefined, script: strin
 function presenceOf(known: readonly KnownTier[] | undefined, holdsIt: (tier: KnownTier) => boolean): Presence {
   if (known === undefined) return 'unknown';
   return known.some(holdsIt) ? 'present' : 'gone';
-}
-
-/** A script that throws names its error itself; of any other, the last line it wrote says most. */
-async function readLastError(db: LogView['db'], run: RunRecord): Promise<string | null> {
-  if (!isFailure(run.outcome)) return null;
-  return describeRunError(run, run.error === null ? await selectOutputEnd(db, run.id) : '');
 }
 
 function byPeriod(one: TierOverview, other: TierOverview): number {

@@ -199,8 +199,8 @@ async function readRunning(log: LogView, store: Store | null, nowMs: number): Pr
   const { readUsual } = await import('./runs/script.ts');
   const runs: StatusRun[] = [];
   for (const run of running) {
-    const usual = store === null ? null : await readUsual(store, run.script, nowMs);
-    runs.push({ ...run, usualDurationMs: usual?.durationMs ?? null });
+    const { durationMs: usualDurationMs } = await readUsual(store, run.script, nowMs);
+    runs.push({ ...run, usualDurationMs });
   }
   return runs;
 }

@@ -4,6 +4,7 @@ import {
   formatBytes,
   formatCount,
   formatDuration,
+  formatNumber,
   UNKNOWN,
 } from '../../system/base/format.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
@@ -16,7 +17,6 @@ import {
   describeRunError,
   describeWarning,
   describeWarningInColumn,
-  formatNumber,
 } from '../text/words.ts';
 import { paintOutcome, type Screen } from './screen.ts';
 import { type Column, drawFacts, drawTable, type Fact, joinFitting, wrap } from './table.ts';

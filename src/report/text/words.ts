@@ -7,7 +7,7 @@ import type { ScriptOptions } from '../../settings/settings.ts';
 import type { ContentChange, Deviation } from '../../store/statements/monitor/usual.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { type ActivityEvent, DOUBT, isWaiting, type PauseKind } from '../../store/words.ts';
-import { countOf, formatBytes, formatCount, formatDuration } from '../../system/base/format.ts';
+import { countOf, formatBytes, formatCount, formatDuration, formatNumber } from '../../system/base/format.ts';
 import { capitalized, firstLine, lastLine, printableLine, withInstants } from '../../system/base/text.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { SkippedPass } from '../model/tier.ts';
@@ -165,11 +165,6 @@ const figureOf: Readonly<Record<Deviation['measure'], (value: number) => string>
 
 function formatTimes(times: number): string {
   return times < 10 ? times.toFixed(1) : formatCount(Math.round(times));
-}
-
-/** `1,234`, `-1.5`: whatever a script has counted. */
-export function formatNumber(value: number): string {
-  return Number.isSafeInteger(value) && value >= 0 ? formatCount(value) : String(Math.round(value * 1000) / 1000);
 }
 
 /** That a script's content is another one since it last succeeded. */

@@ -45,6 +45,11 @@ export function formatCount(count: number): string {
   return String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
 }
 
+/** `1,234`, `-1.5`: whatever a script has counted. */
+export function formatNumber(value: number): string {
+  return Number.isSafeInteger(value) && value >= 0 ? formatCount(value) : String(Math.round(value * 1000) / 1000);
+}
+
 /** `1 run`, `3 runs`, `2 passes`. */
 export function countOf(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;

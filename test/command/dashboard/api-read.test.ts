@@ -87,6 +87,7 @@ test('a script, a run and a job have all that a page shows of them', async () =>
   const [failed] = (await api.ask('/api/runs?outcome=failed&tier=hourly')).items;
   const run = await api.ask(`/api/runs/${failed.id}`);
   expect(run).toMatchObject({ summary: 'Error: orders.csv:3 does not have 3 columns', change: null, hasOutput: true });
+  expect(run.usual).toEqual(script.usual);
   const good = await api.ask(`/api/runs/${run.lastGood}`);
   expect(good).toMatchObject({ script: 'hourly/import-orders', outcome: 'succeeded', summary: null });
   expect(good.startedAt < run.startedAt).toBe(true);

@@ -1,15 +1,12 @@
 import { z } from '@hono/zod-openapi';
-import type { LogView } from '../../../discovery/site.ts';
+import { readRun, runDetailsRecord } from '../../../report/model/runs/details.ts';
 import { readRunOutput } from '../../../report/model/runs/output.ts';
 import { readOutputFrom } from '../../../report/model/runs/output-part.ts';
-import { changeRecord, type RunRecord, runRecord } from '../../../report/model/runs/run.ts';
-import { readRunSummary, selectNeighbours, selectRunPage } from '../../../report/model/runs/run-pages.ts';
-import { selectNewestRun } from '../../../report/model/runs/runs.ts';
+import { selectRunPage, tellRun, toldRunRecord } from '../../../report/model/runs/run-pages.ts';
 import { findRun, findScript } from '../../../report/names.ts';
-import { type Clock, createClock } from '../../../report/text/clock.ts';
-import { describeChange, describeDeviation } from '../../../report/text/words.ts';
+import { createClock } from '../../../report/text/clock.ts';
 import { outcomes } from '../../../store/words.ts';
-import { field, type JsonOf, quoting, record, shown } from '../../../system/base/record.ts';
+import type { JsonOf } from '../../../system/base/record.ts';
 import {
   answer,
   cutPage,
@@ -27,26 +24,6 @@ import {
 } from '../fields.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
 import { schemaOf } from '../schema-of.ts';
-
-/** With what a page says of it. */
-const toldRunRecord = record('ToldRun', {
-  ...runRecord.fields,
-  summary: quoting.orNull.about('One line: why it did not succeed'),
-  unusual: field.list(field.text).about('Its differences from earlier runs, one line each'),
-});
-
-const oneRunRecord = record('OneRun', {
-  ...toldRunRecord.fields,
-  change: shown
-    .one(changeRecord)
-    .orNull.about('For a failed run: whether the content of its script has changed since the last success'),
-  changeText: shown.text.orNull.about('The same in a sentence'),
-  host: shown.text.orNull.about('The machine that ran it'),
-  lastGood: shown.integer.orNull.about('The last run before it that succeeded'),
-  previous: shown.integer.orNull.about('The run of the same script before it'),
-  next: shown.integer.orNull.about('The run of the same script after it'),
-  hasOutput: shown.flag.about('Some of its output is kept'),
-});
 
 const runsRoute = defineRoute('read', {
   method: 'get',
@@ -66,16 +43,12 @@ const runsRoute = defineRoute('read', {
   responses: { 200: jsonResponse('Runs', schemaOf(pageOf(toldRunRecord))) },
 });
 
-const idParam = z.object({ id: idSchema });
-
 const runRoute = defineRoute('read', {
   method: 'get',
   path: '/api/runs/{id}',
-  summary: 'One run, and the changes since its script last succeeded',
-  request: { params: idParam, query: z.strictObject({ zone: zoneField('times within sentences') }) },
-  responses: {
-    200: jsonResponse('The run', schemaOf(oneRunRecord)),
-  },
+  summary: 'One run, with its tries, the usual figures of its script, and the changes since that last succeeded',
+  request: { params: z.object({ id: idSchema }), query: z.strictObject({ zone: zoneField('times within sentences') }) },
+  responses: { 200: jsonResponse('The run', schemaOf(runDetailsRecord)) },
 });
 
 export function addRunRoutes(api: Api): void {
@@ -101,27 +74,9 @@ export function addRunRoutes(api: Api): void {
   api.openapi(runRoute, async (c) => {
     const { id } = c.req.valid('param');
     const { zone } = c.req.valid('query');
-    const found = await readLog(c.var.site, async ({ nowMs }, view) => {
-      const run = await findRun(view, id);
-      const before = { untilMs: run.startedAtMs, outcomes: ['succeeded'] as const };
-      const clock = createClock(nowMs, zone);
-      return oneRunRecord.toJson({
-        ...run,
-        ...(await tellRun(view, run, clock)),
-        changeText: run.change && describeChange(run.change, clock),
-        lastGood: (await selectNewestRun(view, run.script, before))?.id ?? null,
-        ...(await selectNeighbours(view, run)),
-        hasOutput: run.filesKey !== null || run.outputFile !== null || (run.output ?? '') !== '',
-      });
-    });
-    return answer(c, found);
+    const run = await readLog(c.var.site, (found) => readRun(found, id, createClock(found.nowMs, zone)));
+    return answer(c, runDetailsRecord.toJson(run));
   });
-}
-
-/** What is said of a run. */
-async function tellRun(view: LogView, run: RunRecord, clock: Clock) {
-  const summary = await readRunSummary(view, run);
-  return { summary, unusual: run.deviations.map((deviation) => describeDeviation(deviation, clock)) };
 }
 
 const flag = z.enum(['true', 'false']);

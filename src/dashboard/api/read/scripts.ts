@@ -132,14 +132,12 @@ async function readScript(site: LiveSite, word: string, words: WindowWords) {
     const file = scriptsOf(discovery).find(({ name }) => name === script) ?? null;
     const running = (await selectRunning(view)).filter((run) => run.script === script);
     const versions = await selectVersions(view, script, MOST_VERSIONS);
-    const usual = store === null ? nothingUsual : await readUsual(store, script, nowMs);
+    const usual = await readUsual(store, script, nowMs);
     const incidents = store === null ? [] : await incidentsOf(store.statements).current([script]);
     const page = { ...overview, ...window, running, usual, versions, incidents };
     return pageRecord.toJson({ ...page, file: file && withPause(file, await found.pauses()) });
   });
 }
-
-const nothingUsual = { runs: 0, durationMs: null, maxRssBytes: null, outputBytes: null, counts: {} };
 
 function scriptsOf({ tiers, handlers }: Discovery): Script[] {
   return [...tiers.flatMap(({ scripts }) => scripts), ...handlers];

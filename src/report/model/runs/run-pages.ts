@@ -1,10 +1,19 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { LogView } from '../../../discovery/site.ts';
-import { isFailure, type Outcome } from '../../../store/words.ts';
+import type { Outcome } from '../../../store/words.ts';
+import { field, quoting, record } from '../../../system/base/record.ts';
 import { HOUR_MS } from '../../../system/base/values.ts';
-import { describeRunError } from '../../text/words.ts';
-import type { RunRecord } from './run.ts';
-import { selectOutputEnd, selectRunsById } from './runs.ts';
+import type { Clock } from '../../text/clock.ts';
+import { describeDeviation } from '../../text/words.ts';
+import { type RunRecord, runRecord } from './run.ts';
+import { readRunError, selectRunsById } from './runs.ts';
+
+/** A run with what a page says of it. */
+export const toldRunRecord = record('ToldRun', {
+  ...runRecord.fields,
+  summary: quoting.orNull.about('One line: why it did not succeed'),
+  unusual: field.list(field.text).about('Its differences from earlier runs, one line each'),
+});
 
 /** Where a page of runs begins: after this run, in the order of the list. */
 export interface RunPlace {
@@ -52,22 +61,6 @@ export async function selectRunPage(log: LogView, query: RunPageQuery): Promise<
   return ids.flatMap((id) => runs.get(id) ?? []);
 }
 
-/** The runs of the same script right before and right after this one; null: it is the first one, or the newest. */
-export async function selectNeighbours(
-  { db }: LogView,
-  { id, script, startedAtMs }: Pick<RunRecord, 'id' | 'script' | 'startedAtMs'>,
-): Promise<{ readonly previous: number | null; readonly next: number | null }> {
-  const beside = async (side: '<' | '>', order: 'asc' | 'desc'): Promise<number | null> => {
-    const { rows } = await sql<{ id: number }>`
-      select runs.id from scripts cross join runs
-      where script_id = scripts.id and scripts.name = ${script}
-        and (started_at, runs.id) ${sql.raw(side)} (${startedAtMs}, ${id})
-      order by started_at ${sql.raw(order)}, runs.id ${sql.raw(order)} limit 1`.execute(db);
-    return rows[0]?.id ?? null;
-  };
-  return { previous: await beside('<', 'desc'), next: await beside('>', 'asc') };
-}
-
 /** Before it there is nothing to be looked for. */
 async function selectNewestStart({ db }: LogView): Promise<number> {
   const { rows } = await sql<{ newest: number | null }>`
@@ -101,8 +94,8 @@ async function selectIds(
   return rows.map(({ id }) => id);
 }
 
-/** One line that says why a run did not succeed; null: it did, or has not ended. */
-export async function readRunSummary({ db }: LogView, run: RunRecord): Promise<string | null> {
-  if (!isFailure(run.outcome)) return null;
-  return describeRunError(run, run.error === null ? await selectOutputEnd(db, run.id) : '');
+/** What is said of a run. */
+export async function tellRun(log: LogView, run: RunRecord, clock: Clock) {
+  const summary = await readRunError(log, run);
+  return { summary, unusual: run.deviations.map((deviation) => describeDeviation(deviation, clock)) };
 }

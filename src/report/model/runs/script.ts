@@ -37,8 +37,9 @@ export type UsualFigures = Values<typeof usualRecord>;
 /** As many as tell what is usual now, not what it was last year. */
 const USUAL_RUNS = 30;
 
-export async function readUsual({ statements }: StoreSession, script: string, nowMs: number): Promise<UsualFigures> {
-  const runs = await usualOf(statements).successes(script, nowMs + 1, USUAL_RUNS);
+/** @param store null: nothing was ever recorded */
+export async function readUsual(store: StoreSession | null, script: string, nowMs: number): Promise<UsualFigures> {
+  const runs = store === null ? [] : await usualOf(store.statements).successes(script, nowMs + 1, USUAL_RUNS);
   const medianOf = (of: (run: MeasuredRun) => number | null): number | null => {
     const known = runs.flatMap((run) => of(run) ?? []);
     return known.length === 0 ? null : median(known);

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { countOf, formatBytes, formatCount, formatDuration } from '../../../../system/base/format.ts';
+import { countOf, formatBytes, formatDuration, formatNumber } from '../../../../system/base/format.ts';
 import { printable } from '../../../../system/base/text.ts';
 import { Answered, Facts, FigureItem, FigureList, Notice, Page, Section } from '../../components/page.tsx';
 import { RunOutcome, State, toneOfState } from '../../components/state.tsx';
@@ -7,7 +7,7 @@ import { RunLink, ScriptLink } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { useQuery } from '../../data.ts';
 import { hrefOf } from '../../router.ts';
-import { type OneRun, RunOutput } from './run-output.tsx';
+import { type RunDetails, RunOutput } from './run-output.tsx';
 import { cpuOf } from './runs.tsx';
 
 /** One run: how it ended, why, what it wrote, and what was unlike others. */
@@ -21,7 +21,7 @@ export function RunPage({ item }: { readonly item: string }) {
   );
 }
 
-function Told({ run }: { readonly run: OneRun }) {
+function Told({ run }: { readonly run: RunDetails }) {
   return (
     <>
       <Ways run={run} />
@@ -42,7 +42,7 @@ function Told({ run }: { readonly run: OneRun }) {
 }
 
 /** To what it belongs, and to the runs beside it. */
-function Ways({ run }: { readonly run: OneRun }) {
+function Ways({ run }: { readonly run: RunDetails }) {
   return (
     <p class="bar">
       <ScriptLink name={run.script} />
@@ -55,12 +55,12 @@ function Ways({ run }: { readonly run: OneRun }) {
 }
 
 /** Whether a summary leaves something out: it is the error, which the reason of a failed run tells, too, or a line. */
-function hasMore({ error, outcome }: OneRun, reason: string): boolean {
+function hasMore({ error, outcome }: RunDetails, reason: string): boolean {
   return error === null ? reason.includes('\n') : outcome !== 'failed';
 }
 
 /** In words: how it ended, and what is to be known of it. */
-function Ending({ run }: { readonly run: OneRun }) {
+function Ending({ run }: { readonly run: RunDetails }) {
   const tone = toneOfState(run.outcome);
   const said = run.summary ?? run.reason;
   return (
@@ -87,9 +87,8 @@ function Ending({ run }: { readonly run: OneRun }) {
 }
 
 /** Its figures, beside what is usual of the script. */
-function Measured({ run }: { readonly run: OneRun }) {
-  const { data: script } = useQuery('/api/scripts/{name}', { params: { path: { name: run.script } } });
-  const usual = script?.usual;
+function Measured({ run }: { readonly run: RunDetails }) {
+  const { usual } = run;
   const beside = (figure: number | null | undefined, format: (value: number) => string): ComponentChildren =>
     figure === null || figure === undefined ? null : <span class="quiet small"> usually {format(figure)}</span>;
   const cpu = cpuOf(run);
@@ -97,11 +96,11 @@ function Measured({ run }: { readonly run: OneRun }) {
     <FigureList>
       <FigureItem label="Duration">
         {formatDuration(run.durationMs)}
-        {beside(usual?.durationMs, formatDuration)}
+        {beside(usual.durationMs, formatDuration)}
       </FigureItem>
       <FigureItem label="Memory at its peak">
         {formatBytes(run.maxRssBytes)}
-        {beside(usual?.maxRssBytes, formatBytes)}
+        {beside(usual.maxRssBytes, formatBytes)}
       </FigureItem>
       <FigureItem label="CPU time">
         {formatDuration(cpu)}
@@ -111,24 +110,20 @@ function Measured({ run }: { readonly run: OneRun }) {
       </FigureItem>
       <FigureItem label="Output">
         {formatBytes(run.outputBytes)}
-        {beside(usual?.outputBytes, formatBytes)}
+        {beside(usual.outputBytes, formatBytes)}
       </FigureItem>
       {Object.entries(run.counts).map(([name, count]) => (
         <FigureItem key={name} label={name}>
           {formatNumber(count)}
-          {beside(usual?.counts[name], formatNumber)}
+          {beside(usual.counts[name], formatNumber)}
         </FigureItem>
       ))}
     </FigureList>
   );
 }
 
-function formatNumber(value: number): string {
-  return Number.isSafeInteger(value) && value >= 0 ? formatCount(value) : String(Math.round(value * 1000) / 1000);
-}
-
 /** Facts for a closer look. */
-function Details({ run }: { readonly run: OneRun }) {
+function Details({ run }: { readonly run: RunDetails }) {
   const exact = run.measuredBy === 'self' ? 'exactly, by its own process' : 'by samples of its processes';
   const cpu = `${formatDuration(run.userCpuMs)} user, ${formatDuration(run.systemCpuMs)} system`;
   return (
@@ -202,8 +197,9 @@ function readStack({ name, message, stack }: ThrownError): Stack {
 }
 
 /** When it was due, started and ended, and the other tries. */
-function Timeline({ run }: { readonly run: OneRun }) {
+function Timeline({ run }: { readonly run: RunDetails }) {
   const late = between(run.scheduledFor, run.startedAt);
+  const isEarlier = ({ attempt }: RunDetails['tries'][number]) => attempt < run.attempt;
   return (
     <ol class="timeline">
       {run.scheduledFor !== null && (
@@ -211,7 +207,9 @@ function Timeline({ run }: { readonly run: OneRun }) {
           <span>Was due</span> <Time at={run.scheduledFor} as="whole" />
         </li>
       )}
-      <Tries run={run} />
+      {run.tries.filter(isEarlier).map((each) => (
+        <Try key={each.id} run={each} />
+      ))}
       <li>
         <span>Started</span> <Time at={run.startedAt} as="whole" />
         {late !== null && late > 0 && <span class="quiet"> {formatDuration(late)} after it was due</span>}
@@ -226,38 +224,16 @@ function Timeline({ run }: { readonly run: OneRun }) {
           <span class="quiet"> after {formatDuration(run.durationMs)}</span> <RunOutcome run={run} />
         </li>
       )}
-      <NextTry run={run} />
+      {run.tries
+        .filter((each) => !isEarlier(each))
+        .map((each) => (
+          <Try key={each.id} run={each} />
+        ))}
     </ol>
   );
 }
 
-/** The tries before this one. */
-function Tries({ run }: { readonly run: OneRun }) {
-  const of = run.job === null ? { script: run.script } : { job: run.job };
-  // Between two tries it may have been given back.
-  const limit = run.attempt === 1 ? 1 : Math.min(500, 10 * run.attempt);
-  const before = useQuery('/api/runs', { params: { query: { ...of, until: run.startedAt ?? '', limit } } });
-  if (run.attempt === 1 || before.data === null) return null;
-  return findTries(before.data.items, run.attempt).map((each) => <Try key={each.id} run={each} />);
-}
-
-type TriedRun = Pick<OneRun, 'id' | 'attempt' | 'startedAt' | 'outcome'>;
-
-/** The newest run of each earlier try, the first one first; the runs before them were of an earlier time. */
-function findTries(newestFirst: readonly TriedRun[], attempt: number): readonly TriedRun[] {
-  const tries: TriedRun[] = [];
-  for (const run of newestFirst) if (run.attempt === attempt - 1 - tries.length) tries.push(run);
-  return tries.toReversed();
-}
-
-/** The try after this one, if it has failed and is tried again. */
-function NextTry({ run }: { readonly run: OneRun }) {
-  const { data: next } = useQuery('/api/runs/{id}', { params: { path: { id: run.next ?? run.id } } });
-  if (next === null || next.id === run.id || next.attempt !== run.attempt + 1 || next.job !== run.job) return null;
-  return <Try run={next} />;
-}
-
-function Try({ run: { id, attempt, startedAt, outcome } }: { readonly run: TriedRun }) {
+function Try({ run: { id, attempt, startedAt, outcome } }: { readonly run: RunDetails['tries'][number] }) {
   return (
     <li>
       <span>Try {attempt}</span> <Time at={startedAt} as="whole" /> <State state={outcome} /> <RunLink id={id} />

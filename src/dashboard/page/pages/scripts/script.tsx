@@ -1,4 +1,11 @@
-import { countOf, formatBytes, formatDuration, formatPeriod, formatRate } from '../../../../system/base/format.ts';
+import {
+  countOf,
+  formatBytes,
+  formatDuration,
+  formatNumber,
+  formatPeriod,
+  formatRate,
+} from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { Answered, FigureItem, FigureList, Notice, Page, Section } from '../../components/page.tsx';
 import { RunOutcome, State, type Tone } from '../../components/state.tsx';
@@ -178,7 +185,7 @@ function Usual({ script: { usual } }: { readonly script: ScriptAnswer }) {
         <FigureItem label="Output">{formatBytes(usual.outputBytes)}</FigureItem>
         {Object.entries(usual.counts).map(([name, count]) => (
           <FigureItem key={name} label={name}>
-            {Math.round(count * 1000) / 1000}
+            {formatNumber(count)}
           </FigureItem>
         ))}
       </FigureList>
