@@ -1,15 +1,17 @@
+import { givenOptions, verbOptions } from '../../queue/add/options.ts';
 import { requireDelayMs } from '../../queue/add/values.ts';
-import type { ClaimedJob, ClaimOptions, Queue } from '../../queue/api.ts';
+import type { ClaimedJob, ClaimOptions } from '../../queue/api.ts';
 import { SOON_MS } from '../../queue/claim/outside.ts';
 import { expiredClaim, QueueError } from '../../queue/errors.ts';
+import type { VerbQueue } from '../../queue/queue.ts';
 import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
+import { verbNames, verbOf } from '../../queue/settle/verbs.ts';
 import { formatJsonLine } from '../../report/json.ts';
 import { claimedJobRecord } from '../../report/model/jobs.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
 import { sleepUntil } from '../../system/base/clock.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { memberOf } from '../../system/base/exact-json.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { createFileWatch } from '../../worker/loop/queue-limits.ts';
@@ -54,7 +56,7 @@ interface Following extends Times {
 }
 
 /** Hands out jobs, a line each, and reads what became of them, until its input or its time is over. */
-export async function follow(context: CommandContext, queue: Queue, following: Following): Promise<void> {
+export async function follow(context: CommandContext, queue: VerbQueue, following: Following): Promise<void> {
   const { stop } = following;
   const talk = await openTalk(context, queue);
   stop.signal.addEventListener('abort', talk.wake);
@@ -87,7 +89,7 @@ interface Held {
 
 /** A conversation with whoever works off the jobs. */
 interface Talk {
-  readonly queue: Queue;
+  readonly queue: VerbQueue;
   readonly hand: Map<number, Held>;
   readonly now: () => number;
   /** Writes a line. */
@@ -100,7 +102,7 @@ interface Talk {
   isClosed(): boolean;
 }
 
-async function openTalk({ stdout, now, setExitCode }: CommandContext, queue: Queue): Promise<Talk> {
+async function openTalk({ stdout, now, setExitCode }: CommandContext, queue: VerbQueue): Promise<Talk> {
   // The one that there is would end the process before its jobs are given back.
   stdout.removeAllListeners('error');
   const output = openTextOutput(stdout);
@@ -251,8 +253,8 @@ interface Verdict {
   readonly options: object;
 }
 
-const endings = ['finish', 'retry', 'fail', 'bury'] as const;
-const verdicts = [...endings, 'touch', 'update'] as const;
+/** The verbs of who holds a claim; one that deletes the job says nothing of its work. */
+const verdicts = verbNames.filter((name) => verbOf(name).takesToken && name !== 'delete');
 
 /** What a line leads to; what it cannot be is told, and the next one is read. */
 async function answer(talk: Talk, line: string | null): Promise<object> {
@@ -284,14 +286,9 @@ function readVerdict(line: string | null): Verdict {
   const json = parseJson(line, 'The verdict', example);
   if (json === null || !json.text.startsWith('{'))
     throw new UsageError(`A verdict must be an object such as ${example}.`);
-  const { id, verb, ...said } = JSON.parse(line) as Readonly<Record<string, unknown>>;
+  const { id, verb, ...found } = JSON.parse(line) as Readonly<Record<string, unknown>>;
   if (typeof id !== 'number') throw new UsageError(`A verdict needs the number of a job as its id, as in ${example}.`);
-  // Programs in other languages write null for what they leave out.
-  const given = Object.entries(said).filter(
-    ([key, value]) => value !== null || ['data', 'result', 'repeat'].includes(key),
-  );
-  const exact = ['data', 'result'].filter((key) => key in said).map((key) => [key, memberOf(json, key)]);
-  return { id, verb: String(verb), options: Object.fromEntries([...given, ...exact]) };
+  return { id, verb: String(verb), options: givenOptions(verbOptions, found, json) };
 }
 
 async function judge(talk: Talk, { id, verb: word, options }: Verdict): Promise<object> {
@@ -304,9 +301,9 @@ async function judge(talk: Talk, { id, verb: word, options }: Verdict): Promise<
       `Job ${id} is not in hand: its verdict came before, or it was never ` +
         'handed out. Send one verdict for each job.',
     );
-  const leasedUntil = await talk.queue[verb](held.job, options as never);
-  if (endings.some((each) => each === verb)) talk.hand.delete(id);
-  else held.isTold = false;
+  const leasedUntil = await talk.queue.apply(verb, held.job, options);
+  if (verb === 'touch' || verb === 'update') held.isTold = false;
+  else talk.hand.delete(id);
   talk.wake();
   if (!(leasedUntil instanceof Date)) return { id, verb };
   held.until = leasedUntil.getTime();

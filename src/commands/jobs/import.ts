@@ -4,7 +4,6 @@ import {
   type BadJob,
   type ForeignQueue,
   type ImportNote,
-  type ImportOptions,
   type ImportReport,
   importJobs,
 } from '../../queue/import/import-jobs.ts';
@@ -48,17 +47,8 @@ async function readQueue(
   database: ExternalDatabase,
   { system, table, name, timeZone, missed, withEnded = false }: Options,
 ): Promise<ForeignQueue> {
-  const options: ImportOptions = {
-    missed,
-    withEnded,
-    ...(table !== undefined && { table }),
-    ...(name !== undefined && { name }),
-    ...(timeZone !== undefined && { timeZone }),
-  };
-  if (system === 'bedrock') {
-    return readBedrock(database, options);
-  }
-  return await readLaterJob(database, options);
+  const options = { missed, withEnded, table, name, timeZone };
+  return system === 'bedrock' ? readBedrock(database, options) : await readLaterJob(database, options);
 }
 
 async function takeOver(

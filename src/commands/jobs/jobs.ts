@@ -17,7 +17,7 @@ import { findHold } from '../../report/text/words.ts';
 import type { Store } from '../../store/store.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { print, withLog } from '../shared/open.ts';
-import { numberIn, withoutUndefined } from '../shared/options.ts';
+import { numberIn } from '../shared/options.ts';
 import type { Given } from '../table.ts';
 
 type Options = Given<'jobs'>;
@@ -45,22 +45,15 @@ function chooseDescription({ upcoming, count, totals }: Options): Describe {
   return count === true ? describeCounts : describeList;
 }
 
-/** Whether it is one is for the queue to say. */
-type JobOrder = NonNullable<ListOptions['order']>;
-
 const DEFAULT_LIMIT = 50;
 
 async function describeList(store: Store | null, { context, pattern, limit = DEFAULT_LIMIT, ...options }: Request) {
   const states = options.state === undefined ? {} : readJobStates(options.state);
-  const order = options.order === undefined ? {} : { order: options.order as JobOrder };
-  const { sinceMs, untilMs } = parseOpenWindow(options, context.now());
-  const choice = withoutUndefined({
-    since: sinceMs === undefined ? undefined : new Date(sinceMs),
-    until: untilMs === undefined ? undefined : new Date(untilMs),
-    before: numberIn(options.before),
-    after: numberIn(options.after),
-  });
-  const query = { pattern, ...states, ...order, ...choice, limit };
+  const { sinceMs: since, untilMs: until } = parseOpenWindow(options, context.now());
+  // Whether it is a number, or such an order, is for the queue to say.
+  const [before, after] = [numberIn(options.before), numberIn(options.after)] as (number | undefined)[];
+  const order = options.order as ListOptions['order'];
+  const query = { pattern, ...states, order, since, until, before, after, limit };
   const list = store === null ? noJobs : await readJobs(store, query, context.now());
   const toJson = (job: ListedJob) => listedJobRecord.toJson({ ...job, pause: findHold(list.pauses, job) });
   return options.json ? formatJson({ jobs: list.jobs.map(toJson) }) : renderJobs(list, createScreen(context));

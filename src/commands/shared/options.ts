@@ -1,9 +1,9 @@
 import { Option } from 'commander';
-import { jobOptionNames, jobOptions, type QueueOption } from '../../queue/add/options.ts';
+import { givenOptions, jobOptionNames, jobOptions, type QueueOption } from '../../queue/add/options.ts';
 import type { NewJob } from '../../queue/api.ts';
 import { QueueError } from '../../queue/errors.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { type ExactJson, memberOf, parseExactly } from '../../system/base/exact-json.ts';
+import { type ExactJson, parseExactly } from '../../system/base/exact-json.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { describeFound } from '../../system/base/values.ts';
@@ -114,10 +114,7 @@ function readJob(content: string, line: number): NewJob<unknown> {
   }
   const job = JSON.parse(content) as NewJob<unknown>;
   for (const key of Object.keys(job)) if (!Object.hasOwn(jobOptions, key)) throw unknownKey(key, line);
-  const { name, ...options } = job;
-  // Programs in other languages write null for what they leave out.
-  const said = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== null));
-  return { name, ...said, ...('data' in job && { data: memberOf(json, 'data') }) };
+  return { ...givenOptions(jobOptions, { ...job }, json), name: job.name };
 }
 
 function unknownKey(key: string, line: number): UsageError {

@@ -1,5 +1,6 @@
 import type { NewJobRow } from '../../store/statements/jobs.ts';
 import { childFailurePolicies, missedPolicies } from '../../store/words.ts';
+import { type ExactJson, memberOf } from '../../system/base/exact-json.ts';
 import type { DuplicatePolicy, NewJob } from '../api.ts';
 import { readId, readKey, readLeaseMs, readPriority, readWord, requireJobName, writeJson } from './values.ts';
 
@@ -143,3 +144,20 @@ export const verbOptions = {
 } as const satisfies Readonly<Record<string, QueueOption>>;
 
 export type VerbOptionName = keyof typeof verbOptions;
+
+/**
+ * Options of an object in JSON: data as it is written, and null only where it has a meaning. Programs in other
+ * languages write null for what they leave out.
+ */
+export function givenOptions(
+  options: Readonly<Record<string, QueueOption>>,
+  found: Readonly<Record<string, unknown>>,
+  json: ExactJson,
+): Readonly<Record<string, unknown>> {
+  const given = Object.entries(found).flatMap(([name, value]) => {
+    const { takes, off } = options[name] ?? {};
+    if (value === undefined || (value === null && takes !== 'json' && off === undefined)) return [];
+    return [[name, takes === 'json' ? memberOf(json, name) : value] as const];
+  });
+  return Object.fromEntries(given);
+}

@@ -1,4 +1,5 @@
 import { parseRepeat } from '../../schedule/repeat/parse.ts';
+import { fixedUnitMs } from '../../schedule/repeat/rule.ts';
 import type { ExternalDatabase, ExternalRow } from '../../store/external/external-database.ts';
 import { openBedrockRows } from '../../store/external/queue-tables.ts';
 import { isEnded, type JobState } from '../../store/words.ts';
@@ -161,33 +162,26 @@ function readAttempts({ retryAfterCount }: ExternalRow): number {
 }
 
 function readLease(retryAfter: string): { readonly leaseMs: number | null; readonly notes: readonly string[] } {
-  const leaseMs = parseDurations(retryAfter);
+  const leaseMs = parseFixedMs(retryAfter);
   if (leaseMs !== null || retryAfter === '') return { leaseMs, notes: [] };
   const note = `retryAfter ${JSON.stringify(retryAfter)} is not a fixed time: the settings decide how long a claim is valid`;
   return { leaseMs, notes: [note] };
 }
 
-const unitMs: Readonly<Record<string, number>> = {
-  SECOND: 1_000,
-  MINUTE: 60_000,
-  HOUR: 3_600_000,
-  DAY: 86_400_000,
-};
-
 /**
- * The sum of `+1 HOUR, +30 MINUTES` in milliseconds. Null: empty, or not a fixed time, as with `+1 MONTH` and `START OF
- * DAY`.
+ * Milliseconds of `+1 HOUR, +30 MINUTES`, which has the steps of a rule. Null: empty, or not a fixed time, as with `+1
+ * MONTH` and `START OF DAY`.
  */
-function parseDurations(text: string): number | null {
-  const parts = text.toUpperCase().split(',');
-  const durations = parts.map((part) => part.trim()).filter((part) => part !== '');
-  const totalMs = durations.reduce((sum, each) => sum + durationOf(each), 0);
+function parseFixedMs(text: string): number | null {
+  const parsed = parseRepeat(`FINISHED, ${text}`);
+  if ('problem' in parsed || parsed.rule.kind !== 'moment') return null;
+  const steps = parsed.rule.modifiers.map((step) =>
+    step.kind === 'add' && step.unit !== 'month' && step.unit !== 'year'
+      ? step.count * fixedUnitMs[step.unit]
+      : Number.NaN,
+  );
+  const totalMs = steps.reduce((sum, stepMs) => sum + stepMs, 0);
   return totalMs > 0 ? totalMs : null;
-}
-
-function durationOf(part: string): number {
-  const [, sign, count, unit = ''] = /^([+-])(\d{1,8}) (\w+?)S?$/.exec(part) ?? [];
-  return (sign === '-' ? -1 : 1) * Number(count) * (unitMs[unit] ?? Number.NaN);
 }
 
 /** A job that is a parent or a child, in Bedrock's state. */

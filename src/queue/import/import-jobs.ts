@@ -275,15 +275,15 @@ interface LeftOutJob {
 /** The caller's options. */
 export interface ImportOptions {
   /** The table; default: the table that the system makes. */
-  readonly table?: string;
+  readonly table?: string | undefined;
   /** Whether to import ended jobs as well. Ended children that a parent must still learn of are always imported. */
   readonly withEnded: boolean;
   /** The policy of repeating jobs for missed times. */
   readonly missed: MissedPolicy;
   /** The name for LaterJob's jobs, which have none. Default: the table's name. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** The time zone of LaterJob's times. Default: UTC. */
-  readonly timeZone?: string;
+  readonly timeZone?: string | undefined;
 }
 
 /** Reads a row's job, or says why it cannot be imported. */

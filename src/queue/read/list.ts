@@ -13,10 +13,13 @@ type Order = NonNullable<ListOptions['order']>;
 
 const orders: readonly Order[] = ['newest', 'oldest', 'next', 'soonest', 'kick'];
 
-/** Options that only a paged list needs. */
-export interface ListPageOptions extends ListOptions {
+/** The options of a list; undefined: it is left out. */
+type Listed = { readonly [Option in keyof ListOptions]: ListOptions[Option] | undefined };
+
+/** With what only a paged list needs. */
+export interface ListPageOptions extends Listed {
   /** How many jobs to skip first; not allowed with the order `kick`. Default 0. */
-  readonly offset?: number;
+  readonly offset?: number | undefined;
 }
 
 export const listOptions = [
@@ -65,7 +68,7 @@ export interface JobsFound {
   readonly last: number | null;
 }
 
-export interface SearchOptions extends Omit<ListOptions, 'order'> {
+export interface SearchOptions extends Omit<Listed, 'order'> {
   readonly order?: 'newest' | 'oldest';
   /** Searched in data, result and reason as they are stored; A to Z match in either case. */
   readonly text: string;
@@ -91,7 +94,7 @@ export async function searchJobs(
   return { jobs: await toListedJobs(session, rows, read), looked, last };
 }
 
-function readFilter(options: ListOptions, at: number): Omit<JobFilter, 'order' | 'limit' | 'at'> {
+function readFilter(options: Listed, at: number): Omit<JobFilter, 'order' | 'limit' | 'at'> {
   const { due, pattern, parent, before, after } = options;
   const readId = (id: number | undefined) => (id === undefined ? undefined : readJobId(id));
   const readTime = (field: 'since' | 'until', when = options[field]) =>
@@ -110,11 +113,11 @@ function readFilter(options: ListOptions, at: number): Omit<JobFilter, 'order' |
 
 async function listKicked(
   session: StoreSession,
-  { pattern = '*', order: _, limit: __, ...others }: ListOptions,
+  { pattern = '*', order: _, limit: __, ...others }: ListPageOptions,
   limit: number,
   at: number,
 ): Promise<ListedJobRow[]> {
-  const [other] = Object.keys(others);
+  const [other] = Object.entries(others).find(([, value]) => value !== undefined) ?? [];
   if (other !== undefined) throw invalid('The order kick', 'used with pattern and limit alone', other);
   const ids = await nextToKick(session, readPatterns(pattern), limit, at);
   const rows = new Map((await jobListsOf(session.statements).listById(ids)).map((row) => [row.id, row]));
@@ -137,7 +140,7 @@ export async function nextToKick(
 }
 
 /** The wanted states; undefined: any. A claimed job counts as running: it runs already, or in a moment. */
-function readStates({ state, due, order }: ListOptions): readonly JobState[] | undefined {
+function readStates({ state, due, order }: Listed): readonly JobState[] | undefined {
   const isOfWaiting = due !== undefined || order === 'next' || order === 'soonest';
   if (due !== undefined && due !== 'ready' && due !== 'delayed') {
     throw invalid('The filter `due`', 'ready or delayed', due, 'due');

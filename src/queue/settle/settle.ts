@@ -12,8 +12,7 @@ import type { StoreSession } from '../../store/store.ts';
 import { FAILING, isFailure, type JobState, SUSPECT } from '../../store/words.ts';
 import { allEnded, toMicros } from '../../system/base/values.ts';
 import { type Archive, removeUnkept } from './archive.ts';
-import { policyOfJob } from './own-retry.ts';
-import { CALM_MS, decideRetry, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
+import { CALM_MS, decideRetry, policyOfJob, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
 import { type JobMove, moveJob, type Transition, toTransition } from './transition.ts';
 
 /** The facts of a run that is over. */
@@ -269,11 +268,15 @@ async function findOpenRun(
   return { id: null, jobId, key: null, script, startedAt: at, attempt, timeoutMs: null };
 }
 
+/** Columns whose values may come from the handler's process, as if it had told nothing. */
+const unsaid = {
+  ...{ user_cpu_us: null, system_cpu_us: null, max_rss_bytes: null, rss_delta_bytes: null, measured_by: null },
+  ...{ error_name: null, error_message: null, error_stack: null, suspect: 0 },
+} as const satisfies Partial<FinishedRun>;
+
 /** The columns of a run of which only the end is known. */
 const nothingKnown = {
-  ...{ user_cpu_us: null, system_cpu_us: null, max_rss_bytes: null, rss_delta_bytes: null, measured_by: null },
-  ...{ exit_code: null, signal: null, warning: null, suspect: 0 },
-  ...{ error_name: null, error_message: null, error_stack: null, output: null },
+  ...{ ...unsaid, exit_code: null, signal: null, warning: null, output: null },
   ...{ output_bytes: null, output_dropped_bytes: null, output_file: null, output_file_bytes: null },
 } as const satisfies Partial<FinishedRun>;
 
@@ -354,13 +357,6 @@ function decide(job: JobHead, run: RunToSettle, at: number): Decided {
   const decision = decideRetry(policy, ended);
   return { transition: toTransition(decision), decision };
 }
-
-/** Columns whose values may come from the handler's process. */
-const unsaid = {
-  ...{ user_cpu_us: null, system_cpu_us: null, max_rss_bytes: null, rss_delta_bytes: null },
-  ...{ measured_by: null, error_name: null, error_message: null, error_stack: null },
-  suspect: 0,
-} as const;
 
 /** A run with its end, on its way to the log. */
 type ToldEnd = Pick<RunToSettle, 'end' | 'result' | 'decision' | 'isRetryable'>;

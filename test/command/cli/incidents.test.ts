@@ -55,15 +55,7 @@ test('what is muted is told once the mute ends', async () => {
 });
 
 test.each([
-  [
-    ['mute', '[a'],
-    'The pattern must be a name or a glob with * and ?, such as hourly/import or \'mail/*\', found "[a".',
-  ],
   [['mute', 'a', '--for', '2'], '--for must be a duration such as 30m, 2h or 7d, found "2".'],
-  [
-    ['mute', 'hourli'],
-    'There is no script, handler or tier "hourli"; did you mean hourly? `npx folder-runner list` shows all scripts.',
-  ],
   [['acknowledge', 'x'], 'No open incident has the subject "x"; `npx folder-runner incidents` lists them.'],
 ])('%j is refused', async (args, sentence) => {
   expect(await inRoot(makeTemporaryRoot({ 'jobs/hourly/notes.txt': '' }), ...args)).toEqual({

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { createClient as CreateClient } from '../../../src/dashboard/client/client.ts';
 import { inRoot, jsonOf, makeQueueSite } from '../../support/command.ts';
-import { changeLog, queryLog } from '../../support/log.ts';
+import { queryLog } from '../../support/log.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 import { startDashboard } from '../../support/web/dashboard.ts';
@@ -74,34 +74,4 @@ test.each([true, false])('a run that fails is told unless somebody watches it: a
     return runs[0]?.outcome === 'failed';
   });
   expect(queryLog(root, 'select subject from incidents')).toEqual(alert ? [{ subject: 'hourly/fails' }] : []);
-});
-
-test('an incident is acknowledged and muted, and the activity says by whom', async () => {
-  const root = makeQueueSite();
-  await inRoot(root, 'hourly');
-  const columns = 'subject, code, severity, opened_at, last_at';
-  changeLog(root, `insert into incidents (${columns}) values ('hourly/clean', 'script-failing', 'critical', 1, 1)`);
-  const { url } = await startDashboard(root);
-  const runner = createClient({ url });
-  const acknowledge = () => runner.POST('/api/incidents/{id}/acknowledge', { params: { path: { id: 1 } } });
-  const { data } = await acknowledge();
-  expect(data?.acknowledgedAt).toEqual(expect.any(String));
-  expect((await acknowledge()).data).toEqual(data);
-  const close = (id: number) => runner.POST('/api/incidents/{id}/close', { params: { path: { id } } });
-  expect((await close(1)).data).toMatchObject({ id: 1, ending: 'closed' });
-  expect((await close(1)).response.status).toBe(404);
-  const slip = await runner.PUT('/api/mutes/{pattern}', { params: { path: { pattern: 'hourly/claen' } } });
-  expect([slip.response.status, slip.error?.detail]).toEqual([
-    404,
-    'There is no script, handler or tier "hourly/claen"; did you mean hourly/clean? ' +
-      '`npx folder-runner list` shows all scripts.',
-  ]);
-  const path = { pattern: 'hourly/*' };
-  expect((await runner.PUT('/api/mutes/{pattern}', { params: { path }, body: { for: '1h' } })).data?.name).toBe(
-    'hourly/*',
-  );
-  expect((await runner.DELETE('/api/mutes/{pattern}', { params: { path } })).data).toEqual({ unmuted: ['hourly/*'] });
-  expect((await runner.DELETE('/api/mutes/{pattern}', { params: { path } })).data).toEqual({ unmuted: [] });
-  const events = queryLog<{ event: string }>(root, 'select event from events where actor is not null order by id');
-  expect(events.map(({ event }) => event)).toEqual(['incident-acknowledged', 'incident-closed', 'muted', 'unmuted']);
 });

@@ -66,7 +66,6 @@ describe('runner pause', () => {
   });
 
   test.each([
-    [['houly'], 'There is no tier, no script, no handler and no waiting job "houly"; did you mean hourly?'],
     [['hourly/b'], 'did you mean hourly/a?'],
     [['hourly', '--for', 'soon'], '--for must be a duration such as 30m, 2h or 7d, found "soon"'],
     [['hourly', '--for', '900000000000w'], '--for must be a duration of at most 100000d'],

@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import type { QueueOption } from '../../../queue/add/options.ts';
-import { ExactJson, memberOf, parseExactly } from '../../../system/base/exact-json.ts';
+import { ExactJson, parseExactly } from '../../../system/base/exact-json.ts';
 
 /** Of a caller that leaves out what is null, and of one that does not. */
 export const optional = <S extends z.ZodType>(schema: S) => schema.nullish();
@@ -87,18 +87,4 @@ export function said<T extends Written>(body: T): { readonly [Key in keyof T]: E
 export async function readBodyText(c: Context): Promise<ExactJson> {
   const text = await c.req.text();
   return parseExactly(text === '' ? '{}' : text) ?? new ExactJson('null');
-}
-
-/** The options of the queue in a body: JSON as it is written, and null only where it has a meaning. */
-export function givenOptions(
-  options: Readonly<Record<string, QueueOption>>,
-  body: Written,
-  json: ExactJson,
-): Readonly<Record<string, unknown>> {
-  const given = Object.entries(body).flatMap(([name, value]) => {
-    const { takes, off } = options[name] ?? {};
-    if (value === undefined || (value === null && takes !== 'json' && off === undefined)) return [];
-    return [[name, takes === 'json' ? memberOf(json, name) : value] as const];
-  });
-  return Object.fromEntries(given);
 }

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { jobOptions, verbOptions } from '../../../queue/add/options.ts';
+import { givenOptions, jobOptions, verbOptions } from '../../../queue/add/options.ts';
 import { checkOptions } from '../../../queue/add/values.ts';
 import { QueueError } from '../../../queue/errors.ts';
 import type { VerbQueue } from '../../../queue/queue.ts';
@@ -13,7 +13,6 @@ import { answer, idSchema } from '../fields.ts';
 import { type Api, type ApiEnv, defineRoute, jsonResponse } from '../route.ts';
 import { schemaOfField } from '../schema-of.ts';
 import {
-  givenOptions,
   jobNameSchema,
   jsonBody,
   optional,

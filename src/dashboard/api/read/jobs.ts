@@ -180,23 +180,15 @@ async function readJobPage(site: LiveSite, query: JobQuery) {
     const { sinceMs, untilMs } = readWindow(window, nowMs);
     const filter = {
       ...states,
-      ...(pattern === undefined ? {} : { pattern }),
-      ...(parent === undefined ? {} : { parent }),
-      ...(sinceMs === undefined ? {} : { since: sinceMs }),
-      ...(untilMs === undefined ? {} : { until: untilMs }),
-      ...(last === undefined ? {} : { [order === 'asc' ? 'after' : 'before']: last }),
-      limit,
+      ...{ pattern, parent, since: sinceMs, until: untilMs, limit },
+      ...(order === 'asc' ? { after: last } : { before: last }),
     };
     if (store !== null && search !== undefined) {
-      const asked = { ...filter, order: order === 'asc' ? ('oldest' as const) : ('newest' as const), text: search };
-      return await readFound(store, asked, nowMs);
+      return await readFound(store, { ...filter, order: order === 'asc' ? 'oldest' : 'newest', text: search }, nowMs);
     }
-    const listed = {
-      ...filter,
-      ...(offset === 0 ? {} : { offset }),
-      order: order === 'asc' ? ('oldest' as const) : order === 'desc' ? ('newest' as const) : order,
-    };
-    const { jobs, isCut, pauses } = store === null ? noJobs : await readJobs(store, listed, nowMs);
+    const ordered = order === 'asc' ? 'oldest' : order === 'desc' ? 'newest' : order;
+    const asked = { ...filter, order: ordered, offset: offset || undefined } as const;
+    const { jobs, isCut, pauses } = store === null ? noJobs : await readJobs(store, asked, nowMs);
     const end = isCut && isByNumber ? jobs.at(-1) : undefined;
     return {
       items: jobs.map((job) => toItem(job, pauses, nowMs)),
