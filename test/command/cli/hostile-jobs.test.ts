@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { inRoot, jsonOf, makeQueueSite } from '../../support/command.ts';
 import { changeLog } from '../../support/log.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
+import { running, writeLog } from '../../support/written-log.ts';
 
 /** Clears the screen, turns text round, begins a line. */
 const EVIL = '\u001b[2J\u009b31m\u202e\r\nrunner: all is well\u0007';
@@ -47,6 +49,32 @@ test.each([
   expect(stdout + stderr).not.toBe('');
   expect(stdout + stderr).not.toMatch(unsafe);
   expect(stdout + stderr).not.toMatch(/^runner: all is well/m);
+});
+
+/** A root whose files, runs and passes have such names, and say such things. */
+async function makeEvilSite(): Promise<string> {
+  const root = makeTemporaryRoot({
+    [`jobs/hourly/a${EVIL}.sh`]: `# @description x${EVIL}\n`,
+    [`jobs/hourly/b${EVIL}.txt`]: '',
+    'jobs/hourly/c.sh': '# @description x\u0007\n# @host \u001bc\n',
+  });
+  const log = await writeLog(root);
+  const said = { reason: `why ${EVIL}`, error_message: EVIL, output: `said ${EVIL}`, signal: `SIG${EVIL}` };
+  await log.addRun('hourly/c', Date.now() - 60_000, { outcome: 'failed', ...said });
+  await log.addPass(`tier${EVIL}`, Date.now() - 60_000, { state: 'skipped', reason: `held ${EVIL}` });
+  const pass = await log.addPass('daily', Date.now(), { state: 'running', pid: process.pid });
+  await log.addRun(`daily/${EVIL}`, Date.now(), { ...running, worker_id: pass });
+  return root;
+}
+
+test.each([
+  ...[[['list']], [['report']], [['report', 'hourly/c']], [['report', 'hourly/c', '--csv']], [['show', '1']]],
+  ...[[['show', '2']], [['status']], [['why', 'hourly/c']], [['activity']], [['tail', 'hourly/c']]],
+])('%j shows of runs, passes and files nothing that a terminal obeys', async (args) => {
+  const { status, stdout, stderr } = await inRoot(await makeEvilSite(), ...args);
+  expect(status).toBe(0);
+  expect(stdout).not.toBe('');
+  expect(stdout + stderr).not.toMatch(unsafe);
 });
 
 test('JSON gives all of it back unchanged', async () => {

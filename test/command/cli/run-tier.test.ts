@@ -1,16 +1,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import {
-  callAt,
-  commandPath,
-  cronEnv,
-  readRuns,
-  runCommand,
-  runNode,
-  runPass,
-  runPassAgain,
-} from '../../support/command.ts';
+import { callAt, commandPath, cronEnv, runCommand, runNode, runPass, runPassAgain } from '../../support/command.ts';
 import { queryLog } from '../../support/log.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 
@@ -23,13 +14,6 @@ describe('under cron', () => {
     });
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
     expect(runs).toHaveLength(2);
-  });
-
-  test('an empty tier prints nothing either, and its pass is recorded', () => {
-    const { status, stdout, stderr, root } = runPass({ 'notes.txt': 'ignored' });
-    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
-    const workers = queryLog(root, 'select kind, tier, state from workers');
-    expect(workers).toEqual([{ kind: 'tier', tier: 'hourly', state: 'finished' }]);
   });
 
   test('an empty tier and a report load no binary for the log, unlike a pass with scripts', () => {
@@ -53,16 +37,6 @@ describe('under cron', () => {
     );
   });
 
-  test('a script that fails stops none of those after it, and the pass exits 1', () => {
-    const { status, runs } = runPass({ 'a.sh': 'exit 3\n', 'b.mjs': 'throw 1;\n', 'c.sh': 'true\n' });
-    expect(status).toBe(1);
-    expect(runs.map(({ script, outcome }) => [script, outcome])).toEqual([
-      ['hourly/a', 'failed'],
-      ['hourly/b', 'failed'],
-      ['hourly/c', 'succeeded'],
-    ]);
-  });
-
   test('exitZeroOnFailure exits 0 and still tells of the failure', () => {
     const { status, stderr } = runPass(
       { 'a.sh': 'exit 3\n' },
@@ -70,25 +44,6 @@ describe('under cron', () => {
     );
     expect(status).toBe(0);
     expect(stderr).toContain('exit code 3');
-  });
-
-  test('a script with a wrong tag is not started, with its cause, and stops no other', () => {
-    const { status, run, stderr } = runPass({ 'a.sh': '# @timeout soon\necho never\n', 'b.sh': 'true\n' });
-    expect(status).toBe(1);
-    expect(run('a')).toMatchObject({ outcome: 'not-started', output: '' });
-    expect(run('a').reason).toMatch(/^jobs\/hourly\/a\.sh:1: @timeout .*"soon"/);
-    expect(run('b').outcome).toBe('succeeded');
-    expect(stderr).toContain('jobs/hourly/a.sh:1: @timeout');
-  });
-
-  test('several scripts at a time take less than one after the other, each in the log', () => {
-    const scripts = Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [`${name}.sh`, 'sleep 0.4\n']));
-    const files = { 'runner.config.json': '{"tiers":{"hourly":{"concurrency":4}}}' };
-    const { status, runs } = runPass(scripts, { files });
-    expect(status).toBe(0);
-    const started = Math.max(...runs.map((run) => run.started_at));
-    const finished = Math.min(...runs.map((run) => run.finished_at ?? 0));
-    expect(started).toBeLessThan(finished);
   });
 });
 
@@ -101,6 +56,7 @@ describe('wrong use exits 2 with one sentence', () => {
     [['reprot'], /; did you mean `npx folder-runner report`\?\n$/],
     [['hourly/clean-tmp'], /; did you mean `npx folder-runner run hourly\/clean-tmp`\?\n$/],
     [['../jobs/hourly'], /There is no tier/],
+    [['stop', 'hourly'], /`npx folder-runner pause hourly`\? What is running goes on: `kill <pid>` ends it, and .*\n$/],
     [['bury', '5'], /^runner: There is no command "bury"; did you mean `npx folder-runner job 5 bury`\?\n$/],
     [['finish', '5', '--result', '{}'], /did you mean `npx folder-runner job 5 finish`\?\n$/],
     [['retry'], /the tiers here are daily, hourly; did you mean `npx folder-runner job <id> retry`\?\n$/],
@@ -156,6 +112,55 @@ describe('wrong use exits 2 with one sentence', () => {
     expect(stderr.trim().split('\n')).toHaveLength(1);
   });
 
+  test.for([
+    ...[
+      ['cancel 5', 'job 5 cancel'],
+      ['retyr 5', 'job 5 retry'],
+      ['5 bury', 'job 5 bury'],
+      ['kikc 5', 'job 5 kick'],
+    ],
+    ...[
+      ['finish abc 5', 'job 5 finish'],
+      ['bury mail/welcome', 'job <id> bury'],
+      ['hlep report', 'help'],
+    ],
+    ...[
+      ['reprot hourly/clean', 'report'],
+      ['hourly/clean now', 'run hourly/clean'],
+      ['crontab -l', 'cron'],
+    ],
+    ...[
+      ['logs nothing', 'tail <script>'],
+      ['logs hourly/a', 'tail hourly/a'],
+      ['log b', 'tail daily/b'],
+    ],
+    ...[
+      ['rerun b', 'run daily/b'],
+      ['retry b', 'run daily/b'],
+      ['retry nothing', 'job <id> retry'],
+    ],
+    ...[
+      ['start b', 'run daily/b'],
+      ['restart jobs/daily/b.sh', 'run daily/b'],
+      ['a --now later', 'run hourly/a'],
+    ],
+    ...[
+      ['a.sh later', 'run hourly/a'],
+      ['start hourly', 'hourly'],
+      ['start hourly/clean', 'run hourly/clean'],
+    ],
+    ...[
+      ['stop b', 'pause daily/b'],
+      ['kill daily/b', 'pause daily/b'],
+      ['terminate', 'pause'],
+    ],
+  ])('`runner %s` is told of `runner %s`', async ([line = '', meant]) => {
+    const folder = makeTemporaryRoot({ 'jobs/hourly/a.sh': '', 'jobs/daily/b.sh': '', 'jobs/reports/c.sh': '' });
+    const { status, stderr } = await callAt(line.split(' '), { cwd: folder, env: cronEnv(folder) });
+    expect(status).toBe(2);
+    expect(stderr).toContain(`did you mean \`npx folder-runner ${meant}\`?`);
+  });
+
   test('wrong settings are all told at once, and nothing runs', () => {
     const settings = { concurrency: 0, exitZeroOnFailure: 'maybe', tiers: { hourly: { timeout: 'x' } } };
     const folder = makeTemporaryRoot({
@@ -169,23 +174,6 @@ describe('wrong use exits 2 with one sentence', () => {
     }
     expect(stderr).not.toMatch(/^ +at /m);
   });
-
-  test('without a jobs folder anywhere', () => {
-    const { status, stderr } = runCommand(['hourly'], { cwd: '/proc', env: cronEnv(makeTemporaryRoot()) });
-    expect({ status, stderr }).toEqual({
-      status: 2,
-      stderr:
-        'runner: No jobs folder in /proc or above it. Create one with `npx folder-runner init`, or name the folder that contains it with --root or RUNNER_ROOT.\n',
-    });
-  });
-});
-
-test('the root is found from RUNNER_ROOT, and upward from the current folder', () => {
-  const folder = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'pwd\n' });
-  const env = cronEnv(folder);
-  runCommand(['hourly'], { cwd: '/', env: { ...env, RUNNER_ROOT: folder } });
-  runCommand(['hourly'], { cwd: join(folder, 'jobs/hourly'), env });
-  expect(readRuns(folder).runs.map(({ output }) => output)).toEqual([`${folder}\n`, `${folder}\n`]);
 });
 
 test('a script that appears or changes is taken up by the next pass', () => {

@@ -378,16 +378,6 @@ describe('a second import', () => {
   });
 });
 
-test('a dry run says the same and writes nothing', async () => {
-  const jobs = [{ jobID: 1 }, { jobID: 2, state: 'RUNNING' }, { jobID: 3, state: 'FAILED' }];
-  const dry = await takeOver(jobs, { isDryRun: true });
-  expect(dry.rows).toEqual([]);
-  expect(readAll(dry.store, 'activity')).toEqual([]);
-  const { report } = await dry.again(jobs);
-  expect({ ...dry.report, isDryRun: false }).toEqual(report);
-  expect(dry.report.isDryRun).toBe(true);
-});
-
 test('jobs come in the order in which they were added there', async () => {
   const created = (second: number) => `2026-03-01 08:00:0${second}`;
   const { rows } = await takeOver([

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import Sqlite from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { StoreUnavailable } from '../../../src/store/failures.ts';
@@ -6,13 +6,12 @@ import { SCHEMA_VERSION } from '../../../src/store/schema.ts';
 import { findDriver } from '../../../src/store/sqlite/driver.ts';
 import { APPLICATION_ID } from '../../../src/store/sqlite/file.ts';
 import { openExistingSqliteStore, openSqliteStore } from '../../../src/store/sqlite/open.ts';
-import { startNode, startProcess } from '../../support/command.ts';
+import { startNode } from '../../support/command.ts';
 import { queryLog } from '../../support/log.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { makeStateOf, openSqliteOf, withJournal } from '../../support/store.ts';
 
 const openAndClose = new URL('open-and-close.child.ts', import.meta.url).pathname;
-const addJobs = new URL('add-jobs.child.ts', import.meta.url).pathname;
 
 async function readPragma(root: string, pragma: string): Promise<unknown> {
   return (await openSqliteOf(root)).connection.pragma(pragma);
@@ -30,45 +29,6 @@ test('eight processes that open a missing log in the same moment make it once', 
   expect(queryLog(root, 'pragma application_id')).toEqual([{ application_id: APPLICATION_ID }]);
   expect(queryLog(root, 'pragma auto_vacuum')).toEqual([{ auto_vacuum: 2 }]);
   expect(queryLog(root, 'pragma integrity_check')).toEqual([{ integrity_check: 'ok' }]);
-});
-
-test('three writers and a reader in the same moment lose no row', async () => {
-  const root = makeTemporaryRoot();
-  const store = await openSqliteOf(root);
-  const writers = ['15min', 'hourly', 'daily'].map((tier) => startNode([addJobs, root, tier, '40']));
-  let isWriting = true;
-  const ended = Promise.all(writers.map((writer) => writer.ended)).finally(() => {
-    isWriting = false;
-  });
-  const events = store.connection.prepare('select id from events');
-  const seen: number[] = [];
-  while (isWriting) {
-    const jobs = await store.scriptJobs.open();
-    // Read one after the other: what was added between the two looks is in the second one only.
-    expect(events.all([]).length).toBeGreaterThanOrEqual(jobs.length);
-    seen.push(jobs.length);
-    await new Promise(setImmediate);
-  }
-  for (const end of await ended) expect(end).toEqual({ status: 0, stdout: '', stderr: '' });
-  expect(seen).toEqual(seen.toSorted((one, other) => one - other));
-  const perTier = 'select tier, count(*) as jobs from jobs group by tier order by tier';
-  expect(queryLog(root, perTier)).toEqual(['15min', 'daily', 'hourly'].map((tier) => ({ tier, jobs: 40 })));
-  expect(events.all([])).toHaveLength(120);
-});
-
-test('nobody else can read the log, even under umask 000', async () => {
-  const root = makeTemporaryRoot();
-  const state = makeStateOf(root);
-  const command = `umask 000; exec "${process.execPath}" "${openAndClose}" "${root}"`;
-  const end = await startProcess('/bin/sh', ['-c', command], { cwd: '/', env: {} }).ended;
-  expect(end.stderr).toBe('');
-  const store = await openSqliteOf(root);
-  store.connection.exec('delete from jobs');
-  const files = readdirSync(state.path).filter((name) => name.startsWith('activity.db'));
-  expect(files).toContain('activity.db-wal');
-  for (const name of files) {
-    expect([name, statSync(`${state.path}/${name}`).mode & 0o777]).toEqual([name, 0o600]);
-  }
 });
 
 test('a log in another journal mode is brought to the one of its file system', async () => {

@@ -110,16 +110,6 @@ test('where nothing is too old nothing is written', async () => {
   expect(queryLog(log.root, 'select id from events')).toEqual([]);
 });
 
-test('output files go with their runs, and no others', async () => {
-  const log = await makeLog([
-    { state: 'finished', ageDays: 91, file: 'old' },
-    { state: 'finished', ageDays: 1, file: 'new' },
-  ]);
-  await prune(log);
-  expect(existsSync(join(log.state.output, '0.log.gz'))).toBe(false);
-  expect(existsSync(join(log.state.output, '1.log.gz'))).toBe(true);
-});
-
 test('an output file that is gone already does not matter', async () => {
   const log = await makeLog([{ state: 'finished', ageDays: 91 }]);
   log.store.connection.exec(`update runs set output_file = '7.1.log.gz', output_file_bytes = 5`);

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { fallbackStateFoldersOf } from '../../../src/system/place/fallback.ts';
-import { cronPlace, runCommand, runner } from '../../support/command.ts';
+import { runner } from '../../support/command.ts';
 import { queryLog } from '../../support/log.ts';
 import { executable, type FileContent, makeTemporaryRoot } from '../../support/root.ts';
 
@@ -165,24 +165,6 @@ test('where failing crontab lines are disabled, a failure can exit 0; it is told
   expect(status).toBe(0);
   expect(stderr).toContain('hourly/a failed');
   expect(queryLog(root, runs)).toEqual([{ script: 'hourly/a', outcome: 'failed', reason: 'exit code 3' }]);
-});
-
-test('one script is run by hand, in a worker of its own', () => {
-  const root = makeTemporaryRoot({
-    'jobs/hourly/a.sh': shell('exit 0'),
-    'jobs/hourly/b.sh': shell('echo "$PWD [$SECRET]"; exit 4'),
-  });
-  const { env } = cronPlace(root);
-  const args = ['run', 'hourly/b', '--root', root];
-  const { status } = runCommand(args, { cwd: '/', env: { ...env, SECRET: 'of the runner' } });
-  expect(status).toBe(1);
-  expect(queryLog(root, 'select kind, tier, state from workers')).toEqual([
-    { kind: 'script', tier: 'hourly', state: 'finished' },
-  ]);
-  expect(queryLog(root, 'select script, outcome, output from runs')).toEqual([
-    { script: 'hourly/b', outcome: 'failed', output: `${root} []\n` },
-  ]);
-  expect(runner(root, 'run', 'hourly/a').status).toBe(0);
 });
 
 test('a script is told when it last succeeded', () => {

@@ -153,7 +153,10 @@ describe('runner add', () => {
 
   test.each([
     [[], 'runner add needs the name of a job, such as mail/welcome.'],
-    [['x', '{a'], 'The data is not valid JSON'],
+    [['x', '{secret:1}'], 'The data is not valid JSON (error at character 2)'],
+    [['x', '{"secret":'], 'The data is not valid JSON (it ends too early)'],
+    [['x', 'secret'], 'The data is not valid JSON (not a JSON value)'],
+    [['x', ' '], 'The data is not valid JSON (it is empty)'],
     [['../x'], "A job's name must be"],
     [['x', '--priority', '1.5'], 'A priority must be a whole number such as 500, found "1.5".'],
     [['x', '--at', 'soon'], 'A time must be one such as +10 minutes'],
@@ -178,6 +181,7 @@ describe('runner add', () => {
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toContain(message);
     expect(stderr).toMatch(/^runner: .*\n$/);
+    expect(stderr).not.toContain('secret');
     if (existsSync(join(root, '.runner/activity.db'))) expect(jobsOf(root)).toEqual([]);
   });
 
@@ -263,13 +267,19 @@ describe('runner add --many', () => {
     );
   });
 
-  test('adds none where one is wrong, and names its line', () => {
+  test.each([
+    ['{"name":"mail/welcome","priority":"x"}', /^runner: Line 3 \("mail\/welcome"\): A priority must be/],
+    ['{"name":', /^runner: Line 3 is not valid JSON/],
+    ['[]', /^runner: Line 3 must be an object such as {"name":"mail\/welcome","data":{}}\./],
+    ['null', /^runner: Line 3 must be an object/],
+    ['{"name":"a","prioriti":1}', /^runner: Line 3: "prioriti" is not a key of a job; did you mean priority\?/],
+    ['{"name":"a","zzzzzzz":1}', /^runner: Line 3: "zzzzzzz" is not a key of a job; a job has name, data/],
+  ])('adds none where one is wrong, and names its line: %s', (wrong, message) => {
     const root = makeQueueSite();
-    const input = `${line({ name: 'export' })}\n${line({ name: 'mail/welcome', priority: 'x' })}`;
-    const { status, stderr } = withInput(root, input, 'add', '--many');
+    const { status, stderr } = withInput(root, `${line({ name: 'export' })}\r\n${wrong}\n`, 'add', '--many');
     expect(status).toBe(2);
-    expect(stderr).toMatch(/^runner: Line 3 \(.*mail\/welcome.*\): A priority must be/);
-    expect(jobsOf(root)).toEqual([]);
+    expect(stderr).toMatch(message);
+    expect(existsSync(join(root, '.runner/activity.db')) ? jobsOf(root) : []).toEqual([]);
   });
 
   test('an empty stdin is no mistake', () => {

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { inRoot } from '../../support/command.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
-import reference from '../../unit/repeat/vectors.json' with { type: 'json' };
 
 /** It needs no root: a rule can be tried before there is one. */
 const repeat = (...args: readonly string[]) => inRoot(emptyFolder(), 'repeat', ...args);
@@ -141,16 +140,6 @@ describe('as JSON', () => {
     });
     expect(await json('daily at 01:00', ...moments, '--count', '1')).toMatchObject({ zone: 'UTC' });
   });
-
-  // The others differ from these in nothing that the command has a part in.
-  test.each(reference.vectors.filter(({ id }) => [1, 7, 11, 15, 31, 43, 45].includes(id)))(
-    'vector $id is met',
-    async ({ repeat: rule, scheduled, started, finished, ...vector }) => {
-      const found = await json(rule, '--scheduled', scheduled, '--started', started, '--finished', finished);
-      const expected = 'expectedSeedText' in vector ? vector.expectedSeedText : vector.expected;
-      expect(found.next[0]).toBe(expected);
-    },
-  );
 
   test('a wrong rule is told on stdout, too', async () => {
     const problem =

@@ -1,13 +1,10 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-import { commandPath, cronEnv, inRoot, readRuns, runCommand } from '../../support/command.ts';
+import { cronEnv, inRoot, readRuns, runCommand } from '../../support/command.ts';
 import { changeLog, queryLog, testOfSqlite } from '../../support/log.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
-import { until } from '../../support/until.ts';
 
 test('one script is run, with cron’s environment, and recorded as started by hand', () => {
   const root = makeTemporaryRoot({
@@ -35,24 +32,6 @@ test('a script that fails exits 1 and is told of', () => {
   expect(status).toBe(1);
   expect(stderr).toMatch(/^runner: 1 of 1 scripts of hourly did not succeed/);
   expect(stderr).toContain('  | why');
-});
-
-test('while a pass runs it says so and exits 1; another pass is silent and exits 0', async () => {
-  const root = makeTemporaryRoot({
-    'jobs/hourly/a.sh': 'touch "$RUNNER_ROOT/started"; sleep 60\n',
-    'jobs/hourly/b.sh': 'true\n',
-  });
-  const place = { cwd: root, env: cronEnv(root) };
-  const pass = spawn(process.execPath, [commandPath, 'hourly'], { ...place, stdio: 'ignore' });
-  onTestFinished(() => void pass.kill('SIGKILL'));
-  await until('the script runs', () => existsSync(join(root, 'started')));
-  const byHand = runCommand(['run', 'hourly/b'], place);
-  expect(byHand).toMatchObject({ status: 1, stdout: '' });
-  expect(byHand.stderr).toMatch(new RegExp(`^runner: skipped: another pass of hourly is running: .*${pass.pid}.*\\n$`));
-  expect(runCommand(['hourly'], place)).toEqual({ status: 0, stdout: '', stderr: '' });
-  const ended = once(pass, 'exit');
-  pass.kill('SIGTERM');
-  expect(await ended).toEqual([143, null]);
 });
 
 test.each(['hourly/clean-tmp.sh', 'jobs/hourly/clean-tmp.sh', './jobs/hourly/clean-tmp.sh'])(

@@ -10,7 +10,6 @@ import {
 } from '../../../src/queue/pauses.ts';
 import type { Pause } from '../../../src/store/statements/pauses.ts';
 import type { PauseKind } from '../../../src/store/words.ts';
-import { queryLog } from '../../support/log.ts';
 import { HOUR_MS, openTestQueue, START } from '../../support/queue.ts';
 
 const named = (...names: string[]): Pause[] =>
@@ -57,29 +56,6 @@ describe('Queue.pause', () => {
     expect(await queue.resume('mail/*')).toBe(true);
     expect(await queue.claim()).toMatchObject({ name: 'mail/a' });
     expect(await queue.resume('mail/*')).toBe(false);
-  });
-
-  test('takes several patterns, each a pause of its own', async () => {
-    const { queue } = await openTestQueue();
-    await queue.addMany([{ name: 'mail/a' }, { name: 'export' }]);
-    await queue.pause(['mail/*', 'export', 'mail/*']);
-    expect(await queue.claim()).toBeNull();
-    expect(await queue.resume(['export', 'other'])).toBe(true);
-    expect(await queue.claim()).toMatchObject({ name: 'export' });
-    expect(await queue.claim()).toBeNull();
-    expect(await queue.resume(['export', 'other'])).toBe(false);
-    await expect(queue.pause([])).rejects.toMatchObject({ code: 'invalid' });
-  });
-
-  test('of * keeps back the whole queue; what runs comes to its end', async () => {
-    const { queue, take, row, root } = await openTestQueue();
-    const job = await take();
-    await queue.add('a');
-    await queue.pause('*');
-    expect(await queue.claim()).toBeNull();
-    await queue.finish(job);
-    expect(row(job.id)).toMatchObject({ state: 'finished' });
-    expect(queryLog(root, 'select name from pauses')).toEqual([{ name: 'queue' }]);
   });
 
   test('ends by itself; pausing again replaces it', async () => {

@@ -4,7 +4,6 @@ import type { JobCounters, JobOptions } from '../../../src/queue/api.ts';
 import { createArchive } from '../../../src/queue/settle/archive.ts';
 import { type RunToSettle, recordRefused } from '../../../src/queue/settle/settle.ts';
 import type { FinishedRun, JobRow } from '../../../src/store/schema.ts';
-import type { ClaimedRow } from '../../../src/store/statements/claims.ts';
 import { incidentsOf } from '../../../src/store/statements/monitor/incidents.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
 import { makeFinishedRun, queryLog, testOfSqlite } from '../../support/log.ts';
@@ -296,16 +295,6 @@ describe('a family', () => {
     const { worker, children, expectResumed } = await openLastChildren();
     const settled = await worker.settleTogether(children);
     expect(settled).toMatchObject([{ runId: 2 }, { runId: 3 }]);
-    expectResumed();
-  });
-
-  test('is resumed once by the last two children that end at the same time', async () => {
-    const { worker, queue, children, expectResumed } = await openLastChildren();
-    const [one, other] = children as [ClaimedRow, ClaimedRow];
-    await worker.begin(other);
-    // Each over its own connection.
-    const { id, claim_token: token } = other;
-    await Promise.all([worker.settle(one), queue.finish({ id, token })]);
     expectResumed();
   });
 });

@@ -218,13 +218,6 @@ test('the copy is of one moment, although the log is written to all the while', 
   expect(events).toBeGreaterThanOrEqual(600);
 });
 
-test('its help has examples', () => {
-  const { status, stdout } = runCommand(['backup', '--help'], { cwd: '/', env: {} });
-  expect(status).toBe(0);
-  expect(stdout).toContain('runner backup ~/backups');
-  expect(stdout).toContain('Exit codes: 0 the copy was made, 1 no copy was made, 2 usage error.');
-});
-
 test.each(['backups', 'backups/', 'backups.d/'])(
   'a name that may be meant for a folder is refused: %s',
   async (name) => {

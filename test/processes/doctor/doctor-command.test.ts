@@ -155,23 +155,12 @@ test('as text: a line for each finding, cures below, the count at the end', asyn
   expect(lines.slice(2).every((line) => [...line].length <= 70 || !line.slice(24).includes(' '))).toBe(true);
 });
 
-test('there are colours on demand', async () => {
-  const { root, env } = await makeCalledRoot();
-  const coloured = runCommand(['doctor'], { cwd: root, env: { ...env, FORCE_COLOR: '1' } });
-  expect(coloured.stdout).toContain('\u001b[32mok\u001b[39m');
-});
-
 test('--root names another root; where there is none, it says so and exits 2', async () => {
   const { root, env } = await makeCalledRoot();
   const named = runCommand(['doctor', '--root', root], { cwd: '/', env });
   expect(named.stdout.split('\n', 1)[0]).toBe(root);
   const none = runCommand(['doctor', '--root', '/usr'], { cwd: '/', env });
   expect(none).toMatchObject({ status: 2, stdout: '', stderr: expect.stringMatching(/no jobs folder/) });
-});
-
-test('the help shows examples and exit codes', () => {
-  const { stdout } = runCommand(['help', 'doctor'], { cwd: '/', env: {} });
-  expect(stdout).toMatch(/--json[\s\S]*Examples:[\s\S]*runner doctor --json[\s\S]*Exit codes: 0/);
 });
 
 test('a check that fails itself is a finding, and the others go on', async () => {
@@ -189,10 +178,4 @@ test('a check that fails itself is a finding, and the others go on', async () =>
     },
   ]);
   expect(findings.at(-1)?.code).toBe('pauses');
-});
-
-test('a tier cannot be called doctor', () => {
-  const root = makeTemporaryRoot({ 'jobs/doctor/a.mjs': '' });
-  const { stdout } = runCommand(['list'], { cwd: root, env: {} });
-  expect(stdout).toMatch(/jobs\/doctor · `npx folder-runner doctor` is a command; rename the folder/);
 });

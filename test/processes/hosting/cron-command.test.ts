@@ -58,12 +58,6 @@ test('what this shell knows of a database, and cron does not, is said without it
   expect(await print()).not.toContain('cron does not know');
 });
 
-test('--print leaves the crontab alone', async () => {
-  const crontab = makeFakeCrontab();
-  await cron(makeTemporaryRoot(usual), ['--print'], crontab);
-  expect(crontab.read()).toBeNull();
-});
-
 test('--install adds the block once, --remove takes it out, and the rest stays as it was', async () => {
   const root = makeTemporaryRoot(usual);
   const crontab = makeFakeCrontab();
@@ -161,12 +155,6 @@ test.each([
   expect({ status, stdout, stderr }).toEqual({ status: 2, stdout: '', stderr: expect.stringContaining(option) });
   expect(stderr.match(/\n/g)).toHaveLength(1);
   expect(crontab.read()?.toString()).toBe('@daily true\n');
-});
-
-test('without options it shows its help with examples', async () => {
-  const { status, stdout } = await cron(makeTemporaryRoot(usual), [], makeFakeCrontab());
-  expect(status).toBe(0);
-  expect(stdout).toMatch(/--install[\s\S]*Examples:[\s\S]*runner cron --print/);
 });
 
 test('a line of the block runs its tier in a bare environment from another folder', async () => {

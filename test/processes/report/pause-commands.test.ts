@@ -176,9 +176,3 @@ test('a log that stays locked is named by both, with what to do', async () => {
     `If that lasts, end the program: \`fuser -v ${path}\` names it.\n`;
   for (const end of ends) expect(await end).toEqual({ status: 1, stdout: '', stderr });
 });
-
-test.each(['pause', 'resume', 'status', 'why'])('runner %s --help has examples', async (command) => {
-  const { stdout, status } = await inRoot(makeTemporaryRoot(), command, '--help');
-  expect(status).toBe(0);
-  expect(stdout).toContain(`Examples:\n  runner ${command}`);
-});

@@ -59,17 +59,6 @@ test('of eight first passes of one tier at once, one runs it and the others reco
   ]);
 });
 
-test('eight tiers that start at once in a new root make one log and all write to it', async () => {
-  const tiers = ['1min', '5min', '15min', 'hourly', '2hours', 'daily', 'weekly', 'monthly'];
-  const root = makeTemporaryRoot(saysItsName(nameScripts(tiers, ['only'])));
-
-  const passes = tiers.map((tier) => start(root, tier));
-
-  for (const pass of passes) expect(await pass.ended).toEqual(QUIET_SUCCESS);
-  expect(countBy(root, 'runs', 'tier')).toEqual(Object.fromEntries(tiers.map((tier) => [tier, 1])));
-  expect(countBy(root, 'workers', 'state')).toEqual({ finished: 8 });
-});
-
 function start(root: string, ...args: readonly string[]): Started {
   return startCommand(['--root', root, ...args], { cwd: '/', env: CRON });
 }

@@ -24,24 +24,6 @@ const crontabs = fc
   .array(fc.uint8Array({ maxLength: 12 }))
   .map((lines) => Buffer.concat(lines.flatMap((line) => [Buffer.from(line), Buffer.from('\n')])));
 
-test('the block stands between two lines that name the root', () => {
-  expect(BLOCK.split('\n')).toEqual([
-    '# BEGIN folder-runner /home/mé/site',
-    expect.stringMatching(/^# Written by `npx folder-runner cron --install`/),
-    ...LINES,
-    '# END folder-runner /home/mé/site',
-    '',
-  ]);
-});
-
-test('the block comes after what is there', () => {
-  expect(install('MAILTO=me\n0 1 * * * backup\n')).toBe(`MAILTO=me\n0 1 * * * backup\n${BLOCK}`);
-});
-
-test('an empty crontab becomes the block', () => {
-  expect(install('')).toBe(BLOCK);
-});
-
 test('installing again changes not a byte', () => {
   fc.assert(
     fc.property(crontabs, (crontab) => {

@@ -41,10 +41,6 @@ test('each tier has a line, the most frequent first', () => {
   expect(lines).toEqual(commands);
 });
 
-test('a tier that is named twice has one line', () => {
-  expect(crontabLines(request(['hourly', 'hourly']))).toHaveLength(1);
-});
-
 test.each([
   ['1min', /^\* \* \* \* \*$/],
   ['5min', /^[0-4]-59\/5 \* \* \* \*$/],
@@ -61,18 +57,6 @@ test.each([
   }
 });
 
-test.each([
-  [1, /^\* \* \* \* \*$/, '55s'],
-  [2, /^[01]-59\/2 \* \* \* \*$/, '110s'],
-  [5, /^[0-4]-59\/5 \* \* \* \*$/, '275s'],
-  [15, /^(\d|1[0-4])-59\/15 \* \* \* \*$/, '14m'],
-  [60, /^\d+ \* \* \* \*$/, '59m'],
-])('every %i minutes a worker begins, and ends before the next one', (minutes, times, life) => {
-  const [line = ''] = crontabLines(request([], { calls: [workCall(minutes)] }));
-  expect(timesOf(line)).toMatch(times);
-  expect(line).toMatch(new RegExp(`${command('work')} --for ${life}$`));
-});
-
 test('the line of a worker stands last, changes no other, and shares no minute with one', () => {
   const tiers = ['15min', 'hourly', 'daily'];
   const lines = crontabLines(request(tiers));
@@ -81,21 +65,6 @@ test('the line of a worker stands last, changes no other, and shares no minute w
   expect(withWork.slice(0, 3)).toEqual(lines);
   const from = (line = ''): number => Number(/^\d+/.exec(line)?.[0]) % 15;
   expect(withWork.slice(0, 3).map(from)).not.toContain(from(withWork[3]));
-});
-
-test('one line for all is as frequent as the most frequent tier', () => {
-  const [line = ''] = crontabLines(request([], { calls: [dueCall(['daily', '15min'], ['--budget', '55s'])] }));
-  expect(line).toMatch(/^\d+-59\/15 \* .* due \/home\/me --budget 55s$/);
-});
-
-test('the paths are quoted for the shell and for cron', () => {
-  const line = lineOf('hourly', { root: "/home/me/it's 100%" });
-  expect(line).toContain(" hourly '/home/me/it'\\''s 100\\%'");
-});
-
-test('a tier without a period is refused in a sentence', () => {
-  expect(() => lineOf('manual')).toThrow(UsageError);
-  expect(() => lineOf('manual')).toThrow(/"manual" has no period.*like 15min/);
 });
 
 test('each line of a root of 20 characters fits into 80 columns', () => {
@@ -179,11 +148,8 @@ const wordTheShellGets = (word: string): string => {
   return spawnSync('/bin/sh', ['-c', command], { encoding: 'utf8' }).stdout;
 };
 
-test('a plain path needs no quotes', () => {
-  expect(crontabWord('/home/me/site-1/dist/bin.cjs')).toBe('/home/me/site-1/dist/bin.cjs');
-});
-
 test.each([
+  ['/home/me/site-1/dist/bin.cjs', '/home/me/site-1/dist/bin.cjs'],
   ['/home/me/my site', "'/home/me/my site'"],
   ["/home/me/it's", "'/home/me/it'\\''s'"],
   ['/home/me/100%', "'/home/me/100\\%'"],

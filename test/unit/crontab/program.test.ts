@@ -66,29 +66,8 @@ test('a crontab program that dies without a word is told with its exit code or s
   expect(() => readCrontab(killed.env)).toThrow(/crontab: killed by SIGKILL\./);
 });
 
-test('where there is no crontab program, the sentence says where the lines can be put', () => {
-  expect(() => readCrontab({ PATH: '/nowhere' })).toThrow(
-    /no `crontab` program here.*paste these lines into the cron page/,
-  );
-});
-
 const LINES = ['7 * * * * node bin.cjs hourly'];
 const contentOf = (...lines: readonly string[]) => ({ lines, chosenTiers: undefined });
-
-test('installing twice says that the second time had nothing to change', () => {
-  const { env } = makeFakeCrontab();
-  expect(installCrontab('/home/me', contentOf(...LINES), env)).toBe('changed');
-  expect(installCrontab('/home/me', contentOf(...LINES), env)).toBe('unchanged');
-});
-
-test('removing leaves what was there before, and says when there is nothing to remove', () => {
-  const crontab = makeFakeCrontab();
-  crontab.write('MAILTO=me\n');
-  installCrontab('/home/me', contentOf(...LINES), crontab.env);
-  expect(removeFromCrontab('/home/me', crontab.env)).toBe('changed');
-  expect(crontab.read()?.toString()).toBe('MAILTO=me\n');
-  expect(removeFromCrontab('/home/me', crontab.env)).toBe('unchanged');
-});
 
 test('a host that takes the lines and drops them is found out', () => {
   const { env } = makeFakeCrontab('#!/bin/sh\ncat >/dev/null\n');

@@ -1,5 +1,4 @@
 import { readdirSync, rmSync, utimesSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
@@ -69,84 +68,6 @@ function deadSince({ pid, host }: ProcessIdentity, at: string): string {
 }
 
 const takeovers = `select worker_id, detail from activity where event = 'lock-taken-over'`;
-const workers = 'select tier, state, finished_at, reason from workers order by id';
-const events = 'select worker_id, event, detail from activity order by id';
-
-test('a free tier is taken: a slot in the log and a lock file', async () => {
-  const { root, state, take } = await openRoot();
-  const lock = (await take(requestFor('hourly'))) as TierLock;
-  expect(lock.held).toBe(true);
-  expect(queryLog(root, 'select * from workers')).toEqual([
-    {
-      id: lock.workerId,
-      kind: 'tier',
-      tier: 'hourly',
-      state: 'running',
-      host_id: 1,
-      host: hostname(),
-      boot_id: self.bootId,
-      pid: process.pid,
-      pid_start_ticks: self.startTicks,
-      scheduled_for: NOON,
-      started_at: NOON,
-      lease_expires_at: null,
-      finished_at: null,
-      reason: null,
-      triggered_by: 'cron',
-      skip_code: null,
-      runner_version: '0.1.0',
-      node_version: process.version,
-    },
-  ]);
-  expect(queryLog(root, events)).toEqual([{ worker_id: 1, event: 'worker-started', detail: null }]);
-  expect(lock.takenOverFrom).toBeNull();
-  expect(readdirSync(state.locks)).toEqual(['hourly.lock']);
-  await lock.release();
-  expect(readdirSync(state.locks)).toEqual([]);
-});
-
-test('a tier held by a living process is refused, and the skipped pass tells by whom', async () => {
-  const { root, take } = await openRoot();
-  const lock = (await take(requestFor('hourly'))) as TierLock;
-  const holder = `pid ${process.pid} on ${hostname()}, since 2026-11-01T12:00:00.000Z`;
-  const reason = `another pass of hourly was running: ${holder}`;
-  const refused = await take(requestFor('hourly', { startedAt: NOON + 60_000 }));
-  expect(refused).toEqual({ held: false, reason: `another pass of hourly is running: ${holder}` });
-  expect(queryLog(root, workers)).toEqual([
-    { tier: 'hourly', state: 'running', finished_at: null, reason: null },
-    { tier: 'hourly', state: 'skipped', finished_at: NOON + 60_000, reason },
-  ]);
-  expect(queryLog(root, events).slice(1)).toEqual([{ worker_id: 2, event: 'worker-skipped', detail: reason }]);
-  await lock.release();
-});
-
-test('different tiers are held side by side', async () => {
-  const { take } = await openRoot();
-  const locks = [];
-  for (const tier of ['15min', 'hourly', 'daily']) locks.push(await take(requestFor(tier)));
-  expect(locks.map((lock) => lock.held)).toEqual([true, true, true]);
-  for (const lock of locks) await (lock as TierLock).release();
-});
-
-test('a dead holder’s tier is taken over at once, and that is told', async () => {
-  const { root, store, take } = await openRoot();
-  const dead = identifyDeadProcess();
-  await leaveWorker(store, dead, NOON - 60_000);
-  const lock = (await take(requestFor('hourly'))) as TierLock;
-  expect(lock).toMatchObject({ held: true, workerId: 2 });
-  expect(queryLog(root, workers)).toEqual([
-    { tier: 'hourly', state: 'crashed', finished_at: NOON, reason: 'its process has gone without finishing' },
-    { tier: 'hourly', state: 'running', finished_at: null, reason: null },
-  ]);
-  expect(lock.takenOverFrom).toBe(deadSince(dead, '2026-11-01T11:59:00.000Z'));
-  expect(queryLog(root, events)).toEqual([
-    { worker_id: 1, event: 'worker-started', detail: null },
-    { worker_id: 2, event: 'worker-started', detail: null },
-    { worker_id: 2, event: 'lock-taken-over', detail: `took hourly over from ${lock.takenOverFrom}` },
-    { worker_id: 1, event: 'worker-crashed', detail: 'its process has gone without finishing' },
-  ]);
-  await lock.release();
-});
 
 test('a takeover tells when the dead one was last seen: its lock’s last refresh', async () => {
   const { root, state, store, take } = await openRoot();
@@ -189,17 +110,6 @@ test('a dead worker and another one’s lock file are two takeovers', async () =
     deadSince(one, '2026-11-01T11:50:00.000Z'),
   ]);
   expect(queryLog(root, takeovers)).toHaveLength(2);
-  await lock.release();
-});
-
-test.each([
-  ['its pid belongs to another process now', { startTicks: (self.startTicks as number) - 1 }],
-  ['the machine was started anew since', { bootId: 'an earlier boot' }],
-])('a holder is dead when %s', async (_why, fields) => {
-  const { store, take } = await openRoot();
-  await leaveWorker(store, { ...self, ...fields }, NOON - 60_000);
-  const lock = (await take(requestFor('hourly'))) as TierLock;
-  expect(lock.held).toBe(true);
   await lock.release();
 });
 

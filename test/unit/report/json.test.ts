@@ -2,17 +2,12 @@ import { expect, test } from 'vitest';
 import { discoveryToJson, formatJson } from '../../../src/report/json.ts';
 import { overviewRecord, readOverview } from '../../../src/report/model/overview.ts';
 import { runRecord } from '../../../src/report/model/runs/run.ts';
-import { readScriptRuns, selectRun } from '../../../src/report/model/runs/runs.ts';
-import { emptyQueries } from '../../../src/store/shared/queries.ts';
-import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
+import { selectRun } from '../../../src/report/model/runs/runs.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { NO_SUCH_PID, running, siteOf, writeLog } from '../../support/written-log.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
 const window = { sinceMs: now - 3_600_000, untilMs: now };
-
-/** Where nothing has ever run. */
-const emptyLog = { db: emptyQueries(), state: stateFolderOf('/nowhere') };
 
 /** As a program reads it that knows only docs/json.md. */
 function throughText(value: unknown): unknown {
@@ -137,28 +132,6 @@ test('the overview has every key of docs/json.md', async () => {
     waiting: null,
   });
   expect(scripts[0]?.lastRun).not.toHaveProperty('output');
-});
-
-test('an empty overview has the same keys', async () => {
-  const json = throughText(overviewRecord.toJson(await readOverview(siteOf(emptyLog), window)));
-  expect(json).toMatchObject({ tiers: [], scripts: [], running: [], totals: { cpuMs: null } });
-});
-
-test('one script has its runs, newest first', async () => {
-  const log = await writeLog(makeTemporaryRoot());
-  const ids: number[] = [];
-  for (const minutes of [30, 20, 10]) {
-    ids.unshift(await log.addRun('hourly/clean', now - minutes * 60_000));
-  }
-  const all = await readScriptRuns(log, 'hourly/clean', window);
-  expect(throughText({ script: all.script, runs: all.runs.map(runRecord.toJson) })).toMatchObject({
-    script: 'hourly/clean',
-    runs: ids.map((id) => ({ id })),
-  });
-  const cut = await readScriptRuns(log, 'hourly/clean', { ...window, limit: 2 });
-  expect(cut).toMatchObject({ isCut: true, runs: ids.slice(0, 2).map((id) => ({ id })) });
-  const none = await readScriptRuns(log, 'hourly/clean', { ...window, outcomes: ['failed'] });
-  expect(none).toMatchObject({ isCut: false, runs: [] });
 });
 
 test('the list has scripts with their options, and what was ignored and why', () => {
