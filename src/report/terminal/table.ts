@@ -1,4 +1,4 @@
-import stringWidth from 'string-width';
+import fastStringWidth from 'fast-string-width';
 import { countOf } from '../../system/base/format.ts';
 import type { Palette, Screen } from './screen.ts';
 
@@ -151,11 +151,12 @@ export function drawFacts(facts: readonly Fact[], { columns, palette }: Pick<Scr
 
 /** How many columns a terminal gives to it. */
 export function widthOf(text: string): number {
-  return narrow.test(text) ? text.length : stringWidth(text.replace(vowelAm, '\u0e32'));
+  return narrow.test(text) ? text.length : fastStringWidth(text.normalize('NFC').replace(ignorable, ''));
 }
 
-/** Of Thai and Lao: a letter of one column that the library takes for a sign above the one before, unlike `\u0e32`. */
-const vowelAm = /[\u0e33\u0eb3]/g;
+/** What takes no room, and the library counts; it needs the joiners, selectors and tags of emoji. */
+const ignorable =
+  /(?![\u200d\ufe0f\u{e0020}-\u{e007f}])\p{Default_Ignorable_Code_Point}|(?<!\p{Emoji}\ufe0f?)\u200d|\u200d(?!\p{Emoji})/gu;
 
 const ELLIPSIS = '…';
 
