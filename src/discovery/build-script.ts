@@ -1,7 +1,7 @@
 import { shortestPeriodMs } from '../schedule/period.ts';
 import type { ScriptOptions, Settings, TierSettings } from '../settings/settings.ts';
 import { describeProblem } from '../settings/table.ts';
-import { MINUTE_MS, printableName, shellWord } from '../system/base/values.ts';
+import { MINUTE_MS, once, printableName, shellWord } from '../system/base/values.ts';
 import {
   distrustOf,
   fileName,
@@ -31,18 +31,19 @@ export function buildScript(place: TierPlace, path: string, label: string, conte
   if ('ignored' in choice) {
     return { path, reason: choice.ignored, ...(choice.chmod !== undefined && { chmod: choice.chmod }) };
   }
-  const { contentHash, head } = content;
   const tags = readTags(choice, file, content);
   const options = optionsOf(place, path, label, tags.options);
   const launch = launchOf(choice, path, options, content);
   if (launch === null)
-    return refuseScript(place, path, label, 'refusal' in choice ? choice.refusal : null, contentHash);
+    return refuseScript(place, path, label, 'refusal' in choice ? choice.refusal : null, content.hash);
+  const hash = launch.kind === 'node' ? once(() => hashWithImports(place.root, path, content)) : content.hash;
   return {
     ...identify(place, path, label),
     launch,
     options,
-    contentHash:
-      launch.kind === 'node' ? hashWithImports(place.root, path, contentHash, head.toString('utf8')) : contentHash,
+    get contentHash() {
+      return hash();
+    },
     refusals: [
       ...place.distrust,
       ...distrustOf(place, path),
@@ -69,13 +70,15 @@ export function refuseScript(
   path: string,
   label: string,
   refusal: string | null,
-  contentHash: string | null = null,
+  hash: () => string | null = () => null,
 ): Script {
   return {
     ...identify(place, path, label),
     launch: { kind: 'program', command: [path] },
     options: optionsOf(place, path, label, {}),
-    contentHash,
+    get contentHash() {
+      return hash();
+    },
     refusals: [...place.distrust, refusal ?? [], refuseName(place, path, label)].flat(),
     warnings: [],
   };

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import { basename, dirname, extname, relative, resolve } from 'node:path';
 import { sha256 } from '@noble/hashes/sha2.js';
-import { describeFound, shellWord } from '../system/base/values.ts';
+import { describeFound, once, shellWord } from '../system/base/values.ts';
 import type { Ignored, Launch } from './script.ts';
 import type { CommentStyle } from './tags.ts';
 
@@ -11,15 +11,15 @@ export interface ScriptFile {
   readonly head: Buffer;
   /** Whether `head` is the whole file. */
   readonly isWhole: boolean;
-  /** SHA-256 of the whole file, in hex; null: it is too large to be read by each pass. */
-  readonly contentHash: string | null;
+  /** SHA-256 of the whole file, in hex; null: it is too large to be read by each pass. Only runs need it. */
+  readonly hash: () => string | null;
   readonly isExecutable: boolean;
 }
 
 type FileKind = 'folder' | 'special';
 
 const headBytes = 64 * 1024;
-const wholeBytes = 1024 * 1024;
+const pieceBytes = 1024 * 1024;
 const mostHashedBytes = 64 * 1024 * 1024;
 
 /**
@@ -33,7 +33,7 @@ export function readScriptFile(path: string): ScriptFile | FileKind {
     const stats = fstatSync(file);
     if (stats.isDirectory()) return 'folder';
     if (!stats.isFile()) return 'special';
-    const content = stats.size <= wholeBytes ? readWhole(file) : readInPieces(file, stats.size <= mostHashedBytes);
+    const content = stats.size <= headBytes ? readWhole(file) : readHead(file, path, stats.size);
     return { ...content, isExecutable: hasExecuteBit(stats) };
   } finally {
     closeSync(file);
@@ -50,9 +50,8 @@ function hasExecuteBit({ mode }: { readonly mode: number }): boolean {
 }
 
 function readWhole(file: number) {
-  const content = readFileSync(file);
-  const head = content.subarray(0, headBytes);
-  return { head, isWhole: head.length === content.length, contentHash: hashSmall(content) };
+  const head = readFileSync(file);
+  return { head, isWhole: true, hash: once(() => hashSmall(head)) };
 }
 
 /** Hashes in JavaScript: loading `node:crypto` would take 5 ms and 3.5 MB, more than hashing a tier. */
@@ -60,18 +59,28 @@ function hashSmall(content: Buffer): string {
   return Buffer.from(sha256(content)).toString('hex');
 }
 
-/** A large program must not be held in memory: it would slow down each start of a process. */
-function readInPieces(file: number, isHashed: boolean) {
+function readHead(file: number, path: string, size: number) {
   const head = Buffer.alloc(headBytes);
   const length = readSync(file, head, 0, headBytes, 0);
-  const contentHash = isHashed ? hashInPieces(file) : null;
-  return { head: head.subarray(0, length), isWhole: false, contentHash };
+  const hash = once(() => (size <= mostHashedBytes ? hashInPieces(path) : null));
+  return { head: head.subarray(0, length), isWhole: false, hash };
 }
 
-function hashInPieces(file: number): string {
+/** Null: the file is gone. A large program must not be held in memory: it would slow down each start of a process. */
+function hashInPieces(path: string): string | null {
   const sum = process.getBuiltinModule('node:crypto').createHash('sha256');
-  const piece = Buffer.alloc(wholeBytes);
-  for (let size = readSync(file, piece); size > 0; size = readSync(file, piece)) sum.update(piece.subarray(0, size));
+  const piece = Buffer.alloc(pieceBytes);
+  try {
+    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      for (let size = readSync(file, piece); size > 0; size = readSync(file, piece))
+        sum.update(piece.subarray(0, size));
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return null;
+  }
   return sum.digest('hex');
 }
 
@@ -99,8 +108,9 @@ const known = new Map<string, Content>();
  *
  * @returns the script's own hash if it imports nothing
  */
-export function hashWithImports(root: string, path: string, contentHash: string | null, source: string): string | null {
-  const waiting = [...findImports(path, source)];
+export function hashWithImports(root: string, path: string, { hash, head }: ScriptFile): string | null {
+  const contentHash = hash();
+  const waiting = findImports(path, head.toString('utf8'));
   if (contentHash === null || waiting.length === 0) return contentHash;
   const found = new Map<string, string>();
   for (let file = waiting.pop(); file !== undefined && found.size < MOST_FILES; file = waiting.pop()) {
@@ -134,7 +144,7 @@ function readContent(path: string): Content | null {
     if (before?.mark === mark) return before;
     const file = readScriptFile(path);
     if (typeof file === 'string') return null;
-    const content = { mark, hash: file.contentHash, imports: findImports(path, file.head.toString('utf8')) };
+    const content = { mark, hash: file.hash(), imports: findImports(path, file.head.toString('utf8')) };
     known.set(path, content);
     return content;
   } catch {
