@@ -9,7 +9,7 @@ import { isCommandName } from '../system/base/command-names.ts';
 import { errorCode, toPackageIncomplete, UsageError } from '../system/base/errors.ts';
 import { printableName } from '../system/base/values.ts';
 import { leaveCallersZone } from '../system/base/zone.ts';
-import { keepPackage } from '../system/process/package-files.ts';
+import { keepPackageAfter } from '../system/process/package-files.ts';
 import type { CommandLine } from './program.ts';
 import { runTierCommand } from './run/run-tier.ts';
 import type { CommandContext } from './shared/context.ts';
@@ -20,7 +20,7 @@ export async function main(distFolder: string): Promise<void> {
   leaveCallersZone();
   // What settings print, which are code, is no part of an answer: a program may read that.
   console.log = console.info = console.debug = console.error;
-  setTimeout(keepPackage, LASTING_MS, distFolder).unref();
+  keepPackageAfter(LASTING_MS, distFolder);
   await runCommandLine(process.argv.slice(2), createContext(distFolder));
   endSoon();
 }

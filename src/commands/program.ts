@@ -12,6 +12,7 @@ import { UsageError } from '../system/base/errors.ts';
 import { printableLine } from '../system/base/text.ts';
 import { enterZone } from '../system/base/zone.ts';
 import { findRoot } from '../system/place/root.ts';
+import { keepPackageAfter } from '../system/process/package-files.ts';
 import { buildCommand, fillCommand, type GlobalOptions, isReader } from './shared/command.ts';
 import { type CommandContext, enterSite } from './shared/context.ts';
 import { fitHelp, programExamples } from './shared/help-text.ts';
@@ -83,11 +84,16 @@ function asksForHelp(args: readonly string[]): boolean {
 /** Before a command begins with anything. The place of `init` is no root yet: it looks by itself. */
 async function enterRoot(context: CommandContext, command: Command): Promise<void> {
   const { root: option, asRoot } = command.optsWithGlobals<GlobalOptions>();
+  const reads = isReader(command);
+  if (reads) keepPackageAfter(READING_MS, context.distFolder);
   const root = command.name() === 'init' ? null : findRootIfAny(context, option);
   if (root === null) return;
-  enterSite(context, root, isReader(command) || command.name() === HIDDEN_COMMAND || asRoot === true);
+  enterSite(context, root, reads || command.name() === HIDDEN_COMMAND || asRoot === true);
   if (!timeless.includes(command.name())) await enterZoneOf(root);
 }
+
+/** What only shows something is over by then, and nothing is lost if an upgrade of the package ends it. */
+const READING_MS = 1_000;
 
 /** Commands that only shells call. */
 const timeless = ['completion', HIDDEN_COMMAND];

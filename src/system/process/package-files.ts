@@ -7,6 +7,13 @@ import { pathToFileURL } from 'node:url';
 const CHUNK = /-[\w-]{8}\.cjs$/;
 
 let isKept = false;
+let waiting: NodeJS.Timeout | undefined;
+
+/** Keeps the package if the process lasts so long; the latest call counts. */
+export function keepPackageAfter(ms: number, distFolder: string): void {
+  clearTimeout(waiting);
+  waiting = setTimeout(keepPackage, ms, distFolder).unref();
+}
 
 /**
  * Keeps in memory all that this process may still load: an upgrade removes it from the disk and puts files of another
