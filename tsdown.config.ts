@@ -78,6 +78,10 @@ const readers = [
   'commands/show/report.ts',
   'commands/show/status.ts',
   'commands/show/show.ts',
+  // Most of them load these, too.
+  'checks/host/crontab-calls.ts',
+  'report/model/runs/script.ts',
+  'store/shared/queries.ts',
 ];
 
 /** What health checks load, which few passes run: apart from all that others load, too. */
@@ -92,8 +96,28 @@ const passes = ['commands/cli.ts', 'commands/run/run-tier.ts', 'store/sqlite/ope
 /** What reads scripts, which a pass of an empty tier does without. */
 const scripts = ['discovery/folder.ts'];
 
+/** What each command loads that is no pass, and what many of them load: nothing of this may load Kysely. */
+const program = [
+  'commands/program.ts',
+  'commands/shared/help-text.ts',
+  'commands/shared/names.ts',
+  'commands/shared/open.ts',
+  'report/json.ts',
+  'report/terminal/screen.ts',
+  'report/text/words.ts',
+];
+
 /** What runs scripts: with node:child_process, and all that this loads. */
 const runners = ['worker/loop/script-executor.ts', 'store/statements/monitor/compare-runs.ts'];
+
+/** What a pass that runs scripts may load on its way, and readers load, too: it must not load all that these do. */
+const onTheWay = [
+  'checks/list.ts',
+  'checks/host/crontab-calls.ts',
+  'monitor/alert/incidents.ts',
+  'worker/pass/work-queue.ts',
+  'worker/recovery/sweep.ts',
+];
 
 /**
  * better-sqlite3's JavaScript in one file instead of 14, without what finds its binary and with the version that
@@ -160,7 +184,8 @@ export default defineConfig([
           chunkOf('scripts', 5, scripts),
           chunkOf('housekeep', 4, keepers),
           // Apart, as neither of these two is to load the other.
-          chunkOf('shared', 3, readers, runners),
+          chunkOf('shared', 3, readers, [...runners, ...onTheWay]),
+          chunkOf('program', 2.5, program),
           chunkOf('read', 2, readers),
           chunkOf('run', 1, runners),
           chunkOf('checks', 0, checks),

@@ -97,10 +97,10 @@ export async function runAndShow(
 }
 
 /** Loaded by a pass that has something to run; it is read once for all tiers. */
-function crontabFor(context: CommandContext, { root }: Runner): ReadCrontab {
+function crontabFor({ env }: CommandContext, { root }: Runner): ReadCrontab {
   let reading: ReturnType<ReadCrontab> | undefined;
   return () => {
-    reading ??= import('../shared/open.ts').then(({ crontabOf }) => crontabOf(context, root)());
+    reading ??= import('../../checks/host/crontab-calls.ts').then((crontab) => crontab.readCrontabTimes(root, env));
     return reading;
   };
 }

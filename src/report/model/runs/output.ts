@@ -1,7 +1,6 @@
 import { closeSync, createReadStream, fstatSync, readSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as wait } from 'node:timers/promises';
-import { createGunzip } from 'node:zlib';
 import type { LogView } from '../../../discovery/site.ts';
 import { readPieces } from '../../../execution/result/output.ts';
 import { runFilesOf } from '../../../execution/run-files.ts';
@@ -46,7 +45,7 @@ async function* readKeptFile(state: StateFolder, file: string, ends: string | nu
 
 async function* unzip(path: string): AsyncGenerator<string> {
   const file = createReadStream(path, { fd: openPlainFile(path) });
-  const unzipped = createGunzip().setEncoding('utf8');
+  const unzipped = process.getBuiltinModule('node:zlib').createGunzip().setEncoding('utf8');
   file.on('error', (error) => unzipped.destroy(error));
   try {
     yield* file.pipe(unzipped) as AsyncIterable<string>;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type Pass, runPass, runPassAgain } from '../../support/command.ts';
+import { commandPath, cronEnv, type Pass, runNode, runPass, runPassAgain } from '../../support/command.ts';
 import { changeLog } from '../../support/log.ts';
 import { executable } from '../../support/root.ts';
 
@@ -42,4 +42,23 @@ test('a pass that finds nothing wrong asks the log four times more, and loads on
   expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(before.statements.length + 4);
   expect(writes).toBe(before.writes + 1);
   expect(files.length, files.join('\n')).toBeLessThanOrEqual(before.files.length + 1);
+});
+
+test.each([
+  ['hourly', { files: 21, hasKysely: false }],
+  ['add hourly-mail', { files: 22, hasKysely: false }],
+  ['work', { files: 24, hasKysely: false }],
+  ['status', { files: 10, hasKysely: true }],
+  ['why hourly/a', { files: 10, hasKysely: true }],
+  ['report', { files: 10, hasKysely: true }],
+  ['list', { files: 10, hasKysely: true }],
+])('%s loads few files, and the builder of queries only to read the log', (line, most) => {
+  const first = runPass({ 'a.sh': executable('#!/bin/sh\necho done\n') });
+  const log = join(first.root, 'cost');
+  const env = { ...cronEnv(first.root), NODE_OPTIONS: `--require=${preload}`, COST_LOG: log };
+  expect(runNode([commandPath, ...line.split(' ')], { cwd: first.root, env })).toMatchObject({ status: 0 });
+  const { files } = JSON.parse(readFileSync(log, 'utf8')) as Cost;
+  const hasKysely = files.some((file) => readFileSync(file, 'utf8').includes('kysely:error'));
+  expect(hasKysely, files.join('\n')).toBe(most.hasKysely);
+  expect(files.length, files.join('\n')).toBeLessThanOrEqual(most.files);
 });
