@@ -22,7 +22,7 @@ import { checkLiveness } from '../system/process/identity.ts';
 /** One look at one side of the log or its disk. It changes nothing, and may throw: then its answer is unknown. */
 export interface HealthCheck {
   readonly code: CheckCode;
-  /** Where it looks: the subject of what it says if nothing is wrong. */
+  /** The subject of the check's message if nothing is wrong. */
   readonly where: 'tiers' | 'scripts' | 'queue' | 'workers' | 'log' | 'disk' | 'alerts';
   /** Each machine of a fleet makes it for itself. */
   readonly isOwn?: true;
@@ -33,9 +33,9 @@ export interface HealthCheck {
 
 /** The result of a check. */
 export interface CheckResult {
-  /** What there is to say where nothing is wrong. */
+  /** The message if nothing is wrong. */
   readonly ok: string;
-  /** What is wrong; none, or left out: all is well. */
+  /** Its problems; empty or absent: all is well. */
   readonly wrong?: readonly Wrong[];
   readonly figures?: readonly Figure[];
 }
@@ -55,10 +55,10 @@ export interface Figure {
   readonly isLow?: true;
 }
 
-/** Where to look, and when. */
+/** The place to check, and the time of the check. */
 export interface CheckPlace {
   readonly root: string;
-  /** Where runs may be recorded; the first one holds the log. */
+  /** Folders that may hold records of runs; the first one holds the log. */
   readonly states: readonly [StateFolder, ...StateFolder[]];
   readonly settings: Pick<Settings, 'checks'>;
   readonly nowMs: number;
@@ -149,7 +149,7 @@ export function watchTier(tier: string, calls: TierCallRow | null, nowMs: number
   return { tier, periodMs: tierPeriodMs(tier), calls, expected: expectCall(tier, last, nowMs) };
 }
 
-/** What is paused waits because somebody wants it to. */
+/** Leaves out paused jobs: they wait because somebody wants it. */
 async function sumDue(rows: readonly DueJobsRow[], pauses: CheckFacts['pauses'], nowMs: number): Promise<DueJobs> {
   const found = rows.reduce((sum, { jobs }) => sum + jobs, 0);
   const names = rows.length === 0 ? [] : await withoutPaused(rows, await pauses());

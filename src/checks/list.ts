@@ -38,7 +38,7 @@ export async function loadHostChecks(): Promise<readonly HostCheck[]> {
 
 export const checkCodes: readonly CheckCode[] = checks.map(({ code }) => code);
 
-/** What each machine of a fleet finds of itself. */
+/** Checks that each machine of a fleet makes for itself. */
 export const ownCodes: readonly CheckCode[] = checks.filter(({ isOwn }) => isOwn).map(({ code }) => code);
 
 /** The result of several checks. */
@@ -92,7 +92,7 @@ function unknown({ code, where }: HealthCheck, reason: string): HealthFinding {
   return { code, status: 'unknown', subject: where, message, hint };
 }
 
-/** What is said where the log cannot be read: what only the log tells is not known. */
+/** The report if the log cannot be read: the result of each check is unknown. */
 export function withoutLog(reason: string, codes = checkCodes): CheckReport {
   const unread = checks.filter(({ code }) => codes.includes(code));
   return { findings: unread.map((check) => unknown(check, reason)), figures: [] };

@@ -7,7 +7,7 @@ import { compareBytes, DAY_MS, HOUR_MS, listNames, shellWord } from '../system/b
 import { demandAccess, type StateFolder } from '../system/place/state-folder.ts';
 import type { CheckFacts, HealthCheck, Wrong } from './check.ts';
 
-/** What cannot be written where the runner writes, and what it has already lost or laid aside because of that. */
+/** Faults of writing: folders and files that cannot be written, and what was lost or quarantined for that reason. */
 const logUnusable: HealthCheck = {
   code: 'log-unusable',
   where: 'log',

@@ -92,7 +92,7 @@ const scriptOverdue: HealthCheck = {
     const scripts = await facts.scripts();
     const tiers = new Map((await facts.tiers()).map((each) => [each.tier, each]));
     const leftOut = scripts.filter((script) => isLeftOut(script, tiers.get(script.tier), threshold, facts.nowMs));
-    // Of a script that has a row for each machine, one that is gone is no matter while it runs on others.
+    // A script may have a row for each machine; a machine may miss it as long as it runs on another one.
     const runs = new Set(scripts.filter((script) => !leftOut.includes(script)).map(({ name }) => name));
     const suspects = [...new Map(leftOut.map((script) => [script.name, script])).values()].filter(
       ({ name }) => !runs.has(name),

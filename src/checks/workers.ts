@@ -5,7 +5,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, printableName } from '../system/base/values
 import { machineName } from '../system/process/identity.ts';
 import { type CheckFacts, type HealthCheck, longestUsualWaitMs, statusAbove, type Wrong } from './check.ts';
 
-/** What a worker has beyond a time limit before it is said not to end it. */
+/** Time that a worker has beyond a time limit before it counts as stuck. */
 const LIMIT_GRACE_MS = 2 * MINUTE_MS;
 
 const workerStuck: HealthCheck = {

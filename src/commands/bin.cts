@@ -4,13 +4,13 @@
 // biome-ignore-all lint: old Nodes know neither `const` nor arrow functions
 var path = require('path');
 
-/* Node runs what it finds there: under cron's umask 000 anybody could have put code in, and under
-   sudo it may be another user's. What others could write is made anew. */
+/* Node runs the files of this folder. Under cron's umask 000 anybody could have added code, and under sudo the folder
+   may be another user's. A folder that others could write is made anew. */
 function makePrivate(caches: string, folder: string) {
   var fs = require('fs');
   var own = process.geteuid!();
   try {
-    // What root made in a user's home would shut its owner out.
+    // A folder that root makes in a user's home would shut the user out.
     if (own === 0 && fs.statSync(path.dirname(caches)).uid !== own) return false;
     makeFolder(fs, caches);
     makeFolder(fs, folder);

@@ -18,7 +18,7 @@ import type { Complaint } from './wrong-use.ts';
 /** Runs the command line: 0 succeeded, 1 some run failed, 2 wrong use. */
 export async function main(distFolder: string): Promise<void> {
   leaveCallersZone();
-  // What settings print, which are code, is no part of an answer: a program may read that.
+  // Settings are code and may print. Their output goes to stderr, so that a program can parse the answer.
   console.log = console.info = console.debug = console.error;
   keepPackageAfter(LASTING_MS, distFolder);
   await runCommandLine(process.argv.slice(2), createContext(distFolder));
@@ -36,7 +36,7 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
     if (call !== null) await runTierCommand(context, call.tier, call);
     else await (await import('./program.ts')).runProgram(line);
   } catch (error) {
-    // What describes it may have gone with the package: then that is what is wrong.
+    // An upgrade may have removed the module that describes errors; the missing module is then the error to describe.
     const { message, exitCode } = await describeError(error, line).catch((gone) => describeError(gone, line));
     if (message !== null) await complain(`runner: ${message}\n`, context.stderr);
     context.setExitCode(exitCode);
@@ -138,7 +138,7 @@ function describeQueueError({ message, code, cause }: QueueError): Complaint {
   return { message: printableName(message), exitCode: code === 'invalid' ? 2 : 1 };
 }
 
-/** Of the operating system or of SQLite: the disk, the rights, the lock; not a defect. */
+/** An error of the operating system or of SQLite (disk, rights, lock), not a defect. */
 function isSystemError(error: unknown): error is Error {
   const code = errorCode(error);
   return /^(E[A-Z0-9]+|SQLITE_\w+)$/.test(code) && !code.startsWith('ERR_');
@@ -160,7 +160,7 @@ function endQuietlyWithoutReader(error: NodeJS.ErrnoException): void {
 function goOnWithoutReader(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE' || error.code === 'EIO') return;
   if (!isSystemError(error)) throw error;
-  // A full disk: what was done is done, and cannot be told.
+  // The disk is full. The command has done its work, but cannot print its result.
   writeSync(2, `runner: its output could not be written: ${error.message}\n`);
   process.exit(1);
 }

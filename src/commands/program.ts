@@ -23,7 +23,7 @@ export interface CommandLine {
   readonly context: CommandContext;
 }
 
-/** What guesses need of it. */
+/** The parts of a command line that guesses need. */
 export interface TypedLine {
   readonly args: readonly string[];
   readonly context: Pick<CommandContext, 'cwd' | 'env'>;
@@ -92,7 +92,7 @@ async function enterRoot(context: CommandContext, command: Command): Promise<voi
   if (!timeless.includes(command.name())) await enterZoneOf(root);
 }
 
-/** What only shows something is over by then, and nothing is lost if an upgrade of the package ends it. */
+/** Commands that only show something have ended by then, and lose nothing if an upgrade of the package ends them. */
 const READING_MS = 1_000;
 
 /** Commands that only shells call. */
@@ -116,7 +116,7 @@ function findRootIfAny({ cwd, env }: Pick<CommandContext, 'cwd' | 'env'>, option
 
 export function buildProgram(line: CommandLine): Command {
   const { context } = line;
-  // Wrong use is told in one place, as one sentence.
+  // The parser prints no errors: `describeWrongUse` makes one sentence of them.
   const output = {
     writeOut: (text: string) => context.stdout.write(fitHelp(text, columnsOf(context.stdout))),
     getOutHelpWidth: () => columnsOf(context.stdout),
@@ -184,7 +184,10 @@ export class WrongArguments extends CommanderError {
   }
 }
 
-/** Lets nothing end the process. What the library says of a wrong value has no parts, and is said before it is asked. */
+/**
+ * Makes the parser throw instead of ending the process. Its message about a wrong value has no separate parts, so wrong
+ * choices are caught before the parser checks them.
+ */
 function throwWrongUse(command: Command): Command {
   for (const option of command.options) demandChoice(option, option.long ?? option.flags);
   for (const argument of command.registeredArguments) demandChoice(argument, `<${argument.name()}>`);

@@ -30,7 +30,7 @@ const all = { ...firstDay, ...scripts, ...queue, ...watching, ...folder };
 
 type All = typeof all;
 
-/** Every command. What runs it is loaded with the one that is called. */
+/** Every command. A command's code is loaded when it is called. */
 export const commandTable: Readonly<Record<CommandName, Definition>> = all satisfies Loads<All>;
 
 type Token = All['web']['commands']['token']['commands'];
@@ -43,5 +43,5 @@ interface Others {
   readonly 'web token revoke': Token['revoke'];
 }
 
-/** What a command is given: its arguments and options by name. */
+/** The arguments and options of a command, by name. */
 export type Given<Name extends keyof (All & Others)> = GivenTo<(All & Others)[Name]>;

@@ -12,7 +12,7 @@ declare function serve(app: serve.WebApp): void;
 
 declare namespace serve {
   interface WebApp {
-    /** Where browsers reach it: `https://example.org/runner`. */
+    /** The address for browsers: `https://example.org/runner`. */
     url: string;
     /** The folder that contains `jobs/`. Default: RUNNER_ROOT, otherwise the nearest one upward from the current folder. */
     root?: string;

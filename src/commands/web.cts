@@ -1,5 +1,6 @@
-/* What the startup file of a Node app calls, under Passenger or LiteSpeed. They start it by a loader of their own,
-   which has no arguments and takes over where the first server listens. As in `bin.cts`, any Node understands it. */
+/* The function that the startup file of a Node app calls under Passenger or LiteSpeed. They start the file with a
+   loader of their own, which has no arguments and takes over where the first server listens. As in `bin.cts`, any Node
+   understands it. */
 // biome-ignore-all lint: old Nodes know neither `const` nor arrow functions
 var path = require('path');
 

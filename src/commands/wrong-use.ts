@@ -63,7 +63,7 @@ async function checkArguments(root: string, command: Command): Promise<void> {
   if (command.name() === 'work' && command.args.length > 0) readPatterns(command.args);
 }
 
-/** Where no command is named, a word may be a command's name that was written wrong. */
+/** If no command is named, a word may be a misspelled command. */
 async function guessMeaning(error: unknown, line: CommandLine): Promise<unknown> {
   const isWrongUse = error instanceof UsageError || error instanceof CommanderError;
   if (error instanceof UnknownTopic) return await describeTopic(error, line);
@@ -88,7 +88,7 @@ async function describeTopic({ message, topic, isTier }: UnknownTopic, line: Com
 export async function describeWrongUse(error: unknown, line: CommandLine): Promise<Complaint> {
   const meant = await guessMeaning(error, line);
   const [command] = chooseCommands(line);
-  // Of a monitoring plugin, 2 would say that what it looks at is in a critical state.
+  // The exit code 2 of a monitoring plugin would report the checked site as critical.
   const exitCode = command === 'check' ? 3 : 2;
   if (meant instanceof CommanderError) return describeCommanderError(meant, exitCode, line);
   return { message: (meant as Error).message, exitCode };
@@ -101,7 +101,7 @@ function describeCommanderError(error: CommanderError, exitCode: number, line: C
   return { message: sentenceOf(error, line), exitCode };
 }
 
-/** What each error of the library is about, which it tells in English alone, is read off the command again. */
+/** Rebuilds each error of the library from the command, because its own messages are in English only. */
 const sentences: Readonly<Record<string, (found: WrongArguments, line: CommandLine, help: string) => string>> = {
   'commander.missingArgument': ({ command }, _, help) => {
     const missing = command.registeredArguments.find(
@@ -163,9 +163,9 @@ function describeUnknownOption({ command }: WrongArguments, line: CommandLine, h
 }
 
 /**
- * What was meant by an option that a command does not have, without its dashes.
+ * The option that the user may have meant by an unknown one, without its dashes.
  *
- * @param known the options that the command has
+ * @param known the options of the command
  */
 function guessOption(option: string, known: readonly string[], command: CommandName | null): string | null {
   const word = withoutDashes(option);
@@ -183,10 +183,9 @@ function withoutDashes(option: string): string {
 }
 
 /**
- * A first word that is no command is taken for a tier's name: the complaint names the command that was
- * meant.
+ * A first word that is no command is taken for a tier. Names the command that was probably meant.
  *
- * @returns the error that is to be told, mostly as it was
+ * @returns the error to report, mostly the same one
  */
 export async function guessCommand(error: unknown, line: TypedLine): Promise<unknown> {
   const { args } = line;
@@ -275,7 +274,10 @@ function nameCommand(error: NoSuchTier, meant: string | null): UsageError {
   return asks ? error : new UsageError(`${begun}; \`npx folder-runner --help\` lists the commands.`);
 }
 
-/** A command's own words and options are too many for a tier. What follows an option may be its value. */
+/**
+ * Whether the words are those of another command, which are too many for a tier. A word after an option may be its
+ * value.
+ */
 function isOfWords(error: unknown, words: readonly string[], args: readonly string[]): boolean {
   if (!(error instanceof CommanderError)) return false;
   const isFirst = words[0] === args[0];

@@ -36,7 +36,7 @@ export const checkAlerts: HostCheck = {
   },
 };
 
-/** Where passes are started: by the lines of the crontab, else here. */
+/** Environments in which passes start: those of the crontab's lines, or this one if no line calls a tier. */
 interface Environments {
   readonly isCron: boolean;
   readonly all: readonly NodeJS.ProcessEnv[];

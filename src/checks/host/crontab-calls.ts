@@ -55,7 +55,7 @@ export interface CrontabCall {
   readonly command: CallCommand | null;
 }
 
-/** What the runner gets of a line, and how to see whether it would get it. */
+/** The arguments that a crontab line passes to the runner, and a command that shows whether they would reach it. */
 interface CallCommand extends CommandToTry {
   readonly args: readonly string[];
 }
@@ -81,7 +81,7 @@ export async function readCrontabCalls(root: string, env: NodeJS.ProcessEnv): Pr
 export async function readCrontabTimes(root: string, env: NodeJS.ProcessEnv): Promise<CrontabTimes | null> {
   const { failure, calls } = await readCrontabCalls(root, env);
   if (failure !== null) return null;
-  // Whatever the settings say, cron goes by the machine's zone. To ask for times in a zone takes longer.
+  // Cron uses the machine's zone, not that of the settings. Computing times in a named zone takes longer.
   const zone = process.env.TZ === undefined ? null : machineZone();
   return { changedAtMs: readChangedAt(root), zone, lines: calls.flatMap(timesOf) };
 }
@@ -235,7 +235,7 @@ function findCall(line: string): ShellCall | null {
 interface ExpandedLine {
   readonly words: readonly string[];
   readonly cwd: string;
-  /** What cron runs it with: its own few variables, and those that the crontab sets above it. */
+  /** Environment of the command: cron's own few variables, and those that the crontab sets above the line. */
   readonly env: NodeJS.ProcessEnv;
 }
 

@@ -169,7 +169,7 @@ function tryPlan({ root, env, commandPath }: DoctorPlace, { crontab, damage }: C
 async function judgeCalls(place: DoctorPlace, reading: CrontabReading): Promise<Found[]> {
   const findings: Found[] = [];
   for (const call of reading.calls) {
-    // What nobody marked, `runner cron --install` leaves alone.
+    // `runner cron --install` leaves lines outside its own block alone.
     const cure = reading.block.includes(call.text)
       ? INSTALL
       : `Correct line ${call.number} with \`crontab -e\`, or delete it and run \`npx folder-runner cron --install\`.`;
@@ -198,7 +198,7 @@ async function judgeCall(place: DoctorPlace, call: CrontabCall, cure: string): P
   return [note(found, cure)];
 }
 
-/** What keeps a line from doing what it is there for, as far as reading tells. */
+/** Faults that keep a line from doing its job, as far as reading the line shows. */
 async function findFlaws(
   { root, findWrongUse }: DoctorPlace,
   { flaws, name, command }: CrontabCall,
@@ -211,7 +211,7 @@ async function findFlaws(
   return wrongUse === null ? [] : [`the command refuses it: ${wrongUse}`];
 }
 
-/** Of workers of the queue there may be several. */
+/** A tier must be called by one line only; several lines may start queue workers. */
 function findTwins(calls: readonly CrontabCall[]): Found[] {
   return [...new Set(calls.map(({ name }) => name))].flatMap((name) => {
     const twins = calls.filter((call) => call.name === name).map(({ number }) => number);

@@ -123,7 +123,7 @@ function bytesOfAll(path: string): number {
   return names.reduce((total, name) => total + bytesOf(join(folder, name)), 0);
 }
 
-/** What a file or a folder takes on the disk; 0 for what is gone meanwhile or cannot be looked at. */
+/** Disk space of a file or folder; 0 if it is gone meanwhile or cannot be read. */
 function bytesOf(path: string): number {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return 0;
@@ -139,7 +139,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** What is tried there; each throws what keeps it from working. */
+/** Operations tried in the folder, by description; each throws the reason why it does not work. */
 const trials: Readonly<Record<string, (folder: string) => void>> = {
   'to make and rename a folder': tryFolders,
   'to make a hard link': (folder) => linkSync(makeFile(folder, 'one'), join(folder, 'two')),
@@ -264,7 +264,7 @@ function compareDates(folder: string): Found[] {
   ];
 }
 
-/** Where `jobs/` is another file system, it is tried there. */
+/** Tries it in `jobs/` if that is another file system. */
 async function tryPrograms(folder: string, jobs: string, env: NodeJS.ProcessEnv): Promise<Found[]> {
   const isOther = existsSync(jobs) && statSync(jobs).dev !== statSync(folder).dev;
   return isOther ? await inScratchFolder(jobs, (other) => tryProgram(other, env)) : await tryProgram(folder, env);
@@ -297,8 +297,8 @@ export const checkPermissions: HostCheck = {
 };
 
 /**
- * With an access control list, the group's bits in the mode tell what anybody in the list has at most. Who judges by
- * the mode takes that for the group's own, which on many hosts has but one member; and Node cannot read such a list.
+ * With an access control list, the group bits of the mode are the most that anybody in the list may do. A reader of the
+ * mode takes them for the group's own rights, and on many hosts the group has one member. Node cannot read such a list.
  */
 async function findAccessLists({ root, state, env, discovery }: DoctorPlace): Promise<Found[]> {
   const { tiers, handlers } = await discovery();
@@ -324,7 +324,7 @@ function isGroupWritable(path: string): boolean {
   return stats !== undefined && (stats.mode & 0o020) !== 0;
 }
 
-/** What `allowUnsafe` allows is not refused, and no better for that. */
+/** A fault that `allowUnsafe` allows is a warning: the runner accepts it, but the danger stays. */
 function allow({ message, hint }: Found): Found {
   return found('warning', `${message} (allowed by allowUnsafe)`, hint);
 }
@@ -365,7 +365,7 @@ function judgeOwnerOfState({ root, state }: DoctorPlace): Found[] {
   }
 }
 
-/** What scripts print is in there. */
+/** The state folder holds the output of scripts. */
 function judgeModeOfState({ state }: DoctorPlace): Found[] {
   if (!existsSync(state.path)) return [];
   const mode = statSync(state.path).mode & 0o777;

@@ -10,7 +10,7 @@ import { findOwnNode, findSendmail } from '../../system/process/programs.ts';
 import { listProcesses } from './probes.ts';
 import type { DoctorPlace, HostCheck } from './site.ts';
 
-/** Whose Node it is, by its path. */
+/** The owner of a Node installation, by the path of Node. */
 const sources: readonly (readonly [RegExp, string])[] = [
   [/\/nodevenv\//, "nodevenv, the panel's Node selector"],
   [/^\/opt\/alt\/alt-nodejs/, "CloudLinux's"],
@@ -58,7 +58,7 @@ interface NodeReport {
 }
 
 function readNodeReport() {
-  // Else a report asks the name server for each open connection, which can take a minute.
+  // Without this, the report asks the name server for each open connection, which can take a minute.
   Object.assign(process.report, { excludeNetwork: true });
   const { header, userLimits } = process.report.getReport() as NodeReport;
   const soft = (name: string): number | null => {

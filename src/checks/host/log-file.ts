@@ -27,7 +27,7 @@ export interface LogFile {
   readonly failure: string | null;
   readonly applicationId: number;
   readonly schemaVersion: number;
-  /** Null where that cannot be told without a chance to write. */
+  /** Null if a read-only connection cannot tell. */
   readonly journalMode: string | null;
   /** The complaints of `pragma quick_check`. */
   readonly damages: readonly string[];
@@ -39,8 +39,8 @@ type Reading = Omit<LogFile, 'bytes' | 'writeFailure'>;
 const TIMEOUT_MS = 60_000;
 
 /**
- * In a process of its own, which can be ended when it takes too long, and whose death at a file that
- * shrinks while it is mapped is only an answer. What it may write is what SQLite mends by itself.
+ * Runs in a process of its own. The process can be ended if it takes too long, and it may die of a file that shrinks
+ * while mapped. It writes only the repairs that SQLite makes by itself.
  */
 const EXAMINE = `
   database.exec('pragma busy_timeout = 5000; pragma query_only = on');

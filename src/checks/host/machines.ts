@@ -39,7 +39,7 @@ function describeMachines(machines: readonly Machine[]): string {
   return names.length === 0 ? 'no pass has run yet' : `seen within a week: ${listOf(names)}`;
 }
 
-/** Whoever has given a machine another name need not be told of the old one for long. */
+/** A day: after a machine gets another name, the warning about the old one soon ends. */
 const NAMED_WITHIN_MS = 86_400_000;
 
 function describeSharedName(host: string): Found {

@@ -18,13 +18,13 @@ export interface ProbeAnswer {
   readonly exitCode: number | null;
   readonly stdout: string;
   readonly stderr: string;
-  /** What kept it from an answer: not found, no answer in time; null: it ended by itself. */
+  /** Why it gave no answer: not found, or too slow; null: it ended by itself. */
   readonly failure: string | null;
 }
 
 const MOST_CHARACTERS = 64 * 1024;
 
-/** Runs another program and never waits longer than it is told to, whatever the program does. */
+/** Runs another program and never waits longer than the time limit, whatever the program does. */
 export function askProgram(
   [command, ...args]: readonly [string, ...string[]],
   { env, cwd, timeoutMs }: ProgramRequest,
@@ -68,13 +68,13 @@ function killGroup(pid: number | undefined): void {
   }
 }
 
-/** What went wrong, in one line: an error, else what the program said first, else how it ended. */
+/** One line on the fault: the failure, or the first line that the program printed, or its exit code. */
 export function reasonOfFailure({ exitCode, stderr, stdout, failure }: ProbeAnswer): string {
   const said = mainLine(`${stderr}\n${stdout}`);
   return failure ?? (said || `exit code ${exitCode}, no message`);
 }
 
-/** Of what a failed program printed the line that says why: Node begins with the place in its own source. */
+/** The line of a failed program's output that gives the reason: Node prints the place in its own source first. */
 export function mainLine(printed: string): string {
   const [error] = /^\w*Error(?: \[\w+\])?: .*/m.exec(printed) ?? [];
   return error ?? (printed.trim().split('\n', 1)[0] as string).trim();
@@ -94,7 +94,7 @@ export interface SqliteCommand {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** What is said where there is no driver. */
+/** The message if there is no driver. */
 export const NO_SQLITE = 'SQLite cannot be loaded';
 
 /** Both drivers have what is used of them under the same names; one of them would wait for a lock. */
@@ -146,7 +146,7 @@ function makeScratchFolder(parent: string): string {
   try {
     return mkdtempSync(join(parent, '.doctor-'));
   } catch (error) {
-    // What follows is the name of a folder that is not there.
+    // After the comma stands the name of a folder that does not exist.
     const [reason] = (error as Error).message.split(',', 1);
     throw new UnwritablePlace(`nothing can be written to ${parent} (${reason})`);
   }

@@ -51,7 +51,7 @@ export const checkConfig: HostCheck = {
 };
 
 function describeWrong(fault: Fault | string, name: string): Found {
-  // Of a file that others could have written, how to close it.
+  // A fault of a file that others could have changed says itself how to close it.
   if (typeof fault !== 'string') return findingOfFault(fault);
   return critical(fault, `Correct it in ${name}: until then no script runs; docs/settings.md has every setting.`);
 }
@@ -141,7 +141,9 @@ function rename(tier: string, guess: string): string {
   return `mv ${shellWord(join('jobs', tier))} jobs/${guess}`;
 }
 
-/** A folder that is moved onto another one ends up inside it, where nothing runs. What has one name stays in both. */
+/**
+ * `mv` would put the folder inside an existing one, where nothing runs. A script whose name is taken stays where it is.
+ */
 function moveScripts(tier: string, guess: string): string {
   const folder = shellWord(join('jobs', tier));
   return `mkdir -p jobs/${guess} && mv -n ${folder}/* jobs/${guess}/ && rmdir ${folder}`;

@@ -38,7 +38,7 @@ export interface PlaceRequest {
   readonly distFolder: string;
   readonly version: string;
   readonly nowMs: number;
-  /** What the command would refuse of these arguments in this root; null: nothing. Nothing is run. */
+  /** Why the command would refuse these arguments in this root; null: it accepts them. Runs nothing. */
   readonly findWrongUse: (root: string, args: readonly string[]) => Promise<string | null>;
 }
 

@@ -14,7 +14,7 @@ export interface CronPlace {
 }
 
 export interface CommandToTry extends CronPlace {
-  /** What shows by its version that the line would work; null: that is not to be run. */
+  /** Command that shows, by printing a version, that the line would work; null: it must not be run. */
   readonly trial: readonly string[] | null;
   /** Why it is not; null: it is. */
   readonly refusal: Refusal | null;
@@ -97,9 +97,9 @@ export type Trial =
   | { readonly works: null; readonly reason: string };
 
 /**
- * Runs a line's own Node and command, or its script, by the line's own shell and in cron's bare environment, so that
- * they say their version: that they are found is proven, and no script is run. What else stands in the line
- * (`nice`, `&& curl …`) is left out.
+ * Runs a line's own Node and command, or its script, with the line's own shell and cron's bare environment. They only
+ * print their version, which proves that they are found, and no script runs. The rest of the line (`nice`, `&& curl …`)
+ * is left out.
  */
 export async function tryCommand({ trial, refusal, cwd, env }: CommandToTry): Promise<Trial> {
   if (trial === null) return { works: refusal?.isFault === true ? false : null, reason: refusal?.reason ?? '' };

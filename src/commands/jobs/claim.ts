@@ -59,7 +59,10 @@ interface Claimed {
   readonly isList: boolean;
 }
 
-/** What cannot be handed over never reached its worker: it is given back, and this was no try. */
+/**
+ * Prints the claimed jobs. If the output cannot be written, no worker got them: they go back to the queue with their
+ * tries unchanged.
+ */
 async function handOut(
   { stdout, setExitCode }: CommandContext,
   queue: Queue,

@@ -43,7 +43,7 @@ export function readTimes({ now }: CommandContext, { wait, for: forWhile }: Time
 interface Following extends Times {
   readonly root: string;
   readonly patterns: readonly string[];
-  /** So many jobs are out at most. */
+  /** Largest number of jobs that are out at the same time. */
   readonly count: number;
   readonly how: ClaimOptions;
   readonly stop: {
@@ -62,7 +62,7 @@ export async function follow(context: CommandContext, queue: VerbQueue, followin
   stop.signal.addEventListener('abort', talk.wake);
   stop.again.addEventListener('abort', talk.close);
   const listening = listen(talk, process.stdin).finally(talk.close);
-  // Told below.
+  // Awaited below, where its error is thrown.
   listening.catch(() => {});
   try {
     await handOutJobs(talk, following, filesOfDeploy(context, following.root));
@@ -97,7 +97,7 @@ interface Talk {
   /** To be asked before looking at the hand; aborted once that may be another one. */
   turn(): AbortSignal;
   readonly wake: () => void;
-  /** Nobody is there any more. */
+  /** Ends the talk: the worker is gone. */
   readonly close: () => void;
   isClosed(): boolean;
 }
@@ -143,7 +143,7 @@ async function nextChange({ hand, now }: Talk, turn: AbortSignal): Promise<void>
   await sleepUntil(turn, waitMs);
 }
 
-/** Whose lease is over is out of the hand: its verdict would be refused. */
+/** Drops jobs whose lease is over from the hand: the queue would refuse their verdicts. */
 async function dropLost({ hand, now, tell }: Talk): Promise<void> {
   for (const [id, held] of hand) {
     if (now() < lostAt(held)) continue;
@@ -256,7 +256,11 @@ interface Verdict {
 /** The verbs of who holds a claim; one that deletes the job says nothing of its work. */
 const verdicts = verbNames.filter((name) => verbOf(name).takesToken && name !== 'delete');
 
-/** What a line leads to; what it cannot be is told, and the next one is read. */
+/**
+ * Carries out a line's verdict.
+ *
+ * @returns the line to answer with: an error for a bad line, after which the next one is read
+ */
 async function answer(talk: Talk, line: string | null): Promise<object> {
   let id: number | null = null;
   try {
@@ -265,7 +269,7 @@ async function answer(talk: Talk, line: string | null): Promise<object> {
     return { ok: await judge(talk, verdict) };
   } catch (error) {
     const line = errorLine(id, error);
-    // Nobody can judge it by this claim any more.
+    // No further verdict on the job can come with this claim.
     if (id !== null && !['invalid', 'unavailable'].includes(line.error.code) && talk.hand.delete(id)) talk.wake();
     return line;
   }
@@ -318,7 +322,7 @@ function wrongVerb(word: string): UsageError {
   );
 }
 
-/** Whoever had them is gone. */
+/** Gives back the jobs in the hand: their worker is gone. */
 async function giveBack({ queue, hand }: Talk): Promise<void> {
   const reason = 'its worker ended before it had told what became of it';
   for (const { job } of hand.values()) {

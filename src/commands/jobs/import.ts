@@ -75,7 +75,7 @@ async function show(
   await noteUnhandled(context, rootOf(context, root), report.names);
 }
 
-/** What an import did, or would do, for people. */
+/** The result of an import, or of its dry run, as text for people. */
 function renderImport(report: ImportReport, path: string): string {
   const lines = [
     describeTaken(report, path),

@@ -78,7 +78,7 @@ function refusalToJson([id, { message: reason }]: readonly [number, QueueError])
   return { id, reason };
 }
 
-/** What is wrong with an option is so for each job, and is said once. */
+/** A wrong option is wrong for every job, so each message is printed once. */
 function tellRefused({ stderr, setExitCode }: CommandContext, refused: readonly QueueError[]): void {
   for (const message of new Set(refused.map(({ message }) => message))) {
     stderr.write(`runner: ${printableName(message)}\n`);

@@ -54,7 +54,7 @@ async function addOne(
 ): Promise<void> {
   await withQueue(context, options.root, async (queue, root) => {
     const added = await queue.addUnique(name, data, await readQueueOptions(jobOptions, options));
-    // Of a unique key that is taken, it is another job, perhaps of another name.
+    // If the unique key is taken, this is the job that has it, perhaps of another name.
     const job = options.json && added.added ? null : await queue.get(added.id);
     if (options.json) context.stdout.write(`${JSON.stringify(added)}\n`);
     else context.stdout.write(`${describe(context, job, added, options)}\n`);

@@ -24,7 +24,7 @@ interface Terminal {
   readonly stdout: NodeJS.WriteStream;
 }
 
-/** Of a terminal that does not tell. */
+/** Size of a terminal that does not report its own. */
 const USUAL_COLUMNS = 80;
 const USUAL_ROWS = 24;
 

@@ -33,7 +33,7 @@ interface TailRequest {
   readonly note: (text: string) => void;
 }
 
-/** Where nothing has ever run there is no log to look into: following waits for that too. */
+/** Without a log nothing has ever run; `--follow` then waits for the first run. */
 async function tailWhenThere(context: CommandContext, request: TailRequest): Promise<void> {
   const { options, signal, note } = request;
   const { script: word, follow: isFollowing = false } = options;

@@ -12,7 +12,7 @@ import { type Content, type Drawn, textOfView, type View, ViewReader } from './w
 /** A view, and where in it one is. */
 interface Place {
   readonly view: View;
-  /** What the cursor is on, whichever line it has by now; null: nothing was read yet. */
+  /** The selected item, whichever line it is on now; null: nothing was read yet. */
   selected: View | null;
   /** The cursor has been moved: the view scrolls to keep it in sight. Until then its head stays in sight. */
   isFollowed: boolean;
@@ -38,7 +38,7 @@ const tabs: readonly Tab[] = [
 
 const LOADING = textOfView('Reading the log …');
 
-/** What is on the screen, and what keys do to it. */
+/** The contents of the screen, and the effect of each key. */
 export class Watch {
   readonly left: Promise<null>;
   readonly #leave: (value: null) => void;
@@ -61,7 +61,7 @@ export class Watch {
     this.#draw();
   }
 
-  /** Reads what is shown anew. What is asked for meanwhile is read afterwards. */
+  /** Reads the shown view again. A request that comes during a reading starts another one afterwards. */
   reload(): void {
     this.#isStale = true;
     if (!this.#isReading) void this.#read().catch(this.#fail);
@@ -96,7 +96,9 @@ export class Watch {
     this.reload();
   }
 
-  /** What follows Esc at once comes as one key with Alt: there are no such keys here, so they are two. */
+  /**
+   * A terminal sends Esc and a key right after it as one key with Alt. No key here uses Alt, so this takes them as two.
+   */
   #press(key: Key): void {
     const { name = '', ctrl, meta, sequence = '' } = key;
     if (meta && sequence.length > 1 && !isTerminalSequence(sequence)) {
@@ -224,7 +226,7 @@ function within(value: number, last: number): number {
   return Math.max(0, Math.min(value, last));
 }
 
-/** Of what is gone by now, the first item takes the place. */
+/** If the selected item is gone, the first one takes its place. */
 function indexOf(items: readonly (readonly [number, View])[], selected: View | null): number {
   const index = selected === null ? 0 : items.findIndex(([, view]) => isSame(view, selected));
   return Math.max(0, index);
@@ -239,7 +241,7 @@ function isTerminalSequence(sequence: string): boolean {
   return sequence.startsWith('\x1b[') || sequence.startsWith('\x1bO');
 }
 
-/** What is wrong with the log, or that a job is gone, stands in place of what was asked for. */
+/** The message to show instead of the view: the log cannot be read, or the job is gone. */
 function told(error: unknown): string {
   if (error instanceof StoreUnavailable || error instanceof QueueError || error instanceof UsageError)
     return error.message;

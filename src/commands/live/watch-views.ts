@@ -16,7 +16,7 @@ import { isFailure } from '../../store/words.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
 import { DAY_MS } from '../../system/base/values.ts';
 
-/** What can be looked at. */
+/** The views, each with its subject. */
 export type View =
   | { readonly kind: 'scripts' | 'runs' | 'queue' | 'help' }
   /** Null: of what runs now. */
@@ -24,7 +24,7 @@ export type View =
   | { readonly kind: 'script'; readonly script: string }
   | { readonly kind: 'run' | 'job'; readonly id: number };
 
-/** What was read for a view: drawn anew each second, as time goes on in it. */
+/** The data of a view: drawn again each second, because ages and durations change. */
 export interface Content {
   /** Whether the lines that were selected lead somewhere. */
   readonly isList: boolean;
@@ -128,7 +128,7 @@ export class ViewReader {
     return textBy((screen) => [linesOf(renderRun(run, screen))[0] ?? '', '', ...output]);
   }
 
-  /** What the run has written, safe to show. */
+  /** Lines of the run's output, safe to show. */
   async #follow({ view }: Site, run: RunWithOutput): Promise<string[]> {
     const before = this.#output?.run === run.id ? this.#output : { run: run.id, text: '', next: 0 };
     const part = await readOutputFrom(await view(), run, before.next);

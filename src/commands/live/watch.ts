@@ -39,7 +39,7 @@ export async function watch(context: CommandContext, options: Given<'watch'>): P
   }
 }
 
-/** What a terminal or a host ends programs by. */
+/** Signals by which a terminal or a host ends programs. */
 const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 function awaitSignal() {

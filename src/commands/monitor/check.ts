@@ -20,7 +20,7 @@ import type { CommandContext } from '../shared/context.ts';
 import { withLogIfAny } from '../shared/open.ts';
 import type { Given } from '../table.ts';
 
-/** What monitoring plugins end with. */
+/** Exit codes of monitoring plugins. */
 const exitCodes: Readonly<Record<CheckStatus, number>> = { ok: 0, warning: 1, critical: 2, unknown: 3 };
 
 /** `runner check`: does anything need attention? In the form of a monitoring plugin. */
@@ -78,7 +78,7 @@ function summaryOf(worstFirst: readonly HealthFinding[], figures: readonly Figur
   return `RUNNER ${status.toUpperCase()} - ${text}${data}`;
 }
 
-/** What follows a bar is read as figures. */
+/** A monitoring plugin's text after `|` is read as figures, so it must not contain one. */
 function plainLine(text: string): string {
   return printableLine(text).replaceAll('|', '¦');
 }

@@ -64,7 +64,7 @@ export async function listIncidents(context: CommandContext, { root, json, all }
   await print(context, renderIncidents(incidents, mutes, createScreen(context)));
 }
 
-/** What is not over comes first, whatever else there was since. */
+/** Open incidents come first, whatever happened since. */
 async function readIncidents(
   store: Store,
   place: { readonly root: string; readonly nowMs: number },
@@ -96,7 +96,7 @@ export async function acknowledge(
   }
 }
 
-/** `runner mute`: of what nobody is told for a while. */
+/** `runner mute`: silences incidents for a while. */
 export async function mute(context: CommandContext, { pattern, for: forMs, root, json }: Given<'mute'>): Promise<void> {
   const at = context.now();
   const names = [...new Set(namesOf(context, root, pattern))];
@@ -115,7 +115,7 @@ export async function mute(context: CommandContext, { pattern, for: forMs, root,
   }
 }
 
-/** Of scripts that are named by their files, the names; any other word as it is. */
+/** Turns file names into names of scripts; other words stay as they are. */
 function namesOf(context: CommandContext, root: string | undefined, words: readonly string[]): string[] {
   const place = { cwd: context.cwd, root: rootOf(context, root) };
   return words.map((word) => scriptNameOf(word, place));

@@ -103,7 +103,7 @@ function renderPlan(plan: PassPlan, drawing: Drawing): string[] {
   ];
 }
 
-/** What all of it usually takes, one after the other. */
+/** The usual time of all runs, one after the other. */
 function describeTotal(runs: readonly PlannedRun[]): string[] {
   const known = runs.flatMap(({ usualDurationMs }) => usualDurationMs ?? []);
   if (known.length === 0) return [];

@@ -14,19 +14,19 @@ import { machineName } from '../../system/process/identity.ts';
 import type { RunFinished } from '../../worker/invocation/events.ts';
 import type { CommandContext } from '../shared/context.ts';
 
-/** What a call has to say on stderr, where cron makes a mail of it. */
+/** The events of a call to report on stderr, which cron mails. */
 interface CallFailures {
   readonly runs: number;
   readonly failures: number;
-  /** Of those that did not fail. */
+  /** Number of runs with a warning that did not fail. */
   readonly warned: number;
-  /** Of those that failed, the first ones. */
+  /** The first failed runs. */
   readonly failed: readonly RunFinished[];
   /** All that ran. */
   readonly scripts: ReadonlySet<string>;
   /** By their jobs, those told of that nothing has followed yet: a next try of them is still to come. */
   readonly awaiting: ReadonlyMap<number | string, RunFinished>;
-  /** What the log says is to be told of its incidents now; null: each failure is told. */
+  /** The news of the log's incidents; null: each failure is reported. */
   readonly incidents: readonly PrintedIncident[] | null;
   /** Alerts that a mail channel could not send, so that cron's mail has to. */
   readonly unsent: readonly UnsentMail[];
@@ -54,10 +54,10 @@ async function describeAll(runner: Runner, call: CallFailures): Promise<string[]
   return [headOf(runner, call), ...blocks, ...rest];
 }
 
-/** So many incidents are told with what their runs have printed. */
+/** Most incidents that are reported with their runs' output. */
 const MOST_TOLD = 100;
 
-/** What the log's incidents say is news, and what the log does not know of. */
+/** The news of the log's incidents, and the failures that the log does not know. */
 async function describeNews(runner: Runner, call: CallFailures): Promise<string[]> {
   const incidents = [...(call.incidents ?? []), ...call.unsent.flatMap(({ message }) => toPrinted(message))];
   const clock = createClock(runner.now());
@@ -95,7 +95,7 @@ function nameOthers(runs: readonly RunFinished[], call: CallFailures): string[] 
   return [`Also failed: ${[...new Set(names)].join(', ')}.`];
 }
 
-/** What a message tells, as cron's mail would. */
+/** The incidents of an alert message, in the form of cron's mail. */
 function toPrinted({ event, incidents }: AlertMessage): PrintedIncident[] {
   return incidents.map((incident) => {
     if (incident.recoveredAt !== null) return { news: 'recovered', incident };
@@ -116,7 +116,7 @@ function nameNews(incidents: readonly PrintedIncident[]): string {
 const runsOf = (incidents: readonly PrintedIncident[]): ReadonlySet<number | null> =>
   new Set(incidents.map(({ incident }) => incident.lastRun?.id ?? null));
 
-/** What failed and has no incident, as the log does not know of it: what fails alike each time is told once a day. */
+/** Failures that have no incident, because the log does not know them. Equal failures are reported once a day. */
 async function findUnlogged(runner: Runner, call: CallFailures): Promise<readonly RunFinished[]> {
   const told = runsOf(call.incidents ?? []);
   const unlogged = call.failed.filter(({ runId }) => runId === null || (call.isLogTroubled && !told.has(runId)));
@@ -144,7 +144,7 @@ function nameRuns(scripts: ReadonlySet<string>, runs: number): string {
   return `${scripts.size === runs && tiers.size > 0 ? 'scripts' : 'runs'} of ${names}`;
 }
 
-/** What is told of a run that failed. */
+/** The facts about a failed run to report. */
 interface FailureView {
   readonly script: string;
   readonly jobId: number | null;
@@ -154,7 +154,7 @@ interface FailureView {
   readonly durationMs: number | null;
   readonly reason: string;
   readonly output: string;
-  /** What is said of its tries. */
+  /** Sentences about its tries. */
   readonly tries: readonly string[];
   /** Went with its job, as the settings ask for. */
   readonly isRemoved: boolean;
@@ -234,12 +234,12 @@ function describeLater({ news, incident }: PrintedIncident, clock: Clock, root: 
   ].join('\n');
 }
 
-/** Of a check; else of runs that fail. */
+/** Whether a check opened the incident; otherwise failing runs did. */
 function isFinding({ code }: IncidentDetail): boolean {
   return !isOfRuns(code);
 }
 
-/** What a check says names its subject, as a rule, and its cure is the command. */
+/** The message of a check usually names its subject; its command is the cure. */
 function describeFinding({ news, incident }: PrintedIncident, clock: Clock, root: string): string {
   const { id, subject, code, openedAt, error, command } = incident;
   const ending = describeEnding(incident);
@@ -254,13 +254,13 @@ function describeFinding({ news, incident }: PrintedIncident, clock: Clock, root
   ].join('\n');
 }
 
-/** What the log does not have yet cannot be shown. */
+/** Commands that show the run and its job; none for a run that is not in the log yet. */
 function whereToLook({ runId, jobId }: Pick<FailureView, 'runId' | 'jobId'>, root: string): string[] {
   const run = runId === null ? [] : [`  full output: ${commandIn(root, `show ${runId}`)}`];
   return jobId === null ? run : [...run, `  its job: ${commandIn(root, `job ${jobId}`)}`];
 }
 
-/** Of these runs, those that went with their jobs, as the settings ask for. */
+/** Finds the runs that were removed with their jobs, as the settings ask for. */
 async function findRemovedRuns(
   { state, settings }: Runner,
   runs: readonly RunFinished[],

@@ -19,15 +19,15 @@ interface ShowOptions {
   readonly isDue?: boolean;
   /** Whether it works off the queue: told to stop, it finishes what it has in hand. */
   readonly isQueue?: boolean;
-  /** Somebody waits for it: elsewhere than on a terminal too, a skipped pass and each failure are told. */
+  /** Whether somebody waits for the call. Skipped passes and failures are then reported even without a terminal. */
   readonly isAwaited?: boolean;
   /** Whether nothing is to be on stdout, on a terminal neither: what is to be there comes in the end. */
   readonly isSilent?: boolean;
-  /** Whether failures are told to others; left out: unless somebody watches them on a terminal. */
+  /** Whether alerts report failures. Default: yes, unless somebody watches the runs on a terminal. */
   readonly isTold?: boolean | undefined;
   /** Whether a terminal is to show what a script prints, as it comes. */
   readonly isLive?: boolean;
-  /** What the script gets as arguments. */
+  /** Arguments for the script. */
   readonly args?: readonly string[];
 }
 
@@ -45,7 +45,7 @@ export async function runAndShow(
   const isTerminal = mayBeTerminal() && context.stdout.isTTY;
   const isMailed = !isTerminal && !isAwaited;
   const isShown = isTerminal && options.isSilent !== true;
-  // Who sees each run end is not told the same again.
+  // A viewer who sees each run end gets no summary of the failures.
   const isSeen = isShown && context.stderr.isTTY;
   const tell = isSeen ? null : summarizeFailures(context, runner, events, isMailed);
   const tellingTrouble = tellTrouble(context, runner, events, isMailed);
@@ -64,9 +64,9 @@ export async function runAndShow(
   }
   const isByHand = isTerminal || isCalledByHand(context.env);
   const trigger = isByHand ? 'manual' : isDue ? 'due' : 'cron';
-  // Nobody else asks for the time: loading what tells it takes 2 ms.
+  // Measured only for a budget: loading the clock takes 2 ms.
   const budget = budgetMs === null ? null : { budgetMs, startedAt: performance.now(), isBegun: false };
-  // Whatever breaks it off, what has failed until then is told.
+  // Failures are reported even if an error breaks the pass off.
   const { args, isTold = !isSeen || isQueue } = options;
   const summary = await run({
     runner,
@@ -106,10 +106,10 @@ function crontabFor({ env }: CommandContext, { root }: Runner): ReadCrontab {
 }
 
 /**
- * That the log is lost, or was quarantined; each problem once, and in cron's mail once a day: a full disk would fill
- * the mailbox, too.
+ * Reports that the log is lost or was quarantined. Each problem is reported once, and in cron's mail once a day: a full
+ * disk would otherwise fill the mailbox, too.
  *
- * @returns what waits until all of it is told
+ * @returns a function that waits until all problems are reported
  */
 function tellTrouble(
   context: CommandContext,
@@ -120,7 +120,7 @@ function tellTrouble(
   const told = new Set<string>();
   let telling = Promise.resolve();
   const tell = async (sentence: string): Promise<void> => {
-    // The package may be gone: then it is told each time.
+    // If the package is gone, the problem is reported each time.
     const mailed = isMailed ? await import('./mailed.ts').catch(() => null) : null;
     if (mailed?.isNewTrouble(runner, sentence) !== false) context.stderr.write(`runner: ${sentence}\n`);
   };
@@ -197,7 +197,7 @@ function countSignals(stop: StopRequest, steps: readonly ((signal: Signal) => vo
       count += 1;
       exitCode ??= 128 + constants.signals[signal];
       if (step !== undefined) return step(signal);
-      // What would outlive the runner would keep its script from being started again.
+      // A process that outlives the runner would block the next start of its script.
       stop.killAll();
       process.exit(exitCode);
     });
@@ -209,10 +209,10 @@ function countSignals(stop: StopRequest, steps: readonly ((signal: Signal) => vo
 const MOST_TOLD = 100;
 
 /**
- * Collects the runs that failed: one message for a pass, however many they are. Without a terminal the incidents of
- * the log say what is told, so that what always fails is not told each minute.
+ * Collects the failed runs for one message per pass. Without a terminal, the log's incidents decide what is reported,
+ * so that a script that always fails is not reported each minute.
  *
- * @returns what writes it to stderr; nothing when there is nothing to tell
+ * @returns a function that writes the message to stderr, if there is one
  */
 function summarizeFailures(
   context: CommandContext,
@@ -243,7 +243,7 @@ function summarizeFailures(
     awaiting.delete(whose);
     if (isFailure(run.end.outcome)) {
       failures += 1;
-      // Of what the log does not have there is no incident.
+      // Kept for runs that the log lacks: they have no incident.
       if (failed.length < MOST_TOLD) {
         failed.push(run);
         awaiting.set(whose, run);

@@ -9,10 +9,10 @@ import type { StateFolder } from '../../system/place/state-folder.ts';
 type Mailer = Pick<Runner, 'root' | 'state' | 'now'> & { readonly settings: Pick<Runner['settings'], 'alerts'> };
 
 /**
- * Whether cron's mail has not had this for a day (`alerts.remind`), and gets it now, which is noted beside the log: of
- * what the log cannot tell, as it is out of order itself.
+ * Whether this is news to cron's mail, which has not had it for a day (`alerts.remind`). Notes beside the log that the
+ * mail gets it now: the log itself may be out of order.
  *
- * @param what names what is told: two that are alike are told once
+ * @param what identifies the message: two equal ones count as one
  * @returns true if it cannot be recorded: better two mails than none
  */
 export function isNewToMail({ root, state, now, settings }: Mailer, what: string): boolean {

@@ -18,8 +18,8 @@ interface Running {
 }
 
 /**
- * What a terminal shows of a pass: what runs now, how far it is, and how each run has ended. Instants are those of
- * `performance.now()`. No line is wider than the terminal, and each thing is said once.
+ * The progress of a pass on a terminal: its runs, its position, and the end of each run. Instants are those of
+ * `performance.now()`. No line is wider than the terminal, and nothing is shown twice.
  */
 export class PassView {
   readonly #pass: PassStarted;
@@ -36,7 +36,7 @@ export class PassView {
     this.#concurrency = concurrency;
   }
 
-  /** What a script usually takes, as far as earlier runs tell. */
+  /** Sets a script's usual duration, known from earlier runs. */
   setUsual(script: string, usualMs: number): void {
     this.#usualMs.set(script, usualMs);
   }
@@ -109,7 +109,7 @@ export class PassView {
     ];
   }
 
-  /** What the pass has come to. */
+  /** Draws the result of the pass. */
   drawSummary(room: Pick<Room, 'columns'>, at: number): string[] {
     return wrap(this.#describe(at), room.columns);
   }
@@ -158,7 +158,7 @@ const LAST_LINES = 5;
 function drawOutput({ end }: RunFinished, { palette, columns }: Room): string[] {
   const { error, output } = end;
   const said = printable(output.text).trimEnd().split('\n').slice(-LAST_LINES);
-  // Of an uncaught error, Node has printed the stack last: its place says as much.
+  // The output of an uncaught error ends with its stack; the place of the error says as much.
   const place = findPlace(error?.stack ?? '');
   const lines = place === null ? said.map((line) => `| ${line}`) : [place];
   const isSilent = place === null && said.join('') === '';

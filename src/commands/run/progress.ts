@@ -19,7 +19,7 @@ interface PassDisplay {
   readonly settings: Pick<Settings, 'tiers' | 'concurrency'>;
 }
 
-/** What shows a pass must not end it: of a display that fails it is told once, and the pass goes on. */
+/** Guards a pass against its own display: if the display fails, one message is printed and the pass goes on. */
 export function createGuard(stderr: Pick<NodeJS.WriteStream, 'write'>) {
   let isTold = false;
   return <Values extends readonly unknown[]>(show: (...values: Values) => void) =>
@@ -158,7 +158,7 @@ function showNotices(events: WorkerEvents, { above, room }: Terminal): void {
   events.on('deferred', warn);
 }
 
-/** What a run prints, on its way to a terminal. */
+/** The output of a run, on its way to a terminal. */
 interface LiveOutput {
   /** The run has ended: fulfilled once all that it has printed is written. */
   end(): Promise<void>;

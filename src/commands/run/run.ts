@@ -65,7 +65,7 @@ function tellNotRun(context: CommandContext, script: string, stopped: string | n
   context.stderr.write(`runner: ${script} was not run: ${reason}; ${cure}.\n`);
 }
 
-/** Who names a script means it: a pause keeps only passes from it. */
+/** A pause keeps a script out of passes only; `runner run` with its name runs it and prints a note. */
 async function notePause(context: CommandContext, root: string, script: string): Promise<void> {
   const pause = findPause(await readPauses(context, root), script);
   if (pause === null) return;

@@ -75,7 +75,7 @@ export async function writeReportOfPass(
   }
 }
 
-/** Of what the file system says, all but the name of the file that was to take its place, which is another each time. */
+/** The file system's message without the name of the temporary file, which differs each time. */
 function describe(error: unknown): string {
   const { message } = error as Error;
   return error instanceof UsageError ? message : (message.split(', ', 1)[0] ?? message);

@@ -99,7 +99,7 @@ async function listFiles(root: string): Promise<readonly NamedFile[]> {
   ];
 }
 
-/** Several files of one name are told apart by their endings. */
+/** Files of the same name are distinguished by their endings. */
 function several(word: string, files: readonly NamedFile[]): UsageError {
   const names = [...new Set(files.map(({ name }) => name))];
   return severalNames(word, names.length === 1 ? files.map(({ entry }) => basename(entry)) : names);

@@ -1,7 +1,7 @@
 /** The languages of `runner new`, by the extension of the file. */
 export const languages = ['ts', 'sh', 'php'] as const;
 
-/** What `runner cron` does: one of these. */
+/** The modes of `runner cron`. */
 export const cronModes = ['print', 'install', 'remove', 'import', 'undo'] as const;
 
 /** Stands in the help of `runner watch`, and in a view of it. */

@@ -1,7 +1,9 @@
 import { Argument, Command, Option } from 'commander';
 import type { CommandContext } from './context.ts';
 
-/** What a command is: all that `--help`, completion and the parser know of it, and the function that runs it. */
+/**
+ * The definition of a command: all that `--help`, completion and the parser know of it, and the function that runs it.
+ */
 export interface Definition {
   readonly about: string;
   readonly usage?: string;
@@ -77,7 +79,7 @@ type ValueOf<Form, T> = Form extends `--no-${string}`
           ? WordOf<T>
           : boolean;
 
-/** What is always there: arguments that must be given, lists, and options with a default. */
+/** Values that every call has: required arguments, lists, and options with a default. */
 type SureOf<Form, T> = Form extends `<${string}` | `${string}...]`
   ? Form
   : T extends { readonly default: string }
@@ -102,7 +104,7 @@ export interface GlobalOptions {
 /** The arguments and options of a call, by name, as their definitions say. */
 export type GivenTo<D> = PartOf<D, 'args'> & PartOf<D, 'options'> & GlobalOptions;
 
-/** What few commands ask of the call itself. */
+/** Facts about the call itself, which few commands need. */
 export interface Call {
   /** All that stands behind `runner`. */
   readonly words: readonly string[];
@@ -111,7 +113,7 @@ export interface Call {
 
 type Run<D> = (context: CommandContext, given: GivenTo<D>, call: Call) => Promise<void> | void;
 
-/** That what each definition loads takes what this definition gives. */
+/** Makes the compiler check that each loaded function takes the values of its definition. */
 export type Loads<Table> = {
   readonly [Name in keyof Table]: (Table[Name] extends { readonly load: unknown }
     ? { readonly load: () => Promise<Run<Table[Name]>> }
@@ -190,7 +192,7 @@ export function readGiven(command: Command): Readonly<Record<string, unknown>> {
   return given;
 }
 
-/** `--max-jobs <n>` is told as `--max-jobs`, and kept as `maxJobs`. */
+/** The form `--max-jobs <n>` has the name `--max-jobs` and the key `maxJobs`. */
 function namesOf(form: string): { readonly name: string; readonly key: string } {
   if (!form.startsWith('-')) {
     const argument = new Argument(form);

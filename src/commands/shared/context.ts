@@ -9,7 +9,7 @@ import { becomeOwner, describeOwner, findOtherOwner } from '../../system/place/o
 import { findRoot } from '../../system/place/root.ts';
 import { stateFolderOf } from '../../system/place/state-folder.ts';
 
-/** What a command gets of the world, so that a test can give it another one. */
+/** The world of a command; a test can pass another one. */
 export interface CommandContext {
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
@@ -22,9 +22,9 @@ export interface CommandContext {
   /** This package's version. */
   readonly version: string;
   setExitCode(code: number): void;
-  /** Told by a command that asks the log little: then it is opened by what loads sooner. */
+  /** Called by commands with few queries: the log is then opened with the driver that loads faster. */
   asksLittle(): void;
-  /** What a call with these arguments would refuse in this root; null: nothing. Nothing is run. */
+  /** Why a call with these arguments would be refused in this root; null: it is accepted. Runs nothing. */
   findWrongUse(root: string, args: readonly string[]): Promise<string | null>;
 }
 

@@ -91,7 +91,7 @@ function wrapWords(text: string, columns: number): string[] {
   return lines;
 }
 
-/** What stands between backticks is one word. */
+/** Text between backticks counts as one word. */
 function wordsOf(text: string, columns: number): string[] {
   const words = text.match(/[^\s`]*`[^`]+`[^\s`]*|\S+/g) ?? [''];
   return words.flatMap((word) => (widthOf(word) <= columns ? [word] : word.split(' ')));

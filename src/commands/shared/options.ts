@@ -44,7 +44,7 @@ export function withoutUndefined(values: Readonly<Record<string, unknown>>): obj
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }
 
-/** What an option says that stands for stdin: what is secret or large has no place among arguments. */
+/** The value of an option that stands for stdin: secret or large values do not belong among arguments. */
 export const STDIN = '-';
 
 /**

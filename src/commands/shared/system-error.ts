@@ -1,7 +1,7 @@
 import { errorCode } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 
-/** What a call of the system that writes is named in its errors. */
+/** Names of system calls that write, as errors name them. */
 const WRITING = /^(mkdir|rename|link|symlink|unlink|rmdir|chmod|chown|utime|futime|copyfile|write|fsync|fdatasync)/;
 
 const reasons: Readonly<Record<string, string>> = {
@@ -27,12 +27,12 @@ export function reasonOfSystem(error: NodeJS.ErrnoException): string {
   return reasons[code] ?? error.message;
 }
 
-/** Of an error of the system that nobody foresaw: the file, the reason and the cure. */
+/** Describes an unforeseen system error: the file, the reason and the cure. */
 export function describeSystemError(error: NodeJS.ErrnoException): { readonly message: string; readonly exitCode: 1 } {
   const { path, dest = path, message } = error as NodeJS.ErrnoException & { readonly dest?: string };
   const reason = reasonOfSystem(error);
   if (dest === undefined || reason === message) return { message, exitCode: 1 };
-  // Of two paths it is mostly the second one that is refused.
+  // If the call has two paths, it is mostly the second one that is refused.
   const what = `${printableLine(dest)}: ${reason} (${errorCode(error)})`;
   return { message: `${what}. Correct that, or name another file or folder.`, exitCode: 1 };
 }

@@ -7,13 +7,13 @@ import { rootOf, withLog } from '../shared/open.ts';
 
 interface CompleteRequest {
   readonly context: CommandContext;
-  /** What stands on the line after `runner`, up to the cursor; the last one may be empty. */
+  /** The words of the line after `runner`, up to the cursor; the last one may be empty. */
   readonly words: readonly string[];
   /** The program with the command that these words name, or with all of them. */
   readonly program: Command;
 }
 
-/** What a word can be, and what a shell may show beside it. */
+/** A possible word, and a description that a shell may show beside it. */
 interface Candidate {
   readonly word: string;
   readonly about?: string;
@@ -57,14 +57,14 @@ async function findCandidates(
 
 interface Followed {
   readonly command: Command;
-  /** Of that command. */
+  /** The arguments of that command. */
   readonly args: readonly string[];
   /** The one whose value comes next; null: none. */
   readonly option: Option | null;
   readonly root: string | undefined;
 }
 
-/** Where the words lead: to a command of commands, past options and their values. */
+/** Finds the command that the words name, past options and their values. */
 function follow(program: Command, words: readonly string[]): Followed {
   let command = program;
   let option: Option | null = null;

@@ -11,8 +11,8 @@ export function printCompletion({ stdout, distFolder }: CommandContext, { shell 
 }
 
 /**
- * Names come from anywhere: none of these hands one to `eval`, or to `compgen -W`, which is the same. Where what was
- * typed is no program, an alias for example, the command that wrote the lines answers.
+ * Names can contain any character, so none of these scripts passes one to `eval`, or to `compgen -W`, which evaluates
+ * it as well. If the typed word is no program (an alias, for example), the command that wrote the script answers.
  */
 const scripts: Readonly<Record<Shell, (command: string) => string>> = {
   bash: (command) => `_folder_runner() {

@@ -25,8 +25,8 @@ const LONGEST_MS = 30_000;
 const WAIT_MS = 60_000;
 
 /**
- * `runner report --mail`: sends the report of a window by every channel of mail. What cannot be sent now, but perhaps
- * later, is left to the next passes.
+ * `runner report --mail`: sends the report of a window through every mail channel. The next passes send again what
+ * fails for now.
  */
 export async function mailReport(context: CommandContext, request: MailRequest): Promise<void> {
   const runner = await openRunner(context, request.root);

@@ -50,7 +50,7 @@ export async function show(
 
 interface Shown {
   readonly run: RunDetails;
-  /** What it has printed. */
+  /** The run's output. */
   readonly pieces: AsyncIterable<string>;
   readonly full: boolean;
   readonly output: TextOutput;
@@ -76,7 +76,7 @@ async function showText(context: CommandContext, { run, pieces, full, output }: 
   if (!last.endsWith('\n')) await output.write('\n');
 }
 
-/** Of a script or handler, the newest run. */
+/** The number of a run; for a script or handler, that of its newest run. */
 async function findRunId(context: CommandContext, site: Site, word: string): Promise<number> {
   if (/^[1-9]\d{0,14}$/.test(word)) return Number(word);
   if (/^[\d-]/.test(word) && !word.includes('/')) throw noRunNumber(word);

@@ -98,7 +98,7 @@ function indent(lines: readonly string[]): string {
   return lines.map((line) => `  ${printableLine(line)}\n`).join('');
 }
 
-/** Whatever keeps `crontab` from working, the user can still paste the lines. */
+/** If `crontab` does not work, prints the lines for the user to paste. */
 function pasteableOnFailure<T>(context: CommandContext, block: string, action: () => T): T {
   try {
     return action();
@@ -116,7 +116,9 @@ function removeLines(context: CommandContext, options: CronOptions): void {
   warn(context, null, noteCommentedOut(context, root));
 }
 
-/** Of lines that were imported nobody thinks when the root's own are gone. */
+/**
+ * A note on imported lines that stay commented out after the root's own lines are removed: they are easily forgotten.
+ */
 export function noteCommentedOut({ env }: CommandContext, root: string): readonly string[] {
   const count = countCommentedOut(root, env);
   if (count === 0) return [];
@@ -132,7 +134,7 @@ function rootToRemove(context: CommandContext, options: CronOptions): string {
   return named ? resolve(context.cwd, named) : rootOf(context, options.root);
 }
 
-/** What they call is there once they are shown: who pastes them does not come back. */
+/** Plans the lines, and writes the script that they call right away: a user who pastes them does not come back. */
 function planLines(context: CommandContext, options: CronOptions) {
   const root = rootOf(context, options.root);
   const commandPath = join(context.distFolder, 'bin.cjs');
@@ -148,7 +150,7 @@ function readAsked(options: CronOptions): AskedLines {
   return { tiers, due: dueWords(options), workMinutes };
 }
 
-/** What stands after `due` in its line; null: a line for each tier is asked for; undefined: nothing is. */
+/** The words after `due` in its line; null: the user wants a line for each tier; undefined: the user did not say. */
 function dueWords({ due, budget }: CronOptions): readonly string[] | null | undefined {
   if (due !== true && budget !== undefined) {
     throw new UsageError('--budget needs --due beside it: only that line can have one.');

@@ -60,7 +60,7 @@ function renderPlace(root: string, screen: Screen): string {
   return `${screen.palette.bold(printableLine(root))}\n\n`;
 }
 
-/** One finding; the name of a check stands only at its first one. What was not checked may be wrong. */
+/** One finding; a check's name stands only beside its first finding. A check that did not run may hide a fault. */
 function renderChecked(finding: Finding, before: string | null, screen: Screen): string {
   const { status, code } = finding;
   const word = doctorWords[status];

@@ -4,7 +4,7 @@ import { createClock } from '../../report/text/clock.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { crontabOf, withLogIfAny } from '../shared/open.ts';
 
-/** Where one line calls all tiers: says when those begin that were never called, as that may be weeks ahead. */
+/** If one line calls all tiers, prints the first call of each tier that was never called; it may be weeks ahead. */
 export async function tellFirstCalls(context: CommandContext, root: string): Promise<void> {
   const crontab = await crontabOf(context, root)();
   if (crontab?.lines.some(({ calls }) => calls === 'due') !== true) return;

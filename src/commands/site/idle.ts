@@ -21,8 +21,8 @@ export async function assertIdle(root: string, store: Store): Promise<void> {
 }
 
 /**
- * What a log says of another machine may be all that came along with it: there only a lock file counts, which
- * whoever holds it refreshes.
+ * The log may have been copied with rows about another machine. For other machines only a lock file counts, which its
+ * holder refreshes.
  */
 async function findBusy(root: string, store: Store): Promise<string[]> {
   const state = stateFolderOf(root);

@@ -72,7 +72,7 @@ async function moveOrTell(context: CommandContext, move: Move): Promise<MoveRepo
   }
 }
 
-/** What has died is recorded where it began: else it would keep the log from being moved. */
+/** Records dead runs in the log that they began in: as running ones they would keep the log from being moved. */
 async function settleDead({ now }: CommandContext, runner: Runner, from: NamedPlace): Promise<void> {
   const store = await openExistingPlace(from, runner.state);
   if (store === null) return;

@@ -44,7 +44,10 @@ export async function init(context: CommandContext, options: Given<'init'>): Pro
   context.stdout.write(NEXT_STEPS);
 }
 
-/** So that a site's first job finds its table, before any pass has run. Whoever needs the log makes it otherwise. */
+/**
+ * Creates the log, so that a site's first job finds its table before any pass has run. Other commands create it when
+ * they need it.
+ */
 async function startLog({ env, stdout, stderr }: CommandContext, root: string): Promise<void> {
   const state = stateFolderOf(root);
   if (isBehindLink(root, '.runner') || findWebRoot(root) !== null) return;
@@ -76,7 +79,7 @@ function webRootWarning(root: string, webRoot: string): string {
   );
 }
 
-/** Until it is told what to check it would only warn that it checks nothing. */
+/** Disabled, because without a URL it would only warn that it checks nothing. */
 const SITE_CHECK = `jobs/15min/check-site.ts${DISABLED}`;
 
 const SITE_CHECK_STEPS = `
@@ -240,7 +243,7 @@ function writeNew(root: string, path: string, content: string): RootEntry {
   return { path, state: unlessThere(write) };
 }
 
-/** What a link leads to may be anywhere, and may serve something else. */
+/** The target of a link may be anywhere, and may serve something else. */
 function isBehindLink(root: string, path: string): boolean {
   if (path === '.') return false;
   const isLink = lstatSync(join(root, path), { throwIfNoEntry: false })?.isSymbolicLink() === true;

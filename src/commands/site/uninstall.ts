@@ -44,7 +44,7 @@ function refuseToLeaveComments({ env }: CommandContext, root: string): void {
   );
 }
 
-/** Where nobody can be asked, `--purge` itself is the consent. */
+/** Without a terminal to ask at, `--purge` itself is the consent. */
 async function mayPurge({ env, stdout }: CommandContext, path: string): Promise<boolean> {
   const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   if (!isThere || !process.stdin.isTTY || !stdout.isTTY) return true;
@@ -52,7 +52,7 @@ async function mayPurge({ env, stdout }: CommandContext, path: string): Promise<
   return isYes(await ask(stdout, `Remove ${path} for good, with ${contents}? [y/N] `));
 }
 
-/** What is typed; null where nothing will be. The terminal stays as it is, so that Ctrl+C ends the command. */
+/** The typed answer; null if there will be none. The terminal keeps its mode, so that Ctrl+C ends the command. */
 async function ask(output: NodeJS.WriteStream, question: string): Promise<string | null> {
   const { createInterface } = await import('node:readline');
   const lines = createInterface({ input: process.stdin, output, terminal: false });
@@ -88,7 +88,7 @@ async function removeState(context: CommandContext, root: string): Promise<void>
   if (stats === undefined) return;
   const store = await openExistingSqliteStore(state);
   if (store !== null) await assertIdle(root, store).finally(() => store.close());
-  // Of a link, the link goes alone: what it leads to may serve something else.
+  // Removes only the link if it is one: its target may serve something else.
   rmSync(state.path, { recursive: !stats.isSymbolicLink(), force: true });
   context.stdout.write(`Removed: ${join(root, '.runner')}.\n`);
 }
